@@ -6,6 +6,6 @@ func ClearColumns() map[string][]string {
 	return map[string][]string{
 		DefaultHistoryTable: {"Engine", "InstanceId", "Operation", "Status", "CorrelationId", "RunStatus", supersededColumn, tenantColumn, targetColumn, descriptionColumn},
 		DefaultDeadLetterTable: {"Engine", "MessageId", "InstanceId", "OriginalQueue", "OriginalMessageEncoding", "ErrorSignature", "DetectedReason",
-			"Status", "CorrelationId", "ParentRowKey", "Node", "ResolvedBy", "RetryId", "RetriedBy", "RetryMessageId", tenantColumn, targetColumn, causesColumn},
+			"Status", "CorrelationId", "ParentRowKey", "Node", "ResolvedBy", "RetryId", "RetriedBy", assigneeColumn, "AssigneeName", "RetryMessageId", tenantColumn, targetColumn, causesColumn},
 	}
 }

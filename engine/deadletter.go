@@ -65,8 +65,8 @@ type DeadLetter struct {
 	TenantID string
 	// OriginalQueue is the queue that the message came from, or N/A.
 	OriginalQueue string
-	// OriginalMessage is the body of the message, byte for byte, so that it can be sent again. It is the only column
-	// that is not redacted. Lists leave it out.
+	// OriginalMessage is the body of the message, byte for byte, so that it can be sent again. It and SentMessage are the only
+	// columns that are not redacted. Lists leave it out.
 	OriginalMessage []byte
 	// ErrorMessage is the last error. Lists show its first KiB.
 	ErrorMessage string
@@ -93,6 +93,13 @@ type DeadLetter struct {
 	RetriedAtUtc   time.Time
 	RetriedBy      string
 	RetryMessageID string
+	// SentMessage is the edited message that a retry sends in place of OriginalMessage, nil for none. Lists leave it out.
+	SentMessage []byte
+	// Assignee is the id of who takes care of it, "" for nobody, AssigneeName a name for people, AssignedAtUtc since when.
+	Assignee, AssigneeName string
+	AssignedAtUtc          time.Time
+	// Notes are what people have noted without a decision, oldest first. Lists leave them out.
+	Notes []Note
 	// ParentRowKey is the dead letter whose retry failed and led to this one, "" for none. RetryCount is how many such
 	// retries there were.
 	ParentRowKey string
@@ -114,6 +121,9 @@ type DeadLetterFilter struct {
 	// TenantID is the tenant whose dead letters are listed, compared without case. "" is the platform, which sees all.
 	TenantID      string
 	CorrelationID string
+	// Assignee is the id of who takes care of them, and Unassigned means those that nobody takes care of.
+	Assignee   string
+	Unassigned bool
 	// ErrorSignature is the signature of one group.
 	ErrorSignature string
 	// From is inclusive and To exclusive; both are compared with LastFailureAtUtc.
@@ -270,12 +280,25 @@ func (d *DeadLetters) List(ctx context.Context, f DeadLetterFilter) (DeadLetterP
 }
 
 func (d *DeadLetters) query(f DeadLetterFilter) listQuery {
+	var held func(e tables.Entity) bool
+	if f.Unassigned { // rows of before there were assignees do not have the column, by which storage could look
+		held = func(e tables.Entity) bool { return e.String(assigneeColumn) != "" }
+	}
+	equal, also := map[string]string{"InstanceId": f.InstanceID, "CorrelationId": f.CorrelationID, "ErrorSignature": f.ErrorSignature}, ""
+	switch {
+	case f.Unassigned:
+		also = "unassigned"
+	case f.Assignee != "":
+		equal[assigneeColumn] = f.Assignee
+	}
 	return listQuery{
+		hidden:   held,
+		also:     also,
 		engines:  f.Engines,
 		tenant:   f.TenantID,
 		status:   string(f.Status),
 		statuses: deadLetterStatuses(),
-		equal:    map[string]string{"InstanceId": f.InstanceID, "CorrelationId": f.CorrelationID, "ErrorSignature": f.ErrorSignature},
+		equal:    equal,
 		from:     f.From,
 		to:       f.To,
 		limit:    f.Limit,

@@ -104,7 +104,7 @@ func (c Decision) check() error {
 // apply applies the decision to a dead letter.
 func (c Decision) apply(l *DeadLetter) {
 	if c.Status != l.Status {
-		l.RetryID, l.RetriedAtUtc, l.RetriedBy, l.RetryMessageID = "", time.Time{}, "", ""
+		l.RetryID, l.RetriedAtUtc, l.RetriedBy, l.RetryMessageID, l.SentMessage = "", time.Time{}, "", "", nil
 		l.ResolutionNotes, l.ResolvedAtUtc, l.ResolvedBy, l.ExpiredAtUtc = "", time.Time{}, "", time.Time{}
 		switch c.Status {
 		case StatusResolved:
@@ -177,11 +177,13 @@ func (d *DeadLetters) replace(ctx context.Context, e tables.Entity, before, afte
 		old[row.Row] = true
 	}
 	main := tables.Entity{Key: e.Key, ETag: e.ETag, Properties: maps.Clone(e.Properties)}
-	for _, name := range decidedColumns() {
+	for _, name := range slices.Concat(decidedColumns(), sentColumns()) {
 		delete(main.Properties, name)
 	}
 	maps.Copy(main.Properties, after.decided())
-	if before.Status == after.Status && before.endedAt().Equal(after.endedAt()) {
+	after.putHeld(main.Properties)
+	moved := before.Assignee != after.Assignee // which the index rows have, too
+	if before.Status == after.Status && !moved && before.endedAt().Equal(after.endedAt()) {
 		return d.store.Apply(ctx, d.table, tables.Replace(main)) // the index rows do not contain the changed columns
 	}
 	ops := []tables.Op{tables.Replace(main)}
@@ -191,6 +193,9 @@ func (d *DeadLetters) replace(ctx context.Context, e tables.Entity, before, afte
 	}
 	for _, row := range slices.Sorted(maps.Keys(old)) {
 		ops = append(ops, tables.Delete(tables.Key{Partition: e.Partition, Row: row}, ""))
+	}
+	if before.Status == after.Status && len(old) == 0 {
+		return d.store.Apply(ctx, d.table, ops...)
 	}
 	return d.applyCounted(ctx, e.Key, before, before.Status, after.Status, ops...)
 }

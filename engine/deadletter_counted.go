@@ -16,7 +16,7 @@ const samplesForEach = 16
 
 // countedGroups is Groups by the counts of causes. ok is false when the filter needs more than these tell, or some are missing.
 func (d *DeadLetters) countedGroups(ctx context.Context, f DeadLetterFilter, q listQuery, l listing) (out DeadLetterGroups, ok bool, err error) {
-	if f.InstanceID != "" || f.CorrelationID != "" || f.ErrorSignature != "" || !f.From.IsZero() || !f.To.IsZero() {
+	if f.InstanceID != "" || f.CorrelationID != "" || f.ErrorSignature != "" || f.Assignee != "" || f.Unassigned || !f.From.IsZero() || !f.To.IsZero() {
 		return out, false, nil
 	}
 	counted := make([][]tables.Entity, len(q.engines))

@@ -18,6 +18,9 @@ const noQueue = "N/A"
 // retriedNote is the note on a dead letter that was sent again (standard, section 3).
 const retriedNote = "Retried"
 
+// editedNote is the note on one whose message was edited before.
+const editedNote = "Retried with an edited message"
+
 // RetryFunc restarts the work of a dead letter that did not come from a queue: through an engine's start, or in an
 // outbox. It may be called more than once with one DeadLetter.RetryID, and must then do the work once. It returns the
 // id of the message that it made. An error that wraps ErrNotRetryable is final.
@@ -29,6 +32,9 @@ type RetrierConfig struct {
 	Queues      queues.Store
 	// Starts are the RetryFuncs of the engines, or other owners of dead letters, whose messages do not go to a queue.
 	Starts map[string]RetryFunc
+	// CheckEdit says why a message cannot be sent in place of that of a dead letter, as Pipeline.CheckEdit does; without it, no
+	// edited message is sent.
+	CheckEdit func(ctx context.Context, letter DeadLetter, message []byte) error
 	// Now is the clock; default time.Now.
 	Now func() time.Time
 }
@@ -55,22 +61,31 @@ func NewRetrier(c RetrierConfig) (*Retrier, error) {
 // nothing and returns the same. The errors are ErrNotFound, ErrState when the dead letter was resolved or expired
 // otherwise, ErrNotRetryable, and those of storage.
 func (r *Retrier) Retry(ctx context.Context, engine, rowKey, by string) (DeadLetter, error) {
-	letter, err := r.retry(ctx, engine, rowKey, by)
+	letter, err := r.retry(ctx, engine, rowKey, by, nil)
 	if err != nil {
 		return DeadLetter{}, fmt.Errorf("retry dead letter: %w", err)
 	}
 	return letter, nil
 }
 
-func (r *Retrier) retry(ctx context.Context, engine, rowKey, by string) (DeadLetter, error) {
+// retry is for the edited message, or the original one for nil.
+func (r *Retrier) retry(ctx context.Context, engine, rowKey, by string, edit *Edit) (DeadLetter, error) {
 	claimed, err := r.config.DeadLetters.change(ctx, engine, rowKey, func(l *DeadLetter) (bool, error) {
 		switch {
+		case (l.retried() || l.Status == StatusPending && l.RetryID != "") && !edit.isOf(*l):
+			return false, fmt.Errorf("%w, at %s", ErrOtherMessage, l.RetriedAtUtc.Format(time.RFC3339))
 		case l.retried():
 			return false, nil
 		case l.Status != StatusPending:
 			return false, fmt.Errorf("%w: it is %s", ErrState, l.Status)
 		case l.RetryID != "":
 			return false, nil // a retry was claimed and not finished, so this one continues it
+		}
+		if edit != nil {
+			if edit.IfMatch != "" && edit.IfMatch != l.ETag {
+				return false, ErrChanged
+			}
+			l.SentMessage = edit.Message
 		}
 		if err := r.whyNotRetryable(*l); err != nil {
 			return false, err
@@ -97,6 +112,9 @@ func (r *Retrier) retry(ctx context.Context, engine, rowKey, by string) (DeadLet
 			return false, fmt.Errorf("%w: somebody has decided otherwise while its message was sent again", ErrState)
 		}
 		l.Status, l.ResolutionNotes, l.RetryMessageID = StatusResolved, retriedNote, messageID
+		if l.SentMessage != nil {
+			l.ResolutionNotes = editedNote
+		}
 		l.ResolvedAtUtc, l.ResolvedBy = truncateMicros(r.config.Now()), l.RetriedBy
 		return true, nil
 	})
@@ -137,8 +155,11 @@ func (r *Retrier) send(ctx context.Context, l DeadLetter) (string, error) {
 
 // retryBody returns the message with a header that tells its receiver about the retry.
 func (d DeadLetter) retryBody() ([]byte, error) {
-	mark := &retryInfo{ID: d.RetryID, Parent: d.RowKey, Count: d.RetryCount + 1}
-	return header{MessageID: d.MessageID, InsertedAt: d.RetriedAtUtc, Retry: mark}.prepend(d.OriginalMessage)
+	mark, body := &retryInfo{ID: d.RetryID, Parent: d.RowKey, Count: d.RetryCount + 1}, d.OriginalMessage
+	if d.SentMessage != nil {
+		mark.Edited, body = editOf(d.OriginalMessage), d.SentMessage
+	}
+	return header{MessageID: d.MessageID, InsertedAt: d.RetriedAtUtc, Retry: mark}.prepend(body)
 }
 
 // FailedAgain reports whether the retry of a dead letter has failed and left another dead letter. Retries that did not

@@ -70,7 +70,7 @@ func (d DeadLetter) MessageText() (text, encoding string) {
 func deadLetterListColumns() []string {
 	return []string{
 		"Engine", "InstanceId", "OriginalQueue", "ErrorSignature", "DequeueCount", "FirstFailureAtUtc",
-		"LastFailureAtUtc", "Status", "CorrelationId", "ParentRowKey", "RetryCount", tenantColumn,
+		"LastFailureAtUtc", "Status", "CorrelationId", "ParentRowKey", "RetryCount", tenantColumn, assigneeColumn, "AssigneeName", "AssignedAtUtc",
 	}
 }
 
@@ -128,6 +128,7 @@ func (d DeadLetter) entity() tables.Entity {
 		"CorrelationId":     cleanText(d.CorrelationID),
 	}
 	maps.Copy(props, d.decided())
+	d.putHeld(props)
 	if d.ParentRowKey != "" {
 		props["ParentRowKey"], props["RetryCount"] = d.ParentRowKey, int32(d.RetryCount)
 	}
@@ -151,7 +152,7 @@ func (d DeadLetter) Key() string {
 	return rowKey(d.MessageID, firstOf(truncateMicros(d.InsertedAtUtc), time.Unix(0, 0)))
 }
 
-// decidedColumns are the columns that change after the row was written. An empty one has no property.
+// decidedColumns are the columns that change after the row was written, besides sentColumns. An empty one has no property.
 func decidedColumns() []string {
 	return []string{"Status", "ResolutionNotes", "ResolvedBy", "ResolvedAtUtc", "ExpiredAtUtc", "RetryId", "RetriedBy", "RetriedAtUtc", "RetryMessageId"}
 }
@@ -170,8 +171,16 @@ func (d DeadLetter) decided() map[string]any {
 			props[name] = at
 		}
 	}
+	if d.SentMessage != nil {
+		tables.PutText(props, sentColumn, string(d.SentMessage))
+	}
 	return props
 }
+
+// sentColumn holds SentMessage, which has room in as many properties as sentColumns names.
+const sentColumn = "SentMessage"
+
+func sentColumns() []string { return []string{sentColumn, sentColumn + "2"} }
 
 // deadLetterOf decodes a main row or an index row.
 func deadLetterOf(e tables.Entity) (DeadLetter, error) {
@@ -205,6 +214,12 @@ func deadLetterOf(e tables.Entity) (DeadLetter, error) {
 	}
 	if d.InsertedAtUtc.Unix() == 0 {
 		d.InsertedAtUtc = time.Time{}
+	}
+	if err := d.readHeld(e); err != nil {
+		return DeadLetter{}, err
+	}
+	if sent := tables.Text(e, sentColumn); sent != "" {
+		d.SentMessage = []byte(sent)
 	}
 	text := tables.Text(e, "OriginalMessage")
 	if text == "" {

@@ -225,6 +225,14 @@ type Request[In any] struct {
 // orchestrator, such as orchestrator.WithVersion.
 func Orchestrate[In, Out any](engine string, fn func(*orchestrator.Context, Request[In]) (Out, error), options ...orchestrator.OrchestratorOption,
 ) *orchestrator.Orchestrator[Message, Out] {
+	options = append(options[:len(options):len(options)], orchestrator.WithInputCheck(func(message json.RawMessage) error {
+		var m Message
+		var in In
+		if err := json.Unmarshal(message, &m); err != nil || m.Blob != "" { // what is in a blob is not at hand
+			return err
+		}
+		return decodeStrictly(m.Input, &in)
+	}))
 	return orchestrator.NewOrchestrator(engine, func(ctx *orchestrator.Context, m Message) (Out, error) {
 		r := Request[In]{CorrelationID: m.CorrelationID, Operation: m.Operation, InstanceID: m.InstanceID, TenantID: m.TenantID}
 		if err := decodeStrictly(m.Input, &r.Input); err != nil {

@@ -29,6 +29,8 @@ type retryInfo struct {
 	// Parent is the row key of the dead letter. Count is how many retries the message has had, this one included.
 	Parent string `json:"parent"`
 	Count  int    `json:"count"`
+	// Edited is set when the message was edited: it names the bytes of before.
+	Edited string `json:"edited,omitempty"`
 }
 
 // parentLetter returns the row key and the number of retries for a dead letter of this message.
@@ -83,7 +85,7 @@ func splitHeader(d Delivery) (header, []byte) {
 	if !ok || json.Unmarshal(line, &h) != nil || h.Attempts < 0 || checkID("message id", h.MessageID) != nil {
 		return first, d.Body
 	}
-	if r := h.Retry; r != nil && (len(r.ID) > MaxIDLength || len(r.Parent) > MaxInstanceIDLength || r.Count < 0 || r.Count > math.MaxInt32) {
+	if r := h.Retry; r != nil && (len(r.ID) > MaxIDLength || len(r.Edited) > MaxIDLength || len(r.Parent) > MaxInstanceIDLength || r.Count < 0 || r.Count > math.MaxInt32) {
 		h.Retry = nil
 	}
 	return h, body

@@ -30,6 +30,8 @@ type listQuery struct {
 	// nil: nothing is.
 	more   []string
 	hidden func(e tables.Entity) bool
+	// also is what hidden stands for, in tokens.
+	also string
 	// tenant is whose rows are listed; "" is the platform, which sees all.
 	tenant string
 	// equal holds the required values by column; "" does not filter.
@@ -79,6 +81,9 @@ func (q listQuery) fingerprint(table string) string {
 	}
 	if q.status != "" && len(q.more) > 0 {
 		parts = append(parts, q.more)
+	}
+	if q.also != "" {
+		parts = append(parts, q.also)
 	}
 	return fingerprint(parts...)
 }

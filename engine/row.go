@@ -24,6 +24,12 @@ var (
 	ErrChanged = errors.New("the row has changed")
 	// ErrNotRetryable: the dead letter cannot be sent again; the text says why.
 	ErrNotRetryable = errors.New("cannot be retried")
+	// ErrNotEditable: no other message can be sent in place of the one of the dead letter. The error says why.
+	ErrNotEditable = errors.New("cannot be retried with an edited message")
+	// ErrEdit: the edited message cannot be sent as it is. The error says why.
+	ErrEdit = errors.New("the edited message cannot be sent")
+	// ErrOtherMessage: a retry of the dead letter has begun already, with another message or with the original one.
+	ErrOtherMessage = errors.New("a retry has begun with another message")
 	// ErrToken: the continuation token is damaged or was made for another filter. Start again without it.
 	ErrToken = errors.New("continuation token does not belong to this query")
 )

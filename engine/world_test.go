@@ -34,13 +34,16 @@ type world struct {
 	blobs  *blobs.Memory
 	queues *queues.Memory
 
-	turns atomic.Int32                    // how often the first operation ran
-	turn  func(ctx context.Context) error // what it does; nil succeeds
-	oiled atomic.Int32                    // how often the activity in between ran
-	dry   error                           // what it fails with
-	waits bool                            // for an event, and an hour, before it does anything
-	rests rest                            // where it waits for an hour between what it does
-	parts int                             // how many activities it calls at once at the end, most of which run elsewhere
+	turns   atomic.Int32                    // how often the first operation ran
+	degrees atomic.Int32                    // by how much, the last time
+	turn    func(ctx context.Context) error // what it does; nil succeeds
+	oiled   atomic.Int32                    // how often the activity in between ran
+	dry     error                           // what it fails with
+	waits   bool                            // for an event, and an hour, before it does anything
+	rests   rest                            // where it waits for an hour between what it does
+	parts   int                             // how many activities it calls at once at the end, most of which run elsewhere
+
+	adapt func(body []byte) (engine.Message, bool, error) // of foreign senders; nil for none
 
 	claims *engine.Claims // of large inputs; nil for none
 
@@ -70,6 +73,7 @@ type input struct {
 func (w *world) definition() engine.Definition {
 	turn := orchestrator.NewActivity("turn", func(ctx context.Context, in input) (input, error) {
 		w.turns.Add(1)
+		w.degrees.Store(int32(in.Degrees))
 		if w.turn != nil {
 			return in, w.turn(ctx)
 		}
@@ -94,6 +98,7 @@ func (w *world) definition() engine.Definition {
 	return engine.Definition{
 		Name:       "turntable",
 		Queue:      testQueue,
+		Adapt:      w.adapt,
 		Operations: []orchestrator.AnyActivity{turn, lock},
 		Activities: []orchestrator.AnyActivity{oil},
 		Orchestrator: engine.Orchestrate("turntable", func(ctx *orchestrator.Context, r engine.Request[input]) (string, error) {

@@ -175,7 +175,10 @@ func (p *parts) wireEngines() (err error) {
 	for _, d := range p.definitions {
 		p.names = append(p.names, d.Name)
 	}
-	p.retrier, err = engine.NewRetrier(engine.RetrierConfig{DeadLetters: p.letters, Queues: p.direct, Starts: p.pollers.starts})
+	p.retrier, err = engine.NewRetrier(engine.RetrierConfig{DeadLetters: p.letters, Queues: p.direct, Starts: p.pollers.starts,
+		CheckEdit: func(ctx context.Context, l engine.DeadLetter, message []byte) error {
+			return p.pipeline.CheckEdit(ctx, l, message)
+		}}) // which is there when that runs
 	return err
 }
 

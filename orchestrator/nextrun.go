@@ -29,6 +29,19 @@ func (d *driver) beginNextRun(ctx context.Context, all []storedExecution) error 
 	if latest.active() {
 		return fmt.Errorf("orchestration %s runs for correlation id %s: %w", d.start.ID, started.start().CorrelationID, ErrConflict)
 	}
+	return d.beginAfter(ctx, all)
+}
+
+// takesPlace reports whether the Start takes the place of the latest run, which has failed for good.
+func (d *driver) takesPlace(all []storedExecution) bool {
+	latest, started := latestOf(all)
+	end := latest.end()
+	return d.start.Instead != nil && !d.start.deliver && end != nil && end.Kind == executionFailed && !end.Retrying && d.start.Instead(started.start().Carry)
+}
+
+// beginAfter starts the requested run under the id behind the latest one, which has ended.
+func (d *driver) beginAfter(ctx context.Context, all []storedExecution) error {
+	latest, _ := latestOf(all)
 	d.readEarlier(all)
 	before := summarize(d.start.ID, latest)
 	before.Earlier = d.earlier

@@ -157,7 +157,11 @@ func (d *driver) resume(ctx context.Context, all []storedExecution) error {
 	if d.startsNextRun(all) {
 		return d.beginNextRun(ctx, all)
 	}
-	if err := d.identify(all); err != nil {
+	err := d.identify(all)
+	if (err == nil || errors.Is(err, ErrOtherWork)) && d.takesPlace(all) {
+		return d.beginAfter(ctx, all)
+	}
+	if err != nil {
 		return err
 	}
 	latest, started := latestOf(all)

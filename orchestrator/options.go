@@ -36,6 +36,7 @@ type callOptions struct {
 type orchestratorOptions struct {
 	version string
 	drop    bool
+	input   func(input json.RawMessage) error
 }
 
 func (o callOptions) validate() error {

@@ -21,6 +21,8 @@ type AnyOrchestrator interface {
 	Name() string
 	// Version is that of WithVersion, "" without it.
 	Version() string
+	// CheckInput says why an input cannot be the orchestrator's, nil if it can: see WithInputCheck.
+	CheckInput(input json.RawMessage) error
 	configured() orchestratorOptions
 	run(ctx *Context, input json.RawMessage) (json.RawMessage, error)
 }
@@ -45,6 +47,24 @@ func WithVersion(version string) OrchestratorOption {
 // this option, such events are kept until they are asked for.
 func DropEarlyEvents() OrchestratorOption {
 	return orchestratorOption(func(o *orchestratorOptions) { o.drop = true })
+}
+
+// WithInputCheck adds to what CheckInput looks at: an input has to be JSON of the orchestrator's type, and what check wants. Runs do not
+// ask it: what they are given, they take or fail with.
+func WithInputCheck(check func(input json.RawMessage) error) OrchestratorOption {
+	return orchestratorOption(func(o *orchestratorOptions) { o.input = check })
+}
+
+// CheckInput says, before a run begins, why an input cannot be the orchestrator's, nil if it can.
+func (o *Orchestrator[In, Out]) CheckInput(input json.RawMessage) error {
+	var in In
+	if err := json.Unmarshal(input, &in); err != nil {
+		return payload.Explain(err)
+	}
+	if o.options.input == nil {
+		return nil
+	}
+	return o.options.input(input)
 }
 
 // Name is the name that the rounds hold.

@@ -34,6 +34,10 @@ type Start struct {
 	// Same says whether the run that has the id and the correlation id, with this Carry, is the one that is meant. If not,
 	// the Start is ErrOtherWork, and changes nothing. nil means that the ids tell.
 	Same func(carry []byte) bool
+	// Instead says whether this Start takes the place of the run that has the id and the correlation id, with this Carry. If so, and
+	// if that run has failed for good, the next execution begins with the Input of this Start, and keeps none of the results; a run that
+	// goes on, or has ended otherwise, is judged by Same. nil takes the place of none. It is for Run.
+	Instead func(carry []byte) bool
 	// Timeout bounds each execution: one that has not ended by then fails with the code TimedOut, whatever it waits
 	// for. 0 sets no bound.
 	Timeout time.Duration

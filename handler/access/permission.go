@@ -15,6 +15,7 @@ const (
 	TimelineRead             Permission = "timeline.read"
 	DeadLettersRead          Permission = "deadletters.read"
 	DeadLettersDecide        Permission = "deadletters.decide"
+	DeadLettersEdit          Permission = "deadletters.edit" // retry with another message
 	DeadLettersBulk          Permission = "deadletters.bulk" // retry or expire all that a filter selects
 	OrchestrationsRead       Permission = "orchestrations.read"
 	OrchestrationsStart      Permission = "orchestrations.start"
@@ -43,7 +44,7 @@ const (
 // Permissions are all that a principal can have, so not Public.
 func Permissions() []Permission {
 	return []Permission{
-		Self, PlatformRead, HistoryRead, TimelineRead, DeadLettersRead, DeadLettersDecide, DeadLettersBulk,
+		Self, PlatformRead, HistoryRead, TimelineRead, DeadLettersRead, DeadLettersDecide, DeadLettersEdit, DeadLettersBulk,
 		OrchestrationsRead, OrchestrationsStart, OrchestrationsSend, OrchestrationsCommand, OrchestrationsPurge, OrchestrationsForcePurge,
 		OutboxRead, OutboxDecide, OutboxReplay, OperationsRead, OperationsCancel,
 		TasksRead, TasksAct, TasksAdminister, AcknowledgementsRead, AcknowledgementsSend, RegistryRead, RegistryWrite, SchedulesRun, PollersRead, PollersChange, AuditRead,
@@ -85,7 +86,7 @@ func Roles() []Role { return []Role{Participant, Reader, Operator, Administrator
 func (r Role) Permissions() []Permission {
 	participant := []Permission{Self, TasksRead, TasksAct}
 	reader := []Permission{Self, PlatformRead, HistoryRead, TimelineRead, DeadLettersRead, OrchestrationsRead, OutboxRead, OperationsRead, TasksRead, AcknowledgementsRead, RegistryRead, PollersRead}
-	operator := []Permission{DeadLettersDecide, OrchestrationsStart, OrchestrationsSend, OrchestrationsCommand, OutboxDecide, OperationsCancel, TasksAct, AcknowledgementsSend, RegistryWrite, SchedulesRun}
+	operator := []Permission{DeadLettersDecide, DeadLettersEdit, OrchestrationsStart, OrchestrationsSend, OrchestrationsCommand, OutboxDecide, OperationsCancel, TasksAct, AcknowledgementsSend, RegistryWrite, SchedulesRun}
 	var all []Permission
 	switch r {
 	case Participant:

@@ -136,9 +136,11 @@ func (a *api) retryDeadLetter(ctx context.Context, r *request) (reply, error) {
 		return reply{}, a.deadLetterFailure(engineName, err)
 	}
 	r.after = fmt.Sprintf("%s, message %s", d.Status, d.RetryMessageID)
-	return reply{data: retriedLetter{
-		Engine: d.Engine, RowKey: d.RowKey, Status: d.Status, MessageID: d.RetryMessageID, RetryID: d.RetryID, RetriedAt: d.RetriedAtUtc, RetriedBy: d.RetriedBy,
-	}}, nil
+	return reply{data: retriedLetterOf(d)}, nil
+}
+
+func retriedLetterOf(d engine.DeadLetter) retriedLetter {
+	return retriedLetter{Engine: d.Engine, RowKey: d.RowKey, Status: d.Status, MessageID: d.RetryMessageID, RetryID: d.RetryID, RetriedAt: d.RetriedAtUtc, RetriedBy: d.RetriedBy}
 }
 
 // deadLetterFailureOf is what errors about the state of a dead letter answer, nil for others.

@@ -3,6 +3,9 @@ package api
 import (
 	"context"
 	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/api/bulk"
@@ -19,6 +22,8 @@ type letterSelection struct {
 	FromDate       string `json:"fromDate"`
 	ToDate         string `json:"toDate"`
 	RatePerSecond  *int   `json:"ratePerSecond"`
+	// Rows are dead letters by name, in place of all of the above but the rate.
+	Rows []bulk.Row `json:"rows"`
 }
 
 type retrySelection struct {
@@ -45,7 +50,7 @@ func (a *api) retryMany(ctx context.Context, r *request) (reply, error) {
 	if s.Canary == nil && s.CanarySeconds != nil {
 		q.problem("canarySeconds", "It belongs to a canary.")
 	}
-	if s.InstanceID+s.Engine+s.ErrorSignature+s.FromDate+s.ToDate == "" {
+	if s.filter() == "" && s.Rows == nil {
 		q.problem("engine", "Say which dead letters are meant, by one parameter at least.")
 	}
 	return a.operate(ctx, r, q, bulk.DeadLetterKind, req)
@@ -60,7 +65,10 @@ func (a *api) expireMany(ctx context.Context, r *request) (reply, error) {
 	q, req := a.selected(s.letterSelection)
 	req.Action = bulk.ActionExpire
 	days := q.bounded("olderThanDays", s.OlderThanDays, 0, maxAge)
-	if s.OlderThanDays == nil {
+	switch {
+	case s.Rows != nil && s.OlderThanDays != nil:
+		q.problem("olderThanDays", "Use either rows or olderThanDays.")
+	case s.Rows == nil && s.OlderThanDays == nil:
 		q.problem("olderThanDays", "Say how old the dead letters are that are meant: there is no default for it.")
 	}
 	if req.OlderThanDays = days; days > 0 && s.ToDate != "" {
@@ -78,8 +86,36 @@ func (a *api) selected(s letterSelection) (*query, bulk.Request) {
 	return q, bulk.Request{
 		Engine: q.oneOf("engine", a.engines...), InstanceID: q.text("instanceId", engine.MaxInstanceIDLength),
 		ErrorSignature: q.text("errorSignature", maxSignature), From: from, To: to,
-		RatePerSecond: q.bounded("ratePerSecond", s.RatePerSecond, 1, bulk.MaxRate),
+		RatePerSecond: q.bounded("ratePerSecond", s.RatePerSecond, 1, bulk.MaxRate), Rows: a.rows(q, s),
 	}
+}
+
+// filter is what a selection filters by, "" for nothing.
+func (s letterSelection) filter() string {
+	return s.InstanceID + s.Engine + s.ErrorSignature + s.FromDate + s.ToDate
+}
+
+// rows reads dead letters by name, each once.
+func (a *api) rows(q *query, s letterSelection) (rows []bulk.Row) {
+	switch {
+	case s.Rows == nil:
+		return nil
+	case s.filter() != "":
+		q.problem("rows", "Use either rows or a filter.")
+	case len(s.Rows) == 0 || len(s.Rows) > bulk.MaxRows:
+		q.problem("rows", "Name 1 to %d dead letters.", bulk.MaxRows)
+		return nil
+	}
+	for _, row := range s.Rows {
+		if !slices.Contains(a.engines, row.Engine) || row.RowKey == "" || len(row.RowKey) > engine.MaxInstanceIDLength || !utf8.ValidString(row.RowKey) {
+			q.problem("rows", "Name each by its engine, one of %s, and its rowKey.", strings.Join(a.engines, ", "))
+			return nil
+		}
+		if !slices.Contains(rows, row) {
+			rows = append(rows, row)
+		}
+	}
+	return rows
 }
 
 // bounded is a number of a body, 0 when it is not given.

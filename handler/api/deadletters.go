@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/redact"
 )
 
 // deadLetterItem is a dead letter as a list shows it (standard, section 3).
@@ -22,6 +23,10 @@ type deadLetterItem struct {
 	// ParentRowKey is the dead letter whose retry left this one, RetryCount how many retries there were.
 	ParentRowKey string `json:"parentRowKey,omitempty"`
 	RetryCount   int    `json:"retryCount,omitempty"`
+	// Assignee is who takes care of it.
+	Assignee     string    `json:"assignee,omitempty"`
+	AssigneeName string    `json:"assigneeName,omitempty"`
+	AssignedAt   time.Time `json:"assignedAtUtc,omitzero"`
 }
 
 // deadLetterDetail is one dead letter. The original message is text when it can be, else base64.
@@ -42,13 +47,17 @@ type deadLetterDetail struct {
 	RetriedAtUtc            time.Time     `json:"retriedAtUtc,omitzero"`
 	RetriedBy               string        `json:"retriedBy,omitempty"`
 	RetryMessageID          string        `json:"retryMessageId,omitempty"`
+	// SentMessage is what a retry has sent in place of the original message.
+	SentMessage string     `json:"sentMessage,omitempty"`
+	Notes       []noteItem `json:"notes,omitempty"`
 }
 
 func (a *api) listDeadLetters(ctx context.Context, r *request) (reply, error) {
-	q := newQuery(r.http.URL.RawQuery, "engine", "status", "instanceId", "correlationId", "errorSignature", "fromDate",
+	q := newQuery(r.http.URL.RawQuery, "engine", "status", "instanceId", "correlationId", "errorSignature", "assignee", "fromDate",
 		"toDate", "limit", "continuationToken")
 	f := a.letterFilter(r, q)
 	f.ErrorSignature = q.text("errorSignature", maxSignature)
+	q.assignee(r, &f)
 	f.Limit, f.Token = q.limit(), q.values.Get("continuationToken")
 	if err := q.err(); err != nil {
 		return reply{}, err
@@ -101,6 +110,9 @@ func deadLetterItemOf(d engine.DeadLetter) deadLetterItem {
 		CorrelationID:     d.CorrelationID,
 		ParentRowKey:      d.ParentRowKey,
 		RetryCount:        d.RetryCount,
+		Assignee:          d.Assignee,
+		AssigneeName:      d.AssigneeName,
+		AssignedAt:        d.AssignedAtUtc,
 	}
 }
 
@@ -123,5 +135,7 @@ func deadLetterDetailOf(d engine.DeadLetter) deadLetterDetail {
 		RetriedAtUtc:            d.RetriedAtUtc,
 		RetriedBy:               d.RetriedBy,
 		RetryMessageID:          d.RetryMessageID,
+		Notes:                   notesOf(d),
+		SentMessage:             redact.Document(string(d.SentMessage)),
 	}
 }

@@ -26,6 +26,10 @@ const (
 	codeNewerSchema      = "NewerSchemaVersion"
 	codePrecondition     = "PreconditionFailed"
 	codeRetryUnsupported = "RetryNotSupported"
+	codeEditUnsupported  = "EditNotSupported"
+	codeLetterHeld       = "DeadLetterHeld"
+	codeTooManyNotes     = "TooManyNotes"
+	codeInvalidMessage   = "InvalidMessage"
 	codeCanary           = "CanaryReturned"
 	codeKeyReused        = "IdempotencyKeyReused"
 	// Of orchestrations.
@@ -110,7 +114,7 @@ func failureOf(err error, now time.Time) *failure {
 	if errors.Is(err, payload.ErrTooDeep) { // before the errors that name it as their reason
 		return bodyTooDeep()
 	}
-	if f := cmp.Or(accessFailure(err), outboxFailure(err, now), deadLetterFailureOf(err), taskFailure(err), scheduleFailure(err), acknowledgementFailure(err), admissionFailure(err), orchestrationFailure(err), registryFailure(err, now), pollerFailure(err)); f != nil {
+	if f := cmp.Or(accessFailure(err), outboxFailure(err, now), editFailure(err), noteFailure(err), deadLetterFailureOf(err), taskFailure(err), scheduleFailure(err), acknowledgementFailure(err), admissionFailure(err), orchestrationFailure(err), registryFailure(err, now), pollerFailure(err)); f != nil {
 		return f
 	}
 	var f *failure

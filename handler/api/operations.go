@@ -45,7 +45,7 @@ func (a *api) operate(ctx context.Context, r *request, q *query, kind string, re
 		key = r.principal().ID() + "\n" + key
 	}
 	req.By = r.by()
-	what, err := json.Marshal(req)
+	what, err := json.Marshal(req.Summary()) // the rows that it names are in the operation
 	if err != nil {
 		return reply{}, err
 	}

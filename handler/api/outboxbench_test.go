@@ -163,7 +163,7 @@ func newOutboxBenchWith(t *testing.T, s stores, change func(c *Config)) *outboxB
 		return said.Output, err
 	})
 	b.letters, b.history = letters, history
-	retrier, err := engine.NewRetrier(engine.RetrierConfig{DeadLetters: letters, Queues: b.queues, Now: b.now})
+	retrier, err := engine.NewRetrier(engine.RetrierConfig{DeadLetters: letters, Queues: b.queues, Now: b.now, CheckEdit: checkEdit})
 	if err != nil {
 		t.Fatal(err)
 	}

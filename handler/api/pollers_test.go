@@ -270,7 +270,7 @@ func TestPollerChangesAreRefused(t *testing.T) {
 		"a live lease":       {"orders/retire", "", codePollerRunning, "node-1/ab has the lease", 409, true},
 		"a clone that is":    {"orders/clone-checkpoint", `{"to":"copy"}`, codePollerExists, "already", 409, true},
 		"a table's clone":    {"orders/clone-checkpoint", `{"to":"parts"}`, codeInvalidBody, "define both alike", 400, true},
-		"no integer":         {"orders/reset-to-cursor", `{"value":"x","force":true}`, codeInvalidBody, "no integer", 400, true},
+		"no number":          {"orders/reset-to-cursor", `{"value":"x","force":true}`, codeInvalidBody, "no number", 400, true},
 		"no value":           {"orders/reset-to-cursor", `{}`, codeInvalidParameter, "which value", 400, false},
 		"keys of no object":  {"orders/reset-to-cursor", `{"value":"5","keys":[1]}`, codeInvalidParameter, "JSON object", 400, false},
 		"no such kind":       {"orders/reset-to-cursor", `{"value":"5","kind":"x"}`, codeInvalidParameter, "Use one of", 400, false},

@@ -53,6 +53,8 @@ type bulkPage struct {
 	// Count is how many the filter means, and AtLeast that there may be more.
 	Count   int
 	AtLeast bool
+	// Selected are those that are meant in place of a filter.
+	Selected []selected
 	// Until is where the filter ends at the latest: what fails after the page was made is not meant.
 	Until  Text
 	Frozen bool
@@ -69,6 +71,8 @@ func sweepable(f filter) Text {
 	switch {
 	case f.Status != "Pending":
 		return "Only pending dead letters are retried and expired. Choose the status Pending."
+	case f.Assignee != "":
+		return "What somebody takes care of is not retried or expired by that: select it on the list, or take that out of the filter."
 	case f.CorrelationID != "":
 		return "What has one correlation id is decided on one by one. Take it out of the filter."
 	default:
@@ -133,8 +137,15 @@ func startAll(s sweep) visitor {
 			return refusedPage(http.StatusBadRequest, "InvalidRequestBody", "The form cannot be read, or is too large."), nil
 		}
 		form := v.r.PostForm
-		back := url.Values{}
+		back, from := url.Values{}, s.path
 		body := map[string]any{}
+		chosen, ok := selection(form["row"])
+		switch {
+		case !ok:
+			return refusedPage(http.StatusBadRequest, "InvalidRequestBody", "This was sent by no page of the console. Open the list again, and select from there."), nil
+		case len(chosen) > 0:
+			body["rows"], from = rows(chosen), lettersPath
+		}
 		for _, name := range bulkFields() {
 			if value := form.Get(name); value != "" {
 				body[name] = value
@@ -154,11 +165,11 @@ func startAll(s sweep) visitor {
 			}
 			n, err := strconv.Atoi(value)
 			if err != nil {
-				return backTo(refusedPage(http.StatusBadRequest, "InvalidRequestBody", Text(name)+": Use a whole number."), address(s.path, back), "the form"), nil
+				return backTo(refusedPage(http.StatusBadRequest, "InvalidRequestBody", Text(name)+": Use a whole number."), address(from, back), "the form"), nil
 			}
 			body[name] = n
 		}
-		return v.operate(ctx, "/api/dlq/"+s.path[len(lettersPath)+1:], body, form, address(s.path, back))
+		return v.operate(ctx, "/api/dlq/"+s.path[len(lettersPath)+1:], body, form, address(from, back))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,7 +15,10 @@ import (
 type letterPage struct {
 	Letter  letterDetail
 	Message Payload
-	// Done is what was done last from this page: retried, expired, or "".
+	// Sent is what a retry has sent in its place; only an edited one has it.
+	Sent Payload
+	Held held
+	// Done is what was done last from this page: retried, edited, expired, or "".
 	Done    string
 	Related part[letterList]
 	History part[historyList]
@@ -29,20 +33,22 @@ func (l letterList) empty() bool { return len(l.Items) == 0 }
 // letterDetail is one dead letter.
 type letterDetail struct {
 	letterItem
-	OriginalMessage         string    `json:"originalMessage"`
-	OriginalMessageEncoding string    `json:"originalMessageEncoding"`
-	MessageID               Text      `json:"messageId"`
-	InsertedAt              time.Time `json:"insertedAtUtc"`
-	DetectedReason          Text      `json:"detectedReason"`
-	Node                    Text      `json:"node"`
-	ErrorSignature          Text      `json:"errorSignature"`
-	ResolutionNotes         Text      `json:"resolutionNotes"`
-	ResolvedAt              time.Time `json:"resolvedAtUtc"`
-	ResolvedBy              Text      `json:"resolvedBy"`
-	ExpiredAt               time.Time `json:"expiredAtUtc"`
-	RetriedAt               time.Time `json:"retriedAtUtc"`
-	RetriedBy               Text      `json:"retriedBy"`
-	RetryMessageID          Text      `json:"retryMessageId"`
+	OriginalMessage         string       `json:"originalMessage"`
+	OriginalMessageEncoding string       `json:"originalMessageEncoding"`
+	MessageID               Text         `json:"messageId"`
+	InsertedAt              time.Time    `json:"insertedAtUtc"`
+	DetectedReason          Text         `json:"detectedReason"`
+	Node                    Text         `json:"node"`
+	ErrorSignature          Text         `json:"errorSignature"`
+	ResolutionNotes         Text         `json:"resolutionNotes"`
+	ResolvedAt              time.Time    `json:"resolvedAtUtc"`
+	ResolvedBy              Text         `json:"resolvedBy"`
+	ExpiredAt               time.Time    `json:"expiredAtUtc"`
+	RetriedAt               time.Time    `json:"retriedAtUtc"`
+	RetriedBy               Text         `json:"retriedBy"`
+	RetryMessageID          Text         `json:"retryMessageId"`
+	SentMessage             string       `json:"sentMessage"`
+	Notes                   []letterNote `json:"notes"`
 
 	etag string
 }
@@ -97,8 +103,8 @@ func letter(ctx context.Context, v *visit) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	p := letterPage{Letter: l, Message: payloadOf(l.OriginalMessage)}
-	if done := v.r.URL.Query().Get("done"); done == retry().done || done == expire().done {
+	p := letterPage{Letter: l, Message: payloadOf(l.OriginalMessage), Sent: payloadOf(l.SentMessage), Held: v.heldOf(l)}
+	if done := v.r.URL.Query().Get("done"); done == retry().done || done == expire().done || done == editedDone || slices.ContainsFunc(holdings(), func(h holding) bool { return h.path == done }) {
 		p.Done = done
 	}
 	if l.CorrelationID != "" {

@@ -13,14 +13,14 @@ import (
 )
 
 // filters are the names of what selects dead letters, in the address of the console and of the API.
-var filters = []string{"engine", "status", "instanceId", "correlationId", "errorSignature", "fromDate", "toDate"}
+var filters = []string{"engine", "status", "instanceId", "correlationId", "errorSignature", "assignee", "fromDate", "toDate"}
 
 // anyStatus is the status in the address of the console that selects all; without one, it is pending.
 const anyStatus = "any"
 
 // filter selects dead letters, as the address has it.
 type filter struct {
-	Engine, Status, InstanceID, CorrelationID, Signature, From, To string
+	Engine, Status, InstanceID, CorrelationID, Signature, Assignee, From, To string
 
 	values url.Values
 }
@@ -37,6 +37,7 @@ func filterOf(query url.Values) filter {
 	}
 	get := f.values.Get
 	f.Engine, f.Status, f.InstanceID, f.CorrelationID, f.Signature, f.From, f.To = get("engine"), get("status"), get("instanceId"), get("correlationId"), get("errorSignature"), get("fromDate"), get("toDate")
+	f.Assignee = get("assignee")
 	return f
 }
 
@@ -53,7 +54,11 @@ func (filter) Reset() string { return lettersPath }
 func (f filter) List() string { return address(lettersPath, f.values) }
 
 // Causes is the same by cause, where a cause is no filter.
-func (f filter) Causes() string { return address(causesPath, f.without("errorSignature")) }
+func (f filter) Causes() string {
+	query := f.without("errorSignature")
+	query.Del("assignee")
+	return address(causesPath, query)
+}
 
 // WithoutCause is the list of all causes.
 func (f filter) WithoutCause() string { return address(lettersPath, f.without("errorSignature")) }
@@ -86,6 +91,10 @@ type lettersPage struct {
 	Next, First string
 	// Problem is what is wrong with the filter.
 	Problem Text
+	// Checked says that everything on the page is selected.
+	Checked bool
+
+	token string
 }
 
 // letterItem is a dead letter as lists show it.
@@ -102,6 +111,9 @@ type letterItem struct {
 	OriginalQueue Text      `json:"originalQueue"`
 	ParentRowKey  Text      `json:"parentRowKey"`
 	RetryCount    int       `json:"retryCount"`
+	Assignee      Text      `json:"assignee"`
+	AssigneeName  Text      `json:"assigneeName"`
+	AssignedAt    time.Time `json:"assignedAtUtc"`
 }
 
 // Link is the address of its page, and Timeline that of what happened to its work, "" without a correlation id.
@@ -155,7 +167,7 @@ func both(one, other func() error) error {
 // letters lists dead letters.
 func letters(ctx context.Context, v *visit) (page, error) {
 	query := v.r.URL.Query()
-	p := lettersPage{Filter: filterOf(query)}
+	p := lettersPage{Filter: filterOf(query), Checked: query.Get("select") == selectPage, token: query.Get("continuationToken")}
 	asked := p.Filter.query()
 	if token := query.Get("continuationToken"); token != "" {
 		asked.Set("continuationToken", token)
@@ -231,6 +243,7 @@ type cause struct {
 func causes(ctx context.Context, v *visit) (page, error) {
 	p := causesPage{Filter: filterOf(v.r.URL.Query())}
 	p.Filter.values.Del("errorSignature")
+	p.Filter.values.Del("assignee")
 	p.Filter.Signature = ""
 	var counts letterCounts
 	err := both(func() error { return v.api.get(ctx, "/api/dlq/groups", p.Filter.query(), &p.causesList) },

@@ -371,7 +371,7 @@ func TestEveryPageIsGolden(t *testing.T) {
 	named := func(name string) bool {
 		return slices.ContainsFunc(files, func(f string) bool { return strings.HasPrefix(filepath.Base(f), name) })
 	}
-	names := map[string]string{Root: "home", lettersPath: "letters", causesPath: "causes", letterPath: "letter", letterPath + "/retry": "retry", letterPath + "/expire": "expire", timelinePath: "timeline",
+	names := map[string]string{Root: "home", lettersPath: "letters", causesPath: "causes", letterPath: "letter", letterPath + "/retry": "retry", letterPath + "/expire": "expire", editPath: "edit", timelinePath: "timeline",
 		orchestrationsPath: "orchestrations", orchestrationPath: "orchestration", startPath: "start", startEnginePath: "startform", openPath: "openhistory", purgePath: "purge", forcePath: "force",
 		tasksPath: "tasks", taskPath: "task", mePath: "me", auditPath: "audit",
 		schedulesPath: "schedules", runPath: "run", registryPath: "registry", instancePath: "instance", instancePath + "/drain": "drain", instancePath + "/resume": "resume",

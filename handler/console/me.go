@@ -43,6 +43,7 @@ func meanings() map[access.Permission]string {
 		access.TimelineRead:             "see the timeline of a piece of work",
 		access.DeadLettersRead:          "see dead letters",
 		access.DeadLettersDecide:        "retry or expire a dead letter",
+		access.DeadLettersEdit:          "retry a dead letter with an edited message",
 		access.DeadLettersBulk:          "retry or expire all dead letters that a filter selects",
 		access.OrchestrationsRead:       "see runs",
 		access.OrchestrationsStart:      "start runs",

@@ -44,6 +44,7 @@ type operation struct {
 		To             time.Time `json:"toDate"`
 		CreatedTo      time.Time `json:"createdTo"`
 		OlderThanDays  int       `json:"olderThanDays"`
+		Selected       int       `json:"selected"`
 		By             Text      `json:"by"`
 		RatePerSecond  int       `json:"ratePerSecond"`
 		Canary         int       `json:"canary"`

@@ -125,7 +125,8 @@ func loadTemplates() (*templates, error) {
 	}
 	out := &templates{byName: map[string]*template.Template{}}
 	for _, name := range []string{"home", "letters", "causes", "letter", "decide", "timeline", "failed", "outside", "orchestrations", "orchestration", "command",
-		"tasks", "task", "taskact", "me", "audit", "schedules", "registry", "instance", "confirm", "bulk", "operation", "operations", "outbox", "event", "eventact", "pollers", "poller", "polleract", "start", "startform", "openhistory", "purge"} {
+		"tasks", "task", "taskact", "me", "audit", "schedules", "registry", "instance", "confirm", "bulk", "operation", "operations", "outbox", "event", "eventact", "pollers", "poller", "polleract", "start", "startform", "openhistory", "purge",
+		"edit", "editdiff"} {
 		own, err := shared.Clone()
 		if err == nil {
 			_, err = own.ParseFS(templateFiles, "templates/"+name+".html")

@@ -121,8 +121,8 @@ func TestPollerIsReset(t *testing.T) {
 		t.Errorf("without a place: %d %s", rec.Code, rec.Body)
 	}
 	form.Set("value", "one")
-	if rec := b.post(t, orders+"/reset-to-cursor", form, ann("Administrator")); rec.Code != http.StatusBadRequest || !strings.Contains(rec.Body.String(), "It is no integer") && !strings.Contains(rec.Body.String(), "it is no integer") || !strings.Contains(rec.Body.String(), `value="one"`) {
-		t.Errorf("no integer: %d %s", rec.Code, rec.Body)
+	if rec := b.post(t, orders+"/reset-to-cursor", form, ann("Administrator")); rec.Code != http.StatusBadRequest || !strings.Contains(rec.Body.String(), "It is no number") && !strings.Contains(rec.Body.String(), "it is no number") || !strings.Contains(rec.Body.String(), `value="one"`) {
+		t.Errorf("no number: %d %s", rec.Code, rec.Body)
 	}
 	form.Set("value", "1")
 	for range 2 {

@@ -24,7 +24,7 @@ const (
 
 // routes are all of them. Each has the permission of what it asks the API for first, which decides.
 func (c *Console) routes() []route {
-	return slices.Concat(letterRoutes(), orchestrationRoutes(), taskRoutes(), operationRoutes(), pollerRoutes(), platformRoutes())
+	return slices.Concat(letterRoutes(), editRoutes(), selectedRoutes(), holdingRoutes(), orchestrationRoutes(), taskRoutes(), operationRoutes(), pollerRoutes(), platformRoutes())
 }
 
 // platformRoutes are those of the app itself, and of who uses it.

@@ -6,8 +6,10 @@ import (
 	"strings"
 )
 
-// mark replaces a secret.
-const mark = "[redacted]"
+// Mark is what replaces a secret.
+const Mark = "[redacted]"
+
+const mark = Mark
 
 // Text replaces the secrets of a text by [redacted]. A text without secrets is returned itself.
 func Text(text string) string {

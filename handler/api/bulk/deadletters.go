@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/tenant"
 )
 
 // DeadLetterKind is the kind of operations on dead letters.
@@ -47,25 +49,18 @@ func (d DeadLetters) work(ctx context.Context, s Slice) (Result, error) {
 	if !ok {
 		return Result{}, fmt.Errorf("%w: there is no action %q on dead letters", ErrRefused, s.Action)
 	}
-	engines := d.Engines
-	if s.Engine != "" {
-		engines = []string{s.Engine}
-	}
-	page, err := d.Letters.List(ctx, engine.DeadLetterFilter{
-		Engines: engines, Status: engine.StatusPending, InstanceID: s.InstanceID, TenantID: s.Tenant, ErrorSignature: s.ErrorSignature,
-		From: s.From, To: s.To.AddDate(0, 0, -s.OlderThanDays), Limit: s.Limit, Token: s.Continuation,
-	})
-	if errors.Is(err, engine.ErrFilter) || errors.Is(err, engine.ErrToken) {
-		err = fmt.Errorf("%w: %w", ErrRefused, err)
-	}
+	letters, next, err := d.meant(ctx, s)
 	if err != nil {
 		return Result{}, err
 	}
-	result := Result{Continuation: page.Token}
+	result := Result{Continuation: next}
 	var mu sync.Mutex
-	err = d.each(ctx, page.DeadLetters, s.RatePerSecond, func(ctx context.Context, l engine.DeadLetter) error {
-		err := act(ctx, l, s.By)
-		over := errors.Is(err, engine.ErrNotFound) || errors.Is(err, engine.ErrState) || errors.Is(err, engine.ErrNotRetryable)
+	err = d.each(ctx, letters, s.RatePerSecond, func(ctx context.Context, l engine.DeadLetter) error {
+		err := errOther
+		if l.Status == engine.StatusPending {
+			err = act(ctx, l, s.By)
+		}
+		over := errors.Is(err, errOther) || errors.Is(err, engine.ErrNotFound) || errors.Is(err, engine.ErrState) || errors.Is(err, engine.ErrNotRetryable)
 		if err != nil && !over {
 			return err
 		}
@@ -80,6 +75,54 @@ func (d DeadLetters) work(ctx context.Context, s Slice) (Result, error) {
 		return nil
 	})
 	return result, err
+}
+
+// errOther: a dead letter that was named is not pending, not there, or another tenant's.
+var errOther = errors.New("not what is meant")
+
+// meant are the dead letters of a slice, and where the next one begins, "" behind the last.
+func (d DeadLetters) meant(ctx context.Context, s Slice) ([]engine.DeadLetter, string, error) {
+	if len(s.Rows) > 0 {
+		return d.named(ctx, s)
+	}
+	engines := d.Engines
+	if s.Engine != "" {
+		engines = []string{s.Engine}
+	}
+	page, err := d.Letters.List(ctx, engine.DeadLetterFilter{
+		Engines: engines, Status: engine.StatusPending, InstanceID: s.InstanceID, TenantID: s.Tenant, ErrorSignature: s.ErrorSignature,
+		From: s.From, To: s.To.AddDate(0, 0, -s.OlderThanDays), Limit: s.Limit, Token: s.Continuation,
+	})
+	if errors.Is(err, engine.ErrFilter) || errors.Is(err, engine.ErrToken) {
+		err = fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	return page.DeadLetters, page.Token, err
+}
+
+// named are the dead letters of a slice of rows. Those that are not there, or that the request's tenant does not see, are without a
+// status.
+func (d DeadLetters) named(ctx context.Context, s Slice) (letters []engine.DeadLetter, next string, err error) {
+	from := 0
+	if s.Continuation != "" {
+		if from, err = strconv.Atoi(s.Continuation); err != nil || from < 0 || from > len(s.Rows) {
+			return nil, "", fmt.Errorf("%w: %q is no place among %d rows", ErrRefused, s.Continuation, len(s.Rows))
+		}
+	}
+	to := min(from+s.Limit, len(s.Rows))
+	for _, row := range s.Rows[from:to] {
+		l, err := d.Letters.Get(ctx, row.Engine, row.RowKey)
+		if err != nil && !errors.Is(err, engine.ErrNotFound) {
+			return nil, "", err
+		}
+		if err != nil || !tenant.Sees(s.Tenant, l.TenantID) {
+			l = engine.DeadLetter{Engine: row.Engine, RowKey: row.RowKey}
+		}
+		letters = append(letters, l)
+	}
+	if to < len(s.Rows) {
+		next = strconv.Itoa(to)
+	}
+	return letters, next, nil
 }
 
 // each works on the letters: at a rate one after the other, else some at the same time.

@@ -143,7 +143,7 @@ func (o *Operations) asked(ctx context.Context, s orchestrator.Summary) (Request
 	if err == nil {
 		err = decode(string(out.Input), &input)
 	}
-	return input.Request, input.Progress, err
+	return input.Request.Summary(), input.Progress, err
 }
 
 func decode(text string, out any) error {

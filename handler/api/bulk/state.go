@@ -2,7 +2,10 @@ package bulk
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/vibedata/roundhouse/orchestrator"
@@ -14,6 +17,9 @@ const (
 	MaxRate          = 100
 	MaxCanary        = 50
 	MaxCanarySeconds = 3600
+
+	// MaxRows bounds the rows that a Request can name.
+	MaxRows = 100
 
 	defaultCanarySeconds = 300
 )
@@ -38,6 +44,11 @@ type Request struct {
 	CreatedTo time.Time `json:"createdTo,omitzero"`
 	// OlderThanDays moves To back by so many days.
 	OlderThanDays int `json:"olderThanDays,omitempty"`
+	// Rows are those that are meant, in place of a filter. An operation tells how many there are, as Selected, and a hash of them, as
+	// Selection, which Start sets.
+	Rows      []Row  `json:"rows,omitempty"`
+	Selected  int    `json:"selected,omitempty"`
+	Selection string `json:"selection,omitempty"`
 	// By is who decided on it, "" for unknown.
 	By string `json:"by,omitempty"`
 	// RatePerSecond is how many it changes in a second at most; 0 does not bound it.
@@ -54,9 +65,23 @@ func (r Request) sameAs(other Request) bool {
 	sameTo := r.To.IsZero() || r.To.Equal(other.To)
 	sameFrom := r.From.Equal(other.From) && r.CreatedTo.Equal(other.CreatedTo)
 	for _, q := range []*Request{&r, &other} {
+		*q = q.Summary()
 		q.From, q.To, q.CreatedTo, q.By = time.Time{}, time.Time{}, time.Time{}, ""
 	}
-	return sameFrom && sameTo && r == other
+	return sameFrom && sameTo && reflect.DeepEqual(r, other)
+}
+
+// Summary is the request with its rows as their number and their hash.
+func (r Request) Summary() Request {
+	if len(r.Rows) == 0 {
+		return r
+	}
+	hash := sha256.New()
+	for _, row := range r.Rows {
+		fmt.Fprintf(hash, "%q %q\n", row.Engine, row.RowKey)
+	}
+	r.Selected, r.Selection, r.Rows = len(r.Rows), hex.EncodeToString(hash.Sum(nil)), nil
+	return r
 }
 
 func (r Request) canaryWait() time.Duration {
@@ -114,4 +139,4 @@ type shown struct {
 	Progress Progress `json:"progress"`
 }
 
-func (s state) shown() shown { return shown{s.Request, s.Progress} }
+func (s state) shown() shown { return shown{s.Request.Summary(), s.Progress} }

@@ -38,6 +38,8 @@ type Main struct {
 	Azure func(address string) (*functionapp.Client, error)
 	// Needs asks a program what it needs; nil means that nothing is known of it.
 	Needs func(context.Context, Program) (functionapp.Needs, error)
+	// Edit lets somebody edit a file; nil means in the editor that VISUAL or EDITOR names, else vi.
+	Edit func(ctx context.Context, file string) error
 	// Commands are further commands, for those who write engines.
 	Commands []*cobra.Command
 }

@@ -23,7 +23,7 @@ func (a *app) deadLetterCommands() *cobra.Command {
 		path:    []string{"dlq"},
 		open:    a.either,
 		none:    "There are no such dead letters.",
-		filters: append([]filter{byEngine(), byStatus(letterStatuses()...), byInstance(), byCorrelation(), bySignature()}, period()...),
+		filters: append([]filter{byEngine(), byStatus(letterStatuses()...), byInstance(), byCorrelation(), bySignature(), byAssignee()}, period()...),
 		columns: []column[client.DeadLetterItem]{
 			{title: "FAILED (UTC)", text: func(d client.DeadLetterItem) string { return at(d.LastFailureAt) }, cut: true},
 			{title: "STATUS", text: func(d client.DeadLetterItem) string { return d.Status }},
@@ -36,7 +36,8 @@ func (a *app) deadLetterCommands() *cobra.Command {
 		`Show dead letters, and decide about them: send a message again (retry), close
 it (resolve), or give it up (expire).`,
 		list, a.showCommand("ENGINE ROWKEY", "Show a dead letter with its message", a.either, "dlq"),
-		a.groupsCommand(), a.countsCommand(), a.retryCommand(), a.decideCommand("resolve", "Resolved", "Close a dead letter: somebody has taken care of it"), a.expireCommand())
+		a.groupsCommand(), a.countsCommand(), a.retryCommand(), a.decideCommand("resolve", "Resolved", "Close a dead letter: somebody has taken care of it"), a.expireCommand(),
+		a.noteLetterCommand(), a.assignLetterCommand())
 }
 
 func (a *app) groupsCommand() *cobra.Command {

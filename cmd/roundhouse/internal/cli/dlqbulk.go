@@ -55,18 +55,31 @@ func letterFilters() []filter {
 func (a *app) retryCommand() *cobra.Command {
 	var b bulkFlags
 	var canary, wait int
+	var edit editFlags
 	var chosen *selection
 	c := a.command(spec{
-		use: "retry ENGINE ROWKEY | retry --all [flags]", short: "Send dead letters again",
+		use: "retry ENGINE ROWKEY [--edit] | retry --all [flags]", short: "Send dead letters again",
 		long: `Send the message of a dead letter to its queue again; or those of all pending
 ones that filters mean, as an operation. Repeating it for one dead letter sends
 nothing again. The bytes stay the same: an Undecodable or OverSize message comes
-back until what sends it has changed.`,
+back until what sends it has changed.
+
+--edit opens the message in your editor (VISUAL, EDITOR, vi), and --message
+takes another one from a file: it is sent in place of the original one, which
+the dead letter keeps. Correlation id, tenant and instance stay. A run of the
+original message begins anew.`,
 		example: `  roundhouse dlq retry hmac 5a1c-20261121T100000.000000Z
+  roundhouse dlq retry hmac 5a1c-20261121T100000.000000Z --edit
   roundhouse dlq retry --all --engine tls --from 2h --rate 10 --canary 3`,
 		args: oneOrMany(&b.all),
 		run: func(ctx context.Context, args []string) error {
-			if !b.all {
+			edited, err := edit.given(b.all)
+			switch {
+			case err != nil:
+				return err
+			case edited:
+				return a.retryEdited(ctx, args, edit)
+			case !b.all:
 				return a.retryOne(ctx, args)
 			}
 			query, err := chosen.given()
@@ -86,6 +99,8 @@ back until what sends it has changed.`,
 	})
 	b.flags(c, "pending dead letters")
 	b.rated(c)
+	c.Flags().BoolVar(&edit.edit, "edit", false, "edit the message before")
+	c.Flags().StringVar(&edit.file, "message", "", "send the message that is in a `FILE` instead, - for standard input")
 	c.Flags().IntVar(&canary, "canary", 0, "send so many first, and go on only if none of them comes back")
 	c.Flags().IntVar(&wait, "canary-seconds", 0, "how long to wait for them; 300 unless given")
 	chosen = a.selected(c, letterFilters()...)

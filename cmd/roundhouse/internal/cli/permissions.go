@@ -8,16 +8,17 @@ import (
 	"github.com/vibedata/roundhouse/handler/access"
 )
 
-// The annotations of a command that asks the API: the permissions that it needs, with blanks between them; those that it needs
-// besides with --all; and with --force.
+// The annotations of a command that asks the API: the permissions that it needs, with blanks between them; and those with --all,
+// with --force, and with --edit or --message.
 const (
 	needsAnnotation      = "roundhouse.permissions"
 	needsAllAnnotation   = "roundhouse.permissions.all"
 	needsForceAnnotation = "roundhouse.permissions.force"
+	needsEditAnnotation  = "roundhouse.permissions.edit"
 )
 
-// need are the permissions of a command: always, and besides with --all and with --force.
-type need struct{ always, all, force []access.Permission }
+// need are the permissions of a command: always, and in place of those with --all, with --force, and with --edit or --message.
+type need struct{ always, all, force, edit []access.Permission }
 
 // needs are what the commands need that ask the API, by their paths. Those that are not here ask it nothing.
 func needs() map[string]need {
@@ -25,20 +26,23 @@ func needs() map[string]need {
 	one := func(p ...access.Permission) need { return need{always: p} }
 	command := one(access.OrchestrationsCommand)
 	return map[string]need{
-		"whoami":                  one(access.Self),
-		"audit list":              one(access.AuditRead),
-		"audit export":            one(access.AuditRead),
-		"engines":                 one(access.PlatformRead),
-		"doctor":                  one(access.Self, access.PlatformRead),
-		"history list":            one(access.HistoryRead),
-		"history show":            one(access.HistoryRead),
-		"timeline":                one(access.TimelineRead),
-		"dlq list":                one(access.DeadLettersRead),
-		"dlq show":                one(access.DeadLettersRead),
-		"dlq groups":              one(access.DeadLettersRead),
-		"dlq counts":              one(access.DeadLettersRead),
-		"dlq resolve":             one(access.DeadLettersDecide),
-		"dlq retry":               {always: some(access.DeadLettersRead, access.DeadLettersDecide), all: some(access.DeadLettersRead, access.DeadLettersBulk, access.OperationsRead)},
+		"whoami":       one(access.Self),
+		"audit list":   one(access.AuditRead),
+		"audit export": one(access.AuditRead),
+		"engines":      one(access.PlatformRead),
+		"doctor":       one(access.Self, access.PlatformRead),
+		"history list": one(access.HistoryRead),
+		"history show": one(access.HistoryRead),
+		"timeline":     one(access.TimelineRead),
+		"dlq list":     one(access.DeadLettersRead),
+		"dlq show":     one(access.DeadLettersRead),
+		"dlq groups":   one(access.DeadLettersRead),
+		"dlq counts":   one(access.DeadLettersRead),
+		"dlq resolve":  one(access.DeadLettersDecide),
+		"dlq retry": {always: some(access.DeadLettersRead, access.DeadLettersDecide), all: some(access.DeadLettersRead, access.DeadLettersBulk, access.OperationsRead),
+			edit: some(access.DeadLettersRead, access.DeadLettersEdit)},
+		"dlq note":                one(access.DeadLettersDecide),
+		"dlq assign":              one(access.DeadLettersDecide),
 		"dlq expire":              {always: some(access.DeadLettersDecide), all: some(access.DeadLettersRead, access.DeadLettersBulk, access.OperationsRead)},
 		"outbox list":             one(access.OutboxRead),
 		"outbox show":             one(access.OutboxRead),
@@ -93,7 +97,7 @@ func annotate(root *cobra.Command) {
 	var each func(c *cobra.Command)
 	each = func(c *cobra.Command) {
 		if n, ok := all[strings.TrimPrefix(c.CommandPath(), root.Name()+" ")]; ok {
-			c.Annotations = map[string]string{needsAnnotation: words(n.always), needsAllAnnotation: words(n.all), needsForceAnnotation: words(n.force)}
+			c.Annotations = map[string]string{needsAnnotation: words(n.always), needsAllAnnotation: words(n.all), needsForceAnnotation: words(n.force), needsEditAnnotation: words(n.edit)}
 		}
 		for _, below := range c.Commands() {
 			each(below)
@@ -113,7 +117,8 @@ func words(permissions []access.Permission) string {
 // needed says in the help of a command what it needs; "" for one that asks the API nothing.
 func needed(c *cobra.Command) string {
 	var lines []string
-	for _, n := range []struct{ annotation, when string }{{needsAnnotation, "Needs"}, {needsAllAnnotation, "With --all, needs"}, {needsForceAnnotation, "With --force, needs"}} {
+	for _, n := range []struct{ annotation, when string }{{needsAnnotation, "Needs"}, {needsAllAnnotation, "With --all, needs"}, {needsForceAnnotation, "With --force, needs"},
+		{needsEditAnnotation, "With --edit or --message, needs"}} {
 		names := strings.Fields(c.Annotations[n.annotation])
 		switch {
 		case len(names) == 1:

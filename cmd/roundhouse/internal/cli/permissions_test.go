@@ -58,7 +58,7 @@ func TestCommandsStateTheirPermissions(t *testing.T) {
 	called := map[string][]string{} // by the path of the command and the annotation
 	for _, line := range []string{
 		"whoami", "audit list", "audit export", "engines", "history list", "history show hmac " + entry.RowKey, "timeline run-1",
-		"dlq list", "dlq show hmac " + letters[0], "dlq groups", "dlq counts", "dlq resolve hmac " + letters[0], "dlq retry hmac " + letters[1], "dlq expire hmac " + letters[2],
+		"dlq list", "dlq show hmac " + letters[0], "dlq groups", "dlq counts", "dlq resolve hmac " + letters[0], "dlq retry hmac " + letters[1], "dlq expire hmac " + letters[2], "dlq note hmac " + letters[4] + " seen", "dlq assign hmac " + letters[4], "dlq assign hmac " + letters[4] + " a/b --name Bo", "dlq assign hmac " + letters[4] + " --release", "dlq retry hmac " + letters[3] + " --message " + file(t, `{"n":1}`),
 		"dlq retry --all --engine hmac --yes", "dlq retry --all --engine tls --yes",
 		"outbox list", "outbox show acme " + bad, "outbox metrics", "outbox retry acme " + bad, "outbox skip acme " + bad, "outbox replay acme " + bad,
 		"outbox replay --all --status dead --yes", "task list", "task show asks 1-1", "task assign asks 1-1 a/b --name ann", "task reassign asks 1-1 a/c", "task release asks 1-1",
@@ -92,7 +92,7 @@ func TestCommandsStateTheirPermissions(t *testing.T) {
 		if c.Annotations[needsAnnotation] == "" {
 			t.Errorf("%s does not say what it needs", path)
 		}
-		for _, annotation := range []string{needsAnnotation, needsAllAnnotation, needsForceAnnotation} {
+		for _, annotation := range []string{needsAnnotation, needsAllAnnotation, needsForceAnnotation, needsEditAnnotation} {
 			stated := strings.Fields(c.Annotations[annotation])
 			slices.Sort(stated)
 			got := called[path+"|"+annotation]
@@ -129,6 +129,8 @@ func (w *world) called(t *testing.T, called map[string][]string, line string) {
 		annotation = needsAllAnnotation
 	case slices.Contains(args, "--force"):
 		annotation = needsForceAnnotation
+	case slices.Contains(args, "--message"):
+		annotation = needsEditAnnotation
 	}
 	key := strings.TrimPrefix(found.CommandPath(), "roundhouse ") + "|" + annotation
 	w.mu.Lock()

@@ -126,7 +126,7 @@ func newWorld(t *testing.T) *world {
 	must(t, err)
 	w.sweep = func(ctx context.Context) error { _, err := dispatcher.Sweep(ctx); return err }
 	admin := outbox.NewAdmin(w.outbox)
-	retrier, err := engine.NewRetrier(engine.RetrierConfig{DeadLetters: w.letters, Queues: w.queues})
+	retrier, err := engine.NewRetrier(engine.RetrierConfig{DeadLetters: w.letters, Queues: w.queues, CheckEdit: func(context.Context, engine.DeadLetter, []byte) error { return nil }})
 	must(t, err)
 	kinds := []bulk.Kind{bulk.Outbox(admin), bulk.DeadLetters{Letters: w.letters, Retrier: retrier, Engines: []string{"hmac", "tls"}}.Kind(),
 		bulk.Orchestrations(func() bulk.Purger { return w.runtime })}

@@ -44,6 +44,12 @@ type DeadLetterDetail struct {
 	DetectedReason string `json:"detectedReason"`
 }
 
+// DeadLetterMessage is what is looked at of a dead letter whose message is edited.
+type DeadLetterMessage struct {
+	OriginalMessage         string `json:"originalMessage"`
+	OriginalMessageEncoding string `json:"originalMessageEncoding"`
+}
+
 // DeadLetterGroup is dead letters of one error.
 type DeadLetterGroup struct {
 	Signature     string         `json:"errorSignature"`

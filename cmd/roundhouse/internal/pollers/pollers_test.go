@@ -151,7 +151,7 @@ func TestPollers(t *testing.T) {
 	for _, e := range page.Entries {
 		audited = append(audited, e.Action)
 	}
-	// The second clone, the first break-lease and a place that is no integer were refused.
+	// The second clone, the first break-lease and a place that is no number were refused.
 	want := []string{"retire", "break-lease by force", "break-lease", "reset-to-beginning", "clone-checkpoint to " + d.name + "x", "clone-checkpoint to " + d.name + "x",
 		"accept-fingerprint", "reset-to-checkpoint", "reset-to-cursor to x", "reset-to-cursor to 3"}
 	if !slices.Equal(audited, want) {

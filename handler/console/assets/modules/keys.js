@@ -35,7 +35,7 @@ const actions = {
   j: () => step(1),
   k: () => step(-1),
   o: () => linkOf(current())?.click(),
-  x: () => current()?.querySelector('input[type="checkbox"][name="selected"]')?.click(),
+  x: () => current()?.querySelector('input[type="checkbox"][name="row"]')?.click(),
   "/": filter,
   "?": () => document.getElementById("help").showModal(),
 };

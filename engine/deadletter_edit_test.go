@@ -1,0 +1,339 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/queues"
+)
+
+// edited is good with another input, and another of it; both name the same work.
+const (
+	edited  = `{"correlationId":"c1","engine":"turntable","instanceId":"i1","tenantId":"Contoso","input":{"degrees":45}}`
+	another = `{"correlationId":"c1","engine":"turntable","instanceId":"i1","tenantId":"Contoso","input":{"degrees":30}}`
+)
+
+// editor is a retrier that takes edited messages.
+func (w *world) editor(t *testing.T, plan *faults.Plan) *engine.Retrier {
+	t.Helper()
+	letters, checked := engine.NewDeadLetters(faults.Tables(w.tables, plan.Intercept), ""), w.processOver(t, plan.Intercept)
+	r, err := engine.NewRetrier(engine.RetrierConfig{DeadLetters: letters, Queues: faults.Queues(w.queues, plan.Intercept), CheckEdit: checked.CheckEdit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Whatever happens at whichever call of an edited retry: who repeats it gets one answer, all copies in the queue hold the edited
+// message under one retry id, another edit is refused from then on, and the row keeps the original bytes and what was sent. The work
+// is done once, with the edited input, or is one dead letter of the edited message.
+func TestEditedRetryAtEveryCall(t *testing.T) {
+	t.Parallel()
+	run := func(t *testing.T, plan *faults.Plan, again error) {
+		w, letter := broken(t)
+		w.turn = func(context.Context) error { return again }
+		before := w.turns.Load()
+		edit := engine.Edit{Message: []byte(edited), IfMatch: letter.ETag}
+		first, err := w.editor(t, plan).RetryEdited(t.Context(), letter.Engine, letter.RowKey, "me", edit)
+		plan.Wait()
+		second, err2 := w.editor(t, &faults.Plan{}).RetryEdited(t.Context(), letter.Engine, letter.RowKey, "you", edit)
+		if err2 != nil || err == nil && (first.RetryMessageID != second.RetryMessageID || first.RetryID != second.RetryID) {
+			t.Fatalf("%+v, %v; repeated: %+v, %v", first, err, second, err2)
+		}
+		if _, err := w.editor(t, &faults.Plan{}).RetryEdited(t.Context(), letter.Engine, letter.RowKey, "you", engine.Edit{Message: []byte(another)}); !errors.Is(err, engine.ErrOtherMessage) {
+			t.Errorf("another edit: %v", err)
+		}
+		if third, err := w.retrier(t, &faults.Plan{}, nil).Retry(t.Context(), letter.Engine, letter.RowKey, "you"); err != nil || third.RetryMessageID != second.RetryMessageID {
+			t.Errorf("a plain retry afterwards: %+v, %v", third, err)
+		}
+		parent, err := engine.NewDeadLetters(w.tables, "").Get(t.Context(), letter.Engine, letter.RowKey)
+		if err != nil || parent.Status != engine.StatusResolved || parent.ResolutionNotes != "Retried with an edited message" || string(parent.OriginalMessage) != good || string(parent.SentMessage) != edited {
+			t.Errorf("%+v, %v", parent, err)
+		}
+		w.checkSent(t, second, edited)
+		w.host(t, w.always(w.process(t, nil)))
+		dead := w.deadLetters(t)
+		if n := w.turns.Load() - before; n < 1 || again == nil && n > 1 || w.degrees.Load() != 45 { // a second copy tries again what failed
+			t.Errorf("it ran %d times, by %d degrees", n, w.degrees.Load())
+		}
+		if again == nil {
+			if len(dead) != 1 {
+				t.Errorf("%d dead letters", len(dead))
+			}
+			w.checkSuperseded(t, "c1")
+			return
+		}
+		if len(dead) != 2 {
+			t.Fatalf("%d dead letters", len(dead))
+		}
+		child := dead[0]
+		if child.RowKey == letter.RowKey {
+			child = dead[1]
+		}
+		if child.ParentRowKey != letter.RowKey || child.RetryCount != 1 || child.CorrelationID != "c1" || child.Status != engine.StatusPending || string(child.OriginalMessage) != edited {
+			t.Errorf("the second dead letter: %+v", child)
+		}
+	}
+	for name, again := range map[string]error{"succeeds": nil, "fails again": orchestrator.Permanent(errors.New("jammed"))} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			count := &faults.Plan{}
+			synctest.Test(t, func(t *testing.T) { run(t, count, again) })
+			for at := range count.Calls() {
+				for _, fault := range faults.Faults() {
+					t.Run(fmt.Sprintf("%s-%d", fault, at+1), func(t *testing.T) {
+						synctest.Test(t, func(t *testing.T) { run(t, &faults.Plan{At: at + 1, Fault: fault}, again) })
+					})
+				}
+			}
+		})
+	}
+}
+
+// checkSent: every message in the queue has the body, under one retry id.
+func (w *world) checkSent(t *testing.T, letter engine.DeadLetter, body string) {
+	t.Helper()
+	messages, err := w.queues.Receive(t.Context(), testQueue, 32, time.Second)
+	if err != nil || len(messages) == 0 {
+		t.Fatalf("%d messages, %v", len(messages), err)
+	}
+	for _, m := range messages {
+		line, got, _ := strings.Cut(string(queues.Decode(m.Text)), "\n")
+		var j struct {
+			MessageID string
+			Retry     struct{ ID, Parent string }
+		}
+		_, text, _ := strings.Cut(line, " ")
+		if err := json.Unmarshal([]byte(text), &j); err != nil || got != body || j.Retry.ID != letter.RetryID || j.MessageID != letter.MessageID {
+			t.Errorf("message %q, %v", line, err)
+		}
+	}
+	time.Sleep(2 * time.Second) // virtual: they are visible again
+}
+
+// Whatever happens at whichever call while an edited message is worked on, that came twice: the failed run begins anew with the edited
+// input, keeps none of its results, and succeeds once.
+func TestEditedRunAtEveryCall(t *testing.T) {
+	t.Parallel()
+	run := func(t *testing.T, plan *faults.Plan) {
+		w := newWorld()
+		w.dry = orchestrator.Permanent(errors.New("no oil")) // the first operation has completed then
+		w.prepare(t)
+		w.send(t, good)
+		w.host(t, w.always(w.process(t, nil)))
+		letter := w.deadLetters(t)[0]
+		w.dry = nil
+		if _, err := w.editor(t, &faults.Plan{}).RetryEdited(t.Context(), letter.Engine, letter.RowKey, "me", engine.Edit{Message: []byte(edited)}); err != nil {
+			t.Fatal(err)
+		}
+		messages, err := w.queues.Receive(t.Context(), testQueue, 1, time.Second)
+		if err != nil || len(messages) != 1 {
+			t.Fatalf("%d messages, %v", len(messages), err)
+		}
+		w.send(t, string(queues.Decode(messages[0].Text))) // a second copy
+		time.Sleep(2 * time.Second)                        // virtual
+		before := w.turns.Load()
+		p := w.process(t, plan)
+		alive := func(int) *engine.Pipeline {
+			if plan.Crashed() {
+				p = w.process(t, nil)
+			}
+			return p
+		}
+		w.host(t, alive)
+		plan.Wait()
+		w.host(t, alive)
+		if w.turns.Load() == before || w.degrees.Load() != 45 {
+			t.Errorf("it ran %d times anew, by %d degrees", w.turns.Load()-before, w.degrees.Load())
+		}
+		runs := 0
+		for _, e := range w.history(t, "c1") {
+			if e.RunStatus == engine.StatusSucceeded {
+				runs++
+			}
+		}
+		if dead := w.deadLetters(t); runs != 1 || len(dead) != 1 {
+			t.Errorf("%d runs have succeeded, dead letters %+v", runs, dead)
+		}
+		w.checkSuperseded(t, "c1")
+	}
+	count := &faults.Plan{}
+	synctest.Test(t, func(t *testing.T) { run(t, count) })
+	for at := range count.Calls() {
+		for _, fault := range faults.Faults() {
+			t.Run(fmt.Sprintf("%s-%d", fault, at+1), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { run(t, &faults.Plan{At: at + 1, Fault: fault}) })
+			})
+		}
+	}
+}
+
+// What cannot be sent is refused before anything is changed, with the reason.
+func TestEditIsRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, letter := broken(t)
+		letters := engine.NewDeadLetters(w.tables, "")
+		add := func(id string, change func(l *engine.DeadLetter)) string {
+			l := letter
+			l.MessageID = id
+			change(&l)
+			if _, err := letters.Add(t.Context(), l); err != nil {
+				t.Fatal(err)
+			}
+			return l.Key()
+		}
+		message := func(body string) engine.Edit { return engine.Edit{Message: []byte(body)} }
+		for name, test := range map[string]struct {
+			row  string
+			edit engine.Edit
+			want error
+			says string
+		}{
+			"as it was":         {letter.RowKey, message(good), engine.ErrEdit, "as it was"},
+			"no JSON":           {letter.RowKey, message(`{"correlationId":`), engine.ErrEdit, "cannot be decoded"},
+			"binary":            {letter.RowKey, message("\xff{}"), engine.ErrEdit, "UTF-8"},
+			"too long":          {letter.RowKey, message(strings.Replace(edited, "45", strings.Repeat("4", engine.MaxMessage), 1)), engine.ErrEdit, "are allowed"},
+			"unknown member":    {letter.RowKey, message(strings.Replace(edited, "degrees", "radians", 1)), engine.ErrEdit, "radians"},
+			"wrong type":        {letter.RowKey, message(strings.Replace(edited, "45", `"45"`, 1)), engine.ErrEdit, "degrees"},
+			"other correlation": {letter.RowKey, message(strings.Replace(edited, "c1", "c2", 1)), engine.ErrEdit, `the correlation id has to stay "c1"`},
+			"no correlation":    {letter.RowKey, message(strings.Replace(edited, `"correlationId":"c1",`, "", 1)), engine.ErrEdit, "the correlation id has to stay"},
+			"other tenant":      {letter.RowKey, message(strings.Replace(edited, "Contoso", "Fabrikam", 1)), engine.ErrEdit, "the tenant has to stay"},
+			"other instance":    {letter.RowKey, message(strings.Replace(edited, "i1", "i2", 1)), engine.ErrEdit, "the instance has to stay"},
+			"other engine":      {letter.RowKey, message(strings.Replace(edited, "turntable", "hmac", 1)), engine.ErrEdit, "the engine"},
+			"a blob":            {letter.RowKey, message(`{"correlationId":"c1","instanceId":"i1","tenantId":"Contoso","blob":"turntable/c2/0"}`), engine.ErrEdit, "blob"},
+			"a hidden secret":   {letter.RowKey, message(`{"correlationId":"c1","instanceId":"i1","tenantId":"Contoso","note":"[redacted]","input":{"degrees":45}}`), engine.ErrEdit, "[redacted]"},
+			"stale":             {letter.RowKey, engine.Edit{Message: []byte(edited), IfMatch: `W/"old"`}, engine.ErrChanged, ""},
+			"nothing":           {"nothing" + letter.RowKey[len(letter.MessageID):], message(edited), engine.ErrNotFound, ""},
+			"resolved":          {add("done", func(l *engine.DeadLetter) { l.Status = engine.StatusResolved }), message(edited), engine.ErrState, ""},
+			"no queue":          {add("na", func(l *engine.DeadLetter) { l.OriginalQueue = "N/A" }), message(edited), engine.ErrNotEditable, "queue"},
+			"stalled":           {add("stalled", func(l *engine.DeadLetter) { l.DetectedReason = engine.ReasonStalled }), message(edited), engine.ErrNotEditable, "goes on by itself"},
+			"damaged":           {add("damaged", func(l *engine.DeadLetter) { l.DetectedReason = engine.ReasonInconsistent }), message(edited), engine.ErrNotEditable, "damaged"},
+			"no text":           {add("binary", func(l *engine.DeadLetter) { l.OriginalMessage = []byte("\xff\x00") }), message(edited), engine.ErrNotEditable, "not text"},
+		} {
+			_, err := w.editor(t, &faults.Plan{}).RetryEdited(t.Context(), letter.Engine, test.row, "me", test.edit)
+			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("%s: %v, want %v with %q", name, err, test.want, test.says)
+			}
+		}
+		if l, err := letters.Get(t.Context(), letter.Engine, letter.RowKey); err != nil || l.ETag != letter.ETag {
+			t.Errorf("it has changed: %+v, %v", l, err)
+		}
+		if _, err := w.retrier(t, &faults.Plan{}, nil).RetryEdited(t.Context(), letter.Engine, letter.RowKey, "me", message(edited)); !errors.Is(err, engine.ErrNotEditable) {
+			t.Errorf("without a check: %v", err)
+		}
+	})
+}
+
+// A message that nobody could decode can be mended: the correlation id is the derived one, or the one that the sender has meant. A plain retry that
+// has begun is not edited any more, and a dead letter that is pending again is sent as it came.
+func TestEditWhatNobodyCouldDecode(t *testing.T) {
+	t.Parallel()
+	for name, mended := range map[string]string{"derived": `{"input":{"degrees":45}}`, "meant": edited} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.prepare(t)
+				w.send(t, `{"correlationId":"c1", "input":`)
+				w.host(t, w.always(w.process(t, nil)))
+				letter := w.deadLetters(t)[0]
+				edit := engine.Edit{Message: []byte(mended)}
+				if _, err := w.editor(t, &faults.Plan{}).RetryEdited(t.Context(), letter.Engine, letter.RowKey, "me", edit); err != nil {
+					t.Fatal(err)
+				}
+				w.host(t, w.always(w.process(t, nil)))
+				if dead := w.deadLetters(t); len(dead) != 1 || w.degrees.Load() != 45 {
+					t.Errorf("by %d degrees, dead letters %+v", w.degrees.Load(), dead)
+				}
+				letters := engine.NewDeadLetters(w.tables, "")
+				pending, err := letters.Decide(t.Context(), letter.Engine, letter.RowKey, engine.Decision{Status: engine.StatusPending, At: time.Now()})
+				if err != nil || pending.SentMessage != nil {
+					t.Errorf("pending again: %+v, %v", pending, err)
+				}
+				plain, err := w.retrier(t, &faults.Plan{}, nil).Retry(t.Context(), letter.Engine, letter.RowKey, "me")
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.checkSent(t, plain, `{"correlationId":"c1", "input":`)
+				if _, err := w.editor(t, &faults.Plan{}).RetryEdited(t.Context(), letter.Engine, letter.RowKey, "me", edit); !errors.Is(err, engine.ErrOtherMessage) {
+					t.Errorf("an edit after a plain retry: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// What has succeeded in the meantime is not edited.
+func TestEditOfWhatHasSucceeded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, letter := broken(t)
+		w.turn = nil
+		w.send(t, good) // its sender has sent it again
+		w.host(t, w.always(w.process(t, nil)))
+		_, err := w.editor(t, &faults.Plan{}).RetryEdited(t.Context(), letter.Engine, letter.RowKey, "me", engine.Edit{Message: []byte(edited)})
+		if !errors.Is(err, engine.ErrNotEditable) || !strings.Contains(err.Error(), "has succeeded") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// A second copy of an edited message makes another attempt at its own run, which keeps what has completed.
+func TestEditedRunGoesOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, letter := broken(t)
+		w.turn, w.dry = nil, orchestrator.Permanent(errors.New("no oil"))
+		sent, err := w.editor(t, &faults.Plan{}).RetryEdited(t.Context(), letter.Engine, letter.RowKey, "me", engine.Edit{Message: []byte(edited)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.checkSent(t, sent, edited)
+		messages, err := w.queues.Receive(t.Context(), testQueue, 1, time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.send(t, string(queues.Decode(messages[0].Text)))
+		time.Sleep(2 * time.Second) // virtual
+		before := w.turns.Load()
+		w.host(t, w.always(w.process(t, nil)))
+		if n, oiled := w.turns.Load()-before, w.oiled.Load(); n != 1 || oiled != 2 {
+			t.Errorf("the first operation ran %d times, the second one %d times", n, oiled)
+		}
+	})
+}
+
+// An engine that adapts the messages of its senders takes an edited one for the same work, and works on it all the same.
+func TestEditOfAdaptedMessages(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.adapt = func(body []byte) (engine.Message, bool, error) {
+			m := engine.Message{CorrelationID: "c1", InstanceID: "i1", Input: body}
+			return m, true, nil
+		}
+		w.turn = func(context.Context) error { return orchestrator.Permanent(errors.New("jammed")) }
+		w.prepare(t)
+		w.send(t, `{"degrees":90}`)
+		w.host(t, w.always(w.process(t, nil)))
+		letter := w.deadLetters(t)[0]
+		w.turn = nil
+		if _, err := w.editor(t, &faults.Plan{}).RetryEdited(t.Context(), letter.Engine, letter.RowKey, "me", engine.Edit{Message: []byte(`{"degrees":45}`)}); err != nil {
+			t.Fatal(err)
+		}
+		w.host(t, w.always(w.process(t, nil)))
+		if dead := w.deadLetters(t); len(dead) != 1 || w.degrees.Load() != 45 {
+			t.Errorf("by %d degrees, dead letters %+v", w.degrees.Load(), dead)
+		}
+	})
+}

@@ -1,0 +1,183 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/internal/faults"
+)
+
+// quickFaults are those that take no time.
+func quickFaults() []faults.Fault {
+	return []faults.Fault{faults.CrashBefore, faults.CrashAfter, faults.Applied, faults.Unknown, faults.Conflict, faults.Precondition, faults.Throttled}
+}
+
+// A note is added once, whichever call fails in whichever way and however often it is repeated, and a decision leaves it.
+func TestNoteAtEveryCall(t *testing.T) {
+	t.Parallel()
+	for _, fault := range quickFaults() {
+		for at := 1; at <= 4; at++ {
+			t.Run(fmt.Sprintf("%s-%d", fault, at), func(t *testing.T) {
+				t.Parallel()
+				store, _, letters := newTables(t)
+				if _, err := letters.Add(t.Context(), pendingLetter()); err != nil {
+					t.Fatal(err)
+				}
+				n := Note{ID: "n1", At: noon(), By: "me", Text: "token=abc " + strings.Repeat("é", 900)}
+				plan := &faults.Plan{At: at, Fault: fault}
+				if _, err := NewDeadLetters(faults.Tables(store, plan.Intercept), "").AddNote(t.Context(), "hmac", pendingRow, n, ""); errors.Is(err, ErrChanged) {
+					t.Errorf("its own write is taken for another's: %v", err)
+				}
+				if _, err := letters.AddNote(t.Context(), "hmac", pendingRow, n, ""); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := letters.Decide(t.Context(), "hmac", pendingRow, Decision{Status: StatusExpired, At: noon()}); err != nil {
+					t.Fatal(err)
+				}
+				l, err := letters.AddNote(t.Context(), "hmac", pendingRow, Note{ID: "n2", At: noon(), Text: "later"}, "")
+				n.Text = strings.Replace(n.Text, "abc", "[redacted]", 1)
+				if diff := cmp.Diff([]Note{n, {ID: "n2", At: noon(), Text: "later"}}, l.Notes); err != nil || diff != "" {
+					t.Errorf("%v (-want +got):\n%s", err, diff)
+				}
+				checkRows(t, store, letters, "hmac")
+			})
+		}
+	}
+}
+
+func TestNotesAreBounded(t *testing.T) {
+	t.Parallel()
+	_, _, letters := newTables(t)
+	if _, err := letters.Add(t.Context(), pendingLetter()); err != nil {
+		t.Fatal(err)
+	}
+	for n := range MaxNotes {
+		if _, err := letters.AddNote(t.Context(), "hmac", pendingRow, Note{ID: fmt.Sprint(n), At: noon(), Text: strings.Repeat("\"", MaxNoteText)}, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := letters.Get(t.Context(), "hmac", pendingRow)
+	if err != nil || len(l.Notes) != MaxNotes {
+		t.Fatalf("%d notes, %v", len(l.Notes), err)
+	}
+	for name, test := range map[string]struct {
+		row   string
+		note  Note
+		match string
+		want  error
+	}{
+		"one more":  {pendingRow, Note{ID: "more", At: noon(), Text: "x"}, "", ErrTooManyNotes},
+		"no text":   {pendingRow, Note{ID: "x", At: noon()}, "", ErrFilter},
+		"no id":     {pendingRow, Note{At: noon(), Text: "x"}, "", ErrFilter},
+		"no time":   {pendingRow, Note{ID: "x", Text: "x"}, "", ErrFilter},
+		"too long":  {pendingRow, Note{ID: "x", At: noon(), Text: strings.Repeat("x", MaxNoteText+1)}, "", ErrFilter},
+		"stale":     {pendingRow, Note{ID: "x", At: noon(), Text: "x"}, "old", ErrChanged},
+		"no row":    {"msg-20261121T110000.000000Z", Note{ID: "x", At: noon(), Text: "x"}, "", ErrNotFound},
+		"again, it": {pendingRow, Note{ID: "3", At: noon(), Text: "x"}, "old", nil},
+	} {
+		if _, err := letters.AddNote(t.Context(), "hmac", test.row, test.note, test.match); !errors.Is(err, test.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Who takes care of a dead letter is in every list, whichever call failed in whichever way when it was said.
+func TestAssignAtEveryCall(t *testing.T) {
+	t.Parallel()
+	for _, fault := range quickFaults() {
+		for at := 1; at <= 4; at++ {
+			t.Run(fmt.Sprintf("%s-%d", fault, at), func(t *testing.T) {
+				t.Parallel()
+				store, _, letters := newTables(t)
+				other := pendingLetter()
+				other.MessageID = "other"
+				for _, l := range []DeadLetter{pendingLetter(), other} {
+					if _, err := letters.Add(t.Context(), l); err != nil {
+						t.Fatal(err)
+					}
+				}
+				old, err := letters.Get(t.Context(), "hmac", pendingRow)
+				if err != nil {
+					t.Fatal(err)
+				}
+				a := Assignment{To: "t/ann", Name: "Ann", At: noon(), Claim: true, IfMatch: old.ETag}
+				plan := &faults.Plan{At: at, Fault: fault}
+				if _, err := NewDeadLetters(faults.Tables(store, plan.Intercept), "").Assign(t.Context(), "hmac", pendingRow, a); errors.Is(err, ErrChanged) || errors.Is(err, ErrHeld) {
+					t.Errorf("its own write is taken for another's: %v", err)
+				}
+				l, err := letters.Assign(t.Context(), "hmac", pendingRow, a)
+				if err != nil || l.Assignee != "t/ann" || l.AssigneeName != "Ann" || !l.AssignedAtUtc.Equal(noon()) {
+					t.Errorf("%+v, %v", l, err)
+				}
+				lists(t, letters, "t/ann", pendingRow, 1)
+				checkRows(t, store, letters, "hmac")
+			})
+		}
+	}
+}
+
+// lists holds what the lists have for somebody, and for nobody.
+func lists(t *testing.T, letters *DeadLetters, assignee, row string, unassigned int) {
+	t.Helper()
+	for _, f := range []DeadLetterFilter{{}, {Status: StatusPending}, {CorrelationID: pendingLetter().CorrelationID}, {InstanceID: pendingLetter().InstanceID}, {TenantID: pendingLetter().TenantID}} {
+		f.Engines, f.Assignee = []string{"hmac"}, assignee
+		page, err := letters.List(t.Context(), f)
+		if err != nil || len(page.DeadLetters) != 1 || page.DeadLetters[0].RowKey != row || page.DeadLetters[0].Assignee != assignee {
+			t.Errorf("%+v: %+v, %v", f, page.DeadLetters, err)
+		}
+		f.Assignee, f.Unassigned = "", true
+		page, err = letters.List(t.Context(), f)
+		if err != nil || len(page.DeadLetters) != unassigned {
+			t.Errorf("%+v: %+v, %v", f, page.DeadLetters, err)
+		}
+	}
+}
+
+func TestAssign(t *testing.T) {
+	t.Parallel()
+	store, _, letters := newTables(t)
+	if _, err := letters.Add(t.Context(), pendingLetter()); err != nil {
+		t.Fatal(err)
+	}
+	assign := func(a Assignment) (DeadLetter, error) {
+		a.At = noon()
+		return letters.Assign(t.Context(), "hmac", pendingRow, a)
+	}
+	if _, err := assign(Assignment{To: "ann", Claim: true}); err != nil {
+		t.Fatal(err)
+	}
+	var held *HeldError
+	if _, err := assign(Assignment{To: "bob", Claim: true}); !errors.As(err, &held) || !errors.Is(err, ErrHeld) || held.By != "ann" {
+		t.Errorf("claimed twice: %v", err)
+	}
+	if l, err := assign(Assignment{To: "bob"}); err != nil || l.Assignee != "bob" {
+		t.Errorf("given to another: %+v, %v", l, err)
+	}
+	lists(t, letters, "bob", pendingRow, 0)
+	if _, err := assign(Assignment{To: "ann", IfMatch: "old"}); !errors.Is(err, ErrChanged) {
+		t.Errorf("stale: %v", err)
+	}
+	for name, a := range map[string]Assignment{"long": {To: strings.Repeat("x", MaxIdentity+1)}, "name of nobody": {Name: "x"}, "claim for nobody": {Claim: true}} {
+		if _, err := assign(a); !errors.Is(err, ErrFilter) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if l, err := assign(Assignment{}); err != nil || l.Assignee != "" || l.AssigneeName != "" || !l.AssignedAtUtc.IsZero() {
+		t.Errorf("released: %+v, %v", l, err)
+	}
+	if _, err := assign(Assignment{To: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := letters.Decide(t.Context(), "hmac", pendingRow, Decision{Status: StatusResolved, At: noon().Add(time.Hour)}); err != nil || l.Assignee != "ann" {
+		t.Errorf("decided: %+v, %v", l, err)
+	}
+	if _, err := assign(Assignment{}); !errors.Is(err, ErrState) {
+		t.Errorf("released when it was resolved: %v", err)
+	}
+	checkRows(t, store, letters, "hmac")
+}

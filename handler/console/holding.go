@@ -1,0 +1,105 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/handler/api"
+)
+
+// holding is something that is done to a dead letter without a decision: noted, or given to somebody.
+type holding struct {
+	// path is the last segment of its address, here and in the API.
+	path string
+	// body is what the API is sent of a form.
+	body func(form url.Values) map[string]string
+}
+
+// holdings are all of them.
+func holdings() []holding {
+	none := func(url.Values) map[string]string { return map[string]string{} }
+	return []holding{
+		{"notes", func(form url.Values) map[string]string { return map[string]string{"text": form.Get("note")} }},
+		{"claim", none},
+		{"release", none},
+		{"assign", func(form url.Values) map[string]string { return map[string]string{"assignee": form.Get("assignee")} }},
+	}
+}
+
+func holdingRoutes() (all []route) {
+	for _, h := range holdings() {
+		all = append(all, route{api.Route{Method: http.MethodPost, Path: letterPath + "/" + h.path, Permission: access.DeadLettersDecide}, hold(h)})
+	}
+	return all
+}
+
+// hold does it, and leads back to the dead letter. What the API has against it is said on the page of the dead letter, which keeps what
+// was entered.
+func hold(h holding) visitor {
+	return func(ctx context.Context, v *visit) (page, error) {
+		form, header, err := v.posted()
+		if err != nil {
+			return page{}, err
+		}
+		err = v.post(ctx, v.letterRow()+"/"+h.path, header, h.body(form), nil)
+		refused, ok := asAPIError(err)
+		switch {
+		case err == nil:
+			return page{to: letterLink(Text(v.r.PathValue("engine")), Text(v.r.PathValue("rowKey"))) + "?done=" + h.path}, nil
+		case !ok || refused.Status == http.StatusNotFound || refused.Status == http.StatusForbidden:
+			return page{}, err
+		}
+		out, err := letter(ctx, v)
+		if err != nil {
+			return page{}, err
+		}
+		if p, ok := out.model.(letterPage); ok {
+			p.Held.Problem, p.Held.Note, p.Held.To = refused.Message, form.Get("note"), form.Get("assignee")
+			out.model, out.status, out.code = p, refused.Status, refused.Code
+		}
+		return out, nil
+	}
+}
+
+// held is who takes care of a dead letter, what was noted, and the forms that change that.
+type held struct {
+	// Mine says that it is whoever looks.
+	Mine bool
+	// Link is the address of the dead letter, ETag the version that was looked at, and Key makes repeats of a form one change.
+	Link, ETag, Key string
+	Pending         bool
+	// Missing is the permission that whoever looks lacks, Problem why something was not done, and Note and To what was entered then.
+	Missing  access.Permission
+	Problem  Text
+	Note, To string
+}
+
+// heldOf is that of a dead letter.
+func (v *visit) heldOf(l letterDetail) held {
+	h := held{Mine: l.Assignee != "" && l.Assignee == v.me.ID, Link: l.Link(), ETag: l.etag, Key: v.console.config.NewKey(), Pending: l.Status == "Pending"}
+	if !v.may(access.DeadLettersDecide) {
+		h.Missing = access.DeadLettersDecide
+	}
+	return h
+}
+
+// letterNote is a note on a dead letter.
+type letterNote struct {
+	At   time.Time `json:"atUtc"`
+	By   Text      `json:"by"`
+	Text Text      `json:"text"`
+}
+
+// Holder is who takes care of a dead letter, "" for nobody.
+func (l letterItem) Holder() Text {
+	if l.AssigneeName != "" {
+		return l.AssigneeName
+	}
+	return l.Assignee
+}
+
+// Assignees are what the form of a list offers.
+func (filter) Assignees() []string { return []string{"me", "nobody"} }
