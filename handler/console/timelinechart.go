@@ -17,7 +17,7 @@ const (
 	leastBar    = 3.0
 	chartRows   = 200
 	chartTicks  = 5
-	labelLength = 34
+	labelLength = 28
 )
 
 // chart is a picture of a timeline: a row for each thing, with a bar from its beginning to its end, or a mark where it has none.

@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"encoding/json"
 	"maps"
-	"os"
 	"slices"
 
 	"github.com/chromedp/chromedp"
@@ -33,18 +32,6 @@ func (b *Tab) Accessible(name string) {
 	}
 	for _, v := range found {
 		b.T.Errorf("%s: %s: %s: %.600v", name, v.ID, v.Help, v.Nodes)
-	}
-}
-
-// Picture writes a picture of the whole page, as PNG.
-func (b *Tab) Picture(path string) {
-	b.T.Helper()
-	image, err := chromedp.Run(b.Ctx, chromedp.FullScreenshot(100))
-	if err == nil {
-		err = os.WriteFile(path, image, 0o644)
-	}
-	if err != nil {
-		b.T.Fatal(err)
 	}
 }
 
