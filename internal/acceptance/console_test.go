@@ -41,7 +41,6 @@ const rotationsPoller = `{"rotations": {"connection": {"setting": "ROTATIONS_DSN
 // looked is somebody who looks at two apps in a browser.
 type looked struct {
 	publisher, managed *platform
-	tab                *browser.Tab
 	sample             string // the correlation id of a rotation that succeeded
 }
 
