@@ -42,7 +42,7 @@ func (t *tick) run(ctx context.Context) error {
 		if batch, err = t.fetch(ctx); err != nil {
 			return err
 		}
-		if len(batch.Rows) == 0 && doc.Backfill == nil {
+		if len(batch.Rows) == 0 && (doc.Backfill == nil || t.endIsLeftOver()) {
 			return t.idleTick(ctx, state)
 		}
 	}
@@ -62,14 +62,21 @@ func (t *tick) run(ctx context.Context) error {
 	return err
 }
 
-// writeDefinition stores the definition beside the checkpoint, unless the checkpoint belongs to another definition.
+// writeDefinition stores the definition beside the checkpoint, unless the checkpoint belongs to another definition. A
+// poller that is no backfill any more loses its end.
 func (t *tick) writeDefinition(d *Document) error {
 	if err := checkFingerprint(d, t.fingerprint, t.definition); err != nil {
 		return err
 	}
 	d.Fingerprint, d.Definition = t.fingerprint, t.definition
+	if !t.options.Backfill {
+		d.Backfill = nil
+	}
 	return nil
 }
+
+// endIsLeftOver reports whether the state has an end of when the poller was a backfill, which it is no longer.
+func (t *tick) endIsLeftOver() bool { return !t.options.Backfill && t.doc.Backfill != nil }
 
 // mayRun checks a document before anything is done.
 func (t *tick) mayRun(doc *Document, state State) error {
@@ -114,7 +121,7 @@ func (t *tick) idleTick(ctx context.Context, state State) error {
 	if c := t.doc.Checkpoint; c != nil && c.UpdatedAt.After(last) {
 		last = c.UpdatedAt
 	}
-	if state.ETag != "" && state.Time.Sub(last) < t.options.IdleHeartbeat {
+	if state.ETag != "" && state.Time.Sub(last) < t.options.IdleHeartbeat && !t.endIsLeftOver() {
 		return nil
 	}
 	meant := t.doc.clone()
@@ -294,7 +301,7 @@ func (t *tick) commit(rows []Row, quarantined int, failure *Failure) error {
 	})
 	if err != nil {
 		t.counters.add(func(c *Counters) { c.Unconfirmed += int64(len(rows)) })
-		return fmt.Errorf("commit %s of %d rows, which may be delivered again: %w", id, len(rows), err)
+		return fmt.Errorf("%w: %s of %d rows, which may be delivered again: %w", ErrCommit, id, len(rows), err)
 	}
 	t.doc = doc
 	t.result.Rows += len(rows)
