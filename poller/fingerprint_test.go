@@ -1,6 +1,7 @@
 package poller_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -130,4 +131,37 @@ func TestRestoreKeepsTheDefinition(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Two processes with different definitions, as during a deployment, do not both run: who comes second finds out before it delivers
+// anything, also when both began with a poller that was new.
+func TestTwoDefinitionsAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.source.Append(3)
+		meanwhile := func() { w.tick(w.process(nil, nil)) }
+		late := w.process(nil, func(c *poller.RunnerConfig) {
+			c.Source = redefined{w.source}
+			c.Store = &meddled{Store: w.store(), meanwhile: meanwhile}
+		})
+		if _, err := late.Tick(t.Context()); !errors.Is(err, poller.ErrFingerprint) {
+			t.Errorf("got %v", err)
+		}
+		if d := w.document(); d.Lease.Token != 1 || len(w.tokens) != 1 {
+			t.Errorf("token %d, deliveries under %v", d.Lease.Token, w.tokens)
+		}
+	})
+}
+
+// meddled is a store in which something happens before the first write.
+type meddled struct {
+	poller.Store
+	meanwhile func()
+}
+
+func (m *meddled) Swap(ctx context.Context, name string, data []byte, etag string) (poller.State, error) {
+	if before := m.meanwhile; before != nil {
+		m.meanwhile = nil
+		before()
+	}
+	return m.Store.Swap(ctx, name, data, etag)
 }

@@ -42,7 +42,7 @@ func (t *tick) run(ctx context.Context) error {
 		if batch, err = t.fetch(ctx); err != nil {
 			return err
 		}
-		if len(batch.Rows) == 0 && (doc.Backfill == nil || t.endIsLeftOver()) {
+		if len(batch.Rows) == 0 && doc.Backfill == nil {
 			return t.idleTick(ctx, state)
 		}
 	}
@@ -74,9 +74,6 @@ func (t *tick) writeDefinition(d *Document) error {
 	}
 	return nil
 }
-
-// endIsLeftOver reports whether the state has an end of when the poller was a backfill, which it is no longer.
-func (t *tick) endIsLeftOver() bool { return !t.options.Backfill && t.doc.Backfill != nil }
 
 // mayRun checks a document before anything is done.
 func (t *tick) mayRun(doc *Document, state State) error {
@@ -121,7 +118,7 @@ func (t *tick) idleTick(ctx context.Context, state State) error {
 	if c := t.doc.Checkpoint; c != nil && c.UpdatedAt.After(last) {
 		last = c.UpdatedAt
 	}
-	if state.ETag != "" && state.Time.Sub(last) < t.options.IdleHeartbeat && !t.endIsLeftOver() {
+	if state.ETag != "" && state.Time.Sub(last) < t.options.IdleHeartbeat {
 		return nil
 	}
 	meant := t.doc.clone()
