@@ -108,3 +108,35 @@ func (m *meeting) Swap(ctx context.Context, name string, data []byte, etag strin
 	<-m.all
 	return m.Store.Swap(ctx, name, data, etag)
 }
+
+// A heartbeat that fails is made again as long as there is time: the handler goes on, and its batch is committed.
+func TestHeartbeatsAreMadeAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.source.Append(1)
+		began := time.Now()
+		refusing := &refusing{Store: w.store(), from: began.Add(30 * time.Second), to: began.Add(100 * time.Second)}
+		w.deliver = func(ctx context.Context, _ poller.Delivery) error {
+			wait(5 * time.Minute)
+			return ctx.Err()
+		}
+		r := w.process(nil, func(c *poller.RunnerConfig) { c.Store = refusing })
+		if result := w.tick(r); result.Rows != 1 || refusing.refused < 3 || r.Counters().LeasesLost != 0 {
+			t.Errorf("%+v after %d refused writes", result, refusing.refused)
+		}
+	})
+}
+
+// refusing is a store that refuses writes for a time.
+type refusing struct {
+	poller.Store
+	from, to time.Time
+	refused  int
+}
+
+func (r *refusing) Swap(ctx context.Context, name string, data []byte, etag string) (poller.State, error) {
+	if now := time.Now(); now.After(r.from) && now.Before(r.to) {
+		r.refused++
+		return poller.State{}, errors.New("forbidden")
+	}
+	return r.Store.Swap(ctx, name, data, etag)
+}
