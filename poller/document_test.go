@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/poller"
 )
 
@@ -209,6 +210,15 @@ func TestStateOfARunner(t *testing.T) {
 			v, err := w.operator().Show(t.Context(), name)
 			if err != nil || !v.Live {
 				t.Fatalf("%+v, %v", v, err)
+			}
+			stored, err := w.state.Get(t.Context(), "db-state", "orders.json")
+			if diff := cmp.Diff(string(v.Text), string(stored)); err != nil || diff != "" {
+				t.Errorf("the blob: %v, -want +got\n%s", err, diff)
+			}
+			for blob, err := range blobs.All(t.Context(), w.state, "db-state", "") {
+				if blob != "orders.json" || err != nil {
+					t.Errorf("there is %s, too: %v", blob, err)
+				}
 			}
 			want := strings.NewReplacer("BATCH", batches[1], "NONCE", v.Document.Lease.Nonce).Replace(stateOfARunner)
 			if diff := cmp.Diff(want, string(v.Text)); diff != "" || v.Document.Lease.Nonce == "" {

@@ -29,6 +29,7 @@ func TestFingerprint(t *testing.T) {
 		"sourceId":   func(d *poller.Definition) { d.SourceID = "shop2" },
 		"object":     func(d *poller.Definition) { d.Object = "public.invoices" },
 		"cursor":     func(d *poller.Definition) { d.Cursor = "created_at" },
+		"cursorZone": func(d *poller.Definition) { d.Zone = "Europe/Berlin" },
 		"keys":       func(d *poller.Definition) { d.Keys = []string{"part", "id"} },
 		"deleted":    func(d *poller.Definition) { d.Deleted = "" },
 		"filter":     func(d *poller.Definition) { d.Filter = "" },
