@@ -2,12 +2,15 @@ package poller_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/poller"
 )
 
@@ -149,4 +152,83 @@ func TestEventIDs(t *testing.T) {
 			t.Errorf("another %s is the same event", what)
 		}
 	}
+}
+
+// stateOfARunner is the whole state of a poller that has delivered two rows of one, as it stands while its handler has the third.
+const stateOfARunner = `{
+  "version": 1,
+  "poller_name": "orders",
+  "source_fingerprint": "sha256:76a866ec0ae48afb3c3afa58169f9b534088eba7da05036b87810cde52ea63ce",
+  "definition": {
+    "dialect": "memory",
+    "sourceId": "test",
+    "object": "rows",
+    "cursor": "id",
+    "keys": [
+      "id"
+    ],
+    "bound": "single-writer"
+  },
+  "checkpoint": {
+    "cursor": {
+      "kind": "integer",
+      "value": "2"
+    },
+    "last_successful_batch_id": "BATCH",
+    "updated_at": "2000-01-01T00:00:20Z",
+    "metadata": {
+      "row_count": 1
+    }
+  },
+  "lease": {
+    "owner_id": "node-1",
+    "nonce": "NONCE",
+    "fencing_token": 1,
+    "acquired_at": "2000-01-01T00:00:00Z",
+    "heartbeat_at": "2000-01-01T00:01:00Z",
+    "expires_at": "2000-01-01T00:03:00Z"
+  },
+  "quarantine": {
+    "rows": 2,
+    "quarantined": 0
+  }
+}`
+
+// What a poller writes has the names and the forms of the checkpoint document, section 4: a heartbeat moves the lease, a commit the
+// checkpoint with it.
+func TestStateOfARunner(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.source.Append(3)
+		var batches []string
+		w.deliver = func(_ context.Context, d poller.Delivery) error {
+			batches = append(batches, d.BatchID)
+			if len(batches) < 3 {
+				wait(10 * time.Second)
+				return nil
+			}
+			wait(41 * time.Second) // a heartbeat comes 40 s after the last commit
+			v, err := w.operator().Show(t.Context(), name)
+			if err != nil || !v.Live {
+				t.Fatalf("%+v, %v", v, err)
+			}
+			stored, err := w.state.Get(t.Context(), "db-state", "orders.json")
+			if diff := cmp.Diff(string(v.Text), string(stored)); err != nil || diff != "" {
+				t.Errorf("the blob: %v, -want +got\n%s", err, diff)
+			}
+			for blob, err := range blobs.All(t.Context(), w.state, "db-state", "") {
+				if blob != "orders.json" || err != nil {
+					t.Errorf("there is %s, too: %v", blob, err)
+				}
+			}
+			want := strings.NewReplacer("BATCH", batches[1], "NONCE", v.Document.Lease.Nonce).Replace(stateOfARunner)
+			if diff := cmp.Diff(want, string(v.Text)); diff != "" || v.Document.Lease.Nonce == "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+			return nil
+		}
+		w.tick(w.process(nil, func(c *poller.RunnerConfig) { c.Owner, c.Options.BatchSize, c.Options.MaxBatch = "node-1", 1, 1 }))
+		if len(batches) != 3 || w.document().Cursor().Value != "3" {
+			t.Errorf("%v, %+v", batches, w.document())
+		}
+	})
 }

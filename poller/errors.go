@@ -36,6 +36,8 @@ var (
 	ErrHeld = errors.New("another process has the lease")
 	// ErrLost: the lease has ended or somebody else has it. What was not committed will be delivered again.
 	ErrLost = errors.New("the lease is lost")
+	// ErrCommit: rows were delivered, and it is not known that the checkpoint has passed them. They may be delivered again.
+	ErrCommit = errors.New("the batch is not known to be committed")
 	// ErrOrder: the source returned rows that are not in order, or that have the same cursor.
 	ErrOrder = errors.New("the rows of the source are not in order")
 	// ErrBatch: the handler failed to take the rows. They will be delivered again.

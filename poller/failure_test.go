@@ -43,7 +43,7 @@ func TestDeliveredNotCommitted(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.source.Append(3)
 		r := w.process(&faults.Plan{At: callCommit, Fault: faults.CrashBefore}, nil)
-		if _, err := r.Tick(t.Context()); !errors.Is(err, faults.ErrCrashed) {
+		if _, err := r.Tick(t.Context()); !errors.Is(err, faults.ErrCrashed) || !errors.Is(err, poller.ErrCommit) {
 			t.Fatal(err)
 		}
 		if c := r.Counters(); c.Unconfirmed != 3 || c.Rows != 0 {
@@ -101,7 +101,7 @@ func TestStaleOwnerCannotCommit(t *testing.T) {
 			return nil // as if it had not noticed that its context has ended
 		}
 		_, err := paused.Tick(t.Context())
-		if !errors.Is(err, poller.ErrLost) || paused.Counters().LeasesLost != 1 {
+		if !errors.Is(err, poller.ErrLost) || !errors.Is(err, poller.ErrCommit) || paused.Counters().LeasesLost != 1 {
 			t.Errorf("the paused owner: %v, %+v", err, paused.Counters())
 		}
 		if other.Rows != 3 {

@@ -30,7 +30,7 @@ type FingerprintError struct {
 
 // Error says what has changed, and what to do.
 func (e *FingerprintError) Error() string {
-	return fmt.Sprintf("%v: %s: put it back, reset the poller %s, or accept the new definition with accept-fingerprint",
+	return fmt.Sprintf("%v: %s: put it back, reset the poller %s to the beginning, or accept the new definition with accept-fingerprint",
 		ErrFingerprint, strings.Join(e.Differences, "; "), e.Poller)
 }
 

@@ -15,7 +15,7 @@ import (
 // ResetToCheckpoint sets a poller to the checkpoint in a file: a whole state document, as Show returns it, or only a
 // checkpoint. A whole document must be of the same poller and definition, unless forced. The new fencing token is
 // higher than that in the file and the current one. A missing state is created, and a damaged one is replaced when
-// forced.
+// forced. A state without a definition gets that of the file.
 func (o Operator) ResetToCheckpoint(ctx context.Context, poller string, file []byte, how ChangeOptions) (Change, error) {
 	from, err := readCheckpoint(poller, file)
 	if err != nil {
@@ -31,11 +31,13 @@ func (o Operator) ResetToCheckpoint(ctx context.Context, poller string, file []b
 			}
 			token = max(token, doc.Lease.Token+1)
 		} else {
-			after.Fingerprint, after.Definition = from.Fingerprint, from.Definition
 			token = max(token, recoveredToken(state.Data)+1)
 		}
 		if from.PollerName != poller && !how.Force {
 			return nil, fmt.Errorf("%w: the file is of poller %s: use clone-checkpoint, or force", ErrInvalid, from.PollerName)
+		}
+		if after.Fingerprint == "" { // the checkpoint is of the definition that it was made under
+			after.Fingerprint, after.Definition = from.Fingerprint, from.Definition
 		}
 		after.Checkpoint = from.Checkpoint
 		after.setBackfillDone(false)

@@ -41,6 +41,7 @@ type Definition struct {
 	SourceID string         `json:"sourceId"`
 	Object   string         `json:"object"` // schema.table, or the query
 	Cursor   string         `json:"cursor"`
+	Zone     string         `json:"cursorZone,omitempty"` // of a cursor column that has none; "" is UTC
 	Keys     []string       `json:"keys"`
 	Deleted  string         `json:"deleted,omitempty"`
 	Filter   string         `json:"filter,omitempty"`

@@ -62,12 +62,16 @@ func (t *tick) run(ctx context.Context) error {
 	return err
 }
 
-// writeDefinition stores the definition beside the checkpoint, unless the checkpoint belongs to another definition.
+// writeDefinition stores the definition beside the checkpoint, unless the checkpoint belongs to another definition. A
+// poller that is no backfill any more loses its end.
 func (t *tick) writeDefinition(d *Document) error {
 	if err := checkFingerprint(d, t.fingerprint, t.definition); err != nil {
 		return err
 	}
 	d.Fingerprint, d.Definition = t.fingerprint, t.definition
+	if !t.options.Backfill {
+		d.Backfill = nil
+	}
 	return nil
 }
 
@@ -294,7 +298,7 @@ func (t *tick) commit(rows []Row, quarantined int, failure *Failure) error {
 	})
 	if err != nil {
 		t.counters.add(func(c *Counters) { c.Unconfirmed += int64(len(rows)) })
-		return fmt.Errorf("commit %s of %d rows, which may be delivered again: %w", id, len(rows), err)
+		return fmt.Errorf("%w: %s of %d rows, which may be delivered again: %w", ErrCommit, id, len(rows), err)
 	}
 	t.doc = doc
 	t.result.Rows += len(rows)

@@ -171,6 +171,9 @@ func (c Config) Definition() poller.Definition {
 	if c.Query != "" {
 		d.Object = c.Query
 	}
+	if c.CursorZone != "UTC" {
+		d.Zone = c.CursorZone
+	}
 	for name, value := range c.Params {
 		d.Params[name] = value
 	}

@@ -181,6 +181,63 @@ func TestDefinition(t *testing.T) {
 	}
 }
 
+// Whatever decides which rows come behind a place is in the definition. How it is read, such as by whom and how long, is not.
+func TestDefinitionHasAllThatPlacesDependOn(t *testing.T) {
+	t.Parallel()
+	whole := func() Config {
+		return Config{Dialect: Postgres, SourceID: "shop", Table: "orders", Cursor: "at", Keys: []string{"id"}, Deleted: "gone", Bound: BoundSettle,
+			Where: []Condition{{Column: "region", Op: "=", Value: "eu"}, {Column: "paid", Op: "IS NOT NULL"}}, CursorZone: "Europe/Berlin"}
+	}
+	fingerprint := func(change func(*Config)) string {
+		c := whole()
+		change(&c)
+		got, _, err := poller.Fingerprint(c.Definition())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	same := fingerprint(func(*Config) {})
+	for what, change := range map[string]func(*Config){
+		"dialect":    func(c *Config) { c.Dialect = MySQL },
+		"source":     func(c *Config) { c.SourceID = "other" },
+		"table":      func(c *Config) { c.Table = "invoices" },
+		"query":      func(c *Config) { c.Table, c.Query = "", "SELECT 1" },
+		"cursor":     func(c *Config) { c.Cursor = "changed" },
+		"keys":       func(c *Config) { c.Keys = []string{"part"} },
+		"deleted":    func(c *Config) { c.Deleted = "" },
+		"bound":      func(c *Config) { c.Bound = BoundXID },
+		"column":     func(c *Config) { c.Where[0].Column = "country" },
+		"operator":   func(c *Config) { c.Where[0].Op = "<>" },
+		"value":      func(c *Config) { c.Where[0].Value = "us" },
+		"conditions": func(c *Config) { c.Where = c.Where[:1] },
+		"parameters": func(c *Config) { c.Params = map[string]any{"x": 1} },
+		"zone":       func(c *Config) { c.CursorZone = "America/New_York" },
+		"no zone":    func(c *Config) { c.CursorZone = "" },
+	} {
+		if fingerprint(change) == same {
+			t.Errorf("another %s is not in the fingerprint", what)
+		}
+	}
+	for what, change := range map[string]func(*Config){
+		"address":  func(c *Config) { c.DSN = "postgres://db.example/db" },
+		"window":   func(c *Config) { c.Settle = time.Minute },
+		"readers":  func(c *Config) { c.Readers = []string{"report"} },
+		"timeout":  func(c *Config) { c.Timeout = time.Minute },
+		"operator": func(c *Config) { c.Where[1].Op = "is not null" },
+	} {
+		if fingerprint(change) != same {
+			t.Errorf("the %s is in the fingerprint", what)
+		}
+	}
+	c := whole()
+	c.CursorZone = ""
+	none, _, err := poller.Fingerprint(c.Definition())
+	if utc := fingerprint(func(c *Config) { c.CursorZone = "UTC" }); err != nil || utc != none {
+		t.Errorf("UTC is not the zone of a column that has none: %v", err)
+	}
+}
+
 func TestMarked(t *testing.T) {
 	t.Parallel()
 	for _, v := range []any{nil, false, int64(0), uint64(0), 0.0, "", "0", "false", []byte{0}, []byte("0")} {

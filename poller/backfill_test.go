@@ -1,0 +1,132 @@
+package poller_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/poller"
+	"github.com/vibedata/roundhouse/poller/pollertest"
+)
+
+// A backfill whose setting is taken away goes on as a poller without an end, wherever it was.
+func TestBackfillBecomesAPoller(t *testing.T) {
+	backfill := func(c *poller.RunnerConfig) { c.Options.Backfill = true }
+	for what, before := range map[string]func(*poller.RunnerConfig){
+		"at its end": backfill,
+		"on its way": func(c *poller.RunnerConfig) {
+			c.Options = poller.Options{Backfill: true, BatchSize: 2, MaxBatch: 2, RowsPerSecond: 2, Budget: 1}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				w.source.Append(5)
+				w.tick(w.process(nil, before))
+				w.source.Append(5)
+				r := w.process(nil, nil)
+				if result := w.tick(r); result.Done || !result.Drained {
+					t.Errorf("%+v", result)
+				}
+				if diff := cmp.Diff(numbers(1, 10), w.delivered); diff != "" {
+					t.Errorf("-want +got\n%s", diff)
+				}
+				v, err := w.operator().Show(t.Context(), name)
+				if err != nil || v.Document.Backfill != nil || v.Condition(nil) != poller.Idle {
+					t.Errorf("%s, %v", v.Text, err)
+				}
+				// A tick without rows costs what it costs any poller.
+				writes := w.state.count()
+				if result := w.tick(r); !result.Drained || w.state.count() != writes {
+					t.Errorf("%+v, %d writes", result, w.state.count()-writes)
+				}
+			})
+		})
+	}
+}
+
+// One that has come to its end, and then finds nothing, says that it is a poller without an end with its next word.
+func TestBackfillBecomesAQuietPoller(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.source.Append(5)
+		w.tick(w.process(nil, func(c *poller.RunnerConfig) { c.Options.Backfill = true }))
+		r := w.process(nil, nil)
+		w.tick(r)
+		if d := w.document(); d.Backfill != nil {
+			t.Errorf("%+v", d.Backfill)
+		}
+		writes := w.state.count()
+		if w.tick(r); w.state.count() != writes {
+			t.Errorf("%d writes of a quiet poller", w.state.count()-writes)
+		}
+	})
+}
+
+// A reset opens a backfill again that has come to its end: to the beginning with a new end, to another place with the end that it had.
+func TestBackfillBeginsAgain(t *testing.T) {
+	for what, one := range map[string]struct {
+		reset func(context.Context, poller.Operator) (poller.Change, error)
+		want  []int
+	}{
+		"beginning": {func(ctx context.Context, o poller.Operator) (poller.Change, error) {
+			return o.ResetToBeginning(ctx, name, poller.ChangeOptions{})
+		}, numbers(1, 10)},
+		"cursor": {func(ctx context.Context, o poller.Operator) (poller.Change, error) {
+			return o.ResetToCursor(ctx, name, place(2), poller.ChangeOptions{})
+		}, numbers(3, 5)},
+		"checkpoint": {func(ctx context.Context, o poller.Operator) (poller.Change, error) {
+			return o.ResetToCheckpoint(ctx, name, []byte(`{"cursor":{"kind":"integer","value":"3"}}`), poller.ChangeOptions{})
+		}, numbers(4, 5)},
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				w.state.rewinds = true
+				w.source.Append(5)
+				r := w.process(nil, func(c *poller.RunnerConfig) { c.Options.Backfill = true })
+				w.tick(r)
+				w.source.Append(5)
+				w.delivered = nil
+				if _, err := one.reset(t.Context(), w.operator()); err != nil {
+					t.Fatal(err)
+				}
+				if result := w.tick(r); !result.Done {
+					t.Errorf("%+v", result)
+				}
+				if diff := cmp.Diff(one.want, w.delivered); diff != "" {
+					t.Errorf("-want +got\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// The poller that goes on where a backfill has ended is no backfill.
+func TestCloneOfABackfill(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.source.Append(5)
+		w.tick(w.process(nil, func(c *poller.RunnerConfig) { c.Options.Backfill = true }))
+		if _, err := w.operator().Clone(t.Context(), name, "copy", poller.ChangeOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		v, err := w.operator().Show(t.Context(), "copy")
+		if err != nil || v.Document.Backfill != nil || v.Document.Cursor().Value != "5" {
+			t.Errorf("%s, %v", v.Text, err)
+		}
+		w.source.Append(2)
+		w.delivered = nil
+		var got []int
+		copied := w.process(nil, func(c *poller.RunnerConfig) {
+			c.Name = "copy"
+			c.Handler = poller.HandlerFunc(func(_ context.Context, d poller.Delivery) error {
+				for _, row := range d.Rows {
+					got = append(got, pollertest.Number(row.Cursor))
+				}
+				return nil
+			})
+		})
+		w.tick(copied)
+		if diff := cmp.Diff(numbers(6, 7), got); diff != "" {
+			t.Errorf("-want +got\n%s", diff)
+		}
+	})
+}
