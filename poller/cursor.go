@@ -26,7 +26,14 @@ func (c Cursor) IsZero() bool { return c.Kind == "" && c.Value == "" && len(c.Ti
 
 // Equal reports whether two cursors are the same position.
 func (c Cursor) Equal(o Cursor) bool {
-	return c.Kind == o.Kind && c.Value == o.Value && bytes.Equal(compact(c.Tiebreaker), compact(o.Tiebreaker))
+	return c.Kind == o.Kind && c.Value == o.Value && bytes.Equal(escaped(c.Tiebreaker), escaped(o.Tiebreaker))
+}
+
+// escaped is compact JSON with <, > and & as documents have them, in which a place looks different from what the source gave.
+func escaped(text json.RawMessage) []byte {
+	var out bytes.Buffer
+	json.HTMLEscape(&out, compact(text))
+	return out.Bytes()
 }
 
 // String is the cursor in errors and logs.

@@ -110,6 +110,10 @@ func mysqlArgument(text string, c column) any {
 		if n, err := strconv.ParseUint(text, 10, 64); err == nil {
 			return n
 		}
+		// A boolean is a number here, and the text "true" would be 0.
+		if is, err := strconv.ParseBool(text); err == nil {
+			return is
+		}
 	case classTime, classLocal:
 		return strings.TrimSuffix(strings.Replace(text, "T", " ", 1), "Z")
 	}
