@@ -28,7 +28,7 @@ type writing struct {
 
 // write runs random transactions.
 func (w *writing) write(ctx context.Context, random *rand.Rand) error {
-	for end := time.Now().Add(*randomDuration); time.Now().Before(end); {
+	for end := time.Now().Add(w.d.randomly()); time.Now().Before(end); {
 		committed, err := w.transaction(ctx, random)
 		if err != nil && !contended(err) {
 			return err
@@ -177,17 +177,10 @@ func (w *writing) insert(random *rand.Rand, rows int) string {
 	cursor := w.value(random)
 	var all []string
 	for range rows {
-		if cursor == "NULL" {
-			all = append(all, "("+w.row(random, w.without())+")")
-			continue
-		}
 		all = append(all, "("+w.row(random, cursor)+")")
 	}
 	return w.into() + "VALUES " + strings.Join(all, ", ")
 }
-
-// without is the cursor of a row that has none, or gets it from the database.
-func (w *writing) without() string { return "NULL" }
 
 // insertSlowly works for long before it writes.
 func (w *writing) insertSlowly(random *rand.Rand) string {

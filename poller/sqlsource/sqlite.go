@@ -27,8 +27,8 @@ func sqliteDialect() *dialect {
 		// The sign takes the declared type away, by which the driver would make times of texts.
 		expression: func(quoted string, _ column) string { return "+" + quoted },
 		bind:       func(placeholder string, _ column) string { return placeholder },
-		argument: sqliteArgument,
-		look: func(context.Context, *Source) (sighting, error) { return sighting{now: time.Now()}, nil },
+		argument:   sqliteArgument,
+		look:       func(context.Context, *Source) (sighting, error) { return sighting{now: time.Now()}, nil },
 		unique: func(ctx context.Context, s *Source) (bool, error) {
 			return uniqueAmong(ctx, s, `SELECT 'primary key', name FROM pragma_table_info(?1, ?2) WHERE pk > 0
 				UNION ALL SELECT i.name, c.name FROM pragma_index_list(?1, ?2) i, pragma_index_info(i.name, ?2) c WHERE i."unique" AND NOT i.partial`,
