@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/vibedata/roundhouse/poller"
 )
@@ -179,6 +180,10 @@ func (r *reader) row(peek bool) (poller.Row, error) {
 		if r.values[i] == nil {
 			return poller.Row{}, fmt.Errorf("%w: the key %s of a row with %s = %v; give it a value", ErrNull, r.sh.columns[i].name,
 				r.s.config.Cursor, r.values[r.sh.cursor])
+		}
+		if text := canonical(r.values[i], r.sh.columns[i].class); !utf8.ValidString(text) {
+			return poller.Row{}, fmt.Errorf("%w: the key %s of a row with %s = %v is %q, which is not UTF-8: no state can hold it; mend the row", ErrColumnType,
+				r.sh.columns[i].name, r.s.config.Cursor, r.values[r.sh.cursor], text)
 		}
 		key = r.field(key, i)
 	}

@@ -68,7 +68,7 @@ func newGenerated(d database, random *rand.Rand) *generated {
 }
 
 func (g *generated) String() string {
-	return fmt.Sprintf("cursor %s zone %q, keys %s, own %v, where %q, deleted %v, query %v, index %v", g.cursor.name, g.cursor.zone, g.keyTypes(), g.own, g.whereText, g.deleted, g.query, g.index)
+	return fmt.Sprintf("cursor %s, %s, zone %q, keys %s, own %v, where %q, deleted %v, query %v, index %v", g.cursor.name, g.cursor.typ, g.cursor.zone, g.keyTypes(), g.own, g.whereText, g.deleted, g.query, g.index)
 }
 
 func (g *generated) keyTypes() (types []string) {

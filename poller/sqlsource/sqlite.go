@@ -26,7 +26,7 @@ func sqliteDialect() *dialect {
 		other: classOther,
 		// The sign takes the declared type away, by which the driver would make times of texts.
 		expression: func(quoted string, _ column) string { return "+" + quoted },
-		bind:       func(placeholder string, _ column) string { return placeholder },
+		bind:       func(placeholder, _ string, _ column) string { return placeholder },
 		argument:   sqliteArgument,
 		look:       func(context.Context, *Source) (sighting, error) { return sighting{now: time.Now()}, nil },
 		unique: func(ctx context.Context, s *Source) (bool, error) {
