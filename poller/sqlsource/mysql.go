@@ -122,16 +122,14 @@ func mysqlArgument(text string, c column) any {
 	return text
 }
 
-// maxFraction is how many digits behind the point MySQL has; MariaDB has more.
-const maxFraction = 30
-
-// fraction is how many digits a number needs behind the point: what it does not need there, it may need in front.
+// fraction is how many digits a number needs behind the point, of the 30 that MySQL has and the 38 of MariaDB. What it does not need
+// there, it may need in front.
 func fraction(text string) int {
 	if strings.ContainsAny(text, "eE") {
-		return maxFraction
+		return 30
 	}
 	_, digits, _ := strings.Cut(text, ".")
-	return min(len(digits), maxFraction)
+	return min(len(digits), 38)
 }
 
 // defaultMySQL is where a column's numbers come from: "auto_increment", or its default.
