@@ -120,7 +120,7 @@ func timeOf(c Cursor) (time.Time, bool) {
 	if !strings.HasPrefix(c.Kind, "timestamp") {
 		return time.Time{}, false
 	}
-	for _, form := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999"} {
+	for _, form := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", time.DateOnly} {
 		if t, err := time.Parse(form, c.Value); err == nil {
 			return t, true
 		}

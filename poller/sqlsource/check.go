@@ -160,7 +160,7 @@ func (s *Source) adviseIndex(ctx context.Context, sh *shape) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	b, err := s.read(ctx, sh, query{columns: s.expressions(sh), where: []func(*statement){place}, limit: 1}, upper{}, 1, 0)
+	b, _, err := s.read(ctx, sh, query{columns: s.expressions(sh), where: []func(*statement){place}, limit: 1}, upper{}, 1, 0)
 	if err != nil || len(b.Rows) == 0 {
 		return "", err
 	}

@@ -50,6 +50,23 @@ func (s *Source) confirm(ctx context.Context, sh *shape, after poller.Cursor) er
 	return nil
 }
 
+// placeOf is the columns that a place is of, and what is in them. A place without keys is behind all rows of its value.
+func placeOf(sh *shape, at poller.Cursor) (columns []column, texts []string, err error) {
+	columns, texts = []column{sh.columns[sh.cursor]}, []string{at.Value}
+	if err := fits(at.Value, columns[0]); err != nil {
+		return nil, nil, err
+	}
+	if len(at.Tiebreaker) == 0 || len(sh.ties) == 0 {
+		return columns, texts, nil
+	}
+	var ties []column
+	for _, i := range sh.ties {
+		ties = append(ties, sh.columns[i])
+	}
+	more, err := keyTexts(at.Tiebreaker, ties)
+	return append(columns, ties...), append(texts, more...), err
+}
+
 // same says whether two texts are one value.
 func same(a, b string, c class) bool {
 	if a == b {

@@ -257,20 +257,9 @@ func (s *Source) behind(sh *shape, after poller.Cursor) (func(*statement), error
 		return nil, fmt.Errorf("%w: the place is of kind %s, but %s is now %s and places are of kind %s: reset the poller, or undo the change of the table",
 			ErrColumnType, after.Kind, c.name, c.typ, sh.kind)
 	}
-	columns, texts := []column{sh.columns[sh.cursor]}, []string{after.Value}
-	if err := fits(after.Value, columns[0]); err != nil {
+	columns, texts, err := placeOf(sh, after)
+	if err != nil {
 		return nil, err
-	}
-	if len(after.Tiebreaker) > 0 && len(sh.ties) > 0 {
-		var ties []column
-		for _, i := range sh.ties {
-			ties = append(ties, sh.columns[i])
-		}
-		more, err := keyTexts(after.Tiebreaker, ties)
-		if err != nil {
-			return nil, err
-		}
-		columns, texts = append(columns, ties...), append(texts, more...)
 	}
 	if s.dialect.rowValues {
 		return func(st *statement) { s.rowValue(st, columns, texts) }, nil
