@@ -87,8 +87,8 @@ func compare(a, b Cursor) (order int, ok bool) {
 		}
 		order = x.Cmp(y)
 	case "timestamp":
-		x, okX := timeOf(a)
-		y, okY := timeOf(b)
+		x, okX := a.Time()
+		y, okY := b.Time()
 		if !okX || !okY {
 			return 0, false
 		}
@@ -115,12 +115,16 @@ func numberOf(value string) (*big.Rat, bool) {
 	return new(big.Rat).SetString(value)
 }
 
-// timeOf returns a cursor's value as a time.
-func timeOf(c Cursor) (time.Time, bool) {
+// timeForms are how databases write times: PostgreSQL and MySQL as sources give them, SQLite as it was given them.
+var timeForms = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999",
+	"2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly}
+
+// Time is the value of a cursor that is one of times, and whether it is a time.
+func (c Cursor) Time() (time.Time, bool) {
 	if !strings.HasPrefix(c.Kind, "timestamp") {
 		return time.Time{}, false
 	}
-	for _, form := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", time.DateOnly} {
+	for _, form := range timeForms {
 		if t, err := time.Parse(form, c.Value); err == nil {
 			return t, true
 		}
@@ -155,7 +159,7 @@ func (c Cursor) check() error {
 	if kind == "integer" && !decimal.MatchString(c.Value) {
 		return bad("it is no number, such as 42 or 42.5")
 	}
-	if _, ok := timeOf(c); kind == "timestamp" && !ok {
+	if _, ok := c.Time(); kind == "timestamp" && !ok {
 		return bad("it is no time, such as 2026-04-07T01:23:45.123456Z")
 	}
 	return c.checkFits()

@@ -226,6 +226,10 @@ func (r *reader) row(peek bool) (poller.Row, error) {
 	if err := fits(row.Cursor.Value, c); err != nil {
 		return poller.Row{}, fmt.Errorf("the row %s: %w", key, err)
 	}
+	if _, ok := row.Cursor.Time(); !ok && r.s.config.Dialect == SQLite && c.class == classText {
+		return poller.Row{}, fmt.Errorf("%w: the row %s has %s = %q, which is no time, such as 2026-04-07T01:23:45.123Z: mend the row, or declare the column INTEGER if it has numbers",
+			ErrColumnType, key, c.name, row.Cursor.Value)
+	}
 	if len(r.sh.ties) > 0 {
 		row.Cursor.Tiebreaker = key
 	}

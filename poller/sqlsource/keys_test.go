@@ -84,3 +84,24 @@ func TestSQLiteKeyNotUTF8(t *testing.T) {
 	_, err := source(t, d.config(func(c *sqlsource.Config) { c.Keys = []string{"id", "name"} })).Fetch(t.Context(), poller.Cursor{}, 1, 1<<20)
 	wants(t, err, sqlsource.ErrColumnType, "orders", "name", "UTF-8")
 }
+
+// A time that SQLite has in no form that a place is read back from is refused, and the usual ones are not.
+func TestSQLiteTimes(t *testing.T) {
+	t.Parallel()
+	for value, ok := range map[string]bool{"'2026-04-07T01:23:45.123Z'": true, "'2026-04-07 01:23:45.123456+00:00'": true, "'2026-04-07 01:23'": true, "'2026-04-07'": true,
+		"1775524985": false, "2461137.5": false, "'yesterday'": false} {
+		t.Run(value, func(t *testing.T) {
+			t.Parallel()
+			d := newSQLite(t)
+			d.orders(t, 0)
+			run(t, d.open(t), "INSERT INTO orders (changed) VALUES ("+value+")")
+			s := source(t, d.config(byTime))
+			_, err := s.End(t.Context())
+			if ok && err != nil {
+				t.Error(err)
+			} else if !ok {
+				wants(t, err, sqlsource.ErrColumnType, "orders", "changed", "no time")
+			}
+		})
+	}
+}

@@ -239,6 +239,9 @@ func keyColumns(d database) []keyColumn {
 		for i := range raw {
 			raw[i] = byte(r.Uint32())
 		}
+		if d.dialect == sqlsource.MySQL { // MariaDB takes no others
+			raw[6], raw[8] = raw[6]&0x0f|0x40, raw[8]&0x3f|0x80
+		}
 		return d.literal(raw.String())
 	}
 	day := func(r *rand.Rand) string {
