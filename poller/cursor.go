@@ -115,16 +115,14 @@ func numberOf(value string) (*big.Rat, bool) {
 	return new(big.Rat).SetString(value)
 }
 
-// timeForms are how databases write times: PostgreSQL and MySQL as sources give them, SQLite as it was given them.
-var timeForms = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999",
-	"2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly}
-
 // Time is the value of a cursor that is one of times, and whether it is a time.
 func (c Cursor) Time() (time.Time, bool) {
 	if !strings.HasPrefix(c.Kind, "timestamp") {
 		return time.Time{}, false
 	}
-	for _, form := range timeForms {
+	// PostgreSQL's and MySQL's as sources give them, SQLite's as it was given them.
+	for _, form := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00",
+		"2006-01-02 15:04:05.999999999", "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly} {
 		if t, err := time.Parse(form, c.Value); err == nil {
 			return t, true
 		}

@@ -105,3 +105,28 @@ func TestSQLiteTimes(t *testing.T) {
 		})
 	}
 }
+
+// The time of a condition is the one that it says, in whatever zone; without a zone in the column, an offset is refused.
+func TestConditionTimes(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		open  func(testing.TB) database
+		local string
+	}{"postgres": {newPostgres, "timestamp"}, "mariadb": {newMaria, "datetime(6)"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := test.open(t)
+			d.timed(t, test.local)
+			where := func(column, value string) sqlsource.Config {
+				return d.config(byTime, func(c *sqlsource.Config) { c.Where = []sqlsource.Condition{{Column: column, Op: ">=", Value: value}} })
+			}
+			for column, value := range map[string]string{"changed": "2026-01-01T14:30:00+02:00", "wall": "2026-01-01T07:30:00"} {
+				if rows := drain(t, source(t, where(column, value)), poller.Cursor{}, 100); len(rows) != 30 {
+					t.Errorf("%s >= %s: %d rows, want 30", column, value, len(rows))
+				}
+			}
+			_, err := source(t, where("wall", "2026-01-01T07:30:00-05:00")).Check(t.Context())
+			wants(t, err, sqlsource.ErrColumnType, "orders", "wall", "no zone")
+		})
+	}
+}

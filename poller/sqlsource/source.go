@@ -138,7 +138,7 @@ func (s *Source) locate(sh *shape) error {
 			return err
 		}
 		if c := sh.columns[i]; c.class == classOther || c.class == classFloat || c.class == classJSON || c.class == classBytes {
-			return fmt.Errorf("%w: the key %s is %s; keys are whole or decimal numbers, texts, ids and times", ErrColumnType, c.name, c.typ)
+			return fmt.Errorf("%w: the key %s is %s; keys are whole or decimal numbers, texts, ids, times and truth values", ErrColumnType, c.name, c.typ)
 		}
 		sh.keys = append(sh.keys, i)
 		if i != sh.cursor {
@@ -225,7 +225,10 @@ func (s *Source) filters(sh *shape) ([]func(*statement), error) {
 		}
 		texts := make([]string, len(values))
 		for i, v := range values {
-			if texts[i], err = textOf(v); err != nil {
+			if texts[i], err = textOf(v); err == nil {
+				texts[i], err = s.inCondition(texts[i], c)
+			}
+			if err != nil {
 				return nil, fmt.Errorf("where %s: %w", c.name, err)
 			}
 		}
