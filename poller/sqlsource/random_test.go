@@ -82,7 +82,7 @@ func (d database) randomly() time.Duration {
 	if *randomDuration > 0 {
 		return *randomDuration
 	}
-	return max(1500*time.Millisecond, 2*d.settle)
+	return max(1500*time.Millisecond, 7*d.settle/2)
 }
 
 // openWriters opens the database for those that write.
