@@ -53,10 +53,13 @@ func randomTable(t *testing.T, d database, random *rand.Rand) {
 	r := newReading(t, g, db, random)
 	done := make(chan struct{})
 	var writers sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	defer writers.Wait() // also when the reader has ended the test
+	defer stop()
 	for i := range randomWriters {
 		random := rand.New(rand.NewPCG(random.Uint64(), uint64(i)))
 		writers.Go(func() {
-			if err := w.write(t.Context(), random); err != nil {
+			if err := w.write(ctx, random); err != nil && ctx.Err() == nil {
 				t.Error(err)
 			}
 		})
