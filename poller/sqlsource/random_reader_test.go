@@ -154,7 +154,7 @@ func (r *reading) readUntil(done <-chan struct{}) {
 // finish reads on until all rows have come.
 func (r *reading) finish(want []version) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), patience/4)
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
@@ -356,7 +356,7 @@ func (r *reading) expected(run int) map[int][]version {
 // await reads from the beginning until nothing is held back any more.
 func (r *reading) await(s *sqlsource.Source, want []version) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), patience/4)
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()

@@ -54,7 +54,7 @@ func contended(err error) bool {
 	case errors.As(err, &pg):
 		return pg.Code == "23505" || pg.Code == "40P01" || pg.Code == "40001"
 	case errors.As(err, &my):
-		return my.Number == 1062 || my.Number == 1213 || my.Number == 1205 || my.Number == 1020
+		return my.Number == 1062 || my.Number == 1213 || my.Number == 1205 || my.Number == 1020 || my.Number == 1467
 	case errors.As(err, &lite):
 		return lite.Code()&0xff == 19 || lite.Code()&0xff == 5
 	}
