@@ -26,7 +26,14 @@ func (c Cursor) IsZero() bool { return c.Kind == "" && c.Value == "" && len(c.Ti
 
 // Equal reports whether two cursors are the same position.
 func (c Cursor) Equal(o Cursor) bool {
-	return c.Kind == o.Kind && c.Value == o.Value && bytes.Equal(compact(c.Tiebreaker), compact(o.Tiebreaker))
+	return c.Kind == o.Kind && c.Value == o.Value && bytes.Equal(escaped(c.Tiebreaker), escaped(o.Tiebreaker))
+}
+
+// escaped is compact JSON with <, > and & as documents have them, in which a place looks different from what the source gave.
+func escaped(text json.RawMessage) []byte {
+	var out bytes.Buffer
+	json.HTMLEscape(&out, compact(text))
+	return out.Bytes()
 }
 
 // String is the cursor in errors and logs.
@@ -80,8 +87,8 @@ func compare(a, b Cursor) (order int, ok bool) {
 		}
 		order = x.Cmp(y)
 	case "timestamp":
-		x, okX := timeOf(a)
-		y, okY := timeOf(b)
+		x, okX := a.Time()
+		y, okY := b.Time()
 		if !okX || !okY {
 			return 0, false
 		}
@@ -108,12 +115,14 @@ func numberOf(value string) (*big.Rat, bool) {
 	return new(big.Rat).SetString(value)
 }
 
-// timeOf returns a cursor's value as a time.
-func timeOf(c Cursor) (time.Time, bool) {
+// Time is the value of a cursor that is one of times, and whether it is a time.
+func (c Cursor) Time() (time.Time, bool) {
 	if !strings.HasPrefix(c.Kind, "timestamp") {
 		return time.Time{}, false
 	}
-	for _, form := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999"} {
+	// PostgreSQL's and MySQL's as sources give them, SQLite's as it was given them.
+	for _, form := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00",
+		"2006-01-02 15:04:05.999999999", "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly} {
 		if t, err := time.Parse(form, c.Value); err == nil {
 			return t, true
 		}
@@ -148,7 +157,7 @@ func (c Cursor) check() error {
 	if kind == "integer" && !decimal.MatchString(c.Value) {
 		return bad("it is no number, such as 42 or 42.5")
 	}
-	if _, ok := timeOf(c); kind == "timestamp" && !ok {
+	if _, ok := c.Time(); kind == "timestamp" && !ok {
 		return bad("it is no time, such as 2026-04-07T01:23:45.123456Z")
 	}
 	return c.checkFits()

@@ -3,6 +3,7 @@ package poller_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -311,4 +312,32 @@ func TestResetToCursorKnowsTheKeys(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Every time that sources give is a place that can be gone back to; what a document has made of a key is the same place.
+func TestPlacesAreKept(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		for _, at := range []poller.Cursor{
+			{Kind: "timestamp", Value: "2026-04-07"}, {Kind: "timestamp", Value: "2026-04-07T01:23:45.123456Z"}, {Kind: "timestamp", Value: "2026-04-07T01:23:45"},
+			{Kind: "timestamp", Value: "2026-04-07 01:23:45.123456+00:00"}, {Kind: "timestamp", Value: "2026-04-07 01:23"},
+			{Kind: "integer+pk", Value: "-0.125", Tiebreaker: []byte(`{"id":"<&> \u2028","n":1.50}`)},
+		} {
+			c, err := w.operator().ResetToCheckpoint(t.Context(), name, fmt.Appendf(nil, `{"cursor":{"kind":%q,"value":%q%s}}`, at.Kind, at.Value, tie(at)), poller.ChangeOptions{})
+			if err != nil || !c.After.Cursor().Equal(at) {
+				t.Errorf("%s: %v", at, err)
+				continue
+			}
+			w.state.rewinds = true
+			if got := w.document().Cursor(); !got.Equal(at) {
+				t.Errorf("%s became %s", at, got)
+			}
+		}
+	})
+}
+
+func tie(c poller.Cursor) string {
+	if len(c.Tiebreaker) == 0 {
+		return ""
+	}
+	return `,"tiebreaker":` + string(c.Tiebreaker)
 }

@@ -310,7 +310,7 @@ func (t *tick) commit(rows []Row, quarantined int, failure *Failure) error {
 		c.Batches++
 		c.Quarantined += int64(quarantined)
 		c.LastSuccess, c.Lag = now, -1
-		if at, ok := timeOf(last.Cursor); ok {
+		if at, ok := last.Cursor.Time(); ok {
 			c.Lag = max(0, now.Sub(at))
 		}
 	})

@@ -130,9 +130,10 @@ func (s *Source) timeBound(c column, reason string) upper {
 	if s.settled.time.IsZero() {
 		return upper{nothing: true, reason: reason}
 	}
-	text := s.settled.time.UTC().Format("2006-01-02T15:04:05.000000Z")
+	// A time that is still to come may be rounded down.
+	text := s.settled.time.UTC().Add(-c.step).Format("2006-01-02T15:04:05.000000Z")
 	if c.class == classLocal {
-		text = wallBound(s.settled.time, s.zone).Format("2006-01-02T15:04:05.000000")
+		text = wallBound(s.settled.time, s.zone).Add(-c.step).Format("2006-01-02T15:04:05.000000")
 	}
 	if c.typ == "DATE" {
 		text = text[:len(time.DateOnly)]

@@ -124,12 +124,17 @@ func (s *Source) adviseUnique(ctx context.Context, sh *shape) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	// Rows without a cursor are not read, and would be those that some databases have last.
+	ordered, err := s.behind(sh, poller.Cursor{})
+	if err != nil {
+		return "", err
+	}
 	var columns, keys []string
 	for _, i := range sh.keys {
 		columns = append(columns, s.quoted(sh.columns[i]))
 		keys = append(keys, sh.columns[i].name)
 	}
-	inner := query{columns: columns, where: filters, order: s.order(sh, " DESC"), limit: duplicateSample}
+	inner := query{columns: columns, where: append(filters, ordered), order: s.order(sh, " DESC"), limit: duplicateSample}
 	text, args, err := s.build(inner)
 	if err != nil {
 		return "", err
@@ -155,7 +160,7 @@ func (s *Source) adviseIndex(ctx context.Context, sh *shape) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	b, err := s.read(ctx, sh, query{columns: s.expressions(sh), where: []func(*statement){place}, limit: 1}, upper{}, 1, 0)
+	b, _, err := s.read(ctx, sh, query{columns: s.expressions(sh), where: []func(*statement){place}, limit: 1}, upper{}, 1, 0)
 	if err != nil || len(b.Rows) == 0 {
 		return "", err
 	}

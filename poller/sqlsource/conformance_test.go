@@ -115,6 +115,9 @@ func suite() map[string]func(*testing.T, database) {
 		"null key":          testNullKey,
 		"not unique":        testNotUnique,
 		"not unique, later": testNotUniqueLater,
+		"same by collation": testSameByCollation,
+		"boolean key":       testBooleanKey,
+		"null as a key":     testNullAsKey,
 		"missing column":    testMissingColumn,
 		"missing table":     testMissingTable,
 		"changed type":      testChangedType,
@@ -226,7 +229,7 @@ func testFilter(t *testing.T, d database) {
 	d.orders(t, 6)
 	s := source(t, d.config(func(c *sqlsource.Config) {
 		c.Where = []sqlsource.Condition{{Column: "state", Op: "in", Value: []any{"state1", "x' OR '1'='1"}}, {Column: "id", Op: ">", Value: 2.0},
-			{Column: "raw", Op: "is null"}, {Column: "changed", Op: ">", Value: "2020-01-01T00:00:00Z"}}
+			{Column: "raw", Op: "is null"}, {Column: "changed", Op: ">", Value: "2020-01-01T00:00:00Z"}, {Column: "open", Op: "=", Value: true}}
 	}))
 	if _, err := s.Check(t.Context()); err != nil {
 		t.Fatal(err)
@@ -234,7 +237,7 @@ func testFilter(t *testing.T, d database) {
 	if diff := cmp.Diff([]int{4, 6}, keys(t, drain(t, s, poller.Cursor{}, 10))); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}
-	if got, want := s.Definition().Filter, "state in :where1 and id > :where2 and raw is null and changed > :where4"; got != want {
+	if got, want := s.Definition().Filter, "state in :where1 and id > :where2 and raw is null and changed > :where4 and open = :where5"; got != want {
 		t.Errorf("filter %q, want %q", got, want)
 	}
 }

@@ -30,12 +30,12 @@ type dialect struct {
 	// class of a driver's type name; other is the one of names that are not listed.
 	classes map[string]class
 	other   class
-	// refine finds classes that the driver's names do not tell; nil when they do.
+	// refine finds what the driver's names of types do not tell; nil when they do.
 	refine func(ctx context.Context, s *Source, sh *shape) error
 	// expression selects a column, so that nothing of its value is lost on the way.
 	expression func(quoted string, c column) string
-	// bind is what stands in a comparison with a column for a placeholder, argument the value that goes with it.
-	bind     func(placeholder string, c column) string
+	// bind is what stands in a comparison with a column for the placeholder of a text, argument the value that goes with it.
+	bind     func(placeholder, text string, c column) string
 	argument func(text string, c column) any
 	// ceiling is the expression that a cursor of the classes xid and rowversion must be below; NULL where nobody can tell, on a replica.
 	ceiling string
@@ -98,6 +98,8 @@ type column struct {
 	name, typ string
 	class     class
 	nullable  bool
+	// step is what times of the column are rounded to, if that is coarser than a microsecond.
+	step time.Duration
 }
 
 // querier runs statements: a pool, a connection or a transaction.

@@ -33,7 +33,8 @@
 // does not see others' transactions; a sequence of which sessions take values ahead, or that goes in other steps than 1. A prepared transaction of PostgreSQL
 // holds all newer rows back, for nobody can tell when it began; so does a transaction of MySQL that was open before the first look.
 // Rows without a cursor are advice of Check and a reason in Batch.HeldBack; those without a key are an error of both. A place that
-// the database reads as another one is ErrColumnType. Two rows of one place are ErrNotUnique. A place that is beyond the last number that was given,
+// the database reads as another one is ErrColumnType, as is a key or a time that could not be restored. Two rows of one place are
+// ErrNotUnique, also if only the database takes their keys for the same. A place that is beyond the last number that was given,
 // the last transaction or the clock is ErrWentBack: the database was restored from a backup, say. Each fetch asks for the
 // columns anew, so that a changed table shows at once.
 //

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/vibedata/roundhouse/poller"
 )
@@ -54,8 +55,14 @@ func (s *Source) fetch(ctx context.Context, after poller.Cursor, limit, maxBytes
 	var b poller.Batch
 	if !up.nothing {
 		q := query{columns: s.expressions(sh), where: where, order: s.order(sh, ""), limit: limit + 1}
-		if b, err = s.read(ctx, sh, q, up, limit, maxBytes); err != nil {
+		var tied bool
+		if b, tied, err = s.read(ctx, sh, q, up, limit, maxBytes); err != nil {
 			return poller.Batch{}, err
+		}
+		if tied {
+			if err := s.alone(ctx, sh, filters, b.Rows[len(b.Rows)-1].Cursor); err != nil {
+				return poller.Batch{}, err
+			}
 		}
 	}
 	last := after
@@ -112,42 +119,69 @@ func (s *Source) wentBack(ctx context.Context, sh *shape, last poller.Cursor) er
 		ErrWentBack, last.Value, c.name, highest)
 }
 
-// read runs a query and reads its rows until a limit.
-func (s *Source) read(ctx context.Context, sh *shape, q query, up upper, limit, maxBytes int) (poller.Batch, error) {
+// alone refuses a place of two rows: a batch that ends between them would pass over the second one. Their keys are different texts, but
+// the database takes them for the same, in letters of either case, say.
+func (s *Source) alone(ctx context.Context, sh *shape, filters []func(*statement), at poller.Cursor) error {
+	columns, texts, err := placeOf(sh, at)
+	if err != nil {
+		return err
+	}
+	here := func(st *statement) {
+		for i, c := range columns {
+			if i > 0 {
+				st.add(" AND ")
+			}
+			st.add(s.quoted(c), " = ")
+			st.compared(texts[i], c)
+		}
+	}
+	text, args, err := s.build(query{columns: []string{"COUNT(*)"}, where: slices.Concat(filters, []func(*statement){here})})
+	if err != nil {
+		return err
+	}
+	v, _, err := first(ctx, s.db, text, args...)
+	if err != nil || v[0].String == "0" || v[0].String == "1" {
+		return err
+	}
+	return fmt.Errorf("%w: the database takes the keys of %s rows for the same at %s: keys must name a row, and a unique index of the column's own collation sees to it",
+		ErrNotUnique, v[0].String, at)
+}
+
+// read runs a query and reads its rows until a limit. tied says that the next row has the cursor of the last one.
+func (s *Source) read(ctx context.Context, sh *shape, q query, up upper, limit, maxBytes int) (b poller.Batch, tied bool, err error) {
 	text, args, err := s.build(q, up.where...)
 	if err != nil {
-		return poller.Batch{}, err
+		return poller.Batch{}, false, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	rows, err := s.db.QueryContext(ctx, text, args...)
 	if err != nil {
-		return poller.Batch{}, err
+		return poller.Batch{}, false, err
 	}
 	// Close would read all rows that are left, were it not for the cancelling before it.
 	defer func() { cancel(); rows.Close() }()
-	var b poller.Batch
 	r := newReader(s, sh, rows)
 	size := 0
 	for rows.Next() {
 		row, err := r.row(len(b.Rows) == limit)
 		if err != nil {
-			return poller.Batch{}, err
+			return poller.Batch{}, false, err
 		}
 		size += len(row.Data)
 		if len(b.Rows) == limit || len(b.Rows) > 0 && size > maxBytes {
-			b.More = true
+			b.More, tied = true, same(row.Cursor.Value, b.Rows[len(b.Rows)-1].Cursor.Value, sh.columns[sh.cursor].class)
 			if len(b.Rows) < limit {
-				return b, nil
+				return b, tied, nil
 			}
 			break
 		}
 		b.Rows = append(b.Rows, row)
 	}
 	if err := rows.Err(); err != nil {
-		return poller.Batch{}, err
+		return poller.Batch{}, false, err
 	}
-	return b, rows.Close()
+	return b, tied, rows.Close()
 }
 
 // reader makes rows of what a driver gives.
@@ -180,6 +214,10 @@ func (r *reader) row(peek bool) (poller.Row, error) {
 			return poller.Row{}, fmt.Errorf("%w: the key %s of a row with %s = %v; give it a value", ErrNull, r.sh.columns[i].name,
 				r.s.config.Cursor, r.values[r.sh.cursor])
 		}
+		if text := canonical(r.values[i], r.sh.columns[i].class); !utf8.ValidString(text) {
+			return poller.Row{}, fmt.Errorf("%w: the key %s of a row with %s = %v is %q, which is not UTF-8: no state can hold it; mend the row", ErrColumnType,
+				r.sh.columns[i].name, r.s.config.Cursor, r.values[r.sh.cursor], text)
+		}
 		key = r.field(key, i)
 	}
 	key = append(key, '}')
@@ -187,6 +225,10 @@ func (r *reader) row(peek bool) (poller.Row, error) {
 	row := poller.Row{Key: key, Cursor: poller.Cursor{Kind: r.sh.kind, Value: canonical(r.values[r.sh.cursor], c.class)}}
 	if err := fits(row.Cursor.Value, c); err != nil {
 		return poller.Row{}, fmt.Errorf("the row %s: %w", key, err)
+	}
+	if _, ok := row.Cursor.Time(); !ok && r.s.config.Dialect == SQLite && c.class == classText {
+		return poller.Row{}, fmt.Errorf("%w: the row %s has %s = %q, which is no time, such as 2026-04-07T01:23:45.123Z: mend the row, or declare the column INTEGER if it has numbers",
+			ErrColumnType, key, c.name, row.Cursor.Value)
 	}
 	if len(r.sh.ties) > 0 {
 		row.Cursor.Tiebreaker = key
@@ -259,7 +301,7 @@ func (s *Source) end(ctx context.Context) (end poller.Cursor, reason string, err
 		return poller.Cursor{}, "", err
 	}
 	q := query{columns: s.expressions(sh), where: slices.Concat(filters, []func(*statement){place}), order: s.order(sh, " DESC"), limit: 1}
-	b, err := s.read(ctx, sh, q, up, 1, 0)
+	b, _, err := s.read(ctx, sh, q, up, 1, 0)
 	if err != nil || len(b.Rows) == 0 {
 		return poller.Cursor{}, "", err
 	}

@@ -27,14 +27,14 @@ func mysqlDialect() *dialect {
 		classes:     map[string]class{},
 		other:       classText,
 		expression:  func(quoted string, _ column) string { return quoted },
-		bind: func(placeholder string, c column) string {
+		bind: func(placeholder, text string, c column) string {
 			switch {
 			case c.typ == "DATE":
 				return "CAST(" + placeholder + " AS DATE)"
 			case c.class == classTime || c.class == classLocal:
 				return "CAST(" + placeholder + " AS DATETIME(6))"
 			case c.class == classDecimal:
-				return "CAST(" + placeholder + " AS DECIMAL(65, 30))"
+				return "CAST(" + placeholder + " AS DECIMAL(65, " + strconv.Itoa(fraction(text)) + "))"
 			}
 			// A cast would have the connection's collation, not the column's.
 			return placeholder
@@ -64,7 +64,9 @@ func mysqlDialect() *dialect {
 	for name, c := range map[string]class{"YEAR": classInteger, "DECIMAL": classDecimal, "FLOAT": classFloat, "DOUBLE": classFloat,
 		"TIMESTAMP": classTime, "DATETIME": classLocal, "DATE": classLocal, "BLOB": classBytes, "TINYBLOB": classBytes,
 		"MEDIUMBLOB": classBytes, "LONGBLOB": classBytes, "BINARY": classBytes, "VARBINARY": classBytes, "BIT": classBytes,
-		"GEOMETRY": classBytes, "JSON": classJSON} {
+		"GEOMETRY": classBytes, "JSON": classJSON,
+		// Their order is that of their definition, but a text is compared with them as one.
+		"ENUM": classOther, "SET": classOther} {
 		d.classes[name] = c
 	}
 	return d
@@ -110,10 +112,24 @@ func mysqlArgument(text string, c column) any {
 		if n, err := strconv.ParseUint(text, 10, 64); err == nil {
 			return n
 		}
+		// A boolean is a number here, and the text "true" would be 0.
+		if is, err := strconv.ParseBool(text); err == nil {
+			return is
+		}
 	case classTime, classLocal:
 		return strings.TrimSuffix(strings.Replace(text, "T", " ", 1), "Z")
 	}
 	return text
+}
+
+// fraction is how many digits a number needs behind the point, of the 30 that MySQL has and the 38 of MariaDB. What it does not need
+// there, it may need in front.
+func fraction(text string) int {
+	if strings.ContainsAny(text, "eE") {
+		return 30
+	}
+	_, digits, _ := strings.Cut(text, ".")
+	return min(len(digits), 38)
 }
 
 // defaultMySQL is where a column's numbers come from: "auto_increment", or its default.

@@ -29,7 +29,7 @@ func (s *statement) value(v any) {
 // compared adds a placeholder for the text of a value that is compared with a column.
 func (s *statement) compared(text string, c column) {
 	s.args = append(s.args, s.dialect.argument(text, c))
-	s.add(s.dialect.bind(s.dialect.placeholder(len(s.args)), c))
+	s.add(s.dialect.bind(s.dialect.placeholder(len(s.args)), text, c))
 }
 
 // named adds a query in which ":name" stands for a parameter, outside of strings, quoted names and comments.

@@ -26,6 +26,20 @@ func (s *Source) inColumn(after poller.Cursor, c column) poller.Cursor {
 	return after
 }
 
+// inCondition is the value of a condition as the column has it, where databases would cut an offset off.
+func (s *Source) inCondition(text string, c column) (string, error) {
+	t, err := time.Parse(time.RFC3339Nano, text)
+	_, offset := t.Zone()
+	switch {
+	case err != nil || offset == 0:
+	case c.class == classTime:
+		return t.UTC().Format(time.RFC3339Nano), nil
+	case c.class == classLocal:
+		return "", fmt.Errorf("%w: %s has an offset, and %s no zone: write the time as the column has it", ErrColumnType, text, c.typ)
+	}
+	return text, nil
+}
+
 // confirm has the database read a place that it did not give itself, and refuses one that it takes for another: with more digits than
 // it has, say. Rows between the two would be lost, or come again.
 func (s *Source) confirm(ctx context.Context, sh *shape, after poller.Cursor) error {
@@ -48,6 +62,23 @@ func (s *Source) confirm(ctx context.Context, sh *shape, after poller.Cursor) er
 	}
 	s.given = after
 	return nil
+}
+
+// placeOf is the columns that a place is of, and what is in them. A place without keys is behind all rows of its value.
+func placeOf(sh *shape, at poller.Cursor) (columns []column, texts []string, err error) {
+	columns, texts = []column{sh.columns[sh.cursor]}, []string{at.Value}
+	if err := fits(at.Value, columns[0]); err != nil {
+		return nil, nil, err
+	}
+	if len(at.Tiebreaker) == 0 || len(sh.ties) == 0 {
+		return columns, texts, nil
+	}
+	var ties []column
+	for _, i := range sh.ties {
+		ties = append(ties, sh.columns[i])
+	}
+	more, err := keyTexts(at.Tiebreaker, ties)
+	return append(columns, ties...), append(texts, more...), err
 }
 
 // same says whether two texts are one value.

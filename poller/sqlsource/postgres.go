@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -38,7 +39,7 @@ func postgresDialect() *dialect {
 			}
 			return quoted
 		},
-		bind: func(placeholder string, c column) string {
+		bind: func(placeholder, _ string, c column) string {
 			if c.class == classJSON {
 				return placeholder
 			}
@@ -46,6 +47,7 @@ func postgresDialect() *dialect {
 		},
 		argument: func(text string, _ column) any { return text },
 		ceiling:  "pg_snapshot_xmin(pg_current_snapshot())::text",
+		refine:   stepsPostgres,
 		look:     lookPostgres,
 		unique:   uniquePostgres,
 		notNull:  notNullPostgres,
@@ -76,6 +78,35 @@ func connectPostgres(dsn string, timeout time.Duration) (driver.Connector, []str
 		c.RuntimeParams["application_name"] = "roundhouse-poller"
 	}
 	return stdlib.GetConnector(*c), []string{c.Password}, nil
+}
+
+// stepsPostgres finds columns such as timestamp(0), whose times are rounded, in what the server says of a statement and database/sql does not.
+func stepsPostgres(ctx context.Context, s *Source, sh *shape) (err error) {
+	text, _, err := s.build(query{})
+	if err != nil {
+		return err
+	}
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	return conn.Raw(func(of any) error {
+		c, ok := of.(*stdlib.Conn)
+		if !ok {
+			return nil // a driver of the caller's own: the settle window has to cover what is rounded
+		}
+		described, err := c.Conn().Prepare(ctx, "", text)
+		if err != nil {
+			return err
+		}
+		for i, field := range described.Fields {
+			if known := sh.columns[i].class; field.TypeModifier >= 0 && field.TypeModifier < 6 && (known == classTime || known == classLocal) {
+				sh.columns[i].step = time.Second / time.Duration(math.Pow10(int(field.TypeModifier)))
+			}
+		}
+		return nil
+	})
 }
 
 // lookPostgres is one statement, for the list of transactions is kept from the first look to the transaction's end. The

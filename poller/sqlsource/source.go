@@ -138,7 +138,7 @@ func (s *Source) locate(sh *shape) error {
 			return err
 		}
 		if c := sh.columns[i]; c.class == classOther || c.class == classFloat || c.class == classJSON || c.class == classBytes {
-			return fmt.Errorf("%w: the key %s is %s; keys are whole or decimal numbers, texts, ids and times", ErrColumnType, c.name, c.typ)
+			return fmt.Errorf("%w: the key %s is %s; keys are whole or decimal numbers, texts, ids, times and truth values", ErrColumnType, c.name, c.typ)
 		}
 		sh.keys = append(sh.keys, i)
 		if i != sh.cursor {
@@ -225,7 +225,10 @@ func (s *Source) filters(sh *shape) ([]func(*statement), error) {
 		}
 		texts := make([]string, len(values))
 		for i, v := range values {
-			if texts[i], err = textOf(v); err != nil {
+			if texts[i], err = textOf(v); err == nil {
+				texts[i], err = s.inCondition(texts[i], c)
+			}
+			if err != nil {
 				return nil, fmt.Errorf("where %s: %w", c.name, err)
 			}
 		}
@@ -257,20 +260,9 @@ func (s *Source) behind(sh *shape, after poller.Cursor) (func(*statement), error
 		return nil, fmt.Errorf("%w: the place is of kind %s, but %s is now %s and places are of kind %s: reset the poller, or undo the change of the table",
 			ErrColumnType, after.Kind, c.name, c.typ, sh.kind)
 	}
-	columns, texts := []column{sh.columns[sh.cursor]}, []string{after.Value}
-	if err := fits(after.Value, columns[0]); err != nil {
+	columns, texts, err := placeOf(sh, after)
+	if err != nil {
 		return nil, err
-	}
-	if len(after.Tiebreaker) > 0 && len(sh.ties) > 0 {
-		var ties []column
-		for _, i := range sh.ties {
-			ties = append(ties, sh.columns[i])
-		}
-		more, err := keyTexts(after.Tiebreaker, ties)
-		if err != nil {
-			return nil, err
-		}
-		columns, texts = append(columns, ties...), append(texts, more...)
 	}
 	if s.dialect.rowValues {
 		return func(st *statement) { s.rowValue(st, columns, texts) }, nil

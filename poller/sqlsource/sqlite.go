@@ -26,14 +26,9 @@ func sqliteDialect() *dialect {
 		other: classOther,
 		// The sign takes the declared type away, by which the driver would make times of texts.
 		expression: func(quoted string, _ column) string { return "+" + quoted },
-		bind:       func(placeholder string, _ column) string { return placeholder },
-		argument: func(text string, c column) any {
-			if n, err := strconv.ParseInt(text, 10, 64); err == nil && c.class == classInteger {
-				return n
-			}
-			return text
-		},
-		look: func(context.Context, *Source) (sighting, error) { return sighting{now: time.Now()}, nil },
+		bind:       func(placeholder, _ string, _ column) string { return placeholder },
+		argument:   sqliteArgument,
+		look:       func(context.Context, *Source) (sighting, error) { return sighting{now: time.Now()}, nil },
 		unique: func(ctx context.Context, s *Source) (bool, error) {
 			return uniqueAmong(ctx, s, `SELECT 'primary key', name FROM pragma_table_info(?1, ?2) WHERE pk > 0
 				UNION ALL SELECT i.name, c.name FROM pragma_index_list(?1, ?2) i, pragma_index_info(i.name, ?2) c WHERE i."unique" AND NOT i.partial`,
@@ -62,6 +57,21 @@ func sqliteDialect() *dialect {
 		frontier: frontierSQLite,
 		explain:  explainSQLite,
 	}
+}
+
+// sqliteArgument is a value as columns of its type have it: truth values are numbers there, and no text is equal to one.
+func sqliteArgument(text string, c column) any {
+	switch c.class {
+	case classInteger:
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return n
+		}
+	case classBoolean:
+		if is, err := strconv.ParseBool(text); err == nil {
+			return is
+		}
+	}
+	return text
 }
 
 // sqliteTable is the table and its schema.

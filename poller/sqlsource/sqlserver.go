@@ -51,7 +51,7 @@ func sqlserverDialect() *dialect {
 			}
 			return quoted
 		},
-		bind: func(placeholder string, c column) string {
+		bind: func(placeholder, _ string, c column) string {
 			switch {
 			case c.class == classRowVersion:
 				return "CAST(" + placeholder + " AS binary(8))"

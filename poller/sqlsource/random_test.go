@@ -1,0 +1,122 @@
+package sqlsource_test
+
+import (
+	"context"
+	"database/sql"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vibedata/roundhouse/poller/sqlsource"
+)
+
+var (
+	randomSeed     = flag.Uint64("random.seed", 0, "the seed of TestRandom's first table; the next ones follow it, 0 is any")
+	randomTables   = flag.Int("random.tables", 0, "how many random tables there are of each database; 0 is a few")
+	randomDuration = flag.Duration("random.duration", 0, "how long each random table is written to; 0 is as long as it takes to see a bound move")
+)
+
+const randomWriters = 4
+
+// Random tables with random writers are held against what is in them at the end: each row that is there and has a cursor was delivered,
+// rows came in the order of the database, and behind each place that the poller ever had come exactly the rows that the database
+// itself says are behind it.
+func TestRandom(t *testing.T) {
+	t.Parallel()
+	seed := *randomSeed
+	if seed == 0 {
+		seed = uint64(rand.Uint32()) + 1
+	}
+	for name, few := range map[string]int{"postgres": 5, "sqlite": 5, "mariadb": 2} {
+		tables := *randomTables
+		if tables == 0 {
+			tables = few
+		}
+		for i := range tables {
+			t.Run(fmt.Sprintf("%s/seed=%d", name, seed+uint64(i)), func(t *testing.T) {
+				t.Parallel()
+				randomTable(t, databases()[name](t), rand.New(rand.NewPCG(seed+uint64(i), 0)))
+			})
+		}
+	}
+}
+
+func randomTable(t *testing.T, d database, random *rand.Rand) {
+	g := newGenerated(d, random)
+	t.Logf("%s", g)
+	db := d.open(t)
+	run(t, db, g.ddl()...)
+	w := &writing{generated: g, db: d.openWriters(t)}
+	r := newReading(t, g, db, random)
+	done := make(chan struct{})
+	var writers sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	defer writers.Wait() // also when the reader has ended the test
+	defer stop()
+	for i := range randomWriters {
+		random := rand.New(rand.NewPCG(random.Uint64(), uint64(i)))
+		writers.Go(func() {
+			if err := w.write(ctx, random); err != nil && ctx.Err() == nil {
+				t.Error(err)
+			}
+		})
+	}
+	go func() {
+		writers.Wait()
+		close(done)
+	}()
+	r.readUntil(done)
+	<-done
+	want := g.current(t, db)
+	t.Logf("%d transactions committed, %d rolled back, %d rows, %d deliveries, %d restarts, %d resets", w.committed.Load(), w.rolledBack.Load(), len(want), len(r.delivered), r.restarts, r.resets)
+	if w.committed.Load() == 0 {
+		t.Fatal("nothing was written")
+	}
+	r.finish(want)
+	r.checkOrder()
+	r.checkPlaces(want)
+}
+
+// randomly is how long a table is written to.
+func (d database) randomly() time.Duration {
+	if *randomDuration > 0 {
+		return *randomDuration
+	}
+	return max(1500*time.Millisecond, 7*d.settle/2)
+}
+
+// openWriters opens the database for those that write.
+func (d database) openWriters(t testing.TB) *sql.DB {
+	t.Helper()
+	if d.dialect == sqlsource.SQLite {
+		d.dsn += "&_txlock=immediate"
+	}
+	return d.open(t)
+}
+
+// version names a row as one statement has left it.
+type version struct{ ID, Version int64 }
+
+// current are the rows that are there, have a cursor and meet the conditions, in the order of the database.
+func (g *generated) current(t testing.TB, db *sql.DB) (all []version) {
+	t.Helper()
+	rows, err := db.QueryContext(context.Background(), "SELECT id, version FROM things q WHERE "+g.condition()+" ORDER BY "+g.order("q"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var v version
+		if err := rows.Scan(&v.ID, &v.Version); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, v)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}

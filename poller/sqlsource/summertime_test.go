@@ -1,0 +1,162 @@
+package sqlsource_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vibedata/roundhouse/poller"
+	"github.com/vibedata/roundhouse/poller/sqlsource"
+)
+
+const (
+	// summerAhead is how long the test writes before clocks are set back by summerBack, and summerAfter how long it does then.
+	summerAhead = 2 * time.Second
+	summerBack  = 3 * time.Second
+	summerAfter = summerBack + 2*time.Second
+)
+
+// Writers have a zone whose clocks are set back while they write, by seconds instead of an hour. Each row of the time that comes twice
+// is given, by a source that knows the zone; by one that takes clocks to go on, rows are lost, so that the test is known to bite.
+func TestLossSummerTime(t *testing.T) {
+	t.Parallel()
+	d := newPostgres(t)
+	db := d.open(t)
+	run(t, db, "CREATE TABLE orders (id bigserial PRIMARY KEY, changed timestamp NOT NULL DEFAULT now(), note int)", lossFunction(d),
+		"CREATE INDEX orders_changed ON orders (changed, id)")
+	change := time.Now().UTC().Truncate(time.Second).Add(summerAhead + time.Second)
+	rule, zone := summerZone(t, change)
+	knows := followSummer(t, d, "knows the zone", zone)
+	goesOn := followSummer(t, d, "takes clocks to go on", time.FixedZone("summer", int(summerBack.Seconds())))
+	goesOn.naive = true
+
+	done := make(chan struct{})
+	var writers, readers sync.WaitGroup
+	written := make(chan []int64, lossWriters)
+	for i := range lossWriters {
+		random := rand.New(rand.NewPCG(uint64(change.Unix()), uint64(i)))
+		writers.Go(func() {
+			ids, err := writeInZone(t.Context(), d, db, random, rule, change.Add(summerAfter))
+			if err != nil {
+				t.Error(err)
+			}
+			written <- ids
+		})
+	}
+	for _, f := range []*follower{knows, goesOn} {
+		readers.Go(func() {
+			if err := f.follow(t.Context(), done); err != nil {
+				t.Errorf("%s: %v", f.name, err)
+			}
+		})
+	}
+	writers.Wait()
+	close(written)
+	close(done)
+	readers.Wait()
+	var committed []int64
+	for ids := range written {
+		committed = append(committed, ids...)
+	}
+	var twice int
+	if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM orders a WHERE EXISTS (SELECT 1 FROM orders b WHERE b.id < a.id - 50 AND b.changed > a.changed + interval '1 second')").Scan(&twice); err != nil {
+		t.Fatal(err)
+	}
+	if twice == 0 {
+		t.Error("no clock was set back: the test does not bite")
+	}
+	for _, f := range []*follower{knows, goesOn} {
+		lost := 0
+		for _, id := range committed {
+			if f.seen[id] == 0 {
+				lost++
+			}
+		}
+		t.Logf("%s: of %d rows, %d of the time that came twice, %d lost", f.name, len(committed), twice, lost)
+		if f.naive == (lost == 0) {
+			t.Errorf("%s: %d lost", f.name, lost)
+		}
+	}
+}
+
+// summerZone is a zone whose summer ends at a time, by POSIX's rule for the server and as a location.
+func summerZone(t *testing.T, change time.Time) (rule string, zone *time.Location) {
+	t.Helper()
+	wall := change.Add(summerBack) // as clocks of summer show it
+	day := func(at time.Time) string { return fmt.Sprintf("%d/%s", at.YearDay()-1, at.Format("15:04:05")) }
+	rule = fmt.Sprintf("WINTER0SUMMER-00:00:%02d,%s,%s", int(summerBack.Seconds()), day(wall.Add(-24*time.Hour)), day(wall))
+	// A file of the time zone database without transitions of its own but for its last line, which is such a rule.
+	header := func(version byte) []byte {
+		h := append([]byte("TZif"), version)
+		h = append(h, make([]byte, 15)...)
+		return append(h, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 7)
+	}
+	body := append([]byte{0, 0, 0, 0, 0, 0}, "WINTER\x00"...)
+	file := append(header('2'), body...)
+	file = append(append(file, header('2')...), body...)
+	zone, err := time.LoadLocationFromTZData("summer", append(file, "\n"+rule+"\n"...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, end := change.Add(-time.Second).In(zone).ZoneBounds(); !end.Equal(change) {
+		t.Fatalf("by %s clocks are set back at %v, want %v", rule, end, change)
+	}
+	return rule, zone
+}
+
+func followSummer(t *testing.T, d database, name string, zone *time.Location) *follower {
+	t.Helper()
+	s := source(t, d.config(byTime))
+	sqlsource.SetZone(s, zone)
+	var after poller.Cursor
+	return &follower{name: name, seen: map[int64]int{}, read: func(ctx context.Context) (ids []int64, more bool, err error) {
+		b, err := s.Fetch(ctx, after, 100, 1<<20)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, id := range keys(t, b.Rows) {
+			ids = append(ids, int64(id))
+		}
+		if len(b.Rows) > 0 {
+			after = b.Rows[len(b.Rows)-1].Cursor
+		}
+		return ids, b.More || b.HeldBack != "" || len(b.Rows) > 0, nil
+	}}
+}
+
+func writeInZone(ctx context.Context, d database, db *sql.DB, random *rand.Rand, rule string, until time.Time) (committed []int64, err error) {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	if err := execute(ctx, conn, "SET TimeZone = '"+rule+"'"); err != nil {
+		return nil, err
+	}
+	for time.Now().Before(until) {
+		if err := execute(ctx, conn, "BEGIN"); err != nil {
+			return nil, err
+		}
+		var id int64
+		if random.IntN(20) == 0 {
+			id, err = insertSlowly(ctx, d, conn, random)
+		} else {
+			id, err = insert(ctx, d, conn)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := hold(ctx, d, conn, random); err != nil {
+			return nil, err
+		}
+		if err := execute(ctx, conn, "COMMIT"); err != nil {
+			return nil, err
+		}
+		committed = append(committed, id)
+	}
+	return committed, nil
+}
