@@ -53,6 +53,9 @@ type dialect struct {
 	advise func(ctx context.Context, s *Source, cursor column) (string, error)
 	// frontier is the highest value that the cursor can have by now, "" when that cannot be told.
 	frontier func(ctx context.Context, s *Source, cursor column) (string, error)
+	// catalog is what the database says of the table, and remedies are the statements that change it.
+	catalog  func(ctx context.Context, s *Source) (catalog, error)
+	remedies remedies
 	// explain finds what the database complains about, and what to do.
 	explain func(err error) (hint string, kind error)
 }

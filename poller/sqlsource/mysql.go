@@ -56,6 +56,8 @@ func mysqlDialect() *dialect {
 		sequence: sequenceMySQL,
 		advise:   adviseNumbers(handedOutMySQL),
 		frontier: frontierMySQL,
+		catalog:  catalogMySQL,
+		remedies: remediesMySQL(),
 		explain:  explainMySQL,
 	}
 	for _, t := range []string{"TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT"} {

@@ -53,6 +53,8 @@ func postgresDialect() *dialect {
 		sequence: sequencePostgres,
 		advise:   adviseNumbers(handedOutPostgres),
 		frontier: frontierPostgres,
+		catalog:  catalogPostgres,
+		remedies: remediesPostgres(),
 		explain:  explainPostgres,
 	}
 }

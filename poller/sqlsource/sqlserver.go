@@ -111,7 +111,9 @@ func sqlserverDialect() *dialect {
 			}
 			return v[0].String, nil
 		},
-		explain: explainSQLServer,
+		catalog:  catalogSQLServer,
+		remedies: remediesSQLServer(),
+		explain:  explainSQLServer,
 	}
 }
 
