@@ -85,3 +85,40 @@ type PollerEffect struct {
 	Applied bool            `json:"applied"`
 	Fenced  bool            `json:"fenced"`
 }
+
+// PollerMaker proposes definitions of new pollers.
+type PollerMaker interface {
+	// Propose asks the database for a table.
+	Propose(ctx context.Context, q PollerQuestion) (PollerProposal, error)
+	// Write puts the definition of a proposal into a file as local.settings.json. It refuses a poller that is there already.
+	Write(file string, p PollerProposal) error
+}
+
+// PollerQuestion is about a table for which a poller is wanted. Name, SourceID, Cursor and Keys are found when they are empty.
+type PollerQuestion struct {
+	Name, Table, Dialect, SourceID, Cursor string
+	Keys                                   []string
+	// Setting holds the connection string, in the environment or in File.
+	Setting, File string
+	// Engine with Operation and InstanceColumn, or EventType, say where rows go, Tenant or TenantColumn whose they are.
+	Engine, Operation, InstanceColumn, EventType, Tenant, TenantColumn string
+	Timeout                                                            time.Duration
+}
+
+// PollerProposal is a definition, as a member of the object that ROUNDHOUSE_POLLERS is, and why it is so.
+type PollerProposal struct {
+	Poller     string          `json:"poller"`
+	Definition json.RawMessage `json:"definition"`
+	Reasons    []string        `json:"reasons"`
+	Advice     []string        `json:"advice"`
+	Missing    []PollerRemedy  `json:"missing"`
+	// Ready says that it can run, Problem why the check refuses it.
+	Ready   bool   `json:"ready"`
+	Problem string `json:"problem,omitempty"`
+}
+
+// PollerRemedy is what a table lacks, as statements.
+type PollerRemedy struct {
+	Why string `json:"why"`
+	SQL string `json:"sql"`
+}
