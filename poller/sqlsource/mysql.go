@@ -58,6 +58,8 @@ func mysqlDialect() *dialect {
 		frontier: frontierMySQL,
 		catalog:  catalogMySQL,
 		remedies: remediesMySQL(),
+		plan:     planMySQL,
+		estimate: estimateMySQL,
 		explain:  explainMySQL,
 	}
 	for _, t := range []string{"TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT"} {

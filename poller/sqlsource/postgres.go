@@ -55,6 +55,9 @@ func postgresDialect() *dialect {
 		frontier: frontierPostgres,
 		catalog:  catalogPostgres,
 		remedies: remediesPostgres(),
+		plan:     planPostgres,
+		estimate: estimatePostgres,
+		holder:   holderPostgres,
 		explain:  explainPostgres,
 	}
 }

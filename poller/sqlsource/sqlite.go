@@ -62,6 +62,8 @@ func sqliteDialect() *dialect {
 		frontier: frontierSQLite,
 		catalog:  catalogSQLite,
 		remedies: remediesSQLite(),
+		plan:     planSQLite,
+		estimate: estimateSQLite,
 		explain:  explainSQLite,
 	}
 }

@@ -113,6 +113,7 @@ func sqlserverDialect() *dialect {
 		},
 		catalog:  catalogSQLServer,
 		remedies: remediesSQLServer(),
+		estimate: estimateSQLServer,
 		explain:  explainSQLServer,
 	}
 }

@@ -79,7 +79,7 @@ func TestNewPoller(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	m.env["SHOP"] = m.path + "-none"
-	m.run(t, 1, "--engine", "update")
+	m.run(t, 5, "--engine", "update")
 	_, notes = m.run(t, 2, "--setting", "NONE", "--engine", "update")
 	if !strings.Contains(notes, "setting NONE") {
 		t.Error(notes)
