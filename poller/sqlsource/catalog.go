@@ -40,18 +40,28 @@ type trigger struct{ name, body string }
 // clock is how a default or a trigger takes the time.
 var clock = regexp.MustCompile(`(?i)\b(now|clock_timestamp|statement_timestamp|transaction_timestamp|localtimestamp|current_timestamp|strftime|datetime|getdate|getutcdate|sysdatetime|sysutcdatetime|sysdatetimeoffset|utc_timestamp|sysdate)\b`)
 
+// anything is what a number may come from.
+var anything = regexp.MustCompile("")
+
 // transactionID is how a default or a trigger takes the number of the transaction.
 var transactionID = regexp.MustCompile(`(?i)\b(pg_current_xact_id|txid_current)\b`)
 
-// sets finds the trigger whose text assigns something to a column: before is what stands in front of the name in an assignment. It reads
-// text, and so may be wrong: whoever gets the answer is told the name of the trigger.
-func sets(triggers []trigger, before, column string) trigger {
-	assignment, err := regexp.Compile(`(?is)` + before + "[\"`\\[]?" + regexp.QuoteMeta(column) + "[\"`\\]]?\\s*:?=")
+// sets finds the trigger whose text assigns something to a column, and a time or the transaction to a column of that type: before is what
+// stands in front of the name in an assignment. It reads text, and so may be wrong: whoever gets the answer is told the name of the trigger.
+func sets(triggers []trigger, before string, f fact) trigger {
+	from := anything
+	switch typ := strings.ToLower(f.typ); {
+	case strings.HasPrefix(typ, "xid8"):
+		from = transactionID
+	case strings.Contains(typ, "time"), strings.Contains(typ, "date"):
+		from = clock
+	}
+	assignment, err := regexp.Compile(`(?is)` + before + "[\"`\\[]?" + regexp.QuoteMeta(f.name) + "[\"`\\]]?\\s*:?=")
 	if err != nil { // unreachable: the name is quoted
 		return trigger{}
 	}
 	for _, t := range triggers {
-		if assignment.MatchString(t.body) {
+		if assignment.MatchString(t.body) && from.MatchString(t.body) {
 			return t
 		}
 	}
@@ -62,7 +72,7 @@ func sets(triggers []trigger, before, column string) trigger {
 func eachFact(ctx context.Context, s *Source, to *catalog, triggers []trigger, before, statement string, args ...any) error {
 	return eachRow(ctx, s.db, statement, args, func(row []string) error {
 		f := fact{name: row[0], typ: row[1], nullable: isTrue(row[2]), initial: row[3], numbered: isTrue(row[4]), extra: row[5], updated: row[6]}
-		if t := sets(triggers, before, f.name); f.updated == "" && t.name != "" {
+		if t := sets(triggers, before, f); f.updated == "" && t.name != "" {
 			f.updated = "the trigger " + t.name
 		}
 		to.columns = append(to.columns, f)

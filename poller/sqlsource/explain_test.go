@@ -55,6 +55,8 @@ func TestExplain(t *testing.T) {
 			if d.dialect != sqlsource.SQLite {
 				wantVerdict(t, s, `{"id":10}`, fourth, sqlsource.RowHeldBack)
 			}
+			// A number has to be watched for a window before anything is known of it.
+			wantVerdict(t, source(t, d.config()), `{"id":4}`, poller.Cursor{}, sqlsource.RowDue)
 			for _, bad := range []string{`{"id":"x"}`, `{"no":1}`, `7`, `{"id":[1]}`} {
 				_, err := s.Explain(t.Context(), json.RawMessage(bad), first)
 				wants(t, err, sqlsource.ErrColumnType, "orders")

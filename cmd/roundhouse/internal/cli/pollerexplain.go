@@ -35,7 +35,7 @@ func (a *app) pollerPlanCommand() *cobra.Command {
 	var count int
 	var values bool
 	c := a.command(spec{
-		use: "plan POLLER [flags]", short: "Show what the next fetch would do, and how far the poller is",
+		use: "plan POLLER [flags]", short: "Show what the next fetch would do, and how far it is",
 		long: `Show what the next fetch would do: its statement, what the server makes of it,
 the index that it needs, and how many rows wait; and how many were delivered.
 Nothing is delivered or changed. Values are not shown unless that is asked for.`,

@@ -12,7 +12,7 @@ func (a *app) pollerNewCommand() *cobra.Command {
 	var q PollerQuestion
 	var write, yes bool
 	c := a.command(spec{
-		use: "new TABLE --setting NAME --dialect DIALECT --engine ENGINE [flags]", short: "Propose the definition of a poller, of what the database says of a table",
+		use: "new TABLE --setting NAME --dialect DIALECT [flags]", short: "Propose the definition of a poller for a table",
 		long: `Propose the definition of a poller, of what the database says of a table.
 It reads the catalog (keys, types, defaults, triggers, indexes) and changes
 nothing. The definition goes to standard output, as ROUNDHOUSE_POLLERS has it;

@@ -27,7 +27,7 @@ func newMaker(t *testing.T, values string) *maker {
 	db, err := sql.Open("sqlite", m.path)
 	must(t, err)
 	_, err = db.ExecContext(t.Context(), "create table Order_Items (id integer primary key autoincrement, state text)")
-	must(t, err, db.Close(), os.WriteFile(m.file, []byte(strings.Replace(values, "%s", m.path, 1)), 0o600))
+	must(t, err, db.Close(), os.WriteFile(m.file, []byte(strings.Replace(values, "%s", m.path, 1)), 0o640))
 	return m
 }
 
@@ -133,7 +133,7 @@ func TestNewPollerIsWritten(t *testing.T) {
 					}
 				}
 			}
-			if info, err := os.Stat(m.file); err != nil || info.Mode().Perm() != 0o600 || got["Other"] != "a <b>" || !strings.Contains(string(after), "a <b>") {
+			if info, err := os.Stat(m.file); err != nil || info.Mode().Perm() != 0o640 || got["Other"] != "a <b>" || !strings.Contains(string(after), "a <b>") {
 				t.Errorf("%v, %v\n%s", info, err, after)
 			}
 			if _, notes := m.run(t, 4, "--engine", "update", "--write", "--yes"); !strings.Contains(notes, "already") {
