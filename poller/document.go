@@ -67,6 +67,9 @@ type Checkpoint struct {
 type Metadata struct {
 	// RowCount is the length of the last batch.
 	RowCount int `json:"row_count"`
+	// RowsTotal is how many rows were committed since the beginning; 0 when that is not known, because an operator has set the place, or
+	// a program that did not count has.
+	RowsTotal int64 `json:"rows_total,omitempty"`
 
 	extra fields
 }

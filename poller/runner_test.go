@@ -42,7 +42,7 @@ func TestDrainsInOrder(t *testing.T) {
 			t.Errorf("got %+v, want %+v", result, want)
 		}
 		d := w.document()
-		if !d.Cursor().Equal(poller.Cursor{Kind: "integer", Value: "1050"}) || d.Lease.Owner != "" || d.Lease.Token != 1 || d.Checkpoint.Metadata.RowCount != 350 {
+		if !d.Cursor().Equal(poller.Cursor{Kind: "integer", Value: "1050"}) || d.Lease.Owner != "" || d.Lease.Token != 1 || d.Checkpoint.Metadata.RowCount != 350 || d.Checkpoint.Metadata.RowsTotal != 1050 {
 			t.Errorf("the state is %+v, checkpoint %+v", d, d.Checkpoint)
 		}
 		// Acquire, a commit a batch, release.

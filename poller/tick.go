@@ -284,6 +284,9 @@ func (t *tick) commit(rows []Row, quarantined int, failure *Failure) error {
 			next = *d.Checkpoint
 		}
 		next.Cursor, next.cursorExtra = last.Cursor, nil
+		if d.Checkpoint == nil || next.Metadata.RowsTotal > 0 {
+			next.Metadata.RowsTotal += int64(len(rows))
+		}
 		next.LastBatchID, next.UpdatedAt, next.Metadata.RowCount = id, t.leases.clock.time(), len(rows)
 		d.Checkpoint, d.Failure = &next, failure
 		q := Quarantine{}

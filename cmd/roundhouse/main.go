@@ -17,7 +17,7 @@ import (
 func main() {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	m := cli.Main{Commands: develop.Commands(), Pollers: pollers.Open(os.LookupEnv), Needs: develop.Needs,
+	m := cli.Main{Commands: develop.Commands(), Pollers: pollers.Open(os.LookupEnv), PollerMaker: pollers.Maker{Lookup: os.LookupEnv}, Needs: develop.Needs,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Lookup: os.LookupEnv, Signals: signals}
 	os.Exit(m.Run(context.Background(), os.Args[1:]))
 }

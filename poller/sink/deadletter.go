@@ -46,7 +46,7 @@ func DeadLetters(letters *engine.DeadLetters, s poller.Setting) func(context.Con
 			DequeueCount:      q.Attempts,
 			FirstFailureAtUtc: q.FirstFailureAt,
 			LastFailureAtUtc:  q.LastFailureAt,
-			CorrelationID:     correlationID(q.Poller, q.EventID),
+			CorrelationID:     CorrelationID(q.Poller, q.EventID),
 			TenantID:          tenantOf(s, q.Row),
 		})
 		return err

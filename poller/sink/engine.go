@@ -52,7 +52,7 @@ func (e Engine) send(ctx context.Context, event Event, row poller.Row) error {
 	if err != nil {
 		return err
 	}
-	body, err := e.Claims.Pack(ctx, engine.Message{CorrelationID: correlationID(event.Poller, event.ID), Engine: e.Target.Engine,
+	body, err := e.Claims.Pack(ctx, engine.Message{CorrelationID: CorrelationID(event.Poller, event.ID), Engine: e.Target.Engine,
 		Operation: e.Target.Operation, InstanceID: instance, TenantID: tenant, Input: input})
 	if err != nil {
 		return permanentIf(fmt.Errorf("message of row %.256s: %w", row.Key, err), blobs.ErrTooLarge, engine.ErrIDTooLong, payload.ErrTooDeep)

@@ -54,7 +54,7 @@ func (o Outbox) message(event Event) (outbox.Message, error) {
 	if err != nil {
 		return outbox.Message{}, fmt.Errorf("event id %s: %w", event.ID, err)
 	}
-	m := outbox.Message{EventType: o.Target.EventType, Payload: payload, Key: key, CorrelationID: correlationID(event.Poller, event.ID)}
+	m := outbox.Message{EventType: o.Target.EventType, Payload: payload, Key: key, CorrelationID: CorrelationID(event.Poller, event.ID)}
 	if o.Target.Ordered {
 		m.OrderKey = uuid.NewSHA1(uuid.NameSpaceOID, append([]byte(event.Poller+":"), event.Key...)).String()
 	}

@@ -38,8 +38,8 @@ func eventOf(name, id string, row poller.Row) Event {
 	return Event{ID: id, Poller: name, Key: row.Key, Cursor: row.Cursor, Deleted: row.Deleted, Data: row.Data}
 }
 
-// correlationID is that of everything that comes of a row.
-func correlationID(name, id string) string {
+// CorrelationID is that of everything that comes of a row.
+func CorrelationID(name, id string) string {
 	return engine.DeriveCorrelationID(correlationKind, name, id)
 }
 

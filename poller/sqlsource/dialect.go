@@ -53,6 +53,15 @@ type dialect struct {
 	advise func(ctx context.Context, s *Source, cursor column) (string, error)
 	// frontier is the highest value that the cursor can have by now, "" when that cannot be told.
 	frontier func(ctx context.Context, s *Source, cursor column) (string, error)
+	// catalog is what the database says of the table, and remedies are the statements that change it.
+	catalog  func(ctx context.Context, s *Source) (catalog, error)
+	remedies remedies
+	// plan is what the database says of how it would run a statement, estimate how many rows the table has by its statistics, -1 when it
+	// has none. plan is nil where it needs what a read-only session does not have.
+	plan     func(ctx context.Context, s *Source, text string, args []any) ([]string, error)
+	estimate func(ctx context.Context, s *Source) (int64, error)
+	// holder names the transaction that holds the ceiling back, "" when it is not seen; nil where nobody can tell.
+	holder func(ctx context.Context, s *Source) (string, error)
 	// explain finds what the database complains about, and what to do.
 	explain func(err error) (hint string, kind error)
 }

@@ -31,41 +31,23 @@ func (s *Source) fetch(ctx context.Context, after poller.Cursor, limit, maxBytes
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
-	sh, err := s.describe(ctx)
+	r, err := s.prepare(ctx, after)
 	if err != nil {
 		return poller.Batch{}, err
 	}
-	after = s.inColumn(after, sh.columns[sh.cursor])
-	place, err := s.behind(sh, after)
-	if err != nil {
-		return poller.Batch{}, err
-	}
-	if err := s.confirm(ctx, sh, after); err != nil {
-		return poller.Batch{}, err
-	}
-	filters, err := s.filters(sh)
-	if err != nil {
-		return poller.Batch{}, err
-	}
-	up, err := s.upper(ctx, sh)
-	if err != nil {
-		return poller.Batch{}, err
-	}
-	where := slices.Concat(filters, []func(*statement){place})
 	var b poller.Batch
-	if !up.nothing {
-		q := query{columns: s.expressions(sh), where: where, order: s.order(sh, ""), limit: limit + 1}
+	if !r.up.nothing {
 		var tied bool
-		if b, tied, err = s.read(ctx, sh, q, up, limit, maxBytes); err != nil {
+		if b, tied, err = s.read(ctx, r.sh, s.next(r, limit), r.up, limit, maxBytes); err != nil {
 			return poller.Batch{}, err
 		}
 		if tied {
-			if err := s.alone(ctx, sh, filters, b.Rows[len(b.Rows)-1].Cursor); err != nil {
+			if err := s.alone(ctx, r.sh, r.filters, b.Rows[len(b.Rows)-1].Cursor); err != nil {
 				return poller.Batch{}, err
 			}
 		}
 	}
-	last := after
+	last := r.after
 	if len(b.Rows) > 0 {
 		last = b.Rows[len(b.Rows)-1].Cursor
 		s.given = last
@@ -73,8 +55,42 @@ func (s *Source) fetch(ctx context.Context, after poller.Cursor, limit, maxBytes
 	if b.More {
 		return b, nil
 	}
-	b.HeldBack, err = s.caughtUp(ctx, sh, filters, last, up)
+	b.HeldBack, err = s.caughtUp(ctx, r.sh, r.filters, last, r.up)
 	return b, err
+}
+
+// reading is what a fetch behind a place reads.
+type reading struct {
+	sh *shape
+	// after is the place as the column has it, place the condition for rows behind it.
+	after   poller.Cursor
+	place   func(*statement)
+	filters []func(*statement)
+	up      upper
+}
+
+// prepare finds what a fetch behind a place reads.
+func (s *Source) prepare(ctx context.Context, after poller.Cursor) (r reading, err error) {
+	if r.sh, err = s.describe(ctx); err != nil {
+		return r, err
+	}
+	r.after = s.inColumn(after, r.sh.columns[r.sh.cursor])
+	if r.place, err = s.behind(r.sh, r.after); err != nil {
+		return r, err
+	}
+	if err := s.confirm(ctx, r.sh, r.after); err != nil {
+		return r, err
+	}
+	if r.filters, err = s.filters(r.sh); err != nil {
+		return r, err
+	}
+	r.up, err = s.upper(ctx, r.sh)
+	return r, err
+}
+
+// next is the query of a fetch, without the bound. One row more says whether there are more.
+func (s *Source) next(r reading, limit int) query {
+	return query{columns: s.expressions(r.sh), where: slices.Concat(r.filters, []func(*statement){r.place}), order: s.order(r.sh, ""), limit: limit + 1}
 }
 
 // caughtUp looks, when all rows that may be given are, at those that may not.

@@ -56,6 +56,10 @@ func mysqlDialect() *dialect {
 		sequence: sequenceMySQL,
 		advise:   adviseNumbers(handedOutMySQL),
 		frontier: frontierMySQL,
+		catalog:  catalogMySQL,
+		remedies: remediesMySQL(),
+		plan:     planMySQL,
+		estimate: estimateMySQL,
 		explain:  explainMySQL,
 	}
 	for _, t := range []string{"TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT"} {

@@ -12,6 +12,7 @@ type statement struct {
 	dialect *dialect
 	text    strings.Builder
 	args    []any
+	types   []string // of the columns with which args are compared, or of the values themselves
 }
 
 func (s *statement) add(parts ...string) {
@@ -22,13 +23,13 @@ func (s *statement) add(parts ...string) {
 
 // value adds a placeholder for a value.
 func (s *statement) value(v any) {
-	s.args = append(s.args, v)
+	s.args, s.types = append(s.args, v), append(s.types, fmt.Sprintf("%T", v))
 	s.add(s.dialect.placeholder(len(s.args)))
 }
 
 // compared adds a placeholder for the text of a value that is compared with a column.
 func (s *statement) compared(text string, c column) {
-	s.args = append(s.args, s.dialect.argument(text, c))
+	s.args, s.types = append(s.args, s.dialect.argument(text, c)), append(s.types, strings.ToLower(c.typ))
 	s.add(s.dialect.bind(s.dialect.placeholder(len(s.args)), text, c))
 }
 
@@ -136,6 +137,14 @@ type query struct {
 
 // build makes a statement of a query over the configured object and its filters.
 func (s *Source) build(q query, where ...func(*statement)) (string, []any, error) {
+	st, err := s.statement(q, where...)
+	if err != nil {
+		return "", nil, err
+	}
+	return st.text.String(), st.args, nil
+}
+
+func (s *Source) statement(q query, where ...func(*statement)) (*statement, error) {
 	st := &statement{dialect: s.dialect}
 	st.add("SELECT ")
 	if q.limit > 0 && s.dialect.top {
@@ -156,7 +165,7 @@ func (s *Source) build(q query, where ...func(*statement)) (string, []any, error
 	} else {
 		st.add("(")
 		if err := st.named(s.config.Query, s.config.Params); err != nil {
-			return "", nil, err
+			return nil, err
 		}
 		// A comment at the end of the query must not hide the parenthesis.
 		st.add("\n)")
@@ -177,5 +186,5 @@ func (s *Source) build(q query, where ...func(*statement)) (string, []any, error
 		st.add(" LIMIT ")
 		st.value(q.limit)
 	}
-	return st.text.String(), st.args, nil
+	return st, nil
 }

@@ -55,6 +55,11 @@ func postgresDialect() *dialect {
 		sequence: sequencePostgres,
 		advise:   adviseNumbers(handedOutPostgres),
 		frontier: frontierPostgres,
+		catalog:  catalogPostgres,
+		remedies: remediesPostgres(),
+		plan:     planPostgres,
+		estimate: estimatePostgres,
+		holder:   holderPostgres,
 		explain:  explainPostgres,
 	}
 }

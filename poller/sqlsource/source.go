@@ -37,6 +37,11 @@ func Open(c Config) (*Source, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
+	return open(c)
+}
+
+// open is Open for a configuration that has been validated, or that lacks what Propose is to find.
+func open(c Config) (*Source, error) {
 	c = c.withDefaults()
 	s := &Source{config: c, dialect: dialects()[c.Dialect], db: c.DB}
 	var err error
@@ -83,8 +88,18 @@ type shape struct {
 	kind string
 }
 
-// describe asks for the object's columns. It is done for each fetch, so that a change of the table shows at once.
+// describe asks for the object's columns and finds the configured ones. It is done for each fetch, so that a change of the table shows at
+// once.
 func (s *Source) describe(ctx context.Context) (*shape, error) {
+	sh, err := s.columns(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return sh, s.locate(sh)
+}
+
+// columns asks for the object's columns.
+func (s *Source) columns(ctx context.Context) (*shape, error) {
 	text, args, err := s.build(query{where: []func(*statement){func(st *statement) { st.add("1 = 0") }}})
 	if err != nil {
 		return nil, err
@@ -123,7 +138,7 @@ func (s *Source) describe(ctx context.Context) (*shape, error) {
 			return nil, err
 		}
 	}
-	return sh, s.locate(sh)
+	return sh, nil
 }
 
 // locate finds the configured columns and says how places are written.

@@ -55,6 +55,10 @@ func sqliteDialect() *dialect {
 			return c.name + " is not AUTOINCREMENT: after the last row is deleted its number is given again, and the new row is not seen", nil
 		},
 		frontier: frontierSQLite,
+		catalog:  catalogSQLite,
+		remedies: remediesSQLite(),
+		plan:     planSQLite,
+		estimate: estimateSQLite,
 		explain:  explainSQLite,
 	}
 }

@@ -111,7 +111,10 @@ func sqlserverDialect() *dialect {
 			}
 			return v[0].String, nil
 		},
-		explain: explainSQLServer,
+		catalog:  catalogSQLServer,
+		remedies: remediesSQLServer(),
+		estimate: estimateSQLServer,
+		explain:  explainSQLServer,
 	}
 }
 

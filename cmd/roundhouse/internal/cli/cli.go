@@ -34,6 +34,8 @@ type Main struct {
 	Poll time.Duration
 	// Pollers opens the pollers' states; nil means that this program has none.
 	Pollers func(Storage) (Pollers, error)
+	// PollerMaker proposes pollers; nil means that this program cannot.
+	PollerMaker PollerMaker
 	// Azure opens Azure Resource Manager at an address, "" for the public cloud's; nil means with the identity of the environment.
 	Azure func(address string) (*functionapp.Client, error)
 	// Needs asks a program what it needs; nil means that nothing is known of it.

@@ -36,7 +36,7 @@ func (a *app) pollerCommands() *cobra.Command {
 		`Show the states of database pollers, and change them, straight in storage. A
 change frees the lease and fences its owner: what that had not committed is
 delivered again. The audit log has every change, and every refused one.`,
-		append([]*cobra.Command{list, show, lag}, a.pollerChangeCommands()...)...)
+		append([]*cobra.Command{list, show, lag, a.pollerNewCommand(), a.pollerExplainCommand(), a.pollerPlanCommand()}, a.pollerChangeCommands()...)...)
 }
 
 // withPollers opens the pollers' states.

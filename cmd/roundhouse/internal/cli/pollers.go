@@ -15,6 +15,10 @@ type Pollers interface {
 	Show(ctx context.Context, poller string) (PollerState, error)
 	// Lag says how far a poller is behind its source.
 	Lag(ctx context.Context, poller string) (PollerLag, error)
+	// Explain says why the row of a key has come or has not. The key is a JSON object of the key columns, or the value of the only one.
+	Explain(ctx context.Context, poller, key string) (PollerExplanation, error)
+	// Plan says what the next fetch would do. It counts waiting rows up to count, and shows values only when they are asked for.
+	Plan(ctx context.Context, poller string, count int, values bool) (PollerPlan, error)
 	// Change makes a change, or says what it would do.
 	Change(ctx context.Context, poller string, c PollerChange) (PollerEffect, error)
 }
@@ -47,6 +51,60 @@ type PollerLag struct {
 	Behind   time.Duration `json:"behindNs,omitempty"`
 	PolledAt time.Time     `json:"polledAtUtc,omitzero"`
 	HeldBack string        `json:"heldBack,omitempty"`
+}
+
+// PollerExplanation is why a row has come or has not. Cursor is the place of the row, Place that of the poller, and End that of its
+// backfill. CorrelationID is that of everything that came of this version of the row.
+type PollerExplanation struct {
+	Poller        string          `json:"poller"`
+	Key           json.RawMessage `json:"key,omitempty"`
+	Verdict       string          `json:"verdict"`
+	Why           string          `json:"why"`
+	Cursor        string          `json:"cursor,omitempty"`
+	Place         string          `json:"place"`
+	End           string          `json:"end,omitempty"`
+	Condition     string          `json:"condition"`
+	Problem       string          `json:"problem,omitempty"`
+	EventID       string          `json:"eventId,omitempty"`
+	CorrelationID string          `json:"correlationId,omitempty"`
+	DeadLetters   []PollerLetter  `json:"deadLetters"`
+}
+
+// PollerLetter is a dead letter of a row. Same says that it is of the version that the row has now.
+type PollerLetter struct {
+	RowKey string `json:"rowKey"`
+	Status string `json:"status"`
+	Same   bool   `json:"sameVersion"`
+}
+
+// PollerPlan is what the next fetch of a poller would do, and how far it is. Delivered is 0 and Estimated -1 when they are not known.
+type PollerPlan struct {
+	Poller     string            `json:"poller"`
+	Place      string            `json:"place"`
+	End        string            `json:"end,omitempty"`
+	Delivered  int64             `json:"delivered"`
+	Estimated  int64             `json:"estimatedRows"`
+	Due        PollerCount       `json:"due"`
+	Waiting    PollerCount       `json:"waiting"`
+	HeldBack   string            `json:"heldBack,omitempty"`
+	Order      []string          `json:"order"`
+	Index      string            `json:"index,omitempty"`
+	Missing    string            `json:"missing,omitempty"`
+	Statement  string            `json:"statement"`
+	Parameters []PollerParameter `json:"parameters"`
+	Explain    []string          `json:"explain"`
+}
+
+// PollerCount is a number of rows; AtLeast says that there are more.
+type PollerCount struct {
+	Rows    int  `json:"rows"`
+	AtLeast bool `json:"atLeast,omitempty"`
+}
+
+// PollerParameter is the value of a placeholder in a statement.
+type PollerParameter struct {
+	Type  string `json:"type"`
+	Value string `json:"value,omitempty"`
 }
 
 // PollerChangeKind is what a change does.
@@ -84,4 +142,41 @@ type PollerEffect struct {
 	After   json.RawMessage `json:"after"`
 	Applied bool            `json:"applied"`
 	Fenced  bool            `json:"fenced"`
+}
+
+// PollerMaker proposes definitions of new pollers.
+type PollerMaker interface {
+	// Propose asks the database for a table.
+	Propose(ctx context.Context, q PollerQuestion) (PollerProposal, error)
+	// Write puts the definition of a proposal into a file as local.settings.json. It refuses a poller that is there already.
+	Write(file string, p PollerProposal) error
+}
+
+// PollerQuestion is about a table for which a poller is wanted. Name, SourceID, Cursor and Keys are found when they are empty.
+type PollerQuestion struct {
+	Name, Table, Dialect, SourceID, Cursor string
+	Keys                                   []string
+	// Setting holds the connection string, in the environment or in File.
+	Setting, File string
+	// Engine with Operation and InstanceColumn, or EventType, say where rows go, Tenant or TenantColumn whose they are.
+	Engine, Operation, InstanceColumn, EventType, Tenant, TenantColumn string
+	Timeout                                                            time.Duration
+}
+
+// PollerProposal is a definition, as a member of the object that ROUNDHOUSE_POLLERS is, and why it is so.
+type PollerProposal struct {
+	Poller     string          `json:"poller"`
+	Definition json.RawMessage `json:"definition"`
+	Reasons    []string        `json:"reasons"`
+	Advice     []string        `json:"advice"`
+	Missing    []PollerRemedy  `json:"missing"`
+	// Ready says that it can run, Problem why the check refuses it.
+	Ready   bool   `json:"ready"`
+	Problem string `json:"problem,omitempty"`
+}
+
+// PollerRemedy is what a table lacks, as statements.
+type PollerRemedy struct {
+	Why string `json:"why"`
+	SQL string `json:"sql"`
 }

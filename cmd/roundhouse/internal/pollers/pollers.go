@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/cli"
+	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/admin"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
@@ -16,7 +17,10 @@ import (
 const Setting = "ROUNDHOUSE_POLLERS"
 
 // states are the states of the pollers of a storage account, and what the settings say about them.
-type states struct{ admin admin.Admin }
+type states struct {
+	admin   admin.Admin
+	letters *engine.DeadLetters
+}
 
 var _ cli.Pollers = (*states)(nil)
 
@@ -28,7 +32,7 @@ func Open(lookup func(string) (string, bool)) func(cli.Storage) (cli.Pollers, er
 		if err != nil {
 			return nil, cli.Mark(cli.ErrUsage, fmt.Errorf("setting %s: %w", Setting, err))
 		}
-		return &states{admin.Admin{Blob: poller.BlobStore{Blobs: s.Blobs}, Table: poller.TableStore{Tables: s.Tables}, Settings: settings,
+		return &states{letters: engine.NewDeadLetters(s.Tables, ""), admin: admin.Admin{Blob: poller.BlobStore{Blobs: s.Blobs}, Table: poller.TableStore{Tables: s.Tables}, Settings: settings,
 			DSN: func(_ context.Context, s poller.Setting) (string, error) { return connectionString(lookup, s) }}}, nil
 	}
 }

@@ -39,6 +39,7 @@ type console struct {
 	name     string
 	blob     poller.Store
 	audit    audit.Log
+	account  azure.Account
 }
 
 const source = `{"dialect":"sqlite","sourceId":"shop","table":"orders","cursor":"id","keys":["id"]%s}`
@@ -55,7 +56,7 @@ func newConsole(t *testing.T) *console {
 	must(t, err)
 	store, err := azure.NewTables(account)
 	must(t, err)
-	d := &console{name: azuritetest.Name("orders"), blob: poller.BlobStore{Blobs: b}, audit: audit.Log{Tables: store}}
+	d := &console{name: azuritetest.Name("orders"), blob: poller.BlobStore{Blobs: b}, audit: audit.Log{Tables: store}, account: account}
 	d.settings = map[string]string{"AzureWebJobsStorage": account.ConnectionString(), "ORDERS": path}
 	d.define("")
 	must(t, d.blob.Create(t.Context()))
