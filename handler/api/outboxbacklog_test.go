@@ -65,7 +65,7 @@ func TestOutboxCircuits(t *testing.T) {
 	}
 	all := []nodes.Info{
 		node("a", nodes.StateAlive, outbox.EncodeCircuits([]outbox.OpenCircuit{open("crm", time.Minute, 2*time.Minute), open("bill", 0, time.Minute)})),
-		node("b", nodes.StateAlive, outbox.EncodeCircuits([]outbox.OpenCircuit{open("crm", 0, 3*time.Minute)})),
+		node("b", nodes.StateAlive, outbox.EncodeCircuits([]outbox.OpenCircuit{open("crm", 0, 90*time.Second)})),
 		node("gone", nodes.StateGone, outbox.EncodeCircuits([]outbox.OpenCircuit{open("gone", 0, 0)})),
 		node("taken", nodes.StateTaken, outbox.EncodeCircuits([]outbox.OpenCircuit{open("taken", 0, 0)})),
 		node("newer", nodes.StateAlive, "?"), node("quiet", nodes.StateAlive, ""),
@@ -78,7 +78,7 @@ func TestOutboxCircuits(t *testing.T) {
 	}
 	want := []circuitItem{
 		{Destination: "bill", SinceUtc: began, UntilUtc: began.Add(time.Minute), Nodes: []circuitNode{on("a", 0, time.Minute)}},
-		{Destination: "crm", SinceUtc: began, UntilUtc: began.Add(2 * time.Minute), Nodes: []circuitNode{on("a", time.Minute, 2*time.Minute), on("b", 0, 3*time.Minute)}},
+		{Destination: "crm", SinceUtc: began, UntilUtc: began.Add(90 * time.Second), Nodes: []circuitNode{on("a", time.Minute, 2*time.Minute), on("b", 0, 90*time.Second)}},
 	}
 	if diff := cmp.Diff(want, data[list[circuitItem]](t, b.get(t, path)).Items); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
