@@ -78,6 +78,9 @@ func TestBrowserDamagedViews(t *testing.T) {
 	if got := browser.Eval[[]string](b, viewNames); len(got) != 1 || got[0] != "good" {
 		t.Errorf("offered are %q", got)
 	}
+	if got := browser.Eval[[]string](b, `import(document.querySelector('link[href$="views.js"]').href).then((m) => m.saved().map((v) => v.name))`); len(got) != 1 || got[0] != "good" {
+		t.Errorf("offered anywhere are %q", got)
+	}
 	for _, damaged := range []string{`{`, `null`, `{"length": 3}`} {
 		browser.Eval[bool](b, fmt.Sprintf(`localStorage.setItem("views", %q); true`, damaged))
 		ready(b, letters)
