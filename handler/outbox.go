@@ -46,8 +46,14 @@ type events struct {
 	wakesLost atomic.Int64
 }
 
+// eventNode is this process among those of the app, to which it says which circuits are open.
+type eventNode interface {
+	outbox.Nodes
+	Say(text string)
+}
+
 // wireOutbox builds the outbox out of its settings. It does not go to the network.
-func wireOutbox(s settings.Settings, with Platform, node outbox.Nodes, letters *engine.DeadLetters, observer outbox.Observer, tracer *tracing.Tracer, log *slog.Logger) (*events, error) {
+func wireOutbox(s settings.Settings, with Platform, node eventNode, letters *engine.DeadLetters, observer outbox.Observer, tracer *tracing.Tracer, log *slog.Logger) (*events, error) {
 	o, err := outbox.New(outbox.Config{Tables: with.Tables, Queues: with.Queues, Blobs: with.Blobs, Options: s.Outbox.Options, Nodes: node, Letters: deadevent.NewLetters(letters), Observer: observer, Logger: log})
 	if err != nil {
 		return nil, err
@@ -64,7 +70,11 @@ func wireOutbox(s settings.Settings, with Platform, node outbox.Nodes, letters *
 	admin := outbox.NewAdmin(o)
 	e := &events{outbox: o, admin: admin, owner: deadevent.NewOwner(letters, admin), transports: to, log: log, now: time.Now,
 		interval: time.Duration(o.Options().PollIntervalSeconds) * time.Second, retention: s.Outbox.Retention}
-	if e.dispatcher, err = outbox.NewDispatcher(o, outbox.DispatcherConfig{Router: router, Enter: e.enter}); err != nil {
+	config := outbox.DispatcherConfig{Router: router, Enter: e.enter}
+	if node != nil {
+		config.Circuits = func(open []outbox.OpenCircuit) { node.Say(outbox.EncodeCircuits(open)) }
+	}
+	if e.dispatcher, err = outbox.NewDispatcher(o, config); err != nil {
 		return nil, err
 	}
 	e.writer = e.dispatcher.Writer()

@@ -67,7 +67,7 @@ func newEvents(t *testing.T, st Platform, document string) (*events, *engine.Dea
 }
 
 // newEventsOn is newEvents of a node.
-func newEventsOn(t *testing.T, st Platform, node outbox.Nodes, document string) (*events, *engine.DeadLetters) {
+func newEventsOn(t *testing.T, st Platform, node eventNode, document string) (*events, *engine.DeadLetters) {
 	t.Helper()
 	s := load(t, emulator.With("ROUNDHOUSE_OUTBOX", document), &st)
 	letters := engine.NewDeadLetters(st.Tables, "")

@@ -25,6 +25,7 @@ type namedNode string
 func (n namedNode) Name() string                          { return string(n) }
 func (n namedNode) Hold(string) func()                    { return func() {} }
 func (n namedNode) Confirm(context.Context, string) error { return nil }
+func (n namedNode) Say(string)                            {}
 
 // holder is what releases, or what holds what is released: a process with an outbox, locks, and a poller.
 func holder(t *testing.T, st Platform, name string) *parts {

@@ -242,7 +242,7 @@ func (p *parts) web(queues []string) (func(e *echo.Echo) error, error) {
 		return nil, err
 	}
 	config := api.Config{History: p.history, DeadLetters: p.letters, Engines: p.names, Log: p.log,
-		Outbox: p.events.admin, Operations: p.operations, Snapshot: observed.snapshot, Metrics: p.counted, Health: observed.probes,
+		Outbox: p.events.admin, Operations: p.operations, Snapshot: observed.snapshot, Backlog: p.events.dispatcher.Backlog, Metrics: p.counted, Health: observed.probes,
 		Retrier: p.retrier, RunID: p.pipeline.RunID, EventID: p.events.eventID, Runtime: p.runtime, Admit: p.pipeline.Admit, List: p.list.List,
 		Descriptions: p.descriptions(), Tasks: p.runtime.Tasks(), Schedules: p.schedules, Result: p.pipeline.Result, Nodes: p.listNodes, Pollers: &p.pollers.admin, PollerCounts: p.pollers.counters, Consumers: p.consumers(), Credentials: observed.credentials, Registry: p.platform.Registry, Placement: p.placement, Door: p.door("api"), InstanceTenant: p.instanceTenant}
 	timeout := s.Host.RequestTimeout(durable.DefaultTimeout)

@@ -13,7 +13,9 @@ const maxCooldown = 10
 type circuit struct {
 	failures int
 	cooldown time.Duration
-	changed  func(open bool)
+	// changed is told when the circuit opens or closes, and moved also when a message was tried in vain; nil tells nobody.
+	changed func(open bool)
+	moved   func()
 
 	mu sync.Mutex
 	// consecutive counts the failures since the last success.
@@ -21,6 +23,9 @@ type circuit struct {
 	// openUntil is zero while the circuit is closed; pause is how long it was opened for.
 	openUntil time.Time
 	pause     time.Duration
+	// since is when it opened, and reason of which kind the last failure was.
+	since  time.Time
+	reason string
 	// probing says that the one message that may try is being delivered.
 	probing bool
 }
@@ -56,15 +61,22 @@ func (c *circuit) begin(now time.Time) (ok bool, until time.Time) {
 	return true, time.Time{}
 }
 
-// end reports how the delivery ended: whether the destination worked, which it also did when it refused the message.
-func (c *circuit) end(now time.Time, worked bool) {
+// end reports how the delivery ended: whether the destination worked, which it also did when it refused the message, and else of which
+// kind the failure was.
+func (c *circuit) end(now time.Time, worked bool, reason string) {
 	c.mu.Lock()
-	was := !c.openUntil.IsZero()
+	was := c.openUntil
 	c.record(now, worked)
-	is := !c.openUntil.IsZero()
+	is := c.openUntil
+	if c.reason = reason; was.IsZero() {
+		c.since = now
+	}
 	c.mu.Unlock()
-	if was != is {
-		c.changed(is)
+	if was.IsZero() != is.IsZero() {
+		c.changed(!is.IsZero())
+	}
+	if !was.Equal(is) && c.moved != nil {
+		c.moved()
 	}
 }
 

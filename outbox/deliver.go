@@ -218,7 +218,7 @@ func (d *Dispatcher) try(ctx context.Context, to *destination, h *claimedMessage
 	if outcome == Misconfigured {
 		to.circuit.leave()
 	} else {
-		to.circuit.end(d.o.now(), outcome != Failed)
+		to.circuit.end(d.o.now(), outcome != Failed, failureKind(err))
 	}
 	d.observeAttempt(ctx, to.name, outcome, start)
 	attempt.TookMilliseconds = d.o.now().Sub(start).Milliseconds()

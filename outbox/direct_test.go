@@ -80,7 +80,7 @@ func TestDirectLeavesToOthers(t *testing.T) {
 	open := func(p *process) {
 		to := p.dispatcher.destination("sink")
 		for range p.o.options.CircuitFailures {
-			to.circuit.end(p.o.now(), false)
+			to.circuit.end(p.o.now(), false, "")
 		}
 	}
 	full := func(p *process) {

@@ -47,6 +47,9 @@ type DispatcherConfig struct {
 	// and leave is called at its end. An error, or the cause with which that context ends, is Sweep's, and keeps all tenants as they
 	// are. nil lets all sweeps work. A sweep that finds nothing does not ask.
 	Enter func(ctx context.Context) (work context.Context, leave func(), err error)
+	// Circuits, if it is set, is told which circuits are open whenever one opens, is tried in vain, or closes: MaxCircuits at most, by the
+	// names of their destinations. It is called by one goroutine at a time, and must not block.
+	Circuits func(open []OpenCircuit)
 }
 
 // Dispatcher delivers messages that are due (outbox document, "Dispatcher Behavior"). Any number of dispatchers may
@@ -56,6 +59,9 @@ type Dispatcher struct {
 	router *Router
 	enter  func(ctx context.Context) (work context.Context, leave func(), err error)
 	slots  *semaphore.Weighted
+
+	circuits func(open []OpenCircuit)
+	telling  sync.Mutex // held while circuits is called
 
 	mu           sync.Mutex
 	destinations map[string]*destination
@@ -86,6 +92,7 @@ func NewDispatcher(o *Outbox, c DispatcherConfig) (*Dispatcher, error) {
 		o:            o,
 		router:       c.Router,
 		enter:        c.Enter,
+		circuits:     c.Circuits,
 		slots:        semaphore.NewWeighted(int64(o.options.MaxConcurrency)),
 		destinations: map[string]*destination{},
 		running:      map[string]*rerun{},
@@ -147,6 +154,7 @@ func (d *Dispatcher) destination(name string) *destination {
 				failures: o.CircuitFailures,
 				cooldown: o.CircuitCooldown,
 				changed:  func(open bool) { d.circuitChanged(name, open) },
+				moved:    d.tellCircuits,
 			},
 		}
 		d.destinations[name] = to

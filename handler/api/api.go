@@ -45,6 +45,8 @@ type Config struct {
 	Retrier    *engine.Retrier
 	Outbox     *outbox.Admin
 	Snapshot   func(context.Context) (outbox.Snapshot, error)
+	// Backlog counts what waits in the outbox, as outbox.Dispatcher does; without it, its path does not exist.
+	Backlog func(ctx context.Context, tenant string) (outbox.Backlog, error)
 	// Door tells who calls, and records what callers change; required.
 	Door access.Door
 	// Tasks are the human tasks; without them, their paths do not exist.
@@ -53,7 +55,8 @@ type Config struct {
 	// what they sent, as engine.Pipeline.Result does.
 	Schedules *schedule.Scheduler
 	Result    func(ctx context.Context, engine string, m engine.Message) (engine.Result, error)
-	// Nodes lists the processes of the app, as nodes.List does; without it, their path does not exist.
+	// Nodes lists the processes of the app, as nodes.List does; without it, their path does not exist, and that of the circuits of the
+	// outbox, which they tell of, neither.
 	Nodes func(ctx context.Context) ([]nodes.Info, error)
 	// InstanceTenant says whose a managed instance is. Callers of one tenant start engines for its own instances only; without
 	// it, for none.
@@ -125,6 +128,7 @@ type api struct {
 	outbox  *outbox.Admin
 	bulk    *bulk.Operations
 	measure func(context.Context) (outbox.Snapshot, error)
+	backlog func(ctx context.Context, tenant string) (outbox.Backlog, error)
 	metrics *metrics.Metrics
 	health  *health.Checks
 	runtime *orchestrator.Runtime
@@ -166,6 +170,8 @@ const (
 	operations
 	listedOperations // what has to know the runtime, too
 	outboxes
+	backlogs
+	circuits
 	humanTasks
 	credentials
 	expiries
@@ -181,7 +187,7 @@ const (
 
 // parts says which parts the configuration has.
 func (c Config) parts() map[part]bool {
-	return map[part]bool{engines: true, retries: c.Retrier != nil, operations: c.Operations != nil, listedOperations: c.Operations != nil && c.Runtime != nil, outboxes: c.Outbox != nil, humanTasks: c.Tasks != nil, scheduled: c.Schedules != nil, fleet: c.Nodes != nil, credentials: c.Consumers != nil, expiries: c.Credentials != nil,
+	return map[part]bool{engines: true, retries: c.Retrier != nil, operations: c.Operations != nil, listedOperations: c.Operations != nil && c.Runtime != nil, outboxes: c.Outbox != nil, backlogs: c.Backlog != nil, circuits: c.Outbox != nil && c.Nodes != nil, humanTasks: c.Tasks != nil, scheduled: c.Schedules != nil, fleet: c.Nodes != nil, credentials: c.Consumers != nil, expiries: c.Credentials != nil,
 		orchestrations: c.Runtime != nil, instances: c.Registry != nil, instanceRuns: c.Registry != nil && c.Runtime != nil, databases: c.Pollers != nil, scrapes: c.Metrics != nil, probes: c.Health != nil}
 }
 
@@ -198,6 +204,7 @@ func Register(e *echo.Echo, c Config) error {
 		outbox:  c.Outbox,
 		bulk:    c.Operations,
 		measure: c.Snapshot,
+		backlog: c.Backlog,
 		metrics: c.Metrics,
 		health:  c.Health,
 		runtime: c.Runtime,

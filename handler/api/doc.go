@@ -30,6 +30,8 @@
 //	POST /api/workflow/outbox/replay                 the same for all that {"status", "tenant", "eventType", "correlationId",
 //	                                                 "fromDate", "toDate"} select, of which status is required: an operation
 //	GET  /api/workflow/outbox/metrics                the outbox in numbers
+//	GET  /api/workflow/outbox/backlog                what waits, by tenant and destination
+//	GET  /api/workflow/outbox/circuits               the destinations that nodes send nothing to for a while
 //
 //	GET    /api/orchestrations                list orchestrations, newest first: orchestrator, status, fromDate, toDate (of their
 //	                                          creation), tag (the key of their business reference), customStatus; by id with

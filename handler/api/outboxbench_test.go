@@ -201,7 +201,7 @@ func newOutboxBenchWith(t *testing.T, s stores, change func(c *Config)) *outboxB
 	config := Config{
 		Consumers: rotating,
 		History:   history, DeadLetters: letters, Engines: []string{"hmac", "tls"}, Now: b.now, Log: slog.New(slog.NewTextHandler(&b.log, nil)),
-		Outbox: admin, Operations: bulk.NewOperations(b.runtime, b.now), Snapshot: snapshot, Metrics: b.metrics, Health: checks,
+		Outbox: admin, Operations: bulk.NewOperations(b.runtime, b.now), Snapshot: snapshot, Backlog: b.dispatcher.Backlog, Metrics: b.metrics, Health: checks,
 		Tasks: b.runtime.Tasks(), Schedules: b.schedules, Result: b.result, Nodes: b.listNodes, Pollers: b.pollers, PollerCounts: benchCounts, Registry: b.registry, Placement: b.placement, Door: door(b.tables), Retrier: retrier, RunID: b.runID, EventID: b.eventID, Runtime: b.runtime, List: b.list.List,
 	}
 	change(&config)

@@ -61,6 +61,8 @@ func (a *api) resources() []resource {
 		{"/api/audit", engines, get(access.AuditRead, a.listAudit)},
 		{"/api/workflow/outbox", outboxes, get(access.OutboxRead, a.listOutbox)},
 		{"/api/workflow/outbox/metrics", outboxes, get(access.PlatformRead, a.snapshot)},
+		{"/api/workflow/outbox/backlog", backlogs, get(access.OutboxRead, a.outboxBacklog)},
+		{"/api/workflow/outbox/circuits", circuits, get(access.PlatformRead, a.outboxCircuits)},
 		{"/api/workflow/outbox/replay", outboxes, post(access.OutboxReplay, a.replayMany)},
 		{"/api/workflow/outbox/:tenant/:id", outboxes, get(access.OutboxRead, a.getOutbox)},
 		{"/api/workflow/outbox/:tenant/:id/retry", outboxes, post(access.OutboxDecide, a.acts(outbox.ActionRetry))},

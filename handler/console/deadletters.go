@@ -60,9 +60,6 @@ func (f filter) Causes() string {
 	return address(causesPath, query)
 }
 
-// WithoutCause is the list of all causes.
-func (f filter) WithoutCause() string { return address(lettersPath, f.without("errorSignature")) }
-
 func (f filter) without(name string) url.Values {
 	out := url.Values{}
 	for n, v := range f.values {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -32,6 +33,25 @@ func hostileEvent() map[string]any {
 		"payload": huge, "attempts": []any{map[string]any{"at": "0001-01-01T00:00:00Z", "node": evil, "destination": evil, "tookMs": -5, "status": 99999, "sentAs": evil, "error": turning}}})
 }
 
+// circuitData is a destination that more nodes hold back than are named.
+func circuitData(destination string) map[string]any {
+	return list(map[string]any{"destination": destination, "sinceUtc": "2026-11-26T13:50:00Z", "untilUtc": "2026-11-26T14:01:00Z", "nodesLeftOut": 3, "nodes": []any{
+		map[string]any{"node": "web-2-411", "sinceUtc": "2026-11-26T13:50:00Z", "untilUtc": "2026-11-26T14:01:00Z", "failures": 8, "reason": "status 503", "seenUtc": "2026-11-26T13:59:30Z"},
+		map[string]any{"node": destination, "sinceUtc": "2026-11-26T13:55:00Z", "untilUtc": "2026-11-26T14:02:00Z", "failures": 5, "reason": destination, "seenUtc": "2026-11-26T13:55:10Z"}}})
+}
+
+// backlogData is more than the page shows.
+func backlogData(tenant, destination string) map[string]any {
+	items := []any{map[string]any{"tenantId": tenant, "destination": destination, "waiting": 500, "failed": 8, "atLeast": true, "oldestAtUtc": "2026-11-26T13:44:00Z"},
+		map[string]any{"tenantId": tenant, "waiting": 3, "failed": 0, "oldestAtUtc": "2026-11-26T13:59:00Z"}}
+	for i := range maxBacklogRows {
+		items = append(items, map[string]any{"tenantId": fmt.Sprint("tenant-", i), "destination": "crm", "waiting": 1, "failed": 1, "oldestAtUtc": "2026-11-26T13:59:00Z"})
+	}
+	of := list(items...)
+	of["more"] = true
+	return of
+}
+
 // outboxOf is an API with events, the first of which has a page.
 func outboxOf(base answers, events ...map[string]any) answers {
 	var items []any
@@ -43,7 +63,8 @@ func outboxOf(base answers, events ...map[string]any) answers {
 		of["continuationToken"] = "next page"
 	}
 	out := base.with(answers{"/api/workflow/outbox": of, "/api/workflow/outbox/metrics": map[string]any{"backlogSize": 16, "failedPending": 8, "oldestAgeSeconds": 960, "throughput": 0.0333, "failureRatio": 0.6667, "dead": 8,
-		"misconfigured": 1, "misconfigurations": []string{"no route for " + events[0]["eventType"].(string)}}})
+		"misconfigured": 1, "misconfigurations": []string{"no route for " + events[0]["eventType"].(string)}}, "/api/workflow/outbox/circuits": circuitData(events[0]["destination"].(string)),
+		"/api/workflow/outbox/backlog": backlogData(events[0]["tenantId"].(string), events[0]["destination"].(string))})
 	for _, e := range events {
 		out["/api/workflow/outbox/"+e["tenantId"].(string)+"/"+e["id"].(string)] = e
 	}
@@ -54,7 +75,7 @@ func outboxOf(base answers, events ...map[string]any) answers {
 func TestGoldenOutbox(t *testing.T) {
 	t.Parallel()
 	dead := outboxOf(typical(), eventData(nil), eventData(map[string]any{"id": "e2", "status": "pending", "retryCount": 0, "lastErrorSnippet": ""}))
-	empty := nothing().with(answers{"/api/workflow/outbox/metrics": map[string]any{"backlogSize": 0}})
+	empty := nothing().with(answers{"/api/workflow/outbox/metrics": map[string]any{"backlogSize": 0}, "/api/workflow/outbox/circuits": list(), "/api/workflow/outbox/backlog": list()})
 	bad := outboxOf(hostile(), hostileEvent())
 	link, evilLink := eventLink("acme", eventID), eventLink("a/../b", Text(evil+"%2F.."))
 	processed := outboxOf(typical(), eventData(map[string]any{"status": "processed", "processedAt": "2026-11-26T13:30:00Z", "revivedAt": "2026-11-26T13:20:00Z", "deadAt": "0001-01-01T00:00:00Z", "error": "", "payloadSize": 0, "payload": nil}))
@@ -67,8 +88,9 @@ func TestGoldenOutbox(t *testing.T) {
 		"outbox_typical": {dead, outboxPath + "?status=dead&tenant=acme&continuationToken=x", 200},
 		"outbox_hostile": {bad, outboxPath + "?status=%3Cscript%3E&tenant=%22%3E%3Cscript%3E&eventType=%22&correlationId=%3Cscript%3E", 200},
 		"outbox_reader": {dead.with(answers{"/api/me": someone("olga@example.com", access.Self, access.OutboxRead),
-			"/api/workflow/outbox/metrics": refusal{403, "Forbidden", "nobody asks"}}), outboxPath, 200},
-		"outbox_unanswered":    {dead.with(answers{"/api/workflow/outbox/metrics": refusal{503, "ServiceUnavailable", "Storage did not answer in time."}}), outboxPath, 200},
+			"/api/workflow/outbox/metrics": refusal{403, "Forbidden", "nobody asks"}, "/api/workflow/outbox/circuits": refusal{403, "Forbidden", "nobody asks"}}), outboxPath, 200},
+		"outbox_unanswered": {dead.with(answers{"/api/workflow/outbox/metrics": refusal{503, "ServiceUnavailable", "Storage did not answer in time."},
+			"/api/workflow/outbox/circuits": refusal{503, "ServiceUnavailable", "Storage did not answer in time."}, "/api/workflow/outbox/backlog": refusal{503, "ServiceUnavailable", "Storage did not answer in time."}}), outboxPath, 200},
 		"outbox_wrong":         {dead.with(answers{"/api/workflow/outbox": refusal{400, "InvalidParameter", "Use a time such as 2026-11-21."}}), outboxPath + "?fromDate=soon", 400},
 		"event_typical":        {dead, link, 200},
 		"event_reader":         {dead.with(answers{"/api/me": reader()}), link, 200},

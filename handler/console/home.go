@@ -22,13 +22,15 @@ type homePage struct {
 	Operations  part[operations]
 	Results     part[daySeries]
 	Failures    part[daySeries]
+	// Pollers are those that something is wrong with.
+	Pollers part[pollerTroubles]
 	// Begin says how to begin, nil where something has run already.
 	Begin *beginning
 }
 
 // Quiet says that nothing needs anybody, as far as whoever looks may see.
 func (h homePage) Quiet() bool {
-	for _, p := range []interface{ quiet() bool }{h.Letters, h.Stalled, h.Events, h.Mine, h.Overdue, h.Credentials, h.Health} {
+	for _, p := range []interface{ quiet() bool }{h.Letters, h.Stalled, h.Events, h.Mine, h.Overdue, h.Credentials, h.Pollers, h.Health} {
 		if !p.quiet() {
 			return false
 		}
@@ -177,6 +179,7 @@ func home(ctx context.Context, v *visit) (page, error) {
 			h.Operations = ask[operations](ctx, v, access.OperationsRead, "/api/operations", url.Values{"status": {"Open"}, "limit": {shortList}})
 		},
 		func() { h.Health = askHealth(ctx, v) },
+		func() { h.Pollers = askPollers(ctx, v) },
 		func() { h.Results = fill(ctx, kept, access.HistoryRead, resultsOfDay) },
 		func() { h.Failures = fill(ctx, kept, access.DeadLettersRead, lettersOfDay) },
 	} {

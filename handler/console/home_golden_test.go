@@ -20,8 +20,14 @@ import (
 
 // quietApp has no more than an app whose storage is empty.
 func quietApp() answers {
-	return nothing().with(answers{"/api/tasks": list(), "/api/credentials": list(), "/api/operations": list(), "/api/history": list(), "/api/health/full": document{200, `{"status": "pass", "checks": {"schedules:delay": [{"status": "pass", "observedValue": 0}]}}`},
+	return nothing().with(answers{"/api/tasks": list(), "/api/credentials": list(), "/api/operations": list(), "/api/history": list(), "/api/pollers": list(), "/api/health/full": document{200, `{"status": "pass", "checks": {"schedules:delay": [{"status": "pass", "observedValue": 0}]}}`},
 		"/api/engines": `{"engines": [{"name": "alert-processor"}, {"name": "hmac", "queue": "hmac-rotation-queue"}], "names": ["hmac", "outbox"]}`})
+}
+
+// morePollers is a list that has another page.
+func morePollers(of map[string]any) map[string]any {
+	of["continuationToken"] = "next page"
+	return of
 }
 
 // busyApp has something in each part of the home page.
@@ -31,7 +37,9 @@ func busyApp() answers {
 	for n := range 30 {
 		results = append(results, map[string]any{"createdAtUtc": goldenNow().Add(-time.Duration(n*n) * time.Minute)})
 	}
-	return typical().with(answers{"/api/tasks": list(task), "/api/operations": list(operationData(nil), operationData(map[string]any{"status": "Paused"})), "/api/history": list(results...),
+	return typical().with(answers{"/api/pollers": morePollers(list(map[string]any{"name": "orders", "condition": "failing", "problem": "deadlock detected\nat row 7"},
+		map[string]any{"name": "bills", "condition": "idle", "process": map[string]any{"heldBack": "a transaction is open"}}, map[string]any{"name": "well", "condition": "running", "seenAtUtc": goldenNow()})),
+		"/api/tasks": list(task), "/api/operations": list(operationData(nil), operationData(map[string]any{"status": "Paused"})), "/api/history": list(results...),
 		"/api/credentials": list(map[string]any{"engine": "tls", "name": "tls-api", "expiresAtUtc": "2026-11-30T00:00:00Z"}, map[string]any{"engine": "spn", "name": "spn-old", "expiresAtUtc": "2026-11-20T00:00:00Z", "expired": true}),
 		"/api/health/full": document{503, `{"status": "fail", "releaseId": "1.2.3", "checks": {"schedules:delay": [{"status": "warn", "observedValue": 500, "output": "1 is overdue: hmac payments."}],
 			"tables:responseTime": [{"status": "pass"}], "vault:responseTime": [{"status": "fail", "output": "It did not answer in time."}]}}`}})
@@ -40,7 +48,7 @@ func busyApp() answers {
 func hostileApp() answers {
 	task := map[string]any{"orchestrationId": evil, "taskId": turning, "name": evil, "engine": evil, "status": evil, "assigneeName": turning, "dueAtUtc": "0001-01-02T00:00:00Z"}
 	text, _ := json.Marshal(evil + turning)
-	return hostile().with(answers{"/api/tasks": list(task), "/api/operations": list(hostileOperation()), "/api/history": list(map[string]any{"createdAtUtc": "9999-01-01T00:00:00Z"}, map[string]any{"createdAtUtc": "0001-01-01T00:00:00Z"}),
+	return hostile().with(answers{"/api/pollers": list(map[string]any{"name": evil, "condition": evil, "problem": evil + turning, "process": map[string]any{"heldBack": turning}}), "/api/tasks": list(task), "/api/operations": list(hostileOperation()), "/api/history": list(map[string]any{"createdAtUtc": "9999-01-01T00:00:00Z"}, map[string]any{"createdAtUtc": "0001-01-01T00:00:00Z"}),
 		"/api/credentials": list(map[string]any{"engine": evil, "name": turning, "expiresAtUtc": "9999-01-01T00:00:00Z"}),
 		"/api/health/full": document{200, fmt.Sprintf(`{"status": %s, "releaseId": %[1]s, "output": %[1]s, "checks": {%[1]s: [{"status": %[1]s, "output": %[1]s}], "schedules:delay": [{"status": "pass", "observedValue": %[1]s}, {"observedValue": 1e300}]}}`, text)}})
 }
@@ -49,7 +57,7 @@ func hostileApp() answers {
 func TestGoldenHome(t *testing.T) {
 	t.Parallel()
 	failing := answers{"/api/me": operator()}
-	for _, path := range []string{"/api/dlq", "/api/dlq/groups", "/api/orchestrations", "/api/workflow/outbox", "/api/tasks", "/api/credentials", "/api/operations", "/api/history", "/api/health/full"} {
+	for _, path := range []string{"/api/dlq", "/api/dlq/groups", "/api/orchestrations", "/api/workflow/outbox", "/api/tasks", "/api/credentials", "/api/operations", "/api/history", "/api/pollers", "/api/health/full"} {
 		failing[path] = refusal{503, "ServiceUnavailable", "Storage did not answer in time."}
 	}
 	for name, a := range map[string]answers{

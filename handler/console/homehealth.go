@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/vibedata/roundhouse/handler/access"
@@ -73,5 +74,20 @@ func askHealth(ctx context.Context, v *visit) (p part[healthReport]) {
 	if err := v.api.document(ctx, "/api/health/full", &p.Data, http.StatusOK, http.StatusServiceUnavailable); err != nil {
 		p.Failed = Text(err.Error())
 	}
+	v.seen.noteText("/api/health/full", p.Data.news()+string(p.Failed))
 	return p
+}
+
+// news are the statuses, which are news when they change, without the numbers and times beside them. A schedule that is missed is news once.
+func (h healthReport) news() string {
+	words := []string{h.Status}
+	for _, name := range slices.Sorted(maps.Keys(h.Checks)) {
+		for _, c := range h.Checks[name] {
+			words = append(words, name, c.Status)
+		}
+	}
+	if h.Missed() != "" {
+		words = append(words, "missed")
+	}
+	return strings.Join(words, "\n")
 }

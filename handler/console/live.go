@@ -43,9 +43,22 @@ func (s *seen) note(address string, a *answer, e envelope) {
 	if e.Error != nil {
 		sum.Write([]byte("\n" + e.Error.Code + "\n" + string(e.Error.Message)))
 	}
+	s.add(hex.EncodeToString(sum.Sum(nil)), address)
+}
+
+// noteText adds what is news of an answer that has more in it, such as times, which change by themselves.
+func (s *seen) noteText(path, text string) {
+	if s == nil {
+		return
+	}
+	sum := sha256.Sum256([]byte(path + "\n\n" + text))
+	s.add(hex.EncodeToString(sum[:]), path)
+}
+
+func (s *seen) add(answer, address string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.answers = append(s.answers, hex.EncodeToString(sum.Sum(nil)))
+	s.answers = append(s.answers, answer)
 	if s.first == "" {
 		s.first = address
 	}

@@ -23,7 +23,7 @@ func asksWith(tag, age string) func(*http.Request) {
 func TestLooksAgain(t *testing.T) {
 	t.Parallel()
 	for path, asked := range map[string][]string{
-		Root: {"/api/credentials", "/api/dlq/groups", "/api/health/full", "/api/operations", "/api/orchestrations", "/api/orchestrations", "/api/tasks", "/api/tasks",
+		Root: {"/api/credentials", "/api/dlq/groups", "/api/health/full", "/api/operations", "/api/orchestrations", "/api/orchestrations", "/api/pollers", "/api/tasks", "/api/tasks",
 			"/api/workflow/outbox"},
 		operationsPath:     {"/api/operations"},
 		lettersPath:        {"/api/dlq"},
@@ -37,7 +37,7 @@ func TestLooksAgain(t *testing.T) {
 	} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
-			a := &calls{answers: typical().with(answers{"/api/tasks": list(), "/api/schedules": list(), "/api/registry": list(), "/api/audit": list(), "/api/operations": list(), "/api/workflow/outbox/metrics": map[string]any{}})}
+			a := &calls{answers: typical().with(answers{"/api/tasks": list(), "/api/pollers": list(), "/api/schedules": list(), "/api/registry": list(), "/api/audit": list(), "/api/operations": list(), "/api/workflow/outbox/metrics": map[string]any{}})}
 			c := newConsole(t, a, access.Control{EasyAuth: true})
 			first := get(t, c, path)
 			tag := first.Header().Get("ETag")

@@ -72,13 +72,6 @@ type filterField struct {
 	Value string
 }
 
-// filterChip is a filter that is set; Without is the address of the list without it.
-type filterChip struct {
-	Name    string
-	Value   Text
-	Without string
-}
-
 // orchestrationsPage is a page of the list of orchestrations.
 type orchestrationsPage struct {
 	Filter orchestrationFilter

@@ -117,21 +117,3 @@ func (p orchestrationsPage) address(values url.Values) string {
 	}
 	return address(orchestrationsPath, query)
 }
-
-// Chips are the filters that are set, each with the address of the list without it.
-func (p orchestrationsPage) Chips() (chips []filterChip) {
-	for _, field := range orchestrationFields() {
-		value := p.Filter.values.Get(field.Param)
-		if value == "" {
-			continue
-		}
-		rest := url.Values{}
-		for name, values := range p.Filter.values {
-			if name != field.Param {
-				rest[name] = values
-			}
-		}
-		chips = append(chips, filterChip{field.Label, Text(value), p.address(rest)})
-	}
-	return chips
-}

@@ -69,6 +69,8 @@ func (f eventFilter) query(token string) url.Values {
 type outboxPage struct {
 	Filter      eventFilter
 	Numbers     part[outboxNumbers]
+	Circuits    part[circuitList]
+	Backlog     part[backlogList]
 	Items       []eventItem
 	Next, First string
 	// Problem is what is wrong with the filter.
@@ -124,8 +126,14 @@ func showOutbox(ctx context.Context, v *visit) (page, error) {
 	var list eventList
 	err := both(func() error { return v.api.get(ctx, "/api/workflow/outbox", p.Filter.query(token), &list) }, func() error {
 		return v.aside(func(v *visit) error {
-			p.Numbers = ask[outboxNumbers](ctx, v, access.PlatformRead, "/api/workflow/outbox/metrics", nil)
-			return nil
+			return both(func() error {
+				p.Numbers = ask[outboxNumbers](ctx, v, access.PlatformRead, "/api/workflow/outbox/metrics", nil)
+				p.Circuits = ask[circuitList](ctx, v, access.PlatformRead, "/api/workflow/outbox/circuits", nil)
+				return nil
+			}, func() error {
+				p.Backlog = ask[backlogList](ctx, v, access.OutboxRead, "/api/workflow/outbox/backlog", url.Values{"tenant": p.Filter.values["tenant"]})
+				return nil
+			})
 		})
 	})
 	p.Items = list.Items

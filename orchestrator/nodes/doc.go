@@ -14,6 +14,7 @@
 //     other node takes over. A node that was taken over is fenced: it goes on with new work under another name.
 //   - A takeover that is broken off is finished by whoever takes over from the one that had begun it.
 //   - A node with work makes 6 requests a minute for the message and 1 for its row, and one to begin; a node without makes none.
+//     What a node says of itself ([Node.Say]) costs one more when it changes.
 //
 // The message is the only one of its kind in its queue, beside those of others, which [Node.Receive] leaves alone. If it is lost,
 // [Node.Sweep] finds the row of a node that has not been seen for a while.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
@@ -79,6 +80,8 @@ type Node struct {
 	beating bool      // a goroutine renews the sign of life
 	renewed time.Time // when the last renewal that succeeded began; zero without a sign of life
 	left    bool
+	said    string // what Say was given
+	news    bool   // it is not in the row
 	counts  Counts
 
 	signing chan struct{} // guards sign
@@ -156,6 +159,26 @@ func (n *Node) Hold(orchestration string) (release func()) {
 
 // HoldMessage takes a message in hand that nothing but its return tells of.
 func (n *Node) HoldMessage(m Message) (release func()) { return n.hold(held{message: m}) }
+
+// maxSaid bounds what a node says of itself, in bytes: a property has 32 Ki characters.
+const maxSaid = 30 << 10
+
+// Say keeps a text for others in the row of this node, which has it within an Interval or so; "" for none. It does not wait for storage.
+// The text is in clear, and must be valid UTF-8 of at most 30 KiB: any other is left out. A text that changes costs one request, and one
+// that stays none.
+func (n *Node) Say(text string) {
+	if len(text) > maxSaid || !utf8.ValidString(text) {
+		n.config.Log.Error("what this node says of itself is left out of its row: it is too long, or no text", "node", n.Name(), "bytes", len(text))
+		text = ""
+	}
+	n.mu.Lock()
+	same := n.said == text
+	n.said, n.news = text, n.news || !same
+	n.mu.Unlock()
+	if !same {
+		n.hold(held{})() // a node that rests writes no row
+	}
+}
 
 func (n *Node) hold(h held) (release func()) {
 	n.mu.Lock()

@@ -35,6 +35,7 @@ const (
 	columnAt       = "AtUtc"
 	columnFinished = "Finished"
 	columnTaken    = "Taken"
+	columnSaid     = "Said"
 )
 
 // State is that of a node.
@@ -61,6 +62,8 @@ type Info struct {
 	Since, Seen time.Time
 	// Hand is what it had in hand then.
 	Hand Hand
+	// Said is what it said of itself when it wrote its row; see Node.Say.
+	Said string
 	// TakenBy is who took over from it, TakenAt when, and TakenOver how many orchestrations that were. Finished says that all of
 	// them go on.
 	TakenBy   string
@@ -80,21 +83,24 @@ func (n *Node) writeRow(ctx context.Context, state State) error {
 		return err
 	}
 	n.mu.Lock()
-	since := n.started
+	since, said := n.started, n.said
 	n.mu.Unlock()
 	err = n.config.Tables.Apply(ctx, n.config.Table, tables.Upsert(tables.Entity{Key: tables.Key{Partition: partition, Row: tables.EscapeKey(nodePrefix + s.Name)},
 		Properties: map[string]any{columnNode: s.Name, columnHost: n.config.Host, columnPID: int64(n.config.PID), columnVersion: n.config.Version,
-			columnState: string(state), columnSince: since, columnSeen: s.Hand.At, columnNumber: int64(s.Number), columnHand: string(hand)}}))
+			columnState: string(state), columnSince: since, columnSeen: s.Hand.At, columnNumber: int64(s.Number), columnHand: string(hand), columnSaid: said}}))
 	if err != nil {
 		return fmt.Errorf("write the row of node %s: %w", s.Name, err)
 	}
 	n.sign.row = began
+	n.mu.Lock()
+	n.news = n.said != said
+	n.mu.Unlock()
 	return nil
 }
 
 func infoOf(e tables.Entity) Info {
 	return Info{Name: e.String(columnNode), Host: e.String(columnHost), PID: int(e.Int(columnPID)), Version: e.String(columnVersion), State: State(e.String(columnState)),
-		Since: e.Time(columnSince), Seen: e.Time(columnSeen), Hand: parseHand(e.String(columnHand)), number: int(e.Int(columnNumber))}
+		Since: e.Time(columnSince), Seen: e.Time(columnSeen), Hand: parseHand(e.String(columnHand)), Said: e.String(columnSaid), number: int(e.Int(columnNumber))}
 }
 
 func parseHand(text string) (h Hand) {

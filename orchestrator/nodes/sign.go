@@ -158,7 +158,10 @@ func (n *Node) renew(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("renew the sign of life: %w", err)
 	}
-	if elapsed(n.sign.row) < rowEvery {
+	n.mu.Lock()
+	news := n.news
+	n.mu.Unlock()
+	if !news && elapsed(n.sign.row) < rowEvery {
 		return nil
 	}
 	if err := n.writeRow(ctx, StateAlive); err != nil { // the message is what counts

@@ -40,10 +40,29 @@ func (a *app) outboxCommands() *cobra.Command {
 	numbers := a.command(spec{use: "metrics", short: "Show the outbox in numbers", run: func(ctx context.Context, _ []string) error {
 		return a.tell(ctx, a.api, client.Request{Method: http.MethodGet, Path: outboxPath("metrics")})
 	}})
+	circuits := a.command(spec{use: "circuits", short: "Show the destinations that are held back",
+		long: `Show the destinations to which processes send nothing for a while, because
+deliveries failed again and again: since when, until when, and which processes.`,
+		run: func(ctx context.Context, _ []string) error {
+			return a.tell(ctx, a.api, client.Request{Method: http.MethodGet, Path: outboxPath("circuits")})
+		}})
 	return group("outbox", "Events on their way", "Show the messages of the outbox, and decide about them.",
 		list, a.showCommand("TENANT ID", "Show a message with its payload and its attempts", a.api, outboxPath()...),
 		a.outboxActionCommand("retry", "Deliver what is dead or pending now, and close its dead letter"),
-		a.outboxActionCommand("skip", "Give up what is dead or pending, and close its dead letter"), a.replayCommand(), numbers)
+		a.outboxActionCommand("skip", "Give up what is dead or pending, and close its dead letter"), a.replayCommand(), numbers, a.backlogCommand(), circuits)
+}
+
+func (a *app) backlogCommand() *cobra.Command {
+	var chosen *selection
+	c := a.command(spec{use: "backlog [flags]", short: "Show what waits, by tenant and destination", run: func(ctx context.Context, _ []string) error {
+		query, err := chosen.given()
+		if err != nil {
+			return err
+		}
+		return a.tell(ctx, a.api, client.Request{Method: http.MethodGet, Path: outboxPath("backlog"), Query: query})
+	}})
+	chosen = a.selected(c, byTenant())
+	return c
 }
 
 func (a *app) outboxActionCommand(verb, short string) *cobra.Command {

@@ -47,6 +47,8 @@ func needs() map[string]need {
 		"outbox list":             one(access.OutboxRead),
 		"outbox show":             one(access.OutboxRead),
 		"outbox metrics":          one(access.PlatformRead),
+		"outbox backlog":          one(access.OutboxRead),
+		"outbox circuits":         one(access.PlatformRead),
 		"outbox retry":            one(access.OutboxDecide),
 		"outbox skip":             one(access.OutboxDecide),
 		"outbox replay":           {always: some(access.OutboxDecide), all: some(access.OutboxRead, access.OutboxReplay, access.OperationsRead)},

@@ -60,7 +60,7 @@ func TestCommandsStateTheirPermissions(t *testing.T) {
 		"whoami", "audit list", "audit export", "engines", "history list", "history show hmac " + entry.RowKey, "timeline run-1",
 		"dlq list", "dlq show hmac " + letters[0], "dlq groups", "dlq counts", "dlq resolve hmac " + letters[0], "dlq retry hmac " + letters[1], "dlq expire hmac " + letters[2], "dlq note hmac " + letters[4] + " seen", "dlq assign hmac " + letters[4], "dlq assign hmac " + letters[4] + " a/b --name Bo", "dlq assign hmac " + letters[4] + " --release", "dlq retry hmac " + letters[3] + " --message " + file(t, `{"n":1}`),
 		"dlq retry --all --engine hmac --yes", "dlq retry --all --engine tls --yes",
-		"outbox list", "outbox show acme " + bad, "outbox metrics", "outbox retry acme " + bad, "outbox skip acme " + bad, "outbox replay acme " + bad,
+		"outbox list", "outbox show acme " + bad, "outbox metrics", "outbox backlog", "outbox circuits", "outbox retry acme " + bad, "outbox skip acme " + bad, "outbox replay acme " + bad,
 		"outbox replay --all --status dead --yes", "task list", "task show asks 1-1", "task assign asks 1-1 a/b --name ann", "task reassign asks 1-1 a/c", "task release asks 1-1",
 		"acknowledge hmac i-1 v2 gateway", "consumers hmac i-1", "task claim asks 1-1", "task complete asks 1-1 --answer {}", "orchestration list", "orchestration show waits", "orchestration show waits --rounds",
 		"orchestration suspend waits", "orchestration resume waits", "orchestration raise waits decision", "orchestration restart waits", "orchestration cancel waits",

@@ -149,7 +149,7 @@ func newWorld(t *testing.T) *world {
 	must(t, err, w.tables.CreateTable(t.Context(), consumers.Table))
 	e := echo.New()
 	must(t, api.Register(e, api.Config{Consumers: map[string]*consumers.Consumers{"hmac": needed}, Descriptions: []engine.Description{{Name: "hmac", Queue: hmac.Queue, Operations: []string{"rotate"}}}, History: w.history, DeadLetters: w.letters, Engines: []string{"hmac", "tls"}, Outbox: admin,
-		Operations: bulk.NewOperations(w.runtime, nil), Snapshot: snapshot, Metrics: counted, Health: checks, Tasks: w.runtime.Tasks(), Schedules: w.schedules(t), Nodes: w.nodes, Registry: instances, Door: w.door(),
+		Operations: bulk.NewOperations(w.runtime, nil), Snapshot: snapshot, Backlog: dispatcher.Backlog, Metrics: counted, Health: checks, Tasks: w.runtime.Tasks(), Schedules: w.schedules(t), Nodes: w.nodes, Registry: instances, Door: w.door(),
 		Retrier: retrier, Runtime: w.runtime, List: w.list.List, Log: quiet, RunID: w.runID, Now: func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }}))
 	server := httptest.NewServer(w.serve(t, e))
 	t.Cleanup(func() {
@@ -166,7 +166,8 @@ func (w *world) nodes(context.Context) ([]nodes.Info, error) {
 	lost := nodes.Info{Name: "web-1-398", State: nodes.StateTaken, Since: began, Seen: began.Add(time.Hour), Hand: nodes.Hand{Count: 3},
 		TakenBy: "web-2-411", TakenAt: began.Add(2 * time.Hour), TakenOver: 3, Finished: true}
 	begun := nodes.Info{Name: "web-1-399", State: nodes.StateTaken, Since: began, Seen: began.Add(time.Hour), TakenBy: "web-2-411", TakenAt: time.Now()}
-	return []nodes.Info{lost, begun, {Name: "web-2-411", Version: "4f0c2d9", State: nodes.StateAlive, Since: began, Seen: began.Add(3 * time.Hour)}}, nil
+	return []nodes.Info{lost, begun, {Name: "web-2-411", Version: "4f0c2d9", State: nodes.StateAlive, Since: began, Seen: began.Add(3 * time.Hour),
+		Said: outbox.EncodeCircuits([]outbox.OpenCircuit{{Destination: "crm", Since: began, Until: began.Add(time.Minute), Failures: 5, Reason: "status 503"}})}}, nil
 }
 
 // schedules are those of the API: one of an engine with an item.

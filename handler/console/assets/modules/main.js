@@ -3,6 +3,7 @@ import { watch } from "./live.js";
 import { keys } from "./keys.js";
 import { palette } from "./palette.js";
 import { offerCopies } from "./copy.js";
+import { views } from "./views.js";
 import { showTimes, startTimes } from "./times.js";
 
 const enhance = (root) => {
@@ -14,5 +15,6 @@ watch(enhance); // before times are written otherwise: it compares what the serv
 startTimes();
 offerCopies(document);
 keys();
+views();
 palette();
 document.getElementById("choices").hidden = false;

@@ -1,5 +1,6 @@
 // Ctrl-k, or cmd-k, opens a field that finds pages, what the page can do, and ids: a combobox with its list, as the ARIA practices have it.
 import { element } from "./base.js";
+import { saved } from "./views.js";
 
 // score says how well a text has the letters in their order: the beginnings of words, and letters in a row, count more. 0 means it has not.
 export const score = (text, letters) => {
@@ -40,6 +41,7 @@ const offers = () => [
   ...[...document.querySelectorAll("[data-go]")].map((node) => ({ text: nameOf(node), kind: "page", node })),
   ...[...document.querySelectorAll("main .actions :is(a, button), main .commands a, main .tabs a, main .copy, #news a, #theme")]
     .filter((node) => !node.disabled).map((node) => ({ text: nameOf(node), kind: "action", node })),
+  ...saved().map((view) => ({ text: view.name, kind: "view", go: view.at })),
   { text: "Keys", kind: "help", node: null },
 ];
 
