@@ -61,7 +61,7 @@ func (s *Source) explain(ctx context.Context, key json.RawMessage, after poller.
 	if err != nil || e.Verdict != "" {
 		return e, err
 	}
-	row, err := s.read(ctx, sh, query{columns: s.expressions(sh), where: []func(*statement){is}, limit: 1}, upper{}, 1, 0)
+	row, _, err := s.read(ctx, sh, query{columns: s.expressions(sh), where: []func(*statement){is}, limit: 1}, upper{}, 1, 0)
 	if err != nil || len(row.Rows) == 0 {
 		return Explanation{Verdict: RowAbsent, Why: "it was deleted just now"}, err
 	}
