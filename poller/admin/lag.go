@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/poller"
-	"github.com/vibedata/roundhouse/poller/sqlsource"
+	"github.com/vibedata/roundhouse/poller/sources"
 )
 
 // Lag is how far a poller is behind its source: Place is where it is, and End where the source ends now.
@@ -64,19 +64,20 @@ func instant(c poller.Cursor) (time.Time, bool) {
 }
 
 // source opens what a poller reads. It does not connect.
-func (a Admin) source(ctx context.Context, name string) (*sqlsource.Source, error) {
+func (a Admin) source(ctx context.Context, name string) (poller.Source, error) {
 	setting, ok := a.Setting(name)
 	if !ok {
 		return nil, fmt.Errorf("poller %s: %w", name, ErrNotDefined)
 	}
-	c, err := sqlsource.Decode(setting.Source)
+	c, err := sources.Decode(setting.Source)
 	if err != nil {
 		return nil, fmt.Errorf("poller %s: %w: %w", name, poller.ErrInvalid, err)
 	}
-	if c.DSN, err = a.DSN(ctx, setting); err != nil {
+	dsn, err := a.DSN(ctx, setting)
+	if err != nil {
 		return nil, fmt.Errorf("poller %s: %w", name, err)
 	}
-	source, err := sqlsource.Open(c)
+	source, err := c.Open(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("poller %s: %w", name, err)
 	}
