@@ -51,7 +51,7 @@ func AppendPostgresText(to []byte, typ, text string) (out []byte, ok bool) {
 			bits = 32
 		}
 		if v, err := strconv.ParseFloat(text, bits); err == nil {
-			return appendFloat(to, v, bits), true
+			return appendFloat(to, v, 64), true // the driver makes the longer form of a short one
 		}
 	case classBytes:
 		if raw, err := hex.DecodeString(strings.TrimPrefix(text, `\x`)); err == nil {
