@@ -51,12 +51,13 @@ func (s *Source) checkPublications(ctx context.Context) error {
 		{`SELECT string_agg(quote_ident(n), ', ') FROM unnest($1::text[]) n WHERE NOT EXISTS (SELECT 1 FROM pg_publication_tables WHERE pubname = n)`,
 			"the publication %s has no tables: ALTER PUBLICATION ... ADD TABLE ..."},
 		{`SELECT string_agg(DISTINCT t.schemaname || '.' || t.tablename, ', ') FROM pg_publication_tables t JOIN pg_publication p USING (pubname)
-			JOIN pg_class c ON c.oid = format('%I.%I', t.schemaname, t.tablename)::regclass
+			JOIN pg_namespace n ON n.nspname = t.schemaname JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = t.tablename
 			WHERE p.pubname = ANY($1::text[]) AND (p.pubupdate OR p.pubdelete) AND c.relkind = 'r'
 			AND (c.relreplident = 'n' OR c.relreplident = 'd' AND NOT EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary))`,
 			"nothing names the rows of %s: give it a primary key, or ALTER TABLE ... REPLICA IDENTITY. Until then the server refuses updates and deletes"},
 		{`SELECT string_agg(DISTINCT t.schemaname || '.' || t.tablename, ', ') FROM pg_publication_tables t
-			JOIN pg_attribute a ON a.attrelid = format('%I.%I', t.schemaname, t.tablename)::regclass AND a.attname = '` + member + `' AND NOT a.attisdropped
+			JOIN pg_namespace n ON n.nspname = t.schemaname JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = t.tablename
+			JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = '` + member + `' AND NOT a.attisdropped
 			WHERE t.pubname = ANY($1::text[])`,
 			"%s has a column " + member + ", which is the name of a member of each row: rename the column"},
 	} {

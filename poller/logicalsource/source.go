@@ -164,7 +164,7 @@ func (s *Source) open(ctx context.Context, after poller.LogPosition, most int) (
 		literal(s.config.Slot), most, literal(names))
 	for _, statement := range []string{
 		// Values are written by the settings of the session that decodes.
-		"SET LOCAL bytea_output = hex", "SET LOCAL extra_float_digits = 1", "SET LOCAL IntervalStyle = postgres", declare} {
+		"SET LOCAL bytea_output = hex", "SET LOCAL extra_float_digits = 1", "SET LOCAL IntervalStyle = postgres"} {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
 			st.close()
 			return nil, err
@@ -172,8 +172,10 @@ func (s *Source) open(ctx context.Context, after poller.LogPosition, most int) (
 	}
 	// The slot is read by the first fetch from the cursor, and is free after that.
 	err = s.whenFree(ctx, func() error {
-		if _, err := tx.ExecContext(ctx, "SAVEPOINT reading"); err != nil {
-			return err
+		for _, statement := range []string{"SAVEPOINT reading", declare} {
+			if _, err := tx.ExecContext(ctx, statement); err != nil {
+				return err
+			}
 		}
 		err := st.fill(ctx)
 		if err != nil && hasCode(err, "55006") {
