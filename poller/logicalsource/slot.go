@@ -111,7 +111,7 @@ func (s *Source) whenFree(ctx context.Context, do func() error) error {
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
-			return fmt.Errorf("%w: one slot is for one poller: %w", ErrSlotBusy, err)
+			return fmt.Errorf("%w: one slot is for one poller: %w (%w)", ErrSlotBusy, err, ctx.Err())
 		}
 	}
 }
