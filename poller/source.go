@@ -37,6 +37,9 @@ type Batch struct {
 	// has to be told how far it may forget: the poller makes it the checkpoint once in a while (Options.IdleHeartbeat). Only a batch
 	// without rows and without More has it.
 	Through Cursor
+	// Retained is how many bytes the source keeps until the checkpoint has come further, 0 when it keeps none or does not say. Only the
+	// batch of a fetch that has looked has it.
+	Retained int64
 	// Advice is for people: something that will become a problem, "" for nothing.
 	Advice string
 }

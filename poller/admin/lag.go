@@ -19,6 +19,8 @@ type Lag struct {
 	HeldBack string
 	// Behind is the time between place and end, where places are times.
 	Behind time.Duration
+	// Retained is how many bytes of log the database keeps until the poller has got on, 0 where it keeps none for it.
+	Retained int64
 	// PolledAt is when it last wrote down that there was nothing to do.
 	PolledAt time.Time
 }
@@ -48,7 +50,7 @@ func (a Admin) Lag(ctx context.Context, name string) (lag Lag, err error) {
 	if err != nil {
 		return lag, err
 	}
-	lag = Lag{Place: place, End: end, CaughtUp: len(next.Rows) == 0, HeldBack: next.HeldBack, PolledAt: v.Document.PolledAt}
+	lag = Lag{Place: place, End: end, CaughtUp: len(next.Rows) == 0, HeldBack: next.HeldBack, Retained: next.Retained, PolledAt: v.Document.PolledAt}
 	from, okFrom := instant(place)
 	to, okTo := instant(end)
 	if okFrom && okTo && to.After(from) {

@@ -125,7 +125,7 @@ func (s *Source) fetch(ctx context.Context, after poller.Cursor, limit, maxBytes
 	if len(b.Rows) == 0 && now.flushed > place.LSN {
 		b.Through = cursorAt(poller.LogPosition{LSN: now.flushed})
 	}
-	b.Advice = s.advice(now)
+	b.Advice, b.Retained = s.advice(now), now.held
 	s.endIfDone()
 	return b, nil
 }
