@@ -71,9 +71,14 @@ func (s *Source) ask(ctx context.Context, r *relation, t *pglogrepl.TupleData, a
 	}
 	err := s.db.QueryRowContext(ctx, "SELECT "+strings.Join(expressions, ", "), args...).Scan(targets...)
 	switch {
-	case hasClass(err, "22", "23", "42"): // a type has changed since, or is gone
-		for _, i := range asked {
-			cells[i] = sqlsource.AppendText(nil, string(t.Columns[i].Data))
+	case hasClass(err, "22", "23", "42") && len(asked) == 1: // the type has changed since, or is gone
+		cells[asked[0]] = sqlsource.AppendText(nil, string(t.Columns[asked[0]].Data))
+		return nil
+	case hasClass(err, "22", "23", "42"): // one of them is at fault
+		for n := range asked {
+			if err := s.ask(ctx, r, t, asked[n:n+1], cells); err != nil {
+				return err
+			}
 		}
 		return nil
 	case err != nil:
