@@ -46,7 +46,7 @@ func (k *killer) Swap(ctx context.Context, name string, data []byte, etag string
 
 // Writers insert, change, delete and move rows in short, long, large and rolled back transactions, while a poller reads whose process is
 // killed between delivery and commit again and again. What it has delivered, applied in its order, is the table; every change has come,
-// and what came twice is the same. go test -run TestLoss -loss.duration 60s does it for longer.
+// and what came twice is the same. The reader, which is killed at every sixth write, takes a few times as long as the writers.
 func TestLoss(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
