@@ -15,6 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/admin"
 	"github.com/vibedata/roundhouse/poller/sink"
+	"github.com/vibedata/roundhouse/poller/sources"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 	"github.com/vibedata/roundhouse/services/secrets"
 )
@@ -23,13 +24,13 @@ import (
 // that cannot be reached holds up this poller only.
 type pollerJob struct {
 	setting poller.Setting
-	source  sqlsource.Config // without DSN
+	source  sources.Config
 	config  poller.RunnerConfig
 	dsn     func(context.Context) (string, error)
 
 	mu     sync.Mutex
 	runner *poller.Runner
-	open   *sqlsource.Source
+	open   poller.Source
 
 	count pollerCount
 	// failures writes down that the source could not be opened: there is no runner then that does.
@@ -58,7 +59,7 @@ func wirePollers(s settings.Settings, with Platform, node poller.Node, definitio
 	for _, setting := range s.Pollers {
 		j := &pollerJob{setting: setting, dsn: connection(setting.Connection, with), failures: poller.TickFailures{Store: p.stores[setting.State], Poller: setting.Name}}
 		var err error
-		if j.source, err = sqlsource.Decode(setting.Source); err != nil {
+		if j.source, err = sources.Decode(setting.Source); err != nil {
 			errs = append(errs, fmt.Errorf("%s: poller %s: %w", settings.Pollers, setting.Name, err))
 			continue
 		}
@@ -138,12 +139,11 @@ func (j *pollerJob) start(ctx context.Context) (*poller.Runner, error) {
 	if j.runner != nil {
 		return j.runner, nil
 	}
-	source := j.source
-	var err error
-	if source.DSN, err = j.dsn(ctx); err != nil {
+	dsn, err := j.dsn(ctx)
+	if err != nil {
 		return nil, fmt.Errorf("poller %s: %w", j.setting.Name, err)
 	}
-	open, err := sqlsource.Open(source)
+	open, err := j.source.Open(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("poller %s: %w", j.setting.Name, err)
 	}

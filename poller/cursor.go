@@ -18,7 +18,7 @@ import (
 
 // Kinds returns the kinds of cursors that sources use.
 func Kinds() []string {
-	return []string{"integer", "integer+pk", "timestamp", "timestamp+pk", "rowversion", "xid8+seq", "opaque"}
+	return []string{"integer", "integer+pk", "timestamp", "timestamp+pk", "rowversion", "xid8+seq", "lsn", "opaque"}
 }
 
 // IsZero reports whether the cursor is before the first row.
@@ -93,6 +93,10 @@ func compare(a, b Cursor) (order int, ok bool) {
 			return 0, false
 		}
 		order = x.Compare(y)
+	case "lsn":
+		x, okX := ParseLogPosition(a.Value)
+		y, okY := ParseLogPosition(b.Value)
+		return x.Compare(y), okX && okY
 	}
 	return order, order != 0
 }
@@ -159,6 +163,9 @@ func (c Cursor) check() error {
 	}
 	if _, ok := c.Time(); kind == "timestamp" && !ok {
 		return bad("it is no time, such as 2026-04-07T01:23:45.123456Z")
+	}
+	if _, ok := ParseLogPosition(c.Value); kind == "lsn" && !ok {
+		return bad("it is no place in a log, such as 16/B374D848 or 16/B374D848:12")
 	}
 	return c.checkFits()
 }

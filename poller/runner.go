@@ -119,7 +119,8 @@ type Runner struct {
 	running  sync.Mutex
 	observed observedVersion
 	size     batchSize
-	checked  bool // the source has been checked
+	checked  bool   // the source has been checked
+	advised  string // what the source has advised last, which is logged once
 }
 
 // NewRunner makes a Runner. It sends nothing yet.

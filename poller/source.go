@@ -7,7 +7,7 @@ import (
 
 // Cursor is a position in the order of a source. The zero Cursor is before the first row.
 type Cursor struct {
-	// Kind says how to read Value: integer, timestamp, timestamp+pk, integer+pk, rowversion, xid8+seq or opaque.
+	// Kind says how to read Value: integer, timestamp, timestamp+pk, integer+pk, rowversion, xid8+seq, lsn or opaque.
 	Kind string `json:"kind,omitempty"`
 	// Value is the value of the cursor column with all of its digits, as canonical text.
 	Value string `json:"value,omitempty"`
@@ -33,6 +33,15 @@ type Batch struct {
 	// HeldBack says why existing rows are not returned yet, for instance because an older transaction is open; "" when
 	// none are known to be held back.
 	HeldBack string
+	// Through is a place behind the cursor of the Fetch up to which there are no rows, zero when none is known. It is for a source that
+	// has to be told how far it may forget: the poller makes it the checkpoint once in a while (Options.IdleHeartbeat). Only a batch
+	// without rows and without More has it.
+	Through Cursor
+	// Retained is how many bytes the source keeps until the checkpoint has come further, 0 when it keeps none or does not say. Only the
+	// batch of a fetch that has looked has it.
+	Retained int64
+	// Advice is for people: something that will become a problem, "" for nothing.
+	Advice string
 }
 
 // Definition is what a source reads, without its address and credentials. The fingerprint is made from its text.
@@ -46,7 +55,7 @@ type Definition struct {
 	Deleted  string         `json:"deleted,omitempty"`
 	Filter   string         `json:"filter,omitempty"`
 	Params   map[string]any `json:"parameters,omitempty"`
-	Bound    string         `json:"bound"` // how lost rows are prevented: xid, rowversion, settle or single-writer
+	Bound    string         `json:"bound"` // how lost rows are prevented: xid, rowversion, settle, single-writer or slot
 }
 
 // Source is a database table or query that is read in the order of its commits. It is used by one goroutine at a time.

@@ -42,7 +42,7 @@ func (t *tick) run(ctx context.Context) error {
 		if batch, err = t.fetch(ctx); err != nil {
 			return err
 		}
-		if len(batch.Rows) == 0 && doc.Backfill == nil {
+		if len(batch.Rows) == 0 && doc.Backfill == nil && !(t.passable(batch) && t.heartbeatDue(state)) {
 			return t.idleTick(ctx, state)
 		}
 	}
@@ -114,11 +114,7 @@ func (t *tick) check(ctx context.Context) error {
 
 // idleTick ends a tick without rows. It writes the document only if nothing was written for a long time.
 func (t *tick) idleTick(ctx context.Context, state State) error {
-	last := t.doc.PolledAt
-	if c := t.doc.Checkpoint; c != nil && c.UpdatedAt.After(last) {
-		last = c.UpdatedAt
-	}
-	if state.ETag != "" && state.Time.Sub(last) < t.options.IdleHeartbeat {
+	if !t.heartbeatDue(state) {
 		return nil
 	}
 	meant := t.doc.clone()
@@ -130,6 +126,41 @@ func (t *tick) idleTick(ctx context.Context, state State) error {
 	if _, _, err := t.leases.swap(ctx, meant, state.ETag); err != nil && !needsReread(err) {
 		return fmt.Errorf("write that there are no rows: %w", err)
 	}
+	return nil
+}
+
+// heartbeatDue reports whether nothing was written for so long that a tick without rows is to be recorded.
+func (t *tick) heartbeatDue(state State) bool {
+	last := t.doc.PolledAt
+	if c := t.doc.Checkpoint; c != nil && c.UpdatedAt.After(last) {
+		last = c.UpdatedAt
+	}
+	return state.ETag == "" || state.Time.Sub(last) >= t.options.IdleHeartbeat
+}
+
+// passable reports whether a batch without rows says up to where there are none.
+func (t *tick) passable(b *Batch) bool {
+	order, ok := compare(t.doc.Cursor(), b.Through)
+	return !b.Through.IsZero() && (t.doc.Cursor().IsZero() || ok && order < 0)
+}
+
+// pass moves the checkpoint to where a batch without rows says that there are none before.
+func (t *tick) pass(b *Batch) error {
+	if len(b.Rows) > 0 || b.More || !t.passable(b) {
+		return nil
+	}
+	doc, err := t.lease.write(func(d *Document) {
+		next := Checkpoint{}
+		if d.Checkpoint != nil {
+			next = *d.Checkpoint
+		}
+		next.Cursor, next.cursorExtra, next.UpdatedAt = b.Through, nil, t.leases.clock.time()
+		d.Checkpoint, d.PolledAt = &next, t.leases.clock.time()
+	})
+	if err != nil {
+		return fmt.Errorf("write that there are no rows up to %s: %w", b.Through, err)
+	}
+	t.doc = doc
 	return nil
 }
 
@@ -159,7 +190,7 @@ func (t *tick) deliverAll(ctx context.Context, batch *Batch) error {
 		}
 		if !batch.More {
 			t.result.Drained = true
-			return nil
+			return t.pass(batch)
 		}
 		if !t.throttle(ctx, len(rows), began) || t.outOfTime() {
 			return nil
@@ -210,6 +241,10 @@ func (t *tick) fetch(ctx context.Context) (*Batch, error) {
 		}
 		last = next
 	}
+	if batch.Advice != "" && batch.Advice != t.advised {
+		t.config.Log.WarnContext(ctx, "poller advice", "poller", t.config.Name, "advice", batch.Advice)
+	}
+	t.advised = batch.Advice
 	t.result.HeldBack = batch.HeldBack
 	t.result.Drained = !batch.More && len(batch.Rows) == 0
 	return &batch, nil

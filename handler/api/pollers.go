@@ -288,6 +288,8 @@ type pollerLag struct {
 	// BehindSeconds is the time between both, where places are times.
 	BehindSeconds *float64 `json:"behindSeconds,omitempty"`
 	HeldBack      string   `json:"heldBack,omitempty"`
+	// RetainedBytes is how much log the database keeps until the poller has got on.
+	RetainedBytes int64 `json:"retainedBytes,omitempty"`
 }
 
 // getPollerLag asks the database of one poller. Few are asked at a time, and none for long.
@@ -311,7 +313,7 @@ func (a *api) getPollerLag(ctx context.Context, r *request) (reply, error) {
 	if err != nil {
 		return reply{}, sourceFailure(err)
 	}
-	out := pollerLag{Place: lag.Place.String(), End: lag.End.String(), CaughtUp: lag.CaughtUp, HeldBack: lag.HeldBack}
+	out := pollerLag{Place: lag.Place.String(), End: lag.End.String(), CaughtUp: lag.CaughtUp, HeldBack: lag.HeldBack, RetainedBytes: lag.Retained}
 	if lag.Behind > 0 {
 		seconds := lag.Behind.Seconds()
 		out.BehindSeconds = &seconds

@@ -59,7 +59,7 @@ func (s *Server) start(ctx context.Context, bin string) error {
 	}
 	args := []string{"-D", data, "-k", s.home.Dir}
 	for _, setting := range []string{"listen_addresses=", "fsync=off", "synchronous_commit=off", "full_page_writes=off",
-		"shared_buffers=128MB", "max_connections=100", "max_prepared_transactions=32", "timezone=UTC"} {
+		"shared_buffers=128MB", "max_connections=100", "max_prepared_transactions=32", "timezone=UTC", "wal_level=logical", "max_replication_slots=100"} {
 		args = append(args, "-c", setting)
 	}
 	s.process, err = s.home.Start(ctx, "ready to accept connections", filepath.Join(bin, "postgres"), args...)

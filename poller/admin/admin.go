@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/vibedata/roundhouse/poller"
-	"github.com/vibedata/roundhouse/poller/sqlsource"
+	"github.com/vibedata/roundhouse/poller/sources"
 )
 
 // ErrNotDefined: the settings do not define the poller, so nothing is known of its source.
@@ -153,8 +153,11 @@ func (a Admin) kept(ctx context.Context, name string) (kind string, err error) {
 // Definition is what the poller reads: as the settings have it, or else as its state has kept it. ok is false when neither says.
 func (p Poller) Definition() (d poller.Definition, ok bool) {
 	if p.Setting != nil {
-		c, err := sqlsource.Decode(p.Setting.Source)
-		return c.Definition(), err == nil
+		c, err := sources.Decode(p.Setting.Source)
+		if err != nil {
+			return d, false
+		}
+		return c.Definition(), true
 	}
 	if doc := p.View.Document; doc != nil && len(doc.Definition) > 0 {
 		return d, json.Unmarshal(doc.Definition, &d) == nil

@@ -68,7 +68,8 @@ func keyObject(text string, keys []string) (json.RawMessage, error) {
 	return json.Marshal(map[string]string{keys[0]: text})
 }
 
-// asked reads the state of a poller and opens what it reads. A state that cannot be read is an error; one that is not there is none.
+// asked reads the state of a poller and opens the table or query that it reads; a replication slot tells of no rows and plans. A state
+// that cannot be read is an error; one that is not there is none.
 func (a Admin) asked(ctx context.Context, name string) (p Poller, source *sqlsource.Source, err error) {
 	if p, err = a.Get(ctx, name); err != nil {
 		return p, nil, err
@@ -76,8 +77,15 @@ func (a Admin) asked(ctx context.Context, name string) (p Poller, source *sqlsou
 	if p.Err != nil && !errors.Is(p.Err, poller.ErrNotFound) {
 		return p, nil, p.Err
 	}
-	source, err = a.source(ctx, name)
-	return p, source, err
+	opened, err := a.source(ctx, name)
+	if err != nil {
+		return p, nil, err
+	}
+	source, ok := opened.(*sqlsource.Source)
+	if !ok {
+		return p, nil, errors.Join(fmt.Errorf("poller %s: %w: it reads a replication slot, of which neither rows nor plans can be asked for: see its lag", name, poller.ErrInvalid), opened.Close())
+	}
+	return p, source, nil
 }
 
 func (p Poller) place() poller.Cursor {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/poller"
-	"github.com/vibedata/roundhouse/poller/sqlsource"
+	"github.com/vibedata/roundhouse/poller/sources"
 )
 
 // Lag is how far a poller is behind its source: Place is where it is, and End where the source ends now.
@@ -19,6 +19,8 @@ type Lag struct {
 	HeldBack string
 	// Behind is the time between place and end, where places are times.
 	Behind time.Duration
+	// Retained is how many bytes of log the database keeps until the poller has got on, 0 where it keeps none for it.
+	Retained int64
 	// PolledAt is when it last wrote down that there was nothing to do.
 	PolledAt time.Time
 }
@@ -48,7 +50,7 @@ func (a Admin) Lag(ctx context.Context, name string) (lag Lag, err error) {
 	if err != nil {
 		return lag, err
 	}
-	lag = Lag{Place: place, End: end, CaughtUp: len(next.Rows) == 0, HeldBack: next.HeldBack, PolledAt: v.Document.PolledAt}
+	lag = Lag{Place: place, End: end, CaughtUp: len(next.Rows) == 0, HeldBack: next.HeldBack, Retained: next.Retained, PolledAt: v.Document.PolledAt}
 	from, okFrom := instant(place)
 	to, okTo := instant(end)
 	if okFrom && okTo && to.After(from) {
@@ -64,19 +66,20 @@ func instant(c poller.Cursor) (time.Time, bool) {
 }
 
 // source opens what a poller reads. It does not connect.
-func (a Admin) source(ctx context.Context, name string) (*sqlsource.Source, error) {
+func (a Admin) source(ctx context.Context, name string) (poller.Source, error) {
 	setting, ok := a.Setting(name)
 	if !ok {
 		return nil, fmt.Errorf("poller %s: %w", name, ErrNotDefined)
 	}
-	c, err := sqlsource.Decode(setting.Source)
+	c, err := sources.Decode(setting.Source)
 	if err != nil {
 		return nil, fmt.Errorf("poller %s: %w: %w", name, poller.ErrInvalid, err)
 	}
-	if c.DSN, err = a.DSN(ctx, setting); err != nil {
+	dsn, err := a.DSN(ctx, setting)
+	if err != nil {
 		return nil, fmt.Errorf("poller %s: %w", name, err)
 	}
-	source, err := sqlsource.Open(c)
+	source, err := c.Open(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("poller %s: %w", name, err)
 	}

@@ -55,6 +55,11 @@ func (e *sourceError) Unwrap() []error {
 
 // fail names the operation and the object, translates what the database says and takes secrets out.
 func (s *Source) fail(op string, err error) error {
+	return failure(op, s.config.Dialect+" "+s.config.object(), err, s.dialect.explain, s.secrets, kinds())
+}
+
+// failure is an error of an operation on an object. kinds are the sentinels that it keeps, and explain knows what the driver says.
+func failure(op, object string, err error, explain func(error) (string, error), secrets []string, kinds []error) error {
 	if err == nil {
 		return nil
 	}
@@ -65,22 +70,27 @@ func (s *Source) fail(op string, err error) error {
 			e.cause = end
 		}
 	}
-	if k := kindOf(err); k != nil {
+	if k := kindOf(err, kinds); k != nil {
 		e.kind = k
-	} else if hint, e.kind = s.dialect.explain(err); e.kind == nil && unreachable(err) {
+	} else if hint, e.kind = explain(err); e.kind == nil && unreachable(err) {
 		e.kind, hint = ErrConnection, "check host, port and network"
 	}
-	text := fmt.Sprintf("%s %s %s: %s", op, s.config.Dialect, s.config.object(), err)
+	text := fmt.Sprintf("%s %s: %s", op, object, err)
 	if hint != "" {
-		text = fmt.Sprintf("%s %s %s: %s: %s (%s)", op, s.config.Dialect, s.config.object(), e.kind, hint, err)
+		text = fmt.Sprintf("%s %s: %s: %s (%s)", op, object, e.kind, hint, err)
 	}
-	e.text = scrub(text, s.secrets)
+	e.text = scrub(text, secrets)
 	return e
 }
 
-// kindOf is the sentinel in an error of this package.
-func kindOf(err error) error {
-	for _, k := range []error{ErrConnection, ErrLogin, ErrNoObject, ErrNoColumn, ErrColumnType, ErrNotUnique, ErrNull, ErrWentBack, ErrBound} {
+// kinds are the sentinels of this package.
+func kinds() []error {
+	return []error{ErrConnection, ErrLogin, ErrNoObject, ErrNoColumn, ErrColumnType, ErrNotUnique, ErrNull, ErrWentBack, ErrBound}
+}
+
+// kindOf is the sentinel in an error.
+func kindOf(err error, kinds []error) error {
+	for _, k := range kinds {
 		if errors.Is(err, k) {
 			return k
 		}

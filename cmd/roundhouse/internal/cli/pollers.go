@@ -42,7 +42,8 @@ const (
 )
 
 // PollerLag is how far a poller is behind: places are as people read them. Behind is the time between them, where places are
-// times; HeldBack says why rows that are there are not delivered yet.
+// times; HeldBack says why rows that are there are not delivered yet, and Retained how
+// many bytes of log the database keeps until the poller has got on.
 type PollerLag struct {
 	Poller   string        `json:"poller"`
 	Place    string        `json:"place"`
@@ -51,6 +52,7 @@ type PollerLag struct {
 	Behind   time.Duration `json:"behindNs,omitempty"`
 	PolledAt time.Time     `json:"polledAtUtc,omitzero"`
 	HeldBack string        `json:"heldBack,omitempty"`
+	Retained int64         `json:"retainedBytes,omitempty"`
 }
 
 // PollerExplanation is why a row has come or has not. Cursor is the place of the row, Place that of the poller, and End that of its

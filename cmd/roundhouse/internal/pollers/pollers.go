@@ -74,7 +74,7 @@ func (s *states) Lag(ctx context.Context, name string) (cli.PollerLag, error) {
 	if err != nil {
 		return cli.PollerLag{}, coded(err)
 	}
-	return cli.PollerLag{Poller: name, Place: lag.Place.String(), End: lag.End.String(), CaughtUp: lag.CaughtUp, Behind: lag.Behind, PolledAt: lag.PolledAt, HeldBack: lag.HeldBack}, nil
+	return cli.PollerLag{Poller: name, Place: lag.Place.String(), End: lag.End.String(), CaughtUp: lag.CaughtUp, Behind: lag.Behind, PolledAt: lag.PolledAt, HeldBack: lag.HeldBack, Retained: lag.Retained}, nil
 }
 
 // Change makes a change, or says what it would do.

@@ -1,0 +1,59 @@
+// Package sources chooses what reads a poller's source by the dialect in its definition. It promises nothing of its own, and owns no
+// storage keys.
+package sources
+
+import (
+	"encoding/json"
+
+	"github.com/vibedata/roundhouse/poller"
+	"github.com/vibedata/roundhouse/poller/logicalsource"
+	"github.com/vibedata/roundhouse/poller/sqlsource"
+)
+
+// Config is the definition of a source, without its connection string.
+type Config interface {
+	// Definition is what is read.
+	Definition() poller.Definition
+	// Open makes the source. It does not connect.
+	Open(dsn string) (poller.Source, error)
+}
+
+// Decode reads the definition of a source, as ROUNDHOUSE_POLLERS has it.
+func Decode(text []byte) (Config, error) {
+	var which struct {
+		Dialect string `json:"dialect"`
+	}
+	// Who reads the rest says what is wrong with it.
+	if json.Unmarshal(text, &which) == nil && which.Dialect == logicalsource.Dialect {
+		c, err := logicalsource.Decode(text)
+		return logical{c}, err
+	}
+	c, err := sqlsource.Decode(text)
+	return table{c}, err
+}
+
+// table is a table or query.
+type table struct{ sqlsource.Config }
+
+// Open makes the source.
+func (t table) Open(dsn string) (poller.Source, error) {
+	t.DSN = dsn
+	s, err := sqlsource.Open(t.Config)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// logical is a replication slot.
+type logical struct{ logicalsource.Config }
+
+// Open makes the source.
+func (l logical) Open(dsn string) (poller.Source, error) {
+	l.DSN = dsn
+	s, err := logicalsource.Open(l.Config)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}

@@ -1,0 +1,65 @@
+package sqlsource
+
+import (
+	"database/sql"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// What follows is for other ways of reading PostgreSQL, so that their sessions, errors and rows are like those of this package.
+
+// PostgresDB makes sessions that are like those of this package: read only, in UTC, two at the most, each statement with a timeout.
+// It does not connect. secrets are the parts of the connection string that PostgresError takes out of texts.
+func PostgresDB(dsn string, timeout time.Duration) (db *sql.DB, secrets []string, err error) {
+	conn, secrets, err := connectPostgres(dsn, timeout)
+	if err != nil { // what the parser says may quote the string
+		return nil, nil, &sourceError{kind: ErrConnection, text: "the connection string is not one of the postgres driver's form"}
+	}
+	db = sql.OpenDB(connector{conn, nil})
+	db.SetMaxOpenConns(2)
+	db.SetMaxIdleConns(1)
+	db.SetConnMaxIdleTime(5 * time.Minute)
+	db.SetConnMaxLifetime(30 * time.Minute)
+	return db, append(secrets, dsn), nil
+}
+
+// PostgresError names the operation and the object in an error, translates what the database says and takes secrets out. It keeps of
+// the error the sentinels of this package and those in more, and the end of a context.
+func PostgresError(operation, object string, err error, secrets []string, more ...error) error {
+	return failure(operation, object, err, explainPostgres, secrets, slices.Concat(more, kinds()))
+}
+
+// AppendPostgresText adds a value to JSON as rows of this package have it. text is what the database writes in a session of PostgresDB,
+// and typ the name of its type in capitals. ok is false, and nothing is added, for types that only the database can write as JSON, by
+// to_jsonb.
+func AppendPostgresText(to []byte, typ, text string) (out []byte, ok bool) {
+	class, known := postgresDialect().classes[typ]
+	if !known {
+		return to, false
+	}
+	switch class {
+	case classBoolean:
+		return strconv.AppendBool(to, text == "t" || text == "true"), true
+	case classFloat:
+		bits := 64
+		if typ == "FLOAT4" {
+			bits = 32
+		}
+		if v, err := strconv.ParseFloat(text, bits); err == nil {
+			return appendFloat(to, v, 64), true // the driver makes the longer form of a short one
+		}
+	case classBytes:
+		if raw, err := hex.DecodeString(strings.TrimPrefix(text, `\x`)); err == nil {
+			return fmt.Appendf(to, "%q", base64.StdEncoding.EncodeToString(raw)), true
+		}
+	}
+	return appendJSON(to, text, class), true
+}
+
+// AppendText adds a text to JSON.
+func AppendText(to []byte, text string) []byte { return appendString(to, text) }
