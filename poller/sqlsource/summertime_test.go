@@ -16,7 +16,7 @@ import (
 const (
 	// summerAhead is how long the test writes before clocks are set back by summerBack, and summerAfter how long it does then.
 	summerAhead = 2 * time.Second
-	summerBack  = 3 * time.Second
+	summerBack  = 6 * time.Second
 	summerAfter = summerBack + 2*time.Second
 )
 
@@ -24,12 +24,26 @@ const (
 // is given, by a source that knows the zone; by one that takes clocks to go on, rows are lost, so that the test is known to bite.
 func TestLossSummerTime(t *testing.T) {
 	t.Parallel()
-	d := newPostgres(t)
+	for name, open := range map[string]func(testing.TB) database{"postgres": newPostgres, "mariadb": newMaria} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			lossSummerTime(t, open(t))
+		})
+	}
+}
+
+func lossSummerTime(t *testing.T, d database) {
 	db := d.open(t)
-	run(t, db, "CREATE TABLE orders (id bigserial PRIMARY KEY, changed timestamp NOT NULL DEFAULT now(), note int)", lossFunction(d),
-		"CREATE INDEX orders_changed ON orders (changed, id)")
 	change := time.Now().UTC().Truncate(time.Second).Add(summerAhead + time.Second)
 	rule, zone := summerZone(t, change)
+	column, setZone, count := "timestamp NOT NULL DEFAULT now()", "SET TimeZone = '"+rule+"'",
+		"SELECT count(*) FROM orders a WHERE EXISTS (SELECT 1 FROM orders b WHERE b.id < a.id - 50 AND b.changed > a.changed + interval '1 second')"
+	if d.dialect == sqlsource.MySQL { // its sessions know no rules, so that the column's clock does
+		column = fmt.Sprintf("datetime(6) NOT NULL DEFAULT (NOW(6) + INTERVAL IF(NOW(6) < '%s', %d, 0) SECOND)", change.Format(time.DateTime), int(summerBack.Seconds()))
+		setZone = "SET time_zone = '+00:00'"
+		count = "SELECT count(*) FROM orders a WHERE EXISTS (SELECT 1 FROM orders b WHERE b.id < a.id - 50 AND b.changed > a.changed + INTERVAL 1 SECOND)"
+	}
+	run(t, db, fmt.Sprintf("CREATE TABLE orders (id %s, changed %s, note int)", d.serial, column), lossFunction(d), "CREATE INDEX orders_changed ON orders (changed, id)")
 	knows := followSummer(t, d, "knows the zone", zone)
 	goesOn := followSummer(t, d, "takes clocks to go on", time.FixedZone("summer", int(summerBack.Seconds())))
 	goesOn.naive = true
@@ -40,7 +54,7 @@ func TestLossSummerTime(t *testing.T) {
 	for i := range lossWriters {
 		random := rand.New(rand.NewPCG(uint64(change.Unix()), uint64(i)))
 		writers.Go(func() {
-			ids, err := writeInZone(t.Context(), d, db, random, rule, change.Add(summerAfter))
+			ids, err := writeInZone(t.Context(), d, db, random, setZone, change.Add(summerAfter))
 			if err != nil {
 				t.Error(err)
 			}
@@ -63,7 +77,7 @@ func TestLossSummerTime(t *testing.T) {
 		committed = append(committed, ids...)
 	}
 	var twice int
-	if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM orders a WHERE EXISTS (SELECT 1 FROM orders b WHERE b.id < a.id - 50 AND b.changed > a.changed + interval '1 second')").Scan(&twice); err != nil {
+	if err := db.QueryRowContext(t.Context(), count).Scan(&twice); err != nil {
 		t.Fatal(err)
 	}
 	if twice == 0 {
@@ -128,13 +142,13 @@ func followSummer(t *testing.T, d database, name string, zone *time.Location) *f
 	}}
 }
 
-func writeInZone(ctx context.Context, d database, db *sql.DB, random *rand.Rand, rule string, until time.Time) (committed []int64, err error) {
+func writeInZone(ctx context.Context, d database, db *sql.DB, random *rand.Rand, setZone string, until time.Time) (committed []int64, err error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
-	if err := execute(ctx, conn, "SET TimeZone = '"+rule+"'"); err != nil {
+	if err := execute(ctx, conn, setZone); err != nil {
 		return nil, err
 	}
 	for time.Now().Before(until) {
