@@ -91,7 +91,8 @@ func lossSummerTime(t *testing.T, d database) {
 			}
 		}
 		t.Logf("%s: of %d rows, %d of the time that came twice, %d lost", f.name, len(committed), twice, lost)
-		if f.naive == (lost == 0) {
+		// MariaDB's list of transactions holds so much back for seconds that hardly a row is lost there.
+		if !f.naive && lost > 0 || f.naive && lost == 0 && d.dialect == sqlsource.Postgres {
 			t.Errorf("%s: %d lost", f.name, lost)
 		}
 	}
