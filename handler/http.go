@@ -40,6 +40,7 @@ func httpFunctions() []function.Function {
 		function.HTTP("schedules", "schedules/{*path}", function.Anonymous, "get", "post"),
 		function.HTTP("nodes", "nodes", function.Anonymous, "get"),
 		function.HTTP("operations", "operations/{*path}", function.Anonymous, "get", "post"),
+		function.HTTP("pollers", "pollers/{*path}", function.Anonymous, "get", "post"),
 		function.HTTP("outbox", "workflow/outbox/{*path}", function.Anonymous, "get", "post"),
 		function.HTTP("console", "console/{*path}", function.Anonymous, "get", "post"),
 		// The host refuses a route that begins with runtime, and a parameter begins with anything.

@@ -221,6 +221,9 @@ func (l *looked) testPages(t *testing.T) {
 	if status != http.StatusAccepted {
 		t.Fatalf("%d %s", status, answer)
 	}
+	if all := p.list(t, "/api/pollers", nil); len(all) != 1 || all[0]["name"] != "rotations" {
+		t.Errorf("pollers: %v", all)
+	}
 	b := signIn(t, p)
 	link := func(path, selector string) string {
 		b.Open(console.Root + path)
