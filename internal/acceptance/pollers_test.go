@@ -253,7 +253,9 @@ func (w *polled) testCommands(t *testing.T) {
 			return decode[struct{ CaughtUp bool }](t, []byte(out)).CaughtUp
 		})
 	}
-	w.cli.run(t, 3, "poller", "show", "lost") // it has never run
+	if out, _ := w.cli.run(t, 0, "poller", "show", "lost"); !strings.Contains(out, "failing") || !strings.Contains(out, "cannot be reached") || strings.Contains(out, lostPassword) {
+		t.Errorf("what is wrong with the one that never got as far as a lease: %s", out)
+	}
 	before := w.state(t, "keys")
 	w.cli.run(t, 4, "poller", "reset-to-beginning", "keys") // nobody is there to confirm it
 

@@ -24,10 +24,11 @@ const keyFile = ".run/key"
 // unrun are the words behind sh for commands that no test runs: what they would need.
 func unrun() []string {
 	return []string{
-		"azure",  // a subscription
-		"damage", // an orchestration that cannot be read
-		"make",   // everything that the targets do
-		tutorial, // the module of the tutorial
+		"azure",    // a subscription
+		"damage",   // an orchestration that cannot be read
+		"database", // one, with the table
+		"make",     // everything that the targets do
+		tutorial,   // the module of the tutorial
 	}
 }
 

@@ -78,7 +78,7 @@ func testStopped(t *testing.T, d *drill) {
 	}
 	owner.signal(t, syscall.SIGCONT)
 	lost := owner.await(t, "the owner loses its lease", func(s said) bool { return s.Lost })
-	for _, text := range []string{"poller " + d.poller + ": ", "commit batch_", fmt.Sprintf("of %d rows", batch), fmt.Sprintf("token %d", held.Token)} {
+	for _, text := range []string{"poller " + d.poller + ": ", "not known to be committed: batch_", fmt.Sprintf("of %d rows", batch), fmt.Sprintf("token %d", held.Token)} {
 		if !strings.Contains(lost.Error, text) {
 			t.Errorf("no %q in %s", text, lost.Error)
 		}
