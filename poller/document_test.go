@@ -177,7 +177,8 @@ const stateOfARunner = `{
     "last_successful_batch_id": "BATCH",
     "updated_at": "2000-01-01T00:00:20Z",
     "metadata": {
-      "row_count": 1
+      "row_count": 1,
+      "rows_total": 2
     }
   },
   "lease": {
