@@ -40,6 +40,7 @@ type sourceError struct {
 	text        string
 }
 
+// Error names what was done, the dialect and the object, says what to do, and has no secret.
 func (e *sourceError) Error() string { return e.text }
 
 // Unwrap gives the sentinel and, where it was that, the end of the context.

@@ -74,28 +74,38 @@ func (l *mysqlLook) since(t transaction) time.Time {
 	if l == nil {
 		return time.Time{}
 	}
+	if t.connection == "0" {
+		return l.sincePrepared(t)
+	}
 	if known, ok := l.earliest[t]; ok {
 		return known
 	}
-	if t.connection != "0" {
-		if started, ran := l.statements[t.connection]; ran {
-			return started
-		}
-		return l.now
+	if started, ran := l.statements[t.connection]; ran {
+		return started
 	}
-	// A prepared transaction may have been any connection's.
+	return l.now
+}
+
+// sincePrepared is that of a prepared transaction, which may have been any connection's: it was open at the look, or a statement that ran
+// then has begun it, or one that has started since. Several of one second have one name, so all of that second count.
+func (l *mysqlLook) sincePrepared(t transaction) time.Time {
 	earliest := l.now
 	for _, started := range l.statements {
-		if started.Before(earliest) {
-			earliest = started
-		}
+		earliest = earlier(earliest, started)
 	}
 	for other, known := range l.earliest {
-		if other.started == t.started && known.Before(earliest) {
-			earliest = known
+		if other.started == t.started {
+			earliest = earlier(earliest, known) // zero, when nobody can tell, is before all others
 		}
 	}
 	return earliest
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // sighting is the oldest of what the look has seen.

@@ -9,9 +9,9 @@ import (
 func TestSince(t *testing.T) {
 	t.Parallel()
 	at := func(second int) time.Time { return time.Date(2026, 4, 7, 1, 23, second, 0, time.UTC) }
-	const old, young = "2026-04-07 01:22:00", "2026-04-07 01:23:40"
+	const old, own, young = "2026-04-07 01:22:00", "2026-04-07 01:22:30", "2026-04-07 01:23:40"
 	look := &mysqlLook{now: at(30), statements: map[string]time.Time{"7": at(10), "8": at(20)}, earliest: map[transaction]time.Time{
-		{"5", old}: at(1), {"6", old}: {}, {"7", old}: at(5), {"0", old}: at(3)}}
+		{"5", old}: at(1), {"6", old}: {}, {"7", old}: at(5), {"0", own}: at(3)}}
 	for _, test := range []struct {
 		name string
 		look *mysqlLook
@@ -23,7 +23,7 @@ func TestSince(t *testing.T) {
 		{"what is known is kept", look, transaction{"5", old}, at(1)},
 		{"that nobody can tell, too", look, transaction{"6", old}, time.Time{}},
 		{"although its connection's statement ran", look, transaction{"7", old}, at(5)},
-		{"a prepared one is kept", look, transaction{"0", old}, at(3)},
+		{"a prepared one is kept", look, transaction{"0", own}, at(3)},
 		{"the statement that ran has begun it", look, transaction{"8", young}, at(20)},
 		{"another one of a connection that had one", look, transaction{"7", young}, at(10)},
 		{"a statement that started since has begun it", look, transaction{"9", young}, at(30)},
@@ -32,6 +32,10 @@ func TestSince(t *testing.T) {
 		{"without statements, it is of one that started since", &mysqlLook{now: at(30)}, transaction{"0", young}, at(30)},
 		{"or is one that was open and is prepared now", &mysqlLook{now: at(30), statements: map[string]time.Time{"8": at(20)},
 			earliest: map[transaction]time.Time{{"5", young}: at(2), {"4", old}: at(1)}}, transaction{"0", young}, at(2)},
+		{"two that were prepared in one second have one name", &mysqlLook{now: at(30), earliest: map[transaction]time.Time{{"5", young}: at(2), {"0", young}: at(4)}},
+			transaction{"0", young}, at(2)},
+		{"or one that a statement has begun since", &mysqlLook{now: at(30), statements: map[string]time.Time{"8": at(1)}, earliest: map[transaction]time.Time{{"0", young}: at(4)}},
+			transaction{"0", young}, at(1)},
 		{"of which nobody can tell, either", &mysqlLook{now: at(30), earliest: map[transaction]time.Time{{"5", young}: {}}}, transaction{"0", young}, time.Time{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
