@@ -12,7 +12,6 @@ import (
 	"unicode/utf16"
 
 	"github.com/vibedata/roundhouse/handler/access"
-	"github.com/vibedata/roundhouse/handler/api"
 )
 
 const (
@@ -28,8 +27,8 @@ const (
 // editRoutes are those of a retry with another message.
 func editRoutes() []route {
 	return []route{
-		{api.Route{Method: http.MethodGet, Path: editPath, Permission: access.DeadLettersRead}, editLetter},
-		{api.Route{Method: http.MethodPost, Path: editPath, Permission: access.DeadLettersEdit}, editedLetter},
+		routeOf(http.MethodGet, editPath, access.DeadLettersRead, editLetter),
+		routeOf(http.MethodPost, editPath, access.DeadLettersEdit, editedLetter),
 	}
 }
 

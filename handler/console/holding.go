@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/handler/access"
-	"github.com/vibedata/roundhouse/handler/api"
 )
 
 // holding is something that is done to a dead letter without a decision: noted, or given to somebody.
@@ -31,7 +30,7 @@ func holdings() []holding {
 
 func holdingRoutes() (all []route) {
 	for _, h := range holdings() {
-		all = append(all, route{api.Route{Method: http.MethodPost, Path: letterPath + "/" + h.path, Permission: access.DeadLettersDecide}, hold(h)})
+		all = append(all, routeOf(http.MethodPost, letterPath+"/"+h.path, access.DeadLettersDecide, hold(h)))
 	}
 	return all
 }

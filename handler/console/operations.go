@@ -6,7 +6,6 @@ import (
 	"net/url"
 
 	"github.com/vibedata/roundhouse/handler/access"
-	"github.com/vibedata/roundhouse/handler/api"
 )
 
 const operationsPath = Root + "/operations"
@@ -14,11 +13,11 @@ const operationsPath = Root + "/operations"
 // operationRoutes are those of work on many things.
 func operationRoutes() []route {
 	all := []route{
-		{api.Route{Method: http.MethodGet, Path: operationsPath, Permission: access.OperationsRead}, operationList},
-		{api.Route{Method: http.MethodGet, Path: operationPath, Permission: access.OperationsRead}, showOperation},
+		routeOf(http.MethodGet, operationsPath, access.OperationsRead, operationList),
+		routeOf(http.MethodGet, operationPath, access.OperationsRead, showOperation),
 	}
 	for _, name := range []string{"cancel", "pause", "resume"} {
-		all = append(all, route{api.Route{Method: http.MethodPost, Path: operationPath + "/" + name, Permission: access.OperationsCancel}, commandOperation(name)})
+		all = append(all, routeOf(http.MethodPost, operationPath+"/"+name, access.OperationsCancel, commandOperation(name)))
 	}
 	return all
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/vibedata/roundhouse/handler/access"
-	"github.com/vibedata/roundhouse/handler/api"
 	"github.com/vibedata/roundhouse/internal/urlpath"
 )
 
@@ -274,9 +273,4 @@ func orchestrationRoutes() []route {
 		routeOf(http.MethodGet, orchestrationsPath, access.OrchestrationsRead, orchestrations),
 		routeOf(http.MethodGet, orchestrationPath, access.OrchestrationsRead, orchestration),
 	}, slices.Concat(commandRoutes(), startRoutes(), historyRoutes(), purgeRoutes())...)
-}
-
-// routeOf is a route.
-func routeOf(method, path string, need access.Permission, visit visitor) route {
-	return route{api.Route{Method: method, Path: path, Permission: need}, visit}
 }

@@ -14,6 +14,11 @@ type route struct {
 	visit visitor
 }
 
+// routeOf is what answers to a method and a path, for who has a permission.
+func routeOf(method, path string, need access.Permission, visit visitor) route {
+	return route{api.Route{Method: method, Path: path, Permission: need}, visit}
+}
+
 const (
 	lettersPath = Root + "/dead-letters"
 	causesPath  = lettersPath + "/causes"
@@ -30,44 +35,44 @@ func (c *Console) routes() []route {
 // platformRoutes are those of the app itself, and of who uses it.
 func platformRoutes() []route {
 	return []route{
-		{api.Route{Method: http.MethodGet, Path: mePath, Permission: access.Self}, aboutMe},
-		{api.Route{Method: http.MethodGet, Path: auditPath, Permission: access.AuditRead}, auditLog},
-		{api.Route{Method: http.MethodGet, Path: schedulesPath, Permission: access.PlatformRead}, scheduleList},
-		{api.Route{Method: http.MethodGet, Path: runPath, Permission: access.PlatformRead}, askRun},
-		{api.Route{Method: http.MethodPost, Path: runPath, Permission: access.SchedulesRun}, doRun},
-		{api.Route{Method: http.MethodGet, Path: registryPath, Permission: access.RegistryRead}, instances},
-		{api.Route{Method: http.MethodGet, Path: instancePath, Permission: access.RegistryRead}, instance},
-		{api.Route{Method: http.MethodGet, Path: instancePath + "/drain", Permission: access.RegistryRead}, askInstance(drain())},
-		{api.Route{Method: http.MethodPost, Path: instancePath + "/drain", Permission: access.RegistryWrite}, doInstance(drain())},
-		{api.Route{Method: http.MethodGet, Path: instancePath + "/resume", Permission: access.RegistryRead}, askInstance(resume())},
-		{api.Route{Method: http.MethodPost, Path: instancePath + "/resume", Permission: access.RegistryWrite}, doInstance(resume())},
+		routeOf(http.MethodGet, mePath, access.Self, aboutMe),
+		routeOf(http.MethodGet, auditPath, access.AuditRead, auditLog),
+		routeOf(http.MethodGet, schedulesPath, access.PlatformRead, scheduleList),
+		routeOf(http.MethodGet, runPath, access.PlatformRead, askRun),
+		routeOf(http.MethodPost, runPath, access.SchedulesRun, doRun),
+		routeOf(http.MethodGet, registryPath, access.RegistryRead, instances),
+		routeOf(http.MethodGet, instancePath, access.RegistryRead, instance),
+		routeOf(http.MethodGet, instancePath+"/drain", access.RegistryRead, askInstance(drain())),
+		routeOf(http.MethodPost, instancePath+"/drain", access.RegistryWrite, doInstance(drain())),
+		routeOf(http.MethodGet, instancePath+"/resume", access.RegistryRead, askInstance(resume())),
+		routeOf(http.MethodPost, instancePath+"/resume", access.RegistryWrite, doInstance(resume())),
 	}
 }
 
 // letterRoutes are those of the first page, dead letters and the timeline.
 func letterRoutes() []route {
 	return []route{
-		{api.Route{Method: http.MethodGet, Path: Root, Permission: access.Self}, home},
-		{api.Route{Method: http.MethodGet, Path: lettersPath, Permission: access.DeadLettersRead}, letters},
-		{api.Route{Method: http.MethodGet, Path: causesPath, Permission: access.DeadLettersRead}, causes},
-		{api.Route{Method: http.MethodGet, Path: letterPath, Permission: access.DeadLettersRead}, letter},
-		{api.Route{Method: http.MethodGet, Path: letterPath + "/retry", Permission: access.DeadLettersRead}, confirm(retry())},
-		{api.Route{Method: http.MethodPost, Path: letterPath + "/retry", Permission: access.DeadLettersDecide}, decide(retry())},
-		{api.Route{Method: http.MethodGet, Path: letterPath + "/expire", Permission: access.DeadLettersRead}, confirm(expire())},
-		{api.Route{Method: http.MethodPost, Path: letterPath + "/expire", Permission: access.DeadLettersDecide}, decide(expire())},
-		{api.Route{Method: http.MethodGet, Path: timelinePath, Permission: access.TimelineRead}, timeline},
-		{api.Route{Method: http.MethodGet, Path: retryAllPath, Permission: access.DeadLettersRead}, askAll(retryAll())},
-		{api.Route{Method: http.MethodPost, Path: retryAllPath, Permission: access.DeadLettersBulk}, startAll(retryAll())},
-		{api.Route{Method: http.MethodGet, Path: expireAllPath, Permission: access.DeadLettersRead}, askAll(expireAll())},
-		{api.Route{Method: http.MethodPost, Path: expireAllPath, Permission: access.DeadLettersBulk}, startAll(expireAll())},
-		{api.Route{Method: http.MethodGet, Path: outboxPath, Permission: access.OutboxRead}, showOutbox},
-		{api.Route{Method: http.MethodGet, Path: eventPath, Permission: access.OutboxRead}, showEvent},
-		{api.Route{Method: http.MethodGet, Path: eventPath + "/retry", Permission: access.OutboxRead}, askAct(retryEvent())},
-		{api.Route{Method: http.MethodPost, Path: eventPath + "/retry", Permission: access.OutboxDecide}, doAct(retryEvent())},
-		{api.Route{Method: http.MethodGet, Path: eventPath + "/skip", Permission: access.OutboxRead}, askAct(skipEvent())},
-		{api.Route{Method: http.MethodPost, Path: eventPath + "/skip", Permission: access.OutboxDecide}, doAct(skipEvent())},
-		{api.Route{Method: http.MethodGet, Path: eventPath + "/replay", Permission: access.OutboxRead}, askAct(replayEvent())},
-		{api.Route{Method: http.MethodPost, Path: eventPath + "/replay", Permission: access.OutboxDecide}, doAct(replayEvent())},
+		routeOf(http.MethodGet, Root, access.Self, home),
+		routeOf(http.MethodGet, lettersPath, access.DeadLettersRead, letters),
+		routeOf(http.MethodGet, causesPath, access.DeadLettersRead, causes),
+		routeOf(http.MethodGet, letterPath, access.DeadLettersRead, letter),
+		routeOf(http.MethodGet, letterPath+"/retry", access.DeadLettersRead, confirm(retry())),
+		routeOf(http.MethodPost, letterPath+"/retry", access.DeadLettersDecide, decide(retry())),
+		routeOf(http.MethodGet, letterPath+"/expire", access.DeadLettersRead, confirm(expire())),
+		routeOf(http.MethodPost, letterPath+"/expire", access.DeadLettersDecide, decide(expire())),
+		routeOf(http.MethodGet, timelinePath, access.TimelineRead, timeline),
+		routeOf(http.MethodGet, retryAllPath, access.DeadLettersRead, askAll(retryAll())),
+		routeOf(http.MethodPost, retryAllPath, access.DeadLettersBulk, startAll(retryAll())),
+		routeOf(http.MethodGet, expireAllPath, access.DeadLettersRead, askAll(expireAll())),
+		routeOf(http.MethodPost, expireAllPath, access.DeadLettersBulk, startAll(expireAll())),
+		routeOf(http.MethodGet, outboxPath, access.OutboxRead, showOutbox),
+		routeOf(http.MethodGet, eventPath, access.OutboxRead, showEvent),
+		routeOf(http.MethodGet, eventPath+"/retry", access.OutboxRead, askAct(retryEvent())),
+		routeOf(http.MethodPost, eventPath+"/retry", access.OutboxDecide, doAct(retryEvent())),
+		routeOf(http.MethodGet, eventPath+"/skip", access.OutboxRead, askAct(skipEvent())),
+		routeOf(http.MethodPost, eventPath+"/skip", access.OutboxDecide, doAct(skipEvent())),
+		routeOf(http.MethodGet, eventPath+"/replay", access.OutboxRead, askAct(replayEvent())),
+		routeOf(http.MethodPost, eventPath+"/replay", access.OutboxDecide, doAct(replayEvent())),
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/vibedata/roundhouse/handler/access"
-	"github.com/vibedata/roundhouse/handler/api"
 )
 
 const (
@@ -21,7 +20,7 @@ const (
 
 // selectedRoutes are those of what is done to dead letters that somebody has selected.
 func selectedRoutes() []route {
-	return []route{{api.Route{Method: http.MethodPost, Path: selectedPath, Permission: access.DeadLettersRead}, askSelected}}
+	return []route{routeOf(http.MethodPost, selectedPath, access.DeadLettersRead, askSelected)}
 }
 
 // selected is a dead letter that somebody has selected.

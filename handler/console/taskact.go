@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/vibedata/roundhouse/handler/access"
-	"github.com/vibedata/roundhouse/handler/api"
 )
 
 // maxNote is how long the API takes a note to be, in bytes.
@@ -159,13 +158,13 @@ func doTaskAct(a taskAct) visitor {
 // taskRoutes are those of tasks.
 func taskRoutes() []route {
 	routes := []route{
-		{api.Route{Method: http.MethodGet, Path: tasksPath, Permission: access.TasksRead}, taskList},
-		{api.Route{Method: http.MethodGet, Path: taskPath, Permission: access.TasksRead}, task},
+		routeOf(http.MethodGet, tasksPath, access.TasksRead, taskList),
+		routeOf(http.MethodGet, taskPath, access.TasksRead, task),
 	}
 	for _, a := range taskActs() {
 		path := taskPath + "/" + a.path
-		routes = append(routes, route{api.Route{Method: http.MethodGet, Path: path, Permission: access.TasksRead}, askTaskAct(a)},
-			route{api.Route{Method: http.MethodPost, Path: path, Permission: access.TasksAct}, doTaskAct(a)})
+		routes = append(routes, routeOf(http.MethodGet, path, access.TasksRead, askTaskAct(a)),
+			routeOf(http.MethodPost, path, access.TasksAct, doTaskAct(a)))
 	}
 	return routes
 }
