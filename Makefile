@@ -1,18 +1,12 @@
 # Everything a developer runs. ARGS goes to the command behind a target: make run ARGS=--once, make test ARGS=-race
 
 .DEFAULT_GOAL := help
-.PHONY: help run start test lint bench fuzz functions dashboards stage template clean
+.PHONY: help run start test test-short test-all lint bench fuzz functions dashboards stage template clean
 
-# tested tests the packages $(2) of the folder $(1), and says at its end what was skipped.
-define tested
-@mkdir -p bin && rm -f bin/skipped
-@status=0; (cd $(1) && ROUNDHOUSE_TEST_SKIPPED=$(CURDIR)/bin/skipped go test $(ARGS) $(2)) || status=$$?; \
-if [ -f bin/skipped ]; then echo "Tests that were skipped, by what this machine lacks:"; sort bin/skipped | uniq -c; fi; \
-exit $$status
-endef
+lane = go run ./scripts/lane $(if $(SEED),-seed $(SEED)) $(if $(ARGS),-args "$(ARGS)")
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## run everything here: Azurite, a local Functions host, the handler, a sample message
 	@echo "==> Compiling the command line (the first time, for a minute or two)" >&2
@@ -23,8 +17,14 @@ start: ## the same under Azure Functions Core Tools: func start
 	@go build -o bin/roundhouse ./cmd/roundhouse
 	@exec bin/roundhouse dev --main ./cmd/handler --func $(ARGS)
 
-test: ## all tests (Azurite and PostgreSQL come from npm, once); at its end, what was skipped; PACKAGES=./poller/...
-	$(call tested,.,$(or $(PACKAGES),./...))
+test: ## the short lane, then what a pull request has to pass; LANES=change PACKAGES=./poller/... SEED=... ARGS=-v
+	@set -e; for lane in $(or $(LANES),short change); do $(lane) $$lane $(PACKAGES); done
+
+test-short: ## stores in memory and virtual time only, in 90 seconds
+	@$(lane) short $(PACKAGES)
+
+test-all: ## every case of every test, and the race detector everywhere; what runs at night, for an hour
+	@$(lane) all $(PACKAGES)
 
 lint: ## gofmt, go vet, staticcheck, and govulncheck where its database can be reached
 	scripts/lint
@@ -45,8 +45,7 @@ stage: ## lay out dist/ for a deployment (linux/amd64)
 	scripts/stage
 
 template: ## hold the template for Azure, azd's project, workflows, image and dashboards against what they are for
-	$(call tested,deploy/check,./...)
-	$(call tested,deploy/observability/dashboards,./...)
+	@for module in deploy/check deploy/observability/dashboards; do go test -C $$module $(ARGS) ./... || exit 1; done
 
 clean: ## remove what the other targets have made
 	rm -rf bin dist .run

@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/vibedata/roundhouse/internal/filelock"
 )
 
 // What an npm has inherited is locked until that has ended, whatever became of the process that started it.
@@ -22,7 +24,7 @@ func TestLockIsInherited(t *testing.T) {
 	defer running.Close()
 	t.Setenv(listener, running.Addr().String())
 	path := filepath.Join(t.TempDir(), "tool.lock")
-	held, err := lock(t.Context(), path)
+	held, err := filelock.Acquire(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,14 +43,14 @@ func TestLockIsInherited(t *testing.T) {
 	}
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := lock(canceled, path); !errors.Is(err, context.Canceled) {
+	if _, err := filelock.Acquire(canceled, path); !errors.Is(err, context.Canceled) {
 		t.Errorf("while npm runs: %v", err)
 	}
 	if err := npm.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = npm.Wait() // "killed"
-	held, err = lock(t.Context(), path)
+	held, err = filelock.Acquire(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}

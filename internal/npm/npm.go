@@ -19,6 +19,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/filelock"
 )
 
 // ErrNoNode: Node.js or npm is not on the PATH.
@@ -70,7 +72,7 @@ func (s Set) installUnder(ctx context.Context, cache string, log *slog.Logger) (
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return "", err
 	}
-	held, err := lock(ctx, dir+".lock")
+	held, err := filelock.Acquire(ctx, dir+".lock")
 	if err != nil {
 		return "", fmt.Errorf("wait for another installation: %w", err)
 	}

@@ -66,6 +66,16 @@ func (s *Server) start(ctx context.Context, bin string) error {
 	return err
 }
 
+// Attach returns a server that another process started and owns, from the DSN of any of its databases. Its Close does nothing.
+func Attach(dsn string) (*Server, error) {
+	u, err := url.Parse(dsn)
+	if err != nil || u.Query().Get("host") == "" {
+		return nil, errors.New("attach to postgres: the DSN names no folder of a server") // it holds a password
+	}
+	password, _ := u.User.Password()
+	return &Server{home: &daemon.Home{Dir: u.Query().Get("host")}, password: password}, nil
+}
+
 // DSN says how to reach a database of the server as its owner.
 func (s *Server) DSN(database string) string { return s.DSNFor(User, s.password, database) }
 
@@ -78,5 +88,8 @@ func (s *Server) DSNFor(user, password, database string) string {
 
 // Close ends the server and deletes its data.
 func (s *Server) Close() error {
+	if s.process == nil {
+		return nil
+	}
 	return errors.Join(s.process.Close(), s.home.Remove())
 }

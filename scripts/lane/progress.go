@@ -1,0 +1,257 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// failureLines is the most that is printed of a failure.
+	failureLines = 30
+	// stillEvery is how often the packages that run are named while none ends.
+	stillEvery = 20 * time.Second
+	// slowest is how many packages the end names.
+	slowest = 10
+)
+
+// event is a line of `go test -json`.
+type event struct {
+	Action, Package, ImportPath, Test, Output, FailedBuild string
+	Elapsed                                                float64
+}
+
+// key names a test, or with no test a package or a build.
+type key struct{ pkg, test string }
+
+// result is how a package ended.
+type result struct {
+	name    string
+	seconds float64
+}
+
+// progress reads what the tests of a lane report and prints what a person wants to see of it.
+type progress struct {
+	out   io.Writer
+	began time.Time
+
+	mu                      sync.Mutex
+	left                    int
+	running                 map[string]time.Time
+	last                    time.Time // of the last line
+	output                  map[key][]string
+	failedTests             map[string][]string // by package
+	ended                   []result
+	passed, failed, skipped int // tests
+	bad                     int // packages
+	missing                 map[string]int
+}
+
+func newProgress(out io.Writer, phases []phase, began time.Time) *progress {
+	p := &progress{out: out, began: began, running: map[string]time.Time{}, last: time.Now(), output: map[key][]string{},
+		failedTests: map[string][]string{}, missing: map[string]int{}}
+	for _, ph := range phases {
+		p.left += len(ph.pkgs)
+	}
+	return p
+}
+
+func (p *progress) header(o options) {
+	fmt.Fprintf(p.out, "== %s lane: %d packages; the same samples again: go run ./scripts/lane -seed %s %s\n", o.name, p.left, o.seed, o.name)
+}
+
+// read reads the events of one phase until their end.
+func (p *progress) read(events io.Reader, ph phase) {
+	done := make(chan struct{})
+	defer close(done)
+	go p.still(done)
+	lines := bufio.NewReader(events)
+	for {
+		line, err := lines.ReadBytes('\n')
+		var e event
+		if json.Unmarshal(line, &e) == nil && e.Action != "" {
+			p.take(e, ph)
+		} else if len(line) > 0 {
+			fmt.Fprintf(p.out, "%s", line) // the go command's own words
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// take counts an event.
+func (p *progress) take(e event, ph phase) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k := key{cmp.Or(e.Package, e.ImportPath), e.Test}
+	switch e.Action {
+	case "start":
+		p.running[k.pkg] = time.Now()
+	case "output", "build-output":
+		p.output[k] = append(p.output[k], e.Output)
+		if text, found := strings.CutPrefix(strings.TrimSpace(e.Output), "SKIP: "); found && e.Test == "" {
+			p.missing[text]++
+		}
+	case "pass", "fail", "skip":
+		if e.Test != "" {
+			p.takeTest(e, k)
+			return
+		}
+		p.takePackage(e, ph)
+	}
+}
+
+func (p *progress) takeTest(e event, k key) {
+	switch e.Action {
+	case "pass":
+		p.passed++
+	case "skip":
+		p.skipped++
+		for _, line := range p.output[k] {
+			if _, text, found := strings.Cut(line, "SKIP: "); found {
+				p.missing[strings.TrimSpace(text)]++
+			}
+		}
+	case "fail":
+		p.failed++
+		p.failedTests[k.pkg] = append(p.failedTests[k.pkg], k.test)
+	}
+	if e.Action != "fail" {
+		delete(p.output, k)
+	}
+}
+
+func (p *progress) takePackage(e event, ph phase) {
+	p.left--
+	p.last = time.Now()
+	delete(p.running, e.Package)
+	name := within(e.Package)
+	p.ended = append(p.ended, result{name, e.Elapsed})
+	word := "ok"
+	switch e.Action {
+	case "fail":
+		word = "FAIL"
+		p.bad++
+	case "skip":
+		word = "none"
+	}
+	fmt.Fprintf(p.out, "%-4s  %-48s %7.1f s   %3d left   %s\n", word, name, e.Elapsed, p.left, time.Since(p.began).Round(time.Second))
+	if e.Action == "fail" {
+		p.explain(e, ph)
+	}
+	maps.DeleteFunc(p.output, func(k key, _ []string) bool { return k.pkg == e.Package })
+}
+
+// explain prints what failed in a package: each test that failed by itself, or what the package printed when no test did.
+func (p *progress) explain(e event, ph phase) {
+	names := p.failedTests[e.Package]
+	for _, name := range names {
+		if slices.ContainsFunc(names, func(other string) bool { return strings.HasPrefix(other, name+"/") }) {
+			continue // its subtest says it
+		}
+		p.print(p.output[key{e.Package, name}], ph.repeat(e.Package, name))
+	}
+	if len(names) == 0 {
+		output := p.output[key{e.Package, ""}]
+		if e.FailedBuild != "" {
+			output = p.output[key{e.FailedBuild, ""}]
+		}
+		for k, lines := range p.output { // a test that never ended: a panic, or the time limit
+			if k.pkg == e.Package && k.test != "" {
+				output = append(output, lines...)
+			}
+		}
+		p.print(output, ph.repeat(e.Package, ""))
+	}
+}
+
+// noise is what a failure's output has for the go command, not for a reader.
+var noise = regexp.MustCompile(`^\s*(=== (RUN|PAUSE|CONT|NAME)|--- PASS|PASS$|ok\s)`)
+
+// print prints the first lines of a failure, and the command that repeats it.
+func (p *progress) print(output []string, repeat string) {
+	lines := strings.Split(strings.TrimRight(strings.Join(output, ""), "\n"), "\n")
+	lines = slices.DeleteFunc(lines, noise.MatchString)
+	if i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "panic:") }); i > 0 {
+		lines = lines[i:]
+	}
+	if more := len(lines) - (failureLines - 1); more > 0 {
+		lines = append(lines[:failureLines-2], fmt.Sprintf("      ... %d more lines", more+1))
+	}
+	for _, l := range append(lines, "      again: "+repeat) {
+		fmt.Fprintln(p.out, l)
+	}
+}
+
+// still names the packages that run whenever no package has ended for a while.
+func (p *progress) still(done <-chan struct{}) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+			p.mu.Lock()
+			if time.Since(p.last) >= stillEvery {
+				p.last = time.Now()
+				fmt.Fprintf(p.out, "      %d left, %s: %s\n", p.left, time.Since(p.began).Round(time.Second), p.current())
+			}
+			p.mu.Unlock()
+		}
+	}
+}
+
+func (p *progress) current() string {
+	if len(p.running) == 0 {
+		return "compiling"
+	}
+	var all []string
+	for name, since := range p.running {
+		all = append(all, fmt.Sprintf("%s (%.0f s)", within(name), time.Since(since).Seconds()))
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+// finish prints the end of a lane. It returns an error when anything failed.
+func (p *progress) finish() error {
+	slices.SortFunc(p.ended, func(a, b result) int { return cmp.Compare(b.seconds, a.seconds) })
+	fmt.Fprintf(p.out, "Slowest packages:\n")
+	for _, r := range p.ended[:min(slowest, len(p.ended))] {
+		fmt.Fprintf(p.out, "  %7.1f s  %s\n", r.seconds, r.name)
+	}
+	if len(p.missing) > 0 {
+		fmt.Fprintln(p.out, "Tests that were skipped, by what this machine lacks:")
+		for _, text := range slices.Sorted(maps.Keys(p.missing)) {
+			fmt.Fprintf(p.out, "  %5d  %s\n", p.missing[text], text)
+		}
+	}
+	fmt.Fprintf(p.out, "%d packages in %s\n", len(p.ended), time.Since(p.began).Round(time.Second))
+	fmt.Fprintf(p.out, "%d passed, %d failed, %d skipped\n", p.passed, p.failed, p.skipped)
+	switch {
+	case p.bad > 0:
+		return fmt.Errorf("%d of %d packages failed", p.bad, len(p.ended))
+	case p.left > 0:
+		return fmt.Errorf("%d packages did not run", p.left)
+	}
+	return nil
+}
+
+// within is a package's path within its module.
+func within(path string) string {
+	parts := strings.SplitN(path, "/", 4)
+	if len(parts) < 4 {
+		return path
+	}
+	return parts[3]
+}
