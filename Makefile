@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help run start test test-short test-all lint bench fuzz functions dashboards stage template clean
 
-lane = go run ./scripts/lane $(if $(SEED),-seed $(SEED)) $(if $(ARGS),-args "$(ARGS)")
+lane = go run ./scripts/lane $(if $(SEED),-seed $(SEED)) $(if $(LOAD),-load $(LOAD)) $(if $(TIMES),-times $(TIMES)) $(if $(ARGS),-args "$(ARGS)")
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

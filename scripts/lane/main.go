@@ -4,6 +4,7 @@
 //	go run ./scripts/lane change             every package, a sample of what is enumerated: what a pull request has to pass
 //	go run ./scripts/lane all                everything, and the race detector everywhere: every night
 //	go run ./scripts/lane change ./outbox    the same for some packages
+//	go run ./scripts/lane -load 20 -times 10 short    ten times beside 20 busy threads: a test that fails by chance shows
 //
 // It prints a line for each package that ends, with its seconds and what is left, at most 30 lines for a test that fails, with the
 // command that repeats it last, and the slowest packages at its end. Packages share the servers that it starts.
@@ -17,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,6 +76,8 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("lane", flag.ContinueOnError)
 	seed := flags.String("seed", "", "chooses among the samples; the commit unless given")
 	share := flags.Int("share", 0, "try one case in `N`; the lane's own unless given, 1 is every case")
+	load := flags.Int("load", 0, "keep `N` threads busy besides the tests")
+	times := flags.Int("times", 1, "run the lane this often, whatever the go command has cached")
 	goArgs := flags.String("args", "", "further arguments of go test, separated by blanks")
 	flags.Usage = func() {
 		fmt.Fprintln(flags.Output(), "usage: go run ./scripts/lane [flags] short|change|all [packages]")
@@ -91,7 +95,38 @@ func run(ctx context.Context, args []string) error {
 	if *seed == "" {
 		*seed = commit(ctx)
 	}
-	return l.run(ctx, options{name: name, seed: *seed, share: *share, args: strings.Fields(*goArgs), patterns: flags.Args()[1:]})
+	o := options{name: name, seed: *seed, share: *share, args: strings.Fields(*goArgs), patterns: flags.Args()[1:]}
+	if *times > 1 {
+		o.args = append(o.args, "-count=1")
+	}
+	burn(ctx, *load)
+	failed := 0
+	for i := range *times {
+		if err := l.run(ctx, o); ctx.Err() != nil {
+			return err
+		} else if err != nil {
+			failed++
+			fmt.Println("lane:", err)
+		}
+		if *times > 1 {
+			fmt.Printf("== run %d of %d, %d failed\n", i+1, *times, failed)
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d runs failed", failed, *times)
+	}
+	return nil
+}
+
+// burn keeps threads of this process busy until ctx ends.
+func burn(ctx context.Context, threads int) {
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + threads)
+	for range threads {
+		go func() {
+			for ctx.Err() == nil {
+			}
+		}()
+	}
 }
 
 // options are what the command line says of a lane.
