@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -63,7 +64,13 @@ func (x *execution) callChild(ctx *Context, name string, input json.RawMessage, 
 	if child == "" {
 		child = x.childID(name, input)
 	}
-	t := x.add(task{kind: childTask, name: name, input: input, options: options, shielded: ctx.shielded, child: child})
+	t := x.add(task{kind: childTask, name: name, input: input, options: options, shielded: ctx.shielded, child: child, joins: x.openChild(child)})
+	if options.id != "" {
+		if x.named == nil {
+			x.named = map[string]*task{}
+		}
+		x.named[child] = t
+	}
 	x.openChildren = append(x.openChildren, t)
 	aim := target{Child: t.child}
 	if options.close != CancelChild {
@@ -75,6 +82,21 @@ func (x *execution) callChild(ctx *Context, name string, input json.RawMessage, 
 	}
 	x.decide(e)
 	return t
+}
+
+// checkChild reports whether a call may have the id that WithID gives it. A sub-orchestration is identified by its id, its input and its
+// caller: the same ones join it, and others get ErrConflict.
+func (x *execution) checkChild(name string, input json.RawMessage, id string) error {
+	if id == "" || x.rules < rulesOfChildren {
+		return nil
+	}
+	if id == x.id {
+		return fmt.Errorf("%q is the id of the calling orchestration: %w", id, ErrConflict)
+	}
+	if t := x.named[id]; t != nil && !t.undone && (t.name != name || !bytes.Equal(t.input, input)) {
+		return fmt.Errorf("%q is the id of an earlier call, with another input or of another orchestrator: %w", id, ErrConflict)
+	}
+	return nil
 }
 
 // childID derives the id of a sub-orchestration from what is called, the input, and how many equal calls came before.

@@ -60,6 +60,8 @@ func (x *execution) cancelCoroutine(t *task) {
 	f := t.body
 	if len(f.waiting) == 0 && f != x.current {
 		f.ended = true
+		x.endedCoroutines++
+		f.body.close()
 		x.interrupt(t)
 		return
 	}

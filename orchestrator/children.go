@@ -60,6 +60,28 @@ func (d *driver) giveUpChild(ctx context.Context, e event) error {
 	return d.commandChild(ctx, e.Task, calls[e.Task-1], commandGiveUp, e.Failure.Message)
 }
 
+// checkCallers returns ErrConflict when a sub-orchestration would have the id of one of its callers: both would wait for each other. Only
+// an id that WithID gives can be that.
+func (r *Runtime) checkCallers(ctx context.Context, s Start) error {
+	if !s.named || s.Resume {
+		return nil
+	}
+	for caller := s.Parent; caller != ""; {
+		if caller == s.ID {
+			return fmt.Errorf("orchestration %s is a caller of this call: %w", s.ID, ErrConflict)
+		}
+		above, err := r.Status(ctx, caller)
+		if errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("find the callers of orchestration %s: %w", s.ID, err)
+		}
+		caller = above.Parent
+	}
+	return nil
+}
+
 // commandChild sends a command to a sub-orchestration, once for each call.
 func (d *driver) commandChild(ctx context.Context, number int, c Call, command, reason string) error {
 	if d.rt.config.Queues == nil {

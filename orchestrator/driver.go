@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/internal/outage"
+	"github.com/vibedata/roundhouse/tables"
 )
 
 // driver runs one orchestration from the end of its committed rounds as far as it can go. A process has at most one
@@ -29,6 +30,8 @@ type driver struct {
 	responsible  string        // node that was responsible for the open calls in the status row that was loaded
 	requiredETag string        // ETag that the status row must have at the first commit; "" for any
 	unconfirmed  *round        // the last round that was loaded: its effects may be missing
+	status       tables.Entity // the status row that was loaded
+	repeated     bool          // this driver has repeated the effects of unconfirmed
 
 	codeless           bool   // the orchestrator's function does not run
 	statusETag         string // ETag of the status row that was loaded
@@ -153,7 +156,11 @@ func (d *driver) advance(ctx context.Context) (Outcome, error) {
 	if err := d.takeOver(ctx); err != nil {
 		return Outcome{}, err
 	}
-	return d.steps(ctx)
+	out, err := d.steps(ctx)
+	if err == nil {
+		d.noteEffects(ctx)
+	}
+	return out, err
 }
 
 // steps runs the orchestration step by step until it comes to rest.
@@ -244,7 +251,34 @@ func (d *driver) prepare(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := d.endJoined(); err != nil {
+		return err
+	}
 	return d.reusePrior()
+}
+
+// endJoined ends the calls that joined one which has ended, in the same way.
+func (d *driver) endJoined() error {
+	for i := 0; i < len(d.execution.openChildren); {
+		t := d.execution.openChildren[i]
+		if t.joins == nil || !t.joins.done {
+			i++
+			continue
+		}
+		first := t.joins
+		if t.joins = nil; first.canceled || first.undone {
+			continue // this call goes on by itself
+		}
+		e := event{Kind: childCompleted, Task: t.number, Payload: first.output}
+		if first.err != nil {
+			e = event{Kind: childFailed, Task: t.number, Attempt: first.attempts, Failure: first.failure}
+		}
+		if err := d.learn(e); err != nil {
+			return err
+		}
+		i = 0 // what was learned may have led to other calls
+	}
+	return nil
 }
 
 // takeOver finds out which calls this driver is responsible for. A driver that only brings new signals leaves existing
@@ -253,31 +287,15 @@ func (d *driver) prepare(ctx context.Context) error {
 // all of them.
 func (d *driver) takeOver(ctx context.Context) error {
 	d.checkTasks = !d.start.deliver
-	if d.start.deliver && d.inboxBringsNothing() {
-		for _, t := range d.execution.tasks {
-			t.foreign = true
-		}
-		return nil // the signals did not contribute to the current state, so nothing depends on them
-	}
 	if d.start.deliver && d.inboxBringsOnlyNew() {
 		for _, t := range d.execution.tasks {
 			t.foreign = true
 		}
+		if d.inboxIsFromOthers() {
+			return nil // nothing depends on these signals yet, and a commit repeats the effects before it
+		}
 	}
 	return d.repeatEffects(ctx) // once the next round is committed, nobody can see that the effects of this one are missing
-}
-
-// repeatEffects repeats the effects of the last loaded round, because the process that committed it may have died
-// before them.
-func (d *driver) repeatEffects(ctx context.Context) error {
-	last := d.unconfirmed
-	if d.unconfirmed = nil; last == nil {
-		return nil
-	}
-	if d.tracer != nil {
-		d.tracer.Resumed()
-	}
-	return d.emit(ctx, *last)
 }
 
 // overdue reports whether the execution's time-out has passed.

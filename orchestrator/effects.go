@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/vibedata/roundhouse/internal/outage"
+	"github.com/vibedata/roundhouse/tables"
 )
 
 // emit carries out the effects of a round outside of the orchestration: it sends messages and starts orchestrations.
@@ -42,6 +44,37 @@ func (d *driver) emit(ctx context.Context, r round) error {
 		errs = append(errs, d.closeChildren(ctx, *end))
 	}
 	return errors.Join(append(errs, d.emitOutward(ctx, r))...)
+}
+
+// repeatEffects repeats the effects of the last loaded round, because the process that committed it may have died before them.
+func (d *driver) repeatEffects(ctx context.Context) error {
+	last := d.unconfirmed
+	if d.unconfirmed = nil; last == nil {
+		return nil
+	}
+	if d.tracer != nil {
+		d.tracer.Resumed()
+	}
+	d.repeated = last.hasEffects()
+	return d.emit(ctx, *last)
+}
+
+// noteEffects notes in the status row that the effects of the last round were repeated, when no later round says so. Without the note every
+// duplicate of a signal would repeat them, and effects that are events could be duplicates themselves: two orchestrations would
+// answer each other without end. A note that cannot be written costs one more repetition.
+func (d *driver) noteEffects(ctx context.Context) {
+	if !d.repeated || d.committed > 0 || d.status.ETag == "" {
+		return
+	}
+	ctx, cancel := outage.Finish(ctx, storeTimeout)
+	defer cancel()
+	row := d.status
+	row.Properties = maps.Clone(row.Properties)
+	row.Properties[columnEffects] = int64(d.version)
+	err := d.rt.config.Tables.Apply(ctx, d.rt.config.Table, tables.Replace(row))
+	if err != nil && !errors.Is(err, tables.ErrPrecondition) {
+		d.log().WarnContext(ctx, "the effects of the last round were repeated, and may be repeated again", "error", err.Error())
+	}
 }
 
 // mayConcern reports whether the event can be about a call of this kind. For a call that is not in memory the kind is

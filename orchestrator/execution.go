@@ -85,6 +85,8 @@ type execution struct {
 
 	patches          map[string]bool
 	children         map[string]int               // how often sub-orchestrations were called, by name and input
+	named            map[string]*task             // the latest call of each sub-orchestration that has a WithID
+	rules            int                          // by which the execution began
 	priorSideEffects map[string][]json.RawMessage // side effects of the attempt before, by name
 	undoneSince      map[string]int               // callRef.Since of sub-orchestrations that were undone, by id
 	outgoing         map[string]sentStream        // streams of events to other orchestrations, by their ids

@@ -96,6 +96,8 @@ func (c *executor) dispatch() (fired, excess []*task, next time.Time) {
 		due := fromMicros(t.due)
 		switch {
 		case t.done, t.sent, t.kind.outside(): // its result comes as a signal
+		case t.joins != nil:
+			later = append(later, t)
 		case c.inFlight[c.call(t)] != nil: // its attempt is still running
 		case c.execution.suspended && t.isOpenWork() && !t.begun, t.undoes > 0 && c.inFlight[call{c.execution.number, t.undoes}] != nil:
 			later = append(later, t)
@@ -265,7 +267,11 @@ func (c *executor) post(r result) { c.results.put(r) }
 // runChild drives a sub-orchestration within its caller's time. A sub-orchestration that parks is woken by its own
 // messages and tells its caller when it ends.
 func (c *executor) runChild(ctx context.Context, s Start) result {
-	out, err := c.rt.runChild(ctx, s)
+	err := c.rt.checkCallers(ctx, s)
+	var out Outcome
+	if err == nil {
+		out, err = c.rt.runChild(ctx, s)
+	}
 	switch {
 	case errors.Is(err, ErrElsewhere):
 		return result{parked: true, resumeAt: c.rt.config.Now().Add(elsewhereDelay)}
@@ -293,8 +299,8 @@ func (c *executor) childStart(t *task) Start {
 	attempt := t.attempts + 1
 	return Start{ID: t.child, Orchestrator: t.name, Input: t.input, CorrelationID: c.start.CorrelationID, TenantID: c.start.TenantID, Parent: c.start.ID,
 		Timeout: t.options.timeout, Resume: t.begun || attempt > 1, WillRetry: attempt < t.options.retry.MaxAttempts, errors: t.options.errors.names(),
-		Trace: c.callTrace(t, 0),
-		call:  &callRef{Execution: x.number, Task: t.number, Attempt: attempt, Since: max(x.base, x.undoneSince[t.child])}}
+		Trace: c.callTrace(t, 0), named: t.options.id != "",
+		call: &callRef{Execution: x.number, Task: t.number, Attempt: attempt, Since: max(x.base, x.undoneSince[t.child])}}
 }
 
 func (c *executor) info(t *task) ActivityInfo {

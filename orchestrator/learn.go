@@ -20,7 +20,7 @@ func (x *execution) apply(e event) error {
 	}
 	x.setClock(e)
 	if e.Failure != nil {
-		x.failure = e.Failure
+		x.failure, t.failure = e.Failure, e.Failure
 	}
 	switch e.Kind {
 	case activityCompleted, childCompleted, timerFired, taskCompleted:
@@ -136,7 +136,7 @@ func (x *execution) applyStart(e event) {
 	s := e.start()
 	x.name, x.held, x.dropEarly, x.version, x.reference = e.Name, s.Held, s.Drop, s.Version, s.Reference
 	x.first, x.willRetry, x.call = max(s.First, 1), s.WillRetry, s.Call
-	x.errors, x.tenant, x.trace = s.Errors, s.Tenant, s.Trace
+	x.errors, x.tenant, x.trace, x.rules = s.Errors, s.Tenant, s.Trace, s.Rules
 	if s.Rules > 0 {
 		x.publishes, x.signals = s.Publishes, s.Signals
 	}

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -12,8 +13,11 @@ func nextAttempt(before storedExecution, started event) event {
 	next := startDetails{Base: before.number + 1, First: max(started.start().First, 1)}
 	e := event{Attempt: started.attempt(before.number) + 1, Start: &next, Payload: started.Payload, Inherited: before.forNextAttempt()}
 	end := before.end()
-	if end != nil && end.Keeps {
+	switch {
+	case end != nil && end.Keeps:
 		next.Base = max(started.start().Base, 1)
+	case e.Inherited != nil:
+		e.Inherited.Sent = nil // without results, what is sent is new, and so are its streams
 	}
 	if next.Revived = end != nil && !end.Retrying; next.Revived && e.Inherited != nil {
 		e.Inherited.Suspended = false // whoever retries an orchestration that has ended wants it to run
@@ -71,20 +75,25 @@ func (d *driver) resumeForCaller(ctx context.Context, all []storedExecution) err
 		known = *call
 	}
 	usable := known.Execution >= own.Since
+	continued := started.start().First != latest.firstAttempt() // so its input is not the call's
+	sameInput := continued || started.Blob != "" || bytes.Equal(started.Payload, compact(d.start.Input))
 	end := latest.end()
+	early := started.start().Call == nil && (end == nil || end.Kind == executionCompleted || started.attempt(latest.number) >= own.Attempt)
 	switch {
-	case known.same(own) && known.Attempt == own.Attempt:
+	case early, known.same(own) && known.Attempt == own.Attempt: // early starts did not say for which call they are
 		d.notifiesParent = end == nil // another process drove it, and the caller may be parked
 		return d.loadLatest(all)
 	case own.before(known):
 		return fmt.Errorf("orchestration %s runs for a later call: %w", d.start.ID, errLostRace)
+	case usable && !sameInput && (end == nil || end.Kind == executionCompleted):
+		return fmt.Errorf("orchestration %s has another input: %w", d.start.ID, ErrConflict)
 	case latest.active() && (end == nil || !end.Retrying):
 		d.waitsForEnd, d.codeless = true, true // it still runs for an earlier call; the caller is told when it ends
 		return d.loadLatest(all)
 	case usable && end.Kind == executionCompleted:
 		return d.loadLatest(all)
 	}
-	if usable {
+	if usable && sameInput {
 		return d.startNextAttempt(ctx, all, nextAttempt(latest, started))
 	}
 	next := freshExecution(d.start, latest, "").event

@@ -196,7 +196,9 @@ func (d *driver) loadLatest(all []storedExecution) error {
 	pinned := d.pinVersion(started)
 	d.resetExecution(latest.number, max(started.start().Base, 1))
 	d.rounds, d.blobs = latest.rounds, latest.blobs
-	d.unconfirmed = &latest.rounds[len(latest.rounds)-1]
+	if d.unconfirmed = nil; d.status.Int(columnEffects) != int64(d.version) {
+		d.unconfirmed = &latest.rounds[len(latest.rounds)-1]
+	}
 	if latest.end() != nil || d.codeless {
 		d.execution.loadWithoutCode(latest)
 		if d.execution.end.Retrying {
@@ -233,14 +235,17 @@ func (d *driver) loadLatest(all []storedExecution) error {
 
 // noteStatus remembers the status row that was loaded with the rounds.
 func (d *driver) noteStatus(status tables.Entity) {
-	d.writtenAt = status.Time(columnExecutedOn)
+	d.status, d.writtenAt = status, status.Time(columnExecutedOn)
 	d.statusETag, d.storedCustomStatus = status.ETag, status.String("CustomStatus")
 	d.lastSignal, d.responsible = status.String("LastSignalId"), status.String(columnResponsible)
 }
 
 // rules is the version of the rules by which this code writes rounds. An execution keeps the rules under which it
 // began.
-const rules = 2
+const rules = rulesOfChildren
+
+// rulesOfChildren is the first version of the rules by which a call with WithID is refused when its id is taken (checkChild).
+const rulesOfChildren = 3
 
 // createdOf returns when the orchestration was created, given one of its starts.
 func createdOf(started event) time.Time {

@@ -103,6 +103,9 @@ func (o *Orchestrator[In, Out]) Call(ctx *Context, in In, options ...CallOption)
 	if err == nil {
 		err = merged.forChild()
 	}
+	if err == nil {
+		err = ctx.execution.checkChild(o.name, input, merged.id)
+	}
 	if err != nil {
 		return failedFuture[Out](ctx, fmt.Errorf("call of orchestrator %s: %w", o.name, Permanent(err)))
 	}
@@ -145,8 +148,9 @@ func WithParentClose(p ParentClose) CallOption {
 	return callOption(func(o *callOptions) { o.close = p })
 }
 
-// WithID sets the id of a sub-orchestration, 1 to 400 bytes of UTF-8. The call fails permanently when another
-// orchestration has the id.
+// WithID sets the id of a sub-orchestration, 1 to 400 bytes of UTF-8. Calls of one orchestration with the same id and the same input
+// are one: they get the same result. The call fails permanently with ErrConflict when anything else has the id: a call with another
+// input, an orchestration that somebody else started, the caller itself, or a caller of the caller.
 func WithID(id string) CallOption { return callOption(func(o *callOptions) { o.id = id }) }
 
 // callRef identifies one attempt at a call of a sub-orchestration, by the caller's numbering.

@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"fmt"
+	"slices"
 )
 
 // signalClass says what a signal means to an orchestration in its current state.
@@ -105,19 +106,14 @@ func (d *driver) inboxBringsOnlyNew() bool {
 	return true
 }
 
-// inboxBringsNothing reports whether no signal in the inbox has contributed to the current state: all are signals from
-// others, or ends of sub-orchestrations, that were not applied and are stale. Signals of other types may have been
-// delivered before.
-func (d *driver) inboxBringsNothing() bool {
+// inboxIsFromOthers reports whether every signal in the inbox is an event, a command or the end of a sub-orchestration. Signals of other
+// types may have been delivered before, and be the last message for the current state.
+func (d *driver) inboxIsFromOthers() bool {
 	d.rt.mu.Lock()
 	defer d.rt.mu.Unlock()
-	for _, v := range d.inbox {
-		foreign := v.signal.Type == ExternalSignal || v.signal.Payload.Child != ""
-		if !foreign || d.classify(v.signal) != signalStale {
-			return false
-		}
-	}
-	return len(d.inbox) > 0
+	return !slices.ContainsFunc(d.inbox, func(v *delivery) bool {
+		return v.signal.Type != ExternalSignal && v.signal.Payload.Child == ""
+	})
 }
 
 // childEndUnneeded reports whether the execution called the sub-orchestration but did not take its end: the execution

@@ -57,9 +57,11 @@ type Start struct {
 	RequestID string
 	// deliver says that the Start is for a signal: the orchestration must exist.
 	deliver bool
-	// call is the parent's call that it is for, nil for none. errors are the error types that the parent can decode.
+	// call is the parent's call that it is for, nil for none. errors are the error types that the parent can decode. named says that
+	// WithID gave the id.
 	call   *callRef
 	errors []string
+	named  bool
 	// Resume is a hint that the orchestration exists. It saves a transaction when it is right and costs one when it is
 	// wrong.
 	Resume bool

@@ -19,6 +19,9 @@ const (
 	// columnResponsible is the node that is responsible for the open calls. That is not the one that has executed last if that one
 	// only brought a signal.
 	columnResponsible = "ResponsibleNode"
+	// columnEffects is the StateVersion whose effects are known to have been carried out. Only a process that has repeated them
+	// writes it, and the next round removes it.
+	columnEffects = "EffectsVersion"
 )
 
 // constant sets the columns that no round of an execution changes.

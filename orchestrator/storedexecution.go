@@ -35,15 +35,16 @@ func (g storedExecution) start() (event, bool) {
 	return g.rounds[0].Learned[0], true
 }
 
-// forNextAttempt returns what the next attempt inherits: the external events, which it asks for again, and the state of
-// suspension and of received signals.
+// forNextAttempt returns what the next attempt inherits: the external events, which it asks for again, the state of suspension and of
+// received signals, and the streams of sent events as they were when this attempt began: what the next attempt sends again is then the
+// same event at the same place of its stream.
 func (g storedExecution) forNextAttempt() *inheritance {
 	var h inheritance
 	for _, r := range g.rounds {
 		for _, e := range r.Learned {
 			if in := e.Inherited; in != nil {
 				h.Unread = append(h.Unread, in.Unread...)
-				h.Suspended, h.Commanded = in.Suspended, in.Commanded
+				h.Suspended, h.Commanded, h.Sent = in.Suspended, in.Commanded, in.Sent
 			}
 			switch e.Kind {
 			case eventRaised:

@@ -65,6 +65,7 @@ type task struct {
 	name   string
 	input  json.RawMessage
 	child  string     // the id of the orchestration that a childTask waits for
+	joins  *task      // the open call of the same sub-orchestration whose end is that of this call, too; nil for none
 	body   *coroutine // the coroutine that a coroutineTask stands for
 
 	options  *callOptions // shared, and never changed; nil for what is not a call
@@ -94,6 +95,7 @@ type task struct {
 	awaited        bool // the orchestrator has waited for it
 	output         json.RawMessage
 	err            error
+	failure        *Failure // the last one that was learned
 }
 
 // retryAt returns when the next attempt after a failed one is due; again is false when there is none.
