@@ -22,6 +22,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/update"
 	"github.com/vibedata/roundhouse/engine/update/updatetest"
 	"github.com/vibedata/roundhouse/internal/localhost"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -243,7 +244,7 @@ func (c *cluster) succeeded(t *testing.T, u upgrade) {
 	t.Helper()
 	history := engine.NewHistory(c.tables, "")
 	var entries []engine.Entry
-	until(t, "history of "+u.id, func() bool {
+	testenv.Until(t, "history of "+u.id, func() bool {
 		var err error
 		entries, err = history.Run(t.Context(), update.Engine, u.id)
 		return err == nil && len(entries) > 0 && entries[len(entries)-1].RunStatus != ""

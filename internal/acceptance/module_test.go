@@ -3,7 +3,6 @@ package acceptance
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,7 +17,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/internal/testenv"
@@ -35,7 +33,6 @@ type ownModule struct {
 type transcript struct {
 	mu   sync.Mutex
 	text bytes.Buffer
-	more chan struct{}
 }
 
 func (s *transcript) read(r io.Reader) {
@@ -43,10 +40,6 @@ func (s *transcript) read(r io.Reader) {
 		s.mu.Lock()
 		s.text.WriteString(lines.Text() + "\n")
 		s.mu.Unlock()
-		select {
-		case s.more <- struct{}{}:
-		default:
-		}
 	}
 }
 
@@ -59,22 +52,16 @@ func (s *transcript) String() string {
 // await waits until the process has said something, n times.
 func (s *transcript) await(t *testing.T, what string, n int) {
 	t.Helper()
-	over := time.After(patience)
-	for strings.Count(s.String(), what) < n {
-		select {
-		case <-s.more:
-		case <-over:
-			t.Fatalf("%q was not said %d times:\n%s", what, n, s)
-		}
-	}
+	testenv.Await(t, fmt.Sprintf("%q, %d times", what, n), func() (text string, ok bool) {
+		text = s.String()
+		return text, strings.Count(text, what) >= n
+	})
 }
 
 // in runs a command in a folder.
 func in(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, name, args...)
+	cmd := exec.CommandContext(testenv.Context(t), name, args...)
 	cmd.Dir = dir
 	// A make that runs this test hands its variables on, ARGS among them.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
@@ -97,7 +84,7 @@ func newOwnModule(t *testing.T) *ownModule {
 	roundhouse := filepath.Join(t.TempDir(), "roundhouse")
 	in(t, root, "go", "build", "-o", roundhouse, "./cmd/roundhouse")
 	port := testenv.Port(t)
-	m := &ownModule{dir: filepath.Join(t.TempDir(), "billing"), url: fmt.Sprintf("http://127.0.0.1:%d", port), said: &transcript{more: make(chan struct{}, 1)}}
+	m := &ownModule{dir: filepath.Join(t.TempDir(), "billing"), url: fmt.Sprintf("http://127.0.0.1:%d", port), said: &transcript{}}
 	in(t, t.TempDir(), roundhouse, "new", m.dir, "--module", "example.com/billing", "--replace", root)
 	m.dev = exec.Command("go", "tool", "roundhouse", "dev", "--port", fmt.Sprint(port),
 		"--storage-ports", fmt.Sprintf("%d,%d,%d", testenv.Port(t), testenv.Port(t), testenv.Port(t)))
@@ -209,27 +196,26 @@ func TestAModuleOfOnesOwn(t *testing.T) {
 // awaitEngine waits until the app that answers has an engine, with all that the tutorial gives it.
 func (m *ownModule) awaitEngine(t *testing.T, name string) {
 	t.Helper()
-	for over := time.Now().Add(patience); time.Now().Before(over) && t.Context().Err() == nil; {
+	var d engine.Description
+	testenv.Until(t, "the engine "+name, func() bool {
 		resp, err := m.ask(t, http.MethodGet, "/api/engines", "")
 		if err != nil {
-			continue // between two hosts
+			return false // between two hosts
 		}
+		defer resp.Body.Close()
 		var list struct {
 			Data struct{ Engines []engine.Description }
 		}
 		err = json.NewDecoder(resp.Body).Decode(&list)
-		resp.Body.Close()
 		at := slices.IndexFunc(list.Data.Engines, func(d engine.Description) bool { return d.Name == name })
-		if err != nil || at < 0 {
-			continue
+		if at >= 0 {
+			d = list.Data.Engines[at]
 		}
-		d := list.Data.Engines[at]
-		if d.Version != "2" || len(d.Versions) != 1 || len(d.Children) != 1 || len(d.Schedules) != 1 || len(d.Intakes) != 1 {
-			t.Errorf("%+v", d)
-		}
-		return
+		return err == nil && at >= 0
+	})
+	if d.Version != "2" || len(d.Versions) != 1 || len(d.Children) != 1 || len(d.Schedules) != 1 || len(d.Intakes) != 1 {
+		t.Errorf("%+v", d)
 	}
-	t.Fatalf("there is no engine %s", name)
 }
 
 // checkRuns looks at what the tutorial's invoice has become, and at that of its schedule.
@@ -243,9 +229,10 @@ func (m *ownModule) checkRuns(t *testing.T) {
 	var history struct {
 		Items []struct{ Operation, Status, CorrelationID string }
 	}
-	for over := time.Now().Add(patience); time.Now().Before(over) && len(history.Items) < 4; {
+	testenv.Until(t, "the operations of two invoices", func() bool {
 		m.get(t, "/api/history?engine=invoices", &history)
-	}
+		return len(history.Items) >= 4
+	})
 	runs := map[string]int{}
 	for _, item := range history.Items {
 		if item.Status != "Succeeded" {
@@ -256,19 +243,16 @@ func (m *ownModule) checkRuns(t *testing.T) {
 	if len(runs) != 2 || runs["try-1"] != 2 {
 		t.Errorf("runs %v: want the invoice of the tutorial and the rent, with two operations each", runs)
 	}
-	var orchestrations struct {
-		Items []struct{ Orchestrator, Version, Status string }
-	}
 	// The list follows what happens by a moment.
-	for over := time.Now().Add(patience); time.Now().Before(over); {
-		found := map[string]int{}
+	testenv.Await(t, "two orchestrations of version 2, with their children", func() (found map[string]int, ok bool) {
+		var orchestrations struct {
+			Items []struct{ Orchestrator, Version, Status string }
+		}
+		found = map[string]int{}
 		m.get(t, "/api/orchestrations", &orchestrations)
 		for _, o := range orchestrations.Items {
 			found[o.Orchestrator+" "+o.Version+" "+o.Status]++
 		}
-		if found["invoices 2 Completed"] == 2 && found["invoices-advice  Completed"] == 2 {
-			return
-		}
-	}
-	t.Errorf("orchestrations %+v: want two of version 2, with their children", orchestrations)
+		return found, found["invoices 2 Completed"] == 2 && found["invoices-advice  Completed"] == 2
+	})
 }

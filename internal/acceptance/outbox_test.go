@@ -2,7 +2,6 @@ package acceptance
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -21,6 +20,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/azure"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
 )
 
@@ -52,13 +52,11 @@ func TestDispatchersDie(t *testing.T) {
 	}
 	began := time.Now()
 	f.start(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	sink.await(t, ctx, len(want))
+	sink.await(t, len(want))
 	took := time.Since(began)
 
 	admin := outbox.NewAdmin(f.outbox)
-	until(t, "nothing is pending", func() bool {
+	testenv.Until(t, "nothing is pending", func() bool {
 		page, err := admin.List(t.Context(), outbox.Filter{Status: outbox.StatusPending, Limit: 1})
 		return err == nil && len(page.Records) == 0
 	})
@@ -287,12 +285,11 @@ type sink struct {
 	events   []told
 	requests int
 	actions  map[int][]func()
-	arrived  chan struct{}
 }
 
 func newSink(t *testing.T) *sink {
 	t.Helper()
-	s := &sink{got: map[string]string{}, actions: map[int][]func(){}, arrived: make(chan struct{}, 1)}
+	s := &sink{got: map[string]string{}, actions: map[int][]func(){}}
 	server := httptest.NewServer(http.HandlerFunc(s.take))
 	t.Cleanup(server.Close)
 	s.url = server.URL
@@ -320,10 +317,6 @@ func (s *sink) take(w http.ResponseWriter, r *http.Request) {
 	for _, do := range actions {
 		do()
 	}
-	select {
-	case s.arrived <- struct{}{}:
-	default:
-	}
 	w.WriteHeader(http.StatusNoContent)
 }
 
@@ -338,7 +331,7 @@ func (s *sink) received() (map[string]string, int) {
 func (s *sink) told(t *testing.T, kind, correlationID string) []told {
 	t.Helper()
 	var found []told
-	until(t, "the event "+kind+" of "+correlationID, func() bool {
+	testenv.Until(t, "the event "+kind+" of "+correlationID, func() bool {
 		found = nil
 		for _, e := range s.all() {
 			if e.Type == kind && e.CorrelationID == correlationID {
@@ -364,20 +357,12 @@ func (s *sink) heard() (text []byte) {
 	return text
 }
 
-// await waits until so many different events have come.
-func (s *sink) await(t *testing.T, ctx context.Context, n int) {
+// await waits until n events have come.
+func (s *sink) await(t *testing.T, n int) {
 	t.Helper()
-	for {
+	testenv.Await(t, fmt.Sprintf("%d events", n), func() (got int, ok bool) {
 		s.mu.Lock()
-		got := len(s.got)
-		s.mu.Unlock()
-		if got >= n {
-			return
-		}
-		select {
-		case <-s.arrived:
-		case <-ctx.Done():
-			t.Fatalf("%d of %d events have come", got, n)
-		}
-	}
+		defer s.mu.Unlock()
+		return len(s.got), len(s.got) >= n
+	})
 }

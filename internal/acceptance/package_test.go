@@ -70,7 +70,7 @@ func (p *platform) verify(t *testing.T, roundhouse commandLine, program string) 
 	for _, id := range []string{"c-1", "c-2"} { // the second one waits until the key of the first may be retired
 		p.send(t, hmac.Queue, rotation(id, "instance-1"))
 	}
-	until(t, "two deliveries", func() bool {
+	testenv.Until(t, "two deliveries", func() bool {
 		return p.seen(func(i localhost.Invocation) bool {
 			return i.Function == "hmac-queue-trigger" && i.Outcome == localhost.Succeeded
 		}) == 2
@@ -87,7 +87,7 @@ func (p *platform) verify(t *testing.T, roundhouse commandLine, program string) 
 		}
 		return r
 	}
-	until(t, "a run that waits", func() bool { return look(0).GoOn == 1 })
+	testenv.Until(t, "a run that waits", func() bool { return look(0).GoOn == 1 })
 	roundhouse.env = append(roundhouse.env, "ROUNDHOUSE_CONTEXT=managed-app")
 	r := look(1)
 	if len(r.Items) != 1 || r.Items[0].Kind != "unknown" || !strings.HasPrefix(r.Items[0].ID, "hmac-c-") || r.WouldStall != 1 || r.Checked != 1 {

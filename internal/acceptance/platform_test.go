@@ -33,15 +33,12 @@ import (
 	"github.com/vibedata/roundhouse/internal/localhost"
 	"github.com/vibedata/roundhouse/internal/logs/logstest"
 	"github.com/vibedata/roundhouse/internal/pebble"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/services/secrets"
 	"github.com/vibedata/roundhouse/tables"
 )
-
-// patience bounds every wait for something that has to come. The slowest is an application's password whose maker was killed before the
-// value was in the vault: the next attempts wait until it is three minutes old, and pause for up to a minute between them.
-const patience = 6 * time.Minute
 
 var storage azuritetest.Shared
 
@@ -172,9 +169,7 @@ func runHost(t *testing.T, host *localhost.Host) {
 		}
 		http.DefaultClient.CloseIdleConnections()
 	})
-	ready, stop := context.WithTimeout(ctx, patience)
-	defer stop()
-	if err := host.WaitAnswer(ready, "/api/health/ready"); err != nil {
+	if err := host.WaitAnswer(testenv.Context(t), "/api/health/ready"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -243,26 +238,10 @@ func (p *platform) send(t *testing.T, queue, body string) string {
 	return id
 }
 
-// until polls until done says so: what it waits for happens in another process.
-func until(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !done() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("%s: not within %v", what, patience)
-		}
-	}
-}
-
 // drained waits until a queue is empty.
 func (p *platform) drained(t *testing.T, queue string) {
 	t.Helper()
-	until(t, queue+" is empty", func() bool { return p.empty(t, queue) })
+	testenv.Until(t, queue+" is empty", func() bool { return p.empty(t, queue) })
 }
 
 type item map[string]any
@@ -270,9 +249,7 @@ type item map[string]any
 // ask sends a request as somebody who has the key of the functions, unless the header has one.
 func (p *platform) ask(t *testing.T, method, path string, header http.Header, body []byte) (status int, answer []byte) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, p.host.URL()+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(testenv.Context(t), method, p.host.URL()+path, bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +273,7 @@ func (p *platform) get(t *testing.T, path string) item {
 	var answer struct{ Data item }
 	var status int
 	var body []byte
-	until(t, "an answer of the handler", func() bool { // the host's own, to who asks while the handler dies, has no body
+	testenv.Until(t, "an answer of the handler", func() bool { // the host's own, to who asks while the handler dies, has no body
 		status, body = p.ask(t, http.MethodGet, path, nil, nil)
 		return status != http.StatusInternalServerError || len(body) > 0
 	})
@@ -314,7 +291,7 @@ func (p *platform) fire(t *testing.T, function string) {
 	if status, body := p.ask(t, http.MethodPost, "/admin/functions/"+function, nil, []byte(`{"input":""}`)); status != http.StatusAccepted {
 		t.Fatalf("%s was answered with %d %s", function, status, body)
 	}
-	until(t, "a run of "+function, func() bool { return p.seen(ran) > before })
+	testenv.Until(t, "a run of "+function, func() bool { return p.seen(ran) > before })
 }
 
 // yearly are the schedules of a context: once a year where a test lets the timer send them, and never where it does so by hand.

@@ -1,7 +1,6 @@
 package acceptance
 
 import (
-	"context"
 	"database/sql"
 	"encoding/json"
 	"fmt"
@@ -55,8 +54,7 @@ type polled struct {
 // go on, whatever happens to one of them; so does an operator's reset.
 func TestPollers(t *testing.T) {
 	t.Parallel() // on a storage of its own
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx := testenv.Context(t)
 	storage, err := azurite.Start(ctx, azurite.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +99,7 @@ func (w *polled) want(t *testing.T, instance, input any) {
 func (w *polled) rotated(t *testing.T, instance string) {
 	t.Helper()
 	query := url.Values{"instanceId": {instance}, "operation": {hmac.OperationRotate}}
-	until(t, "the rotation of "+instance, func() bool { return len(w.list(t, "/api/history", query)) > 0 })
+	testenv.Until(t, "the rotation of "+instance, func() bool { return len(w.list(t, "/api/history", query)) > 0 })
 	entries := w.list(t, "/api/history", query)
 	if len(entries) != 1 {
 		t.Fatalf("%d rotations of %s", len(entries), instance)
@@ -129,7 +127,7 @@ func (w *polled) events(t *testing.T) {
 		t.Fatal(err)
 	}
 	times := map[string]int{}
-	until(t, "the events of all rows", func() bool {
+	testenv.Until(t, "the events of all rows", func() bool {
 		clear(times)
 		for _, e := range w.sink.all() {
 			if e.Type != "key.wanted" {
@@ -170,7 +168,7 @@ func (w *polled) testRows(t *testing.T) {
 func (w *polled) deadRow(t *testing.T, reason string) item {
 	t.Helper()
 	query := url.Values{"engine": {"poller-keys"}, "status": {"Pending"}}
-	until(t, "the dead letter", func() bool { return len(w.list(t, "/api/dlq", query)) > 0 })
+	testenv.Until(t, "the dead letter", func() bool { return len(w.list(t, "/api/dlq", query)) > 0 })
 	items := w.list(t, "/api/dlq", query)
 	if len(items) != 1 || !strings.Contains(fmt.Sprint(items[0]["errorMessage"]), reason) {
 		t.Fatalf("dead letters %v", items)
@@ -220,7 +218,7 @@ func (w *polled) testRetry(t *testing.T) {
 
 // testLost: the poller says what is wrong with it, and nothing more.
 func (w *polled) testLost(t *testing.T) {
-	until(t, "the poller fails", func() bool {
+	testenv.Until(t, "the poller fails", func() bool {
 		return w.seen(func(i localhost.Invocation) bool { return i.Function == "poller-lost-timer" && i.Err != nil }) > 1
 	})
 	log, err := os.ReadFile(w.log)
@@ -248,7 +246,7 @@ func (w *polled) testLost(t *testing.T) {
 func (w *polled) testCommands(t *testing.T) {
 	for _, name := range []string{"keys", "changes"} {
 		w.cli.shows(t, map[string]string{"poller list": name, "poller show " + name: name})
-		until(t, name+" has caught up", func() bool {
+		testenv.Until(t, name+" has caught up", func() bool {
 			out, _ := w.cli.run(t, 0, "poller", "lag", name, "-o", "json")
 			return decode[struct{ CaughtUp bool }](t, []byte(out)).CaughtUp
 		})
@@ -266,10 +264,10 @@ func (w *polled) testCommands(t *testing.T) {
 	came := func(i localhost.Invocation) bool { return i.Function == "hmac-queue-trigger" && i.Err == nil }
 	known := w.seen(came)
 	w.cli.run(t, 0, "poller", "reset-to-beginning", "keys", "--yes")
-	until(t, "all rows have come again", func() bool { return w.seen(came) >= known+rows })
+	testenv.Until(t, "all rows have come again", func() bool { return w.seen(came) >= known+rows })
 	w.drained(t, hmac.Queue)
 	var after state
-	until(t, "the poller is where it was", func() bool {
+	testenv.Until(t, "the poller is where it was", func() bool {
 		after = w.state(t, "keys")
 		return cmp.Equal(after.Document.Checkpoint.Cursor, before.Document.Checkpoint.Cursor)
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/handler/intake"
 	"github.com/vibedata/roundhouse/internal/marketplacefake"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -196,7 +197,7 @@ func (w *world) testNotificationDead(t *testing.T) {
 // correlation finds the correlation id of the command to an instance.
 func (w *world) correlation(t *testing.T, instance string) (id string) {
 	t.Helper()
-	until(t, "the command to "+instance, func() bool {
+	testenv.Until(t, "the command to "+instance, func() bool {
 		for _, e := range w.sink.all() {
 			if e.Type == provisioning.CommandBootstrap && decode[provisioning.Command](t, e.Body).InstanceID == instance {
 				id = e.CorrelationID

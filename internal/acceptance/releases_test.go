@@ -11,6 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/engine/release"
 	"github.com/vibedata/roundhouse/engine/updatepublisher"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // releases are of a ring that instances are in only where a test puts them there.
@@ -38,7 +39,7 @@ func (w *world) testReleases(t *testing.T) {
 	w.enrol(t, there, map[string]any{"ring": "canary", "version": "2.1"})
 	w.runByHand(t, updatepublisher.Engine, `{}`)
 	known := url.Values{"engine": {updatepublisher.Engine}}
-	until(t, "the evaluation", func() bool { return len(w.list(t, "/api/history", known)) > 0 })
+	testenv.Until(t, "the evaluation", func() bool { return len(w.list(t, "/api/history", known)) > 0 })
 	id := fmt.Sprint(w.list(t, "/api/history", known)[0]["correlationId"])
 	w.ran(t, e, id, "evaluate of publisher Succeeded", "notify of publisher Succeeded Succeeded")
 	w.allWell(t, id, 1)

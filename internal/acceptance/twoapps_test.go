@@ -29,6 +29,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/azurite"
 	"github.com/vibedata/roundhouse/internal/localhost"
 	"github.com/vibedata/roundhouse/internal/marketplacefake"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // eventsKey is the secret, in both vaults, that events between the apps are signed with.
@@ -154,7 +155,7 @@ func (p *pair) change(t *testing.T, patch map[string]any) {
 		t.Fatal(err)
 	}
 	path := "/api/registry/" + url.PathEscape(p.instance)
-	until(t, "the change of the instance", func() bool { // an engine may have locked it, or the handler may be dead
+	testenv.Until(t, "the change of the instance", func() bool { // an engine may have locked it, or the handler may be dead
 		status, answer := p.publisher.ask(t, http.MethodPatch, path, nil, body)
 		if status/100 == 4 && status != http.StatusConflict {
 			t.Fatalf("PATCH %s: %d %s", path, status, answer)
@@ -173,7 +174,7 @@ func (p *pair) release(t *testing.T) {
 func (p *pair) reported(t *testing.T, version string) {
 	t.Helper()
 	var got string
-	until(t, "the report of version "+version, func() bool {
+	testenv.Until(t, "the report of version "+version, func() bool {
 		document, err := registry.New(p.publisher.tables, "").Get(t.Context(), p.instance)
 		if err == nil {
 			got, err = update.VersionOf(document)
@@ -202,7 +203,7 @@ func (p *pair) testSecondRelease(t *testing.T) {
 	p.kill()
 	p.release(t)
 	var task item
-	until(t, "the question", func() bool {
+	testenv.Until(t, "the question", func() bool {
 		open := p.managed.list(t, "/api/tasks", url.Values{"status": {"Created"}})
 		if len(open) > 0 {
 			task = open[0]
@@ -213,7 +214,7 @@ func (p *pair) testSecondRelease(t *testing.T) {
 		t.Errorf("before the approval the component has version %s", version)
 	}
 	path := fmt.Sprintf("/api/tasks/%s/%s/complete", url.PathEscape(task["orchestrationId"].(string)), url.PathEscape(task["taskId"].(string)))
-	until(t, "the approval", func() bool {
+	testenv.Until(t, "the approval", func() bool {
 		status, answer := p.managed.ask(t, http.MethodPost, path, nil, []byte(`{"output":{"approved":true}}`))
 		if status/100 == 4 && status != http.StatusConflict {
 			t.Fatalf("POST %s: %d %s", path, status, answer)
@@ -249,7 +250,7 @@ func (p *pair) testHealthReported(t *testing.T) {
 	p.kill()
 	p.managed.send(t, health.Queue, at(health.Engine, health.Queue).message(t, engine.Message{CorrelationID: id, InstanceID: p.instance, TenantID: "contoso"}))
 	p.managed.ran(t, at(health.Engine, health.Queue), id, "check of "+p.instance+" Succeeded", "check of "+p.instance+" Succeeded", "aggregate of "+p.instance+" Succeeded Succeeded")
-	until(t, "the report of the health", func() bool {
+	testenv.Until(t, "the report of the health", func() bool {
 		document, err := registry.New(p.publisher.tables, "").Get(t.Context(), p.instance)
 		if err != nil {
 			t.Fatal(err)
@@ -273,7 +274,7 @@ func (p *pair) testAlerts(t *testing.T) {
 // testAgreement holds the registries, the histories and the dead letters of both against each other, when all is at rest.
 func (p *pair) testAgreement(t *testing.T) {
 	for name, side := range map[string]*platform{"publisher": p.publisher.platform, "managed application": p.managed.platform} {
-		until(t, "the rest of the "+name, func() bool {
+		testenv.Until(t, "the rest of the "+name, func() bool {
 			return len(side.list(t, "/api/workflow/outbox", url.Values{"status": {"pending"}})) == 0
 		})
 		if dead := side.list(t, "/api/dlq", url.Values{"status": {"Pending"}}); len(dead) > 0 {
@@ -293,7 +294,7 @@ func (p *pair) testAgreement(t *testing.T) {
 		updated[fmt.Sprint(row["correlationId"])] = true
 	}
 	var reported map[string]bool
-	until(t, "as many reports as updates", func() bool {
+	testenv.Until(t, "as many reports as updates", func() bool {
 		reported = p.finished(t)
 		return len(reported) >= len(updated)
 	})

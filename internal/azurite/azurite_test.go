@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -51,9 +50,7 @@ func parent() int {
 
 func begin(t *testing.T, c Config) *Server {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	s, err := Start(ctx, c)
+	s, err := Start(testenv.Context(t), c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,15 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/internal/azurite"
 	"github.com/vibedata/roundhouse/internal/localhost"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
-
-// patience bounds the start of an app, the installation of Azurite included, and what a page does with it.
-const patience = 5 * time.Minute
 
 // app is a running app with a storage of its own, as make run starts it.
 type app struct {
@@ -27,8 +24,7 @@ type app struct {
 // start runs the app until the test ends.
 func start(t *testing.T) app {
 	t.Helper()
-	ready, stop := context.WithTimeout(t.Context(), patience)
-	defer stop()
+	ready := testenv.Context(t)
 	server, err := azurite.Start(ready, azurite.Config{})
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package docs
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -51,9 +50,7 @@ func TestCommands(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(curl, ".curlrc"), []byte("silent\nshow-error\nfail-with-body\nmax-time = 60\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			cmd := exec.CommandContext(ctx, "bash", "--noprofile", "--norc", "-euxo", "pipefail", file)
+			cmd := exec.CommandContext(testenv.Context(t), "bash", "--noprofile", "--norc", "-euxo", "pipefail", file)
 			cmd.Dir = root
 			cmd.Env = append(os.Environ(), "PATH="+build(t).bin+string(os.PathListSeparator)+os.Getenv("PATH"),
 				"CURL_HOME="+curl, "ROUNDHOUSE_URL="+a.url, "ROUNDHOUSE_KEY="+a.key, "AzureWebJobsStorage="+a.storage, "ROUNDHOUSE_ENVIRONMENT=development")

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 )
 
@@ -177,49 +178,36 @@ func web(w http.ResponseWriter, r *http.Request) {
 
 // lines collects output and lets a test wait for it.
 type lines struct {
-	mu      sync.Mutex
-	text    bytes.Buffer
-	changed chan struct{}
+	mu   sync.Mutex
+	text bytes.Buffer
 }
-
-func newLines() *lines { return &lines{changed: make(chan struct{})} }
 
 func (l *lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	close(l.changed)
-	l.changed = make(chan struct{})
 	return l.text.Write(p)
 }
 
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 // wait returns the first n lines that contain part.
-func (l *lines) wait(t *testing.T, part string, n int) []string {
+func (l *lines) wait(t *testing.T, part string, n int) (found []string) {
 	t.Helper()
-	for {
-		l.mu.Lock()
-		text, changed := l.text.String(), l.changed
-		l.mu.Unlock()
-		var found []string
+	testenv.Await(t, fmt.Sprintf("%d lines with %q", n, part), func() (text string, ok bool) {
+		found, text = nil, l.String()
 		for line := range strings.Lines(text) {
 			if strings.Contains(line, part) {
 				found = append(found, strings.TrimSpace(line))
 			}
 		}
-		if len(found) >= n {
-			return found[:n]
-		}
-		select {
-		case <-changed:
-		case <-t.Context().Done():
-			t.Fatalf("output ended without %d lines with %q", n, part)
-		case <-time.After(patience):
-			t.Fatalf("output has %d lines with %q, want %d:\n%s", len(found), part, n, text)
-		}
-	}
+		return text, len(found) >= n
+	})
+	return found[:n]
 }
-
-// patience is how long a test waits for another process before it fails; never how long it expects something to take.
-const patience = 60 * time.Second
 
 // app is a staged script root whose handler is this test binary.
 type app struct {
@@ -236,7 +224,7 @@ func newApp(t *testing.T) *app {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &app{root: t.TempDir(), output: newLines(), invocations: make(chan Invocation, 1000)}
+	a := &app{root: t.TempDir(), output: &lines{}, invocations: make(chan Invocation, 1000)}
 	a.host = map[string]any{"version": "2.0", "customHandler": map[string]any{
 		"description": map[string]any{"defaultExecutablePath": executable}, "enableForwardingHttpRequest": true}}
 	a.write(t, "local.settings.json", map[string]any{"Values": map[string]string{runtimeSetting: "custom", "FROM_FILE": "file", roleVariable: "handler"}})
@@ -277,9 +265,7 @@ func (a *app) manual(t *testing.T, names ...string) {
 func (a *app) start(t *testing.T) (host *Host, stop func(), ended <-chan error) {
 	t.Helper()
 	host, end := a.launch(t)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if err := host.WaitReady(ctx); err != nil {
+	if err := host.WaitReady(testenv.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 	return host, end.stop, end.ended
@@ -307,13 +293,7 @@ func (a *app) launch(t *testing.T) (*Host, launched) {
 // next is the next invocation that the observer saw.
 func (a *app) next(t *testing.T) Invocation {
 	t.Helper()
-	select {
-	case i := <-a.invocations:
-		return i
-	case <-time.After(patience):
-		t.Fatal("no invocation came")
-		return Invocation{}
-	}
+	return testenv.Receive(t, "an invocation", a.invocations)
 }
 
 // invoke starts a function by hand and returns its invocation.

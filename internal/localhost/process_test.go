@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // TestExits has a row for every way in which a handler can end.
@@ -266,17 +268,7 @@ func TestHandlerDiesWithAHostThatIsKilled(t *testing.T) {
 	handler := scanner.Text()
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	for answers(ctx, handler) {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			t.Fatal("the handler outlives its host")
-		}
-	}
+	testenv.Until(t, "the end of the handler", func() bool { return !answers(t.Context(), handler) })
 }
 
 func TestHandlerEnvironment(t *testing.T) {
@@ -325,7 +317,7 @@ func TestCrashesCountWithinTheirWindow(t *testing.T) {
 
 func TestConsole(t *testing.T) {
 	t.Parallel()
-	out := newLines()
+	out := &lines{}
 	c := &console{out: out}
 	w := &lineWriter{console: c, stderr: true}
 	for _, piece := range []string{"one\nerror ", "two\r\n\nfail three\nWARN: error\nsevere four\nunhandled exception five\nsi", "x"} {

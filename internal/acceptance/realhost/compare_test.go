@@ -39,7 +39,7 @@ func storage(t *testing.T) azure.Account {
 func startLocal(t *testing.T, a app) (url string) {
 	t.Helper()
 	host := runLocal(t, a, nil)
-	until(t, "the app is ready", func() bool { return answers(t.Context(), host.URL()+"/api/health/ready") })
+	testenv.Until(t, "the app is ready", func() bool { return answers(t.Context(), host.URL()+"/api/health/ready") })
 	return host.URL()
 }
 
@@ -78,9 +78,7 @@ func runLocal(t *testing.T, a app, queueStore queues.Store) *localhost.Host {
 			t.Logf("the end of the log of the handler below the local host:\n%s", text[max(0, len(text)-4000):])
 		}
 	})
-	ready, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	if err := host.WaitReady(ready); err != nil {
+	if err := host.WaitReady(testenv.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 	return host

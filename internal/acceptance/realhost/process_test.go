@@ -18,14 +18,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
-
-// patience bounds every wait for something that has to come.
-const patience = 2 * time.Minute
 
 // app is what a host is given to run.
 type app struct {
@@ -137,9 +133,8 @@ func putKeys(t *testing.T, a app) {
 // awaitReady waits until an address answers with 200: that of the app's readiness unless the test says otherwise.
 func (h *real) awaitReady(t *testing.T, probe string) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), patience)
-	defer stop()
-	until(t, "the app is ready", func() bool {
+	ctx := testenv.Context(t)
+	testenv.Until(t, "the app is ready", func() bool {
 		select {
 		case <-h.ended:
 			t.Fatal("the real host has ended")
@@ -229,14 +224,3 @@ func (h *real) said(t *testing.T) string {
 
 // newKey is a key that no answer holds by chance.
 func newKey() string { return rand.Text() }
-
-// until waits for something that has to come.
-func until(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !done(); {
-		if time.Now().After(end) {
-			t.Fatalf("waited %v in vain: %s", patience, what)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // recordEnv makes a process of this test binary a handler, which adds every request that it gets to the file that the variable
@@ -100,7 +102,7 @@ func newRecording(t *testing.T, functions map[string]string) recording {
 // requests waits until the handler has got a number of requests, and gives the last ones.
 func (r recording) requests(t *testing.T, count int) (last []recorded) {
 	t.Helper()
-	until(t, fmt.Sprintf("%d requests for the handler", count), func() bool {
+	testenv.Until(t, fmt.Sprintf("%d requests for the handler", count), func() bool {
 		text, err := os.ReadFile(r.file)
 		if err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)

@@ -1,7 +1,6 @@
 package realhost
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -41,7 +40,7 @@ func TestHostIsKilled(t *testing.T) {
 		}
 		return now
 	}
-	until(t, "all are under way", func() bool { return len(progress()) == len(ids) })
+	testenv.Until(t, "all are under way", func() bool { return len(progress()) == len(ids) })
 	victim := 0
 	if len(inHandOf(t, c, all[1].handler())) > len(inHandOf(t, c, all[0].handler())) {
 		victim = 1
@@ -53,15 +52,13 @@ func TestHostIsKilled(t *testing.T) {
 	if len(lost) == 0 {
 		t.Fatal("the host had nothing in hand")
 	}
-	ctx, stop := context.WithTimeout(t.Context(), patience)
-	defer stop()
-	left, err := c.Await(ctx, lost, hosts.FurtherOn)
+	left, err := c.Await(testenv.Context(t), lost, hosts.FurtherOn)
 	if err != nil || len(left) > 0 {
-		t.Errorf("%d of %d orchestrations of the host that was killed do not go on within %v: %v, %v", len(left), len(lost), patience, left, err)
+		t.Errorf("%d of %d orchestrations of the host that was killed do not continue: %v, %v", len(left), len(lost), left, err)
 	}
 	t.Logf("%d orchestrations were in hand of the host that was killed; the last one went on %.1f s after", len(lost), time.Since(since).Seconds())
 	for _, id := range ids {
-		until(t, "the end of "+id, func() bool { return progress()[id].Ended() })
+		testenv.Until(t, "the end of "+id, func() bool { return progress()[id].Ended() })
 	}
 }
 

@@ -1,29 +1,23 @@
 package recovery
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/vibedata/roundhouse/internal/azurite"
 	"github.com/vibedata/roundhouse/internal/hosts"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// newCluster starts hosts over an Azurite of their own. Their leases on messages are those of the real host, ten minutes, which is
-// longer than any test waits: what goes on after a host was killed does so without its messages.
-func newCluster(t *testing.T, n int) (*hosts.Cluster, []*hosts.Host) {
+// newCluster starts hosts over an Azurite of their own, with something in the environment of their handlers. Their leases on messages are
+// those of the real host, ten minutes: what continues after a host was killed does so without its messages.
+func newCluster(t *testing.T, n int, environment ...string) (*hosts.Cluster, []*hosts.Host) {
 	t.Helper()
-	return newClusterWith(t, n)
-}
-
-// newClusterWith is newCluster with something in the environment of the handlers.
-func newClusterWith(t *testing.T, n int, environment ...string) (*hosts.Cluster, []*hosts.Host) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	server, err := azurite.Start(ctx, azurite.Config{})
+	testenv.Long(t)
+	t.Parallel()
+	server, err := azurite.Start(testenv.Context(t), azurite.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +36,7 @@ func newClusterWith(t *testing.T, n int, environment ...string) (*hosts.Cluster,
 	})
 	var all []*hosts.Host
 	for range n {
-		h, err := c.Start(ctx)
+		h, err := c.Start(testenv.Context(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +77,7 @@ func inHand(t *testing.T, c *hosts.Cluster) (ids []string) {
 
 func underWay(t *testing.T, c *hosts.Cluster, id string, as func(hosts.Progress) bool) {
 	t.Helper()
-	until(t, id+" is under way", func() bool {
+	testenv.Until(t, id+" is under way", func() bool {
 		all, err := c.Progress(t.Context())
 		return err == nil && as(all[id])
 	})
@@ -95,7 +89,7 @@ func underWay(t *testing.T, c *hosts.Cluster, id string, as func(hosts.Progress)
 func checkElsewhere(t *testing.T, c *hosts.Cluster, ids []string, lost map[string]hosts.Progress) (elsewhere, over int) {
 	t.Helper()
 	for _, id := range ids {
-		until(t, "the end of "+id, func() bool {
+		testenv.Until(t, "the end of "+id, func() bool {
 			all, err := c.Progress(t.Context())
 			return err == nil && all[id].Ended()
 		})
@@ -125,7 +119,6 @@ func checkElsewhere(t *testing.T, c *hosts.Cluster, ids []string, lost map[strin
 
 // TestHostKilled: a host is killed with its handler. The other one goes on with what was in hand.
 func TestHostKilled(t *testing.T) {
-	t.Parallel()
 	c, all := newCluster(t, 2)
 	ids := inHand(t, c)
 	victim := all[0]
@@ -142,7 +135,6 @@ func TestHostKilled(t *testing.T) {
 
 // TestHandlerKilled: a handler is killed, and its host starts another one, which goes on with what was in hand.
 func TestHandlerKilled(t *testing.T) {
-	t.Parallel()
 	c, all := newCluster(t, 1)
 	ids := inHand(t, c)
 	hand, err := c.InHand(t.Context(), all[0]) // before, since the next handler takes over at once

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/internal/hosts"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -68,15 +69,13 @@ func checkHandedBack(t *testing.T, c *hosts.Cluster, ids []string, since time.Ti
 	if len(hand.Begun) == 0 {
 		t.Fatal("what ended had nothing in hand")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	left, err := c.Await(ctx, hand.Begun, hosts.Elsewhere)
+	left, err := c.Await(testenv.Context(t), hand.Begun, hosts.Elsewhere)
 	if err != nil || len(left) > 0 {
 		t.Errorf("%v have not gone on elsewhere: %v", left, err)
 	}
 	t.Logf("%d orchestrations were in hand; the last went on elsewhere after %v", len(hand.Begun), time.Since(since).Round(time.Millisecond))
 	for _, id := range ids {
-		until(t, "the end of "+id, func() bool {
+		testenv.Until(t, "the end of "+id, func() bool {
 			all, err := c.Progress(t.Context())
 			return err == nil && all[id].Ended()
 		})
@@ -113,7 +112,6 @@ func victimUnderLoad(t *testing.T) (victim *hosts.Host, handedBack func()) {
 // TestHostEnds: a host is asked to end under load. What it had in hand is put back for the other one, which goes on with it at once:
 // neither a lease nor a takeover is waited for.
 func TestHostEnds(t *testing.T) {
-	t.Parallel()
 	victim, handedBack := victimUnderLoad(t)
 	if err := victim.Terminate(); err != nil {
 		t.Fatal(err)
@@ -128,7 +126,6 @@ func TestHostEnds(t *testing.T) {
 // TestHandlerEnds: a handler is asked to end under load, and its host lives. The other host, or the handler that is started in its
 // place, goes on.
 func TestHandlerEnds(t *testing.T) {
-	t.Parallel()
 	victim, handedBack := victimUnderLoad(t)
 	if err := victim.EndHandler(); err != nil {
 		t.Fatal(err)

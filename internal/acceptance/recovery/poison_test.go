@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -14,12 +15,11 @@ import (
 // and hold up nobody else. When the cause is mended, a retry brings their orchestrations to the end. One whose code is not
 // there stalls instead, with one dead letter however often it is woken, and goes on by itself.
 func TestPoisonedSignals(t *testing.T) {
-	t.Parallel()
 	d := newDrill(t)
 	old := d.launch(t, true)
 	for _, run := range []string{"undeployed", "damaged"} {
 		d.order(t, legacyEngine, run, 0)
-		until(t, run+" waits", func() bool {
+		testenv.Until(t, run+" waits", func() bool {
 			s, err := d.client.Status(t.Context(), legacyEngine+"-"+run)
 			return err == nil && s.WaitingKind == "Event"
 		})
@@ -32,7 +32,7 @@ func TestPoisonedSignals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old.kill()
+	old.Kill()
 	for range 2 {
 		d.launch(t, false)
 	}
@@ -51,7 +51,7 @@ func TestPoisonedSignals(t *testing.T) {
 
 	want := map[string]engine.Reason{"garbage": engine.ReasonUndecodable, "undeployed": engine.ReasonStalled,
 		"damaged": engine.ReasonInconsistent, "unknown": engine.ReasonPoison}
-	until(t, "the dead letters", func() bool { return len(d.dead(t)) >= len(want) })
+	testenv.Until(t, "the dead letters", func() bool { return len(d.dead(t)) >= len(want) })
 	letters := d.dead(t)
 	if len(letters) != len(want) {
 		t.Errorf("%d dead letters", len(letters))
@@ -70,7 +70,7 @@ func TestPoisonedSignals(t *testing.T) {
 			message = `"workflowInstanceId":"legacy-undeployed"` // it has the event: the message only wakes it
 		}
 		if l.DetectedReason != want[what] || l.LastFailureAtUtc.Before(began) || l.OriginalQueue != d.client.SignalQueue() ||
-			l.Node != d.nodes[1].name && l.Node != d.nodes[2].name || !strings.Contains(string(l.OriginalMessage), message) {
+			l.Node != d.nodes[1].Name && l.Node != d.nodes[2].Name || !strings.Contains(string(l.OriginalMessage), message) {
 			t.Errorf("the dead letter of %q: %+v", what, l)
 		}
 		delete(want, what)

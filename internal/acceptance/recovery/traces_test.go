@@ -1,7 +1,6 @@
 package recovery
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/vibedata/roundhouse/internal/hosts"
 	"github.com/vibedata/roundhouse/internal/otlpfake"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 const (
@@ -30,14 +30,13 @@ const (
 func tracedHosts(t *testing.T, collector *otlpfake.Collector, receiver string) (*hosts.Cluster, []*hosts.Host) {
 	t.Helper()
 	routes := `{"destinations":{"hook":{"http":{"url":"` + receiver + `/hook","allow":["127.0.0.0/8"],"allowPlaintext":true}}},"routes":[{"eventType":"*","destination":"hook"}]}`
-	return newClusterWith(t, 2, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT="+collector.URL, "OTEL_BSP_SCHEDULE_DELAY=200", "ROUNDHOUSE_OUTBOX="+routes)
+	return newCluster(t, 2, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT="+collector.URL, "OTEL_BSP_SCHEDULE_DELAY=200", "ROUNDHOUSE_OUTBOX="+routes)
 }
 
 // TestOneTrace: a message that has a trace context goes through an engine with an event, a person, a child, a timer and activities
 // to a webhook, while the host that works on it is killed with its handler. It is one connected trace in which nothing is told in
 // two ways, and the timeline tells the same.
 func TestOneTrace(t *testing.T) {
-	t.Parallel()
 	collector := otlpfake.New(t)
 	var delivered atomic.Int64
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { delivered.Add(1) }))
@@ -54,7 +53,7 @@ func TestOneTrace(t *testing.T) {
 	}
 	approve(t, all[0])
 	child := ""
-	until(t, "a call of the child has ended", func() bool {
+	testenv.Until(t, "a call of the child has ended", func() bool {
 		child = childOf(t, c, run)
 		return child != "" && count(collector, "activity:step client") > 0
 	})
@@ -64,11 +63,11 @@ func TestOneTrace(t *testing.T) {
 	}
 	victim, other := all[0], all[1] // the process that was told of the answer goes on itself; that it did, the nodes show
 	victim.Kill()
-	until(t, "the end", func() bool {
+	testenv.Until(t, "the end", func() bool {
 		p, err := c.Progress(t.Context())
 		return err == nil && p[run].Ended()
 	})
-	until(t, "the event is delivered and all is told", func() bool {
+	testenv.Until(t, "the event is delivered and all is told", func() bool {
 		return delivered.Load() > 0 && count(collector, "orchestration:work server") > 0 && count(collector, "deliver hook client") > 0
 	})
 	if after, err := c.Inspect(t.Context(), child); err != nil || after.Node == before.Node {
@@ -86,7 +85,7 @@ func approve(t *testing.T, h *hosts.Host) {
 	t.Helper()
 	type task struct{ OrchestrationID, TaskID string }
 	var open []task
-	until(t, "the question", func() bool {
+	testenv.Until(t, "the question", func() bool {
 		open = ask[struct{ Items []task }](t, h, http.MethodGet, "/api/tasks", "").Items
 		return len(open) > 0
 	})
@@ -98,9 +97,7 @@ func approve(t *testing.T, h *hosts.Host) {
 // ask sends a request to the API of a host.
 func ask[T any](t *testing.T, h *hosts.Host, method, path, body string) (data T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, method, h.URL()+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(testenv.Context(t), method, h.URL()+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,15 +19,11 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/cli"
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/develop"
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
-
-// patience bounds a run; the first one on a machine installs Azurite.
-const patience = 5 * time.Minute
 
 // asRoundhouse makes the test binary the command line.
 const asRoundhouse = "ROUNDHOUSE_TEST_RUN_AS_ROUNDHOUSE"
@@ -55,9 +51,7 @@ func freePorts(t *testing.T, n int) []int {
 // roundhouse is the command line in a folder.
 func roundhouse(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd := exec.CommandContext(testenv.Context(t), os.Args[0], args...)
 	cmd.Env, cmd.Dir = append(os.Environ(), asRoundhouse+"=1"), dir
 	return cmd
 }
