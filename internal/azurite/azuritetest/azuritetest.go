@@ -16,7 +16,6 @@ import (
 	"os"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"go.uber.org/goleak"
@@ -24,9 +23,6 @@ import (
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/internal/azurite"
 )
-
-// startTimeout allows for the installation from npm on a new machine.
-const startTimeout = 5 * time.Minute
 
 // Shared is one Azurite for the tests of one package. The zero value is ready.
 type Shared struct {
@@ -44,9 +40,7 @@ func (s *Shared) Main(m *testing.M, options ...goleak.Option) {
 func (s *Shared) Account(t testing.TB) azure.Account {
 	t.Helper()
 	s.once.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-		defer cancel()
-		s.server, s.err = azurite.Start(ctx, azurite.Config{})
+		s.server, s.err = azurite.Start(context.Background(), azurite.Config{})
 	})
 	if s.err != nil {
 		t.Fatal(s.err)
