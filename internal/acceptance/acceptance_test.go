@@ -39,6 +39,7 @@ func rotation(correlationID, instance string) string {
 
 // TestPlatform shares one host and runs its parts one after the other.
 func TestPlatform(t *testing.T) {
+	testenv.Long(t)
 	p := start(t)
 	t.Run("a message becomes a key and its history", p.testRotation)
 	t.Run("the key before is retired after its grace", p.testGrace)
@@ -192,9 +193,7 @@ func (p *platform) sendRaw(t *testing.T, queue, text string) {
 	if _, err := base64.StdEncoding.DecodeString(text); err == nil {
 		t.Fatalf("%q is base64", text)
 	}
-	if _, err := p.queues.SendText(t.Context(), queue, text, 0); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(p.queues.SendText(t.Context(), queue, text, 0))(t)
 }
 
 func (p *platform) testAlwaysFails(t *testing.T) {
@@ -284,10 +283,7 @@ func (p *platform) testMany(t *testing.T) {
 func (p *platform) testEvents(t *testing.T) {
 	admin := outbox.NewAdmin(p.outbox(t))
 	pending := func(status outbox.Status) []outbox.Record {
-		page, err := admin.List(t.Context(), outbox.Filter{Status: status})
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := testenv.Must(admin.List(t.Context(), outbox.Filter{Status: status}))(t)
 		return page.Records
 	}
 	testenv.Until(t, "nothing is pending", func() bool { return len(pending(outbox.StatusPending)) == 0 })
@@ -306,10 +302,7 @@ func (p *platform) testEvents(t *testing.T) {
 
 func parseTime(t *testing.T, v any) time.Time {
 	t.Helper()
-	at, err := time.Parse(time.RFC3339Nano, fmt.Sprint(v))
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := testenv.Must(time.Parse(time.RFC3339Nano, fmt.Sprint(v)))(t)
 	return at
 }
 

@@ -48,6 +48,7 @@ type looked struct {
 // TestConsole has somebody who knows nothing but the address that the local host prints find a broken message, see why it is dead, mend
 // it and send it again, by keyboard; then every page is looked at, over a real storage emulator, a local host and a real browser.
 func TestConsole(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel() // on a storage of its own
 	l := newLooked(t)
 	t.Run("a broken message is mended", l.testMended)
@@ -57,25 +58,17 @@ func TestConsole(t *testing.T) {
 
 func newLooked(t *testing.T) *looked {
 	t.Helper()
-	server, err := azurite.Start(t.Context(), azurite.Config{Accounts: []string{"managed"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := testenv.Must(azurite.Start(t.Context(), azurite.Config{Accounts: []string{"managed"}}))(t)
 	t.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	dsn := "file:" + filepath.Join(t.TempDir(), "keys.db")
-	db, err := sql.Open("sqlite", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := testenv.Must(sql.Open("sqlite", dsn))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	for _, statement := range []string{rotationsTable, "INSERT INTO rotations (instance) VALUES ('instance-of-a-row')"} {
-		if _, err := db.ExecContext(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(db.ExecContext(t.Context(), statement))(t)
 	}
 	l := &looked{publisher: startWith(t, setup{account: server.Account(), pollers: rotationsPoller, env: []string{"ROTATIONS_DSN=" + dsn, "ROUNDHOUSE_OUTBOX=" + newSink(t).document()}})}
 	components := updatetest.Listen(t)

@@ -14,6 +14,7 @@ import (
 // An app is drained in the midst of work, its handler killed when it is said that nothing runs, and it works again afterwards: every
 // message is done, once, without an attempt that failed, and none waits for the lease of its host, which is ten minutes.
 func TestDrainAndKill(t *testing.T) {
+	testenv.Long(t)
 	p := startWith(t, setup{account: ownStorage(t)})
 	roundhouse := p.commandLine(t)
 	var ids []string
@@ -37,9 +38,7 @@ func TestDrainAndKill(t *testing.T) {
 		t.Error("drain says nothing")
 	}
 	pid := p.host.HandlerPID()
-	if err := p.host.KillHandler(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, p.host.KillHandler())
 	testenv.Until(t, "another handler", func() bool { now := p.host.HandlerPID(); return now != 0 && now != pid })
 	send(10)
 	roundhouse.run(t, 0, "drain", "--end")

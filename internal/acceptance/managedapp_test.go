@@ -32,6 +32,7 @@ type managed struct {
 // TestManagedApp drives every engine of a managed application from where its messages come in to the history and the effect
 // outside, and to the dead letters. Then it looks for secrets in all that was stored, logged, answered and sent.
 func TestManagedApp(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel() // on a storage of its own
 	s := beginSearch(t, 0)
 	m := &managed{components: updatetest.Listen(t), patients: healthtest.Listen(t), sink: newSink(t), alertsKey: rand.Text(), canary: s.bird()}

@@ -77,10 +77,7 @@ func in(t *testing.T, dir, name string, args ...string) string {
 // newOwnModule makes a module, as somebody does who has the command line and nothing else, and runs it.
 func newOwnModule(t *testing.T) *ownModule {
 	t.Helper()
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := testenv.Must(filepath.Abs("../.."))(t)
 	roundhouse := filepath.Join(t.TempDir(), "roundhouse")
 	in(t, root, "go", "build", "-o", roundhouse, "./cmd/roundhouse")
 	port := testenv.Port(t)
@@ -92,9 +89,7 @@ func newOwnModule(t *testing.T) *ownModule {
 	m.dev.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the go command hands no signal on
 	stdout, err1 := m.dev.StdoutPipe()
 	stderr, err2 := m.dev.StderrPipe()
-	if err := errors.Join(err1, err2, m.dev.Start()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(err1, err2, m.dev.Start()))
 	var reading sync.WaitGroup
 	reading.Go(func() { m.said.read(stdout) })
 	reading.Go(func() { m.said.read(stderr) })
@@ -113,10 +108,7 @@ func newOwnModule(t *testing.T) *ownModule {
 // tutorial are the files of docs/first-engine.md, each as the page has it last, and its last commands.
 func tutorial(t *testing.T) (files map[string]string, commands string) {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/first-engine.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testenv.Must(os.ReadFile("../../docs/first-engine.md"))(t)
 	files = map[string]string{}
 	for _, block := range regexp.MustCompile("(?s)\\*\\*([a-z_/.]+)\\*\\*\n\n```go tutorial\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
 		files[block[1]] = block[2]
@@ -131,14 +123,8 @@ func tutorial(t *testing.T) (files map[string]string, commands string) {
 // ask sends a request with the key that the app's state folder has.
 func (m *ownModule) ask(t *testing.T, method, path, body string) (*http.Response, error) {
 	t.Helper()
-	key, err := os.ReadFile(filepath.Join(m.dir, ".run", "key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req, err := http.NewRequestWithContext(t.Context(), method, m.url+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := testenv.Must(os.ReadFile(filepath.Join(m.dir, ".run", "key")))(t)
+	req := testenv.Must(http.NewRequestWithContext(t.Context(), method, m.url+path, strings.NewReader(body)))(t)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("x-functions-key", strings.TrimSpace(string(key)))
 	return http.DefaultClient.Do(req)
@@ -147,10 +133,7 @@ func (m *ownModule) ask(t *testing.T, method, path, body string) (*http.Response
 // get reads a part of the API.
 func (m *ownModule) get(t *testing.T, path string, into any) {
 	t.Helper()
-	resp, err := m.ask(t, http.MethodGet, path, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := testenv.Must(m.ask(t, http.MethodGet, path, ""))(t)
 	defer resp.Body.Close()
 	envelope := struct{ Data any }{into}
 	if err := json.NewDecoder(resp.Body).Decode(&envelope); err != nil {
@@ -161,6 +144,7 @@ func (m *ownModule) get(t *testing.T, path string, into any) {
 // Somebody who makes a module, and follows the tutorial, has an app with a schedule, a child, two versions and an intake, which
 // runs on this machine while it is written, and is laid out for a deployment.
 func TestAModuleOfOnesOwn(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	testenv.Programs(t, "bash", "curl", "grep", "sed") // the tutorial's own
 	m := newOwnModule(t)
@@ -172,9 +156,7 @@ func TestAModuleOfOnesOwn(t *testing.T) {
 	files, commands := tutorial(t)
 	for name, text := range files {
 		path := filepath.Join(m.dir, filepath.FromSlash(name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)))
 	}
 	m.said.await(t, "Starting the local Functions host", 2)
 	m.awaitEngine(t, "invoices")

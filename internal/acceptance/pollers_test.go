@@ -53,6 +53,7 @@ type polled struct {
 // TestPollers: rows become keys with their history, and events, once each. What is not taken is a dead letter, and the pollers
 // go on, whatever happens to one of them; so does an operator's reset.
 func TestPollers(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel() // on a storage of its own
 	ctx := testenv.Context(t)
 	storage, err := azurite.Start(ctx, azurite.Config{})
@@ -84,9 +85,7 @@ func TestPollers(t *testing.T) {
 
 func (w *polled) exec(t *testing.T, statement string, args ...any) {
 	t.Helper()
-	if _, err := w.db.ExecContext(t.Context(), statement, args...); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(w.db.ExecContext(t.Context(), statement, args...))(t)
 }
 
 // want inserts a row that asks for the key of an instance.
@@ -111,21 +110,14 @@ func (w *polled) rotated(t *testing.T, instance string) {
 func (w *polled) events(t *testing.T) {
 	t.Helper()
 	var want []string
-	rows, err := w.db.QueryContext(t.Context(), "SELECT id || ' ' || change FROM keys ORDER BY id")
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := testenv.Must(w.db.QueryContext(t.Context(), "SELECT id || ' ' || change FROM keys ORDER BY id"))(t)
 	defer rows.Close()
 	for rows.Next() {
 		var row string
-		if err := rows.Scan(&row); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, rows.Scan(&row))
 		want = append(want, row)
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, rows.Err())
 	times := map[string]int{}
 	testenv.Until(t, "the events of all rows", func() bool {
 		clear(times)
@@ -221,10 +213,7 @@ func (w *polled) testLost(t *testing.T) {
 	testenv.Until(t, "the poller fails", func() bool {
 		return w.seen(func(i localhost.Invocation) bool { return i.Function == "poller-lost-timer" && i.Err != nil }) > 1
 	})
-	log, err := os.ReadFile(w.log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := testenv.Must(os.ReadFile(w.log))(t)
 	told := 0
 	for line := range strings.Lines(string(log)) {
 		var l struct{ Poller, Error string }
@@ -258,9 +247,7 @@ func (w *polled) testCommands(t *testing.T) {
 	w.cli.run(t, 4, "poller", "reset-to-beginning", "keys") // nobody is there to confirm it
 
 	rows := 0
-	if err := w.db.QueryRowContext(t.Context(), "SELECT count(*) FROM keys").Scan(&rows); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, w.db.QueryRowContext(t.Context(), "SELECT count(*) FROM keys").Scan(&rows))
 	came := func(i localhost.Invocation) bool { return i.Function == "hmac-queue-trigger" && i.Err == nil }
 	known := w.seen(came)
 	w.cli.run(t, 0, "poller", "reset-to-beginning", "keys", "--yes")

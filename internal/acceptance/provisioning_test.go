@@ -95,10 +95,7 @@ func provisioned(instance string) []string {
 // checkState looks an instance up in the registry.
 func (w *world) checkState(t *testing.T, instance, tenant string, want provisioning.State) {
 	t.Helper()
-	document, err := registry.New(w.tables, "").Get(t.Context(), instance)
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := testenv.Must(registry.New(w.tables, "").Get(t.Context(), instance))(t)
 	var i provisioning.Instance
 	if _, err := document.Field("provisioning", &i); err != nil || i.State != want || document.TenantID != tenant || document.Lock.JobID != "" {
 		t.Errorf("instance %+v of %s, lock %+v, %v; want it %s", i, document.TenantID, document.Lock, err, want)

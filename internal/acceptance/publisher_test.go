@@ -33,6 +33,7 @@ type world struct {
 // and to the dead letters; those of hmac are in TestPlatform. Then it looks for secrets in all that was stored, logged,
 // answered and sent.
 func TestPublisher(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel() // on a storage of its own
 	s := beginSearch(t, 12)
 	w := newWorld(t, s, developmentVault(t, s.server.Account()))
@@ -177,10 +178,7 @@ func (w *world) testTLSRevoked(t *testing.T) {
 func (w *world) checkServed(t *testing.T, serial string) {
 	t.Helper()
 	dialer := tls.Dialer{Config: &tls.Config{RootCAs: w.authority.Roots(), ServerName: rotatedDomain, MinVersion: tls.VersionTLS12}}
-	conn, err := dialer.DialContext(testenv.Context(t), "tcp", w.target.Address())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := testenv.Must(dialer.DialContext(testenv.Context(t), "tcp", w.target.Address()))(t)
 	defer conn.Close()
 	var leaf *x509.Certificate
 	if secure, ok := conn.(*tls.Conn); ok {

@@ -22,13 +22,9 @@ func (p *platform) enrol(t *testing.T, instance string, fields map[string]any) {
 	t.Helper()
 	document := registry.Instance{InstanceID: instance, TenantID: "tenant-" + instance}
 	for name, value := range fields {
-		if err := document.SetField(name, value); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, document.SetField(name, value))
 	}
-	if _, err := registry.New(p.tables, "").Create(t.Context(), document); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(registry.New(p.tables, "").Create(t.Context(), document))(t)
 }
 
 // testReleases has the schedule tell those who lack the version of their ring.

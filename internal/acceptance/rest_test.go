@@ -26,10 +26,7 @@ func at(engine, queue string) entrance { return entrance{engine, queue} }
 func (e entrance) message(t *testing.T, m engine.Message) string {
 	t.Helper()
 	m.Engine = e.engine
-	body, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := testenv.Must(json.Marshal(m))(t)
 	return string(body)
 }
 
@@ -142,10 +139,7 @@ func checkDeadLetter(t *testing.T, d item, g grave) {
 // fates counts, by the handler's log, what became of the deliveries of a correlation id.
 func (p *platform) fates(t *testing.T, correlationID string) map[string]int {
 	t.Helper()
-	log, err := os.ReadFile(p.log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := testenv.Must(os.ReadFile(p.log))(t)
 	fates := map[string]int{}
 	for line := range strings.Lines(string(log)) {
 		var l struct{ CorrelationID, Fate string }

@@ -58,6 +58,7 @@ func passingStorage(t *testing.T) (account azure.Account, begin, end func()) {
 // TestStorageGoesAndComes stops Azurite while rotations are under way, and starts it again with its data. The host and the
 // handler are those that were there before, and every rotation leaves what one run leaves.
 func TestStorageGoesAndComes(t *testing.T) {
+	testenv.Long(t)
 	account, begin, end := passingStorage(t)
 	// What the host had received by an answer that was lost comes again when its lease ends.
 	p := startWith(t, setup{account: account, visibility: 10 * time.Second})
@@ -115,6 +116,7 @@ func (r *receiver) messages() []string {
 // TestInvocationsWaitForStorage stops Azurite for 12 s while the host has many messages in hand, under the lease of the real host,
 // which is ten minutes: every invocation that had begun waits, and ends with success. None is delivered again.
 func TestInvocationsWaitForStorage(t *testing.T) {
+	testenv.Long(t)
 	account, begin, end := passingStorage(t)
 	r := &receiver{queue: hmac.Queue, received: map[string]bool{}}
 	p := startWith(t, setup{account: account, hostQueues: func(q *azure.Queues) queues.Store { r.Queues = q; return r }})

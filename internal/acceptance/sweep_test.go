@@ -68,9 +68,7 @@ func (p *platform) parkElsewhere(t *testing.T, id, instance string) {
 	away := &faults.Plan{Refuse: func(faults.Call) bool { return true }}
 	steps, err1 := hmac.New(hmac.Config{Vault: secrets.NewDevelopment(faults.Tables(p.tables, away.Intercept)), Tables: p.tables, Publisher: nobody{}, Arrivals: nobody{}})
 	payloads, err2 := azure.NewBlobs(p.account)
-	if err := errors.Join(err1, err2, p.queues.CreateQueue(t.Context(), deserted)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(err1, err2, p.queues.CreateQueue(t.Context(), deserted)))
 	log, definition := slog.New(slog.DiscardHandler), hmac.Definition(steps)
 	rt, err := orchestrator.New(orchestrator.Config{Tables: p.tables, Blobs: payloads, Queues: p.queues, ScheduleQueue: deserted,
 		InlineWait: time.Nanosecond, Now: ago, Log: log, Activities: append(definition.Operations, definition.Activities...),

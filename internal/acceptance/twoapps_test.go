@@ -53,6 +53,7 @@ type pair struct {
 // TestTwoApps takes an instance through its life, from the purchase to its second release, while handlers on both sides are
 // killed. At the end both sides say the same.
 func TestTwoApps(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel() // on a storage of its own
 	p := newPair(t)
 	t.Run("provisioned", p.testProvisioned)
@@ -66,10 +67,7 @@ func TestTwoApps(t *testing.T) {
 
 func newPair(t *testing.T) *pair {
 	t.Helper()
-	server, err := azurite.Start(t.Context(), azurite.Config{Accounts: []string{"managed"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := testenv.Must(azurite.Start(t.Context(), azurite.Config{Accounts: []string{"managed"}}))(t)
 	t.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			t.Error(err)
@@ -84,9 +82,7 @@ func newPair(t *testing.T) *pair {
 
 	home, away := developmentVault(t, server.Account()), developmentVault(t, server.AccountNamed("managed"))
 	for _, v := range []vault{home, away} {
-		if _, err := v.Add(t.Context(), eventsKey, key, nil); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(v.Add(t.Context(), eventsKey, key, nil))(t)
 	}
 	const keys = `[{"id":"k1","secret":"` + eventsKey + `"}]`
 	o := newOutside(t, home)
@@ -124,10 +120,17 @@ func (p *pair) kill() {
 	}
 }
 
-// spare ends that.
-func (p *pair) spare() {
-	p.publisher.proxy.arm(0, "")
-	p.managed.proxy.arm(0, "")
+// spare ends that, and waits for handlers that live: otherwise a request of the next test could meet one that dies, or is being started.
+func (p *pair) spare(t *testing.T) {
+	t.Helper()
+	for _, side := range []*platform{p.publisher.platform, p.managed.platform} {
+		side.proxy.arm(0, "")
+		testenv.Await(t, "a handler that is ready", func() (answer string, ok bool) {
+			quiet := side.proxy.quiet()
+			status, body := side.ask(t, http.MethodGet, "/api/health/ready", nil, nil)
+			return fmt.Sprintf("%d %s", status, body), quiet && status == http.StatusOK
+		})
+	}
 }
 
 // testProvisioned: a customer buys, the instance comes up, and an operator says where it is and in which ring.
@@ -150,10 +153,7 @@ func (p *pair) testProvisioned(t *testing.T) {
 // change changes the document of the instance at the publisher, as an operator does.
 func (p *pair) change(t *testing.T, patch map[string]any) {
 	t.Helper()
-	body, err := json.Marshal(patch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := testenv.Must(json.Marshal(patch))(t)
 	path := "/api/registry/" + url.PathEscape(p.instance)
 	testenv.Until(t, "the change of the instance", func() bool { // an engine may have locked it, or the handler may be dead
 		status, answer := p.publisher.ask(t, http.MethodPatch, path, nil, body)
@@ -194,7 +194,7 @@ func (p *pair) testFirstRelease(t *testing.T) {
 	p.kill()
 	p.release(t)
 	p.reported(t, "1.0.0")
-	p.spare()
+	p.spare(t)
 }
 
 // testSecondRelease: an operator moves the instance to the ring that has it, and a person approves.
@@ -222,7 +222,7 @@ func (p *pair) testSecondRelease(t *testing.T) {
 		return status/100 == 2
 	})
 	p.reported(t, "2.0.0")
-	p.spare()
+	p.spare(t)
 	for _, component := range []string{"db", "web"} {
 		if version := p.managed.components.Version(p.instance, component); version != "2" {
 			t.Errorf("component %s has version %s", component, version)
@@ -241,7 +241,7 @@ func (p *pair) testRotations(t *testing.T) {
 	w.ran(t, at(hmac.Engine, hmac.Queue), key, "rotate of "+p.instance+" Succeeded", "notify of "+p.instance+" Succeeded Succeeded")
 	w.ran(t, at(spn.Engine, spn.Queue), secret, "rotate of publisher Succeeded Succeeded")
 	w.ran(t, at(enginetls.Engine, enginetls.Queue), certified, "renew of publisher Succeeded", "distribute of publisher Succeeded Succeeded")
-	p.spare()
+	p.spare(t)
 }
 
 // testHealthReported: the managed application looks at its components, and the publisher knows how they are.
@@ -259,7 +259,7 @@ func (p *pair) testHealthReported(t *testing.T) {
 		found, err := document.Field("health", &reported)
 		return err == nil && found && reported.Status == health.Degraded
 	})
-	p.spare()
+	p.spare(t)
 }
 
 // testAlerts: each side gets one of its own.
@@ -323,10 +323,7 @@ func (p *pair) finished(t *testing.T) map[string]bool {
 	ids := map[string]bool{}
 	for _, row := range p.history(t, p.publisher.platform, updatepublisher.Engine, updatepublisher.OperationReport) {
 		entry := p.publisher.get(t, fmt.Sprintf("/api/history/%s/%s", updatepublisher.Engine, url.PathEscape(row["rowKey"].(string))))
-		input, err := json.Marshal(entry["input"])
-		if err != nil {
-			t.Fatal(err)
-		}
+		input := testenv.Must(json.Marshal(entry["input"]))(t)
 		if in := decode[updatepublisher.ReportInput](t, input); in.Finished != nil {
 			ids[in.Finished.CorrelationID] = true
 		}

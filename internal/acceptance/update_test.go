@@ -21,6 +21,7 @@ var updateRounds = flag.Int("update.rounds", 20, "how many instances TestUpdates
 // TestUpdates lets several handlers work on the updates of instances, and kills them. The lock lasts for an hour, so that
 // none is free because it has expired.
 func TestUpdates(t *testing.T) {
+	testenv.Long(t)
 	c := startCluster(t)
 	t.Run("two at once", c.testTwoAtOnce)
 	t.Run("a death in the middle", c.testDeathInTheMiddle)
@@ -172,6 +173,7 @@ func (c *cluster) testDeathInTheMiddle(t *testing.T) {
 // TestUpdateIsForgotten kills the process that holds the lock, and nothing is left of the orchestration that could give
 // it up. The next update waits until the lock expires.
 func TestUpdateIsForgotten(t *testing.T) {
+	testenv.Long(t)
 	// Long enough for the next update to come while the lock is held.
 	c := startCluster(t, "ROUNDHOUSE_UPDATE_LOCK_DURATION=10s",
 		// The message of the update that dies does not come again.

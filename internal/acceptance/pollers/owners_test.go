@@ -62,9 +62,7 @@ func testStopped(t *testing.T, d *owners) {
 	if place.Lease.Token <= held.Token {
 		t.Errorf("token %d after %d", place.Lease.Token, held.Token)
 	}
-	if _, err := io.WriteString(owner.Stdin, "go on\n"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(io.WriteString(owner.Stdin, "go on\n"))(t)
 	owner.Signal(t, syscall.SIGCONT)
 	lost := owner.Await(t, "the owner loses its lease", func(s said) bool { return s.Lost })
 	for _, text := range []string{"poller " + d.poller + ": ", "not known to be committed: batch_", fmt.Sprintf("of %d rows", batch), fmt.Sprintf("token %d", held.Token)} {
@@ -123,32 +121,22 @@ func newOwners(t *testing.T, server *postgres.Server) *owners {
 	d := &owners{account: storage.Account(t), dsn: server.DSN(name), poller: strings.ToLower(azuritetest.Name("orders")), db: open(t, server.DSN(name))}
 	run(t, open(t, server.DSN(postgres.User)), "CREATE DATABASE "+name)
 	run(t, d.db, schema)
-	b, err := azure.NewBlobs(d.account)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testenv.Must(azure.NewBlobs(d.account))(t)
 	d.store = poller.BlobStore{Blobs: b}
-	if err := d.store.Create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, d.store.Create(t.Context()))
 	return d
 }
 
 func open(t *testing.T, dsn string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("pgx", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := testenv.Must(sql.Open("pgx", dsn))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
 
 func run(t *testing.T, db *sql.DB, statement string, args ...any) {
 	t.Helper()
-	if _, err := db.ExecContext(t.Context(), statement, args...); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(db.ExecContext(t.Context(), statement, args...))(t)
 }
 
 // halfWay starts two nodes. The first is in the middle of a batch, which it has delivered, and the other waits for its lease.
@@ -179,9 +167,7 @@ func (d *owners) delivered(t *testing.T) {
 	t.Helper()
 	testenv.Until(t, "all rows are delivered", func() bool {
 		var n int
-		if err := d.db.QueryRowContext(t.Context(), "SELECT count(DISTINCT row) FROM effects").Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, d.db.QueryRowContext(t.Context(), "SELECT count(DISTINCT row) FROM effects").Scan(&n))
 		var last struct{ ID int }
 		if place := d.state(t).Cursor(); json.Unmarshal(place.Tiebreaker, &last) != nil {
 			return false
@@ -192,10 +178,7 @@ func (d *owners) delivered(t *testing.T) {
 
 func (d *owners) state(t *testing.T) *poller.Document {
 	t.Helper()
-	view, err := poller.Operator{Store: d.store}.Show(t.Context(), d.poller)
-	if err != nil {
-		t.Fatal(err)
-	}
+	view := testenv.Must(poller.Operator{Store: d.store}.Show(t.Context(), d.poller))(t)
 	return view.Document
 }
 
@@ -210,21 +193,14 @@ type effect struct {
 // effects are all of them, in the order in which they came.
 func (d *owners) effects(t *testing.T) (all []effect) {
 	t.Helper()
-	rows, err := d.db.QueryContext(t.Context(), "SELECT node, token, row, event FROM effects ORDER BY n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := testenv.Must(d.db.QueryContext(t.Context(), "SELECT node, token, row, event FROM effects ORDER BY n"))(t)
 	defer rows.Close()
 	for rows.Next() {
 		var e effect
-		if err := rows.Scan(&e.node, &e.token, &e.row, &e.event); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, rows.Scan(&e.node, &e.token, &e.row, &e.event))
 		all = append(all, e)
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, rows.Err())
 	return all
 }
 

@@ -81,9 +81,7 @@ func startReal(t *testing.T, a app) *real {
 			close(h.ended)
 		}
 	}()
-	if err := <-started; err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, <-started)
 	t.Cleanup(func() {
 		h.kill(t)
 		log.Close()
@@ -125,9 +123,7 @@ func putKeys(t *testing.T, a app) {
 	}
 	const container = "azure-webjobs-secrets"
 	err = store.CreateContainer(t.Context(), container)
-	if err := errors.Join(err, store.Put(t.Context(), container, a.id+"/host.json", document)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(err, store.Put(t.Context(), container, a.id+"/host.json", document)))
 }
 
 // awaitReady waits until an address answers with 200: that of the app's readiness unless the test says otherwise.
@@ -203,9 +199,7 @@ func (h *real) kill(t *testing.T) {
 // interrupt ends the host as Ctrl-C does.
 func (h *real) interrupt(t *testing.T) {
 	t.Helper()
-	if err := syscall.Kill(-h.command.Process.Pid, syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, syscall.Kill(-h.command.Process.Pid, syscall.SIGINT))
 	<-h.ended
 }
 
@@ -215,10 +209,7 @@ func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 // said is what host and handler have written so far.
 func (h *real) said(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(h.log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testenv.Must(os.ReadFile(h.log))(t)
 	return string(text)
 }
 

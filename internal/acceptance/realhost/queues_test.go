@@ -88,9 +88,7 @@ func sendAll(t *testing.T, a app) (runs, broken []string) {
 	t.Helper()
 	queues := a.queues(t)
 	to := func(queue, text string) {
-		if _, err := queues.SendText(t.Context(), queue, text, 0); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(queues.SendText(t.Context(), queue, text, 0))(t)
 	}
 	for i := range 60 {
 		id := uuid.NewString()

@@ -27,9 +27,7 @@ func TestHostIsKilled(t *testing.T) {
 	for kind, w := range work {
 		for i := range 5 {
 			id := fmt.Sprint(kind, i)
-			if err := c.Send(t.Context(), id, w); err != nil {
-				t.Fatal(err)
-			}
+			testenv.OK(t, c.Send(t.Context(), id, w))
 			ids = append(ids, hosts.ID(id))
 		}
 	}
@@ -66,18 +64,13 @@ func TestHostIsKilled(t *testing.T) {
 func twoHosts(t *testing.T) (*hosts.Cluster, []*real) {
 	t.Helper()
 	one := app{dist: filepath.Join(t.TempDir(), "dist"), account: storage(t), key: newKey(), id: "killed", env: []string{hosts.HandlerRole}}
-	if err := hosts.Stage(one.dist); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, hosts.Stage(one.dist))
 	editJSON(t, filepath.Join(one.dist, "host.json"), func(host map[string]any) { delete(host, "extensionBundle") })
 	withQueues(t, one.dist)
 	two := one
 	two.dist = filepath.Join(t.TempDir(), "copy")
 	copyDir(t, two.dist, one.dist)
-	c, err := hosts.New(hosts.Config{Dir: t.TempDir(), Account: one.account})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := testenv.Must(hosts.New(hosts.Config{Dir: t.TempDir(), Account: one.account}))(t)
 	t.Cleanup(c.Close)
 	return c, []*real{startReal(t, one), startReal(t, two)}
 }
@@ -87,9 +80,7 @@ func inHandOf(t *testing.T, c *hosts.Cluster, pid int) map[string]hosts.Progress
 	t.Helper()
 	known, err1 := nodes.List(t.Context(), c.Tables, "")
 	all, err2 := c.Progress(t.Context())
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(err1, err2))
 	mine := map[string]hosts.Progress{}
 	for _, n := range known {
 		for id, p := range all {

@@ -59,9 +59,7 @@ func newDrill(t *testing.T) *drill {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := n.prepare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, n.prepare(t.Context()))
 	payloads, err := azure.NewBlobs(d.account)
 	if err != nil {
 		t.Fatal(err)
@@ -87,9 +85,7 @@ func (d *drill) startStorage(t *testing.T) {
 // stopStorage stops Azurite. It writes its data first, as storage that is away has.
 func (d *drill) stopStorage(t *testing.T) {
 	t.Helper()
-	if err := d.server.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, d.server.Close())
 }
 
 // process is one life of a node.
@@ -143,9 +139,7 @@ func (d *drill) order(t *testing.T, engineName, run string, nap time.Duration) {
 	input, err1 := json.Marshal(work{nap})
 	body, err2 := json.Marshal(engine.Message{CorrelationID: run, Engine: engineName, InstanceID: engine.PublisherInstance, Input: input})
 	_, err3 := d.queues.Send(t.Context(), queueOf(engineName), body, 0)
-	if err := errors.Join(err1, err2, err3); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(err1, err2, err3))
 }
 
 func (d *drill) orderAll(t *testing.T, nap time.Duration) {

@@ -37,13 +37,9 @@ func TestPoisonedSignals(t *testing.T) {
 		d.launch(t, false)
 	}
 	began := time.Now()
-	if _, err := d.queues.Send(t.Context(), d.client.SignalQueue(), []byte("garbage"), 0); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(d.queues.Send(t.Context(), d.client.SignalQueue(), []byte("garbage"), 0))(t)
 	for _, run := range []string{"undeployed", "damaged", "unknown"} {
-		if err := d.client.Raise(t.Context(), legacyEngine+"-"+run, "go", run, "event of "+run); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, d.client.Raise(t.Context(), legacyEngine+"-"+run, "go", run, "event of "+run))
 	}
 	d.orderAll(t, nap)
 	d.raise(t, 0, 1, 2)
@@ -85,15 +81,10 @@ func TestPoisonedSignals(t *testing.T) {
 	}
 
 	// The damage is mended, and what was missing is deployed.
-	if err := d.tables.Apply(t.Context(), "orchestrations", tables.Insert(round)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, d.tables.Apply(t.Context(), "orchestrations", tables.Insert(round)))
 	d.killAll()
 	d.launch(t, true)
-	retrier, err := engine.NewRetrier(engine.RetrierConfig{DeadLetters: d.letters, Queues: d.queues})
-	if err != nil {
-		t.Fatal(err)
-	}
+	retrier := testenv.Must(engine.NewRetrier(engine.RetrierConfig{DeadLetters: d.letters, Queues: d.queues}))(t)
 	for _, l := range letters {
 		if l.DetectedReason != engine.ReasonInconsistent {
 			continue
@@ -117,10 +108,7 @@ func (d *drill) dead(t *testing.T) (all []engine.DeadLetter) {
 		t.Fatal(err)
 	}
 	for _, item := range page.DeadLetters {
-		l, err := d.letters.Get(t.Context(), item.Engine, item.RowKey)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := testenv.Must(d.letters.Get(t.Context(), item.Engine, item.RowKey))(t)
 		all = append(all, l)
 	}
 	return all

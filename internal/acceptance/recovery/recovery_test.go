@@ -108,13 +108,9 @@ func TestDuplicateAndStaleSignals(t *testing.T) {
 	old := d.launch(t, true) // alone: the others cannot end what they do not know
 	id := legacyEngine + "-purged"
 	testenv.Until(t, "one to purge", func() bool { _, err := d.client.Status(t.Context(), id); return err == nil })
-	if err := d.client.Terminate(t.Context(), id, "to be purged"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, d.client.Terminate(t.Context(), id, "to be purged"))
 	testenv.Until(t, "its end", func() bool { s, err := d.client.Status(t.Context(), id); return err == nil && s.Ended() })
-	if err := d.client.Purge(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, d.client.Purge(t.Context(), id))
 	old.Kill()
 	for range 2 {
 		d.launch(t, false)
@@ -125,9 +121,7 @@ func TestDuplicateAndStaleSignals(t *testing.T) {
 	dropped := 0
 	send := func(s orchestrator.Signal) {
 		t.Helper()
-		if err := d.client.Send(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, d.client.Send(t.Context(), s))
 		dropped++
 	}
 	for range 3 {

@@ -44,13 +44,9 @@ func TestOneTrace(t *testing.T) {
 	c, all := tracedHosts(t, collector, receiver.URL)
 	run := hosts.ID(tracedID)
 	work := hosts.Work{Event: true, Ask: "approve", Children: 1, Naps: 1, Nap: time.Second, Calls: 3, Lasts: 4 * time.Second, Publish: "work.done"}
-	if err := c.SendTraced(t.Context(), tracedID, "00-"+producerTrace+"-"+producerSpan+"-01", work); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, c.SendTraced(t.Context(), tracedID, "00-"+producerTrace+"-"+producerSpan+"-01", work))
 	underWay(t, c, run, func(p hosts.Progress) bool { return p.Waiting == "Event" })
-	if err := c.Raise(t.Context(), tracedID); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, c.Raise(t.Context(), tracedID))
 	approve(t, all[0])
 	child := ""
 	testenv.Until(t, "a call of the child has ended", func() bool {
@@ -97,16 +93,10 @@ func approve(t *testing.T, h *hosts.Host) {
 // ask sends a request to the API of a host.
 func ask[T any](t *testing.T, h *hosts.Host, method, path, body string) (data T) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(testenv.Context(t), method, h.URL()+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testenv.Must(http.NewRequestWithContext(testenv.Context(t), method, h.URL()+path, strings.NewReader(body)))(t)
 	r.Header.Set("Content-Type", "application/json")
 	r.Close = true
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := testenv.Must(http.DefaultClient.Do(r))(t)
 	defer resp.Body.Close()
 	answer := struct{ Data *T }{&data}
 	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || resp.StatusCode > 299 {
@@ -118,10 +108,7 @@ func ask[T any](t *testing.T, h *hosts.Host, method, path, body string) (data T)
 // childOf is the child of a run, "" while there is none.
 func childOf(t *testing.T, c *hosts.Cluster, run string) string {
 	t.Helper()
-	all, err := c.Progress(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := testenv.Must(c.Progress(t.Context()))(t)
 	for id := range all {
 		if id != run {
 			return id
