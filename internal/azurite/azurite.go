@@ -94,6 +94,11 @@ func (s *Server) AccountNamed(name string) azure.Account {
 	return azure.EmulatorAccountNamed(name, s.ports["Blob"], s.ports["Queue"], s.ports["Table"])
 }
 
+// Ports returns where the services listen on 127.0.0.1, for another process.
+func (s *Server) Ports() (blob, queue, table int) {
+	return s.ports["Blob"], s.ports["Queue"], s.ports["Table"]
+}
+
 // ConnectionString is the account as a connection string.
 func (s *Server) ConnectionString() string { return s.account.ConnectionString() }
 

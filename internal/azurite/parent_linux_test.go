@@ -15,6 +15,7 @@ import (
 
 // A killed parent cannot close anything: the kernel ends its Azurite.
 func TestDiesWithParent(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", asParent, testenv.Port(t))) // nobody else listens there afterwards
@@ -23,9 +24,7 @@ func TestDiesWithParent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, cmd.Start())
 	line, readErr := bufio.NewReader(output).ReadString('\n')
 	killErr := cmd.Process.Kill()
 	_ = cmd.Wait() // "killed"

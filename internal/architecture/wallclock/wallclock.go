@@ -539,7 +539,12 @@ func (w *walker) selector(s *ast.SelectorExpr, owner string) {
 	case "time.Sleep", "time.After", "time.NewTimer", "time.Tick", "time.NewTicker", "time.AfterFunc",
 		"context.WithTimeout", "context.WithTimeoutCause", "context.WithDeadline", "context.WithDeadlineCause":
 		w.use(text, owner)
+	case "net.DialTimeout":
+		w.use(text, owner)
 	default:
+		if name := s.Sel.Name; name == "SetDeadline" || name == "SetReadDeadline" || name == "SetWriteDeadline" {
+			w.use(name, owner)
+		}
 		w.walk(s.X, owner)
 		w.edges[owner] = append(w.edges[owner], "."+s.Sel.Name)
 		if x, ok := s.X.(*ast.Ident); ok && w.imports[x.Name] { // the package of an external test

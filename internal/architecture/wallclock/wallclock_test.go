@@ -35,6 +35,7 @@ func TestFind(t *testing.T) {
 		"a callback":             {`time.AfterFunc(1, nil)`, "time.AfterFunc in TestA"},
 		"a limit":                {`context.WithTimeout(c, 1)`, "context.WithTimeout in TestA"},
 		"a deadline":             {`context.WithDeadlineCause(c, d, e)`, "context.WithDeadlineCause in TestA"},
+		"a connection":           {`conn.SetReadDeadline(end)`, "SetReadDeadline in TestA"},
 		"a function value":       {`nap := time.Sleep; _ = nap`, inTest},
 		"patience":               {`const patience = time.Minute`, "patience in TestA"},
 		"a limit's name":         {`var startTimeout = 5 * time.Second`, "startTimeout in TestA"},

@@ -7,20 +7,28 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 )
 
-// Root is the folder of the repository.
+// Root returns the folder of the repository: the first one above the test's that holds go.mod.
 func Root(t *testing.T) string {
 	t.Helper()
-	_, file, _, ok := runtime.Caller(0)
-	if !ok {
-		t.Fatal("where is the repository?")
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return filepath.Join(filepath.Dir(file), "..", "..", "..")
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			t.Fatal("no folder above the test's holds go.mod")
+		}
+		dir = parent
+	}
 }
 
 var name = regexp.MustCompile("`([A-Za-z_]+)`")

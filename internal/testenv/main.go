@@ -1,0 +1,35 @@
+package testenv
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// Servers is the environment variable that names the folder with the addresses of a lane's servers, which packages share. scripts/lane
+// sets it; without it a package starts servers of its own.
+const Servers = "ROUNDHOUSE_TEST_SERVERS"
+
+// Main runs the tests of a package, then end, fails on goroutines that are left, and exits. It is for TestMain. Tests share what end
+// closes: servers, a built program.
+func Main(m *testing.M, end func() error, options ...goleak.Option) {
+	goleak.VerifyTestMain(ending{m, end}, options...)
+}
+
+// ending is a testing.M that runs end after the tests and before goroutines are counted.
+type ending struct {
+	m   *testing.M
+	end func() error
+}
+
+// Run runs the tests.
+func (e ending) Run() int {
+	code := e.m.Run()
+	if err := e.end(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return max(code, 1)
+	}
+	return code
+}
