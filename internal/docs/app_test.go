@@ -50,9 +50,7 @@ func start(t *testing.T) app {
 	}
 	t.Cleanup(func() { showLog(t, log) })
 	key, kept := rand.Text(), filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(kept, []byte(key+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, os.WriteFile(kept, []byte(key+"\n"), 0o600))
 	host, err := localhost.New(localhost.Config{ScriptRoot: build(t).dist, Queues: queueStore, Blobs: blobStore, Output: log, FunctionKey: key, Env: []string{
 		"AzureWebJobsStorage=" + account.ConnectionString(), "ROUNDHOUSE_CONTEXT=publisher", "ROUNDHOUSE_POLLERS=", "ROUNDHOUSE_REVIEW_ROLES=operator",
 		"AzureFunctionsJobHost__extensions__queues__maxPollingInterval=00:00:00.100",
@@ -70,9 +68,7 @@ func start(t *testing.T) app {
 		}
 		http.DefaultClient.CloseIdleConnections()
 	})
-	if err := host.WaitAnswer(ready, "/api/health/ready"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, host.WaitAnswer(ready, "/api/health/ready"))
 	return app{url: host.URL(), storage: account.ConnectionString(), key: key, keyFile: kept}
 }
 

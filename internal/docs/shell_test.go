@@ -33,6 +33,7 @@ func unrun() []string {
 
 // The commands of a page run, one block after the other in one shell, beside a fresh app.
 func TestCommands(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	testenv.Programs(t, "bash", "curl", "grep", "sed") // what the pages use
 	for _, p := range pages(t) {
@@ -63,12 +64,10 @@ func TestCommands(t *testing.T) {
 
 // Commands that no test runs are shell, and say what they need; those for make name targets that there are.
 func TestCommandsThatNobodyRuns(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	testenv.Programs(t, "bash")
-	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	makefile := testenv.Must(os.ReadFile(filepath.Join(root, "Makefile")))(t)
 	for _, b := range blocksOf(t, "sh") {
 		if len(b.words) == 0 {
 			continue

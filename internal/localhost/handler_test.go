@@ -220,10 +220,7 @@ type app struct {
 
 func newApp(t *testing.T) *app {
 	t.Helper()
-	executable, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	executable := testenv.Must(os.Executable())(t)
 	a := &app{root: t.TempDir(), output: &lines{}, invocations: make(chan Invocation, 1000)}
 	a.host = map[string]any{"version": "2.0", "customHandler": map[string]any{
 		"description": map[string]any{"defaultExecutablePath": executable}, "enableForwardingHttpRequest": true}}
@@ -235,17 +232,10 @@ func newApp(t *testing.T) *app {
 
 func (a *app) write(t *testing.T, path string, value any) {
 	t.Helper()
-	data, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := testenv.Must(json.Marshal(value))(t)
 	full := filepath.Join(a.root, path)
-	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(full, data, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, os.MkdirAll(filepath.Dir(full), 0o755))
+	testenv.OK(t, os.WriteFile(full, data, 0o644))
 }
 
 // function adds a function with these bindings.
@@ -265,9 +255,7 @@ func (a *app) manual(t *testing.T, names ...string) {
 func (a *app) start(t *testing.T) (host *Host, stop func(), ended <-chan error) {
 	t.Helper()
 	host, end := a.launch(t)
-	if err := host.WaitReady(testenv.Context(t)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, host.WaitReady(testenv.Context(t)))
 	return host, end.stop, end.ended
 }
 
@@ -278,11 +266,9 @@ type launched struct {
 
 func (a *app) launch(t *testing.T) (*Host, launched) {
 	t.Helper()
+	testenv.Long(t)
 	a.write(t, "host.json", a.host)
-	host, err := New(a.config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	host := testenv.Must(New(a.config))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- host.Run(ctx) }()
@@ -320,10 +306,7 @@ func given(pairs ...string) (header []string) {
 // request sends without following redirects and reads the answer.
 func request(t *testing.T, method, url string, body io.Reader, header ...string) (*http.Response, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testenv.Must(http.NewRequestWithContext(t.Context(), method, url, body))(t)
 	for i := 0; i < len(header); i += 2 {
 		if header[i] == "Host" {
 			r.Host = header[i+1]
@@ -332,15 +315,9 @@ func request(t *testing.T, method, url string, body io.Reader, header ...string)
 	}
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
-	response, err := transport.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := testenv.Must(transport.RoundTrip(r))(t)
 	defer response.Body.Close()
-	data, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := testenv.Must(io.ReadAll(response.Body))(t)
 	return response, string(data)
 }
 
@@ -349,10 +326,7 @@ func wired(t *testing.T, handler http.Handler) *invoker {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	_, text, _ := strings.Cut(strings.TrimPrefix(server.URL, "http://"), ":")
-	port, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := testenv.Must(strconv.Atoi(text))(t)
 	transport := &http.Transport{DisableCompression: true}
 	i := &invoker{client: newClient(transport),
 		supervisor: &supervisor{state: ready, port: port, transport: transport, changed: make(chan struct{})}}

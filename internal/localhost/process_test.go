@@ -124,9 +124,7 @@ func TestKilledHandlerIsRestarted(t *testing.T) {
 	host, _, _ := a.start(t)
 	pids := []int{host.HandlerPID()}
 	for range 4 {
-		if err := host.KillHandler(); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, host.KillHandler())
 		// What comes after the kill waits for the next process.
 		if i := a.invoke(t, host, "good", ""); i.Err != nil {
 			t.Error(i.Err)
@@ -243,23 +241,16 @@ func playHost() {
 }
 
 func TestHandlerDiesWithAHostThatIsKilled(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	a := newApp(t)
 	a.manual(t, "good")
 	a.write(t, "host.json", a.host)
-	executable, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	executable := testenv.Must(os.Executable())(t)
 	cmd := exec.Command(executable)
 	cmd.Env = append(os.Environ(), roleVariable+"=host", "TEST_SCRIPT_ROOT="+a.root)
-	output, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	output := testenv.Must(cmd.StdoutPipe())(t)
+	testenv.OK(t, cmd.Start())
 	scanner := bufio.NewScanner(output)
 	if !scanner.Scan() || !answers(t.Context(), scanner.Text()) {
 		_ = cmd.Process.Kill()
