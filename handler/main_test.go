@@ -29,6 +29,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/settings/settingstest"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // runAsHandler makes the test binary the real process, for tests that need a process of its own.
@@ -342,9 +343,6 @@ func TestProgramThatDoesNotStart(t *testing.T) {
 	}
 }
 
-// processLimit bounds the tests that wait for another process.
-const processLimit = time.Minute
-
 // childEnv is the settingstest.Environment of a child that is the real process.
 func childEnv(env settingstest.Environment) []string {
 	all := append(os.Environ(), runAsHandler+"=1")
@@ -356,9 +354,7 @@ func childEnv(env settingstest.Environment) []string {
 
 func TestProcessReportsItsSettings(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), processLimit)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd := exec.CommandContext(testenv.Context(t), os.Args[0])
 	cmd.Env = childEnv(settingstest.Environment{
 		"FUNCTIONS_CUSTOMHANDLER_PORT": "high", "FUNCTIONS_APP_ROOT_PATH": "..", "AzureWebJobsStorage": "nonsense", engineSetting: "1m",
 		"ROUNDHOUSE_INVOCATION_BUDGET": "forever", "ROUNDHOUSE_LOG_LEVEL": "loud", "ROUNDHOUSE_KEY_VAULT_URL": "v",
@@ -386,9 +382,7 @@ func TestProcessStopsOnSignals(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(sig.String(), func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), processLimit)
-			defer cancel()
-			cmd := exec.CommandContext(ctx, os.Args[0])
+			cmd := exec.CommandContext(testenv.Context(t), os.Args[0])
 			cmd.Env = childEnv(emulator.With(settings.Storage, storage.Account(t).ConnectionString()))
 			log, err := cmd.StdoutPipe()
 			if err != nil {
@@ -423,9 +417,7 @@ func TestProcessStopsOnSignals(t *testing.T) {
 // startProcess starts the real process, and gives where it listens and its log, line by line.
 func startProcess(t *testing.T, env settingstest.Environment) (cmd *exec.Cmd, address string, log *bufio.Scanner) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), processLimit)
-	t.Cleanup(cancel)
-	cmd = exec.CommandContext(ctx, os.Args[0])
+	cmd = exec.CommandContext(testenv.Context(t), os.Args[0])
 	cmd.Env = childEnv(env)
 	output, err := cmd.StdoutPipe()
 	if err == nil {
@@ -511,9 +503,6 @@ func TestProcessEndsWithItsParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	write.Close()
-	if err := log.SetReadDeadline(time.Now().Add(processLimit)); err != nil {
-		t.Fatal(err)
-	}
 	listening, last := make(chan string, 1), make(chan logRecord, 1)
 	go func() { last <- follow(log, listening) }()
 	var address string

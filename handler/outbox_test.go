@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,6 +25,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/settings/settingstest"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/services/outbound"
@@ -133,9 +133,7 @@ func TestTheProgramDeliversWhatItAdds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for until := time.Now().Add(time.Minute); status(t, e, added.ID) != outbox.StatusProcessed && time.Now().Before(until); {
-		runtime.Gosched()
-	}
+	testenv.Until(t, "the message is processed", func() bool { return status(t, e, added.ID) == outbox.StatusProcessed })
 	if err := e.close(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -1,7 +1,6 @@
 package handler
 
 import (
-	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -25,9 +24,7 @@ import (
 func TestLogicalPoller(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	starting, cancel := context.WithTimeout(ctx, 2*time.Minute)
-	defer cancel()
-	server, err := postgres.Start(starting)
+	server, err := postgres.Start(testenv.Context(t))
 	testenv.Started(t, err)
 	defer func() { _ = server.Close() }()
 	dsn := server.DSN(postgres.User)

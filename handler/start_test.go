@@ -294,9 +294,7 @@ func TestProcessWithoutStorage(t *testing.T) {
 	storage.Account(t) // Azurite is installed
 	config := azurite.Config{DataDir: t.TempDir(), BlobPort: testenv.Port(t), QueuePort: testenv.Port(t), TablePort: testenv.Port(t)}
 	nobody := azure.EmulatorAccount(config.BlobPort, config.QueuePort, config.TablePort)
-	ctx, cancel := context.WithTimeout(t.Context(), processLimit)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd := exec.CommandContext(testenv.Context(t), os.Args[0])
 	cmd.Env = childEnv(emulator.With(settings.Storage, nobody.ConnectionString()))
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -328,7 +326,7 @@ func TestProcessWithoutStorage(t *testing.T) {
 		t.Errorf("%d bytes: %s", len(line), line)
 	}
 	mustRequest(t, http.MethodGet, base+"/api/health/ready", "", http.StatusServiceUnavailable)
-	server, err := azurite.Start(ctx, config)
+	server, err := azurite.Start(testenv.Context(t), config)
 	if err != nil {
 		t.Fatal(err)
 	}

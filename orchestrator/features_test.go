@@ -53,6 +53,10 @@ func TestAFailedOrchestrationKeepsItsTimers(t *testing.T) {
 // Code that changes under running orchestrations: those that are past the place keep the old way.
 func TestPatched(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, testPatched)
+}
+
+func testPatched(t *testing.T) {
 	w, l := newWorld(t), &ledger{}
 	before, after, hold := l.step("before"), l.step("after"), make(chan struct{})
 	block := NewActivity("block", func(ctx context.Context, n int) (int, error) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine/spn"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/services/secrets"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -18,9 +19,7 @@ func TestPasswordExpiries(t *testing.T) {
 	if _, err := list(t.Context()); err == nil {
 		t.Error("a vault that is not there has no error")
 	}
-	if err := store.CreateTable(t.Context(), secrets.DevelopmentTable); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, store.CreateTable(t.Context(), secrets.DevelopmentTable))
 	ends := time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC)
 	name := secrets.Name(spn.Engine, "11111111-1111-1111-1111-111111111111")
 	check := func(want time.Time) {
@@ -36,8 +35,6 @@ func TestPasswordExpiries(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(ends)
-	if err := vault.Disable(t.Context(), name, made.Version); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, vault.Disable(t.Context(), name, made.Version))
 	check(time.Time{})
 }

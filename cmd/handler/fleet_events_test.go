@@ -18,6 +18,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/updatepublisher"
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/handlertest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/services/secrets"
 )
@@ -120,9 +121,7 @@ func TestEventsThatAreRefused(t *testing.T) {
 func TestAReportOfAnInstanceThatIsNotRegistered(t *testing.T) {
 	t.Parallel()
 	h := handlertest.New(t, handler.App{Engines: engines}, map[string]string{reportKeysSetting: `[{"id":"i","secret":"reports"}]`})
-	if _, err := secrets.NewDevelopment(h.Tables).Add(t.Context(), "reports", []byte(key24("r")), nil); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(secrets.NewDevelopment(h.Tables).Add(t.Context(), "reports", []byte(key24("r")), nil))(t)
 	r := signedEvent(t, release.EventHealth, `{"instanceId":"i9","status":"Healthy","sinceUtc":"1999-11-01T00:00:00Z"}`, "r", time.Now())
 	r.URL.Path, r.RequestURI = "/api/reports", "/api/reports"
 	rec := httptest.NewRecorder()

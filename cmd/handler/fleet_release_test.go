@@ -15,6 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/update"
 	"github.com/vibedata/roundhouse/engine/updatepublisher"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/services/secrets"
 )
@@ -160,10 +161,7 @@ func TestInstancesThatCannotBeTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.pass(2 * time.Hour)
-		i, err := registry.New(f.publisher.Tables, "").Get(t.Context(), "i3")
-		if err != nil {
-			t.Fatal(err)
-		}
+		i := testenv.Must(registry.New(f.publisher.Tables, "").Get(t.Context(), "i3"))(t)
 		if version, err := update.VersionOf(i); err != nil || version != "2.0" {
 			t.Errorf("version %q, %v", version, err)
 		}

@@ -12,15 +12,13 @@ import (
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/handler/settings/settingstest"
 	"github.com/vibedata/roundhouse/handler/trigger"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // readJSON reads a JSON file and refuses members that into does not have, if strict.
 func readJSON(t *testing.T, path string, strict bool, into any) {
 	t.Helper()
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := testenv.Must(os.Open(path))(t)
 	defer file.Close()
 	decoder := json.NewDecoder(file)
 	if strict {
@@ -68,10 +66,7 @@ func TestHostJSON(t *testing.T) {
 	if visibility, err := time.Parse("15:04:05", q.VisibilityTimeout); err != nil || visibility.Sub(time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)) < 30*time.Second {
 		t.Errorf("visibilityTimeout %q, %v: attempts would follow each other at once", q.VisibilityTimeout, err)
 	}
-	s, err := settings.Load(settings.NewReader(emulator.Lookup))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testenv.Must(settings.Load(settings.NewReader(emulator.Lookup)))(t)
 	if s.Host.MaxDequeueCount <= 5 || s.Budget != trigger.DefaultBudget {
 		t.Errorf("maxDequeueCount %d, budget %v", s.Host.MaxDequeueCount, s.Budget)
 	}

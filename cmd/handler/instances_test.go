@@ -7,15 +7,14 @@ import (
 
 	"github.com/vibedata/roundhouse/engine/provisioning"
 	"github.com/vibedata/roundhouse/engine/registry"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
 func TestInstances(t *testing.T) {
 	t.Parallel()
 	documents := registry.New(tables.NewMemory(), "")
-	if err := documents.CreateTable(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, documents.CreateTable(t.Context()))
 	r := instances{documents}
 	activate := func(i *provisioning.Instance) error {
 		i.State = provisioning.StateActive
@@ -41,17 +40,13 @@ func TestInstances(t *testing.T) {
 	if err := r.Create(t.Context(), provisioning.Instance{ID: "i"}); !errors.Is(err, provisioning.ErrRegistered) {
 		t.Errorf("an instance that is there: %v", err)
 	}
-	if _, err := documents.Acquire(t.Context(), "i", "an update", time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(documents.Acquire(t.Context(), "i", "an update", time.Hour))(t)
 	err := r.Update(t.Context(), "i", activate)
 	if locked, ok := errors.AsType[*provisioning.LockedError](err); !ok || locked.Holder != "an update" || time.Until(locked.Until) < 30*time.Minute {
 		t.Errorf("a locked instance: %v", err)
 	}
 	state(provisioning.StateProvisioning)
-	if err := documents.Release(t.Context(), "i", "an update"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, documents.Release(t.Context(), "i", "an update"))
 	if err := r.Update(t.Context(), "i", activate); err != nil {
 		t.Error(err)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/settings/settingstest"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -70,9 +71,7 @@ func TestFunctionsAreGenerated(t *testing.T) {
 			}
 			want[name] = string(text)
 			if os.Getenv(writeAnew) != "" {
-				if err := f.Write(folder); err != nil {
-					t.Fatal(err)
-				}
+				testenv.OK(t, f.Write(folder))
 			}
 		}
 	}
@@ -105,9 +104,7 @@ func TestEveryPoisonQueueIsLookedAt(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(h.Close)
-		if err := h.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, h.Start(t.Context()))
 		var want, got []string
 		for name, f := range h.Manifest().Functions {
 			queue := f.Bindings[0].QueueName
@@ -170,10 +167,7 @@ func TestWhatIsAnonymous(t *testing.T) {
 // Every setting that the app reads is described.
 func TestSettingsAreDocumented(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join(root, "docs", "settings.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testenv.Must(os.ReadFile(filepath.Join(root, "docs", "settings.md")))(t)
 	names := map[string]bool{}
 	for _, in := range contexts() {
 		for _, name := range manifest(t, in).Settings {
@@ -194,10 +188,7 @@ func TestSettingsAreDocumented(t *testing.T) {
 // is its own.
 func TestRolesAreDocumented(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join(root, "docs", "security.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testenv.Must(os.ReadFile(filepath.Join(root, "docs", "security.md")))(t)
 	_, section, _ := strings.Cut(string(text), "## Roles in Azure")
 	section, _, _ = strings.Cut(section, "\n## ")
 	row := regexp.MustCompile(`(?m)^\| (both|publisher|managed application) \| its [^|]* \| ([^|]*) \|`)

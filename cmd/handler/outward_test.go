@@ -27,6 +27,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/update"
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/handlertest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/services/outbound"
 	"github.com/vibedata/roundhouse/services/secrets"
@@ -107,12 +108,8 @@ func TestHistoryHasWhatWasSent(t *testing.T) {
 	c := newComponents(t)
 	h := handlertest.New(t, handler.App{Engines: engines}, map[string]string{contextSetting: "managed-app", endpointSetting: c.url,
 		updateAuthSetting: `{"signingKeys":[{"id":"2026-11","secret":"components-hook"}]}`})
-	if _, err := secrets.NewDevelopment(h.Tables).Add(t.Context(), "components-hook", []byte(key), nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := registry.New(h.Tables, "").Create(t.Context(), registry.Instance{InstanceID: "i1"}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(secrets.NewDevelopment(h.Tables).Add(t.Context(), "components-hook", []byte(key), nil))(t)
+	testenv.Must(registry.New(h.Tables, "").Create(t.Context(), registry.Instance{InstanceID: "i1"}))(t)
 	h.Send(update.Queue, `{"correlationId":"c1","instanceId":"i1","input":{"version":"2","components":[{"name":"web","version":"1.1"}]}}`)
 	h.Deliver()
 	h.Send(health.Queue, `{"correlationId":"c2","instanceId":"i1"}`)
@@ -128,10 +125,7 @@ func TestHistoryHasWhatWasSent(t *testing.T) {
 			if entry.Operation != operation {
 				continue
 			}
-			whole, err := engine.NewHistory(h.Tables, "").Get(t.Context(), name, entry.RowKey)
-			if err != nil {
-				t.Fatal(err)
-			}
+			whole := testenv.Must(engine.NewHistory(h.Tables, "").Get(t.Context(), name, entry.RowKey))(t)
 			var output struct{ Sent *outbound.Sent }
 			if err := json.Unmarshal(whole.Output, &output); err != nil {
 				t.Fatalf("%v: %+v", err, whole)
@@ -153,9 +147,7 @@ func TestHealthEndpointOfItsOwn(t *testing.T) {
 	c := newComponents(t)
 	h := handlertest.New(t, handler.App{Engines: engines}, map[string]string{contextSetting: "managed-app", endpointSetting: "http://127.0.0.1:1",
 		"ROUNDHOUSE_HEALTH_ENDPOINT": c.url, updateAuthSetting: `{"signingKeys":[{"id":"2026-11","secret":"components-hook"}]}`})
-	if _, err := registry.New(h.Tables, "").Create(t.Context(), registry.Instance{InstanceID: "i1"}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(registry.New(h.Tables, "").Create(t.Context(), registry.Instance{InstanceID: "i1"}))(t)
 	h.Send(health.Queue, `{"correlationId":"c2","instanceId":"i1"}`)
 	h.Deliver()
 	if got := c.last(t, func(heard) bool { return true }); got.header.Get("Webhook-Signature") != "" || got.header.Get("Authorization") != "" {
@@ -197,12 +189,8 @@ func clients(t *testing.T) (*outbound.Clients, *secrets.Development) {
 	t.Helper()
 	store := tables.NewMemory()
 	vault := secrets.NewDevelopment(store)
-	if err := store.CreateTable(t.Context(), secrets.DevelopmentTable); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := vault.Add(t.Context(), "hook", []byte(strings.Repeat("k", outbox.MinSecret)), nil); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, store.CreateTable(t.Context(), secrets.DevelopmentTable))
+	testenv.Must(vault.Add(t.Context(), "hook", []byte(strings.Repeat("k", outbox.MinSecret)), nil))(t)
 	c, err := outbound.New(outbound.Config{Vault: vault, Identity: func() (azcore.TokenCredential, error) { return nil, errors.New("no identity") }})
 	if err != nil {
 		t.Fatal(err)
@@ -246,9 +234,7 @@ func checkRedirects(t *testing.T, name, url string, client *http.Client) {
 	t.Helper()
 	updates, err1 := update.NewHTTP(url, client)
 	checks, err2 := health.NewHTTP(url, client)
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(err1, err2))
 	notices := enginetls.HTTPDistributor{Client: func(enginetls.Target) (*http.Client, error) { return client, nil }}
 	for what, tt := range map[string]struct {
 		err  error
@@ -275,9 +261,7 @@ func TestEventsWithAClientCertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := vault.Add(t.Context(), "client", text, nil); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(vault.Add(t.Context(), "client", text, nil))(t)
 	var presented []string
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		presented = append(presented, r.TLS.PeerCertificates[0].Subject.CommonName)

@@ -15,6 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/handler/settings/settingstest"
 	"github.com/vibedata/roundhouse/internal/fuzzvalue"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // Settings in JSON are read as they are meant: the rotations, and the targets of certificates. What is refused says which
@@ -31,10 +32,7 @@ func FuzzSettings(f *testing.F) {
 // written is a value as somebody writes it into a setting.
 func written(t *testing.T, v any) string {
 	t.Helper()
-	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testenv.Must(json.Marshal(v))(t)
 	return string(text)
 }
 

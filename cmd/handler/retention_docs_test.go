@@ -15,6 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -46,9 +47,7 @@ func created(t *testing.T, d deployment) map[string][]string {
 		t.Fatal(err)
 	}
 	t.Cleanup(h.Close)
-	if err := h.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, h.Start(t.Context()))
 	names := map[string][]string{}
 	for _, c := range plan.Calls() {
 		if strings.HasPrefix(c.Operation, "Create") {
@@ -62,10 +61,7 @@ func created(t *testing.T, d deployment) map[string][]string {
 // and who removes it.
 func TestRetentionIsDocumented(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join(root, "docs", "retention.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testenv.Must(os.ReadFile(filepath.Join(root, "docs", "retention.md")))(t)
 	all := map[string][]string{}
 	for _, d := range contexts() {
 		for operation, names := range created(t, d) {

@@ -15,6 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/tls"
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/handlertest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
@@ -91,10 +92,7 @@ func TestASlotRotatesOnce(t *testing.T) {
 		h.Deliver()
 		keys := 0
 		for _, instance := range []string{"i1", "i2"} {
-			versions, err := vault.Versions(t.Context(), secrets.Name(hmac.Engine, instance))
-			if err != nil {
-				t.Fatal(err)
-			}
+			versions := testenv.Must(vault.Versions(t.Context(), secrets.Name(hmac.Engine, instance)))(t)
 			keys += len(versions)
 		}
 		if keys != tt.want {

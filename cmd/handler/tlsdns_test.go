@@ -17,6 +17,7 @@ import (
 // A challenge gets its record at a real name server, as the settings say: with the newest key of the vault, and waited for at the
 // name servers that they name. The choice of the challenge is theirs, too.
 func TestAChallengeInDNS(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	server, err := named.Start(t.Context(), named.Config{Zones: map[string]string{"example.test": ""}})
 	testenv.Started(t, err)
@@ -29,9 +30,7 @@ func TestAChallengeInDNS(t *testing.T) {
 	p := platformWith(zonesSetting, zones, resolverSetting, server.Address(), challengeSetting, byDNS)
 	store := tables.NewMemory()
 	for _, table := range []string{secrets.DevelopmentTable, tls.ChallengesTable} {
-		if err := store.CreateTable(t.Context(), table); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, store.CreateTable(t.Context(), table))
 	}
 	vault := secrets.NewDevelopment(store)
 	p.Tables, p.Secrets = store, vault
@@ -43,12 +42,8 @@ func TestAChallengeInDNS(t *testing.T) {
 	if err := solvers[0].Present(t.Context(), challenge); err == nil {
 		t.Error("presented without a key in the vault")
 	}
-	if _, err := vault.Add(t.Context(), "dns-update-key", []byte(server.Secret), nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := solvers[0].Present(t.Context(), challenge); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(vault.Add(t.Context(), "dns-update-key", []byte(server.Secret), nil))(t)
+	testenv.OK(t, solvers[0].Present(t.Context(), challenge))
 	for _, want := range []int{1, 0} {
 		question := new(dns.Msg)
 		question.SetQuestion("_acme-challenge.example.test.", dns.TypeTXT)

@@ -17,6 +17,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/internal/localhost"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
 )
 
@@ -38,6 +39,7 @@ func rotation(correlationID, instance string) string {
 
 // TestPlatform shares one host and runs its parts one after the other.
 func TestPlatform(t *testing.T) {
+	testenv.Long(t)
 	p := start(t)
 	t.Run("a message becomes a key and its history", p.testRotation)
 	t.Run("the key before is retired after its grace", p.testGrace)
@@ -82,7 +84,7 @@ func (p *platform) testGrace(t *testing.T) {
 	history := engine.NewHistory(p.tables, "")
 	var entries []engine.Entry
 	last := func() engine.Entry { return entries[len(entries)-1] }
-	until(t, "the operations of "+newer, func() bool {
+	testenv.Until(t, "the operations of "+newer, func() bool {
 		var err error
 		entries, err = history.Run(t.Context(), hmac.Engine, newer)
 		return err == nil && len(entries) == 2
@@ -91,7 +93,7 @@ func (p *platform) testGrace(t *testing.T) {
 	if err := json.Unmarshal(last().Output, &told); err != nil || told.PreviousVersion == "" || told.GraceEndsAtUtc.Sub(told.ActiveAtUtc) != 2*time.Second {
 		t.Errorf("output of %s: %s, %v", last().Operation, last().Output, err)
 	}
-	until(t, "the end of "+newer, func() bool {
+	testenv.Until(t, "the end of "+newer, func() bool {
 		var err error
 		entries, err = history.Run(t.Context(), hmac.Engine, newer)
 		return err == nil && last().RunStatus != ""
@@ -159,7 +161,7 @@ func (p *platform) testDeadLetters(t *testing.T) {
 				p.takePoison(t, queue)
 			}
 			var items []item
-			until(t, "dead letter", func() bool {
+			testenv.Until(t, "dead letter", func() bool {
 				items = p.list(t, "/api/dlq", url.Values{"limit": {"100"}})
 				return len(items) > known
 			})
@@ -178,7 +180,7 @@ func (p *platform) testDeadLetters(t *testing.T) {
 // takePoison has the timer take what is in a poison queue, which it does every five minutes by itself.
 func (p *platform) takePoison(t *testing.T, queue string) {
 	t.Helper()
-	until(t, queue+" is empty", func() bool { // another sweeper may be at work
+	testenv.Until(t, queue+" is empty", func() bool { // another sweeper may be at work
 		p.fire(t, "orchestration-sweep-timer")
 		return p.empty(t, queue)
 	})
@@ -191,9 +193,7 @@ func (p *platform) sendRaw(t *testing.T, queue, text string) {
 	if _, err := base64.StdEncoding.DecodeString(text); err == nil {
 		t.Fatalf("%q is base64", text)
 	}
-	if _, err := p.queues.SendText(t.Context(), queue, text, 0); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(p.queues.SendText(t.Context(), queue, text, 0))(t)
 }
 
 func (p *platform) testAlwaysFails(t *testing.T) {
@@ -221,7 +221,7 @@ func (p *platform) testHostGivesUp(t *testing.T) {
 	defer p.proxy.refuseIf(nil)
 	body := rotation(id, "instance-poison")
 	message := p.send(t, hmac.Queue, body)
-	until(t, "poisoned", func() bool {
+	testenv.Until(t, "poisoned", func() bool {
 		return p.seen(func(i localhost.Invocation) bool { return i.MessageID == message && i.Outcome == localhost.Poisoned }) > 0
 	})
 	p.proxy.refuseIf(nil)
@@ -268,7 +268,7 @@ func (p *platform) testMany(t *testing.T) {
 	for range deaths {
 		pid := p.host.HandlerPID()
 		p.proxy.arm(1+random.IntN(80), []moment{before, after}[random.IntN(2)])
-		until(t, "death", func() bool {
+		testenv.Until(t, "death", func() bool {
 			now := p.host.HandlerPID()
 			return now != 0 && now != pid || p.empty(t, hmac.Queue)
 		})
@@ -283,13 +283,10 @@ func (p *platform) testMany(t *testing.T) {
 func (p *platform) testEvents(t *testing.T) {
 	admin := outbox.NewAdmin(p.outbox(t))
 	pending := func(status outbox.Status) []outbox.Record {
-		page, err := admin.List(t.Context(), outbox.Filter{Status: status})
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := testenv.Must(admin.List(t.Context(), outbox.Filter{Status: status}))(t)
 		return page.Records
 	}
-	until(t, "nothing is pending", func() bool { return len(pending(outbox.StatusPending)) == 0 })
+	testenv.Until(t, "nothing is pending", func() bool { return len(pending(outbox.StatusPending)) == 0 })
 	if dead := pending(outbox.StatusDead); len(dead) != 0 {
 		t.Errorf("dead events: %v", dead)
 	}
@@ -305,10 +302,7 @@ func (p *platform) testEvents(t *testing.T) {
 
 func parseTime(t *testing.T, v any) time.Time {
 	t.Helper()
-	at, err := time.Parse(time.RFC3339Nano, fmt.Sprint(v))
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := testenv.Must(time.Parse(time.RFC3339Nano, fmt.Sprint(v)))(t)
 	return at
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/audit"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -51,7 +52,7 @@ func (p *platform) testAudit(t *testing.T) {
 			id, pid := uuid.NewString(), p.host.HandlerPID()
 			p.proxy.arm(at, m)
 			status := start(id)
-			until(t, "death", func() bool { now := p.host.HandlerPID(); return now != 0 && now != pid })
+			testenv.Until(t, "death", func() bool { now := p.host.HandlerPID(); return now != 0 && now != pid })
 			p.proxy.arm(0, "")
 			p.up(t)
 			got := entries("hmac-" + id)
@@ -78,7 +79,7 @@ func (p *platform) testAudit(t *testing.T) {
 // up waits until the handler answers again.
 func (p *platform) up(t *testing.T) {
 	t.Helper()
-	until(t, "the handler is back", func() bool {
+	testenv.Until(t, "the handler is back", func() bool {
 		status, _ := p.ask(t, http.MethodGet, "/api/health/live", nil, nil)
 		return status == http.StatusOK
 	})

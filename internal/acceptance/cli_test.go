@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/vibedata/roundhouse/engine/hmac"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // commandLine is the program roundhouse for a platform.
@@ -56,7 +57,7 @@ func (c commandLine) run(t *testing.T, want int, args ...string) (out, errs stri
 func (c commandLine) shows(t *testing.T, texts map[string]string) {
 	t.Helper()
 	for args, text := range texts {
-		until(t, text+" in roundhouse "+args, func() bool {
+		testenv.Until(t, text+" in roundhouse "+args, func() bool {
 			out, errs := c.run(t, 0, strings.Fields(args)...)
 			return strings.Contains(out+errs, text)
 		})

@@ -22,6 +22,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/update"
 	"github.com/vibedata/roundhouse/engine/update/updatetest"
 	"github.com/vibedata/roundhouse/internal/localhost"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -55,9 +56,7 @@ func startCluster(t *testing.T, env ...string) *cluster {
 	var err1, err2 error
 	c.queues, err1 = azure.NewQueues(storage)
 	c.tables, err2 = azure.NewTables(storage)
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(err1, err2))
 	c.registry = registry.New(c.tables, "")
 	dist := stage(t, "managed-app")
 	for i := range c.hosts {
@@ -87,10 +86,7 @@ func startCluster(t *testing.T, env ...string) *cluster {
 // front is where the handler of one host finds the components.
 func (c *cluster) front(t *testing.T, host int) string {
 	t.Helper()
-	target, err := url.Parse(c.components.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	target := testenv.Must(url.Parse(c.components.URL))(t)
 	forward := &httputil.ReverseProxy{Transport: &http.Transport{DisableKeepAlives: true}, ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -194,9 +190,7 @@ func (c *cluster) obeyed(t *testing.T) {
 // create makes an instance.
 func (c *cluster) create(t *testing.T, instance string) {
 	t.Helper()
-	if _, err := c.registry.Create(t.Context(), registry.Instance{InstanceID: instance}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(c.registry.Create(t.Context(), registry.Instance{InstanceID: instance}))(t)
 }
 
 // an upgrade is one update of an instance: it brings components to versions, in order.
@@ -222,9 +216,7 @@ func (c *cluster) send(t *testing.T, all ...upgrade) {
 		input, err1 := json.Marshal(update.Input{Version: u.version, Components: u.targets})
 		body, err2 := json.Marshal(engine.Message{CorrelationID: u.id, Engine: update.Engine, InstanceID: u.instance, Input: input})
 		_, err3 := c.queues.Send(t.Context(), update.Queue, body, 0)
-		if err := errors.Join(err1, err2, err3); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, errors.Join(err1, err2, err3))
 	}
 }
 
@@ -243,7 +235,7 @@ func (c *cluster) succeeded(t *testing.T, u upgrade) {
 	t.Helper()
 	history := engine.NewHistory(c.tables, "")
 	var entries []engine.Entry
-	until(t, "history of "+u.id, func() bool {
+	testenv.Until(t, "history of "+u.id, func() bool {
 		var err error
 		entries, err = history.Run(t.Context(), update.Engine, u.id)
 		return err == nil && len(entries) > 0 && entries[len(entries)-1].RunStatus != ""
@@ -270,17 +262,12 @@ func (c *cluster) succeeded(t *testing.T, u upgrade) {
 // order: the version of the last, what each component was brought to last, and nothing that is under way.
 func (c *cluster) registered(t *testing.T, instance string, ordered ...upgrade) registry.Instance {
 	t.Helper()
-	i, err := c.registry.Get(t.Context(), instance)
-	if err != nil {
-		t.Fatal(err)
-	}
+	i := testenv.Must(c.registry.Get(t.Context(), instance))(t)
 	version, err1 := update.VersionOf(i)
 	components, err2 := update.ComponentsOf(i)
 	var pending any
 	underWay, err3 := i.Field("pendingUpdate", &pending)
-	if err := errors.Join(err1, err2, err3); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(err1, err2, err3))
 	want := map[string]string{}
 	for _, u := range ordered {
 		for _, target := range u.targets {
@@ -301,10 +288,7 @@ func (c *cluster) registered(t *testing.T, instance string, ordered ...upgrade) 
 // timeline is what the API tells of a correlation id: that there is a history, and the ids of the orchestrations.
 func (c *cluster) timeline(t *testing.T, id string) (told []string) {
 	t.Helper()
-	resp, err := http.Get(c.hosts[0].URL() + "/api/timeline/" + id + "?limit=1000")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := testenv.Must(http.Get(c.hosts[0].URL() + "/api/timeline/" + id + "?limit=1000"))(t)
 	defer resp.Body.Close()
 	var answer struct {
 		Data struct {
@@ -351,10 +335,7 @@ func (c *cluster) fates(t *testing.T) (all [clusterSize]map[string][]engine.Fate
 	t.Helper()
 	for host, path := range c.logs {
 		all[host] = map[string][]engine.Fate{}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testenv.Must(os.ReadFile(path))(t)
 		for line := range strings.Lines(string(text)) {
 			var l struct {
 				CorrelationID string

@@ -23,6 +23,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/azurite"
 	"github.com/vibedata/roundhouse/internal/browser"
 	"github.com/vibedata/roundhouse/internal/localhost"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 const (
@@ -47,6 +48,7 @@ type looked struct {
 // TestConsole has somebody who knows nothing but the address that the local host prints find a broken message, see why it is dead, mend
 // it and send it again, by keyboard; then every page is looked at, over a real storage emulator, a local host and a real browser.
 func TestConsole(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel() // on a storage of its own
 	l := newLooked(t)
 	t.Run("a broken message is mended", l.testMended)
@@ -56,25 +58,17 @@ func TestConsole(t *testing.T) {
 
 func newLooked(t *testing.T) *looked {
 	t.Helper()
-	server, err := azurite.Start(t.Context(), azurite.Config{Accounts: []string{"managed"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := testenv.Must(azurite.Start(t.Context(), azurite.Config{Accounts: []string{"managed"}}))(t)
 	t.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	dsn := "file:" + filepath.Join(t.TempDir(), "keys.db")
-	db, err := sql.Open("sqlite", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := testenv.Must(sql.Open("sqlite", dsn))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	for _, statement := range []string{rotationsTable, "INSERT INTO rotations (instance) VALUES ('instance-of-a-row')"} {
-		if _, err := db.ExecContext(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(db.ExecContext(t.Context(), statement))(t)
 	}
 	l := &looked{publisher: startWith(t, setup{account: server.Account(), pollers: rotationsPoller, env: []string{"ROTATIONS_DSN=" + dsn, "ROUNDHOUSE_OUTBOX=" + newSink(t).document()}})}
 	components := updatetest.Listen(t)
@@ -122,7 +116,7 @@ func walk(b *browser.Tab, steps ...string) {
 // shows loads the page again until it says something.
 func shows(b *browser.Tab, text string) {
 	b.T.Helper()
-	until(b.T, "a page that says "+text, func() bool {
+	testenv.Until(b.T, "a page that says "+text, func() bool {
 		b.Do(chromedp.Reload())
 		return strings.Contains(b.Text("main"), text)
 	})
@@ -134,7 +128,7 @@ func (l *looked) testMended(t *testing.T) {
 	if status, answer := l.publisher.ask(t, http.MethodPost, "/admin/functions/hmac-queue-trigger", nil, []byte(`{"input": "`+broken+`"}`)); status != http.StatusAccepted {
 		t.Fatalf("%d %s", status, answer)
 	}
-	until(t, "the dead letter", func() bool {
+	testenv.Until(t, "the dead letter", func() bool {
 		return len(l.publisher.list(t, "/api/dlq", url.Values{"status": {"Pending"}})) == 1
 	})
 	b := signIn(t, l.publisher)
@@ -177,13 +171,13 @@ func (l *looked) testMended(t *testing.T) {
 // testAnswered has a person approve an update.
 func (l *looked) testAnswered(t *testing.T) {
 	id := uuid.NewString()
-	until(t, "the own instance", func() bool { return len(l.managed.list(t, "/api/registry", nil)) == 1 })
+	testenv.Until(t, "the own instance", func() bool { return len(l.managed.list(t, "/api/registry", nil)) == 1 })
 	if status, answer := l.managed.ask(t, http.MethodPatch, "/api/registry/blue", nil, []byte(`{"ring":"stable"}`)); status != http.StatusOK {
 		t.Fatalf("%d %s", status, answer)
 	}
 	l.managed.send(t, update.Queue, at(update.Engine, update.Queue).message(t, engine.Message{CorrelationID: id, InstanceID: "blue", TenantID: "contoso",
 		Input: []byte(`{"ring":"stable","version":"2.0.0","components":[{"name":"db","version":"2"}]}`)}))
-	until(t, "the task", func() bool { return len(l.managed.list(t, "/api/tasks", url.Values{"status": {"Created"}})) == 1 })
+	testenv.Until(t, "the task", func() bool { return len(l.managed.list(t, "/api/tasks", url.Values{"status": {"Created"}})) == 1 })
 	b := signIn(t, l.managed)
 	walk(b, "Tasks", "All")
 	task := strings.TrimSpace(browser.Eval[string](b, `document.querySelector("main tbody a").textContent`))
@@ -210,7 +204,7 @@ func (l *looked) testPages(t *testing.T) {
 	dead := uuid.NewString()
 	p.send(t, hmac.Queue, at(hmac.Engine, hmac.Queue).message(t, engine.Message{CorrelationID: dead, InstanceID: "instance-of-nobody", Input: []byte(`{"grace":"<script>document.title = 'owned'</script>"}`)}))
 	p.buried(t, grave{entrance: at(hmac.Engine, hmac.Queue), correlationID: dead, count: 1})
-	until(t, "the work of the row", func() bool {
+	testenv.Until(t, "the work of the row", func() bool {
 		return len(p.list(t, "/api/history", url.Values{"instanceId": {"instance-of-a-row"}})) > 0
 	})
 	if status, answer := p.ask(t, http.MethodPost, "/api/registry", nil, []byte(`{"instanceId":"blue","ring":"canary"}`)); status != http.StatusCreated {

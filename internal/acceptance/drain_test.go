@@ -8,11 +8,13 @@ import (
 
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/internal/localhost"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // An app is drained in the midst of work, its handler killed when it is said that nothing runs, and it works again afterwards: every
 // message is done, once, without an attempt that failed, and none waits for the lease of its host, which is ten minutes.
 func TestDrainAndKill(t *testing.T) {
+	testenv.Long(t)
 	p := startWith(t, setup{account: ownStorage(t)})
 	roundhouse := p.commandLine(t)
 	var ids []string
@@ -25,7 +27,7 @@ func TestDrainAndKill(t *testing.T) {
 	}
 	send(60)
 	rotated := func(i localhost.Invocation) bool { return i.Function == "hmac-queue-trigger" }
-	until(t, "work", func() bool { return p.seen(rotated) > 5 })
+	testenv.Until(t, "work", func() bool { return p.seen(rotated) > 5 })
 	drained := make(chan string, 1)
 	go func() {
 		out, errs := roundhouse.run(t, 0, "drain", "--yes")
@@ -36,13 +38,11 @@ func TestDrainAndKill(t *testing.T) {
 		t.Error("drain says nothing")
 	}
 	pid := p.host.HandlerPID()
-	if err := p.host.KillHandler(); err != nil {
-		t.Fatal(err)
-	}
-	until(t, "another handler", func() bool { now := p.host.HandlerPID(); return now != 0 && now != pid })
+	testenv.OK(t, p.host.KillHandler())
+	testenv.Until(t, "another handler", func() bool { now := p.host.HandlerPID(); return now != 0 && now != pid })
 	send(10)
 	roundhouse.run(t, 0, "drain", "--end")
-	until(t, "the messages that were put back, for a minute", func() bool { return p.empty(t, hmac.Queue) })
+	testenv.Until(t, "the messages that were put back, for a minute", func() bool { return p.empty(t, hmac.Queue) })
 	for _, id := range ids {
 		p.succeeded(t, id, "instance-"+id)
 	}

@@ -11,6 +11,8 @@ import (
 	"encoding/pem"
 	"strings"
 	"testing"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // pemLine is how many bytes a line of PEM holds.
@@ -28,28 +30,16 @@ func parts(t *testing.T, value []byte) [][]byte {
 	if !ok || len(value) < 2*pemLine {
 		t.Fatalf("a private key of another kind: %T", parsed)
 	}
-	number, err := key.Bytes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	number := testenv.Must(key.Bytes())(t)
 	return [][]byte{number, value[pemLine : 2*pemLine]}
 }
 
 // TestParts looks for a private key in the forms in which it could leak.
 func TestParts(t *testing.T) {
 	t.Parallel()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	number, err := key.Bytes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := testenv.Must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+	pkcs8 := testenv.Must(x509.MarshalPKCS8PrivateKey(key))(t)
+	number := testenv.Must(key.Bytes())(t)
 	for name, form := range map[string][]byte{
 		"DER": pkcs8, "PEM": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), "base64": []byte(base64.StdEncoding.EncodeToString(pkcs8)),
 		"JWK": []byte(`{"d":"` + base64.RawURLEncoding.EncodeToString(number) + `"}`), "hex": []byte(hex.EncodeToString(pkcs8)),

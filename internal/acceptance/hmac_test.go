@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/engine/hmac"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // testDeaths kills the handler in the middle of rotations.
@@ -28,7 +29,7 @@ func (p *platform) testSchedule(t *testing.T) {
 		p.fire(t, "schedules-timer")
 	}
 	query := url.Values{"instanceId": {"instance-scheduled"}, "operation": {"rotate"}}
-	until(t, "the rotation", func() bool { return len(p.list(t, "/api/history", query)) > 0 })
+	testenv.Until(t, "the rotation", func() bool { return len(p.list(t, "/api/history", query)) > 0 })
 	p.drained(t, hmac.Queue)
 	entries := p.list(t, "/api/history", query)
 	if len(entries) != 1 {

@@ -16,6 +16,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/engine/update"
 	"github.com/vibedata/roundhouse/engine/update/updatetest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // managed is a platform of a managed application with everybody whom its engines meet.
@@ -31,6 +32,7 @@ type managed struct {
 // TestManagedApp drives every engine of a managed application from where its messages come in to the history and the effect
 // outside, and to the dead letters. Then it looks for secrets in all that was stored, logged, answered and sent.
 func TestManagedApp(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel() // on a storage of its own
 	s := beginSearch(t, 0)
 	m := &managed{components: updatetest.Listen(t), patients: healthtest.Listen(t), sink: newSink(t), alertsKey: rand.Text(), canary: s.bird()}
@@ -61,7 +63,7 @@ func (m *managed) testHealth(t *testing.T) {
 		m.fire(t, "schedules-timer")
 	}
 	var id string
-	until(t, "the check", func() bool {
+	testenv.Until(t, "the check", func() bool {
 		for _, row := range m.list(t, "/api/history", url.Values{"engine": {health.Engine}, "instanceId": {well}}) {
 			id = fmt.Sprint(row["correlationId"])
 		}
@@ -75,7 +77,7 @@ func (m *managed) testHealth(t *testing.T) {
 	}
 
 	query := url.Values{"engine": {health.Engine}, "instanceId": {odd}}
-	until(t, "the dead letter", func() bool { return len(m.list(t, "/api/dlq", query)) > 0 })
+	testenv.Until(t, "the dead letter", func() bool { return len(m.list(t, "/api/dlq", query)) > 0 })
 	id = fmt.Sprint(m.list(t, "/api/dlq", query)[0]["correlationId"])
 	d := m.buried(t, grave{entrance: e, correlationID: id, reason: `has a component that is called "../db"`, count: 1})
 	if message := decode[engine.Message](t, []byte(d["originalMessage"].(string))); message.InstanceID != odd || message.TenantID != "tenant-"+odd || len(message.Input) == 0 {
@@ -88,7 +90,7 @@ func (m *managed) testHealth(t *testing.T) {
 		t.Errorf("%d and %d looks", db, web)
 	}
 	m.runByHand(t, health.Engine, `{"item":"`+well+`"}`)
-	until(t, "the check by hand", func() bool { return m.patients.Looks(well, "db") == 2 && m.patients.Looks(well, "web") == 2 })
+	testenv.Until(t, "the check by hand", func() bool { return m.patients.Looks(well, "db") == 2 && m.patients.Looks(well, "web") == 2 })
 	m.drained(t, health.Queue)
 }
 

@@ -3,7 +3,6 @@ package acceptance
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,7 +17,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/internal/testenv"
@@ -35,7 +33,6 @@ type ownModule struct {
 type transcript struct {
 	mu   sync.Mutex
 	text bytes.Buffer
-	more chan struct{}
 }
 
 func (s *transcript) read(r io.Reader) {
@@ -43,10 +40,6 @@ func (s *transcript) read(r io.Reader) {
 		s.mu.Lock()
 		s.text.WriteString(lines.Text() + "\n")
 		s.mu.Unlock()
-		select {
-		case s.more <- struct{}{}:
-		default:
-		}
 	}
 }
 
@@ -59,22 +52,16 @@ func (s *transcript) String() string {
 // await waits until the process has said something, n times.
 func (s *transcript) await(t *testing.T, what string, n int) {
 	t.Helper()
-	over := time.After(patience)
-	for strings.Count(s.String(), what) < n {
-		select {
-		case <-s.more:
-		case <-over:
-			t.Fatalf("%q was not said %d times:\n%s", what, n, s)
-		}
-	}
+	testenv.Await(t, fmt.Sprintf("%q, %d times", what, n), func() (text string, ok bool) {
+		text = s.String()
+		return text, strings.Count(text, what) >= n
+	})
 }
 
 // in runs a command in a folder.
 func in(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, name, args...)
+	cmd := exec.CommandContext(testenv.Context(t), name, args...)
 	cmd.Dir = dir
 	// A make that runs this test hands its variables on, ARGS among them.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
@@ -90,14 +77,11 @@ func in(t *testing.T, dir, name string, args ...string) string {
 // newOwnModule makes a module, as somebody does who has the command line and nothing else, and runs it.
 func newOwnModule(t *testing.T) *ownModule {
 	t.Helper()
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := testenv.Must(filepath.Abs("../.."))(t)
 	roundhouse := filepath.Join(t.TempDir(), "roundhouse")
 	in(t, root, "go", "build", "-o", roundhouse, "./cmd/roundhouse")
 	port := testenv.Port(t)
-	m := &ownModule{dir: filepath.Join(t.TempDir(), "billing"), url: fmt.Sprintf("http://127.0.0.1:%d", port), said: &transcript{more: make(chan struct{}, 1)}}
+	m := &ownModule{dir: filepath.Join(t.TempDir(), "billing"), url: fmt.Sprintf("http://127.0.0.1:%d", port), said: &transcript{}}
 	in(t, t.TempDir(), roundhouse, "new", m.dir, "--module", "example.com/billing", "--replace", root)
 	m.dev = exec.Command("go", "tool", "roundhouse", "dev", "--port", fmt.Sprint(port),
 		"--storage-ports", fmt.Sprintf("%d,%d,%d", testenv.Port(t), testenv.Port(t), testenv.Port(t)))
@@ -105,9 +89,7 @@ func newOwnModule(t *testing.T) *ownModule {
 	m.dev.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the go command hands no signal on
 	stdout, err1 := m.dev.StdoutPipe()
 	stderr, err2 := m.dev.StderrPipe()
-	if err := errors.Join(err1, err2, m.dev.Start()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(err1, err2, m.dev.Start()))
 	var reading sync.WaitGroup
 	reading.Go(func() { m.said.read(stdout) })
 	reading.Go(func() { m.said.read(stderr) })
@@ -126,10 +108,7 @@ func newOwnModule(t *testing.T) *ownModule {
 // tutorial are the files of docs/first-engine.md, each as the page has it last, and its last commands.
 func tutorial(t *testing.T) (files map[string]string, commands string) {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/first-engine.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testenv.Must(os.ReadFile("../../docs/first-engine.md"))(t)
 	files = map[string]string{}
 	for _, block := range regexp.MustCompile("(?s)\\*\\*([a-z_/.]+)\\*\\*\n\n```go tutorial\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
 		files[block[1]] = block[2]
@@ -144,14 +123,8 @@ func tutorial(t *testing.T) (files map[string]string, commands string) {
 // ask sends a request with the key that the app's state folder has.
 func (m *ownModule) ask(t *testing.T, method, path, body string) (*http.Response, error) {
 	t.Helper()
-	key, err := os.ReadFile(filepath.Join(m.dir, ".run", "key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req, err := http.NewRequestWithContext(t.Context(), method, m.url+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := testenv.Must(os.ReadFile(filepath.Join(m.dir, ".run", "key")))(t)
+	req := testenv.Must(http.NewRequestWithContext(t.Context(), method, m.url+path, strings.NewReader(body)))(t)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("x-functions-key", strings.TrimSpace(string(key)))
 	return http.DefaultClient.Do(req)
@@ -160,10 +133,7 @@ func (m *ownModule) ask(t *testing.T, method, path, body string) (*http.Response
 // get reads a part of the API.
 func (m *ownModule) get(t *testing.T, path string, into any) {
 	t.Helper()
-	resp, err := m.ask(t, http.MethodGet, path, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := testenv.Must(m.ask(t, http.MethodGet, path, ""))(t)
 	defer resp.Body.Close()
 	envelope := struct{ Data any }{into}
 	if err := json.NewDecoder(resp.Body).Decode(&envelope); err != nil {
@@ -174,6 +144,7 @@ func (m *ownModule) get(t *testing.T, path string, into any) {
 // Somebody who makes a module, and follows the tutorial, has an app with a schedule, a child, two versions and an intake, which
 // runs on this machine while it is written, and is laid out for a deployment.
 func TestAModuleOfOnesOwn(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	testenv.Programs(t, "bash", "curl", "grep", "sed") // the tutorial's own
 	m := newOwnModule(t)
@@ -185,9 +156,7 @@ func TestAModuleOfOnesOwn(t *testing.T) {
 	files, commands := tutorial(t)
 	for name, text := range files {
 		path := filepath.Join(m.dir, filepath.FromSlash(name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)))
 	}
 	m.said.await(t, "Starting the local Functions host", 2)
 	m.awaitEngine(t, "invoices")
@@ -209,27 +178,26 @@ func TestAModuleOfOnesOwn(t *testing.T) {
 // awaitEngine waits until the app that answers has an engine, with all that the tutorial gives it.
 func (m *ownModule) awaitEngine(t *testing.T, name string) {
 	t.Helper()
-	for over := time.Now().Add(patience); time.Now().Before(over) && t.Context().Err() == nil; {
+	var d engine.Description
+	testenv.Until(t, "the engine "+name, func() bool {
 		resp, err := m.ask(t, http.MethodGet, "/api/engines", "")
 		if err != nil {
-			continue // between two hosts
+			return false // between two hosts
 		}
+		defer resp.Body.Close()
 		var list struct {
 			Data struct{ Engines []engine.Description }
 		}
 		err = json.NewDecoder(resp.Body).Decode(&list)
-		resp.Body.Close()
 		at := slices.IndexFunc(list.Data.Engines, func(d engine.Description) bool { return d.Name == name })
-		if err != nil || at < 0 {
-			continue
+		if at >= 0 {
+			d = list.Data.Engines[at]
 		}
-		d := list.Data.Engines[at]
-		if d.Version != "2" || len(d.Versions) != 1 || len(d.Children) != 1 || len(d.Schedules) != 1 || len(d.Intakes) != 1 {
-			t.Errorf("%+v", d)
-		}
-		return
+		return err == nil && at >= 0
+	})
+	if d.Version != "2" || len(d.Versions) != 1 || len(d.Children) != 1 || len(d.Schedules) != 1 || len(d.Intakes) != 1 {
+		t.Errorf("%+v", d)
 	}
-	t.Fatalf("there is no engine %s", name)
 }
 
 // checkRuns looks at what the tutorial's invoice has become, and at that of its schedule.
@@ -243,9 +211,10 @@ func (m *ownModule) checkRuns(t *testing.T) {
 	var history struct {
 		Items []struct{ Operation, Status, CorrelationID string }
 	}
-	for over := time.Now().Add(patience); time.Now().Before(over) && len(history.Items) < 4; {
+	testenv.Until(t, "the operations of two invoices", func() bool {
 		m.get(t, "/api/history?engine=invoices", &history)
-	}
+		return len(history.Items) >= 4
+	})
 	runs := map[string]int{}
 	for _, item := range history.Items {
 		if item.Status != "Succeeded" {
@@ -256,19 +225,16 @@ func (m *ownModule) checkRuns(t *testing.T) {
 	if len(runs) != 2 || runs["try-1"] != 2 {
 		t.Errorf("runs %v: want the invoice of the tutorial and the rent, with two operations each", runs)
 	}
-	var orchestrations struct {
-		Items []struct{ Orchestrator, Version, Status string }
-	}
 	// The list follows what happens by a moment.
-	for over := time.Now().Add(patience); time.Now().Before(over); {
-		found := map[string]int{}
+	testenv.Await(t, "two orchestrations of version 2, with their children", func() (found map[string]int, ok bool) {
+		var orchestrations struct {
+			Items []struct{ Orchestrator, Version, Status string }
+		}
+		found = map[string]int{}
 		m.get(t, "/api/orchestrations", &orchestrations)
 		for _, o := range orchestrations.Items {
 			found[o.Orchestrator+" "+o.Version+" "+o.Status]++
 		}
-		if found["invoices 2 Completed"] == 2 && found["invoices-advice  Completed"] == 2 {
-			return
-		}
-	}
-	t.Errorf("orchestrations %+v: want two of version 2, with their children", orchestrations)
+		return found, found["invoices 2 Completed"] == 2 && found["invoices-advice  Completed"] == 2
+	})
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/graphfake"
 	"github.com/vibedata/roundhouse/internal/marketplacefake"
 	"github.com/vibedata/roundhouse/internal/pebble"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/internal/tlstarget"
 	"github.com/vibedata/roundhouse/services/entra"
 )
@@ -69,9 +70,7 @@ func newOutside(t *testing.T, v vault) *outside {
 	var err1, err2 error
 	o.login, err1 = entra.NewLogin(graphURL, graphfake.Tenant, graphURL, options)
 	_, err2 = v.Add(t.Context(), signingSecret, []byte(o.signingKey), nil)
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(err1, err2))
 	return o
 }
 
@@ -84,9 +83,7 @@ func (o *outside) environment(t *testing.T) []string {
 		"spn":  []any{map[string]string{"applicationId": o.application}},
 		"tls":  []any{map[string]any{"domains": []string{rotatedDomain}}},
 	})
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(err1, err2))
 	signed := `"signingKeys":[{"id":"k1","secret":"` + signingSecret + `"}],"allow"`
 	return slices.Concat(o.vault.env, o.identity.Environment(t, o.authority.RootPEM(), o.vault.authority), []string{
 		"ROUNDHOUSE_LOG_LEVEL=debug",
@@ -129,8 +126,6 @@ func (o *outside) secrets() [][]byte {
 func (o *outside) heard(t *testing.T) []byte {
 	t.Helper()
 	all := bytes.NewBuffer(o.sink.heard())
-	if err := json.NewEncoder(all).Encode(o.target.Told()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, json.NewEncoder(all).Encode(o.target.Told()))
 	return all.Bytes()
 }

@@ -33,15 +33,12 @@ import (
 	"github.com/vibedata/roundhouse/internal/localhost"
 	"github.com/vibedata/roundhouse/internal/logs/logstest"
 	"github.com/vibedata/roundhouse/internal/pebble"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/services/secrets"
 	"github.com/vibedata/roundhouse/tables"
 )
-
-// patience bounds every wait for something that has to come. The slowest is an application's password whose maker was killed before the
-// value was in the vault: the next attempts wait until it is three minutes old, and pause for up to a minute between them.
-const patience = 6 * time.Minute
 
 var storage azuritetest.Shared
 
@@ -100,9 +97,7 @@ func startWith(t *testing.T, s setup) *platform {
 	var err1, err2 error
 	p.queues, err1 = azure.NewQueues(p.account)
 	p.tables, err2 = azure.NewTables(p.account)
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(err1, err2))
 	if p.vault == nil {
 		p.vault = secrets.NewDevelopment(p.tables)
 	}
@@ -172,11 +167,7 @@ func runHost(t *testing.T, host *localhost.Host) {
 		}
 		http.DefaultClient.CloseIdleConnections()
 	})
-	ready, stop := context.WithTimeout(ctx, patience)
-	defer stop()
-	if err := host.WaitAnswer(ready, "/api/health/ready"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, host.WaitAnswer(testenv.Context(t), "/api/health/ready"))
 }
 
 // newYear is a schedule on which nothing fires while a test runs: two runs by hand are for the same slot.
@@ -195,23 +186,15 @@ func reschedule(t *testing.T, dist, timers, to string) {
 		if err != nil || !schedule.Match(text) {
 			t.Fatalf("%s: %v\n%s", path, err, text)
 		}
-		if err := os.WriteFile(path, schedule.ReplaceAll(text, []byte(`$1"`+to+`"`)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, os.WriteFile(path, schedule.ReplaceAll(text, []byte(`$1"`+to+`"`)), 0o600))
 	}
 }
 
 // outbox is the outbox as it is in storage.
 func (p *platform) outbox(t *testing.T) *outbox.Outbox {
 	t.Helper()
-	store, err := azure.NewBlobs(p.account)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := outbox.New(outbox.Config{Tables: p.tables, Queues: p.queues, Blobs: store})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := testenv.Must(azure.NewBlobs(p.account))(t)
+	o := testenv.Must(outbox.New(outbox.Config{Tables: p.tables, Queues: p.queues, Blobs: store}))(t)
 	return o
 }
 
@@ -236,33 +219,14 @@ func (p *platform) seen(match func(localhost.Invocation) bool) int {
 
 func (p *platform) send(t *testing.T, queue, body string) string {
 	t.Helper()
-	id, err := p.queues.Send(t.Context(), queue, []byte(body), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := testenv.Must(p.queues.Send(t.Context(), queue, []byte(body), 0))(t)
 	return id
-}
-
-// until polls until done says so: what it waits for happens in another process.
-func until(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !done() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("%s: not within %v", what, patience)
-		}
-	}
 }
 
 // drained waits until a queue is empty.
 func (p *platform) drained(t *testing.T, queue string) {
 	t.Helper()
-	until(t, queue+" is empty", func() bool { return p.empty(t, queue) })
+	testenv.Until(t, queue+" is empty", func() bool { return p.empty(t, queue) })
 }
 
 type item map[string]any
@@ -270,9 +234,7 @@ type item map[string]any
 // ask sends a request as somebody who has the key of the functions, unless the header has one.
 func (p *platform) ask(t *testing.T, method, path string, header http.Header, body []byte) (status int, answer []byte) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, p.host.URL()+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(testenv.Context(t), method, p.host.URL()+path, bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,9 +258,10 @@ func (p *platform) get(t *testing.T, path string) item {
 	var answer struct{ Data item }
 	var status int
 	var body []byte
-	until(t, "an answer of the handler", func() bool { // the host's own, to who asks while the handler dies, has no body
+	// The host's own answer while the handler dies has no body; a handler that has just been started may be unavailable.
+	testenv.Until(t, "an answer of the handler", func() bool {
 		status, body = p.ask(t, http.MethodGet, path, nil, nil)
-		return status != http.StatusInternalServerError || len(body) > 0
+		return status != http.StatusServiceUnavailable && (status != http.StatusInternalServerError || len(body) > 0)
 	})
 	if status != http.StatusOK || json.Unmarshal(body, &answer) != nil {
 		t.Fatalf("GET %s: %d %s", path, status, body)
@@ -314,7 +277,7 @@ func (p *platform) fire(t *testing.T, function string) {
 	if status, body := p.ask(t, http.MethodPost, "/admin/functions/"+function, nil, []byte(`{"input":""}`)); status != http.StatusAccepted {
 		t.Fatalf("%s was answered with %d %s", function, status, body)
 	}
-	until(t, "a run of "+function, func() bool { return p.seen(ran) > before })
+	testenv.Until(t, "a run of "+function, func() bool { return p.seen(ran) > before })
 }
 
 // yearly are the schedules of a context: once a year where a test lets the timer send them, and never where it does so by hand.
@@ -381,10 +344,7 @@ func (p *platform) checkRotated(t *testing.T, instance string, entries []engine.
 	if len(entries) == 2 {
 		p.checkEvent(t, entries[1])
 	}
-	versions, err := p.vault.Versions(t.Context(), secrets.Name(hmac.Engine, instance))
-	if err != nil {
-		t.Fatal(err)
-	}
+	versions := testenv.Must(p.vault.Versions(t.Context(), secrets.Name(hmac.Engine, instance)))(t)
 	enabled := 0
 	for _, v := range versions {
 		if v.Enabled {
@@ -403,10 +363,7 @@ func (p *platform) checkEvent(t *testing.T, notify engine.Entry) {
 	if err := json.Unmarshal(notify.Output, &out); err != nil || out.EventID == "" {
 		t.Fatalf("output of notify: %s, %v", notify.Output, err)
 	}
-	event, err := outbox.NewAdmin(p.outbox(t)).Get(t.Context(), engine.PublisherInstance, out.EventID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	event := testenv.Must(outbox.NewAdmin(p.outbox(t)).Get(t.Context(), engine.PublisherInstance, out.EventID))(t)
 	want := fmt.Sprintf(`"version":%q,"activeAtUtc":`, out.Version)
 	if event.EventType != hmac.EventRotated || event.CorrelationID != notify.CorrelationID || !strings.Contains(string(event.Payload), want) {
 		t.Errorf("event %+v with payload %s", event, event.Payload)

@@ -1,7 +1,6 @@
 package acceptance
 
 import (
-	"context"
 	"database/sql"
 	"encoding/json"
 	"fmt"
@@ -54,9 +53,9 @@ type polled struct {
 // TestPollers: rows become keys with their history, and events, once each. What is not taken is a dead letter, and the pollers
 // go on, whatever happens to one of them; so does an operator's reset.
 func TestPollers(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel() // on a storage of its own
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx := testenv.Context(t)
 	storage, err := azurite.Start(ctx, azurite.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -86,9 +85,7 @@ func TestPollers(t *testing.T) {
 
 func (w *polled) exec(t *testing.T, statement string, args ...any) {
 	t.Helper()
-	if _, err := w.db.ExecContext(t.Context(), statement, args...); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(w.db.ExecContext(t.Context(), statement, args...))(t)
 }
 
 // want inserts a row that asks for the key of an instance.
@@ -101,7 +98,7 @@ func (w *polled) want(t *testing.T, instance, input any) {
 func (w *polled) rotated(t *testing.T, instance string) {
 	t.Helper()
 	query := url.Values{"instanceId": {instance}, "operation": {hmac.OperationRotate}}
-	until(t, "the rotation of "+instance, func() bool { return len(w.list(t, "/api/history", query)) > 0 })
+	testenv.Until(t, "the rotation of "+instance, func() bool { return len(w.list(t, "/api/history", query)) > 0 })
 	entries := w.list(t, "/api/history", query)
 	if len(entries) != 1 {
 		t.Fatalf("%d rotations of %s", len(entries), instance)
@@ -113,23 +110,16 @@ func (w *polled) rotated(t *testing.T, instance string) {
 func (w *polled) events(t *testing.T) {
 	t.Helper()
 	var want []string
-	rows, err := w.db.QueryContext(t.Context(), "SELECT id || ' ' || change FROM keys ORDER BY id")
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := testenv.Must(w.db.QueryContext(t.Context(), "SELECT id || ' ' || change FROM keys ORDER BY id"))(t)
 	defer rows.Close()
 	for rows.Next() {
 		var row string
-		if err := rows.Scan(&row); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, rows.Scan(&row))
 		want = append(want, row)
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, rows.Err())
 	times := map[string]int{}
-	until(t, "the events of all rows", func() bool {
+	testenv.Until(t, "the events of all rows", func() bool {
 		clear(times)
 		for _, e := range w.sink.all() {
 			if e.Type != "key.wanted" {
@@ -170,7 +160,7 @@ func (w *polled) testRows(t *testing.T) {
 func (w *polled) deadRow(t *testing.T, reason string) item {
 	t.Helper()
 	query := url.Values{"engine": {"poller-keys"}, "status": {"Pending"}}
-	until(t, "the dead letter", func() bool { return len(w.list(t, "/api/dlq", query)) > 0 })
+	testenv.Until(t, "the dead letter", func() bool { return len(w.list(t, "/api/dlq", query)) > 0 })
 	items := w.list(t, "/api/dlq", query)
 	if len(items) != 1 || !strings.Contains(fmt.Sprint(items[0]["errorMessage"]), reason) {
 		t.Fatalf("dead letters %v", items)
@@ -220,13 +210,10 @@ func (w *polled) testRetry(t *testing.T) {
 
 // testLost: the poller says what is wrong with it, and nothing more.
 func (w *polled) testLost(t *testing.T) {
-	until(t, "the poller fails", func() bool {
+	testenv.Until(t, "the poller fails", func() bool {
 		return w.seen(func(i localhost.Invocation) bool { return i.Function == "poller-lost-timer" && i.Err != nil }) > 1
 	})
-	log, err := os.ReadFile(w.log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := testenv.Must(os.ReadFile(w.log))(t)
 	told := 0
 	for line := range strings.Lines(string(log)) {
 		var l struct{ Poller, Error string }
@@ -248,7 +235,7 @@ func (w *polled) testLost(t *testing.T) {
 func (w *polled) testCommands(t *testing.T) {
 	for _, name := range []string{"keys", "changes"} {
 		w.cli.shows(t, map[string]string{"poller list": name, "poller show " + name: name})
-		until(t, name+" has caught up", func() bool {
+		testenv.Until(t, name+" has caught up", func() bool {
 			out, _ := w.cli.run(t, 0, "poller", "lag", name, "-o", "json")
 			return decode[struct{ CaughtUp bool }](t, []byte(out)).CaughtUp
 		})
@@ -260,16 +247,14 @@ func (w *polled) testCommands(t *testing.T) {
 	w.cli.run(t, 4, "poller", "reset-to-beginning", "keys") // nobody is there to confirm it
 
 	rows := 0
-	if err := w.db.QueryRowContext(t.Context(), "SELECT count(*) FROM keys").Scan(&rows); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, w.db.QueryRowContext(t.Context(), "SELECT count(*) FROM keys").Scan(&rows))
 	came := func(i localhost.Invocation) bool { return i.Function == "hmac-queue-trigger" && i.Err == nil }
 	known := w.seen(came)
 	w.cli.run(t, 0, "poller", "reset-to-beginning", "keys", "--yes")
-	until(t, "all rows have come again", func() bool { return w.seen(came) >= known+rows })
+	testenv.Until(t, "all rows have come again", func() bool { return w.seen(came) >= known+rows })
 	w.drained(t, hmac.Queue)
 	var after state
-	until(t, "the poller is where it was", func() bool {
+	testenv.Until(t, "the poller is where it was", func() bool {
 		after = w.state(t, "keys")
 		return cmp.Equal(after.Document.Checkpoint.Cursor, before.Document.Checkpoint.Cursor)
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/handler/intake"
 	"github.com/vibedata/roundhouse/internal/marketplacefake"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -94,10 +95,7 @@ func provisioned(instance string) []string {
 // checkState looks an instance up in the registry.
 func (w *world) checkState(t *testing.T, instance, tenant string, want provisioning.State) {
 	t.Helper()
-	document, err := registry.New(w.tables, "").Get(t.Context(), instance)
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := testenv.Must(registry.New(w.tables, "").Get(t.Context(), instance))(t)
 	var i provisioning.Instance
 	if _, err := document.Field("provisioning", &i); err != nil || i.State != want || document.TenantID != tenant || document.Lock.JobID != "" {
 		t.Errorf("instance %+v of %s, lock %+v, %v; want it %s", i, document.TenantID, document.Lock, err, want)
@@ -196,7 +194,7 @@ func (w *world) testNotificationDead(t *testing.T) {
 // correlation finds the correlation id of the command to an instance.
 func (w *world) correlation(t *testing.T, instance string) (id string) {
 	t.Helper()
-	until(t, "the command to "+instance, func() bool {
+	testenv.Until(t, "the command to "+instance, func() bool {
 		for _, e := range w.sink.all() {
 			if e.Type == provisioning.CommandBootstrap && decode[provisioning.Command](t, e.Body).InstanceID == instance {
 				id = e.CorrelationID

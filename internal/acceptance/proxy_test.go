@@ -3,6 +3,7 @@ package acceptance
 import (
 	"bytes"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/vibedata/roundhouse/azure"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // moment is when a request kills the handler.
@@ -33,6 +35,7 @@ type proxy struct {
 	count  int
 	at     int
 	moment moment
+	dying  int // kills under way
 	refuse func(r *http.Request) bool
 }
 
@@ -51,7 +54,8 @@ func (p *proxy) serve(t *testing.T, endpoint string) int {
 		t.Fatal(err)
 	}
 	transport := &http.Transport{DisableKeepAlives: true}
-	forward := &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) {
+	quiet := log.New(io.Discard, "", 0) // storage that is away is what some tests are about
+	forward := &httputil.ReverseProxy{Transport: transport, ErrorLog: quiet, Rewrite: func(r *httputil.ProxyRequest) {
 		r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host
 		r.Out.Host = r.In.Host // the signature does not cover it, and links in answers stay right
 	}}
@@ -77,10 +81,7 @@ func (p *proxy) serve(t *testing.T, endpoint string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := strconv.Atoi(port)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := testenv.Must(strconv.Atoi(port))(t)
 	return n
 }
 
@@ -97,6 +98,7 @@ func (p *proxy) judge(r *http.Request) (refuse bool, kill moment) {
 	p.count++
 	if p.at != 0 && p.count == p.at {
 		p.at = 0
+		p.dying++
 		return false, p.moment
 	}
 	return false, ""
@@ -119,6 +121,16 @@ func (p *proxy) murder(t *testing.T) {
 	if err := p.kill(); err != nil {
 		t.Errorf("kill the handler: %v", err)
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dying--
+}
+
+// quiet reports whether no kill is under way.
+func (p *proxy) quiet() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.dying == 0
 }
 
 // hangUp breaks the connection without an answer.

@@ -1,7 +1,6 @@
 package acceptance
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -18,6 +17,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/spn"
 	enginetls "github.com/vibedata/roundhouse/engine/tls"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/services/entra"
 	"github.com/vibedata/roundhouse/services/secrets"
 )
@@ -33,6 +33,7 @@ type world struct {
 // and to the dead letters; those of hmac are in TestPlatform. Then it looks for secrets in all that was stored, logged,
 // answered and sent.
 func TestPublisher(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel() // on a storage of its own
 	s := beginSearch(t, 12)
 	w := newWorld(t, s, developmentVault(t, s.server.Account()))
@@ -88,7 +89,7 @@ func (w *world) testSPN(t *testing.T) {
 	first := w.checkSecret(t, w.ran(t, e, id, "rotate of publisher Succeeded Succeeded"), "contoso")
 	w.runByHand(t, spn.Engine, `{"all":true}`)
 	known := url.Values{"engine": {spn.Engine}, "operation": {spn.OperationRotate}}
-	until(t, "the second rotation", func() bool { return len(w.list(t, "/api/history", known)) > 1 })
+	testenv.Until(t, "the second rotation", func() bool { return len(w.list(t, "/api/history", known)) > 1 })
 	id = fmt.Sprint(w.list(t, "/api/history", known)[0]["correlationId"])
 	second := w.checkSecret(t, w.ran(t, e, id, "rotate of publisher Succeeded Succeeded"), engine.PublisherInstance)
 
@@ -147,7 +148,7 @@ func (w *world) testTLS(t *testing.T) {
 	w.checkServed(t, made.Certificate.Serial)
 	w.runByHand(t, enginetls.Engine, `{"all":true}`)
 	known := url.Values{"engine": {enginetls.Engine}, "operation": {enginetls.OperationRenew}}
-	until(t, "the second look", func() bool { return len(w.list(t, "/api/history", known)) > 1 })
+	testenv.Until(t, "the second look", func() bool { return len(w.list(t, "/api/history", known)) > 1 })
 	id = fmt.Sprint(w.list(t, "/api/history", known)[0]["correlationId"])
 	entries = w.ran(t, e, id, "renew of publisher Succeeded", "distribute of publisher Succeeded Succeeded")
 	if again := decode[enginetls.RenewOutput](t, entries[0].Output); again.Renewed || again.Note == "" || len(w.target.Told()) != 1 {
@@ -176,13 +177,8 @@ func (w *world) testTLSRevoked(t *testing.T) {
 // checkServed makes a handshake as a client of the domain does.
 func (w *world) checkServed(t *testing.T, serial string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
 	dialer := tls.Dialer{Config: &tls.Config{RootCAs: w.authority.Roots(), ServerName: rotatedDomain, MinVersion: tls.VersionTLS12}}
-	conn, err := dialer.DialContext(ctx, "tcp", w.target.Address())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := testenv.Must(dialer.DialContext(testenv.Context(t), "tcp", w.target.Address()))(t)
 	defer conn.Close()
 	var leaf *x509.Certificate
 	if secure, ok := conn.(*tls.Conn); ok {

@@ -11,6 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/engine/release"
 	"github.com/vibedata/roundhouse/engine/updatepublisher"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // releases are of a ring that instances are in only where a test puts them there.
@@ -21,13 +22,9 @@ func (p *platform) enrol(t *testing.T, instance string, fields map[string]any) {
 	t.Helper()
 	document := registry.Instance{InstanceID: instance, TenantID: "tenant-" + instance}
 	for name, value := range fields {
-		if err := document.SetField(name, value); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, document.SetField(name, value))
 	}
-	if _, err := registry.New(p.tables, "").Create(t.Context(), document); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(registry.New(p.tables, "").Create(t.Context(), document))(t)
 }
 
 // testReleases has the schedule tell those who lack the version of their ring.
@@ -38,7 +35,7 @@ func (w *world) testReleases(t *testing.T) {
 	w.enrol(t, there, map[string]any{"ring": "canary", "version": "2.1"})
 	w.runByHand(t, updatepublisher.Engine, `{}`)
 	known := url.Values{"engine": {updatepublisher.Engine}}
-	until(t, "the evaluation", func() bool { return len(w.list(t, "/api/history", known)) > 0 })
+	testenv.Until(t, "the evaluation", func() bool { return len(w.list(t, "/api/history", known)) > 0 })
 	id := fmt.Sprint(w.list(t, "/api/history", known)[0]["correlationId"])
 	w.ran(t, e, id, "evaluate of publisher Succeeded", "notify of publisher Succeeded Succeeded")
 	w.allWell(t, id, 1)

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // entrance is where an engine's messages come in.
@@ -25,10 +26,7 @@ func at(engine, queue string) entrance { return entrance{engine, queue} }
 func (e entrance) message(t *testing.T, m engine.Message) string {
 	t.Helper()
 	m.Engine = e.engine
-	body, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := testenv.Must(json.Marshal(m))(t)
 	return string(body)
 }
 
@@ -37,7 +35,7 @@ func (e entrance) message(t *testing.T, m engine.Message) string {
 func (p *platform) recorded(t *testing.T, e entrance, correlationID string) []engine.Entry {
 	t.Helper()
 	var entries []engine.Entry
-	until(t, "history of "+correlationID, func() bool {
+	testenv.Until(t, "history of "+correlationID, func() bool {
 		var err error
 		entries, err = engine.NewHistory(p.tables, "").Run(t.Context(), e.engine, correlationID)
 		return err == nil && len(entries) > 0 && entries[len(entries)-1].RunStatus != ""
@@ -48,7 +46,7 @@ func (p *platform) recorded(t *testing.T, e entrance, correlationID string) []en
 // rests waits until the history has how a run ended and nothing is left in the engine's queues.
 func (p *platform) rests(t *testing.T, e entrance, correlationID string) []engine.Entry {
 	t.Helper()
-	until(t, "the end of "+correlationID+" with empty queues", func() bool {
+	testenv.Until(t, "the end of "+correlationID+" with empty queues", func() bool {
 		p.recorded(t, e, correlationID)
 		return p.empty(t, e.queue) && p.empty(t, e.queue+engine.PoisonSuffix)
 	})
@@ -114,7 +112,7 @@ type grave struct {
 func (p *platform) buried(t *testing.T, g grave) item {
 	t.Helper()
 	query := url.Values{"correlationId": {g.correlationID}, "engine": {g.engine}}
-	until(t, "dead letter of "+g.correlationID, func() bool { return len(p.list(t, "/api/dlq", query)) > 0 })
+	testenv.Until(t, "dead letter of "+g.correlationID, func() bool { return len(p.list(t, "/api/dlq", query)) > 0 })
 	p.drained(t, g.queue)
 	p.drained(t, g.queue+engine.PoisonSuffix)
 	items := p.list(t, "/api/dlq", query)
@@ -141,10 +139,7 @@ func checkDeadLetter(t *testing.T, d item, g grave) {
 // fates counts, by the handler's log, what became of the deliveries of a correlation id.
 func (p *platform) fates(t *testing.T, correlationID string) map[string]int {
 	t.Helper()
-	log, err := os.ReadFile(p.log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := testenv.Must(os.ReadFile(p.log))(t)
 	fates := map[string]int{}
 	for line := range strings.Lines(string(log)) {
 		var l struct{ CorrelationID, Fate string }
@@ -160,7 +155,7 @@ func (p *platform) fates(t *testing.T, correlationID string) map[string]int {
 func (p *platform) allWell(t *testing.T, correlationID string, deliveries int) {
 	t.Helper()
 	var fates map[string]int
-	until(t, "the fates of "+correlationID, func() bool {
+	testenv.Until(t, "the fates of "+correlationID, func() bool {
 		fates = p.fates(t, correlationID)
 		all := 0
 		for n := range maps.Values(fates) {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/internal/azurite"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/services/certificates"
 	"github.com/vibedata/roundhouse/services/secrets"
 )
@@ -81,9 +82,7 @@ func beginSearch(t *testing.T, fewest int) *search {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := s.server.Close(); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, s.server.Close())
 		if !t.Failed() {
 			s.run(t)
 		}
@@ -115,10 +114,7 @@ func (s *search) collect(t *testing.T, p *platform, known [][]byte, heard []byte
 
 // run searches, when all is over.
 func (s *search) run(t *testing.T) {
-	log, err := os.ReadFile(s.handler)
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := testenv.Must(os.ReadFile(s.handler))(t)
 	s.seen["the log"] = log
 	s.seen["the host's log"], s.mute["the host's log"] = s.hostText.Bytes(), true
 	if len(s.hostText.Bytes()) == 0 {

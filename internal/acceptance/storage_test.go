@@ -40,10 +40,8 @@ func passingStorage(t *testing.T) (account azure.Account, begin, end func()) {
 	var server *azurite.Server
 	begin = func() {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-		defer cancel()
 		var err error
-		if server, err = azurite.Start(ctx, config); err != nil {
+		if server, err = azurite.Start(testenv.Context(t), config); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -60,6 +58,7 @@ func passingStorage(t *testing.T) (account azure.Account, begin, end func()) {
 // TestStorageGoesAndComes stops Azurite while rotations are under way, and starts it again with its data. The host and the
 // handler are those that were there before, and every rotation leaves what one run leaves.
 func TestStorageGoesAndComes(t *testing.T) {
+	testenv.Long(t)
 	account, begin, end := passingStorage(t)
 	// What the host had received by an answer that was lost comes again when its lease ends.
 	p := startWith(t, setup{account: account, visibility: 10 * time.Second})
@@ -69,7 +68,7 @@ func TestStorageGoesAndComes(t *testing.T) {
 		ids = append(ids, uuid.NewString())
 		p.send(t, hmac.Queue, rotation(ids[len(ids)-1], "instance-"+ids[len(ids)-1]))
 	}
-	until(t, "the first rotation", func() bool {
+	testenv.Until(t, "the first rotation", func() bool {
 		return p.seen(func(i localhost.Invocation) bool { return i.Err == nil && i.Function == "hmac-queue-trigger" }) > 0
 	})
 	end()
@@ -117,6 +116,7 @@ func (r *receiver) messages() []string {
 // TestInvocationsWaitForStorage stops Azurite for 12 s while the host has many messages in hand, under the lease of the real host,
 // which is ten minutes: every invocation that had begun waits, and ends with success. None is delivered again.
 func TestInvocationsWaitForStorage(t *testing.T) {
+	testenv.Long(t)
 	account, begin, end := passingStorage(t)
 	r := &receiver{queue: hmac.Queue, received: map[string]bool{}}
 	p := startWith(t, setup{account: account, hostQueues: func(q *azure.Queues) queues.Store { r.Queues = q; return r }})
@@ -127,14 +127,14 @@ func TestInvocationsWaitForStorage(t *testing.T) {
 		ids[p.send(t, hmac.Queue, rotation(id, "instance-"+id))] = id
 	}
 	ofRotation := func(i localhost.Invocation) bool { return i.Function == "hmac-queue-trigger" }
-	until(t, "some rotations, and others under way", func() bool { return p.seen(ofRotation) >= 5 && r.begun() > p.seen(ofRotation)+5 })
+	testenv.Until(t, "some rotations, and others under way", func() bool { return p.seen(ofRotation) >= 5 && r.begun() > p.seen(ofRotation)+5 })
 	end()
 	stopped := time.Now()
 	running := r.begun() - p.seen(ofRotation)
-	until(t, "12 s without storage", func() bool { return time.Since(stopped) > 12*time.Second })
+	testenv.Until(t, "12 s without storage", func() bool { return time.Since(stopped) > 12*time.Second })
 	begin()
 	back := time.Now()
-	until(t, "what had begun", func() bool { return p.seen(ofRotation) >= r.begun() })
+	testenv.Until(t, "what had begun", func() bool { return p.seen(ofRotation) >= r.begun() })
 	t.Logf("%d messages were in hand when storage went; all of %d that had begun have ended %.1f s after it was back, which was away for %.1f s",
 		running, r.begun(), time.Since(back).Seconds(), back.Sub(stopped).Seconds())
 	if n := p.seen(func(i localhost.Invocation) bool { return ofRotation(i) && (i.Err != nil || i.DequeueCount != 1) }); n != 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/internal/localhost"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/services/secrets"
 )
@@ -67,9 +68,7 @@ func (p *platform) parkElsewhere(t *testing.T, id, instance string) {
 	away := &faults.Plan{Refuse: func(faults.Call) bool { return true }}
 	steps, err1 := hmac.New(hmac.Config{Vault: secrets.NewDevelopment(faults.Tables(p.tables, away.Intercept)), Tables: p.tables, Publisher: nobody{}, Arrivals: nobody{}})
 	payloads, err2 := azure.NewBlobs(p.account)
-	if err := errors.Join(err1, err2, p.queues.CreateQueue(t.Context(), deserted)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(err1, err2, p.queues.CreateQueue(t.Context(), deserted)))
 	log, definition := slog.New(slog.DiscardHandler), hmac.Definition(steps)
 	rt, err := orchestrator.New(orchestrator.Config{Tables: p.tables, Blobs: payloads, Queues: p.queues, ScheduleQueue: deserted,
 		InlineWait: time.Nanosecond, Now: ago, Log: log, Activities: append(definition.Operations, definition.Activities...),
@@ -82,13 +81,11 @@ func (p *platform) parkElsewhere(t *testing.T, id, instance string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
 	d := engine.Delivery{Queue: hmac.Queue, ID: uuid.NewString(), Body: []byte(rotation(id, instance)), DequeueCount: 1, InsertedAt: ago()}
-	if err := pipeline.Handle(ctx, d); err != nil || pipeline.Count(engine.Parked) != 1 {
+	if err := pipeline.Handle(testenv.Context(t), d); err != nil || pipeline.Count(engine.Parked) != 1 {
 		t.Fatalf("the run was not parked: %v", err)
 	}
-	if n, err := p.queues.Length(ctx, deserted); err != nil || n != 1 || !p.empty(t, hmac.Queue) {
+	if n, err := p.queues.Length(t.Context(), deserted); err != nil || n != 1 || !p.empty(t, hmac.Queue) {
 		t.Fatalf("%d messages to wake the run, %v", n, err)
 	}
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/azurite"
 	"github.com/vibedata/roundhouse/internal/localhost"
 	"github.com/vibedata/roundhouse/internal/marketplacefake"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // eventsKey is the secret, in both vaults, that events between the apps are signed with.
@@ -52,6 +53,7 @@ type pair struct {
 // TestTwoApps takes an instance through its life, from the purchase to its second release, while handlers on both sides are
 // killed. At the end both sides say the same.
 func TestTwoApps(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel() // on a storage of its own
 	p := newPair(t)
 	t.Run("provisioned", p.testProvisioned)
@@ -65,10 +67,7 @@ func TestTwoApps(t *testing.T) {
 
 func newPair(t *testing.T) *pair {
 	t.Helper()
-	server, err := azurite.Start(t.Context(), azurite.Config{Accounts: []string{"managed"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := testenv.Must(azurite.Start(t.Context(), azurite.Config{Accounts: []string{"managed"}}))(t)
 	t.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			t.Error(err)
@@ -83,9 +82,7 @@ func newPair(t *testing.T) *pair {
 
 	home, away := developmentVault(t, server.Account()), developmentVault(t, server.AccountNamed("managed"))
 	for _, v := range []vault{home, away} {
-		if _, err := v.Add(t.Context(), eventsKey, key, nil); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(v.Add(t.Context(), eventsKey, key, nil))(t)
 	}
 	const keys = `[{"id":"k1","secret":"` + eventsKey + `"}]`
 	o := newOutside(t, home)
@@ -123,10 +120,17 @@ func (p *pair) kill() {
 	}
 }
 
-// spare ends that.
-func (p *pair) spare() {
-	p.publisher.proxy.arm(0, "")
-	p.managed.proxy.arm(0, "")
+// spare ends that, and waits for handlers that live: otherwise a request of the next test could meet one that dies, or is being started.
+func (p *pair) spare(t *testing.T) {
+	t.Helper()
+	for _, side := range []*platform{p.publisher.platform, p.managed.platform} {
+		side.proxy.arm(0, "")
+		testenv.Await(t, "a handler that is ready", func() (answer string, ok bool) {
+			quiet := side.proxy.quiet()
+			status, body := side.ask(t, http.MethodGet, "/api/health/ready", nil, nil)
+			return fmt.Sprintf("%d %s", status, body), quiet && status == http.StatusOK
+		})
+	}
 }
 
 // testProvisioned: a customer buys, the instance comes up, and an operator says where it is and in which ring.
@@ -149,12 +153,9 @@ func (p *pair) testProvisioned(t *testing.T) {
 // change changes the document of the instance at the publisher, as an operator does.
 func (p *pair) change(t *testing.T, patch map[string]any) {
 	t.Helper()
-	body, err := json.Marshal(patch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := testenv.Must(json.Marshal(patch))(t)
 	path := "/api/registry/" + url.PathEscape(p.instance)
-	until(t, "the change of the instance", func() bool { // an engine may have locked it, or the handler may be dead
+	testenv.Until(t, "the change of the instance", func() bool { // an engine may have locked it, or the handler may be dead
 		status, answer := p.publisher.ask(t, http.MethodPatch, path, nil, body)
 		if status/100 == 4 && status != http.StatusConflict {
 			t.Fatalf("PATCH %s: %d %s", path, status, answer)
@@ -173,7 +174,7 @@ func (p *pair) release(t *testing.T) {
 func (p *pair) reported(t *testing.T, version string) {
 	t.Helper()
 	var got string
-	until(t, "the report of version "+version, func() bool {
+	testenv.Until(t, "the report of version "+version, func() bool {
 		document, err := registry.New(p.publisher.tables, "").Get(t.Context(), p.instance)
 		if err == nil {
 			got, err = update.VersionOf(document)
@@ -193,7 +194,7 @@ func (p *pair) testFirstRelease(t *testing.T) {
 	p.kill()
 	p.release(t)
 	p.reported(t, "1.0.0")
-	p.spare()
+	p.spare(t)
 }
 
 // testSecondRelease: an operator moves the instance to the ring that has it, and a person approves.
@@ -202,7 +203,7 @@ func (p *pair) testSecondRelease(t *testing.T) {
 	p.kill()
 	p.release(t)
 	var task item
-	until(t, "the question", func() bool {
+	testenv.Until(t, "the question", func() bool {
 		open := p.managed.list(t, "/api/tasks", url.Values{"status": {"Created"}})
 		if len(open) > 0 {
 			task = open[0]
@@ -213,7 +214,7 @@ func (p *pair) testSecondRelease(t *testing.T) {
 		t.Errorf("before the approval the component has version %s", version)
 	}
 	path := fmt.Sprintf("/api/tasks/%s/%s/complete", url.PathEscape(task["orchestrationId"].(string)), url.PathEscape(task["taskId"].(string)))
-	until(t, "the approval", func() bool {
+	testenv.Until(t, "the approval", func() bool {
 		status, answer := p.managed.ask(t, http.MethodPost, path, nil, []byte(`{"output":{"approved":true}}`))
 		if status/100 == 4 && status != http.StatusConflict {
 			t.Fatalf("POST %s: %d %s", path, status, answer)
@@ -221,7 +222,7 @@ func (p *pair) testSecondRelease(t *testing.T) {
 		return status/100 == 2
 	})
 	p.reported(t, "2.0.0")
-	p.spare()
+	p.spare(t)
 	for _, component := range []string{"db", "web"} {
 		if version := p.managed.components.Version(p.instance, component); version != "2" {
 			t.Errorf("component %s has version %s", component, version)
@@ -240,7 +241,7 @@ func (p *pair) testRotations(t *testing.T) {
 	w.ran(t, at(hmac.Engine, hmac.Queue), key, "rotate of "+p.instance+" Succeeded", "notify of "+p.instance+" Succeeded Succeeded")
 	w.ran(t, at(spn.Engine, spn.Queue), secret, "rotate of publisher Succeeded Succeeded")
 	w.ran(t, at(enginetls.Engine, enginetls.Queue), certified, "renew of publisher Succeeded", "distribute of publisher Succeeded Succeeded")
-	p.spare()
+	p.spare(t)
 }
 
 // testHealthReported: the managed application looks at its components, and the publisher knows how they are.
@@ -249,7 +250,7 @@ func (p *pair) testHealthReported(t *testing.T) {
 	p.kill()
 	p.managed.send(t, health.Queue, at(health.Engine, health.Queue).message(t, engine.Message{CorrelationID: id, InstanceID: p.instance, TenantID: "contoso"}))
 	p.managed.ran(t, at(health.Engine, health.Queue), id, "check of "+p.instance+" Succeeded", "check of "+p.instance+" Succeeded", "aggregate of "+p.instance+" Succeeded Succeeded")
-	until(t, "the report of the health", func() bool {
+	testenv.Until(t, "the report of the health", func() bool {
 		document, err := registry.New(p.publisher.tables, "").Get(t.Context(), p.instance)
 		if err != nil {
 			t.Fatal(err)
@@ -258,7 +259,7 @@ func (p *pair) testHealthReported(t *testing.T) {
 		found, err := document.Field("health", &reported)
 		return err == nil && found && reported.Status == health.Degraded
 	})
-	p.spare()
+	p.spare(t)
 }
 
 // testAlerts: each side gets one of its own.
@@ -273,7 +274,7 @@ func (p *pair) testAlerts(t *testing.T) {
 // testAgreement holds the registries, the histories and the dead letters of both against each other, when all is at rest.
 func (p *pair) testAgreement(t *testing.T) {
 	for name, side := range map[string]*platform{"publisher": p.publisher.platform, "managed application": p.managed.platform} {
-		until(t, "the rest of the "+name, func() bool {
+		testenv.Until(t, "the rest of the "+name, func() bool {
 			return len(side.list(t, "/api/workflow/outbox", url.Values{"status": {"pending"}})) == 0
 		})
 		if dead := side.list(t, "/api/dlq", url.Values{"status": {"Pending"}}); len(dead) > 0 {
@@ -293,7 +294,7 @@ func (p *pair) testAgreement(t *testing.T) {
 		updated[fmt.Sprint(row["correlationId"])] = true
 	}
 	var reported map[string]bool
-	until(t, "as many reports as updates", func() bool {
+	testenv.Until(t, "as many reports as updates", func() bool {
 		reported = p.finished(t)
 		return len(reported) >= len(updated)
 	})
@@ -322,10 +323,7 @@ func (p *pair) finished(t *testing.T) map[string]bool {
 	ids := map[string]bool{}
 	for _, row := range p.history(t, p.publisher.platform, updatepublisher.Engine, updatepublisher.OperationReport) {
 		entry := p.publisher.get(t, fmt.Sprintf("/api/history/%s/%s", updatepublisher.Engine, url.PathEscape(row["rowKey"].(string))))
-		input, err := json.Marshal(entry["input"])
-		if err != nil {
-			t.Fatal(err)
-		}
+		input := testenv.Must(json.Marshal(entry["input"]))(t)
 		if in := decode[updatepublisher.ReportInput](t, input); in.Finished != nil {
 			ids[in.Finished.CorrelationID] = true
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/engine/update"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 var updateRounds = flag.Int("update.rounds", 20, "how many instances TestUpdates sends two updates to at once")
@@ -20,6 +21,7 @@ var updateRounds = flag.Int("update.rounds", 20, "how many instances TestUpdates
 // TestUpdates lets several handlers work on the updates of instances, and kills them. The lock lasts for an hour, so that
 // none is free because it has expired.
 func TestUpdates(t *testing.T) {
+	testenv.Long(t)
 	c := startCluster(t)
 	t.Run("two at once", c.testTwoAtOnce)
 	t.Run("a death in the middle", c.testDeathInTheMiddle)
@@ -56,7 +58,7 @@ func (c *cluster) testTwoAtOnce(t *testing.T) {
 	c.send(t, all...)
 	// One of the first pair stands still in the middle, so that the other meets it in another process.
 	holder := <-gate.came
-	until(t, "the meeting of the first pair", func() bool {
+	testenv.Until(t, "the meeting of the first pair", func() bool {
 		for host, byID := range c.fates(t) {
 			if host != holder && slices.Contains(slices.Concat(byID[first[0].id], byID[first[1].id]), engine.Conflicting) {
 				return true
@@ -171,6 +173,7 @@ func (c *cluster) testDeathInTheMiddle(t *testing.T) {
 // TestUpdateIsForgotten kills the process that holds the lock, and nothing is left of the orchestration that could give
 // it up. The next update waits until the lock expires.
 func TestUpdateIsForgotten(t *testing.T) {
+	testenv.Long(t)
 	// Long enough for the next update to come while the lock is held.
 	c := startCluster(t, "ROUNDHOUSE_UPDATE_LOCK_DURATION=10s",
 		// The message of the update that dies does not come again.
@@ -181,12 +184,7 @@ func TestUpdateIsForgotten(t *testing.T) {
 	killed := make(chan registry.Lock, 1)
 	c.onRequest(instance, c.killOn(t, 4, after, instance, func(l registry.Lock) { killed <- l }))
 	c.send(t, lost)
-	var left registry.Lock
-	select {
-	case left = <-killed:
-	case <-time.After(patience):
-		t.Fatal("the update did not come to its request")
-	}
+	left := testenv.Receive(t, "the request of the update", killed)
 	if left.JobID != lost.job() {
 		t.Fatalf("the process that died did not hold the lock, but %q", left.JobID)
 	}

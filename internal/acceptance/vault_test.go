@@ -14,6 +14,7 @@ import (
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/internal/keyvaultfake"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/internal/tlstarget"
 	"github.com/vibedata/roundhouse/services/certificates"
 	"github.com/vibedata/roundhouse/services/secrets"
@@ -74,13 +75,11 @@ func keyPair(t *testing.T, store tables.Store, name, version string) (tls.Certif
 // TestKeyVault lets the engines that make secrets keep them in a Key Vault, with nothing to tell them from production but
 // the proxy on the way. Storage has no vault of its own here: the search leaves nothing out.
 func TestKeyVault(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel() // on a storage of its own
 	s := beginSearch(t, 0)
 	far := keyvaultfake.Start(t)
-	store, err := secrets.NewKeyVault(far.Secrets.URL(), far.Secrets.Credential(), far.Secrets.Options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := testenv.Must(secrets.NewKeyVault(far.Secrets.URL(), far.Secrets.Credential(), far.Secrets.Options()))(t)
 	w := newWorld(t, s, vault{kept: store, keyPair: far.Certificates.KeyPair, tokens: far.Secrets.Tokens(), authority: far.AuthorityPEM(),
 		env: append(far.Environment(), "ROUNDHOUSE_KEY_VAULT_URL="+keyvaultfake.URL)})
 	t.Run("hmac", w.testRotation)
@@ -118,10 +117,7 @@ func inVault(t *testing.T, far *keyvaultfake.Server) (values [][]byte) {
 	}
 	keys := far.Certificates.Keys()
 	for _, key := range keys {
-		der, err := x509.MarshalPKCS8PrivateKey(key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		der := testenv.Must(x509.MarshalPKCS8PrivateKey(key))(t)
 		values = append(values, parts(t, der)...)
 	}
 	if secrets := len(far.Secrets.Values()); secrets < 5 || len(keys) < 1 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/vibedata/roundhouse/internal/appservice"
 	"github.com/vibedata/roundhouse/internal/graphfake"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/services/entra"
 )
 
@@ -47,6 +48,7 @@ func list(address string) int {
 
 // Another process reaches Graph as production does, with nothing but its environment.
 func TestEnvironment(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	server := graphfake.New()
 	server.AddApplication(application)

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 const (
@@ -102,10 +104,7 @@ func TestImports(t *testing.T) {
 		}
 		used[r.folder] = true
 		for _, spec := range file.Imports {
-			name, err := strconv.Unquote(spec.Path.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			name := testenv.Must(strconv.Unquote(spec.Path.Value))(t)
 			target, ours := strings.CutPrefix(name, module)
 			kept := ours || strings.HasPrefix(name, sdk) || strings.HasPrefix(name, echo)
 			if kept && !slices.ContainsFunc(r.may, func(m string) bool { return target == m || (!ours && strings.HasPrefix(target, m)) }) {

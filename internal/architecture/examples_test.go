@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // The smallest programs stay small: each has less than 30 lines of code behind its imports.
@@ -15,15 +17,9 @@ func TestSmallestExamplesAreSmall(t *testing.T) {
 	const most = 29
 	for _, name := range []string{"hello", "timer", "event"} {
 		path := filepath.Join(root, "examples", name, "main.go")
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testenv.Must(os.ReadFile(path))(t)
 		files := token.NewFileSet()
-		parsed, err := parser.ParseFile(files, path, text, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		parsed := testenv.Must(parser.ParseFile(files, path, text, parser.SkipObjectResolution))(t)
 		imports := files.Position(parsed.Decls[0].End()).Offset
 		lines := 0
 		for line := range strings.Lines(string(text[imports:])) {

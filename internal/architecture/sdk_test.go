@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // withoutSDK are the packages that work without Azure: who runs in memory builds and ships none of its SDK.
@@ -16,6 +18,7 @@ func withoutSDK() []string {
 // The whole of what those packages need, not just what they import themselves, holds no package of the SDK. The package
 // azure does need it, so the test sees it where it is.
 func TestNoSDKWhereNoneIsNeeded(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	if !slices.ContainsFunc(dependencies(t, "./azure"), isSDK) {
 		t.Fatal("package azure has no SDK: this test looks for the wrong thing")

@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -51,12 +50,7 @@ func parent() int {
 
 func begin(t *testing.T, c Config) *Server {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	s, err := Start(ctx, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testenv.Must(Start(testenv.Context(t), c))(t)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -81,6 +75,7 @@ func ports(t *testing.T, a azure.Account) [3]int {
 }
 
 func TestDataSurvivesRestart(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	ctx := t.Context()
 	p := [3]int{testenv.Port(t), testenv.Port(t), testenv.Port(t)}
@@ -118,9 +113,7 @@ func TestDataSurvivesRestart(t *testing.T) {
 		blob.CreateContainer(ctx, "spill"), blob.Put(ctx, "spill", "b", []byte("data"))); err != nil {
 		t.Fatal(err)
 	}
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, first.Close())
 	if running, err := Running(ctx, p[0], p[1], p[2]); running || err != nil {
 		t.Errorf("Running after Close: %t, %v", running, err)
 	}
@@ -143,6 +136,7 @@ func sendFirst(ctx context.Context, q *azure.Queues) (string, error) {
 
 // Accounts of one emulator have nothing in common.
 func TestAccounts(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	ctx := t.Context()
 	s := begin(t, Config{Accounts: []string{"second"}})
@@ -164,6 +158,7 @@ func TestAccounts(t *testing.T) {
 }
 
 func TestRunning(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()

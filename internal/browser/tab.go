@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
@@ -22,9 +21,6 @@ import (
 
 // program is the browser.
 const program = "chromium-headless-shell"
-
-// limit ends a test that hangs. Beside other tests, a page takes seconds.
-const limit = 10 * time.Minute
 
 // Tab is a tab of a browser of its own, at one server.
 type Tab struct {
@@ -44,10 +40,8 @@ func Open(t *testing.T, url string) *Tab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	t.Cleanup(cancel)
 	// Continuous integration runs as root in a container, where the sandbox cannot be set up; all pages are the tests' own.
-	ctx, cancel = chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox)...)
+	ctx, cancel := chromedp.NewExecAllocator(testenv.Context(t), append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox)...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)

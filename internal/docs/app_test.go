@@ -7,15 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/internal/azurite"
 	"github.com/vibedata/roundhouse/internal/localhost"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
-
-// patience bounds the start of an app, the installation of Azurite included, and what a page does with it.
-const patience = 5 * time.Minute
 
 // app is a running app with a storage of its own, as make run starts it.
 type app struct {
@@ -27,8 +24,7 @@ type app struct {
 // start runs the app until the test ends.
 func start(t *testing.T) app {
 	t.Helper()
-	ready, stop := context.WithTimeout(t.Context(), patience)
-	defer stop()
+	ready := testenv.Context(t)
 	server, err := azurite.Start(ready, azurite.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -54,9 +50,7 @@ func start(t *testing.T) app {
 	}
 	t.Cleanup(func() { showLog(t, log) })
 	key, kept := rand.Text(), filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(kept, []byte(key+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, os.WriteFile(kept, []byte(key+"\n"), 0o600))
 	host, err := localhost.New(localhost.Config{ScriptRoot: build(t).dist, Queues: queueStore, Blobs: blobStore, Output: log, FunctionKey: key, Env: []string{
 		"AzureWebJobsStorage=" + account.ConnectionString(), "ROUNDHOUSE_CONTEXT=publisher", "ROUNDHOUSE_POLLERS=", "ROUNDHOUSE_REVIEW_ROLES=operator",
 		"AzureFunctionsJobHost__extensions__queues__maxPollingInterval=00:00:00.100",
@@ -74,9 +68,7 @@ func start(t *testing.T) app {
 		}
 		http.DefaultClient.CloseIdleConnections()
 	})
-	if err := host.WaitAnswer(ready, "/api/health/ready"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, host.WaitAnswer(ready, "/api/health/ready"))
 	return app{url: host.URL(), storage: account.ConnectionString(), key: key, keyFile: kept}
 }
 

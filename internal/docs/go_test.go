@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // foreign marks Go that is for another library, to compare: it has to be Go, and is not compiled.
@@ -21,6 +23,7 @@ const placeholder = "// The block stands here."
 // Every block of Go compiles in a module of its own, and vet and the analyzer of orchestrators have nothing against it. A block is a
 // whole file, or the part that a prelude leaves out; the word behind the language names the prelude.
 func TestGo(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	dir := newModule(t, "example.com/blocks")
 	preludes := unusedPreludes(t)
@@ -71,9 +74,7 @@ func newModule(t *testing.T, path string) string {
 	here, err1 := filepath.Abs(root)
 	mod, err2 := os.ReadFile(filepath.Join(root, "go.mod"))
 	sum, err3 := os.ReadFile(filepath.Join(root, "go.sum"))
-	if err := errors.Join(err1, err2, err3); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(err1, err2, err3))
 	const module = "github.com/vibedata/roundhouse"
 	text := strings.Replace(string(mod), "module "+module, "module "+path, 1) +
 		fmt.Sprintf("\nrequire %s v0.0.0\n\nreplace %s => %s\n", module, module, here)

@@ -21,27 +21,23 @@ import (
 	"github.com/vibedata/roundhouse/engine/tls"
 	"github.com/vibedata/roundhouse/engine/update"
 	"github.com/vibedata/roundhouse/engine/updatepublisher"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/poller/sink"
 )
 
 // Every block of JSON can be pasted, and is what the program reads or writes: the words behind the language say what that is.
 func TestJSON(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	for _, b := range blocksOf(t, "json") {
 		t.Run(fmt.Sprintf("%s:%d", b.page, b.line), func(t *testing.T) {
 			t.Parallel()
-			read, err := reader(t, b.words)
-			if err != nil {
-				t.Fatal(err)
-			}
+			read := testenv.Must(reader(t, b.words))(t)
 			if err := read([]byte(b.text)); err != nil {
 				t.Error(err)
 			}
-			wrong, err := misspelt([]byte(b.text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			wrong := testenv.Must(misspelt([]byte(b.text)))(t)
 			if read(wrong) == nil {
 				t.Errorf("the check does not notice the member that this has and nobody knows:\n%s", wrong)
 			}

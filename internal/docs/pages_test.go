@@ -13,6 +13,8 @@ import (
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/text"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 const root = "../.."
@@ -61,14 +63,8 @@ func pages(t *testing.T) []page {
 	}
 	var all []page
 	for _, path := range paths {
-		source, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		relative, err := filepath.Rel(root, path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		source := testenv.Must(os.ReadFile(path))(t)
+		relative := testenv.Must(filepath.Rel(root, path))(t)
 		all = append(all, parse(filepath.ToSlash(relative), source))
 	}
 	return all

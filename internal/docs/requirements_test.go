@@ -12,6 +12,8 @@ import (
 	"github.com/yuin/goldmark/extension"
 	east "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/text"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // requirementsPage says where each requirement of the four documents is kept, and by which test.
@@ -36,10 +38,7 @@ type reference struct{ text, target string }
 // Each requirement has a place, and a test that would fail without it or a decision that gives the reason; and all of these are there.
 func TestRequirements(t *testing.T) {
 	t.Parallel()
-	source, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(requirementsPage)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := testenv.Must(os.ReadFile(filepath.Join(root, filepath.FromSlash(requirementsPage))))(t)
 	all := requirementsOf(source)
 	if len(all) < 400 {
 		t.Errorf("only %d requirements are found", len(all))
@@ -60,12 +59,8 @@ func TestRequirementsThatAreNotKept(t *testing.T) {
 		"work/job_test.go":  "package work\n\nfunc TestJob(t *testing.T) { t.Run(\"well\", nil) }\n\nvar other = \"ill\"\n\nfunc helpTest() {}\n",
 	} {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		testenv.OK(t, os.WriteFile(path, []byte(content), 0o600))
 	}
 	const where, test, differs = "[`Job.Do`](../work/work.go)", "`work.TestJob/well`", "[A message waits](decisions.md#messages)"
 	for name, tt := range map[string]struct{ row, want string }{

@@ -2,7 +2,6 @@ package docs
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -34,6 +33,7 @@ func unrun() []string {
 
 // The commands of a page run, one block after the other in one shell, beside a fresh app.
 func TestCommands(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	testenv.Programs(t, "bash", "curl", "grep", "sed") // what the pages use
 	for _, p := range pages(t) {
@@ -51,9 +51,7 @@ func TestCommands(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(curl, ".curlrc"), []byte("silent\nshow-error\nfail-with-body\nmax-time = 60\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			cmd := exec.CommandContext(ctx, "bash", "--noprofile", "--norc", "-euxo", "pipefail", file)
+			cmd := exec.CommandContext(testenv.Context(t), "bash", "--noprofile", "--norc", "-euxo", "pipefail", file)
 			cmd.Dir = root
 			cmd.Env = append(os.Environ(), "PATH="+build(t).bin+string(os.PathListSeparator)+os.Getenv("PATH"),
 				"CURL_HOME="+curl, "ROUNDHOUSE_URL="+a.url, "ROUNDHOUSE_KEY="+a.key, "AzureWebJobsStorage="+a.storage, "ROUNDHOUSE_ENVIRONMENT=development")
@@ -66,12 +64,10 @@ func TestCommands(t *testing.T) {
 
 // Commands that no test runs are shell, and say what they need; those for make name targets that there are.
 func TestCommandsThatNobodyRuns(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	testenv.Programs(t, "bash")
-	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	makefile := testenv.Must(os.ReadFile(filepath.Join(root, "Makefile")))(t)
 	for _, b := range blocksOf(t, "sh") {
 		if len(b.words) == 0 {
 			continue

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // tutorial marks blocks that make a module together: a Go block is a whole file of it, named by a bold line above the block, and a
@@ -20,6 +22,7 @@ const (
 
 // The module of the tutorial builds, and its tests pass, behind every section that adds something to it.
 func TestTutorial(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	dir := newModule(t, tutorialModule)
 	writeFile(t, filepath.Join(dir, "sample", "sample.go"), sample)
@@ -80,7 +83,5 @@ func Definition(greeting string) engine.Definition {
 // writeFile writes a file, and makes its folder.
 func writeFile(t *testing.T, path, text string) {
 	t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 }

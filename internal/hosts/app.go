@@ -3,6 +3,7 @@ package hosts
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
@@ -37,12 +38,35 @@ type Work struct {
 	// Calls is how many activities it runs, one after the other, which take Lasts each.
 	Calls int           `json:"calls,omitempty"`
 	Lasts time.Duration `json:"lasts,omitempty"`
+	// Hold has it run an activity then that lasts until this file exists: it is in hand for as long as the caller wants.
+	Hold string `json:"hold,omitempty"`
 	// Publish is the type of the event that it publishes last; "" for none.
 	Publish string `json:"publish,omitempty"`
 }
 
+// lookEvery is how often an activity looks for the file that ends it.
+const lookEvery = 100 * time.Millisecond
+
+// hold returns when a file exists.
+func hold(ctx context.Context, file string) (bool, error) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		if _, err := os.Stat(file); err == nil {
+			return true, nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+}
+
 // app is the handler under test.
 func app() handler.App {
+	retry := orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 10, FirstInterval: time.Second})
+	held := orchestrator.NewActivity("hold", hold, retry)
 	step := orchestrator.NewActivity("step", func(ctx context.Context, lasts time.Duration) (bool, error) {
 		select {
 		case <-time.After(lasts):
@@ -50,7 +74,7 @@ func app() handler.App {
 		case <-ctx.Done():
 			return false, ctx.Err()
 		}
-	}, orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 10, FirstInterval: time.Second}))
+	}, retry)
 	do := func(ctx *orchestrator.Context, w Work) (int, error) {
 		for range w.Naps {
 			if err := ctx.Sleep(w.Nap); err != nil {
@@ -59,6 +83,11 @@ func app() handler.App {
 		}
 		for range w.Calls {
 			if _, err := step.Call(ctx, w.Lasts).Await(); err != nil {
+				return 0, err
+			}
+		}
+		if w.Hold != "" {
+			if _, err := held.Call(ctx, w.Hold).Await(); err != nil {
 				return 0, err
 			}
 		}
@@ -78,7 +107,7 @@ func app() handler.App {
 	}
 	return handler.App{Engines: func(*handler.Platform) ([]engine.Definition, error) {
 		return []engine.Definition{{Name: Engine, Queue: Queue, Orchestrator: engine.Orchestrate(Engine, run),
-			Children: []orchestrator.AnyOrchestrator{child}, Operations: []orchestrator.AnyActivity{step}}}, nil
+			Children: []orchestrator.AnyOrchestrator{child}, Operations: []orchestrator.AnyActivity{step, held}}}, nil
 	}}
 }
 
@@ -103,7 +132,7 @@ func share(ctx *orchestrator.Context, w Work, do func(*orchestrator.Context, Wor
 	}
 	var all []*orchestrator.Future[int]
 	for range w.Children {
-		all = append(all, child.Call(ctx, Work{Naps: w.Naps, Nap: w.Nap, Calls: w.Calls, Lasts: w.Lasts}))
+		all = append(all, child.Call(ctx, Work{Naps: w.Naps, Nap: w.Nap, Calls: w.Calls, Lasts: w.Lasts, Hold: w.Hold}))
 	}
 	done, err := orchestrator.All(all...)
 	return len(done), err

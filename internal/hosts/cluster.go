@@ -73,8 +73,6 @@ func (c *Cluster) Start(ctx context.Context) (*Host, error) {
 		return nil, errors.Join(err, log.Close())
 	}
 	c.hosts = append(c.hosts, h)
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
 	return h, h.Ready(ctx)
 }
 

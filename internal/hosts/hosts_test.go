@@ -5,15 +5,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // The hosts run what is deployed.
 func TestHostFile(t *testing.T) {
 	t.Parallel()
-	deployed, err := os.ReadFile("../../host.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	deployed := testenv.Must(os.ReadFile("../../host.json"))(t)
 	if diff := cmp.Diff(string(deployed), string(hostFile)); diff != "" {
 		t.Errorf("host.json (-deployed +here):\n%s", diff)
 	}

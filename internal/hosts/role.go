@@ -29,8 +29,6 @@ const (
 	killHandler = "kill handler"
 	// endHandler is the line that has a host's handler end.
 	endHandler = "end handler"
-	// readyTimeout bounds the start of a host.
-	readyTimeout = 2 * time.Minute
 )
 
 // Main plays the part that this process was started for, a host or a handler, and does not return then.
@@ -93,8 +91,6 @@ func newHost(c hostConfig) (*localhost.Host, *teller, error) {
 
 // announce tells when the app is ready.
 func announce(ctx context.Context, host *localhost.Host, out *teller) {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
 	if err := host.WaitAnswer(ctx, "/api/health/ready"); err == nil {
 		out.tell(note{Kind: noteReady, URL: host.URL()})
 	}

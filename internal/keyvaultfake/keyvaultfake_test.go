@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/vibedata/roundhouse/internal/keyvaultfake"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/services/certificates"
 	"github.com/vibedata/roundhouse/services/secrets"
 )
@@ -23,10 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // client goes through the proxy.
 func client(t *testing.T, s *keyvaultfake.Server) *http.Client {
 	t.Helper()
-	proxy, err := url.Parse(s.Proxy())
-	if err != nil {
-		t.Fatal(err)
-	}
+	proxy := testenv.Must(url.Parse(s.Proxy()))(t)
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(s.AuthorityPEM()) {
 		t.Fatal("the authority is no certificate")

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // plain renders an envelope without what is new each time.
@@ -65,10 +67,7 @@ func TestQueueEnvelope(t *testing.T) {
 			d := delivery
 			d.body = []byte(test.body)
 			f := &function{name: "fn", trigger: binding{Type: queueTrigger, Name: "q", DataType: test.dataType}}
-			e, err := queueEnvelope(f, d, moment)
-			if err != nil {
-				t.Fatal(err)
-			}
+			e := testenv.Must(queueEnvelope(f, d, moment))(t)
 			if diff := cmp.Diff(decoded(t, test.want), plain(t, e)); diff != "" {
 				t.Error(diff)
 			}
@@ -89,10 +88,7 @@ func TestQueueEnvelopeOfMessageThatIsNoText(t *testing.T) {
 func TestQueueEnvelopeByHand(t *testing.T) {
 	t.Parallel()
 	f := &function{name: "fn", trigger: binding{Type: queueTrigger, Name: "q"}}
-	e, err := queueEnvelope(f, queueDelivery{inserted: moment, body: []byte("x")}, moment)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := testenv.Must(queueEnvelope(f, queueDelivery{inserted: moment, body: []byte("x")}, moment))(t)
 	want := `{"Data":{"q":"\"x\""},"Metadata":{"DequeueCount":"0","ExpirationTime":"9999-12-31T23:59:59+00:00",
 		"InsertionTime":"2019-10-09T17:58:32+00:00","NextVisibleTime":"9999-12-31T23:59:59+00:00"}}`
 	if diff := cmp.Diff(decoded(t, want), plain(t, e)); diff != "" {
@@ -103,14 +99,8 @@ func TestQueueEnvelopeByHand(t *testing.T) {
 func TestTimerEnvelope(t *testing.T) {
 	t.Parallel()
 	f := &function{name: "tick", trigger: binding{Type: timerTrigger, Name: "myTimer"}}
-	cron, err := parseSchedule("0 * * * * *")
-	if err != nil {
-		t.Fatal(err)
-	}
-	constant, err := parseSchedule("00:05:00")
-	if err != nil {
-		t.Fatal(err)
-	}
+	cron := testenv.Must(parseSchedule("0 * * * * *"))(t)
+	constant := testenv.Must(parseSchedule("00:05:00"))(t)
 	status := &timerStatus{Next: dateTime{time.Date(2026, 11, 21, 5, 41, 0, 0, time.UTC)}}
 	for name, test := range map[string]struct {
 		schedule schedule
@@ -136,10 +126,7 @@ func TestTimerEnvelope(t *testing.T) {
 func TestManualEnvelope(t *testing.T) {
 	t.Parallel()
 	f := &function{name: "fn", trigger: binding{Type: manualTrigger, Name: "msg", DataType: "binary"}}
-	e, err := manualEnvelope(f, `{"a":1}`, moment)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := testenv.Must(manualEnvelope(f, `{"a":1}`, moment))(t)
 	want := `{"Data":{"msg":"\"{\\\"a\\\":1}\""},"Metadata":{"msg":"\"{\\\"a\\\":1}\"","a":"\"1\""}}`
 	if diff := cmp.Diff(decoded(t, want), plain(t, e)); diff != "" {
 		t.Error(diff)
@@ -149,9 +136,7 @@ func TestManualEnvelope(t *testing.T) {
 func TestSystemMetadata(t *testing.T) {
 	t.Parallel()
 	var sys map[string]string
-	if err := json.Unmarshal(newEnvelope("fn", moment).Metadata["sys"], &sys); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, json.Unmarshal(newEnvelope("fn", moment).Metadata["sys"], &sys))
 	if sys["MethodName"] != "fn" || sys["UtcNow"] != "2019-10-09T17:58:32.2205399Z" {
 		t.Errorf("sys is %v", sys)
 	}
@@ -168,9 +153,7 @@ func FuzzSpill(f *testing.F) {
 			return // no UTF-8
 		}
 		var got struct{ Data map[string]string }
-		if err := json.Unmarshal(encode(e), &got); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, json.Unmarshal(encode(e), &got))
 		var once string
 		if err := json.Unmarshal([]byte(got.Data["q"]), &once); err != nil || once != text {
 			t.Errorf("%q came back as %q (%v)", text, once, err)

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 )
 
@@ -177,49 +178,36 @@ func web(w http.ResponseWriter, r *http.Request) {
 
 // lines collects output and lets a test wait for it.
 type lines struct {
-	mu      sync.Mutex
-	text    bytes.Buffer
-	changed chan struct{}
+	mu   sync.Mutex
+	text bytes.Buffer
 }
-
-func newLines() *lines { return &lines{changed: make(chan struct{})} }
 
 func (l *lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	close(l.changed)
-	l.changed = make(chan struct{})
 	return l.text.Write(p)
 }
 
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 // wait returns the first n lines that contain part.
-func (l *lines) wait(t *testing.T, part string, n int) []string {
+func (l *lines) wait(t *testing.T, part string, n int) (found []string) {
 	t.Helper()
-	for {
-		l.mu.Lock()
-		text, changed := l.text.String(), l.changed
-		l.mu.Unlock()
-		var found []string
+	testenv.Await(t, fmt.Sprintf("%d lines with %q", n, part), func() (text string, ok bool) {
+		found, text = nil, l.String()
 		for line := range strings.Lines(text) {
 			if strings.Contains(line, part) {
 				found = append(found, strings.TrimSpace(line))
 			}
 		}
-		if len(found) >= n {
-			return found[:n]
-		}
-		select {
-		case <-changed:
-		case <-t.Context().Done():
-			t.Fatalf("output ended without %d lines with %q", n, part)
-		case <-time.After(patience):
-			t.Fatalf("output has %d lines with %q, want %d:\n%s", len(found), part, n, text)
-		}
-	}
+		return text, len(found) >= n
+	})
+	return found[:n]
 }
-
-// patience is how long a test waits for another process before it fails; never how long it expects something to take.
-const patience = 60 * time.Second
 
 // app is a staged script root whose handler is this test binary.
 type app struct {
@@ -232,11 +220,8 @@ type app struct {
 
 func newApp(t *testing.T) *app {
 	t.Helper()
-	executable, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &app{root: t.TempDir(), output: newLines(), invocations: make(chan Invocation, 1000)}
+	executable := testenv.Must(os.Executable())(t)
+	a := &app{root: t.TempDir(), output: &lines{}, invocations: make(chan Invocation, 1000)}
 	a.host = map[string]any{"version": "2.0", "customHandler": map[string]any{
 		"description": map[string]any{"defaultExecutablePath": executable}, "enableForwardingHttpRequest": true}}
 	a.write(t, "local.settings.json", map[string]any{"Values": map[string]string{runtimeSetting: "custom", "FROM_FILE": "file", roleVariable: "handler"}})
@@ -247,17 +232,10 @@ func newApp(t *testing.T) *app {
 
 func (a *app) write(t *testing.T, path string, value any) {
 	t.Helper()
-	data, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := testenv.Must(json.Marshal(value))(t)
 	full := filepath.Join(a.root, path)
-	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(full, data, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, os.MkdirAll(filepath.Dir(full), 0o755))
+	testenv.OK(t, os.WriteFile(full, data, 0o644))
 }
 
 // function adds a function with these bindings.
@@ -277,11 +255,7 @@ func (a *app) manual(t *testing.T, names ...string) {
 func (a *app) start(t *testing.T) (host *Host, stop func(), ended <-chan error) {
 	t.Helper()
 	host, end := a.launch(t)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if err := host.WaitReady(ctx); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, host.WaitReady(testenv.Context(t)))
 	return host, end.stop, end.ended
 }
 
@@ -292,11 +266,9 @@ type launched struct {
 
 func (a *app) launch(t *testing.T) (*Host, launched) {
 	t.Helper()
+	testenv.Long(t)
 	a.write(t, "host.json", a.host)
-	host, err := New(a.config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	host := testenv.Must(New(a.config))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- host.Run(ctx) }()
@@ -307,13 +279,7 @@ func (a *app) launch(t *testing.T) (*Host, launched) {
 // next is the next invocation that the observer saw.
 func (a *app) next(t *testing.T) Invocation {
 	t.Helper()
-	select {
-	case i := <-a.invocations:
-		return i
-	case <-time.After(patience):
-		t.Fatal("no invocation came")
-		return Invocation{}
-	}
+	return testenv.Receive(t, "an invocation", a.invocations)
 }
 
 // invoke starts a function by hand and returns its invocation.
@@ -340,10 +306,7 @@ func given(pairs ...string) (header []string) {
 // request sends without following redirects and reads the answer.
 func request(t *testing.T, method, url string, body io.Reader, header ...string) (*http.Response, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testenv.Must(http.NewRequestWithContext(t.Context(), method, url, body))(t)
 	for i := 0; i < len(header); i += 2 {
 		if header[i] == "Host" {
 			r.Host = header[i+1]
@@ -352,15 +315,9 @@ func request(t *testing.T, method, url string, body io.Reader, header ...string)
 	}
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
-	response, err := transport.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := testenv.Must(transport.RoundTrip(r))(t)
 	defer response.Body.Close()
-	data, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := testenv.Must(io.ReadAll(response.Body))(t)
 	return response, string(data)
 }
 
@@ -369,10 +326,7 @@ func wired(t *testing.T, handler http.Handler) *invoker {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	_, text, _ := strings.Cut(strings.TrimPrefix(server.URL, "http://"), ":")
-	port, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := testenv.Must(strconv.Atoi(text))(t)
 	transport := &http.Transport{DisableCompression: true}
 	i := &invoker{client: newClient(transport),
 		supervisor: &supervisor{state: ready, port: port, transport: transport, changed: make(chan struct{})}}

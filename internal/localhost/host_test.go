@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 )
 
@@ -51,9 +52,7 @@ func TestMessageToTheHandler(t *testing.T) {
 				t.Errorf("invocation %+v", i)
 			}
 			var got received
-			if err := json.Unmarshal([]byte(a.output.wait(t, `"Header"`, 1)[0]), &got); err != nil {
-				t.Fatal(err)
-			}
+			testenv.OK(t, json.Unmarshal([]byte(a.output.wait(t, `"Header"`, 1)[0]), &got))
 			if id := got.Header.Get("X-Azure-Functions-InvocationId"); id != i.ID || len(id) != 36 {
 				t.Errorf("the handler saw invocation %q, the observer %q", id, i.ID)
 			}
@@ -64,9 +63,7 @@ func TestMessageToTheHandler(t *testing.T) {
 				Data     struct{ Q []byte }
 				Metadata struct{ ID, DequeueCount string }
 			}
-			if err := json.Unmarshal(got.Body, &e); err != nil {
-				t.Fatal(err)
-			}
+			testenv.OK(t, json.Unmarshal(got.Body, &e))
 			if string(e.Data.Q) != `{"Id":"forged"}` || e.Metadata.ID != `"`+i.MessageID+`"` || e.Metadata.DequeueCount != "1" {
 				t.Errorf("body %s", got.Body)
 			}
@@ -133,9 +130,7 @@ func TestMessageOfAKilledHandlerComesAgain(t *testing.T) {
 	host, _, _ := a.start(t)
 	for attempt := range int64(2) {
 		a.output.wait(t, "handler hangs", int(attempt)+1)
-		if err := host.KillHandler(); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, host.KillHandler())
 		if i := a.next(t); i.DequeueCount != attempt+1 || i.Outcome != Failed {
 			t.Errorf("invocation %+v", i)
 		}
@@ -175,9 +170,7 @@ func TestOneBrokenFunctionDoesNotStopTheOthers(t *testing.T) {
 	}
 	_, text := request(t, http.MethodGet, host.URL()+"/admin/functions", nil)
 	var views []functionView
-	if err := json.Unmarshal([]byte(text), &views); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, json.Unmarshal([]byte(text), &views))
 	got := map[string]string{}
 	for _, v := range views {
 		got[v.Name] = strings.Join(v.Errors, "")
@@ -287,9 +280,7 @@ func TestDrain(t *testing.T) {
 	if !strings.Contains(status, `"InProgress"`) || !strings.Contains(status, `"outstandingInvocations":1`) {
 		t.Errorf("status %s", status)
 	}
-	if err := host.KillHandler(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, host.KillHandler())
 	a.next(t)
 	_, status = request(t, http.MethodGet, host.URL()+"/admin/host/drain/status", nil)
 	if diff := cmp.Diff(`{"state":"Completed","outstandingInvocations":0,"outstandingRetries":0}`, strings.TrimSpace(status)); diff != "" {

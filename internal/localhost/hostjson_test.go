@@ -10,14 +10,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 func hostJSON(t *testing.T, text string, env environment) (hostConfig, error) {
 	t.Helper()
 	root := t.TempDir()
-	if err := os.WriteFile(filepath.Join(root, "host.json"), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, os.WriteFile(filepath.Join(root, "host.json"), []byte(text), 0o644))
 	return loadHostConfig(root, env)
 }
 
@@ -55,10 +55,7 @@ func TestHostJSON(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := hostJSON(t, test.text, test.env)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := testenv.Must(hostJSON(t, test.text, test.env))(t)
 			want := defaults
 			test.change(&want)
 			if diff := cmp.Diff(want, got, cmp.AllowUnexported(hostConfig{}, queueOptions{}), cmpopts.EquateEmpty()); diff != "" {
@@ -146,9 +143,7 @@ func TestLocalSettings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			root := t.TempDir()
-			if err := os.WriteFile(filepath.Join(root, "local.settings.json"), []byte(test.text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			testenv.OK(t, os.WriteFile(filepath.Join(root, "local.settings.json"), []byte(test.text), 0o644))
 			got, err := localSettings(root)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)

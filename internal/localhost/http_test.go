@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // webApp has one plain http function, handed over in one of the two ways.
@@ -55,9 +57,7 @@ func TestHandedOverRequest(t *testing.T) {
 				t.Error(diff)
 			}
 			var got seen
-			if err := json.Unmarshal([]byte(text), &got); err != nil {
-				t.Fatal(err)
-			}
+			testenv.OK(t, json.Unmarshal([]byte(text), &got))
 			want.forwardedHost = strings.Replace(want.forwardedHost, "client", client(host), 1)
 			if want.host == "client" {
 				want.host = client(host)
@@ -170,9 +170,7 @@ func TestProxiedBodyIsStreamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	if _, err := writer.Write([]byte("first")); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(writer.Write([]byte("first")))(t)
 	first := make([]byte, 5)
 	if _, err := io.ReadFull(response.Body, first); err != nil || string(first) != "first" {
 		t.Errorf("%q, %v before the body ended", first, err)

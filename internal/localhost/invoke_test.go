@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // TestInvocationOnTheWire reads the bytes of an invocation, because servers hide the spelling of headers.
@@ -27,10 +29,7 @@ func TestInvocationOnTheWire(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			listening, err := net.Listen("tcp4", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			listening := testenv.Must(net.Listen("tcp4", "127.0.0.1:0"))(t)
 			defer listening.Close()
 			raw := make(chan string, 1)
 			go func() { raw <- answerOnce(listening) }()
@@ -38,9 +37,7 @@ func TestInvocationOnTheWire(t *testing.T) {
 			defer transport.CloseIdleConnections()
 			i := &invoker{client: newClient(transport), chunked: test.chunked, supervisor: &supervisor{
 				state: ready, port: listening.Addr().(*net.TCPAddr).Port, transport: transport, changed: make(chan struct{})}}
-			if _, err := i.invoke(t.Context(), "My-Function", "the-id", envelope{}); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(i.invoke(t.Context(), "My-Function", "the-id", envelope{}))(t)
 			i.pending.Wait()
 			head, body, _ := strings.Cut(<-raw, "\r\n\r\n")
 			got := strings.Split(head, "\r\n")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 )
 
@@ -74,22 +75,15 @@ func listening(t *testing.T, change func(*listener)) (store *queues.Memory, o *o
 
 func send(t *testing.T, store *queues.Memory, queue string, texts ...string) {
 	t.Helper()
-	if err := store.CreateQueue(t.Context(), queue); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, store.CreateQueue(t.Context(), queue))
 	for _, text := range texts {
-		if _, err := store.SendText(t.Context(), queue, text, 0); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(store.SendText(t.Context(), queue, text, 0))(t)
 	}
 }
 
 func length(t *testing.T, store queues.Store, queue string) int {
 	t.Helper()
-	n, err := store.Length(t.Context(), queue)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := testenv.Must(store.Length(t.Context(), queue))(t)
 	return n
 }
 
@@ -157,9 +151,7 @@ func TestMessageOverItsAttemptsIsNotRun(t *testing.T) {
 		store := queues.NewMemory()
 		send(t, store, "work", "text")
 		for range 5 { // a host that dies each time
-			if _, err := store.Receive(t.Context(), "work", 1, time.Second); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(store.Receive(t.Context(), "work", 1, time.Second))(t)
 			elapse(2 * time.Second)
 		}
 		_, o, _ := listening(t, func(l *listener) {

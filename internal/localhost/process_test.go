@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // TestExits has a row for every way in which a handler can end.
@@ -122,9 +124,7 @@ func TestKilledHandlerIsRestarted(t *testing.T) {
 	host, _, _ := a.start(t)
 	pids := []int{host.HandlerPID()}
 	for range 4 {
-		if err := host.KillHandler(); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, host.KillHandler())
 		// What comes after the kill waits for the next process.
 		if i := a.invoke(t, host, "good", ""); i.Err != nil {
 			t.Error(i.Err)
@@ -241,23 +241,16 @@ func playHost() {
 }
 
 func TestHandlerDiesWithAHostThatIsKilled(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	a := newApp(t)
 	a.manual(t, "good")
 	a.write(t, "host.json", a.host)
-	executable, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	executable := testenv.Must(os.Executable())(t)
 	cmd := exec.Command(executable)
 	cmd.Env = append(os.Environ(), roleVariable+"=host", "TEST_SCRIPT_ROOT="+a.root)
-	output, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	output := testenv.Must(cmd.StdoutPipe())(t)
+	testenv.OK(t, cmd.Start())
 	scanner := bufio.NewScanner(output)
 	if !scanner.Scan() || !answers(t.Context(), scanner.Text()) {
 		_ = cmd.Process.Kill()
@@ -266,17 +259,7 @@ func TestHandlerDiesWithAHostThatIsKilled(t *testing.T) {
 	handler := scanner.Text()
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	for answers(ctx, handler) {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			t.Fatal("the handler outlives its host")
-		}
-	}
+	testenv.Until(t, "the end of the handler", func() bool { return !answers(t.Context(), handler) })
 }
 
 func TestHandlerEnvironment(t *testing.T) {
@@ -325,7 +308,7 @@ func TestCrashesCountWithinTheirWindow(t *testing.T) {
 
 func TestConsole(t *testing.T) {
 	t.Parallel()
-	out := newLines()
+	out := &lines{}
 	c := &console{out: out}
 	w := &lineWriter{console: c, stderr: true}
 	for _, piece := range []string{"one\nerror ", "two\r\n\nfail three\nWARN: error\nsevere four\nunhandled exception five\nsi", "x"} {

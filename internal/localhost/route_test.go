@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 func httpFunction(name, template string) *function {
@@ -22,10 +24,7 @@ func TestRoutes(t *testing.T) {
 		"byname": "-", "history": "history/{*path}", "list": "history", "one": "history/{engine}/{id}", "number": "history/{n:int}/{id}",
 		"exact": "history/all/{id}", "optional": "opt/{a}/{b?}", "guid": "g/{id:guid}", "flag": "f/{on:bool}", "letters": "l/{x:alpha}",
 	} {
-		r, err := parseRoute(httpFunction(name, template), "api")
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := testenv.Must(parseRoute(httpFunction(name, template), "api"))(t)
 		routes = append(routes, r)
 	}
 	sortRoutes(routes)
@@ -74,10 +73,7 @@ func TestRoutes(t *testing.T) {
 
 func TestRouteOfTheRoot(t *testing.T) {
 	t.Parallel()
-	r, err := parseRoute(httpFunction("all", "{*any}"), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testenv.Must(parseRoute(httpFunction("all", "{*any}"), ""))(t)
 	for path, want := range map[string]map[string]string{"/": {}, "/a/b": {"any": "a/b"}} {
 		got, ok := r.match(path)
 		if diff := cmp.Diff(want, got); !ok || diff != "" {

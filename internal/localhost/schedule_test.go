@@ -3,6 +3,8 @@ package localhost
 import (
 	"testing"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 func TestSchedule(t *testing.T) {
@@ -48,14 +50,8 @@ func TestScheduleErrors(t *testing.T) {
 
 func TestScheduleInItsTimeZone(t *testing.T) {
 	t.Parallel()
-	zone, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := parseSchedule("0 30 2 * * *")
-	if err != nil {
-		t.Fatal(err)
-	}
+	zone := testenv.Must(time.LoadLocation("Europe/Berlin"))(t)
+	s := testenv.Must(parseSchedule("0 30 2 * * *"))(t)
 	got := s.next(time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC).In(zone)).UTC()
 	if want := time.Date(2026, 7, 2, 0, 30, 0, 0, time.UTC); !got.Equal(want) {
 		t.Errorf("next %v, want %v", got, want)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // clockwork is a timer under test and what it fired.
@@ -25,10 +26,7 @@ type clockwork struct {
 // newClockwork makes a timer whose blob is in store; bubbles begin at midnight UTC of 1 January 2000.
 func newClockwork(t *testing.T, schedule string, store blobs.Store) *clockwork {
 	t.Helper()
-	s, err := parseSchedule(schedule)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testenv.Must(parseSchedule(schedule))(t)
 	c := &clockwork{begin: time.Now()}
 	c.timer = &timer{
 		function: "tick", schedule: s, status: newStatusBlob(store, "host-1", "tick"), zone: time.UTC, now: time.Now, log: slog.New(slog.DiscardHandler),
@@ -137,13 +135,9 @@ func TestTimerWithBrokenStatusStillRuns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := blobs.NewMemory()
-		if err := store.CreateContainer(t.Context(), statusContainer); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, store.CreateContainer(t.Context(), statusContainer))
 		c := newClockwork(t, "0 * * * * *", store)
-		if err := store.Put(t.Context(), statusContainer, c.timer.status.name, []byte("{")); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, store.Put(t.Context(), statusContainer, c.timer.status.name, []byte("{")))
 		c.runFor(90 * time.Second)
 		if len(c.fired) != 1 {
 			t.Errorf("fired %v", c.fired)
@@ -159,9 +153,7 @@ func TestDateTime(t *testing.T) {
 		`"2026-11-21T05:41:00Z"`:              `"2026-11-21T05:41:00+00:00"`,
 	} {
 		var d dateTime
-		if err := json.Unmarshal([]byte(text), &d); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, json.Unmarshal([]byte(text), &d))
 		if got := string(encode(d)); got != want {
 			t.Errorf("%s is written as %s, want %s", text, got, want)
 		}
@@ -173,10 +165,7 @@ func TestDateTime(t *testing.T) {
 
 // TestFirstStatus: a timer that never ran remembers from when on it is kept.
 func TestFirstStatus(t *testing.T) {
-	hourly, err := parseSchedule("0 0 * * * *")
-	if err != nil {
-		t.Fatal(err)
-	}
+	hourly := testenv.Must(parseSchedule("0 0 * * * *"))(t)
 	begun := time.Date(2026, 11, 23, 1, 30, 0, 0, time.UTC)
 	timer := &timer{schedule: hourly, status: &statusBlob{}, zone: time.UTC, now: func() time.Time { return begun }}
 	want := timerStatus{Next: dateTime{begun.Add(30 * time.Minute)}, LastUpdated: dateTime{begun}}

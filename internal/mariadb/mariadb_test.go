@@ -14,6 +14,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A server answers, and leaves nothing behind.
 func TestStart(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	s, err := Start(t.Context())
 	testenv.Started(t, err)

@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 )
 
 // Sender sends webhooks and notifications as the services do: it waits ten seconds for an answer, and repeats what was
@@ -30,9 +29,6 @@ type Sender struct {
 
 // ErrGaveUp: nobody took the message.
 var ErrGaveUp = errors.New("the sender gave up")
-
-// senderTimeout is how long the services wait for an answer.
-const senderTimeout = 10 * time.Second
 
 // Webhook tells of an operation and returns the statuses of all answers, 0 for none. The marketplace repeats whatever is
 // not answered with a status of 200 to 299.
@@ -78,10 +74,9 @@ func (s Sender) send(ctx context.Context, address string, document any, again fu
 	return statuses, fmt.Errorf("%w after %d tries", ErrGaveUp, len(statuses))
 }
 
-// try sends once; 0 says that no answer came.
+// try sends once; 0 says that no answer came. It waits for an answer until ctx ends, longer than the services do: a busy machine is no
+// failure.
 func (s Sender) try(ctx context.Context, address string, body []byte) int {
-	ctx, cancel := context.WithTimeout(ctx, senderTimeout)
-	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
 		return 0

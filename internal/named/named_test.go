@@ -14,6 +14,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A server answers for its zones, knows of no others, and leaves nothing behind.
 func TestStart(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	s, err := named.Start(t.Context(), named.Config{Zones: map[string]string{"example.test": "www IN TXT \"here\""}})
 	testenv.Started(t, err)

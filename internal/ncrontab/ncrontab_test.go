@@ -3,6 +3,8 @@ package ncrontab
 import (
 	"testing"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 func TestParse(t *testing.T) {
@@ -36,10 +38,7 @@ func TestPrevIsTheOtherWayOfNext(t *testing.T) {
 	t.Parallel()
 	from := time.Date(2024, 2, 28, 23, 50, 0, 0, time.UTC)
 	for _, text := range []string{"0 * * * * *", "30 */7 * * * *", "0 11 2 * * *", "0 26 2 * * 0", "0 0 0 13 * 5", "0 59 23 29 2 *", "0 0 */6 1,15 * *", "15 0 0 1 1 *", "0 0 9 * Jan Mon"} {
-		e, err := Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := testenv.Must(Parse(text))(t)
 		before := e.Next(from)
 		for range 60 {
 			at := e.Next(before)

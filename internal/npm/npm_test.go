@@ -14,6 +14,8 @@ import (
 	"testing/fstest"
 
 	"go.uber.org/goleak"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // What the test binary does when it runs as npm: its name is npm then.
@@ -64,6 +66,7 @@ func fake() int {
 // as makes the fake the only npm there is.
 func as(t *testing.T, what string) {
 	t.Helper()
+	testenv.Long(t)
 	bin := t.TempDir()
 	if err := os.Symlink(os.Args[0], filepath.Join(bin, "npm")); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A server answers, and leaves nothing behind, whether its programs are those of the machine or come from npm.
 func TestStart(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	for name, start := range map[string]func(context.Context) (*Server, error){
 		"as found": Start,

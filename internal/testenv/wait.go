@@ -25,31 +25,56 @@ func Long(t testing.TB) {
 // deadline of a test that waits for another process: how long something takes on a busy machine is no failure.
 func Context(t testing.TB) context.Context {
 	t.Helper()
-	ctx := t.Context()
-	limited, ok := t.(interface{ Deadline() (time.Time, bool) })
-	if !ok {
-		return ctx
+	ctx, cancel := t.Context(), func() {}
+	if end, ok := deadline(t); ok {
+		ctx, cancel = context.WithDeadline(ctx, end)
 	}
-	end, ok := limited.Deadline()
-	if !ok {
-		return ctx
-	}
-	ctx, cancel := context.WithDeadline(ctx, end.Add(-reportBefore))
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// deadline is the time until which t may wait: shortly before the test binary's limit, if it has one.
+func deadline(t testing.TB) (end time.Time, ok bool) {
+	if limited, has := t.(interface{ Deadline() (time.Time, bool) }); has {
+		end, ok = limited.Deadline()
+	}
+	return end.Add(-reportBefore), ok
+}
+
+// end returns a channel that is closed when t may wait no longer, or nil. Unlike Context it outlives the test's own context, so that
+// cleanup functions can wait.
+func end(t testing.TB) (over <-chan struct{}, stop func()) {
+	limit, ok := deadline(t)
+	if !ok {
+		return nil, func() {}
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), limit)
+	return ctx.Done(), cancel
 }
 
 // Until polls done until it returns true. It fails the test, naming what was awaited, when Context ends before.
 func Until(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	ctx := Context(t)
+	Await(t, what, func() (state string, ok bool) { return "not yet", done() })
+}
+
+// Await polls read until it reports that the state is the awaited one, and returns that state. It fails the test, with what was awaited
+// and the state that was seen last, when Context ends before.
+func Await[T any](t testing.TB, what string, read func() (state T, ok bool)) T {
+	t.Helper()
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
-	for !done() {
+	over, stop := end(t)
+	defer stop()
+	for {
+		state, ok := read()
+		if ok {
+			return state
+		}
 		select {
 		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("%s: still awaited when the test binary's time was nearly over", what)
+		case <-over:
+			t.Fatalf("%s: still awaited when the test's time was nearly over; last state: %v", what, state)
 		}
 	}
 }
@@ -58,11 +83,13 @@ func Until(t testing.TB, what string, done func() bool) {
 // ends before.
 func Receive[T any](t testing.TB, what string, c <-chan T) T {
 	t.Helper()
+	over, stop := end(t)
+	defer stop()
 	select {
 	case v := <-c:
 		return v
-	case <-Context(t).Done():
-		t.Fatalf("%s: still awaited when the test binary's time was nearly over", what)
+	case <-over:
+		t.Fatalf("%s: still awaited when the test's time was nearly over", what)
 		panic("unreachable")
 	}
 }

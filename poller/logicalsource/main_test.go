@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver of those who write
@@ -21,13 +20,8 @@ import (
 	"github.com/vibedata/roundhouse/poller/logicalsource"
 )
 
-// patience bounds the start of the server, from npm perhaps.
-const patience = 2 * time.Minute
-
 var server = sync.OnceValues(func() (*postgres.Server, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	s, err := postgres.Start(ctx)
+	s, err := postgres.Start(context.Background())
 	if err == nil {
 		stop = s.Close
 	}

@@ -144,9 +144,7 @@ func TestSlotIsBusy(t *testing.T) {
 // A slot that holds back more log than it may is warned of, and when the server has invalidated it, that is an error of its own kind.
 func TestSlotIsInvalidated(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	own, err := postgres.Start(ctx) // for what is set is set for all slots of a server
+	own, err := postgres.Start(testenv.Context(t)) // for what is set is set for all slots of a server
 	testenv.Started(t, err)
 	t.Cleanup(func() {
 		if err := own.Close(); err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/google/uuid"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
@@ -142,8 +143,7 @@ func writeAndFollow(t *testing.T, d database, db *sql.DB, followers []*follower)
 	t.Helper()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	ctx, cancel := context.WithTimeout(t.Context(), *lossDuration+60*time.Second)
-	defer cancel()
+	ctx := testenv.Context(t)
 	written := make(chan []int64, lossWriters)
 	var writers, readers sync.WaitGroup
 	for i := range lossWriters {

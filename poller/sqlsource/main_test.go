@@ -20,24 +20,17 @@ import (
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
-// patience bounds every wait for something that has to come: the start of a server first of all, from npm perhaps.
-const patience = 2 * time.Minute
-
 // The servers are started by the first test that needs them.
 var (
 	postgresServer = sync.OnceValues(func() (*postgres.Server, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		s, err := postgres.Start(ctx)
+		s, err := postgres.Start(context.Background())
 		if err == nil {
 			atEnd(s.Close)
 		}
 		return s, err
 	})
 	mariaServer = sync.OnceValues(func() (*mariadb.Server, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		s, err := mariadb.Start(ctx)
+		s, err := mariadb.Start(context.Background())
 		if err == nil {
 			atEnd(s.Close)
 		}

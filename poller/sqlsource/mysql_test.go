@@ -3,8 +3,8 @@ package sqlsource_test
 import (
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
@@ -47,10 +47,8 @@ func TestMySQLBound(t *testing.T) {
 	}
 	run(t, db, "INSERT INTO orders (changed) VALUES (NOW(6))", "DO SLEEP(3)")
 	s := source(t, d.config(byTime))
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
 	// The list of transactions may be in use by other tests; that holds back as well.
-	for {
+	testenv.Await(t, "a connection holds back", func() (string, bool) {
 		b, err := s.Fetch(t.Context(), poller.Cursor{}, 10, 1<<20)
 		if err != nil {
 			t.Fatal(err)
@@ -58,11 +56,8 @@ func TestMySQLBound(t *testing.T) {
 		if len(b.Rows) > 1 {
 			t.Fatalf("%d rows beside an open transaction", len(b.Rows))
 		}
-		if strings.Contains(b.HeldBack, "connection ") {
-			break
-		}
-		<-ticker.C
-	}
+		return b.HeldBack, strings.Contains(b.HeldBack, "connection ")
+	})
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}

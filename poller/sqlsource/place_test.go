@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
@@ -70,19 +70,13 @@ func TestPlaces(t *testing.T) {
 // drainFirst is the first batch that a source gives behind a place.
 func drainFirst(t *testing.T, s *sqlsource.Source, after poller.Cursor) []poller.Row {
 	t.Helper()
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for {
+	return testenv.Await(t, "the first batch behind "+after.String(), func() ([]poller.Row, bool) {
 		b, err := s.Fetch(t.Context(), after, 1, 1<<20)
 		if err != nil {
 			t.Errorf("behind %s: %v", after, err)
-			return nil
 		}
-		if len(b.Rows) > 0 || b.HeldBack == "" {
-			return b.Rows
-		}
-		<-ticker.C
-	}
+		return b.Rows, err != nil || len(b.Rows) > 0 || b.HeldBack == ""
+	})
 }
 
 // Numbers with fractions are read in their order, from every place that they give.

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
@@ -154,25 +155,15 @@ func (r *reading) readUntil(done <-chan struct{}) {
 // finish reads on until all rows have come.
 func (r *reading) finish(want []version) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
-	defer cancel()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	for {
+	testenv.Await(r.t, fmt.Sprintf("%d rows", len(want)), func() (state string, ok bool) {
 		result := r.tick()
 		lost := r.missing(want)
-		if len(lost) == 0 {
-			return
+		state = fmt.Sprintf("%d are missing, held back: %s: %v", len(lost), result.HeldBack, lost[:min(len(lost), 5)])
+		if len(lost) > 0 && result.Drained && result.HeldBack == "" {
+			r.t.Fatal(state)
 		}
-		if result.Drained && result.HeldBack == "" {
-			r.t.Fatalf("of %d rows %d are lost: %v", len(want), len(lost), lost[:min(len(lost), 5)])
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			r.t.Fatalf("of %d rows %d have not come, held back: %s: %v", len(want), len(lost), result.HeldBack, lost[:min(len(lost), 5)])
-		}
-	}
+		return state, len(lost) == 0
+	})
 }
 
 func (r *reading) missing(want []version) (lost []version) {
@@ -356,23 +347,12 @@ func (r *reading) expected(run int) map[int][]version {
 // await reads from the beginning until nothing is held back any more.
 func (r *reading) await(s *sqlsource.Source, want []version) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
-	defer cancel()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		got := r.versions(r.all(s, poller.Cursor{}))
-		if len(got) == len(want) {
-			if diff := cmp.Diff(want, got); diff != "" {
-				r.t.Errorf("from the beginning (-want +got):\n%s", diff)
-			}
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			r.t.Fatalf("from the beginning (-want +got):\n%s", cmp.Diff(want, got))
-		}
+	got := testenv.Await(r.t, fmt.Sprintf("%d rows from the beginning", len(want)), func() (got []version, ok bool) {
+		got = r.versions(r.all(s, poller.Cursor{}))
+		return got, len(got) == len(want)
+	})
+	if diff := cmp.Diff(want, got); diff != "" {
+		r.t.Errorf("from the beginning (-want +got):\n%s", diff)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/settings/settingstest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -54,13 +55,8 @@ func process(t *testing.T) (cmd *exec.Cmd, address string) {
 	cmd = exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env, cmd.Stderr = append(os.Environ(), appEnv+"=1"), os.Stderr
 	out, err := cmd.StdoutPipe()
-	if err := errors.Join(err, cmd.Start()); err != nil {
-		t.Fatal(err)
-	}
-	address, err = bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(err, cmd.Start()))
+	address = testenv.Must(bufio.NewReader(out).ReadString('\n'))(t)
 	return cmd, strings.TrimSpace(address)
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
 )
 
@@ -35,10 +36,7 @@ func TestLabelsOfRules(t *testing.T) {
 			}
 		}
 	})
-	text, err := os.ReadFile(rules.file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testenv.Must(os.ReadFile(rules.file))(t)
 	found := 0
 	for _, selector := range regexp.MustCompile(`\w\{([a-z_]+[=!][^}]*)\}`).FindAllStringSubmatch(string(text), -1) {
 		for _, m := range regexp.MustCompile(`(\w+)(=~|!~|!=|=)"([^"]*)"`).FindAllStringSubmatch(selector[1], -1) {

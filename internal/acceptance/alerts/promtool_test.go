@@ -29,9 +29,7 @@ func readRules(t testing.TB) ruled {
 	t.Helper()
 	path, err := filepath.Abs(rulesFile)
 	text, readErr := os.ReadFile(path)
-	if err := errors.Join(err, readErr); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(err, readErr))
 	r := ruled{file: path}
 	for _, m := range regexp.MustCompile(`alert: (\w+)`).FindAllStringSubmatch(string(text), -1) {
 		r.alerts = append(r.alerts, m[1])

@@ -28,10 +28,7 @@ func both(t *testing.T, functions map[string]string, prepare func(*testing.T, re
 		}
 		prepare(t, r)
 	}
-	store, err := azure.NewQueues(two.account)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := testenv.Must(azure.NewQueues(two.account))(t)
 	started := startReal(t, one.app)
 	local := runLocal(t, two.app, store)
 	return hosted{one, strings.TrimPrefix(started.url, "http://")}, hosted{two, strings.TrimPrefix(local.URL(), "http://")}

@@ -22,10 +22,7 @@ import (
 // storage starts an Azurite of the test's own: two apps that are compared know nothing of each other.
 func storage(t *testing.T) azure.Account {
 	t.Helper()
-	server, err := azurite.Start(t.Context(), azurite.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := testenv.Must(azurite.Start(t.Context(), azurite.Config{}))(t)
 	t.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			t.Error(err)
@@ -39,31 +36,22 @@ func storage(t *testing.T) azure.Account {
 func startLocal(t *testing.T, a app) (url string) {
 	t.Helper()
 	host := runLocal(t, a, nil)
-	until(t, "the app is ready", func() bool { return answers(t.Context(), host.URL()+"/api/health/ready") })
+	testenv.Until(t, "the app is ready", func() bool { return answers(t.Context(), host.URL()+"/api/health/ready") })
 	return host.URL()
 }
 
 // runLocal starts the local host.
 func runLocal(t *testing.T, a app, queueStore queues.Store) *localhost.Host {
 	t.Helper()
-	blobStore, err := azure.NewBlobs(a.account)
-	if err != nil {
-		t.Fatal(err)
-	}
-	log, err := os.Create(filepath.Join(t.TempDir(), "handler.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	blobStore := testenv.Must(azure.NewBlobs(a.account))(t)
+	log := testenv.Must(os.Create(filepath.Join(t.TempDir(), "handler.log")))(t)
 	config := localhost.Config{ScriptRoot: a.dist, Queues: queueStore, Blobs: blobStore, Output: log,
 		Env: append([]string{"AzureFunctionsWebHost__hostid=" + a.id, "AzureWebJobsStorage=" + a.account.ConnectionString(),
 			"ROUNDHOUSE_LOCAL_KEY=" + a.key}, a.env...)}
 	if a.auth {
 		config.FunctionKey = a.key
 	}
-	host, err := localhost.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	host := testenv.Must(localhost.New(config))(t)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- host.Run(ctx) }()
@@ -78,11 +66,7 @@ func runLocal(t *testing.T, a app, queueStore queues.Store) *localhost.Host {
 			t.Logf("the end of the log of the handler below the local host:\n%s", text[max(0, len(text)-4000):])
 		}
 	})
-	ready, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	if err := host.WaitReady(ready); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, host.WaitReady(testenv.Context(t)))
 	return host
 }
 

@@ -23,9 +23,7 @@ func TestSameDeliveries(t *testing.T) {
 		"failing": queue("failing", binary), "poison": queue("failing-poison", binary)},
 		func(t *testing.T, r recording) {
 			for _, name := range names {
-				if err := r.queues(t).CreateQueue(t.Context(), name); err != nil {
-					t.Fatal(err)
-				}
+				testenv.OK(t, r.queues(t).CreateQueue(t.Context(), name))
 			}
 		})
 	seen := onReal.skipProbes(t, onLocal)
@@ -44,9 +42,7 @@ func TestSameDeliveries(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, h := range []hosted{onReal, onLocal} {
-				if _, err := h.queues(t).SendText(t.Context(), test.queue, test.text, 0); err != nil {
-					t.Fatal(err)
-				}
+				testenv.Must(h.queues(t).SendText(t.Context(), test.queue, test.text, 0))(t)
 			}
 			for delivery := range test.deliveries {
 				seen++
@@ -76,9 +72,6 @@ func expiring(t *testing.T, request string, want bool) string {
 // queues are those of the app's storage.
 func (a app) queues(t *testing.T) *azure.Queues {
 	t.Helper()
-	store, err := azure.NewQueues(a.account)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := testenv.Must(azure.NewQueues(a.account))(t)
 	return store
 }

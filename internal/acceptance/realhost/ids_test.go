@@ -54,8 +54,6 @@ func idAt(t *testing.T, address, path, key string) string {
 		t.Fatalf("%s: status %d, %v: %s", path, got.status, err, got.body)
 	}
 	var document struct{ Data struct{ ID string } }
-	if err := json.Unmarshal(got.body, &document); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, json.Unmarshal(got.body, &document))
 	return document.Data.ID
 }

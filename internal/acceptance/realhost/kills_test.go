@@ -63,14 +63,14 @@ func TestKills(t *testing.T) {
 	}
 	handler := h.handler()
 	h.kill(t)
-	until(t, "the handler is gone with its host", func() bool { return !alive(handler) })
+	testenv.Until(t, "the handler is gone with its host", func() bool { return !alive(handler) })
 
 	h = startReal(t, a)
 	address = strings.TrimPrefix(h.url, "http://")
 	checkAll(t, address, a.key, ids)
 	handler = h.handler()
 	h.interrupt(t)
-	until(t, "the handler is gone with its host", func() bool { return !alive(handler) })
+	testenv.Until(t, "the handler is gone with its host", func() bool { return !alive(handler) })
 }
 
 // startOnce starts an orchestration. The host answers 500 to what breaks on the way, and the client does it again.

@@ -43,36 +43,22 @@ func TestTablesComeLate(t *testing.T) {
 
 func portOf(t *testing.T, endpoint string) int {
 	t.Helper()
-	u, err := url.Parse(endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
-	port, err := strconv.Atoi(u.Port())
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := testenv.Must(url.Parse(endpoint))(t)
+	port := testenv.Must(strconv.Atoi(u.Port()))(t)
 	return port
 }
 
 // forward listens on a port, and hands on to an endpoint what comes there.
 func forward(t *testing.T, port int, endpoint string) {
 	t.Helper()
-	target, err := url.Parse(endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	target := testenv.Must(url.Parse(endpoint))(t)
+	listener := testenv.Must(net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))))(t)
 	server := httptest.NewUnstartedServer(&httputil.ReverseProxy{Transport: &http.Transport{DisableKeepAlives: true},
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host
 			r.Out.Host = r.In.Host // links in answers stay right
 		}})
-	if err := server.Listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, server.Listener.Close())
 	server.Listener = listener
 	server.Start()
 	t.Cleanup(server.Close)

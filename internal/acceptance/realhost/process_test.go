@@ -18,14 +18,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
-
-// patience bounds every wait for something that has to come.
-const patience = 2 * time.Minute
 
 // app is what a host is given to run.
 type app struct {
@@ -85,9 +81,7 @@ func startReal(t *testing.T, a app) *real {
 			close(h.ended)
 		}
 	}()
-	if err := <-started; err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, <-started)
 	t.Cleanup(func() {
 		h.kill(t)
 		log.Close()
@@ -129,17 +123,14 @@ func putKeys(t *testing.T, a app) {
 	}
 	const container = "azure-webjobs-secrets"
 	err = store.CreateContainer(t.Context(), container)
-	if err := errors.Join(err, store.Put(t.Context(), container, a.id+"/host.json", document)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(err, store.Put(t.Context(), container, a.id+"/host.json", document)))
 }
 
 // awaitReady waits until an address answers with 200: that of the app's readiness unless the test says otherwise.
 func (h *real) awaitReady(t *testing.T, probe string) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), patience)
-	defer stop()
-	until(t, "the app is ready", func() bool {
+	ctx := testenv.Context(t)
+	testenv.Until(t, "the app is ready", func() bool {
 		select {
 		case <-h.ended:
 			t.Fatal("the real host has ended")
@@ -208,9 +199,7 @@ func (h *real) kill(t *testing.T) {
 // interrupt ends the host as Ctrl-C does.
 func (h *real) interrupt(t *testing.T) {
 	t.Helper()
-	if err := syscall.Kill(-h.command.Process.Pid, syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, syscall.Kill(-h.command.Process.Pid, syscall.SIGINT))
 	<-h.ended
 }
 
@@ -220,23 +209,9 @@ func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 // said is what host and handler have written so far.
 func (h *real) said(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(h.log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testenv.Must(os.ReadFile(h.log))(t)
 	return string(text)
 }
 
 // newKey is a key that no answer holds by chance.
 func newKey() string { return rand.Text() }
-
-// until waits for something that has to come.
-func until(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !done(); {
-		if time.Now().After(end) {
-			t.Fatalf("waited %v in vain: %s", patience, what)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-}

@@ -54,12 +54,12 @@ func TestQueues(t *testing.T) {
 	// Two kills of each handler are what a host survives.
 	for kill := range 4 {
 		aim := len(runs) * (1 + 2*kill) / 10
-		until(t, fmt.Sprintf("%d runs are done", aim), func() bool { return done() >= aim })
+		testenv.Until(t, fmt.Sprintf("%d runs are done", aim), func() bool { return done() >= aim })
 		if err := hosts[kill%2].killHandler(); err != nil {
 			t.Error(err)
 		}
 	}
-	until(t, "all runs are done", func() bool { return done() == len(runs) })
+	testenv.Until(t, "all runs are done", func() bool { return done() == len(runs) })
 	vault := secrets.NewDevelopment(tables)
 	for _, id := range runs {
 		entries, err := history.Run(t.Context(), hmac.Engine, id)
@@ -75,7 +75,7 @@ func TestQueues(t *testing.T) {
 	checkDead(t, one, hosts[0], len(broken))
 	queues := one.queues(t)
 	for _, queue := range []string{hmac.Queue, hmac.Queue + engine.PoisonSuffix} {
-		until(t, queue+" is empty", func() bool {
+		testenv.Until(t, queue+" is empty", func() bool {
 			n, err := queues.Length(t.Context(), queue)
 			return err == nil && n == 0
 		})
@@ -88,9 +88,7 @@ func sendAll(t *testing.T, a app) (runs, broken []string) {
 	t.Helper()
 	queues := a.queues(t)
 	to := func(queue, text string) {
-		if _, err := queues.SendText(t.Context(), queue, text, 0); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(queues.SendText(t.Context(), queue, text, 0))(t)
 	}
 	for i := range 60 {
 		id := uuid.NewString()
@@ -129,7 +127,7 @@ func checkDead(t *testing.T, a app, h *real, want int) {
 	var list struct {
 		Data struct{ Items []json.RawMessage }
 	}
-	until(t, "the dead letters", func() bool {
+	testenv.Until(t, "the dead letters", func() bool {
 		got, err := send(strings.TrimPrefix(h.url, "http://"), read("/api/dlq?limit=100", a.key))
 		return err == nil && json.Unmarshal(got.body, &list) == nil && len(list.Data.Items) >= want
 	})

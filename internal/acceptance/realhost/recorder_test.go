@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // recordEnv makes a process of this test binary a handler, which adds every request that it gets to the file that the variable
@@ -72,10 +74,7 @@ func newRecording(t *testing.T, functions map[string]string) recording {
 	dist := t.TempDir()
 	r := recording{app: app{dist: dist, account: storage(t), key: newKey(), id: "recorded"}, file: filepath.Join(t.TempDir(), "requests")}
 	r.env = []string{recordEnv + "=" + r.file}
-	binary, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := testenv.Must(os.Executable())(t)
 	files := map[string]string{"local.settings.json": `{"IsEncrypted":false,"Values":{"FUNCTIONS_WORKER_RUNTIME":"custom"}}`,
 		"host.json": `{"version":"2.0","customHandler":{"description":{"defaultExecutablePath":"handler"},"enableForwardingHttpRequest":true,"enableProxyingHttpRequest":true},
 			"extensions":{"queues":{"messageEncoding":"none","maxPollingInterval":"00:00:01","visibilityTimeout":"00:00:00","maxDequeueCount":` + strconv.Itoa(maxDequeueCount) + `}}}`}
@@ -84,23 +83,17 @@ func newRecording(t *testing.T, functions map[string]string) recording {
 	}
 	for name, text := range files {
 		path := filepath.Join(dist, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		testenv.OK(t, os.WriteFile(path, []byte(text), 0o600))
 	}
-	if err := os.Symlink(binary, filepath.Join(dist, "handler")); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, os.Symlink(binary, filepath.Join(dist, "handler")))
 	return r
 }
 
 // requests waits until the handler has got a number of requests, and gives the last ones.
 func (r recording) requests(t *testing.T, count int) (last []recorded) {
 	t.Helper()
-	until(t, fmt.Sprintf("%d requests for the handler", count), func() bool {
+	testenv.Until(t, fmt.Sprintf("%d requests for the handler", count), func() bool {
 		text, err := os.ReadFile(r.file)
 		if err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
@@ -138,18 +131,10 @@ func (r recorded) shown(t *testing.T) string {
 		r.Length = 0
 		r.Header.Del("Content-Length")
 		var body any
-		if err := json.Unmarshal([]byte(r.Body), &body); err != nil {
-			t.Fatal(err)
-		}
-		text, err := json.Marshal(body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, json.Unmarshal([]byte(r.Body), &body))
+		text := testenv.Must(json.Marshal(body))(t)
 		r.Body = string(text)
 	}
-	text, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testenv.Must(json.MarshalIndent(r, "", " "))(t)
 	return vary(string(text))
 }

@@ -1,7 +1,6 @@
 package realhost
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -28,9 +27,7 @@ func TestHostIsKilled(t *testing.T) {
 	for kind, w := range work {
 		for i := range 5 {
 			id := fmt.Sprint(kind, i)
-			if err := c.Send(t.Context(), id, w); err != nil {
-				t.Fatal(err)
-			}
+			testenv.OK(t, c.Send(t.Context(), id, w))
 			ids = append(ids, hosts.ID(id))
 		}
 	}
@@ -41,7 +38,7 @@ func TestHostIsKilled(t *testing.T) {
 		}
 		return now
 	}
-	until(t, "all are under way", func() bool { return len(progress()) == len(ids) })
+	testenv.Until(t, "all are under way", func() bool { return len(progress()) == len(ids) })
 	victim := 0
 	if len(inHandOf(t, c, all[1].handler())) > len(inHandOf(t, c, all[0].handler())) {
 		victim = 1
@@ -53,15 +50,13 @@ func TestHostIsKilled(t *testing.T) {
 	if len(lost) == 0 {
 		t.Fatal("the host had nothing in hand")
 	}
-	ctx, stop := context.WithTimeout(t.Context(), patience)
-	defer stop()
-	left, err := c.Await(ctx, lost, hosts.FurtherOn)
+	left, err := c.Await(testenv.Context(t), lost, hosts.FurtherOn)
 	if err != nil || len(left) > 0 {
-		t.Errorf("%d of %d orchestrations of the host that was killed do not go on within %v: %v, %v", len(left), len(lost), patience, left, err)
+		t.Errorf("%d of %d orchestrations of the host that was killed do not continue: %v, %v", len(left), len(lost), left, err)
 	}
 	t.Logf("%d orchestrations were in hand of the host that was killed; the last one went on %.1f s after", len(lost), time.Since(since).Seconds())
 	for _, id := range ids {
-		until(t, "the end of "+id, func() bool { return progress()[id].Ended() })
+		testenv.Until(t, "the end of "+id, func() bool { return progress()[id].Ended() })
 	}
 }
 
@@ -69,18 +64,13 @@ func TestHostIsKilled(t *testing.T) {
 func twoHosts(t *testing.T) (*hosts.Cluster, []*real) {
 	t.Helper()
 	one := app{dist: filepath.Join(t.TempDir(), "dist"), account: storage(t), key: newKey(), id: "killed", env: []string{hosts.HandlerRole}}
-	if err := hosts.Stage(one.dist); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, hosts.Stage(one.dist))
 	editJSON(t, filepath.Join(one.dist, "host.json"), func(host map[string]any) { delete(host, "extensionBundle") })
 	withQueues(t, one.dist)
 	two := one
 	two.dist = filepath.Join(t.TempDir(), "copy")
 	copyDir(t, two.dist, one.dist)
-	c, err := hosts.New(hosts.Config{Dir: t.TempDir(), Account: one.account})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := testenv.Must(hosts.New(hosts.Config{Dir: t.TempDir(), Account: one.account}))(t)
 	t.Cleanup(c.Close)
 	return c, []*real{startReal(t, one), startReal(t, two)}
 }
@@ -90,9 +80,7 @@ func inHandOf(t *testing.T, c *hosts.Cluster, pid int) map[string]hosts.Progress
 	t.Helper()
 	known, err1 := nodes.List(t.Context(), c.Tables, "")
 	all, err2 := c.Progress(t.Context())
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(err1, err2))
 	mine := map[string]hosts.Progress{}
 	for _, n := range known {
 		for id, p := range all {

@@ -52,16 +52,10 @@ func TestRepeats(t *testing.T) {
 // countRuns counts the orchestrations in storage: lists may not know what a process began that died.
 func countRuns(t *testing.T, a app) (n int) {
 	t.Helper()
-	service, err := aztables.NewServiceClientFromConnectionString(a.account.ConnectionString(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	service := testenv.Must(aztables.NewServiceClientFromConnectionString(a.account.ConnectionString(), nil))(t)
 	filter := "RowKey eq 'status'"
 	for pager := service.NewClient("orchestrations").NewListEntitiesPager(&aztables.ListEntitiesOptions{Filter: &filter}); pager.More(); {
-		page, err := pager.NextPage(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := testenv.Must(pager.NextPage(t.Context()))(t)
 		n += len(page.Entities)
 	}
 	return n

@@ -48,9 +48,7 @@ func stage(t *testing.T) (dist string) {
 
 func copyDir(t *testing.T, to, from string) {
 	t.Helper()
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, os.CopyFS(to, os.DirFS(from)))
 }
 
 // unstage removes the app at the end of the tests.
@@ -70,16 +68,12 @@ func editJSON(t *testing.T, path string, edit func(map[string]any)) {
 		t.Fatal(err)
 	}
 	var document map[string]any
-	if err := json.Unmarshal(text, &document); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, json.Unmarshal(text, &document))
 	edit(document)
 	if text, err = json.MarshalIndent(document, "", "  "); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, os.WriteFile(path, text, 0o600))
 }
 
 // withQueues gives an app the queue extension. Others that are in the same folder stay out: some need native libraries.

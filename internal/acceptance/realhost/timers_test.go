@@ -27,7 +27,7 @@ func TestTimers(t *testing.T) {
 	two.dist = filepath.Join(t.TempDir(), "copy")
 	copyDir(t, two.dist, one.dist)
 	first := startReal(t, one)
-	until(t, "the schedule is kept", func() bool { return first.ran(t, often) >= 2 })
+	testenv.Until(t, "the schedule is kept", func() bool { return first.ran(t, often) >= 2 })
 	second := startReal(t, two)
 
 	timers, err := filepath.Glob(filepath.Join(one.dist, "*-timer"))
@@ -44,15 +44,15 @@ func TestTimers(t *testing.T) {
 		if err != nil || a.status != http.StatusAccepted {
 			t.Fatalf("%s by hand: status %d, %v", name, a.status, err)
 		}
-		until(t, name+" has run", func() bool { return second.ran(t, name) == 1 })
+		testenv.Until(t, name+" has run", func() bool { return second.ran(t, name) == 1 })
 	}
 	before := first.ran(t, often)
-	until(t, "the schedule is kept still", func() bool { return first.ran(t, often) > before+1 })
+	testenv.Until(t, "the schedule is kept still", func() bool { return first.ran(t, often) > before+1 })
 	if n := second.ran(t, often); n != 0 {
 		t.Errorf("the second host ran %s %d times besides the first", often, n)
 	}
 	first.kill(t)
-	until(t, "the other host keeps the schedule", func() bool { return second.ran(t, often) > 1 })
+	testenv.Until(t, "the other host keeps the schedule", func() bool { return second.ran(t, often) > 1 })
 	if text := first.said(t) + second.said(t); strings.Contains(text, "(Failed, Id") {
 		t.Error("an invocation has failed")
 	}

@@ -1,20 +1,13 @@
 package recovery
 
 import (
-	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +15,7 @@ import (
 
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/engine"
+	kit "github.com/vibedata/roundhouse/internal/acceptance/drill"
 	"github.com/vibedata/roundhouse/internal/azurite"
 	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
@@ -29,9 +23,6 @@ import (
 )
 
 var runs = flag.Int("recovery.runs", 12, "how many orchestrations each drill has")
-
-// patience bounds every wait for something that has to come.
-const patience = 3 * time.Minute
 
 // nap is how long the timers of the drill are: long enough to be parked for.
 const nap = time.Second
@@ -52,6 +43,8 @@ type drill struct {
 // newDrill starts an Azurite that keeps its data, and prepares what the nodes need.
 func newDrill(t *testing.T) *drill {
 	t.Helper()
+	testenv.Long(t)
+	t.Parallel()
 	d := &drill{config: azurite.Config{DataDir: t.TempDir(), BlobPort: testenv.Port(t), QueuePort: testenv.Port(t), TablePort: testenv.Port(t)}}
 	d.startStorage(t)
 	d.account = d.server.Account()
@@ -66,9 +59,7 @@ func newDrill(t *testing.T) *drill {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := n.prepare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, n.prepare(t.Context()))
 	payloads, err := azure.NewBlobs(d.account)
 	if err != nil {
 		t.Fatal(err)
@@ -85,10 +76,8 @@ func newDrill(t *testing.T) *drill {
 // startStorage starts Azurite, on the same ports as before.
 func (d *drill) startStorage(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
 	var err error
-	if d.server, err = azurite.Start(ctx, d.config); err != nil {
+	if d.server, err = azurite.Start(testenv.Context(t), d.config); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -96,129 +85,45 @@ func (d *drill) startStorage(t *testing.T) {
 // stopStorage stops Azurite. It writes its data first, as storage that is away has.
 func (d *drill) stopStorage(t *testing.T) {
 	t.Helper()
-	if err := d.server.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, d.server.Close())
 }
 
 // process is one life of a node.
-type process struct {
-	name   string
-	cmd    *exec.Cmd
-	output sync.WaitGroup
-
-	mu     sync.Mutex
-	counts orchestrator.Counts
-}
+type process = kit.Node[said]
 
 // launch starts a node and waits until it is ready.
 func (d *drill) launch(t *testing.T, legacy bool) *process {
 	t.Helper()
-	p := &process{name: fmt.Sprintf("node-%d", len(d.nodes))}
-	document, err := json.Marshal(nodeConfig{Name: p.name, Connection: d.account.ConnectionString(), Legacy: legacy})
-	if err != nil {
-		t.Fatal(err)
-	}
-	log, err := os.Create(filepath.Join(t.TempDir(), p.name+".log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		log.Close()
-		if t.Failed() {
-			text, _ := os.ReadFile(log.Name())
-			t.Logf("the log of %s:\n%s", p.name, text[max(0, len(text)-4000):])
-		}
-	})
-	p.cmd = exec.Command(os.Args[0])
-	p.cmd.Env = append(os.Environ(), nodeEnv+"="+string(document))
-	p.cmd.Stderr = log
-	_, err1 := p.cmd.StdinPipe() // the node ends with it, should this process die
-	stdout, err2 := p.cmd.StdoutPipe()
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	name := fmt.Sprintf("node-%d", len(d.nodes))
+	p := kit.Launch[said](t, name, nodeEnv, nodeConfig{Name: name, Connection: d.account.ConnectionString(), Legacy: legacy})
 	d.nodes = append(d.nodes, p)
-	ready := make(chan struct{})
-	p.output.Go(func() { p.listen(stdout, ready) })
-	select {
-	case <-ready:
-	case <-time.After(patience):
-		t.Fatalf("%s does not become ready", p.name)
-	}
+	p.Await(t, "it is ready", func(said) bool { return true })
 	return p
-}
-
-// listen reads what the node says until it has ended.
-func (p *process) listen(out io.Reader, ready chan<- struct{}) {
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		var line said
-		if json.Unmarshal(lines.Bytes(), &line) != nil {
-			continue
-		}
-		p.mu.Lock()
-		p.counts = line.Counts
-		p.mu.Unlock()
-		if ready != nil {
-			close(ready)
-			ready = nil
-		}
-	}
-}
-
-// kill kills the node, as kill -9 does.
-func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // it may be dead already
-	p.output.Wait()
-	_ = p.cmd.Wait() // the error says that it was killed
 }
 
 func (d *drill) killAll() {
 	for _, p := range d.nodes {
-		p.kill()
+		p.Kill()
 	}
 }
 
 // counts are those of all nodes that there were.
 func (d *drill) counts() (sum orchestrator.Counts) {
 	for _, p := range d.nodes {
-		p.mu.Lock()
-		sum.Stale += p.counts.Stale
-		sum.Duplicates += p.counts.Duplicates
-		sum.Conflicts += p.counts.Conflicts
-		sum.Woken += p.counts.Woken
-		p.mu.Unlock()
+		lines := p.Lines()
+		last := lines[len(lines)-1].Counts
+		sum.Stale += last.Stale
+		sum.Duplicates += last.Duplicates
+		sum.Conflicts += last.Conflicts
+		sum.Woken += last.Woken
 	}
 	return sum
 }
 
-// until polls until done says so: what it waits for happens in another process.
-func until(t *testing.T, what string, done func() bool) {
+// due waits until all timers are due that were set before a moment.
+func due(t *testing.T, since time.Time) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for !done() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("%s: not within %v", what, patience)
-		}
-	}
-}
-
-// pass lets time pass in which nothing is to happen that could be waited for.
-func pass(t *testing.T, d time.Duration) {
-	t.Helper()
-	select {
-	case <-time.After(d):
-	case <-t.Context().Done():
-	}
+	testenv.Until(t, "the timers are due", func() bool { return time.Since(since) > nap })
 }
 
 func names() (all []string) {
@@ -234,9 +139,7 @@ func (d *drill) order(t *testing.T, engineName, run string, nap time.Duration) {
 	input, err1 := json.Marshal(work{nap})
 	body, err2 := json.Marshal(engine.Message{CorrelationID: run, Engine: engineName, InstanceID: engine.PublisherInstance, Input: input})
 	_, err3 := d.queues.Send(t.Context(), queueOf(engineName), body, 0)
-	if err := errors.Join(err1, err2, err3); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(err1, err2, err3))
 }
 
 func (d *drill) orderAll(t *testing.T, nap time.Duration) {
@@ -281,7 +184,7 @@ func (d *drill) done(t *testing.T) map[string]map[string]int {
 func (d *drill) under(t *testing.T, least int) (worker *process) {
 	t.Helper()
 	known := map[string]int{}
-	until(t, "work is under way", func() bool {
+	testenv.Until(t, "work is under way", func() bool {
 		sum, by := 0, map[string]int{}
 		for e, err := range tables.All(t.Context(), d.tables, doneTable, tables.Query{Partition: donePartition}) {
 			if err != nil {
@@ -291,7 +194,7 @@ func (d *drill) under(t *testing.T, least int) (worker *process) {
 			by[e.String(columnNode)]++
 		}
 		for _, p := range d.nodes {
-			if by[p.name] > known[p.name] {
+			if by[p.Name] > known[p.Name] {
 				worker = p
 			}
 		}
@@ -338,7 +241,7 @@ func (d *drill) finished(t *testing.T) (latest time.Duration) {
 		}
 	}
 	for _, queue := range []string{d.client.SignalQueue(), d.client.ScheduleQueue(), d.client.ActivityQueue(), queueOf(drillEngine)} {
-		until(t, queue+" is empty", func() bool { n, err := d.queues.Length(t.Context(), queue); return err == nil && n == 0 })
+		testenv.Until(t, queue+" is empty", func() bool { n, err := d.queues.Length(t.Context(), queue); return err == nil && n == 0 })
 	}
 	t.Logf("%d orchestrations: %d timers fired, the latest %.1f s late; %d activities ran again; %+v",
 		*runs, *runs*steps, latest.Seconds(), repeated, d.counts())
@@ -348,7 +251,7 @@ func (d *drill) finished(t *testing.T) (latest time.Duration) {
 // succeeded waits until a run has, once.
 func (d *drill) succeeded(t *testing.T, engineName, run string) {
 	t.Helper()
-	until(t, "the end of "+run, func() bool {
+	testenv.Until(t, "the end of "+run, func() bool {
 		entries, err := d.history.Run(t.Context(), engineName, run)
 		return err == nil && slices.ContainsFunc(entries, func(e engine.Entry) bool { return e.RunStatus == engine.StatusSucceeded })
 	})
@@ -407,7 +310,7 @@ func (d *drill) empty(t *testing.T, queue string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := azqueue.NewQueueClientWithSharedKeyCredential(d.account.QueueEndpoint+"/"+queue, credential, &azqueue.ClientOptions{ClientOptions: d.account.ClientOptions(patience)})
+	client, err := azqueue.NewQueueClientWithSharedKeyCredential(d.account.QueueEndpoint+"/"+queue, credential, &azqueue.ClientOptions{ClientOptions: d.account.ClientOptions(time.Minute)})
 	if err == nil {
 		_, err = client.ClearMessages(t.Context(), nil)
 	}

@@ -1,36 +1,27 @@
 package recovery
 
 import (
-	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/vibedata/roundhouse/internal/azurite"
 	"github.com/vibedata/roundhouse/internal/hosts"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// newCluster starts hosts over an Azurite of their own. Their leases on messages are those of the real host, ten minutes, which is
-// longer than any test waits: what goes on after a host was killed does so without its messages.
-func newCluster(t *testing.T, n int) (*hosts.Cluster, []*hosts.Host) {
+// newCluster starts hosts over an Azurite of their own, with something in the environment of their handlers. Their leases on messages are
+// those of the real host, ten minutes: what continues after a host was killed does so without its messages.
+func newCluster(t *testing.T, n int, environment ...string) (*hosts.Cluster, []*hosts.Host) {
 	t.Helper()
-	return newClusterWith(t, n)
-}
-
-// newClusterWith is newCluster with something in the environment of the handlers.
-func newClusterWith(t *testing.T, n int, environment ...string) (*hosts.Cluster, []*hosts.Host) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	server, err := azurite.Start(ctx, azurite.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := hosts.New(hosts.Config{Dir: t.TempDir(), Account: server.Account(), Environment: environment})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Long(t)
+	t.Parallel()
+	server := testenv.Must(azurite.Start(testenv.Context(t), azurite.Config{}))(t)
+	c := testenv.Must(hosts.New(hosts.Config{Dir: t.TempDir(), Account: server.Account(), Environment: environment}))(t)
 	t.Cleanup(func() {
 		c.Close()
 		if t.Failed() {
@@ -42,117 +33,131 @@ func newClusterWith(t *testing.T, n int, environment ...string) (*hosts.Cluster,
 	})
 	var all []*hosts.Host
 	for range n {
-		h, err := c.Start(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := testenv.Must(c.Start(testenv.Context(t)))(t)
 		all = append(all, h)
 	}
 	return c, all
 }
 
-// inHand gives hosts orchestrations of all kinds: in an activity, in a timer, woken by an event. It waits until all are under way.
-func inHand(t *testing.T, c *hosts.Cluster) (ids []string) {
+// inHand gives hosts orchestrations of all kinds: in an activity, in a timer, woken by an event. It waits until all are under way. None
+// ends before release.
+func inHand(t *testing.T, c *hosts.Cluster) (ids []string, release func()) {
 	t.Helper()
+	file := filepath.Join(t.TempDir(), "released")
 	work := map[string]hosts.Work{
-		"calls": {Calls: 4, Lasts: 5 * time.Second},
-		"naps":  {Naps: 2, Nap: 10 * time.Second},
-		"event": {Event: true, Calls: 4, Lasts: 5 * time.Second},
+		"calls": {Calls: 1, Lasts: time.Second, Hold: file},
+		"naps":  {Naps: 2, Nap: 5 * time.Second, Hold: file},
+		"event": {Event: true, Hold: file},
 	}
 	for kind, w := range work {
 		for i := range 3 {
 			id := fmt.Sprint(kind, i)
-			if err := c.Send(t.Context(), id, w); err != nil {
-				t.Fatal(err)
-			}
+			testenv.OK(t, c.Send(t.Context(), id, w))
 			ids = append(ids, hosts.ID(id))
 			if !w.Event {
 				continue
 			}
 			underWay(t, c, hosts.ID(id), func(p hosts.Progress) bool { return p.Waiting == "Event" })
-			if err := c.Raise(t.Context(), id); err != nil {
-				t.Fatal(err)
-			}
+			testenv.OK(t, c.Raise(t.Context(), id))
 		}
 	}
 	for _, id := range ids {
 		underWay(t, c, id, func(p hosts.Progress) bool { return p.Begun() && p.Waiting != "Event" })
 	}
-	return ids
+	return ids, func() {
+		t.Helper()
+		testenv.OK(t, os.WriteFile(file, nil, 0o600))
+	}
 }
 
 func underWay(t *testing.T, c *hosts.Cluster, id string, as func(hosts.Progress) bool) {
 	t.Helper()
-	until(t, id+" is under way", func() bool {
+	testenv.Until(t, id+" is under way", func() bool {
 		all, err := c.Progress(t.Context())
 		return err == nil && as(all[id])
 	})
 }
 
-// checkElsewhere waits until all have completed, and counts those that were in hand of what died and went on elsewhere, and those of
-// them that were taken over. The others were handed back: a handler that sees its host die does so, if it lives long enough. A message
-// that a host holds while its orchestration goes on at the node that ended it was only about to be deleted.
-func checkElsewhere(t *testing.T, c *hosts.Cluster, ids []string, lost map[string]hosts.Progress) (elsewhere, over int) {
+// checkElsewhere waits until all have completed, and checks that what died had something in hand, all of which continued elsewhere. It
+// returns how many of them were taken over. The others were handed back: a handler that sees its host die does so, if it lives long enough.
+func checkElsewhere(t *testing.T, c *hosts.Cluster, ids []string, hand hosts.Hand) (over int) {
 	t.Helper()
+	if len(hand.Begun) == 0 {
+		t.Fatal("what died had nothing in hand")
+	}
 	for _, id := range ids {
-		until(t, "the end of "+id, func() bool {
-			all, err := c.Progress(t.Context())
-			return err == nil && all[id].Ended()
-		})
-		in, err := c.Inspect(t.Context(), id)
-		if err != nil || in.Status != orchestrator.Completed || in.Execution != 1 {
-			t.Errorf("%s: execution %d is %s: %v, %v", id, in.Execution, in.Status, in.Outcome.Failure, err)
+		in := completed(t, c, id)
+		before, lost := hand.Begun[id]
+		if !lost {
+			continue
+		}
+		if in.Node == before.Node {
+			t.Errorf("%s has completed at %s, which died", id, in.Node)
 		}
 		taken := 0
 		for _, r := range in.Rounds {
 			for _, e := range r.Learned {
 				if e.Kind == "ExecutionTakenOver" {
-					taken++
+					taken = 1
 				}
 			}
 		}
-		if before, ok := lost[id]; ok && in.Node != before.Node {
-			elsewhere++
-			over += min(taken, 1)
-		}
+		over += taken
 	}
-	if elsewhere == 0 {
-		t.Fatal("what died had nothing in hand")
-	}
-	t.Logf("%d of %d orchestrations were in hand, and went on elsewhere; %d of them were taken over", elsewhere, len(ids), over)
-	return elsewhere, over
+	t.Logf("%d of %d orchestrations were in hand; %d of them were taken over", len(hand.Begun), len(ids), over)
+	return over
 }
 
-// TestHostKilled: a host is killed with its handler. The other one goes on with what was in hand.
-func TestHostKilled(t *testing.T) {
-	t.Parallel()
-	c, all := newCluster(t, 2)
-	ids := inHand(t, c)
-	victim := all[0]
-	if len(all[1].Held()) > len(victim.Held()) {
-		victim = all[1]
+// completed waits until an orchestration has ended, which it has to by its first execution, without a failure.
+func completed(t *testing.T, c *hosts.Cluster, id string) orchestrator.Inspection {
+	t.Helper()
+	testenv.Await(t, "the end of "+id, func() (now hosts.Progress, ok bool) {
+		all, err := c.Progress(t.Context())
+		return all[id], err == nil && all[id].Ended()
+	})
+	in, err := c.Inspect(t.Context(), id)
+	if err != nil || in.Status != orchestrator.Completed || in.Execution != 1 {
+		t.Errorf("%s: execution %d is %s: %v, %v", id, in.Execution, in.Status, in.Outcome.Failure, err)
 	}
-	victim.Kill()
+	return in
+}
+
+// TestHostKilled: a host is killed with its handler. The other one continues what was in hand.
+func TestHostKilled(t *testing.T) {
+	c, all := newCluster(t, 2)
+	ids, release := inHand(t, c)
+	victim, other := fuller(all)
 	hand, err := c.InHand(t.Context(), victim)
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkElsewhere(t, c, ids, hand.Begun)
+	victim.Kill()
+	testenv.Await(t, "the other host has all in hand", func() (left []string, ok bool) {
+		now, err := c.Progress(t.Context())
+		held := other.Held()
+		for id, before := range hand.Begun {
+			if !hosts.Elsewhere(before, now[id]) && !slices.Contains(held, id) {
+				left = append(left, id)
+			}
+		}
+		return left, err == nil && len(left) == 0
+	})
+	release()
+	checkElsewhere(t, c, ids, hand)
 }
 
-// TestHandlerKilled: a handler is killed, and its host starts another one, which goes on with what was in hand.
+// TestHandlerKilled: a handler is killed, and its host starts another one, which continues what was in hand.
 func TestHandlerKilled(t *testing.T) {
-	t.Parallel()
 	c, all := newCluster(t, 1)
-	ids := inHand(t, c)
-	hand, err := c.InHand(t.Context(), all[0]) // before, since the next handler takes over at once
-	if err != nil {
-		t.Fatal(err)
+	ids, release := inHand(t, c)
+	hand := testenv.Must(c.InHand(t.Context(), all[0]))(t)
+	testenv.OK(t, all[0].KillHandler())
+	lost := hand.Begun
+	if left, err := c.Await(testenv.Context(t), lost, hosts.Elsewhere); err != nil {
+		t.Fatalf("%v do not continue: %v", left, err)
 	}
-	if err := all[0].KillHandler(); err != nil {
-		t.Fatal(err)
-	}
-	if elsewhere, over := checkElsewhere(t, c, ids, hand.Begun); elsewhere != len(hand.Begun) || over != elsewhere { // nobody could hand anything back
-		t.Errorf("%d were in hand, %d went on elsewhere, %d were taken over", len(hand.Begun), elsewhere, over)
+	release()
+	if over := checkElsewhere(t, c, ids, hand); over != len(lost) { // no process could hand anything back
+		t.Errorf("%d were in hand, %d were taken over", len(lost), over)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/internal/hosts"
-	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // laden gives hosts long orchestrations, of which some were woken by an event and some have children, and short ones beside them
@@ -21,16 +21,12 @@ func laden(t *testing.T, c *hosts.Cluster) (steady map[string]bool, ids []string
 		if i%6 == 5 {
 			w.Children = 3
 		}
-		if err := c.Send(t.Context(), id, w); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, c.Send(t.Context(), id, w))
 		ids = append(ids, hosts.ID(id))
 		steady[hosts.ID(id)] = w.Children == 0
 		if w.Event {
 			underWay(t, c, hosts.ID(id), func(p hosts.Progress) bool { return p.Waiting == "Event" })
-			if err := c.Raise(t.Context(), id); err != nil {
-				t.Fatal(err)
-			}
+			testenv.OK(t, c.Raise(t.Context(), id))
 		}
 	}
 	for _, id := range ids {
@@ -54,12 +50,12 @@ func laden(t *testing.T, c *hosts.Cluster) (steady map[string]bool, ids []string
 	return steady, ids
 }
 
-// fuller is the host that has more in hand.
-func fuller(all []*hosts.Host) *hosts.Host {
+// fuller is the host that has more in hand, of two.
+func fuller(all []*hosts.Host) (fuller, other *hosts.Host) {
 	if len(all[1].Held()) > len(all[0].Held()) {
-		return all[1]
+		return all[1], all[0]
 	}
-	return all[0]
+	return all[0], all[1]
 }
 
 // checkHandedBack waits until all that a process had in hand has gone on, and all have completed: each once, and without a failure.
@@ -68,23 +64,13 @@ func checkHandedBack(t *testing.T, c *hosts.Cluster, ids []string, since time.Ti
 	if len(hand.Begun) == 0 {
 		t.Fatal("what ended had nothing in hand")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	left, err := c.Await(ctx, hand.Begun, hosts.Elsewhere)
+	left, err := c.Await(testenv.Context(t), hand.Begun, hosts.Elsewhere)
 	if err != nil || len(left) > 0 {
 		t.Errorf("%v have not gone on elsewhere: %v", left, err)
 	}
 	t.Logf("%d orchestrations were in hand; the last went on elsewhere after %v", len(hand.Begun), time.Since(since).Round(time.Millisecond))
 	for _, id := range ids {
-		until(t, "the end of "+id, func() bool {
-			all, err := c.Progress(t.Context())
-			return err == nil && all[id].Ended()
-		})
-		in, err := c.Inspect(t.Context(), id)
-		if err != nil || in.Status != orchestrator.Completed || in.Execution != 1 {
-			t.Errorf("%s: execution %d is %s: %v, %v", id, in.Execution, in.Status, in.Outcome.Failure, err)
-		}
-		for _, call := range in.Outcome.Calls {
+		for _, call := range completed(t, c, id).Outcome.Calls {
 			if call.Attempts > 1 {
 				t.Errorf("%s: %s took %d attempts", id, call.Name, call.Attempts)
 			}
@@ -97,11 +83,8 @@ func victimUnderLoad(t *testing.T) (victim *hosts.Host, handedBack func()) {
 	t.Helper()
 	c, all := newCluster(t, 2)
 	steady, ids := laden(t, c)
-	victim = fuller(all)
-	hand, err := c.InHand(t.Context(), victim)
-	if err != nil {
-		t.Fatal(err)
-	}
+	victim, _ = fuller(all)
+	hand := testenv.Must(c.InHand(t.Context(), victim))(t)
 	maps.DeleteFunc(hand.Begun, func(id string, _ hosts.Progress) bool { return !steady[id] })
 	since := time.Now()
 	return victim, func() {
@@ -113,11 +96,8 @@ func victimUnderLoad(t *testing.T) (victim *hosts.Host, handedBack func()) {
 // TestHostEnds: a host is asked to end under load. What it had in hand is put back for the other one, which goes on with it at once:
 // neither a lease nor a takeover is waited for.
 func TestHostEnds(t *testing.T) {
-	t.Parallel()
 	victim, handedBack := victimUnderLoad(t)
-	if err := victim.Terminate(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, victim.Terminate())
 	handedBack()
 	<-victim.Ended()
 	if left := victim.Held(); len(left) > 0 {
@@ -128,10 +108,7 @@ func TestHostEnds(t *testing.T) {
 // TestHandlerEnds: a handler is asked to end under load, and its host lives. The other host, or the handler that is started in its
 // place, goes on.
 func TestHandlerEnds(t *testing.T) {
-	t.Parallel()
 	victim, handedBack := victimUnderLoad(t)
-	if err := victim.EndHandler(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, victim.EndHandler())
 	handedBack()
 }

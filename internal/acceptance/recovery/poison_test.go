@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -14,12 +15,11 @@ import (
 // and hold up nobody else. When the cause is mended, a retry brings their orchestrations to the end. One whose code is not
 // there stalls instead, with one dead letter however often it is woken, and goes on by itself.
 func TestPoisonedSignals(t *testing.T) {
-	t.Parallel()
 	d := newDrill(t)
 	old := d.launch(t, true)
 	for _, run := range []string{"undeployed", "damaged"} {
 		d.order(t, legacyEngine, run, 0)
-		until(t, run+" waits", func() bool {
+		testenv.Until(t, run+" waits", func() bool {
 			s, err := d.client.Status(t.Context(), legacyEngine+"-"+run)
 			return err == nil && s.WaitingKind == "Event"
 		})
@@ -32,18 +32,14 @@ func TestPoisonedSignals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old.kill()
+	old.Kill()
 	for range 2 {
 		d.launch(t, false)
 	}
 	began := time.Now()
-	if _, err := d.queues.Send(t.Context(), d.client.SignalQueue(), []byte("garbage"), 0); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(d.queues.Send(t.Context(), d.client.SignalQueue(), []byte("garbage"), 0))(t)
 	for _, run := range []string{"undeployed", "damaged", "unknown"} {
-		if err := d.client.Raise(t.Context(), legacyEngine+"-"+run, "go", run, "event of "+run); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, d.client.Raise(t.Context(), legacyEngine+"-"+run, "go", run, "event of "+run))
 	}
 	d.orderAll(t, nap)
 	d.raise(t, 0, 1, 2)
@@ -51,7 +47,7 @@ func TestPoisonedSignals(t *testing.T) {
 
 	want := map[string]engine.Reason{"garbage": engine.ReasonUndecodable, "undeployed": engine.ReasonStalled,
 		"damaged": engine.ReasonInconsistent, "unknown": engine.ReasonPoison}
-	until(t, "the dead letters", func() bool { return len(d.dead(t)) >= len(want) })
+	testenv.Until(t, "the dead letters", func() bool { return len(d.dead(t)) >= len(want) })
 	letters := d.dead(t)
 	if len(letters) != len(want) {
 		t.Errorf("%d dead letters", len(letters))
@@ -70,7 +66,7 @@ func TestPoisonedSignals(t *testing.T) {
 			message = `"workflowInstanceId":"legacy-undeployed"` // it has the event: the message only wakes it
 		}
 		if l.DetectedReason != want[what] || l.LastFailureAtUtc.Before(began) || l.OriginalQueue != d.client.SignalQueue() ||
-			l.Node != d.nodes[1].name && l.Node != d.nodes[2].name || !strings.Contains(string(l.OriginalMessage), message) {
+			l.Node != d.nodes[1].Name && l.Node != d.nodes[2].Name || !strings.Contains(string(l.OriginalMessage), message) {
 			t.Errorf("the dead letter of %q: %+v", what, l)
 		}
 		delete(want, what)
@@ -85,15 +81,10 @@ func TestPoisonedSignals(t *testing.T) {
 	}
 
 	// The damage is mended, and what was missing is deployed.
-	if err := d.tables.Apply(t.Context(), "orchestrations", tables.Insert(round)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, d.tables.Apply(t.Context(), "orchestrations", tables.Insert(round)))
 	d.killAll()
 	d.launch(t, true)
-	retrier, err := engine.NewRetrier(engine.RetrierConfig{DeadLetters: d.letters, Queues: d.queues})
-	if err != nil {
-		t.Fatal(err)
-	}
+	retrier := testenv.Must(engine.NewRetrier(engine.RetrierConfig{DeadLetters: d.letters, Queues: d.queues}))(t)
 	for _, l := range letters {
 		if l.DetectedReason != engine.ReasonInconsistent {
 			continue
@@ -117,10 +108,7 @@ func (d *drill) dead(t *testing.T) (all []engine.DeadLetter) {
 		t.Fatal(err)
 	}
 	for _, item := range page.DeadLetters {
-		l, err := d.letters.Get(t.Context(), item.Engine, item.RowKey)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := testenv.Must(d.letters.Get(t.Context(), item.Engine, item.RowKey))(t)
 		all = append(all, l)
 	}
 	return all

@@ -1,7 +1,6 @@
 package recovery
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/vibedata/roundhouse/internal/hosts"
 	"github.com/vibedata/roundhouse/internal/otlpfake"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 const (
@@ -30,14 +30,13 @@ const (
 func tracedHosts(t *testing.T, collector *otlpfake.Collector, receiver string) (*hosts.Cluster, []*hosts.Host) {
 	t.Helper()
 	routes := `{"destinations":{"hook":{"http":{"url":"` + receiver + `/hook","allow":["127.0.0.0/8"],"allowPlaintext":true}}},"routes":[{"eventType":"*","destination":"hook"}]}`
-	return newClusterWith(t, 2, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT="+collector.URL, "OTEL_BSP_SCHEDULE_DELAY=200", "ROUNDHOUSE_OUTBOX="+routes)
+	return newCluster(t, 2, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT="+collector.URL, "OTEL_BSP_SCHEDULE_DELAY=200", "ROUNDHOUSE_OUTBOX="+routes)
 }
 
 // TestOneTrace: a message that has a trace context goes through an engine with an event, a person, a child, a timer and activities
 // to a webhook, while the host that works on it is killed with its handler. It is one connected trace in which nothing is told in
 // two ways, and the timeline tells the same.
 func TestOneTrace(t *testing.T) {
-	t.Parallel()
 	collector := otlpfake.New(t)
 	var delivered atomic.Int64
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { delivered.Add(1) }))
@@ -45,16 +44,12 @@ func TestOneTrace(t *testing.T) {
 	c, all := tracedHosts(t, collector, receiver.URL)
 	run := hosts.ID(tracedID)
 	work := hosts.Work{Event: true, Ask: "approve", Children: 1, Naps: 1, Nap: time.Second, Calls: 3, Lasts: 4 * time.Second, Publish: "work.done"}
-	if err := c.SendTraced(t.Context(), tracedID, "00-"+producerTrace+"-"+producerSpan+"-01", work); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, c.SendTraced(t.Context(), tracedID, "00-"+producerTrace+"-"+producerSpan+"-01", work))
 	underWay(t, c, run, func(p hosts.Progress) bool { return p.Waiting == "Event" })
-	if err := c.Raise(t.Context(), tracedID); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, c.Raise(t.Context(), tracedID))
 	approve(t, all[0])
 	child := ""
-	until(t, "a call of the child has ended", func() bool {
+	testenv.Until(t, "a call of the child has ended", func() bool {
 		child = childOf(t, c, run)
 		return child != "" && count(collector, "activity:step client") > 0
 	})
@@ -64,11 +59,11 @@ func TestOneTrace(t *testing.T) {
 	}
 	victim, other := all[0], all[1] // the process that was told of the answer goes on itself; that it did, the nodes show
 	victim.Kill()
-	until(t, "the end", func() bool {
+	testenv.Until(t, "the end", func() bool {
 		p, err := c.Progress(t.Context())
 		return err == nil && p[run].Ended()
 	})
-	until(t, "the event is delivered and all is told", func() bool {
+	testenv.Until(t, "the event is delivered and all is told", func() bool {
 		return delivered.Load() > 0 && count(collector, "orchestration:work server") > 0 && count(collector, "deliver hook client") > 0
 	})
 	if after, err := c.Inspect(t.Context(), child); err != nil || after.Node == before.Node {
@@ -86,7 +81,7 @@ func approve(t *testing.T, h *hosts.Host) {
 	t.Helper()
 	type task struct{ OrchestrationID, TaskID string }
 	var open []task
-	until(t, "the question", func() bool {
+	testenv.Until(t, "the question", func() bool {
 		open = ask[struct{ Items []task }](t, h, http.MethodGet, "/api/tasks", "").Items
 		return len(open) > 0
 	})
@@ -98,18 +93,10 @@ func approve(t *testing.T, h *hosts.Host) {
 // ask sends a request to the API of a host.
 func ask[T any](t *testing.T, h *hosts.Host, method, path, body string) (data T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, method, h.URL()+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testenv.Must(http.NewRequestWithContext(testenv.Context(t), method, h.URL()+path, strings.NewReader(body)))(t)
 	r.Header.Set("Content-Type", "application/json")
 	r.Close = true
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := testenv.Must(http.DefaultClient.Do(r))(t)
 	defer resp.Body.Close()
 	answer := struct{ Data *T }{&data}
 	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || resp.StatusCode > 299 {
@@ -121,10 +108,7 @@ func ask[T any](t *testing.T, h *hosts.Host, method, path, body string) (data T)
 // childOf is the child of a run, "" while there is none.
 func childOf(t *testing.T, c *hosts.Cluster, run string) string {
 	t.Helper()
-	all, err := c.Progress(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := testenv.Must(c.Progress(t.Context()))(t)
 	for id := range all {
 		if id != run {
 			return id

@@ -25,6 +25,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/handlertest"
 	"github.com/vibedata/roundhouse/internal/graphfake"
 	"github.com/vibedata/roundhouse/internal/ncrontab"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/services/entra"
 )
@@ -51,10 +52,7 @@ func newSite(t testing.TB, o *outside, p part, engines func(*handler.Platform) (
 	s.Host = handlertest.NewWith(t, handler.App{Engines: engines}, settings, s.change)
 	for name, f := range s.Manifest().Functions {
 		if schedule := f.Bindings[0].Schedule; schedule != "" {
-			when, err := ncrontab.Parse(schedule)
-			if err != nil {
-				t.Fatal(err)
-			}
+			when := testenv.Must(ncrontab.Parse(schedule))(t)
 			s.timers = append(s.timers, timer{name, when, time.Now()})
 		}
 	}

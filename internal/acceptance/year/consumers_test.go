@@ -9,6 +9,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/engine/spn"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
@@ -100,10 +101,7 @@ func (s *slow) step(t testing.TB, publisher *site) {
 func (c *consumer) check(t testing.TB, o *outside, vault secrets.Store) {
 	t.Helper()
 	for _, used := range c.using {
-		versions, err := vault.Versions(t.Context(), used.secret)
-		if err != nil {
-			t.Fatal(err)
-		}
+		versions := testenv.Must(vault.Versions(t.Context(), used.secret))(t)
 		found := false
 		for _, v := range versions {
 			found = found || v.Version == used.version && v.Enabled

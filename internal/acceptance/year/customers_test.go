@@ -17,6 +17,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/release"
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/internal/marketplacefake"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/services/marketplace"
 )
@@ -67,9 +68,7 @@ func take(t testing.TB, s *site, queue string) (bodies [][]byte) {
 		}
 		for _, m := range received {
 			bodies = append(bodies, queues.Decode(m.Text))
-			if err := s.Queues.Delete(t.Context(), queue, m.ID, m.PopReceipt); err != nil {
-				t.Fatal(err)
-			}
+			testenv.OK(t, s.Queues.Delete(t.Context(), queue, m.ID, m.PopReceipt))
 		}
 		if len(received) == 0 {
 			return bodies

@@ -12,6 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/engine/release"
 	"github.com/vibedata/roundhouse/engine/update"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // home is the instance of the managed application.
@@ -55,10 +56,7 @@ func forward(t testing.TB, managed *site, n release.Notice, id string) {
 // check makes sure that the managed application has the last release.
 func (r *releases) check(t testing.TB, managed *site) {
 	t.Helper()
-	document, err := registry.New(managed.Tables, "").Get(t.Context(), home)
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := testenv.Must(registry.New(managed.Tables, "").Get(t.Context(), home))(t)
 	if version, err := update.VersionOf(document); err != nil || version != r.version() {
 		t.Errorf("the managed application has version %s, %v; want %s", version, err, r.version())
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/engine/release"
 	"github.com/vibedata/roundhouse/engine/spn"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
@@ -139,10 +140,7 @@ func (w *world) check(t *testing.T) {
 	if served := w.target.now(); time.Until(served.NotAfterUtc) < lifetime/4 {
 		t.Errorf("the certificate that is served ends at %s", served.NotAfterUtc)
 	}
-	document, err := registry.New(w.managed.Tables, "").Get(t.Context(), home)
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := testenv.Must(registry.New(w.managed.Tables, "").Get(t.Context(), home))(t)
 	if summary, _, err := health.SummaryOf(document); err != nil || time.Since(summary.CheckedAtUtc) > day || summary.Status != health.Healthy {
 		t.Errorf("the last check is %+v, %v", summary, err)
 	}

@@ -48,7 +48,6 @@ func (w *world) at(t *testing.T, settings map[string]string, args ...string) *te
 // sees reads the screen until it shows a text.
 func (term *terminal) sees(t *testing.T, text string) {
 	t.Helper()
-	must(t, term.us.SetReadDeadline(time.Now().Add(30*time.Second)))
 	piece := make([]byte, 4096)
 	for !strings.Contains(term.seen.String(), text) {
 		n, err := term.us.Read(piece)

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/client"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // watched is output that says when it has a text for the first time.
@@ -86,9 +87,7 @@ func TestFollowedLinesFit(t *testing.T) {
 	var out bytes.Buffer
 	f := &follower{app: &app{Main: Main{Stdout: &out}, screen: screen{width: 80}}}
 	item := client.TimelineItem{Kind: "change", Change: &client.OrchestrationChange{What: "AttemptFailed", OrchestrationID: strings.Repeat("\u00e9", 100), Error: &client.Failure{Message: "a\x1b[31m\nb"}}}
-	if err := f.show(item, nil, nil); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, f.show(item, nil, nil))
 	if line := strings.TrimSuffix(out.String(), "\n"); utf8.RuneCountInString(line) > 80 || strings.ContainsAny(line, "\x1b\n") {
 		t.Errorf("%q", line)
 	}

@@ -19,15 +19,11 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/cli"
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/develop"
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
-
-// patience bounds a run; the first one on a machine installs Azurite.
-const patience = 5 * time.Minute
 
 // asRoundhouse makes the test binary the command line.
 const asRoundhouse = "ROUNDHOUSE_TEST_RUN_AS_ROUNDHOUSE"
@@ -55,9 +51,8 @@ func freePorts(t *testing.T, n int) []int {
 // roundhouse is the command line in a folder.
 func roundhouse(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	testenv.Long(t)
+	cmd := exec.CommandContext(testenv.Context(t), os.Args[0], args...)
 	cmd.Env, cmd.Dir = append(os.Environ(), asRoundhouse+"=1"), dir
 	return cmd
 }
@@ -132,20 +127,12 @@ func TestInterruptLeavesNothingBehind(t *testing.T) {
 	ports := freePorts(t, 4)
 	cmd := command(t, ports)
 	state := cmd.Args[slices.Index(cmd.Args, "--state")+1]
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := testenv.Must(cmd.StdoutPipe())(t)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, cmd.Start())
 	said := readUntil(t, out, "Ctrl-C stops everything.")
-	kept, err := os.ReadFile(filepath.Join(state, "key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kept := testenv.Must(os.ReadFile(filepath.Join(state, "key")))(t)
 	key := strings.TrimSpace(string(kept))
 	for _, want := range []string{"output         {", fmt.Sprintf("http://127.0.0.1:%d/api/console/?code=%s\n", ports[0], key), "KEY=" + key, fmt.Sprintf(`curl -H "x-functions-key: $KEY" http://127.0.0.1:%d/api/dlq`, ports[0])} {
 		if !strings.Contains(said, want) {
@@ -154,9 +141,7 @@ func TestInterruptLeavesNothingBehind(t *testing.T) {
 	}
 	checkKey(t, ports[0], key)
 	checkConsole(t, fmt.Sprintf("http://127.0.0.1:%d/api/console/", ports[0]), key)
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, cmd.Process.Signal(syscall.SIGINT))
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v\n%s", err, &stderr)
 	}
@@ -172,9 +157,7 @@ func TestInsecure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, cmd.Start())
 	if said := readUntil(t, out, "Ctrl-C stops everything."); strings.Contains(said, "KEY") {
 		t.Errorf("there is a key:\n%s", said)
 	}
@@ -188,18 +171,13 @@ func TestInsecure(t *testing.T) {
 		if origin != "" {
 			req.Header.Set("Origin", origin)
 		}
-		resp, err := transport.RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := testenv.Must(transport.RoundTrip(req))(t)
 		resp.Body.Close()
 		if resp.StatusCode != want {
 			t.Errorf("a page of %q gets %d, want %d", origin, resp.StatusCode, want)
 		}
 	}
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, cmd.Process.Signal(syscall.SIGINT))
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
@@ -222,10 +200,7 @@ func checkKey(t *testing.T, port int, key string) {
 				} else {
 					req.Header.Set("x-functions-key", given)
 				}
-				resp, err := transport.RoundTrip(req)
-				if err != nil {
-					t.Fatal(err)
-				}
+				resp := testenv.Must(transport.RoundTrip(req))(t)
 				resp.Body.Close()
 				if resp.StatusCode != want {
 					t.Errorf("%s with the key %q (in the query: %v): %d, want %d", path, given, asQuery, resp.StatusCode, want)
@@ -238,27 +213,15 @@ func checkKey(t *testing.T, port int, key string) {
 // checkConsole opens the address that was printed as a browser does, through the local host's proxy.
 func checkConsole(t *testing.T, address, key string) {
 	t.Helper()
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	jar := testenv.Must(cookiejar.New(nil))(t)
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	browser := &http.Client{Transport: transport, Jar: jar}
 	open := func(target string) (int, string, string) {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := browser.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := testenv.Must(http.NewRequestWithContext(t.Context(), http.MethodGet, target, nil))(t)
+		resp := testenv.Must(browser.Do(req))(t)
 		defer resp.Body.Close()
-		text, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testenv.Must(io.ReadAll(resp.Body))(t)
 		return resp.StatusCode, resp.Request.URL.String(), string(text)
 	}
 	if status, _, text := open(address); status != http.StatusUnauthorized || !strings.Contains(text, "Sign in") {
@@ -326,9 +289,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		"Core Tools that end":  {free, []string{"--func"}, 1, "no bundle\nroundhouse: the host ended: func start: exit status 3; what it and the handler said is above"},
 	}
 	tools := t.TempDir()
-	if err := os.WriteFile(filepath.Join(tools, "func"), []byte("#!/bin/sh\necho no bundle\nexit 3\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, os.WriteFile(filepath.Join(tools, "func"), []byte("#!/bin/sh\necho no bundle\nexit 3\n"), 0o755))
 	for name, tt := range tests {
 		cmd := command(t, tt.ports, tt.args...)
 		switch name {

@@ -9,21 +9,17 @@ import (
 	"testing"
 
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/devkey"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 func write(t *testing.T, path, text string, mode os.FileMode) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), mode); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, os.WriteFile(path, []byte(text), mode))
 }
 
 func keep(t *testing.T, state string) string {
 	t.Helper()
-	key, err := devkey.Keep(state)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := testenv.Must(devkey.Keep(state))(t)
 	return key
 }
 
@@ -54,9 +50,7 @@ func TestNobodyElseReadsTheKey(t *testing.T) {
 		if info, err := os.Stat(devkey.File(state)); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("after mode %o: %v, %v", before, info.Mode(), err)
 		}
-		if err := os.Chmod(devkey.File(state), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, os.Chmod(devkey.File(state), 0o644))
 	}
 }
 
@@ -81,25 +75,17 @@ func TestFind(t *testing.T) {
 	write(t, filepath.Join(dir, "host.json"), "{}", 0o600)
 	state, below := filepath.Join(dir, devkey.State), filepath.Join(dir, "below")
 	for _, folder := range []string{state, below} {
-		if err := os.Mkdir(folder, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, os.Mkdir(folder, 0o700))
 	}
 	key := keep(t, state)
 	find := func(dir, address string) string {
-		u, err := url.Parse(address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := testenv.Must(url.Parse(address))(t)
 		return devkey.Find(dir, u)
 	}
 	if got := find(dir, "http://127.0.0.1:7071"); got != "" {
 		t.Error("there is a key for an app that does not run")
 	}
-	withdraw, err := devkey.Announce(state, "http://127.0.0.1:7071")
-	if err != nil {
-		t.Fatal(err)
-	}
+	withdraw := testenv.Must(devkey.Announce(state, "http://127.0.0.1:7071"))(t)
 	for _, test := range []struct {
 		dir, address string
 		want         string
@@ -118,9 +104,7 @@ func TestFind(t *testing.T) {
 			t.Errorf("%s in %s: key %q, want %q", test.address, test.dir, got, test.want)
 		}
 	}
-	if err := withdraw(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, withdraw())
 	if got := find(dir, "http://127.0.0.1:7071"); got != "" {
 		t.Error("there is a key for an app that has ended")
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/vibedata/roundhouse/codec"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/registry"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -52,9 +53,7 @@ func TestEncryptedRows(t *testing.T) {
 			OriginalMessage: []byte(`{"in":"the message"}`), ErrorMessage: "the error", OriginalQueue: "work-queue"})
 		recorded := history.Record(t.Context(), engine.Entry{Engine: "work", CorrelationID: name, Operation: "do", Status: engine.StatusFailed, CreatedAtUtc: at,
 			Input: json.RawMessage(`"the input"`), Output: json.RawMessage(`"the output"`), Error: "the error"})
-		if err := errors.Join(err, added, recorded); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, errors.Join(err, added, recorded))
 	}
 	transport, err := direct.New(direct.Config{Tables: memory, Queues: queues.NewMemory(), Blobs: blobs.NewMemory(), Engines: []string{"work"}, By: "ann", Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return at }})
 	if err != nil {
@@ -121,9 +120,7 @@ func TestTablesOfTheApp(t *testing.T) {
 		history.Record(t.Context(), engine.Entry{Engine: "work", CorrelationID: "c1", Operation: "do", Status: engine.StatusSucceeded, CreatedAtUtc: at}))
 	_, added := letters.Add(t.Context(), engine.DeadLetter{Engine: "work", MessageID: "m1", CorrelationID: "c2", InsertedAtUtc: at, LastFailureAtUtc: at, OriginalQueue: "work-queue"})
 	_, noted := instances.Apply(t.Context(), "publisher", registry.TableNames{DeadLetters: "letters", History: "deeds"})
-	if err := errors.Join(err, added, noted); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(err, added, noted))
 	transport, err := direct.New(direct.Config{Tables: memory, Queues: queues.NewMemory(), Blobs: blobs.NewMemory(), Engines: []string{"work"}, By: "ann", Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return at }})
 	if err != nil {
 		t.Fatal(err)

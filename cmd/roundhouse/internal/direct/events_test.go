@@ -15,6 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/direct"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/deadevent"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
@@ -41,16 +42,12 @@ func TestDeadEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	dispatcher, err := outbox.NewDispatcher(o, outbox.DispatcherConfig{Router: router})
-	if err := errors.Join(err, o.Create(t.Context()), letters.CreateTable(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(err, o.Create(t.Context()), letters.CreateTable(t.Context())))
 	added, err := outbox.NewWriter(o).Add(t.Context(), outbox.Message{TenantID: "acme", EventType: "t", Payload: json.RawMessage(`1`)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := dispatcher.Sweep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(dispatcher.Sweep(t.Context()))(t)
 	event := func() outbox.Record {
 		r, err := outbox.NewAdmin(o).Get(t.Context(), "acme", added.ID)
 		if err != nil {
@@ -71,10 +68,7 @@ func TestDeadEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Header.Set("Content-Type", "application/json")
-		answer, err := transport.RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := testenv.Must(transport.RoundTrip(r))(t)
 		_ = answer.Body.Close()
 		if got := event(); answer.StatusCode != http.StatusOK || got.Status != test.want || got.Status == outbox.StatusSkipped && got.SkippedBy != "local/ann" {
 			t.Errorf("%s: %d, the event is %+v", test.status, answer.StatusCode, got)

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/functionapp"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // secret is in the value of every setting of the fake: nothing may show it.
@@ -150,6 +151,7 @@ func well(needs functionapp.Needs) resourceManager {
 // program is what Roundhouse's own program needs.
 func program(t *testing.T) functionapp.Needs {
 	t.Helper()
+	testenv.Long(t)
 	const root = "../../../.."
 	cmd := exec.CommandContext(t.Context(), "go", "run", "./cmd/handler", "manifest")
 	cmd.Dir = root
@@ -159,9 +161,7 @@ func program(t *testing.T) functionapp.Needs {
 		err = json.Unmarshal(text, &needs)
 	}
 	file, fileErr := os.ReadFile(root + "/host.json")
-	if err := errors.Join(err, fileErr); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(err, fileErr))
 	needs.HostFile = file
 	return needs
 }
@@ -175,10 +175,7 @@ func examine(t *testing.T, m resourceManager, needs *functionapp.Needs) (finding
 	if err != nil {
 		t.Fatal(err)
 	}
-	app, err := c.Read(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	app := testenv.Must(c.Read(t.Context(), id))(t)
 	for _, f := range functionapp.Examine(app, needs) {
 		text := fmt.Sprintf("%s %s: %s -> %s", []string{"ok", "warn", "fail"}[f.Level], f.Check, f.Found, f.Fix)
 		if f.Level != functionapp.Fine {

@@ -12,15 +12,13 @@ import (
 	"testing"
 
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/module"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // own is Roundhouse's own app.
 func own(t *testing.T) module.Module {
 	t.Helper()
-	m, err := module.Find(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := testenv.Must(module.Find("."))(t)
 	m.Main = "./cmd/handler"
 	return m
 }
@@ -44,13 +42,11 @@ func files(t *testing.T, dir string) []string {
 }
 
 func TestStage(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	m, parent := own(t), t.TempDir()
 	dist := filepath.Join(parent, "a dist")
-	manifest, err := m.Stage(t.Context(), dist, module.Here)
-	if err != nil {
-		t.Fatal(err)
-	}
+	manifest := testenv.Must(m.Stage(t.Context(), dist, module.Here))(t)
 	want := []string{"handler", "host.json", "local.settings.json"}
 	for name := range manifest.Functions {
 		want = append(want, name+"/function.json")
@@ -59,9 +55,7 @@ func TestStage(t *testing.T) {
 	if got := files(t, dist); !slices.Equal(got, want) || len(want) < 40 {
 		t.Errorf("staged %v, want %v", got, want)
 	}
-	if err := os.WriteFile(filepath.Join(dist, "stale"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, os.WriteFile(filepath.Join(dist, "stale"), nil, 0o600))
 
 	// What does not work leaves everything as it was, and nothing behind.
 	broken := m
@@ -72,9 +66,7 @@ func TestStage(t *testing.T) {
 	if got := files(t, dist); len(got) != len(want)+1 {
 		t.Errorf("after a failed build: %v", got)
 	}
-	if _, err := m.Stage(t.Context(), dist, module.Here); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(m.Stage(t.Context(), dist, module.Here))(t)
 	if got := files(t, dist); !slices.Equal(got, want) {
 		t.Errorf("staged %v, want %v", got, want)
 	}
@@ -96,10 +88,7 @@ func checkProgram(t *testing.T, path string) {
 	if runtime.GOOS != "linux" {
 		return
 	}
-	file, err := elf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := testenv.Must(elf.Open(path))(t)
 	defer file.Close()
 	for _, segment := range file.Progs {
 		if segment.Type == elf.PT_INTERP {
@@ -109,11 +98,10 @@ func checkProgram(t *testing.T, path string) {
 }
 
 func TestStageRefuses(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	m, precious := own(t), t.TempDir()
-	if err := os.WriteFile(filepath.Join(precious, "host.json"), []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, os.WriteFile(filepath.Join(precious, "host.json"), []byte("{}"), 0o600))
 	for _, dir := range []string{precious, m.Dir, "/"} {
 		if _, err := m.Stage(t.Context(), dir, module.Here); err == nil || !strings.Contains(err.Error(), "neither empty nor an earlier staging") {
 			t.Errorf("%s: %v", dir, err)
@@ -127,10 +115,7 @@ func TestStageRefuses(t *testing.T) {
 		if err := errors.Join(os.WriteFile(filepath.Join(dir, "host.json"), []byte(host), 0o600), os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module x\n"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		found, err := module.Find(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := testenv.Must(module.Find(dir))(t)
 		if _, err := found.Stage(t.Context(), filepath.Join(dir, "dist"), module.Here); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", host, err)
 		}
@@ -142,6 +127,7 @@ func TestStageRefuses(t *testing.T) {
 
 // A deployment is for another machine, and has the same functions, but no settings of this machine.
 func TestStageForADeployment(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	dist := filepath.Join(t.TempDir(), "dist")
 	target := module.Deployment
@@ -153,10 +139,7 @@ func TestStageForADeployment(t *testing.T) {
 	if got := files(t, dist); slices.Contains(got, "local.settings.json") || !slices.Contains(got, "host.json") {
 		t.Errorf("staged %v", got)
 	}
-	file, err := elf.Open(filepath.Join(dist, "handler"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := testenv.Must(elf.Open(filepath.Join(dist, "handler")))(t)
 	defer file.Close()
 	if file.Machine != elf.EM_AARCH64 {
 		t.Errorf("the handler is for %v", file.Machine)
@@ -165,6 +148,7 @@ func TestStageForADeployment(t *testing.T) {
 
 // A program with settings of its own is staged with those.
 func TestStageAnExample(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	m, dist := own(t), filepath.Join(t.TempDir(), "dist")
 	m.Main = "./examples/orders"

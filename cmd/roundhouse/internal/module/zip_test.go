@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/module"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // A package has the modes that the platform needs, whatever those of the folder beside the owner's right to execute, and
@@ -22,28 +23,15 @@ func TestPackage(t *testing.T) {
 	dir, out := t.TempDir(), t.TempDir()
 	write := func(name string, mode fs.FileMode, when time.Time) {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(strings.Repeat(name, 100)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(path, when, when); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		testenv.OK(t, os.WriteFile(path, []byte(strings.Repeat(name, 100)), 0o600))
+		testenv.OK(t, os.Chmod(path, mode))
+		testenv.OK(t, os.Chtimes(path, when, when))
 	}
 	pack := func(name string) []byte {
 		file := filepath.Join(out, name)
-		if err := module.Package(dir, file); err != nil {
-			t.Fatal(err)
-		}
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, module.Package(dir, file))
+		text := testenv.Must(os.ReadFile(file))(t)
 		return text
 	}
 	write("host.json", 0o600, time.Unix(1e9, 0))
@@ -59,10 +47,7 @@ func TestPackage(t *testing.T) {
 	if !bytes.Equal(first, pack("first.zip")) {
 		t.Error("a package that is replaced has other bytes")
 	}
-	read, err := zip.NewReader(bytes.NewReader(first), int64(len(first)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	read := testenv.Must(zip.NewReader(bytes.NewReader(first), int64(len(first))))(t)
 	type entry struct {
 		Name string
 		Mode fs.FileMode
@@ -77,9 +62,7 @@ func TestPackage(t *testing.T) {
 	}
 
 	// What cannot be packed leaves the package of before, and nothing beside it.
-	if err := os.Symlink("handler", filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, os.Symlink("handler", filepath.Join(dir, "link")))
 	if err := module.Package(dir, filepath.Join(out, "first.zip")); err == nil || !strings.Contains(err.Error(), "link is no regular file") || !strings.Contains(err.Error(), "as it was") {
 		t.Errorf("error %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/scaffold"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // root is the folder of this repository.
@@ -17,6 +18,7 @@ const root = "../../../.."
 
 // A new module is tidy, and its tests pass.
 func TestNew(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "billing")
 	made, err := scaffold.New(t.Context(), scaffold.Options{Dir: dir, Module: "example.com/acme/billing", Engine: "invoices", Replace: root})
@@ -43,6 +45,7 @@ func TestNew(t *testing.T) {
 
 // What is there stays, and what cannot be made is said before anything is written.
 func TestNewRefuses(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	for want, o := range map[string]scaffold.Options{
 		"give a module path":            {Module: "no path"},
@@ -74,9 +77,7 @@ func TestNewRefuses(t *testing.T) {
 func broken(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module "+scaffold.Roundhouse+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module "+scaffold.Roundhouse+"\n"), 0o600))
 	return dir
 }
 
