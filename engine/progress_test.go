@@ -147,7 +147,7 @@ func TestOperationsShowOnceTheHistoryIsBack(t *testing.T) {
 				w := newWorld(t)
 				w.rests, w.waits = between, waits
 				w.Send(testQueue, good)
-				began, back := time.Now(), time.Now().Add(10*time.Minute)
+				began, back := time.Now(), time.Now().Add(3*time.Minute)
 				if waits {
 					w.event(t, "c1", time.Minute)
 					began, back = began.Add(time.Hour+time.Minute), back.Add(time.Hour)
