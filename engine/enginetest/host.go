@@ -115,6 +115,9 @@ func (w *World) deliver(q queue, m queues.Message) {
 	timer = time.AfterFunc(hold/2, renew)
 	mu.Unlock()
 	handled := q.handle(w.t.Context(), Delivery(q.name, m))
+	if handled != nil && w.Config.Log != nil {
+		w.Config.Log.Warn("A message is delivered again.", "queue", q.name, "error", handled)
+	}
 	mu.Lock()
 	defer mu.Unlock()
 	timer.Stop()

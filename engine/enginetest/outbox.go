@@ -79,6 +79,21 @@ func (o *Outbox) Sweep() {
 	}
 }
 
+// Recover lets the receiver take what it missed, as an operator does who retries the events that are dead.
+func (o *Outbox) Recover() {
+	o.t.Helper()
+	o.Down = false
+	for _, e := range o.Events() {
+		if e.Status == outbox.StatusProcessed {
+			continue
+		}
+		if err := o.Admin().Retry(o.t.Context(), e.TenantID, e.ID, ""); err != nil {
+			o.t.Fatal(err)
+		}
+	}
+	o.Sweep()
+}
+
 // Publish adds events and delivers them, as an app does.
 func (o *Outbox) Publish(ctx context.Context, events []orchestrator.Publication) error {
 	writer := outbox.NewWriter(o.Over(o.store))

@@ -27,6 +27,8 @@ type Stores struct {
 	Tables tables.Store
 	Queues queues.Store
 	Blobs  blobs.Store
+	// Intercept passes a call of another service through the Plan.
+	Intercept func(ctx context.Context, c Call, next func(context.Context) error) error
 }
 
 // Config describes an app of engines. Only Engines is required.
@@ -120,7 +122,7 @@ func (w *World) RestartOver(intercept faults.Interceptor) *Process {
 // start starts a process. Its configuration is that of an app (package handler).
 func (w *World) start(plan *Plan, intercept faults.Interceptor) *Process {
 	w.t.Helper()
-	s := Stores{faults.Tables(w.Tables, intercept), faults.Queues(w.Queues, intercept), faults.Blobs(w.Blobs, intercept)}
+	s := Stores{faults.Tables(w.Tables, intercept), faults.Queues(w.Queues, intercept), faults.Blobs(w.Blobs, intercept), intercept}
 	p, log := &Process{Stores: s, world: w, plan: plan}, cmp.Or(w.Config.Log, slog.New(slog.DiscardHandler))
 	var definitions []engine.Definition
 	if w.Config.Engines != nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/vibedata/roundhouse/engine/enginetest"
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
-	"github.com/vibedata/roundhouse/outbox"
 )
 
 const (
@@ -33,21 +32,6 @@ func twoRotations(t *testing.T) *platform {
 	p.send(strings.NewReplacer("c1", "c2", "now", "next").Replace(rotate))
 	p.pass(grace + time.Hour)
 	return p
-}
-
-// back lets the receiver take what it missed, as an operator does who retries the dead events.
-func (p *platform) back(t *testing.T) {
-	t.Helper()
-	p.outbox.Down = false
-	for _, e := range p.outbox.Events() {
-		if e.Status == outbox.StatusProcessed {
-			continue
-		}
-		if err := p.outbox.Admin().Retry(t.Context(), e.TenantID, e.ID, ""); err != nil {
-			t.Fatal(err)
-		}
-	}
-	p.outbox.Sweep()
 }
 
 // open are the human tasks that wait for an answer.
@@ -105,7 +89,7 @@ func TestNothingIsRetiredWhileTheReceiverIsDown(t *testing.T) {
 		p.expect(t, "after both graces", all, 2, 1)
 		p.pass(3 * day)
 		p.expect(t, "after days", all, 2, 1)
-		p.back(t)
+		p.outbox.Recover()
 		p.pass(2 * time.Hour)
 		p.expect(t, "when it has just come back", all, 0, 0) // consumers get the time that they were promised
 		p.pass(grace)
@@ -138,7 +122,7 @@ func TestNotAcknowledged(t *testing.T) {
 		}
 		p.pass(day)
 		p.expect(t, "after a retry", all, 2, 1)
-		p.back(t)
+		p.outbox.Recover()
 		p.pass(grace + 2*time.Hour)
 		p.expect(t, "when the receiver is back", map[string]bool{"before": false, "now": false, "next": true}, 0, 0)
 		if len(p.random.keys()) != keys || len(p.outbox.Events()) != len(events) {
@@ -269,7 +253,7 @@ func TestCrashesWhileWaiting(t *testing.T) {
 		if diff := cmp.Diff(map[string]bool{"before": true, "now": true}, p.slots(t)); diff != "" {
 			t.Errorf("while the receiver is down (-want +got):\n%s", diff)
 		}
-		p.back(t)
+		p.outbox.Recover()
 		p.pass(grace + 4*time.Hour)
 		plan.Wait()
 		if n := len(plan.Calls()) - began; plan.At == 0 && n < 50 {

@@ -68,7 +68,7 @@ func (l *life) ask(t *testing.T, run string) {
 func (l *life) turn(t *testing.T) {
 	t.Helper()
 	if l.outbox.Down = !l.outbox.Down; !l.outbox.Down {
-		l.back(t)
+		l.outbox.Recover()
 	}
 }
 
