@@ -15,7 +15,7 @@ const (
 	// hold is for how long the host hides a message that it delivers; it renews that while the process handles it.
 	hold = 10 * time.Minute
 	// patience is for how long the host does not look at queues in which no message is due, for messages that others send meanwhile.
-	patience = 10 * time.Minute
+	patience = 5 * time.Minute
 	// maxDeliveries bounds Run.
 	maxDeliveries = 10_000
 )
@@ -35,10 +35,16 @@ func (w *World) Run() (deliveries int) {
 	return w.run(w.Process)
 }
 
-// Run is World.Run for a process of several that share the work: what is delivered to it, no other process has.
+// Run is World.Run for one of several processes that share the work. If it crashes, another continues in its place.
 func (p *Process) Run() (deliveries int) {
 	p.world.t.Helper()
-	return p.world.run(func() *Process { return p })
+	return p.world.run(func() *Process {
+		if p.plan.Crashed() {
+			plan := &Plan{}
+			p = p.world.start(plan, plan.Intercept)
+		}
+		return p
+	})
 }
 
 // Pass lets time pass, and delivers the messages that become due. It returns the number of deliveries.
