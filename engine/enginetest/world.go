@@ -209,11 +209,15 @@ func (w *World) Runtime() *orchestrator.Runtime { return w.Process().Runtime }
 // Registry returns the registry of instances.
 func (w *World) Registry() *registry.Registry { return registry.New(w.Tables, "") }
 
-// Outcome returns the state or the end of an orchestration. The id of a run is "{engine}-{correlation id}", that of a singleton
+// Outcome returns the state or the end of an orchestration, read without faults. The id of a run is "{engine}-{correlation id}", that of a singleton
 // "{engine}-{instance id}".
 func (w *World) Outcome(id string) orchestrator.Outcome {
 	w.t.Helper()
-	out, err := w.Runtime().Get(w.t.Context(), id)
+	reader, err := orchestrator.New(orchestrator.Config{Tables: w.Tables, Blobs: w.Blobs})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	out, err := reader.Get(w.t.Context(), id)
 	if err != nil {
 		w.t.Fatalf("orchestration %s: %v", id, err)
 	}
