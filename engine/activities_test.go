@@ -18,12 +18,11 @@ const strayBatch = `{"runtimeProvider":"roundhouse","workflowInstanceId":"nobody
 func TestActivitiesOfOtherProcesses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
+		w := newWorld(t)
 		w.parts = spreadAbove + 100
-		w.prepare(t)
-		w.send(t, good)
-		p := w.process(t, nil)
-		w.host(t, w.always(p))
+		w.Send(testQueue, good)
+		p := w.Restart(nil)
+		p.Run()
 		w.checkSucceeded(t, "c1")
 		if int(w.oiled.Load()) != w.parts || p.Count(engine.Parked) != 1 {
 			t.Errorf("%d activities ran, %d times it was parked", w.oiled.Load(), p.Count(engine.Parked))
@@ -36,25 +35,24 @@ func TestActivitiesOfOtherProcesses(t *testing.T) {
 func TestActivitiesThatTheHostGaveUpOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
+		w := newWorld(t)
 		w.parts = spreadAbove + 3
-		w.prepare(t)
-		p := w.process(t, nil)
-		w.send(t, good)
-		if err := p.Handle(t.Context(), w.delivery(t, testQueue)); err != nil || p.Count(engine.Parked) != 1 {
+		p := w.Restart(nil)
+		w.Send(testQueue, good)
+		if err := p.Handle(t.Context(), w.Take(testQueue)); err != nil || p.Count(engine.Parked) != 1 {
 			t.Fatalf("it was not parked: %v", err)
 		}
-		d := w.delivery(t, activityQueue)
+		d := w.Take(activityQueue)
 		d.Queue += engine.PoisonSuffix
 		if err := p.HandleActivitiesPoison(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
-		w.host(t, w.always(p))
+		p.Run()
 		w.checkSucceeded(t, "c1")
-		if e := w.history(t, "c1"); len(e) != 3 || e[1].RunStatus != engine.StatusFailed || !strings.Contains(e[1].Error, "the host gave up on the message "+d.ID) {
+		if e := w.History("turntable", "c1"); len(e) != 3 || e[1].RunStatus != engine.StatusFailed || !strings.Contains(e[1].Error, "the host gave up on the message "+d.ID) {
 			t.Errorf("history %+v", e)
 		}
-		if dead := w.deadLettersOf(t, engine.SignalEngine); len(dead) != 0 {
+		if dead := w.DeadLetters(engine.SignalEngine); len(dead) != 0 {
 			t.Errorf("dead letters %+v", dead)
 		}
 	})
@@ -64,11 +62,10 @@ func TestActivitiesThatTheHostGaveUpOn(t *testing.T) {
 func TestActivitiesThatFailElsewhere(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
+		w := newWorld(t)
 		w.parts, w.dry = spreadAbove+3, orchestrator.Permanent(errors.New("no oil"))
-		w.prepare(t)
-		w.send(t, good)
-		w.host(t, w.always(w.process(t, nil)))
+		w.Send(testQueue, good)
+		w.Restart(nil).Run()
 		checkDead("no oil")(t, w)
 	})
 }
@@ -77,31 +74,30 @@ func TestActivitiesThatFailElsewhere(t *testing.T) {
 func TestTheSweeperWakesWhatNobodyWakes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
+		w := newWorld(t)
 		w.waits = true
-		w.prepare(t)
-		w.send(t, good)
-		p := w.process(t, nil)
-		if err := p.Handle(t.Context(), w.delivery(t, testQueue)); err != nil {
+		w.Send(testQueue, good)
+		p := w.Restart(nil)
+		if err := p.Handle(t.Context(), w.Take(testQueue)); err != nil {
 			t.Fatal(err)
 		}
 		w.event(t, "c1", 0)
-		if err := p.HandleSignal(t.Context(), w.delivery(t, signalQueue)); err != nil {
+		if err := p.HandleSignal(t.Context(), w.Take(signalQueue)); err != nil {
 			t.Fatal(err)
 		}
 		sweep := func(want int) {
 			t.Helper()
-			if n, err := w.runtime.Sweep(t.Context(), 100); err != nil || n != want {
+			if n, err := w.Runtime().Sweep(t.Context(), 100); err != nil || n != want {
 				t.Errorf("%d woken, want %d: %v", n, want, err)
 			}
 		}
 		sweep(0)
 		time.Sleep(time.Hour + time.Second)
-		w.take(t, scheduleQueue) // it never arrives
-		sweep(0)                 // it may be on its way
+		w.Take(scheduleQueue) // it never arrives
+		sweep(0)              // it may be on its way
 		time.Sleep(10 * time.Minute)
 		sweep(1)
-		w.host(t, w.always(p))
+		p.Run()
 		w.checkSucceeded(t, "c1")
 		time.Sleep(2 * time.Hour)
 		sweep(0)

@@ -15,19 +15,18 @@ func TestAdmittedStarts(t *testing.T) {
 	t.Parallel()
 	const message = `{"instanceId":"i-1","input":{"degrees":90}}`
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.prepare(t)
-		p := w.process(t, nil)
+		w := newWorld(t)
+		p := w.Restart(nil)
 		begin := func(s orchestrator.Start) orchestrator.Start {
 			t.Helper()
 			s, err := p.Admit(t.Context(), s)
 			if err == nil {
-				_, err = w.runtime.Start(t.Context(), s)
+				_, err = w.Runtime().Start(t.Context(), s)
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.host(t, w.always(p))
+			p.Run()
 			return s
 		}
 		s := begin(orchestrator.Start{Orchestrator: "turntable", Input: []byte(message)})
@@ -45,7 +44,7 @@ func TestAdmittedStarts(t *testing.T) {
 		w.checkSucceeded(t, "c-2")
 		w.dry = orchestrator.Permanent(errors.New("no oil"))
 		begin(orchestrator.Start{Orchestrator: "turntable", Input: []byte(message), CorrelationID: "c-3"})
-		if dead := w.deadLetters(t); len(dead) != 1 || dead[0].CorrelationID != "c-3" || !strings.Contains(dead[0].ErrorMessage, "no oil") {
+		if dead := w.DeadLetters("turntable"); len(dead) != 1 || dead[0].CorrelationID != "c-3" || !strings.Contains(dead[0].ErrorMessage, "no oil") {
 			t.Errorf("%+v", dead)
 		}
 	})
@@ -53,9 +52,8 @@ func TestAdmittedStarts(t *testing.T) {
 
 func TestStartsThatAreRefused(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	w.prepare(t)
-	p := w.process(t, nil)
+	w := newWorld(t)
+	p := w.Restart(nil)
 	for name, tt := range map[string]struct {
 		s    orchestrator.Start
 		want error
@@ -80,11 +78,11 @@ func TestStartOfWhatRuns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHall(t)
-		p := h.process(t, nil)
+		p := h.Restart(nil)
 		begin := func(correlationID string) error {
-			s, err := p.pipeline.Admit(t.Context(), orchestrator.Start{Orchestrator: "door", RequestID: "request", CorrelationID: correlationID, Input: []byte(`{"instanceId":"i1"}`)})
+			s, err := p.Admit(t.Context(), orchestrator.Start{Orchestrator: "door", RequestID: "request", CorrelationID: correlationID, Input: []byte(`{"instanceId":"i1"}`)})
 			if err == nil {
-				_, err = p.runtime.Start(t.Context(), s)
+				_, err = p.Runtime.Start(t.Context(), s)
 			}
 			return err
 		}
@@ -98,11 +96,11 @@ func TestStartOfWhatRuns(t *testing.T) {
 		if err := begin("c-1"); err != nil { // the same again
 			t.Error(err)
 		}
-		h.serve(t, func() hallProcess { return p })
+		p.Run()
 		if err := begin("c-2"); err != nil {
 			t.Error(err)
 		}
-		h.serve(t, func() hallProcess { return p })
+		p.Run()
 		h.check(t, "c-1", "c-2")
 	})
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/orchestrator"
-	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -104,19 +103,18 @@ func TestTheLockAfterATimeOut(t *testing.T) {
 func TestAMessageThatIsNotAcknowledged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
+		w := newWorld(t)
 		w.waits = true
-		w.prepare(t)
-		p := w.process(t, nil)
-		w.send(t, good)
-		d := w.delivery(t, testQueue)
+		p := w.Restart(nil)
+		w.Send(testQueue, good)
+		d := w.Take(testQueue)
 		for d.DequeueCount = 1; d.DequeueCount <= engine.DefaultMaxAttempts+1; d.DequeueCount++ {
 			if err := p.Handle(t.Context(), d); err != nil {
 				t.Fatal(err)
 			}
 		}
 		w.event(t, "c1", 0)
-		w.host(t, w.always(p))
+		p.Run()
 		w.checkSucceeded(t, "c1")
 	})
 }
@@ -126,12 +124,11 @@ func TestAMessageThatIsNotAcknowledged(t *testing.T) {
 func TestAMessageThatComesAfterItsRetry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
+		w := newWorld(t)
 		w.turn = func(context.Context) error { return errors.New("jammed") }
-		w.prepare(t)
-		p := w.process(t, nil)
-		w.send(t, good)
-		d := w.delivery(t, testQueue)
+		p := w.Restart(nil)
+		w.Send(testQueue, good)
+		d := w.Take(testQueue)
 		for d.DequeueCount = 1; d.DequeueCount < engine.DefaultMaxAttempts; d.DequeueCount++ {
 			if err := p.Handle(t.Context(), d); err == nil {
 				t.Fatal("it did not fail")
@@ -143,11 +140,11 @@ func TestAMessageThatComesAfterItsRetry(t *testing.T) {
 		checkDead("jammed")(t, w)
 		w.turn = func(ctx context.Context) error {
 			d.DequeueCount++
-			return w.process(t, nil).Handle(ctx, d)
+			return w.Restart(nil).Handle(ctx, d)
 		}
 		w.retry(t, onePending(t, w, "turntable"))
-		w.host(t, w.always(p))
-		if out, err := w.runtime.Get(t.Context(), "turntable-c1"); err != nil || out.Status != orchestrator.Completed {
+		p.Run()
+		if out, err := w.Runtime().Get(t.Context(), "turntable-c1"); err != nil || out.Status != orchestrator.Completed {
 			t.Errorf("it is %s, %v", out.Status, err)
 		}
 	})
@@ -157,33 +154,32 @@ func TestAMessageThatComesAfterItsRetry(t *testing.T) {
 func TestAnEventThatComesEarly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
+		w := newWorld(t)
 		w.waits = true
-		w.prepare(t)
-		p := w.process(t, nil)
-		w.send(t, good)
-		if err := p.Handle(t.Context(), w.delivery(t, testQueue)); err != nil {
+		p := w.Restart(nil)
+		w.Send(testQueue, good)
+		if err := p.Handle(t.Context(), w.Take(testQueue)); err != nil {
 			t.Fatal(err)
 		}
 		say := func(sequence, previous string) {
 			t.Helper()
 			body := `{"signalId":"s` + sequence + `","workflowInstanceId":"turntable-c1","runtimeProvider":"roundhouse","signalType":"ExternalSignal",
 				"payload":{"event":"go","data":1,"stream":"other/1","sequence":` + sequence + previous + `}}`
-			if _, err := w.queues.Send(t.Context(), signalQueue, []byte(body), 0); err != nil {
+			if _, err := w.Queues.Send(t.Context(), signalQueue, []byte(body), 0); err != nil {
 				t.Fatal(err)
 			}
 		}
 		say("2", `,"previous":"`+time.Now().UTC().Format(time.RFC3339)+`"`)
-		if err := p.HandleSignal(t.Context(), w.delivery(t, signalQueue)); err != nil {
+		if err := p.HandleSignal(t.Context(), w.Take(signalQueue)); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(6 * time.Second)
-		m := w.take(t, signalQueue)
-		if body := string(queues.Decode(m.Text)); !strings.Contains(body, `"attempts":0`) || !strings.Contains(body, `"signalId":"s2"`) {
+		m := w.Take(signalQueue)
+		if body := string(m.Body); !strings.Contains(body, `"attempts":0`) || !strings.Contains(body, `"signalId":"s2"`) {
 			t.Errorf("put back: %s", body)
 		}
 		say("1", "")
-		w.host(t, w.always(p))
+		p.Run()
 		w.checkSucceeded(t, "c1")
 	})
 }

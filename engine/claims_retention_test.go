@@ -9,18 +9,22 @@ import (
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/enginetest"
 	"github.com/vibedata/roundhouse/internal/faults"
 )
 
 const inputs = "engine-messages"
 
 // claiming is a world whose messages may leave their inputs in blobs, and one of its processes.
-func claiming(t *testing.T) (*world, *engine.Pipeline) {
+func claiming(t *testing.T) (*world, *enginetest.Process) {
 	t.Helper()
-	w := newWorld()
-	w.claims = engine.NewClaims(w.blobs, "")
-	w.prepare(t)
-	return w, w.process(t, nil)
+	w := newWorld(t)
+	w.claims = engine.NewClaims(w.Blobs, "")
+	p := w.Restart(nil)
+	if err := p.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return w, p
 }
 
 // pack makes a message with an input that is too large for it.
@@ -37,7 +41,7 @@ func (w *world) pack(t *testing.T, correlationID string) []byte {
 // left counts the inputs in blobs.
 func (w *world) left(t *testing.T) (n int) {
 	t.Helper()
-	for _, err := range blobs.All(t.Context(), w.blobs, inputs, "") {
+	for _, err := range blobs.All(t.Context(), w.Blobs, inputs, "") {
 		if n++; err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +50,7 @@ func (w *world) left(t *testing.T) (n int) {
 }
 
 // sweep deletes what was written a day ago and that nothing refers to.
-func sweep(t *testing.T, p *engine.Pipeline) (removed int) {
+func sweep(t *testing.T, p *enginetest.Process) (removed int) {
 	t.Helper()
 	removed, next, err := p.SweepClaims(t.Context(), time.Now().Add(-day), "")
 	if err != nil || next != "" {
@@ -60,33 +64,33 @@ const day = 24 * time.Hour
 // An input in a blob stays for as long as a message, an orchestration or a dead letter can need it, however long that is.
 func TestInputsStayForAsLongAsTheyAreNeeded(t *testing.T) {
 	t.Parallel()
-	send := func(queue string) func(*testing.T, *world, *engine.Pipeline, []byte) {
-		return func(t *testing.T, w *world, _ *engine.Pipeline, body []byte) {
+	send := func(queue string) func(*testing.T, *world, *enginetest.Process, []byte) {
+		return func(t *testing.T, w *world, _ *enginetest.Process, body []byte) {
 			t.Helper()
-			if _, err := w.queues.Send(t.Context(), queue, body, 0); err != nil {
+			if _, err := w.Queues.Send(t.Context(), queue, body, 0); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	deadLetter := func(t *testing.T, w *world, p *engine.Pipeline, body []byte) {
+	deadLetter := func(t *testing.T, w *world, p *enginetest.Process, body []byte) {
 		t.Helper()
 		d := engine.Delivery{Queue: testQueue, ID: "m1", Body: body, DequeueCount: 5, InsertedAt: time.Now()}
-		if err := p.Handle(t.Context(), d); err != nil || len(w.deadLetters(t)) != 1 {
+		if err := p.Handle(t.Context(), d); err != nil || len(w.DeadLetters("turntable")) != 1 {
 			t.Fatal(err)
 		}
 	}
 	take := func(queue string) func(*testing.T, *world) {
-		return func(t *testing.T, w *world) { t.Helper(); w.take(t, queue) }
+		return func(t *testing.T, w *world) { t.Helper(); w.Take(queue) }
 	}
 	for name, tt := range map[string]struct {
-		use   func(t *testing.T, w *world, p *engine.Pipeline, body []byte)
+		use   func(t *testing.T, w *world, p *enginetest.Process, body []byte)
 		leave func(t *testing.T, w *world)
 		wait  time.Duration // until nothing can need it
 	}{
 		"a message":          {use: send(testQueue), leave: take(testQueue)},
 		"a poisoned message": {use: send(testQueue + engine.PoisonSuffix), leave: take(testQueue + engine.PoisonSuffix)},
 		"an orchestration": {
-			use: func(t *testing.T, w *world, p *engine.Pipeline, body []byte) {
+			use: func(t *testing.T, w *world, p *enginetest.Process, body []byte) {
 				t.Helper()
 				d := engine.Delivery{Queue: testQueue, ID: "m1", Body: body, DequeueCount: 1, InsertedAt: time.Now()}
 				if err := p.Handle(t.Context(), d); err != nil || p.Count(engine.Parked) != 1 {
@@ -95,18 +99,18 @@ func TestInputsStayForAsLongAsTheyAreNeeded(t *testing.T) {
 			},
 			leave: func(t *testing.T, w *world) {
 				t.Helper()
-				if err := w.runtime.Terminate(t.Context(), "turntable-c/1", "enough"); err != nil {
+				if err := w.Runtime().Terminate(t.Context(), "turntable-c/1", "enough"); err != nil {
 					t.Fatal(err)
 				}
-				w.host(t, w.always(w.process(t, nil)))
+				w.Restart(nil).Run()
 			},
 			wait: 2 * day, // the dead letter of one that failed would be there by now
 		},
 		"a dead letter": {use: deadLetter, leave: func(t *testing.T, w *world) {
 			t.Helper()
-			letters := engine.NewDeadLetters(w.tables, "")
-			d := w.deadLetters(t)[0]
-			r, err := engine.NewRetrier(engine.RetrierConfig{DeadLetters: letters, Queues: w.queues})
+			letters := engine.NewDeadLetters(w.Tables, "")
+			d := w.DeadLetters("turntable")[0]
+			r, err := engine.NewRetrier(engine.RetrierConfig{DeadLetters: letters, Queues: w.Queues})
 			if err == nil {
 				_, err = r.Retry(t.Context(), "turntable", d.RowKey, "somebody")
 			}
@@ -114,7 +118,7 @@ func TestInputsStayForAsLongAsTheyAreNeeded(t *testing.T) {
 				t.Fatal(err)
 			}
 			take(testQueue)(t, w)
-			if n := sweep(t, w.process(t, nil)); n != 0 {
+			if n := sweep(t, w.Restart(nil)); n != 0 {
 				t.Errorf("the input of a dead letter that was sent again went at once")
 			}
 			time.Sleep(91 * day)
@@ -128,7 +132,7 @@ func TestInputsStayForAsLongAsTheyAreNeeded(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, _ := claiming(t)
 				w.waits = true
-				p, body := w.process(t, nil), w.pack(t, "c/1")
+				p, body := w.Restart(nil), w.pack(t, "c/1")
 				tt.use(t, w, p, body)
 				for range 3 {
 					if n := sweep(t, p); n != 0 || w.left(t) != 1 {
@@ -152,7 +156,7 @@ func TestInputsThatAreLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := claiming(t)
 		for _, name := range []string{"other/c1/00", "turntable/c1", "turntable/c1/0/0", "turntable/=zz/00", "turntable/" + strings.Repeat("x", 400) + "/00"} {
-			if err := w.blobs.Put(t.Context(), inputs, name, nil); err != nil {
+			if err := w.Blobs.Put(t.Context(), inputs, name, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -166,7 +170,7 @@ func TestInputsThatAreLeftAlone(t *testing.T) {
 			t.Errorf("%d inputs went, %d are left", n, w.left(t))
 		}
 		w.claims = nil
-		if sweep(t, w.process(t, nil)) != 0 {
+		if sweep(t, w.Restart(nil)) != 0 {
 			t.Error("a pipeline without claims deletes some")
 		}
 	})
@@ -181,7 +185,7 @@ func TestInputsWhileStorageIsAway(t *testing.T) {
 			w, p := claiming(t)
 			w.pack(t, "c1")
 			time.Sleep(2 * day)
-			dying := w.process(t, &faults.Plan{At: at, Fault: faults.CrashBefore})
+			dying := w.Restart(&faults.Plan{At: at, Fault: faults.CrashBefore})
 			_, _, err := dying.SweepClaims(t.Context(), time.Now().Add(-day), "")
 			if err == nil {
 				return // it makes fewer calls

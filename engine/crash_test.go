@@ -3,13 +3,10 @@ package engine_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/vibedata/roundhouse/engine"
-	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/engine/enginetest"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -59,36 +56,18 @@ func TestCrashAtEveryCall(t *testing.T) {
 	for name, s := range scenarios {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			run := func(t *testing.T, plan *faults.Plan) {
-				w := newWorld()
+			enginetest.FailEverywhere(t, nil, func(t *testing.T, plan *enginetest.Plan) {
+				w := newWorld(t)
 				w.turn, w.waits, w.parts = func(context.Context) error { return s.turn(w) }, s.waits, s.parts
 				w.rests, w.dry = s.rests, s.dry
-				w.prepare(t)
-				w.send(t, s.body)
+				w.Send(testQueue, s.body)
 				if s.waits {
 					w.event(t, "c1", time.Minute)
 				}
-				p := w.process(t, plan)
-				alive := func(int) *engine.Pipeline {
-					if plan.Crashed() {
-						p = w.process(t, nil)
-					}
-					return p
-				}
-				w.host(t, alive)
-				plan.Wait() // and then for what came late
-				w.host(t, alive)
+				w.Restart(plan)
+				w.Run()
 				s.check(t, w)
-			}
-			count := &faults.Plan{}
-			synctest.Test(t, func(t *testing.T) { run(t, count) })
-			for at := range count.Calls() {
-				for _, fault := range faults.Faults() {
-					t.Run(fmt.Sprintf("%s-%d", fault, at+1), func(t *testing.T) {
-						synctest.Test(t, func(t *testing.T) { run(t, &faults.Plan{At: at + 1, Fault: fault}) })
-					})
-				}
-			}
+			})
 		})
 	}
 }

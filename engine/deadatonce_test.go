@@ -13,7 +13,6 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/orchestrator"
-	"github.com/vibedata/roundhouse/queues"
 )
 
 func TestMessagesThatAreDeadAtOnce(t *testing.T) {
@@ -43,9 +42,8 @@ func TestMessagesThatAreDeadAtOnce(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld()
-			w.prepare(t)
-			p := w.process(t, nil)
+			w := newWorld(t)
+			p := w.Restart(nil)
 			d := engine.Delivery{Queue: testQueue, ID: "11111111-2222-3333-4444-555555555555", Body: []byte(tt.body), DequeueCount: 1,
 				InsertedAt: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)}
 			// Delivered twice: the acknowledgement of the first can get lost.
@@ -55,7 +53,7 @@ func TestMessagesThatAreDeadAtOnce(t *testing.T) {
 				}
 				d.DequeueCount++
 			}
-			dead := w.deadLetters(t)
+			dead := w.DeadLetters("turntable")
 			if len(dead) != 1 {
 				t.Fatalf("%d dead letters", len(dead))
 			}
@@ -78,16 +76,15 @@ func TestIDsOfAllKindsRun(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{`a/b\c#d?e`, "日本-ü-🚂", "~'%20=", strings.Repeat("/", 128), "x-20261121T000000.000000Z"} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld()
-			w.prepare(t)
+			w := newWorld(t)
 			body, err := json.Marshal(engine.Message{CorrelationID: id, InstanceID: id, Input: []byte(`{"degrees":1}`)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.send(t, string(body))
-			w.host(t, w.always(w.process(t, nil)))
+			w.Send(testQueue, string(body))
+			w.Restart(nil).Run()
 			w.checkSucceeded(t, id)
-			if got := w.history(t, id)[1]; got.InstanceID != id || got.CorrelationID != id {
+			if got := w.History("turntable", id)[1]; got.InstanceID != id || got.CorrelationID != id {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -109,30 +106,29 @@ func TestPoison(t *testing.T) {
 		"undecodable": {"garbage", nil, "not a JSON object", engine.DeadLettered},
 		"already dead": {good, func(t *testing.T, w *world) {
 			w.turn = func(context.Context) error { return orchestrator.Permanent(errors.New("jammed")) }
-			w.send(t, good)
-			w.host(t, w.always(w.process(t, nil)))
+			w.Send(testQueue, good)
+			w.Restart(nil).Run()
 		}, "", engine.Duplicate},
 		"failed before": {good, func(t *testing.T, w *world) {
 			w.turn = func(context.Context) error { return errors.New("jammed") }
-			if err := w.process(t, nil).Handle(t.Context(), engine.Delivery{Queue: testQueue, ID: "m", Body: []byte(good), DequeueCount: 1}); err == nil {
+			if err := w.Restart(nil).Handle(t.Context(), engine.Delivery{Queue: testQueue, ID: "m", Body: []byte(good), DequeueCount: 1}); err == nil {
 				t.Fatal("it did not fail")
 			}
 		}, "jammed", engine.DeadLettered},
 		"succeeded after all": {good, func(t *testing.T, w *world) {
-			w.send(t, good)
-			w.host(t, w.always(w.process(t, nil)))
+			w.Send(testQueue, good)
+			w.Restart(nil).Run()
 		}, "", engine.Duplicate},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld()
-				w.prepare(t)
+				w := newWorld(t)
 				if tt.before != nil {
 					tt.before(t, w)
 				}
-				p := w.process(t, nil)
-				known := len(w.deadLetters(t))
+				p := w.Restart(nil)
+				known := len(w.DeadLetters("turntable"))
 				for range 2 {
 					if err := p.HandlePoison(t.Context(), poison(tt.body)); err != nil {
 						t.Fatal(err)
@@ -141,7 +137,7 @@ func TestPoison(t *testing.T) {
 				if p.Count(tt.fate) == 0 {
 					t.Errorf("no delivery was %s", tt.fate)
 				}
-				dead := w.deadLetters(t)
+				dead := w.DeadLetters("turntable")
 				if tt.message == "" {
 					if len(dead) != known {
 						t.Errorf("%d dead letters, %d before", len(dead), known)
@@ -162,28 +158,20 @@ func TestPoisonWaitsForStorage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const queue = testQueue + engine.PoisonSuffix
-		w := newWorld()
-		w.prepare(t)
+		w := newWorld(t)
 		d := engine.Delivery{Queue: queue, ID: "poison-1", Body: []byte(good), DequeueCount: 1, InsertedAt: time.Unix(1e9, 0)}
 		for at := 1; at <= 4; at++ { // look among the dead letters, in the history, at the orchestration; write
-			p := w.process(t, &faults.Plan{At: at, Fault: faults.Throttled})
+			p := w.Restart(&faults.Plan{At: at, Fault: faults.Throttled})
 			if err := p.HandlePoison(t.Context(), d); err != nil || p.Count(engine.Parked) != 1 {
 				t.Fatalf("call %d: %v", at, err)
 			}
 			time.Sleep(time.Minute)
-			messages, err := w.queues.Receive(t.Context(), queue, 2, visibility)
-			if err != nil || len(messages) != 1 {
-				t.Fatalf("call %d: %d messages are back, %v", at, len(messages), err)
-			}
-			d = engine.Delivery{Queue: queue, ID: messages[0].ID, Body: queues.Decode(messages[0].Text), DequeueCount: 1, InsertedAt: messages[0].InsertedAt}
-			if err := w.queues.Delete(t.Context(), queue, messages[0].ID, messages[0].PopReceipt); err != nil {
-				t.Fatal(err)
-			}
+			d = w.Take(queue)
 		}
-		if err := w.process(t, nil).HandlePoison(t.Context(), d); err != nil {
+		if err := w.Restart(nil).HandlePoison(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
-		dead := w.deadLetters(t)
+		dead := w.DeadLetters("turntable")
 		if len(dead) != 1 || string(dead[0].OriginalMessage) != good || dead[0].DequeueCount != 8 || dead[0].MessageID != "poison-1" {
 			t.Errorf("%+v", dead)
 		}
@@ -194,14 +182,13 @@ func TestPoisonWaitsForStorage(t *testing.T) {
 func TestByteOrderMark(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.prepare(t)
-		w.send(t, "\xef\xbb\xbf"+good)
-		w.host(t, w.always(w.process(t, nil)))
+		w := newWorld(t)
+		w.Send(testQueue, "\xef\xbb\xbf"+good)
+		w.Restart(nil).Run()
 		w.checkSucceeded(t, "c1")
-		w.send(t, "\xef\xbb\xbf[]")
-		w.host(t, w.always(w.process(t, nil)))
-		if dead := w.deadLetters(t); len(dead) != 1 || string(dead[0].OriginalMessage) != "\xef\xbb\xbf[]" {
+		w.Send(testQueue, "\xef\xbb\xbf[]")
+		w.Restart(nil).Run()
+		if dead := w.DeadLetters("turntable"); len(dead) != 1 || string(dead[0].OriginalMessage) != "\xef\xbb\xbf[]" {
 			t.Errorf("%+v", dead)
 		}
 		m, err := w.definition().Accept([]byte("\xef\xbb\xbf" + good))

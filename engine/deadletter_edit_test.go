@@ -2,15 +2,14 @@ package engine_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/enginetest"
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
@@ -23,158 +22,53 @@ const (
 )
 
 // editor is a retrier that takes edited messages.
-func (w *world) editor(t *testing.T, plan *faults.Plan) *engine.Retrier {
+func (w *world) editor(t *testing.T, plan *enginetest.Plan) *engine.Retrier {
 	t.Helper()
-	letters, checked := engine.NewDeadLetters(faults.Tables(w.tables, plan.Intercept), ""), w.processOver(t, plan.Intercept)
-	r, err := engine.NewRetrier(engine.RetrierConfig{DeadLetters: letters, Queues: faults.Queues(w.queues, plan.Intercept), CheckEdit: checked.CheckEdit})
+	p := w.Restart(plan)
+	r, err := engine.NewRetrier(engine.RetrierConfig{DeadLetters: engine.NewDeadLetters(p.Stores.Tables, ""), Queues: p.Stores.Queues, CheckEdit: p.CheckEdit})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-// Whatever happens at whichever call of an edited retry: who repeats it gets one answer, all copies in the queue hold the edited
-// message under one retry id, another edit is refused from then on, and the row keeps the original bytes and what was sent. The work
-// is done once, with the edited input, or is one dead letter of the edited message.
-func TestEditedRetryAtEveryCall(t *testing.T) {
-	t.Parallel()
-	run := func(t *testing.T, plan *faults.Plan, again error) {
-		w, letter := broken(t)
-		w.turn = func(context.Context) error { return again }
-		before := w.turns.Load()
-		edit := engine.Edit{Message: []byte(edited), IfMatch: letter.ETag}
-		first, err := w.editor(t, plan).RetryEdited(t.Context(), letter.Engine, letter.RowKey, "me", edit)
-		plan.Wait()
-		second, err2 := w.editor(t, &faults.Plan{}).RetryEdited(t.Context(), letter.Engine, letter.RowKey, "you", edit)
-		if err2 != nil || err == nil && (first.RetryMessageID != second.RetryMessageID || first.RetryID != second.RetryID) {
-			t.Fatalf("%+v, %v; repeated: %+v, %v", first, err, second, err2)
-		}
-		if _, err := w.editor(t, &faults.Plan{}).RetryEdited(t.Context(), letter.Engine, letter.RowKey, "you", engine.Edit{Message: []byte(another)}); !errors.Is(err, engine.ErrOtherMessage) {
-			t.Errorf("another edit: %v", err)
-		}
-		if third, err := w.retrier(t, &faults.Plan{}, nil).Retry(t.Context(), letter.Engine, letter.RowKey, "you"); err != nil || third.RetryMessageID != second.RetryMessageID {
-			t.Errorf("a plain retry afterwards: %+v, %v", third, err)
-		}
-		parent, err := engine.NewDeadLetters(w.tables, "").Get(t.Context(), letter.Engine, letter.RowKey)
-		if err != nil || parent.Status != engine.StatusResolved || parent.ResolutionNotes != "Retried with an edited message" || string(parent.OriginalMessage) != good || string(parent.SentMessage) != edited {
-			t.Errorf("%+v, %v", parent, err)
-		}
-		w.checkSent(t, second, edited)
-		w.host(t, w.always(w.process(t, nil)))
-		dead := w.deadLetters(t)
-		if n := w.turns.Load() - before; n < 1 || again == nil && n > 1 || w.degrees.Load() != 45 { // a second copy tries again what failed
-			t.Errorf("it ran %d times, by %d degrees", n, w.degrees.Load())
-		}
-		if again == nil {
-			if len(dead) != 1 {
-				t.Errorf("%d dead letters", len(dead))
-			}
-			w.checkSuperseded(t, "c1")
-			return
-		}
-		if len(dead) != 2 {
-			t.Fatalf("%d dead letters", len(dead))
-		}
-		child := dead[0]
-		if child.RowKey == letter.RowKey {
-			child = dead[1]
-		}
-		if child.ParentRowKey != letter.RowKey || child.RetryCount != 1 || child.CorrelationID != "c1" || child.Status != engine.StatusPending || string(child.OriginalMessage) != edited {
-			t.Errorf("the second dead letter: %+v", child)
-		}
-	}
-	for name, again := range map[string]error{"succeeds": nil, "fails again": orchestrator.Permanent(errors.New("jammed"))} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			count := &faults.Plan{}
-			synctest.Test(t, func(t *testing.T) { run(t, count, again) })
-			for at := range count.Calls() {
-				for _, fault := range faults.Faults() {
-					t.Run(fmt.Sprintf("%s-%d", fault, at+1), func(t *testing.T) {
-						synctest.Test(t, func(t *testing.T) { run(t, &faults.Plan{At: at + 1, Fault: fault}, again) })
-					})
-				}
-			}
-		})
-	}
-}
-
-// checkSent: every message in the queue has the body, under one retry id.
-func (w *world) checkSent(t *testing.T, letter engine.DeadLetter, body string) {
-	t.Helper()
-	messages, err := w.queues.Receive(t.Context(), testQueue, 32, time.Second)
-	if err != nil || len(messages) == 0 {
-		t.Fatalf("%d messages, %v", len(messages), err)
-	}
-	for _, m := range messages {
-		line, got, _ := strings.Cut(string(queues.Decode(m.Text)), "\n")
-		var j struct {
-			MessageID string
-			Retry     struct{ ID, Parent string }
-		}
-		_, text, _ := strings.Cut(line, " ")
-		if err := json.Unmarshal([]byte(text), &j); err != nil || got != body || j.Retry.ID != letter.RetryID || j.MessageID != letter.MessageID {
-			t.Errorf("message %q, %v", line, err)
-		}
-	}
-	time.Sleep(2 * time.Second) // virtual: they are visible again
-}
-
 // Whatever happens at whichever call while an edited message is worked on, that came twice: the failed run begins anew with the edited
 // input, keeps none of its results, and succeeds once.
 func TestEditedRunAtEveryCall(t *testing.T) {
 	t.Parallel()
-	run := func(t *testing.T, plan *faults.Plan) {
-		w := newWorld()
+	enginetest.FailEverywhere(t, nil, func(t *testing.T, plan *enginetest.Plan) {
+		w := newWorld(t)
 		w.dry = orchestrator.Permanent(errors.New("no oil")) // the first operation has completed then
-		w.prepare(t)
-		w.send(t, good)
-		w.host(t, w.always(w.process(t, nil)))
-		letter := w.deadLetters(t)[0]
+		w.Send(testQueue, good)
+		w.Restart(nil).Run()
+		letter := w.DeadLetters("turntable")[0]
 		w.dry = nil
-		if _, err := w.editor(t, &faults.Plan{}).RetryEdited(t.Context(), letter.Engine, letter.RowKey, "me", engine.Edit{Message: []byte(edited)}); err != nil {
+		if _, err := w.editor(t, nil).RetryEdited(t.Context(), letter.Engine, letter.RowKey, "me", engine.Edit{Message: []byte(edited)}); err != nil {
 			t.Fatal(err)
 		}
-		messages, err := w.queues.Receive(t.Context(), testQueue, 1, time.Second)
+		messages, err := w.Queues.Receive(t.Context(), testQueue, 1, time.Second)
 		if err != nil || len(messages) != 1 {
 			t.Fatalf("%d messages, %v", len(messages), err)
 		}
-		w.send(t, string(queues.Decode(messages[0].Text))) // a second copy
-		time.Sleep(2 * time.Second)                        // virtual
+		w.Send(testQueue, string(queues.Decode(messages[0].Text))) // a second copy
+		time.Sleep(2 * time.Second)                                // virtual
 		before := w.turns.Load()
-		p := w.process(t, plan)
-		alive := func(int) *engine.Pipeline {
-			if plan.Crashed() {
-				p = w.process(t, nil)
-			}
-			return p
-		}
-		w.host(t, alive)
-		plan.Wait()
-		w.host(t, alive)
+		w.Restart(plan)
+		w.Run()
 		if w.turns.Load() == before || w.degrees.Load() != 45 {
 			t.Errorf("it ran %d times anew, by %d degrees", w.turns.Load()-before, w.degrees.Load())
 		}
 		runs := 0
-		for _, e := range w.history(t, "c1") {
+		for _, e := range w.History("turntable", "c1") {
 			if e.RunStatus == engine.StatusSucceeded {
 				runs++
 			}
 		}
-		if dead := w.deadLetters(t); runs != 1 || len(dead) != 1 {
+		if dead := w.DeadLetters("turntable"); runs != 1 || len(dead) != 1 {
 			t.Errorf("%d runs have succeeded, dead letters %+v", runs, dead)
 		}
 		w.checkSuperseded(t, "c1")
-	}
-	count := &faults.Plan{}
-	synctest.Test(t, func(t *testing.T) { run(t, count) })
-	for at := range count.Calls() {
-		for _, fault := range faults.Faults() {
-			t.Run(fmt.Sprintf("%s-%d", fault, at+1), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { run(t, &faults.Plan{At: at + 1, Fault: fault}) })
-			})
-		}
-	}
+	})
 }
 
 // What cannot be sent is refused before anything is changed, with the reason.
@@ -182,7 +76,7 @@ func TestEditIsRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, letter := broken(t)
-		letters := engine.NewDeadLetters(w.tables, "")
+		letters := engine.NewDeadLetters(w.Tables, "")
 		add := func(id string, change func(l *engine.DeadLetter)) string {
 			l := letter
 			l.MessageID = id
@@ -220,7 +114,7 @@ func TestEditIsRefused(t *testing.T) {
 			"damaged":           {add("damaged", func(l *engine.DeadLetter) { l.DetectedReason = engine.ReasonInconsistent }), message(edited), engine.ErrNotEditable, "damaged"},
 			"no text":           {add("binary", func(l *engine.DeadLetter) { l.OriginalMessage = []byte("\xff\x00") }), message(edited), engine.ErrNotEditable, "not text"},
 		} {
-			_, err := w.editor(t, &faults.Plan{}).RetryEdited(t.Context(), letter.Engine, test.row, "me", test.edit)
+			_, err := w.editor(t, nil).RetryEdited(t.Context(), letter.Engine, test.row, "me", test.edit)
 			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("%s: %v, want %v with %q", name, err, test.want, test.says)
 			}
@@ -242,20 +136,19 @@ func TestEditWhatNobodyCouldDecode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld()
-				w.prepare(t)
-				w.send(t, `{"correlationId":"c1", "input":`)
-				w.host(t, w.always(w.process(t, nil)))
-				letter := w.deadLetters(t)[0]
+				w := newWorld(t)
+				w.Send(testQueue, `{"correlationId":"c1", "input":`)
+				w.Restart(nil).Run()
+				letter := w.DeadLetters("turntable")[0]
 				edit := engine.Edit{Message: []byte(mended)}
-				if _, err := w.editor(t, &faults.Plan{}).RetryEdited(t.Context(), letter.Engine, letter.RowKey, "me", edit); err != nil {
+				if _, err := w.editor(t, nil).RetryEdited(t.Context(), letter.Engine, letter.RowKey, "me", edit); err != nil {
 					t.Fatal(err)
 				}
-				w.host(t, w.always(w.process(t, nil)))
-				if dead := w.deadLetters(t); len(dead) != 1 || w.degrees.Load() != 45 {
+				w.Restart(nil).Run()
+				if dead := w.DeadLetters("turntable"); len(dead) != 1 || w.degrees.Load() != 45 {
 					t.Errorf("by %d degrees, dead letters %+v", w.degrees.Load(), dead)
 				}
-				letters := engine.NewDeadLetters(w.tables, "")
+				letters := engine.NewDeadLetters(w.Tables, "")
 				pending, err := letters.Decide(t.Context(), letter.Engine, letter.RowKey, engine.Decision{Status: engine.StatusPending, At: time.Now()})
 				if err != nil || pending.SentMessage != nil {
 					t.Errorf("pending again: %+v, %v", pending, err)
@@ -264,8 +157,8 @@ func TestEditWhatNobodyCouldDecode(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				w.checkSent(t, plain, `{"correlationId":"c1", "input":`)
-				if _, err := w.editor(t, &faults.Plan{}).RetryEdited(t.Context(), letter.Engine, letter.RowKey, "me", edit); !errors.Is(err, engine.ErrOtherMessage) {
+				w.checkCopies(t, plain, `{"correlationId":"c1", "input":`)
+				if _, err := w.editor(t, nil).RetryEdited(t.Context(), letter.Engine, letter.RowKey, "me", edit); !errors.Is(err, engine.ErrOtherMessage) {
 					t.Errorf("an edit after a plain retry: %v", err)
 				}
 			})
@@ -279,9 +172,9 @@ func TestEditOfWhatHasSucceeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, letter := broken(t)
 		w.turn = nil
-		w.send(t, good) // its sender has sent it again
-		w.host(t, w.always(w.process(t, nil)))
-		_, err := w.editor(t, &faults.Plan{}).RetryEdited(t.Context(), letter.Engine, letter.RowKey, "me", engine.Edit{Message: []byte(edited)})
+		w.Send(testQueue, good) // its sender has sent it again
+		w.Restart(nil).Run()
+		_, err := w.editor(t, nil).RetryEdited(t.Context(), letter.Engine, letter.RowKey, "me", engine.Edit{Message: []byte(edited)})
 		if !errors.Is(err, engine.ErrNotEditable) || !strings.Contains(err.Error(), "has succeeded") {
 			t.Errorf("%v", err)
 		}
@@ -294,19 +187,19 @@ func TestEditedRunGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, letter := broken(t)
 		w.turn, w.dry = nil, orchestrator.Permanent(errors.New("no oil"))
-		sent, err := w.editor(t, &faults.Plan{}).RetryEdited(t.Context(), letter.Engine, letter.RowKey, "me", engine.Edit{Message: []byte(edited)})
+		sent, err := w.editor(t, nil).RetryEdited(t.Context(), letter.Engine, letter.RowKey, "me", engine.Edit{Message: []byte(edited)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.checkSent(t, sent, edited)
-		messages, err := w.queues.Receive(t.Context(), testQueue, 1, time.Second)
+		w.checkCopies(t, sent, edited)
+		messages, err := w.Queues.Receive(t.Context(), testQueue, 1, time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.send(t, string(queues.Decode(messages[0].Text)))
+		w.Send(testQueue, string(queues.Decode(messages[0].Text)))
 		time.Sleep(2 * time.Second) // virtual
 		before := w.turns.Load()
-		w.host(t, w.always(w.process(t, nil)))
+		w.Restart(nil).Run()
 		if n, oiled := w.turns.Load()-before, w.oiled.Load(); n != 1 || oiled != 2 {
 			t.Errorf("the first operation ran %d times, the second one %d times", n, oiled)
 		}
@@ -317,22 +210,21 @@ func TestEditedRunGoesOn(t *testing.T) {
 func TestEditOfAdaptedMessages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
+		w := newWorld(t)
 		w.adapt = func(body []byte) (engine.Message, bool, error) {
 			m := engine.Message{CorrelationID: "c1", InstanceID: "i1", Input: body}
 			return m, true, nil
 		}
 		w.turn = func(context.Context) error { return orchestrator.Permanent(errors.New("jammed")) }
-		w.prepare(t)
-		w.send(t, `{"degrees":90}`)
-		w.host(t, w.always(w.process(t, nil)))
-		letter := w.deadLetters(t)[0]
+		w.Send(testQueue, `{"degrees":90}`)
+		w.Restart(nil).Run()
+		letter := w.DeadLetters("turntable")[0]
 		w.turn = nil
-		if _, err := w.editor(t, &faults.Plan{}).RetryEdited(t.Context(), letter.Engine, letter.RowKey, "me", engine.Edit{Message: []byte(`{"degrees":45}`)}); err != nil {
+		if _, err := w.editor(t, nil).RetryEdited(t.Context(), letter.Engine, letter.RowKey, "me", engine.Edit{Message: []byte(`{"degrees":45}`)}); err != nil {
 			t.Fatal(err)
 		}
-		w.host(t, w.always(w.process(t, nil)))
-		if dead := w.deadLetters(t); len(dead) != 1 || w.degrees.Load() != 45 {
+		w.Restart(nil).Run()
+		if dead := w.DeadLetters("turntable"); len(dead) != 1 || w.degrees.Load() != 45 {
 			t.Errorf("by %d degrees, dead letters %+v", w.degrees.Load(), dead)
 		}
 	})

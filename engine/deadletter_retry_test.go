@@ -4,23 +4,26 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/enginetest"
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
 )
 
 // retrier is one of a process whose storage calls pass through a plan.
-func (w *world) retrier(t *testing.T, plan *faults.Plan, starts map[string]engine.RetryFunc) *engine.Retrier {
+func (w *world) retrier(t *testing.T, plan *enginetest.Plan, starts map[string]engine.RetryFunc) *engine.Retrier {
 	t.Helper()
+	if plan == nil {
+		plan = &enginetest.Plan{}
+	}
 	r, err := engine.NewRetrier(engine.RetrierConfig{
-		DeadLetters: engine.NewDeadLetters(faults.Tables(w.tables, plan.Intercept), ""), Queues: faults.Queues(w.queues, plan.Intercept), Starts: starts,
+		DeadLetters: engine.NewDeadLetters(faults.Tables(w.Tables, plan.Intercept), ""), Queues: faults.Queues(w.Queues, plan.Intercept), Starts: starts,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -31,78 +34,108 @@ func (w *world) retrier(t *testing.T, plan *faults.Plan, starts map[string]engin
 // broken has one message in the dead letters.
 func broken(t *testing.T) (*world, engine.DeadLetter) {
 	t.Helper()
-	w := newWorld()
+	w := newWorld(t)
 	w.turn = func(context.Context) error { return orchestrator.Permanent(errors.New("jammed")) }
-	w.prepare(t)
-	w.send(t, good)
-	w.host(t, w.always(w.process(t, nil)))
-	dead := w.deadLetters(t)
+	w.Send(testQueue, good)
+	w.Restart(nil).Run()
+	dead := w.DeadLetters("turntable")
 	if len(dead) != 1 {
 		t.Fatalf("%d dead letters", len(dead))
 	}
 	return w, dead[0]
 }
 
-// Whatever happens at whichever call of a retry: who repeats it gets one answer, all copies of the message in the queue
-// have one retry id, and the work is done once, or is one dead letter that names its predecessor.
+// Whatever happens at whichever call of a retry: a repeat returns the same result, all copies of the message in the queue have one
+// retry id, and the work is done once, or is one dead letter that names its predecessor. After an edited retry another edit is refused,
+// and the row keeps the original bytes and what was sent.
 func TestRetryAtEveryCall(t *testing.T) {
 	t.Parallel()
-	run := func(t *testing.T, plan *faults.Plan, again error) {
-		w, letter := broken(t)
-		w.turn = func(context.Context) error { return again }
-		before := w.turns.Load()
-		first, err := w.retrier(t, plan, nil).Retry(t.Context(), letter.Engine, letter.RowKey, "me")
-		plan.Wait()
-		second, err2 := w.retrier(t, &faults.Plan{}, nil).Retry(t.Context(), letter.Engine, letter.RowKey, "you")
-		if err2 != nil || err == nil && (first.RetryMessageID != second.RetryMessageID || first.RetryID != second.RetryID) {
-			t.Fatalf("%+v, %v; repeated: %+v, %v", first, err, second, err2)
+	for name, sent := range map[string]string{"": good, "edited, ": edited} {
+		for end, again := range map[string]error{"succeeds": nil, "fails again": orchestrator.Permanent(errors.New("jammed"))} {
+			t.Run(name+end, func(t *testing.T) {
+				t.Parallel()
+				enginetest.FailEverywhere(t, nil, func(t *testing.T, plan *enginetest.Plan) {
+					w, letter := broken(t)
+					w.turn = func(context.Context) error { return again }
+					w.retryTwice(t, plan, letter, sent)
+					w.checkRetried(t, letter, sent, again)
+				})
+			})
 		}
-		parent, err := engine.NewDeadLetters(w.tables, "").Get(t.Context(), letter.Engine, letter.RowKey)
-		if err != nil || parent.Status != engine.StatusResolved || parent.ResolutionNotes != "Retried" || parent.RetryMessageID == "" ||
-			parent.ResolvedAtUtc.IsZero() || parent.ResolvedBy != parent.RetriedBy {
-			t.Errorf("%+v, %v", parent, err)
-		}
-		w.checkCopies(t, second)
-		w.host(t, w.always(w.process(t, nil)))
-		dead := w.deadLetters(t)
-		if again == nil {
-			if n := w.turns.Load() - before; n != 1 || len(dead) != 1 || len(w.history(t, "c1")) != 3 {
-				t.Errorf("it ran %d times, %d dead letters, history %v", n, len(dead), w.history(t, "c1"))
-			}
-			return
-		}
-		if len(dead) != 2 {
-			t.Fatalf("%d dead letters", len(dead))
-		}
-		child := dead[0]
-		if child.RowKey == letter.RowKey {
-			child = dead[1]
-		}
-		if child.ParentRowKey != letter.RowKey || child.RetryCount != 1 || child.CorrelationID != "c1" || child.Status != engine.StatusPending ||
-			!child.FirstFailureAtUtc.Equal(letter.FirstFailureAtUtc) {
-			t.Errorf("the second dead letter: %+v", child)
-		}
-	}
-	for name, again := range map[string]error{"succeeds": nil, "fails again": orchestrator.Permanent(errors.New("jammed"))} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			count := &faults.Plan{}
-			synctest.Test(t, func(t *testing.T) { run(t, count, again) })
-			for at := range count.Calls() {
-				for _, fault := range faults.Faults() {
-					t.Run(fmt.Sprintf("%s-%d", fault, at+1), func(t *testing.T) {
-						synctest.Test(t, func(t *testing.T) { run(t, &faults.Plan{At: at + 1, Fault: fault}, again) })
-					})
-				}
-			}
-		})
 	}
 }
 
-// checkCopies: every message in the queue is the retried one, under its one retry id.
-func (w *world) checkCopies(t *testing.T, letter engine.DeadLetter) {
+// retryTwice retries a dead letter, with faults and then without, and looks at what is in the queue.
+func (w *world) retryTwice(t *testing.T, plan *enginetest.Plan, letter engine.DeadLetter, sent string) {
 	t.Helper()
-	messages, err := w.queues.Receive(t.Context(), testQueue, 32, time.Second)
+	notes := "Retried"
+	retry := func(plan *enginetest.Plan, by string) (engine.DeadLetter, error) {
+		return w.retrier(t, plan, nil).Retry(t.Context(), letter.Engine, letter.RowKey, by)
+	}
+	if sent != good {
+		notes = "Retried with an edited message"
+		retry = func(plan *enginetest.Plan, by string) (engine.DeadLetter, error) {
+			edit := engine.Edit{Message: []byte(sent), IfMatch: letter.ETag}
+			return w.editor(t, plan).RetryEdited(t.Context(), letter.Engine, letter.RowKey, by, edit)
+		}
+	}
+	first, err := retry(plan, "me")
+	plan.Wait()
+	second, err2 := retry(&enginetest.Plan{}, "you")
+	if err2 != nil || err == nil && (first.RetryMessageID != second.RetryMessageID || first.RetryID != second.RetryID) {
+		t.Fatalf("%+v, %v; repeated: %+v, %v", first, err, second, err2)
+	}
+	if sent != good {
+		other := engine.Edit{Message: []byte(another)}
+		if _, err := w.editor(t, nil).RetryEdited(t.Context(), letter.Engine, letter.RowKey, "you", other); !errors.Is(err, engine.ErrOtherMessage) {
+			t.Errorf("another edit: %v", err)
+		}
+		if third, err := w.retrier(t, nil, nil).Retry(t.Context(), letter.Engine, letter.RowKey, "you"); err != nil || third.RetryMessageID != second.RetryMessageID {
+			t.Errorf("a plain retry afterwards: %+v, %v", third, err)
+		}
+	}
+	parent, err := engine.NewDeadLetters(w.Tables, "").Get(t.Context(), letter.Engine, letter.RowKey)
+	if err != nil || parent.Status != engine.StatusResolved || parent.ResolutionNotes != notes || parent.RetryMessageID == "" ||
+		parent.ResolvedAtUtc.IsZero() || parent.ResolvedBy != parent.RetriedBy || string(parent.OriginalMessage) != good ||
+		sent != good && string(parent.SentMessage) != sent {
+		t.Errorf("%+v, %v", parent, err)
+	}
+	w.checkCopies(t, second, sent)
+}
+
+// checkRetried runs what a retry has sent, and looks at how it ends.
+func (w *world) checkRetried(t *testing.T, letter engine.DeadLetter, sent string, again error) {
+	t.Helper()
+	before := w.turns.Load()
+	w.Restart(nil).Run()
+	dead := w.DeadLetters("turntable")
+	if n := w.turns.Load() - before; n < 1 || again == nil && n > 1 || sent != good && w.degrees.Load() != 45 { // a second copy tries again what failed
+		t.Errorf("it ran %d times, by %d degrees", n, w.degrees.Load())
+	}
+	if again == nil {
+		if len(dead) != 1 || len(w.History("turntable", "c1")) != 3 {
+			t.Errorf("%d dead letters, history %v", len(dead), w.History("turntable", "c1"))
+		}
+		w.checkSuperseded(t, "c1")
+		return
+	}
+	if len(dead) != 2 {
+		t.Fatalf("%d dead letters", len(dead))
+	}
+	child := dead[0]
+	if child.RowKey == letter.RowKey {
+		child = dead[1]
+	}
+	if child.ParentRowKey != letter.RowKey || child.RetryCount != 1 || child.CorrelationID != "c1" || child.Status != engine.StatusPending ||
+		!child.FirstFailureAtUtc.Equal(letter.FirstFailureAtUtc) || string(child.OriginalMessage) != sent {
+		t.Errorf("the second dead letter: %+v", child)
+	}
+}
+
+// checkCopies: every message in the queue has the body, under one retry id.
+func (w *world) checkCopies(t *testing.T, letter engine.DeadLetter, sent string) {
+	t.Helper()
+	messages, err := w.Queues.Receive(t.Context(), testQueue, 32, time.Second)
 	if err != nil || len(messages) == 0 {
 		t.Fatalf("%d messages, %v", len(messages), err)
 	}
@@ -113,7 +146,7 @@ func (w *world) checkCopies(t *testing.T, letter engine.DeadLetter) {
 			Retry     struct{ ID, Parent string }
 		}
 		_, text, _ := strings.Cut(line, " ")
-		if err := json.Unmarshal([]byte(text), &j); err != nil || body != good || j.Retry.ID != letter.RetryID || j.MessageID != letter.MessageID {
+		if err := json.Unmarshal([]byte(text), &j); err != nil || body != sent || j.Retry.ID != letter.RetryID || j.MessageID != letter.MessageID {
 			t.Errorf("message %q, %v", line, err)
 		}
 	}
@@ -124,8 +157,8 @@ func TestRetryIsRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, letter := broken(t)
-		letters := engine.NewDeadLetters(w.tables, "")
-		r := w.retrier(t, &faults.Plan{}, nil)
+		letters := engine.NewDeadLetters(w.Tables, "")
+		r := w.retrier(t, nil, nil)
 		add := func(id, queue string, size int, status engine.DeadLetterStatus) string {
 			l := letter
 			l.MessageID, l.OriginalQueue, l.Status, l.OriginalMessage = id, queue, status, []byte(strings.Repeat("x", size))
@@ -157,7 +190,7 @@ func TestRetryByStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, letter := broken(t)
 		letter.Engine, letter.OriginalQueue = "update-publisher", "N/A"
-		if _, err := engine.NewDeadLetters(w.tables, "").Add(t.Context(), letter); err != nil {
+		if _, err := engine.NewDeadLetters(w.Tables, "").Add(t.Context(), letter); err != nil {
 			t.Fatal(err)
 		}
 		var ids []string
@@ -169,7 +202,7 @@ func TestRetryByStart(t *testing.T) {
 			}
 			return "started-" + l.CorrelationID, nil
 		}
-		r := w.retrier(t, &faults.Plan{}, map[string]engine.RetryFunc{"update-publisher": start})
+		r := w.retrier(t, nil, map[string]engine.RetryFunc{"update-publisher": start})
 		if _, err := r.Retry(t.Context(), letter.Engine, letter.RowKey, "me"); err == nil {
 			t.Error("no error")
 		}
@@ -185,27 +218,26 @@ func TestRetryByStart(t *testing.T) {
 func TestRetriedRunEndsBySignal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
+		w := newWorld(t)
 		w.parts, w.dry = spreadAbove+3, orchestrator.Permanent(errors.New("no oil"))
-		w.prepare(t)
-		w.send(t, good)
-		w.host(t, w.always(w.process(t, nil)))
-		dead := w.deadLetters(t)
+		w.Send(testQueue, good)
+		w.Restart(nil).Run()
+		dead := w.DeadLetters("turntable")
 		if len(dead) != 1 {
 			t.Fatalf("%d dead letters", len(dead))
 		}
-		if _, err := w.retrier(t, &faults.Plan{}, nil).Retry(t.Context(), "turntable", dead[0].RowKey, "me"); err != nil {
+		if _, err := w.retrier(t, nil, nil).Retry(t.Context(), "turntable", dead[0].RowKey, "me"); err != nil {
 			t.Fatal(err)
 		}
-		w.host(t, w.always(w.process(t, nil)))
+		w.Restart(nil).Run()
 		children := 0
-		for _, l := range w.deadLetters(t) {
+		for _, l := range w.DeadLetters("turntable") {
 			if l.ParentRowKey == dead[0].RowKey && l.Status == engine.StatusPending {
 				children++
 			}
 		}
 		if children != 1 {
-			t.Errorf("%d dead letters name their predecessor, there are %+v", children, w.deadLetters(t))
+			t.Errorf("%d dead letters name their predecessor, there are %+v", children, w.DeadLetters("turntable"))
 		}
 	})
 }

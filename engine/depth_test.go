@@ -21,17 +21,16 @@ func deepMessage(levels int) string {
 func TestDeepMessages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.prepare(t)
+		w := newWorld(t)
 		for _, levels := range []int{payload.MaxDepth, payload.MaxDepth + 1, 9_998, 10_001} {
-			w.send(t, deepMessage(levels))
+			w.Send(testQueue, deepMessage(levels))
 		}
-		w.host(t, w.always(w.process(t, nil)))
-		entries := w.history(t, "c500")
+		w.Restart(nil).Run()
+		entries := w.History("turntable", "c500")
 		if len(entries) != 2 || entries[1].RunStatus != engine.StatusSucceeded {
 			t.Errorf("%d entries", len(entries))
 		}
-		dead := w.deadLetters(t)
+		dead := w.DeadLetters("turntable")
 		if len(dead) != 3 {
 			t.Fatalf("%d dead letters", len(dead))
 		}
@@ -53,9 +52,8 @@ func TestDeepMessages(t *testing.T) {
 // A start of an engine counts the levels of its message.
 func TestDeepStartsAreRefused(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	w.prepare(t)
-	p := w.process(t, nil)
+	w := newWorld(t)
+	p := w.Restart(nil)
 	for levels, want := range map[int]error{payload.MaxDepth: nil, payload.MaxDepth + 1: engine.ErrRefused, 9_998: engine.ErrRefused} {
 		value := strings.Repeat("[", levels-1) + strings.Repeat("]", levels-1)
 		s, err := p.Admit(t.Context(), orchestrator.Start{Orchestrator: "turntable", Input: []byte(`{"input":` + value + `}`)})

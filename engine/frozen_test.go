@@ -24,8 +24,7 @@ func TestFrozen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld()
-				w.prepare(t)
+				w := newWorld(t)
 				passed := time.Duration(0)
 				w.now = func() time.Time { return time.Now().Add(passed) }
 				w.turn = func(ctx context.Context) error {
@@ -33,12 +32,12 @@ func TestFrozen(t *testing.T) {
 					passed = test.frozen
 					return ctx.Err()
 				}
-				w.send(t, good)
-				p := w.process(t, nil)
-				w.deliverWithin(t, p, 10*time.Second) // which begins the run
+				w.Send(testQueue, good)
+				p := w.Restart(nil)
+				w.deliverWithin(p, 10*time.Second) // which begins the run
 				passed = 0
-				w.deliverWithin(t, p, 10*time.Second)
-				entries := w.history(t, "c1")
+				w.deliverWithin(p, 10*time.Second)
+				entries := w.History("turntable", "c1")
 				if len(entries) != 1 || !strings.HasPrefix(entries[0].Error, test.want) {
 					t.Errorf("%+v", entries)
 				}

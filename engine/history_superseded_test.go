@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/sample"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -79,6 +80,9 @@ func TestSupersede(t *testing.T) {
 	run(t, count)
 	for at := range count.Calls() {
 		for _, fault := range []faults.Fault{faults.CrashBefore, faults.CrashAfter, faults.Applied, faults.Conflict, faults.Precondition} {
+			if !sample.Keep(t, at, fault) {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s-%d", fault, at+1), func(t *testing.T) { run(t, &faults.Plan{At: at + 1, Fault: fault}) })
 		}
 	}

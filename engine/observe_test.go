@@ -15,16 +15,15 @@ import (
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
+		w := newWorld(t)
 		w.rests = between
 		var told []engine.Settled
 		w.observe = func(_ context.Context, s engine.Settled) { told = append(told, s) }
-		w.prepare(t)
-		w.send(t, good)
-		p := w.process(t, nil)
-		w.host(t, w.always(p))
-		w.send(t, good)
-		w.host(t, w.always(p))
+		w.Send(testQueue, good)
+		p := w.Restart(nil)
+		p.Run()
+		w.Send(testQueue, good)
+		p.Run()
 		var fates []engine.Fate
 		for _, s := range told {
 			if fates = append(fates, s.Fate); s.Engine != "turntable" || s.Took < 0 {

@@ -20,7 +20,7 @@ func TestPayloadsOfMessagesStay(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w, p := claiming(t)
-				queue := w.runtime.SignalQueue()
+				queue := w.Runtime().SignalQueue()
 				wants := func(when string, want int) {
 					t.Helper()
 					time.Sleep(2 * day)
@@ -28,26 +28,24 @@ func TestPayloadsOfMessagesStay(t *testing.T) {
 						t.Errorf("%s: %d went, want %d, %q, %v", when, n, want, next, err)
 					}
 				}
-				if err := w.blobs.Put(t.Context(), "orchestrations", id+"/00000003/"+strings.Repeat("a", 64), nil); err != nil {
+				if err := w.Blobs.Put(t.Context(), "orchestrations", id+"/00000003/"+strings.Repeat("a", 64), nil); err != nil {
 					t.Fatal(err)
 				}
-				if err := w.runtime.Raise(t.Context(), id, "turned", strings.Repeat("degrees", queues.MaxBody), ""); err != nil {
+				if err := w.Runtime().Raise(t.Context(), id, "turned", strings.Repeat("degrees", queues.MaxBody), ""); err != nil {
 					t.Fatal(err)
 				}
 				wants("in the queue", 1) // the other one
-				m := w.take(t, queue)
-				if _, err := w.queues.Send(t.Context(), queue+engine.PoisonSuffix, []byte(m.Text), 0); err != nil {
-					t.Fatal(err)
-				}
+				m := w.Take(queue)
+				w.Send(queue+engine.PoisonSuffix, string(m.Body))
 				wants("in the poison queue", 0)
-				w.take(t, queue+engine.PoisonSuffix)
-				d := engine.Delivery{Queue: queue + engine.PoisonSuffix, ID: "m1", Body: queues.Decode(m.Text), DequeueCount: 1, InsertedAt: time.Now()}
-				if err := p.HandleSignalPoison(t.Context(), d); err != nil || len(w.deadLettersOf(t, engine.SignalEngine)) != 1 {
+				w.Take(queue + engine.PoisonSuffix)
+				d := engine.Delivery{Queue: queue + engine.PoisonSuffix, ID: "m1", Body: m.Body, DequeueCount: 1, InsertedAt: time.Now()}
+				if err := p.HandleSignalPoison(t.Context(), d); err != nil || len(w.DeadLetters(engine.SignalEngine)) != 1 {
 					t.Fatal(err)
 				}
 				wants("a dead letter", 0)
-				letters := engine.NewDeadLetters(w.tables, "")
-				if _, err := letters.Decide(t.Context(), engine.SignalEngine, w.deadLettersOf(t, engine.SignalEngine)[0].RowKey, engine.Decision{Status: engine.StatusExpired, By: "somebody", At: time.Now()}); err != nil {
+				letters := engine.NewDeadLetters(w.Tables, "")
+				if _, err := letters.Decide(t.Context(), engine.SignalEngine, w.DeadLetters(engine.SignalEngine)[0].RowKey, engine.Decision{Status: engine.StatusExpired, By: "somebody", At: time.Now()}); err != nil {
 					t.Fatal(err)
 				}
 				wants("an expired dead letter", 0)
@@ -68,11 +66,11 @@ func TestPayloadsWhileStorageIsAway(t *testing.T) {
 	for at := 1; refused == at-1; at++ {
 		synctest.Test(t, func(t *testing.T) {
 			w, p := claiming(t)
-			if err := w.blobs.Put(t.Context(), "orchestrations", "gone/"+strings.Repeat("a", 64), nil); err != nil {
+			if err := w.Blobs.Put(t.Context(), "orchestrations", "gone/"+strings.Repeat("a", 64), nil); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(2 * day)
-			_, _, err := w.process(t, &faults.Plan{At: at, Fault: faults.CrashBefore}).SweepPayloads(t.Context(), time.Now().Add(-day), "")
+			_, _, err := w.Restart(&faults.Plan{At: at, Fault: faults.CrashBefore}).SweepPayloads(t.Context(), time.Now().Add(-day), "")
 			if err == nil {
 				return // it makes fewer calls
 			}

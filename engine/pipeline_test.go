@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/enginetest"
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
@@ -31,11 +32,10 @@ func TestTransactionsOfOneMessage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w, plan := newWorld(), &faults.Plan{}
+				w, plan := newWorld(t), &faults.Plan{}
 				w.rests = tt.rests
-				w.prepare(t)
-				w.send(t, good)
-				deliveries := w.host(t, w.always(w.process(t, plan)))
+				w.Send(testQueue, good)
+				deliveries := w.Restart(plan).Run()
 				byHost := 2 * deliveries // the host gets and deletes each message
 				if got := len(plan.Calls()) + byHost; got > tt.activities+5+tt.besides {
 					t.Errorf("%d storage transactions for %d activities: %v", got, tt.activities, plan.Calls())
@@ -43,9 +43,9 @@ func TestTransactionsOfOneMessage(t *testing.T) {
 				w.checkSucceeded(t, "c1")
 				// A duplicate costs the look-up.
 				again := &faults.Plan{}
-				p := w.process(t, again)
-				w.send(t, good)
-				w.host(t, w.always(p))
+				p := w.Restart(again)
+				w.Send(testQueue, good)
+				p.Run()
 				if got := len(again.Calls()); got != 1 || p.Count(engine.Duplicate) != 1 {
 					t.Errorf("a duplicate cost %d transactions, %d were counted", got, p.Count(engine.Duplicate))
 				}
@@ -61,12 +61,11 @@ func TestTransactionsOfOneMessage(t *testing.T) {
 func TestHistoryEntries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.prepare(t)
+		w := newWorld(t)
 		w.turn = func(context.Context) error { time.Sleep(1500 * time.Millisecond); return nil }
-		w.send(t, good)
-		w.host(t, w.always(w.process(t, nil)))
-		entries := w.history(t, "c1")
+		w.Send(testQueue, good)
+		w.Restart(nil).Run()
+		entries := w.History("turntable", "c1")
 		if len(entries) != 2 {
 			t.Fatalf("%d entries", len(entries))
 		}
@@ -84,17 +83,16 @@ func TestHistoryEntries(t *testing.T) {
 func TestAnActivityThatAlwaysFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.prepare(t)
+		w := newWorld(t)
 		began := time.Now()
 		w.turn = func(context.Context) error { return fmt.Errorf("jammed, turn %d", w.turns.Load()) }
-		w.send(t, good)
-		p := w.process(t, nil)
-		if n := w.host(t, w.always(p)); n != 5 {
+		w.Send(testQueue, good)
+		p := w.Restart(nil)
+		if n := p.Run(); n != 5 {
 			t.Errorf("%d deliveries", n)
 		}
 		checkDead("jammed")(t, w)
-		dead := w.deadLetters(t)
+		dead := w.DeadLetters("turntable")
 		if len(dead) != 1 || w.turns.Load() != 4 {
 			t.Fatalf("%d dead letters after %d turns", len(dead), w.turns.Load())
 		}
@@ -106,10 +104,10 @@ func TestAnActivityThatAlwaysFails(t *testing.T) {
 			t.Errorf("error %q", l.ErrorMessage)
 		}
 		first, last := l.FirstFailureAtUtc.Sub(began), l.LastFailureAtUtc.Sub(began)
-		if first.Round(time.Second) != 0 || last.Round(time.Second) != 3*visibility {
+		if first.Round(time.Second) != 0 || last.Round(time.Second) != 3*enginetest.Visibility {
 			t.Errorf("failed first after %v and last after %v", first, last)
 		}
-		entries := w.history(t, "c1")
+		entries := w.History("turntable", "c1")
 		for i, e := range entries {
 			if e.Status != engine.StatusFailed || e.RunStatus != engine.StatusFailed || e.Error != fmt.Sprintf("jammed, turn %d", i+1) {
 				t.Errorf("entry %d: %+v", i, e)
@@ -125,16 +123,16 @@ func TestAnActivityThatAlwaysFails(t *testing.T) {
 func TestAHistoryThatComesBackLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.prepare(t)
-		w.send(t, good)
+		w := newWorld(t)
+		w.Send(testQueue, good)
 		away := &faults.Plan{Refuse: func(c faults.Call) bool { return c.Target == engine.DefaultHistoryTable && c.Operation == "Apply" }}
-		n := w.host(t, func(delivery int) *engine.Pipeline {
-			if delivery < engine.DefaultMaxAttempts {
-				return w.process(t, away)
-			}
-			return w.process(t, nil)
-		})
+		n := 0
+		for n < engine.DefaultMaxAttempts-1 {
+			w.Restart(away)
+			n += w.Deliver()
+			time.Sleep(enginetest.Visibility)
+		}
+		n += w.Restart(nil).Run()
 		if n != engine.DefaultMaxAttempts || w.turns.Load() != 1 {
 			t.Errorf("%d deliveries, %d turns", n, w.turns.Load())
 		}
@@ -145,18 +143,17 @@ func TestAHistoryThatComesBackLate(t *testing.T) {
 func TestAPermanentErrorIsDeadAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.prepare(t)
+		w := newWorld(t)
 		w.turn = func(context.Context) error { return orchestrator.Permanent(errors.New("no such table")) }
-		w.send(t, good)
-		if n := w.host(t, w.always(w.process(t, nil))); n != 1 {
+		w.Send(testQueue, good)
+		if n := w.Restart(nil).Run(); n != 1 {
 			t.Errorf("%d deliveries", n)
 		}
-		dead := w.deadLetters(t)
+		dead := w.DeadLetters("turntable")
 		if len(dead) != 1 || dead[0].DetectedReason != engine.ReasonPermanent || !strings.Contains(dead[0].ErrorMessage, "no such table") || dead[0].DequeueCount != 1 {
 			t.Errorf("%+v", dead)
 		}
-		if e := w.history(t, "c1"); len(e) != 1 || e[0].Status != engine.StatusFailed {
+		if e := w.History("turntable", "c1"); len(e) != 1 || e[0].Status != engine.StatusFailed {
 			t.Errorf("%+v", e)
 		}
 	})
@@ -165,20 +162,19 @@ func TestAPermanentErrorIsDeadAtOnce(t *testing.T) {
 func TestARunThatRecoversShowsBothAttempts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.prepare(t)
+		w := newWorld(t)
 		w.turn = func(context.Context) error {
 			if w.turns.Load() == 1 {
 				return errors.New("jammed")
 			}
 			return nil
 		}
-		w.send(t, good)
-		if n := w.host(t, w.always(w.process(t, nil))); n != 2 {
+		w.Send(testQueue, good)
+		if n := w.Restart(nil).Run(); n != 2 {
 			t.Errorf("%d deliveries", n)
 		}
 		w.checkSucceeded(t, "c1")
-		if e := w.history(t, "c1"); len(e) != 3 || e[0].Error != "jammed" {
+		if e := w.History("turntable", "c1"); len(e) != 3 || e[0].Error != "jammed" {
 			t.Errorf("%+v", e)
 		}
 	})
@@ -198,8 +194,7 @@ func TestParking(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld()
-				w.prepare(t)
+				w := newWorld(t)
 				w.turn = func(ctx context.Context) error {
 					if w.turns.Load() <= tt.slowTurns {
 						<-ctx.Done()
@@ -207,15 +202,15 @@ func TestParking(t *testing.T) {
 					}
 					return nil
 				}
-				w.send(t, good)
-				p := w.process(t, nil)
+				w.Send(testQueue, good)
+				p := w.Restart(nil)
 				n := 0
 				for {
-					left, err := w.queues.Length(t.Context(), testQueue)
+					left, err := w.Queues.Length(t.Context(), testQueue)
 					if err != nil || left == 0 {
 						break
 					}
-					n += w.deliverWithin(t, p, 10*time.Second)
+					n += w.deliverWithin(p, 10*time.Second)
 				}
 				if n != tt.deliveries {
 					t.Errorf("%d deliveries", n)
@@ -224,7 +219,7 @@ func TestParking(t *testing.T) {
 					w.checkSucceeded(t, "c1")
 					return
 				}
-				dead := w.deadLetters(t)
+				dead := w.DeadLetters("turntable")
 				if len(dead) != 1 || !strings.Contains(dead[0].ErrorMessage, "ran out") || string(dead[0].OriginalMessage) != good || dead[0].DequeueCount != 5 {
 					t.Errorf("%+v", dead)
 				}
@@ -235,7 +230,7 @@ func TestParking(t *testing.T) {
 
 func TestNewPipelineNamesEverythingThatIsWrong(t *testing.T) {
 	t.Parallel()
-	d := newWorld().definition()
+	d := newWorld(t).definition()
 	other := d
 	other.Name = "roundabout"
 	_, err := engine.NewPipeline(engine.Config{Definitions: []engine.Definition{d, d, other, {}}, HostMaxDequeueCount: 5})
@@ -252,15 +247,14 @@ func TestNewPipelineNamesEverythingThatIsWrong(t *testing.T) {
 func TestASuccessIsNoDeadLetter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.prepare(t)
-		p := w.process(t, nil)
-		w.send(t, good)
-		d := w.delivery(t, testQueue)
+		w := newWorld(t)
+		p := w.Restart(nil)
+		w.Send(testQueue, good)
+		d := w.Take(testQueue)
 		if err := p.Handle(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.runtime.Purge(t.Context(), "turntable-c1"); err != nil {
+		if err := w.Runtime().Purge(t.Context(), "turntable-c1"); err != nil {
 			t.Fatal(err)
 		}
 		d.DequeueCount = engine.DefaultMaxAttempts

@@ -46,13 +46,14 @@ func (a *attempt) tryPoison(ctx context.Context) {
 }
 
 // endFailedAfterStall ends a run whose stall a dead letter reports, and which has gone on since and failed: the message
-// was to start its next attempt.
+// was to start its next attempt. Other work under the same correlation id is no concern of the message.
 func (a *attempt) endFailedAfterStall(ctx context.Context) {
 	out, err := a.ownRun(ctx)
 	switch {
 	case err == nil && out.Status == orchestrator.Retrying:
 		a.endAndDeadLetter(ctx, ReasonPoison, a.lastError(out))
-	case err != nil && !errors.Is(err, orchestrator.ErrNotFound) && !errors.Is(err, orchestrator.ErrCorrupt):
+	case err != nil && !errors.Is(err, orchestrator.ErrNotFound) && !errors.Is(err, orchestrator.ErrCorrupt) &&
+		!errors.Is(err, orchestrator.ErrOtherWork):
 		a.fail(err)
 	}
 }

@@ -19,10 +19,10 @@ import (
 // shown is what the history tells of a run, entry by entry, in the order of a list from its end.
 func (w *world) shown(t *testing.T, correlationID string) (all []string) {
 	t.Helper()
-	for _, e := range w.history(t, correlationID) {
+	for _, e := range w.History("turntable", correlationID) {
 		all = append(all, strings.TrimSpace(fmt.Sprint(e.Operation, " ", e.Status, " ", e.RunStatus)))
 	}
-	page, err := engine.NewHistory(w.tables, "").List(t.Context(), engine.HistoryFilter{Engines: []string{"turntable"}, CorrelationID: correlationID})
+	page, err := engine.NewHistory(w.Tables, "").List(t.Context(), engine.HistoryFilter{Engines: []string{"turntable"}, CorrelationID: correlationID})
 	if err != nil || len(page.Entries) != len(all) {
 		t.Errorf("%d entries in a list of %d, %v", len(page.Entries), len(all), err)
 	}
@@ -37,18 +37,6 @@ func historyCalls(p *faults.Plan) (calls []string) {
 		}
 	}
 	return calls
-}
-
-// awake delivers what is due until a time, and then stops.
-func (w *world) awake(t *testing.T, p *engine.Pipeline, until time.Time) {
-	t.Helper()
-	for time.Now().Before(until) {
-		for queue, handle := range map[string]func(context.Context, engine.Delivery) error{
-			testQueue: p.Handle, signalQueue: p.HandleSignal, scheduleQueue: p.HandleSignal, activityQueue: p.HandleActivities} {
-			w.handOut(t, queue, handle)
-		}
-		time.Sleep(visibility) // virtual
-	}
 }
 
 // What a run has done shows while it rests, and does not say how the run ended before it has.
@@ -76,20 +64,19 @@ func TestOperationsShowWhileTheRunRests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w, plan := newWorld(), &faults.Plan{}
+				w, plan := newWorld(t), &faults.Plan{}
 				w.rests, w.waits, w.dry = tt.rests, tt.waits, tt.dry
-				w.prepare(t)
-				w.send(t, good)
-				p, began := w.process(t, plan), time.Now()
+				w.Send(testQueue, good)
+				p, began := w.Restart(plan), time.Now()
 				if tt.waits {
 					w.event(t, "c1", time.Minute)
 					began = began.Add(time.Hour + 2*time.Minute)
 				}
-				w.awake(t, p, began.Add(30*time.Minute))
+				w.Pass(time.Until(began.Add(30 * time.Minute)))
 				if diff := cmp.Diff(tt.during, w.shown(t, "c1")); diff != "" {
 					t.Errorf("while it rests (-want +got):\n%s", diff)
 				}
-				w.host(t, w.always(p))
+				p.Run()
 				if diff := cmp.Diff(tt.at, w.shown(t, "c1")); diff != "" {
 					t.Errorf("at the end (-want +got):\n%s", diff)
 				}
@@ -105,20 +92,19 @@ func TestOperationsShowWhileTheRunRests(t *testing.T) {
 func TestARunThatRestsHasNotSucceeded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
+		w := newWorld(t)
 		w.rests = after
-		w.prepare(t)
-		p := w.process(t, nil)
+		p := w.Restart(nil)
 		for range 2 {
-			w.send(t, good)
-			w.awake(t, p, time.Now().Add(time.Minute))
+			w.Send(testQueue, good)
+			w.Pass(time.Minute)
 		}
 		if p.Count(engine.Parked) != 2 || p.Count(engine.Duplicate) != 0 || w.turns.Load() != 1 {
 			t.Errorf("%d parked, %d duplicates, %d turns", p.Count(engine.Parked), p.Count(engine.Duplicate), w.turns.Load())
 		}
-		w.host(t, w.always(p))
-		w.send(t, good)
-		w.host(t, w.always(p))
+		p.Run()
+		w.Send(testQueue, good)
+		p.Run()
 		if p.Count(engine.Duplicate) == 0 || w.turns.Load() != 1 {
 			t.Errorf("%d duplicates, %d turns", p.Count(engine.Duplicate), w.turns.Load())
 		}
@@ -130,24 +116,23 @@ func TestARunThatRestsHasNotSucceeded(t *testing.T) {
 func TestWakingForNothingCostsNoHistory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, plan := newWorld(), &faults.Plan{}
+		w, plan := newWorld(t), &faults.Plan{}
 		w.rests = between
-		w.prepare(t)
-		w.send(t, good)
-		p := w.process(t, plan)
-		w.awake(t, p, time.Now().Add(time.Minute))
+		w.Send(testQueue, good)
+		p := w.Restart(plan)
+		w.Pass(time.Minute)
 		before := len(historyCalls(plan))
 		for i := range 10 { // events that nobody waits for yet
 			body := fmt.Sprintf(`{"signalId":"e%d","workflowInstanceId":"turntable-c1","runtimeProvider":"roundhouse","signalType":"ExternalSignal","payload":{"event":"go","data":1}}`, i)
-			if _, err := w.queues.Send(t.Context(), signalQueue, []byte(body), 0); err != nil {
+			if _, err := w.Queues.Send(t.Context(), signalQueue, []byte(body), 0); err != nil {
 				t.Fatal(err)
 			}
-			w.awake(t, p, time.Now().Add(time.Minute))
+			w.Pass(time.Minute)
 		}
 		if after := historyCalls(plan); before != 2 || len(after) != before {
 			t.Errorf("%d calls before, then %v", before, after)
 		}
-		w.host(t, w.always(p))
+		p.Run()
 		w.checkSucceeded(t, "c1")
 	})
 }
@@ -159,11 +144,10 @@ func TestOperationsShowOnceTheHistoryIsBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld()
+				w := newWorld(t)
 				w.rests, w.waits = between, waits
-				w.prepare(t)
-				w.send(t, good)
-				began, back := time.Now(), time.Now().Add(10*time.Minute)
+				w.Send(testQueue, good)
+				began, back := time.Now(), time.Now().Add(3*time.Minute)
 				if waits {
 					w.event(t, "c1", time.Minute)
 					began, back = began.Add(time.Hour+time.Minute), back.Add(time.Hour)
@@ -171,16 +155,16 @@ func TestOperationsShowOnceTheHistoryIsBack(t *testing.T) {
 				away := &faults.Plan{Refuse: func(c faults.Call) bool {
 					return c.Target == engine.DefaultHistoryTable && c.Operation == "Apply" && time.Now().Before(back)
 				}}
-				p := w.process(t, away)
-				w.awake(t, p, back)
+				p := w.Restart(away)
+				w.Pass(time.Until(back) - time.Second)
 				if got := w.shown(t, "c1"); len(got) != 0 || w.turns.Load() != 1 {
 					t.Fatalf("%v, %d turns", got, w.turns.Load())
 				}
-				w.awake(t, p, began.Add(30*time.Minute))
+				w.Pass(time.Until(began.Add(30 * time.Minute)))
 				if diff := cmp.Diff([]string{"turn Succeeded"}, w.shown(t, "c1")); diff != "" {
 					t.Errorf("while it rests (-want +got):\n%s", diff)
 				}
-				w.host(t, w.always(p))
+				p.Run()
 				w.checkSucceeded(t, "c1")
 			})
 		})
@@ -191,21 +175,21 @@ func TestOperationsShowOnceTheHistoryIsBack(t *testing.T) {
 func TestTheEndStays(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
+		w := newWorld(t)
 		w.rests = after
-		w.prepare(t)
-		w.send(t, good)
+		w.Send(testQueue, good)
 		once := true
 		slow := func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
 			if c.Target == engine.DefaultHistoryTable && c.Operation == "Apply" && once {
 				once = false
 				time.Sleep(time.Minute)
-				w.awake(t, w.process(t, nil), time.Now().Add(2*time.Hour))
+				w.Restart(nil)
+				w.Pass(2 * time.Hour)
 				w.checkSucceeded(t, "c1")
 			}
 			return next(context.WithoutCancel(ctx))
 		}
-		if err := w.processOver(t, slow).Handle(t.Context(), w.delivery(t, testQueue)); err != nil {
+		if err := w.RestartOver(slow).Handle(t.Context(), w.Take(testQueue)); err != nil {
 			t.Fatal(err)
 		}
 		if once {

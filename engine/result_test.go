@@ -9,26 +9,27 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/enginetest"
 )
 
 func TestResultOfAMessage(t *testing.T) {
 	t.Parallel()
-	for want, prepare := range map[engine.Result]func(t *testing.T, w *world, p *engine.Pipeline){
-		engine.ResultWaiting:   func(*testing.T, *world, *engine.Pipeline) {},
-		engine.ResultSucceeded: func(t *testing.T, w *world, p *engine.Pipeline) { w.host(t, w.always(p)) },
-		engine.ResultRunning: func(t *testing.T, w *world, p *engine.Pipeline) {
+	for want, prepare := range map[engine.Result]func(t *testing.T, w *world, p *enginetest.Process){
+		engine.ResultWaiting:   func(*testing.T, *world, *enginetest.Process) {},
+		engine.ResultSucceeded: func(t *testing.T, w *world, p *enginetest.Process) { p.Run() },
+		engine.ResultRunning: func(t *testing.T, w *world, p *enginetest.Process) {
 			w.rests = between
-			w.awake(t, p, time.Now().Add(time.Minute))
+			w.Pass(time.Minute)
 		},
-		engine.ResultDead: func(t *testing.T, w *world, p *engine.Pipeline) {
+		engine.ResultDead: func(t *testing.T, w *world, p *enginetest.Process) {
 			w.turn = func(context.Context) error { return errors.New("stuck") }
-			w.host(t, w.always(p))
+			p.Run()
 		},
-		engine.ResultFailed: func(t *testing.T, w *world, p *engine.Pipeline) {
+		engine.ResultFailed: func(t *testing.T, w *world, p *enginetest.Process) {
 			w.turn = func(context.Context) error { return errors.New("stuck") }
-			w.host(t, w.always(p))
-			for _, l := range w.deadLetters(t) {
-				if _, err := engine.NewDeadLetters(w.tables, "").Decide(t.Context(), l.Engine, l.RowKey, engine.Decision{Status: engine.StatusResolved, By: "ann", At: time.Now()}); err != nil {
+			p.Run()
+			for _, l := range w.DeadLetters("turntable") {
+				if _, err := engine.NewDeadLetters(w.Tables, "").Decide(t.Context(), l.Engine, l.RowKey, engine.Decision{Status: engine.StatusResolved, By: "ann", At: time.Now()}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -37,10 +38,9 @@ func TestResultOfAMessage(t *testing.T) {
 		t.Run(string(want), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld()
-				w.prepare(t)
-				p := w.process(t, nil)
-				w.send(t, good)
+				w := newWorld(t)
+				p := w.Restart(nil)
+				w.Send(testQueue, good)
 				prepare(t, w, p)
 				var m engine.Message
 				if err := json.Unmarshal([]byte(good), &m); err != nil {

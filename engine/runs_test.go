@@ -4,18 +4,18 @@ import (
 	"testing"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/enginetest"
 )
 
 // The id of a run is the one that the pipeline gives it.
 func TestRunID(t *testing.T) {
 	t.Parallel()
 	h := newHall(t)
-	hall := h.process(t, nil).pipeline
-	w := newWorld()
-	w.prepare(t)
-	plain := w.process(t, nil)
+	hall := h.Restart(nil)
+	w := newWorld(t)
+	plain := w.Restart(nil)
 	for _, tt := range []struct {
-		p    *engine.Pipeline
+		p    *enginetest.Process
 		name string
 		m    engine.Message
 		want string

@@ -17,8 +17,8 @@ func (w *world) scoped(t *testing.T, scope engine.Scope) *engine.Pipeline {
 	t.Helper()
 	d := w.definition()
 	d.Singleton = scope
-	p, err := engine.NewPipeline(engine.Config{Definitions: []engine.Definition{d}, Runtime: w.runtime, Queues: w.queues,
-		History: engine.NewHistory(w.tables, ""), DeadLetters: engine.NewDeadLetters(w.tables, ""), Log: slog.New(slog.DiscardHandler)})
+	p, err := engine.NewPipeline(engine.Config{Definitions: []engine.Definition{d}, Runtime: w.Runtime(), Queues: w.Queues,
+		History: engine.NewHistory(w.Tables, ""), DeadLetters: engine.NewDeadLetters(w.Tables, ""), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,15 +43,14 @@ func TestScopes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld()
+				w := newWorld(t)
 				w.waits = true
-				w.prepare(t)
 				p := w.scoped(t, tt.scope)
 				first := engine.Delivery{Queue: testQueue, ID: "m", Body: fmt.Appendf(nil, message, "one", "Contoso"), DequeueCount: 1, InsertedAt: time.Now()}
 				if err := p.Handle(t.Context(), first); err != nil {
 					t.Fatal(err)
 				}
-				if out, err := w.runtime.Get(t.Context(), tt.first); err != nil || out.CorrelationID != "one" {
+				if out, err := w.Runtime().Get(t.Context(), tt.first); err != nil || out.CorrelationID != "one" {
 					t.Errorf("%s: %+v, %v", tt.first, out, err)
 				}
 				s, err := p.Admit(t.Context(), orchestrator.Start{Orchestrator: "turntable", Input: fmt.Appendf(nil, message, "two", "CONTOSO")})
@@ -64,13 +63,12 @@ func TestScopes(t *testing.T) {
 	}
 	t.Run("a message without a tenant", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld()
-		w.prepare(t)
+		w := newWorld(t)
 		p := w.scoped(t, engine.PerTenant)
 		if err := p.Handle(t.Context(), engine.Delivery{Queue: testQueue, ID: "m", Body: []byte(`{"correlationId":"one"}`), DequeueCount: 1}); err != nil {
 			t.Fatal(err)
 		}
-		if dead := w.deadLetters(t); len(dead) != 1 || dead[0].DetectedReason != engine.ReasonUndecodable {
+		if dead := w.DeadLetters("turntable"); len(dead) != 1 || dead[0].DetectedReason != engine.ReasonUndecodable {
 			t.Errorf("%+v", dead)
 		}
 	})

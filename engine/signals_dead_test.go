@@ -30,17 +30,16 @@ func TestSignalsOfOrchestrationsThatCannotGoOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld()
+				w := newWorld(t)
 				w.waits = true
-				w.prepare(t)
-				right := w.process(t, nil)
-				w.send(t, good)
-				if err := right.Handle(t.Context(), w.delivery(t, testQueue)); err != nil {
+				right := w.Restart(nil)
+				w.Send(testQueue, good)
+				if err := right.Handle(t.Context(), w.Take(testQueue)); err != nil {
 					t.Fatal(err)
 				}
 				mend := tt.spoil(t, w)
 				w.event(t, "c1", 0)
-				d := w.delivery(t, signalQueue)
+				d := w.Take(signalQueue)
 				for d.DequeueCount = 1; d.DequeueCount <= 2; d.DequeueCount++ {
 					if err := right.HandleSignal(t.Context(), d); err == nil || !strings.Contains(err.Error(), tt.says) {
 						t.Fatalf("delivery %d: %v", d.DequeueCount, err)
@@ -51,7 +50,7 @@ func TestSignalsOfOrchestrationsThatCannotGoOn(t *testing.T) {
 				if err := right.HandleSignalPoison(t.Context(), d); err != nil {
 					t.Fatal(err)
 				}
-				dead := w.deadLettersOf(t, engine.SignalEngine)
+				dead := w.DeadLetters(engine.SignalEngine)
 				if len(dead) != 2 || !strings.Contains(dead[0].ErrorMessage+dead[1].ErrorMessage, "purge it by force") {
 					t.Fatalf("%d dead letters: not that of the signal and that of the damage", len(dead))
 				}
@@ -66,12 +65,12 @@ func TestSignalsOfOrchestrationsThatCannotGoOn(t *testing.T) {
 					of = "c1"
 				}
 				if l := dead[0]; l.DetectedReason != tt.reason || !strings.Contains(l.ErrorMessage, tt.says) || string(l.OriginalMessage) != string(d.Body) ||
-					l.Node != w.runtime.Node() || l.Node == "" || !l.LastFailureAtUtc.Equal(gaveUp) || l.CorrelationID != of || l.OriginalQueue != signalQueue {
+					l.Node != w.Runtime().Node() || l.Node == "" || !l.LastFailureAtUtc.Equal(gaveUp) || l.CorrelationID != of || l.OriginalQueue != signalQueue {
 					t.Errorf("%+v", l)
 				}
 				mend()
 				w.retry(t, dead[0])
-				w.host(t, w.always(right))
+				right.Run()
 				w.checkSucceeded(t, "c1")
 			})
 		})
@@ -83,15 +82,15 @@ func losesRow(id, row string) func(*testing.T, *world) func() {
 	return func(t *testing.T, w *world) func() {
 		t.Helper()
 		key := tables.Key{Partition: tables.EscapeKey(id), Row: row}
-		lost, err := w.tables.Get(t.Context(), "orchestrations", key)
+		lost, err := w.Tables.Get(t.Context(), "orchestrations", key)
 		if err == nil {
-			err = w.tables.Apply(t.Context(), "orchestrations", tables.Delete(key, ""))
+			err = w.Tables.Apply(t.Context(), "orchestrations", tables.Delete(key, ""))
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		return func() {
-			if err := w.tables.Apply(t.Context(), "orchestrations", tables.Insert(lost)); err != nil {
+			if err := w.Tables.Apply(t.Context(), "orchestrations", tables.Insert(lost)); err != nil {
 				t.Error(err)
 			}
 		}
@@ -101,7 +100,7 @@ func losesRow(id, row string) func(*testing.T, *world) func() {
 // retry sends a dead letter again, as a person does.
 func (w *world) retry(t *testing.T, l engine.DeadLetter) {
 	t.Helper()
-	retrier, err := engine.NewRetrier(engine.RetrierConfig{DeadLetters: engine.NewDeadLetters(w.tables, ""), Queues: w.queues})
+	retrier, err := engine.NewRetrier(engine.RetrierConfig{DeadLetters: engine.NewDeadLetters(w.Tables, ""), Queues: w.Queues})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,14 +129,13 @@ func TestSignalsThatAreDropped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld()
+				w := newWorld(t)
 				w.waits = true
-				w.prepare(t)
-				p := w.process(t, nil)
-				w.send(t, good)
+				p := w.Restart(nil)
+				w.Send(testQueue, good)
 				handle := func(queue string, take func(*engine.Pipeline, context.Context, engine.Delivery) error) {
 					t.Helper()
-					if err := take(p, t.Context(), w.delivery(t, queue)); err != nil {
+					if err := take(p.Pipeline, t.Context(), w.Take(queue)); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -145,31 +143,31 @@ func TestSignalsThatAreDropped(t *testing.T) {
 				w.event(t, "c1", 0)
 				handle(signalQueue, (*engine.Pipeline).HandleSignal)
 				if tt.purged {
-					if err := w.runtime.Terminate(t.Context(), "turntable-c1", ""); err != nil {
+					if err := w.Runtime().Terminate(t.Context(), "turntable-c1", ""); err != nil {
 						t.Fatal(err)
 					}
 					handle(signalQueue, (*engine.Pipeline).HandleSignal)
-					if err := w.runtime.Purge(t.Context(), "turntable-c1"); err != nil {
+					if err := w.Runtime().Purge(t.Context(), "turntable-c1"); err != nil {
 						t.Fatal(err)
 					}
 				}
 				rounds := w.rounds(t)
 				body := strings.Replace(tt.body, "{", `{"workflowInstanceId":"turntable-c1","runtimeProvider":"roundhouse",`, 1)
-				if _, err := w.queues.Send(t.Context(), signalQueue, []byte(body), 0); err != nil {
+				if _, err := w.Queues.Send(t.Context(), signalQueue, []byte(body), 0); err != nil {
 					t.Fatal(err)
 				}
 				handle(signalQueue, (*engine.Pipeline).HandleSignal) // acknowledged, as it gives no error
-				if got := w.runtime.Counts(); got.Stale != tt.stale || got.Duplicates != tt.dup {
+				if got := w.Runtime().Counts(); got.Stale != tt.stale || got.Duplicates != tt.dup {
 					t.Errorf("counted %+v", got)
 				}
 				if now := w.rounds(t); now != rounds {
 					t.Errorf("%d rounds, %d before", now, rounds)
 				}
-				if dead := w.deadLettersOf(t, engine.SignalEngine); len(dead) != 0 {
+				if dead := w.DeadLetters(engine.SignalEngine); len(dead) != 0 {
 					t.Errorf("dead letters %+v", dead)
 				}
 				if !tt.purged {
-					w.host(t, w.always(p))
+					p.Run()
 					w.checkSucceeded(t, "c1")
 				}
 			})
@@ -180,7 +178,7 @@ func TestSignalsThatAreDropped(t *testing.T) {
 // rounds counts the rows of the orchestration.
 func (w *world) rounds(t *testing.T) (n int) {
 	t.Helper()
-	for _, err := range tables.All(t.Context(), w.tables, "orchestrations", tables.Query{Partition: "turntable-c1"}) {
+	for _, err := range tables.All(t.Context(), w.Tables, "orchestrations", tables.Query{Partition: "turntable-c1"}) {
 		if err != nil {
 			t.Fatal(err)
 		}

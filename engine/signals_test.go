@@ -11,7 +11,6 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/orchestrator"
-	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -30,28 +29,27 @@ func TestRunsThatWait(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld()
+				w := newWorld(t)
 				w.waits, w.turn = true, func(context.Context) error { return tt.turn }
-				w.prepare(t)
-				w.send(t, good)
+				w.Send(testQueue, good)
 				w.event(t, "c1", 24*time.Hour)
 				began := time.Now()
-				p := w.process(t, nil)
-				w.host(t, w.always(p))
+				p := w.Restart(nil)
+				p.Run()
 				tt.check(t, w)
 				if w.turns.Load() != tt.turns || time.Since(began) < 25*time.Hour || p.Count(engine.Parked) == 0 {
 					t.Errorf("%d turns in %v", w.turns.Load(), time.Since(began))
 				}
 				// A signal that comes late changes nothing.
 				late := `{"signalId":"late","workflowInstanceId":"turntable-c1","runtimeProvider":"roundhouse","signalType":"TimerDue"}`
-				if _, err := w.queues.Send(t.Context(), signalQueue, []byte(late), 0); err != nil {
+				if _, err := w.Queues.Send(t.Context(), signalQueue, []byte(late), 0); err != nil {
 					t.Fatal(err)
 				}
-				if n := w.host(t, w.always(p)); n != 1 || w.turns.Load() != tt.turns {
+				if n := p.Run(); n != 1 || w.turns.Load() != tt.turns {
 					t.Errorf("a late signal led to %d deliveries and %d turns", n, w.turns.Load())
 				}
 				tt.check(t, w)
-				for _, d := range w.deadLetters(t) {
+				for _, d := range w.DeadLetters("turntable") {
 					if d.DequeueCount != 5 || string(d.OriginalMessage) != good {
 						t.Errorf("%+v", d)
 					}
@@ -93,17 +91,16 @@ func TestSignalsThatNobodyCanApply(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld()
-			w.prepare(t)
-			p := w.process(t, nil)
-			err := tt.handle(p, t.Context(), engine.Delivery{Queue: tt.queue, ID: "m1", Body: []byte(tt.body), DequeueCount: 1})
+			w := newWorld(t)
+			p := w.Restart(nil)
+			err := tt.handle(p.Pipeline, t.Context(), engine.Delivery{Queue: tt.queue, ID: "m1", Body: []byte(tt.body), DequeueCount: 1})
 			if !errors.Is(err, tt.want) {
 				t.Errorf("%v, want %v", err, tt.want)
 			}
-			if got := w.runtime.Counts().Stale; got != tt.stale {
+			if got := w.Runtime().Counts().Stale; got != tt.stale {
 				t.Errorf("%d stale signals", got)
 			}
-			dead := w.deadLettersOf(t, engine.SignalEngine)
+			dead := w.DeadLetters(engine.SignalEngine)
 			if tt.dead == "" {
 				if len(dead) != 0 {
 					t.Errorf("dead letters %+v", dead)
@@ -136,22 +133,21 @@ func TestPoisonOfTheRuntimeWaitsForStorage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld()
-				w.prepare(t)
+				w := newWorld(t)
 				away := &faults.Plan{Refuse: func(c faults.Call) bool { return c.Service == "tables" }}
 				d := engine.Delivery{Queue: tt.queue + engine.PoisonSuffix, ID: "poison-1", Body: []byte(tt.body), DequeueCount: 1, InsertedAt: time.Unix(1e9, 0)}
 				for range 2 {
-					if err := tt.handle(w.process(t, away), t.Context(), d); err != nil {
+					if err := tt.handle(w.Restart(away).Pipeline, t.Context(), d); err != nil {
 						t.Fatal(err)
 					}
 					time.Sleep(time.Minute)
-					m := w.take(t, d.Queue)
-					d.ID, d.Body = m.ID, queues.Decode(m.Text)
+					m := w.Take(d.Queue)
+					d.ID, d.Body = m.ID, m.Body
 				}
-				if err := tt.handle(w.process(t, nil), t.Context(), d); err != nil {
+				if err := tt.handle(w.Restart(nil).Pipeline, t.Context(), d); err != nil {
 					t.Fatal(err)
 				}
-				dead := w.deadLettersOf(t, engine.SignalEngine)
+				dead := w.DeadLetters(engine.SignalEngine)
 				if len(dead) != 1 || dead[0].MessageID != "poison-1" || !dead[0].InsertedAtUtc.Equal(time.Unix(1e9, 0)) || string(dead[0].OriginalMessage) != tt.body || dead[0].DequeueCount != 8 {
 					t.Errorf("%+v", dead)
 				}
@@ -183,32 +179,31 @@ func TestSignalsToABusyOrchestration(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld()
+				w := newWorld(t)
 				w.waits = true
-				w.prepare(t)
-				w.send(t, good)
-				p := w.process(t, nil)
-				if err := p.Handle(t.Context(), w.delivery(t, testQueue)); err != nil {
+				w.Send(testQueue, good)
+				p := w.Restart(nil)
+				if err := p.Handle(t.Context(), w.Take(testQueue)); err != nil {
 					t.Fatal(err)
 				}
 				w.event(t, "c1", 0)
-				if err := p.HandleSignal(t.Context(), w.delivery(t, signalQueue)); err != nil {
+				if err := p.HandleSignal(t.Context(), w.Take(signalQueue)); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(2 * time.Hour)
-				d := w.delivery(t, scheduleQueue)
+				d := w.Take(scheduleQueue)
 				d.Queue = tt.queue
 				for range 2 {
-					if err := tt.handle(w.processOver(t, busy), t.Context(), d); err != nil {
+					if err := tt.handle(w.RestartOver(busy).Pipeline, t.Context(), d); err != nil {
 						t.Fatal(err)
 					}
 					time.Sleep(time.Minute)
-					d = w.delivery(t, d.Queue)
+					d = w.Take(d.Queue)
 				}
-				if err := tt.handle(p, t.Context(), d); err != nil {
+				if err := tt.handle(p.Pipeline, t.Context(), d); err != nil {
 					t.Fatal(err)
 				}
-				w.host(t, w.always(p))
+				p.Run()
 				w.checkSucceeded(t, "c1")
 			})
 		})
@@ -225,34 +220,33 @@ func TestRunsThatAPersonEnds(t *testing.T) {
 			t.Run(name+" "+when, func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					w := newWorld()
+					w := newWorld(t)
 					w.waits = waits
-					w.prepare(t)
-					p := w.process(t, nil)
+					p := w.Restart(nil)
 					w.turn = func(ctx context.Context) error { // signals come to the process that runs it
-						if err := end(w.runtime, ctx, "turntable-c1", "not wanted"); err != nil {
+						if err := end(w.Runtime(), ctx, "turntable-c1", "not wanted"); err != nil {
 							return err
 						}
-						d := w.delivery(t, signalQueue)
+						d := w.Take(signalQueue)
 						go func() { _ = p.HandleSignal(t.Context(), d) }()
 						<-ctx.Done()
 						return ctx.Err()
 					}
-					w.send(t, good)
-					w.host(t, w.always(p))
+					w.Send(testQueue, good)
+					p.Run()
 					if waits {
-						if err := end(w.runtime, t.Context(), "turntable-c1", "not wanted"); err != nil {
+						if err := end(w.Runtime(), t.Context(), "turntable-c1", "not wanted"); err != nil {
 							t.Fatal(err)
 						}
-						w.host(t, w.always(p))
+						p.Run()
 					}
 					check := func(fates int) {
 						t.Helper()
-						entries := w.history(t, "c1")
+						entries := w.History("turntable", "c1")
 						if len(entries) != 1 || entries[0].RunStatus != engine.StatusFailed || !strings.Contains(entries[0].Error, name) {
 							t.Errorf("history %+v", entries)
 						}
-						if dead := w.deadLetters(t); len(dead) != 0 {
+						if dead := w.DeadLetters("turntable"); len(dead) != 0 {
 							t.Errorf("dead letters %+v", dead)
 						}
 						if p.Count(engine.Terminated) < fates || p.Count(engine.Failed) != 0 {
@@ -261,8 +255,8 @@ func TestRunsThatAPersonEnds(t *testing.T) {
 					}
 					check(1)
 					turns := w.turns.Load()
-					w.send(t, good)
-					w.host(t, w.always(p))
+					w.Send(testQueue, good)
+					p.Run()
 					check(2)
 					if w.turns.Load() != turns {
 						t.Error("it ran again")
@@ -277,18 +271,17 @@ func TestRunsThatAPersonEnds(t *testing.T) {
 func TestARunThatIsPurged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.prepare(t)
-		p := w.process(t, nil)
+		w := newWorld(t)
+		p := w.Restart(nil)
 		w.turn = func(ctx context.Context) error {
-			other := w.process(t, nil)
-			if err := w.runtime.Terminate(ctx, "turntable-c1", ""); err != nil {
+			other := w.Restart(nil)
+			if err := w.Runtime().Terminate(ctx, "turntable-c1", ""); err != nil {
 				return err
 			}
-			return errors.Join(other.HandleSignal(ctx, w.delivery(t, signalQueue)), w.runtime.Purge(ctx, "turntable-c1"))
+			return errors.Join(other.HandleSignal(ctx, w.Take(signalQueue)), w.Runtime().Purge(ctx, "turntable-c1"))
 		}
-		w.send(t, good)
-		if n := w.host(t, w.always(p)); n != 1 {
+		w.Send(testQueue, good)
+		if n := p.Run(); n != 1 {
 			t.Errorf("%d deliveries", n)
 		}
 		checkDead("purged")(t, w)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -13,33 +11,21 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/enginetest"
 	"github.com/vibedata/roundhouse/engine/registry"
-	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/orchestrator"
-	"github.com/vibedata/roundhouse/queues"
-	"github.com/vibedata/roundhouse/tables"
 )
 
 const doorQueue = "door-queue"
 
 // hall is the storage of a singleton engine, the door, which counts in the registry, under its lock.
 type hall struct {
-	tables *tables.Memory
-	blobs  *blobs.Memory
-	queues *queues.Memory
+	*enginetest.World
 
 	least int // how far the clock has to go before a run ends, in seconds
 	fail  func(correlationID string) error
 	waits bool // for the event "open", under the lock
-}
-
-// hallProcess is one process of the hall.
-type hallProcess struct {
-	pipeline *engine.Pipeline
-	runtime  *orchestrator.Runtime
-	registry *registry.Registry
 }
 
 type step struct {
@@ -49,12 +35,11 @@ type step struct {
 
 func newHall(t *testing.T) *hall {
 	t.Helper()
-	h := &hall{tables: tables.NewMemory(), blobs: blobs.NewMemory(), queues: queues.NewMemory(), least: 1}
-	p := h.process(t, nil)
-	if err := errors.Join(p.pipeline.Prepare(t.Context()), p.runtime.Prepare(t.Context()), p.registry.CreateTable(t.Context())); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.registry.Create(t.Context(), registry.Instance{InstanceID: "i1"}); err != nil {
+	h := &hall{least: 1}
+	h.World = enginetest.New(t, enginetest.Config{Engines: func(s enginetest.Stores) []engine.Definition {
+		return []engine.Definition{h.definition(registry.New(s.Tables, ""))}
+	}})
+	if _, err := h.Registry().Create(t.Context(), registry.Instance{InstanceID: "i1"}); err != nil {
 		t.Fatal(err)
 	}
 	return h
@@ -101,109 +86,16 @@ func (h *hall) definition(r *registry.Registry) engine.Definition {
 		})}
 }
 
-func (h *hall) process(t *testing.T, plan *faults.Plan) hallProcess {
-	t.Helper()
-	if plan == nil {
-		plan = &faults.Plan{}
-	}
-	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	store, messages := faults.Tables(h.tables, plan.Intercept), faults.Queues(h.queues, plan.Intercept)
-	p := hallProcess{registry: registry.New(store, "")}
-	d := h.definition(p.registry)
-	var err error
-	p.runtime, err = orchestrator.New(orchestrator.Config{Tables: store, Blobs: faults.Blobs(h.blobs, plan.Intercept), Queues: messages, Log: log,
-		Orchestrators: []orchestrator.AnyOrchestrator{d.Orchestrator}, Activities: append(d.Operations, d.Activities...),
-		Ended:   func(ctx context.Context, out orchestrator.Outcome) error { return p.pipeline.Ended(ctx, out) },
-		Damaged: func(ctx context.Context, d orchestrator.Damage) error { return p.pipeline.Damaged(ctx, d) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.pipeline, err = engine.NewPipeline(engine.Config{Definitions: []engine.Definition{d}, Runtime: p.runtime, Log: log, HostMaxDequeueCount: 8,
-		History: engine.NewHistory(store, ""), DeadLetters: engine.NewDeadLetters(store, ""), Queues: messages, Locks: p.registry})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
-// serve delivers what is in the queues to one process after the other, until they are empty.
-func (h *hall) serve(t *testing.T, next func() hallProcess) {
-	t.Helper()
-	for range 2000 {
-		left, idle := 0, true
-		for _, queue := range []string{doorQueue, signalQueue, scheduleQueue} {
-			n, err := h.queues.Length(t.Context(), queue)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			left += n
-			messages, err := h.queues.Receive(t.Context(), queue, 1, visibility)
-			if err != nil || len(messages) == 0 {
-				continue
-			}
-			idle = false
-			m, p := messages[0], next()
-			handle := p.pipeline.HandleSignal
-			if queue == doorQueue {
-				handle = p.pipeline.Handle
-			}
-			stop := h.renew(t, queue, &m)
-			err = handle(t.Context(), engine.Delivery{Queue: queue, ID: m.ID, Body: queues.Decode(m.Text), DequeueCount: int(m.DequeueCount), InsertedAt: m.InsertedAt})
-			stop()
-			if err != nil {
-				continue
-			}
-			if err := h.queues.Delete(t.Context(), queue, m.ID, m.PopReceipt); err != nil {
-				t.Error(err)
-			}
-		}
-		if left == 0 {
-			return
-		}
-		if idle {
-			time.Sleep(visibility / 3)
-		}
-	}
-	t.Error("the messages do not come to rest")
-}
-
-// renew keeps a message to who handles it, as the host does.
-func (h *hall) renew(t *testing.T, queue string, m *queues.Message) (stop func()) {
-	t.Helper()
-	over, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(visibility / 2)
-		defer tick.Stop()
-		for {
-			select {
-			case <-over:
-				return
-			case <-tick.C:
-				if receipt, err := h.queues.Renew(t.Context(), queue, m.ID, m.PopReceipt, visibility); err == nil {
-					m.PopReceipt = receipt
-				}
-			}
-		}
-	}()
-	return func() { close(over); <-done }
-}
-
-func (h *hall) send(t *testing.T, correlationIDs ...string) {
-	t.Helper()
+func (h *hall) send(correlationIDs ...string) {
 	for _, id := range correlationIDs {
-		body := fmt.Sprintf(`{"correlationId":%q,"instanceId":"i1"}`, id)
-		if _, err := h.queues.Send(t.Context(), doorQueue, []byte(body), 0); err != nil {
-			t.Fatal(err)
-		}
+		h.Send(doorQueue, fmt.Sprintf(`{"correlationId":%q,"instanceId":"i1"}`, id))
 	}
 }
 
 // document is the registry's as it is now.
 func (h *hall) document(t *testing.T) (registry.Instance, []string) {
 	t.Helper()
-	i, err := registry.New(h.tables, "").Get(t.Context(), "i1")
+	i, err := h.Registry().Get(t.Context(), "i1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,23 +111,22 @@ func (h *hall) check(t *testing.T, correlationIDs ...string) {
 	t.Helper()
 	for _, id := range correlationIDs {
 		runs := 0
-		entries, err := engine.NewHistory(h.tables, "").Run(t.Context(), "door", id)
+		entries := h.History("door", id)
 		for _, e := range entries {
 			if e.RunStatus == engine.StatusSucceeded {
 				runs++
 			}
 		}
-		if err != nil || runs != 1 {
-			t.Errorf("%s has succeeded %d times: %+v %v", id, runs, entries, err)
+		if runs != 1 {
+			t.Errorf("%s has succeeded %d times: %+v", id, runs, entries)
 		}
 	}
 	i, done := h.document(t)
 	if len(done) != len(correlationIDs) || i.Lock.JobID != "" {
 		t.Errorf("the registry saw %v; the lock: %+v", done, i.Lock)
 	}
-	page, err := engine.NewDeadLetters(h.tables, "").List(t.Context(), engine.DeadLetterFilter{Engines: []string{"door"}})
-	if err != nil || len(page.DeadLetters) != 0 {
-		t.Errorf("dead letters %+v, %v", page.DeadLetters, err)
+	if dead := h.DeadLetters("door"); len(dead) != 0 {
+		t.Errorf("dead letters %+v", dead)
 	}
 }
 
@@ -248,17 +139,17 @@ func TestTwoRunsForOneInstance(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := newHall(t)
 				h.least = 1 + round*4 // up to where runs park
-				h.send(t, "one", "two")
+				h.send("one", "two")
 				var hosts sync.WaitGroup
 				conflicts := 0
 				var mu sync.Mutex
 				for range 3 {
-					p := h.process(t, nil)
+					p := h.Restart(nil)
 					hosts.Go(func() {
-						h.serve(t, func() hallProcess { return p })
+						p.Run()
 						mu.Lock()
 						defer mu.Unlock()
-						conflicts += p.pipeline.Count(engine.Conflicting) + p.pipeline.Count(engine.Elsewhere)
+						conflicts += p.Count(engine.Conflicting) + p.Count(engine.Elsewhere)
 					})
 				}
 				hosts.Wait()
@@ -291,34 +182,17 @@ func TestFaultsWithTwoRunsForOneInstance(t *testing.T) {
 	}{"inline": {1, false}, "parked": {100, false}, "each fails once": {1, true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			run := func(t *testing.T, plan *faults.Plan) {
+			enginetest.FailEverywhere(t, nil, func(t *testing.T, plan *enginetest.Plan) {
 				h := newHall(t)
 				h.least = scenario.least
 				if scenario.fails {
 					h.fail = failOnce()
 				}
-				h.send(t, "one", "two")
-				p := h.process(t, plan)
-				alive := func() hallProcess {
-					if plan.Crashed() {
-						p = h.process(t, nil)
-					}
-					return p
-				}
-				h.serve(t, alive)
-				plan.Wait()
-				h.serve(t, alive)
+				h.send("one", "two")
+				h.Restart(plan)
+				h.Run()
 				h.check(t, "one", "two")
-			}
-			count := &faults.Plan{}
-			synctest.Test(t, func(t *testing.T) { run(t, count) })
-			for at := range count.Calls() {
-				for _, fault := range faults.Faults() {
-					t.Run(fmt.Sprintf("%s-%d", fault, at+1), func(t *testing.T) {
-						synctest.Test(t, func(t *testing.T) { run(t, &faults.Plan{At: at + 1, Fault: fault}) })
-					})
-				}
-			}
+			})
 		})
 	}
 }
@@ -328,25 +202,25 @@ func TestAMessageWaitsForTheLock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHall(t)
-		p := h.process(t, nil)
-		if _, err := p.registry.Acquire(t.Context(), "i1", "somebody", 10*time.Minute); err != nil {
+		p := h.Restart(nil)
+		if _, err := h.Registry().Acquire(t.Context(), "i1", "somebody", 10*time.Minute); err != nil {
 			t.Fatal(err)
 		}
-		err := p.pipeline.Conflict(t.Context(), engine.Message{Engine: "door", CorrelationID: "one", InstanceID: "i1"})
+		err := p.Conflict(t.Context(), engine.Message{Engine: "door", CorrelationID: "one", InstanceID: "i1"})
 		if conflict, ok := errors.AsType[*engine.ConflictError](err); !ok || conflict.Holder != "somebody" || conflict.RetryAfter != 30*time.Second {
 			t.Errorf("conflict: %+v", err)
 		}
 		began := time.Now()
-		h.send(t, "one")
-		h.serve(t, func() hallProcess { return p })
+		h.send("one")
+		p.Run()
 		if waited := time.Since(began); waited < 10*time.Minute || waited > 11*time.Minute {
 			t.Errorf("it waited for %v", waited)
 		}
-		if n := p.pipeline.Count(engine.Conflicting); n < 15 {
+		if n := p.Count(engine.Conflicting); n < 15 {
 			t.Errorf("%d conflicts", n)
 		}
 		h.check(t, "one")
-		if err := p.pipeline.Conflict(t.Context(), engine.Message{Engine: "door", CorrelationID: "two", InstanceID: "i1"}); err != nil {
+		if err := p.Conflict(t.Context(), engine.Message{Engine: "door", CorrelationID: "two", InstanceID: "i1"}); err != nil {
 			t.Errorf("conflict with nobody: %v", err)
 		}
 	})
@@ -355,37 +229,29 @@ func TestAMessageWaitsForTheLock(t *testing.T) {
 // The lock of a run that was stopped, or taken away, does not stay.
 func TestTheLockOfARunThatIsNoMore(t *testing.T) {
 	t.Parallel()
-	for name, stop := range map[string]func(context.Context, hallProcess) error{
-		"terminated": func(ctx context.Context, p hallProcess) error { return p.runtime.Terminate(ctx, "door-i1", "enough") },
-		"canceled":   func(ctx context.Context, p hallProcess) error { return p.runtime.Cancel(ctx, "door-i1", "enough") },
+	for name, stop := range map[string]func(context.Context, *enginetest.Process) error{
+		"terminated": func(ctx context.Context, p *enginetest.Process) error {
+			return p.Runtime.Terminate(ctx, "door-i1", "enough")
+		},
+		"canceled": func(ctx context.Context, p *enginetest.Process) error {
+			return p.Runtime.Cancel(ctx, "door-i1", "enough")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				h := newHall(t)
 				h.waits = true
-				p := h.process(t, nil)
-				next := func() hallProcess { return p }
-				h.send(t, "one")
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-				defer cancel()
-				m, err := h.queues.Receive(ctx, doorQueue, 1, visibility)
-				if err != nil || len(m) != 1 {
-					t.Fatal(err)
-				}
-				if err := p.pipeline.Handle(t.Context(), engine.Delivery{Queue: doorQueue, ID: m[0].ID, Body: queues.Decode(m[0].Text), DequeueCount: 1}); err != nil {
-					t.Fatal(err)
-				}
-				if err := h.queues.Delete(ctx, doorQueue, m[0].ID, m[0].PopReceipt); err != nil {
-					t.Fatal(err)
-				}
+				p := h.Restart(nil)
+				h.send("one")
+				h.DeliverTo(doorQueue, p.Handle)
 				if i, _ := h.document(t); i.Lock.JobID != "door-i1/one" {
 					t.Errorf("while it waits, the lock is %+v", i.Lock)
 				}
 				if err := stop(t.Context(), p); err != nil {
 					t.Fatal(err)
 				}
-				h.serve(t, next)
+				p.Run()
 				if i, done := h.document(t); i.Lock.JobID != "" || len(done) != 0 {
 					t.Errorf("afterwards: lock %+v, done %v", i.Lock, done)
 				}
@@ -396,13 +262,13 @@ func TestTheLockOfARunThatIsNoMore(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			h := newHall(t)
-			p := h.process(t, nil)
-			if _, err := p.registry.Acquire(t.Context(), "i1", "door-i1/purged", time.Hour); err != nil {
+			p := h.Restart(nil)
+			if _, err := h.Registry().Acquire(t.Context(), "i1", "door-i1/purged", time.Hour); err != nil {
 				t.Fatal(err)
 			}
 			began := time.Now()
-			h.send(t, "one")
-			h.serve(t, func() hallProcess { return p })
+			h.send("one")
+			p.Run()
 			if waited := time.Since(began); waited < time.Hour || waited > time.Hour+time.Minute {
 				t.Errorf("it waited for %v", waited)
 			}
@@ -416,17 +282,14 @@ func TestAnInstanceThatNobodyKnows(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHall(t)
-		p := h.process(t, nil)
+		p := h.Restart(nil)
 		d := engine.Delivery{Queue: doorQueue, ID: "m", Body: []byte(`{"correlationId":"c","instanceId":"nobody"}`), DequeueCount: 1, InsertedAt: time.Now()}
-		if err := p.pipeline.Handle(t.Context(), d); err != nil {
+		if err := p.Handle(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
-		page, err := engine.NewDeadLetters(h.tables, "").List(t.Context(), engine.DeadLetterFilter{Engines: []string{"door"}})
-		if err != nil || len(page.DeadLetters) != 1 || page.DeadLetters[0].DequeueCount != 1 {
-			t.Errorf("%+v, %v", page.DeadLetters, err)
-		}
-		if !strings.Contains(page.DeadLetters[0].ErrorMessage, registry.ErrNotFound.Error()) {
-			t.Errorf("%s", page.DeadLetters[0].ErrorMessage)
+		dead := h.DeadLetters("door")
+		if len(dead) != 1 || dead[0].DequeueCount != 1 || !strings.Contains(dead[0].ErrorMessage, registry.ErrNotFound.Error()) {
+			t.Errorf("%+v", dead)
 		}
 	})
 }

@@ -12,19 +12,18 @@ import (
 func TestStalledRunThatWasStarted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
+		w := newWorld(t)
 		w.waits = true
-		w.prepare(t)
-		w.process(t, nil)
-		if _, err := w.runtime.Start(t.Context(), orchestrator.Start{ID: "turntable-x", Orchestrator: "turntable", Input: []byte(good), CorrelationID: "c1", TenantID: "Contoso"}); err != nil {
+		w.Restart(nil)
+		if _, err := w.Runtime().Start(t.Context(), orchestrator.Start{ID: "turntable-x", Orchestrator: "turntable", Input: []byte(good), CorrelationID: "c1", TenantID: "Contoso"}); err != nil {
 			t.Fatal(err)
 		}
-		w.host(t, w.always(w.process(t, nil)))
+		w.Restart(nil).Run()
 		w.event(t, "x", 0)
-		if err := w.deployed(t, changed()).HandleSignal(t.Context(), w.delivery(t, signalQueue)); err != nil {
+		if err := w.deployed(changed()).HandleSignal(t.Context(), w.Take(signalQueue)); err != nil {
 			t.Fatal(err)
 		}
-		dead := w.deadLetters(t)
+		dead := w.DeadLetters("turntable")
 		if len(dead) != 1 || dead[0].DetectedReason != engine.ReasonStalled || dead[0].CorrelationID != "c1" || dead[0].TenantID != "Contoso" || dead[0].OriginalQueue != signalQueue {
 			t.Errorf("%+v", dead)
 		}

@@ -3,37 +3,26 @@ package engine_test
 import (
 	"context"
 	"errors"
-	"io"
-	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/enginetest"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
 // deployed is a process whose code of the engine's orchestrator is another one; nil leaves it out.
-func (w *world) deployed(t *testing.T, other orchestrator.AnyOrchestrator) *engine.Pipeline {
-	t.Helper()
-	log, d := slog.New(slog.NewTextHandler(io.Discard, nil)), w.definition()
-	config := orchestrator.Config{Tables: w.tables, Blobs: w.blobs, Queues: w.queues, Log: log, Activities: append(d.Operations, d.Activities...)}
-	pipeline := engine.Config{Log: log, Queues: w.queues, History: engine.NewHistory(w.tables, ""), DeadLetters: engine.NewDeadLetters(w.tables, "")}
+func (w *world) deployed(other orchestrator.AnyOrchestrator) *enginetest.Process {
+	w.Config.Engines = func(enginetest.Stores) []engine.Definition { return nil }
 	if other != nil {
+		d := w.definition()
 		d.Orchestrator = other
-		config.Orchestrators, pipeline.Definitions = []orchestrator.AnyOrchestrator{other}, []engine.Definition{d}
+		w.Config.Engines = func(enginetest.Stores) []engine.Definition { return []engine.Definition{d} }
 	}
-	var p *engine.Pipeline
-	config.Stalled = func(ctx context.Context, out orchestrator.Outcome) error { return p.Stalled(ctx, out) }
-	rt, err := orchestrator.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.runtime, pipeline.Runtime = rt, rt
-	if p, err = engine.NewPipeline(pipeline); err != nil {
-		t.Fatal(err)
-	}
+	p := w.Restart(nil)
+	w.Config.Engines = func(enginetest.Stores) []engine.Definition { return []engine.Definition{w.definition()} }
 	return p
 }
 
@@ -48,22 +37,22 @@ func changed() orchestrator.AnyOrchestrator {
 // mended, it goes on with what came meanwhile; to retry the dead letter is harmless before, and wakes it then.
 func TestARunThatIsStalled(t *testing.T) {
 	t.Parallel()
-	signal := func(t *testing.T, w *world, p *engine.Pipeline) {
+	signal := func(t *testing.T, w *world, p *enginetest.Process) {
 		t.Helper()
-		if err := p.HandleSignal(t.Context(), w.delivery(t, signalQueue)); err != nil {
+		if err := p.HandleSignal(t.Context(), w.Take(signalQueue)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	message := func(t *testing.T, w *world, p *engine.Pipeline) {
+	message := func(t *testing.T, w *world, p *enginetest.Process) {
 		t.Helper()
-		w.send(t, good)
-		if err := p.Handle(t.Context(), w.delivery(t, testQueue)); err != nil {
+		w.Send(testQueue, good)
+		if err := p.Handle(t.Context(), w.Take(testQueue)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for name, tt := range map[string]struct {
 		code    orchestrator.AnyOrchestrator
-		wake    func(*testing.T, *world, *engine.Pipeline)
+		wake    func(*testing.T, *world, *enginetest.Process)
 		of      string // whose dead letters
 		says    string
 		message string
@@ -71,26 +60,25 @@ func TestARunThatIsStalled(t *testing.T) {
 		"found by a signal":               {code: changed(), wake: signal, of: "turntable", says: "is stalled", message: good},
 		"found by its message":            {code: changed(), wake: message, of: "turntable", says: "is stalled", message: good},
 		"its orchestrator is not there":   {wake: signal, of: engine.SignalEngine, says: "unknown orchestrator", message: `"workflowInstanceId":"turntable-c1"`},
-		"a poison message has it as well": {code: changed(), wake: func(t *testing.T, w *world, p *engine.Pipeline) { signal(t, w, p); poison(t, p) }, of: "turntable", says: "is stalled", message: good},
+		"a poison message has it as well": {code: changed(), wake: func(t *testing.T, w *world, p *enginetest.Process) { signal(t, w, p); poison(t, p) }, of: "turntable", says: "is stalled", message: good},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld()
+				w := newWorld(t)
 				w.waits = true
-				w.prepare(t)
-				w.send(t, good)
-				if err := w.process(t, nil).Handle(t.Context(), w.delivery(t, testQueue)); err != nil {
+				w.Send(testQueue, good)
+				if err := w.Restart(nil).Handle(t.Context(), w.Take(testQueue)); err != nil {
 					t.Fatal(err)
 				}
 				w.event(t, "c1", 0)
-				broken := w.deployed(t, tt.code)
+				broken := w.deployed(tt.code)
 				tt.wake(t, w, broken)
 				w.wake(t)
 				signals(t, w, broken)
 				letter := onePending(t, w, tt.of)
 				if letter.DetectedReason != engine.ReasonStalled || letter.CorrelationID != "c1" || !strings.Contains(letter.ErrorMessage, tt.says) ||
-					!strings.Contains(string(letter.OriginalMessage), tt.message) || letter.Node != w.runtime.Node() || letter.TenantID != "Contoso" {
+					!strings.Contains(string(letter.OriginalMessage), tt.message) || letter.Node != w.Runtime().Node() || letter.TenantID != "Contoso" {
 					t.Errorf("%+v", letter)
 				}
 				w.retry(t, letter)
@@ -100,13 +88,13 @@ func TestARunThatIsStalled(t *testing.T) {
 				if again.ParentRowKey != letter.RowKey {
 					t.Errorf("the parent is %q, not %q", again.ParentRowKey, letter.RowKey)
 				}
-				if out, err := w.runtime.Get(t.Context(), "turntable-c1"); err != nil || out.Status != orchestrator.Stalled {
+				if out, err := w.Runtime().Get(t.Context(), "turntable-c1"); err != nil || out.Status != orchestrator.Stalled {
 					t.Errorf("it is %s, %v", out.Status, err)
 				}
 				w.retry(t, again)
-				w.host(t, w.always(w.process(t, nil)))
+				w.Restart(nil).Run()
 				runs := 0
-				for _, e := range w.history(t, "c1") {
+				for _, e := range w.History("turntable", "c1") {
 					if e.RunStatus == engine.StatusSucceeded {
 						runs++
 					}
@@ -123,27 +111,26 @@ func TestARunThatIsStalled(t *testing.T) {
 func TestARunThatFailsAfterItWasStalled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
+		w := newWorld(t)
 		w.waits = true
 		w.turn = func(context.Context) error { return errors.New("jammed") }
-		w.prepare(t)
-		w.send(t, good)
-		if err := w.process(t, nil).Handle(t.Context(), w.delivery(t, testQueue)); err != nil {
+		w.Send(testQueue, good)
+		if err := w.Restart(nil).Handle(t.Context(), w.Take(testQueue)); err != nil {
 			t.Fatal(err)
 		}
 		w.event(t, "c1", 0)
-		broken := w.deployed(t, changed())
-		if err := broken.HandleSignal(t.Context(), w.delivery(t, signalQueue)); err != nil {
+		broken := w.deployed(changed())
+		if err := broken.HandleSignal(t.Context(), w.Take(signalQueue)); err != nil {
 			t.Fatal(err)
 		}
 		onePending(t, w, "turntable")
 		w.wake(t)
-		w.host(t, w.always(w.process(t, nil)))
+		w.Restart(nil).Run()
 		var reasons []string
-		for _, l := range w.deadLetters(t) {
+		for _, l := range w.DeadLetters("turntable") {
 			reasons = append(reasons, string(l.DetectedReason))
 		}
-		if out, err := w.runtime.Get(t.Context(), "turntable-c1"); err != nil || out.Status != orchestrator.Failed || len(reasons) != 2 {
+		if out, err := w.Runtime().Get(t.Context(), "turntable-c1"); err != nil || out.Status != orchestrator.Failed || len(reasons) != 2 {
 			t.Errorf("it is %s, %v; dead letters: %v", out.Status, err, reasons)
 		}
 	})
@@ -153,22 +140,22 @@ func TestARunThatFailsAfterItWasStalled(t *testing.T) {
 func (w *world) wake(t *testing.T) {
 	t.Helper()
 	body := `{"signalId":"wake","workflowInstanceId":"turntable-c1","runtimeProvider":"roundhouse","signalType":"InternalContinue"}`
-	if _, err := w.queues.Send(t.Context(), signalQueue, []byte(body), 0); err != nil {
+	if _, err := w.Queues.Send(t.Context(), signalQueue, []byte(body), 0); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // hostOnce delivers once what is visible.
-func (w *world) hostOnce(t *testing.T, p *engine.Pipeline) {
+func (w *world) hostOnce(t *testing.T, p *enginetest.Process) {
 	t.Helper()
-	w.handOut(t, testQueue, func(ctx context.Context, d engine.Delivery) error { return p.Handle(ctx, d) })
+	w.DeliverTo(testQueue, func(ctx context.Context, d engine.Delivery) error { return p.Handle(ctx, d) })
 	signals(t, w, p)
 }
 
 // signals delivers the signals that are visible.
-func signals(t *testing.T, w *world, p *engine.Pipeline) {
+func signals(t *testing.T, w *world, p *enginetest.Process) {
 	t.Helper()
-	for w.handOut(t, signalQueue, func(ctx context.Context, d engine.Delivery) error {
+	for w.DeliverTo(signalQueue, func(ctx context.Context, d engine.Delivery) error {
 		err := p.HandleSignal(ctx, d)
 		if err != nil {
 			t.Error(err)
@@ -178,7 +165,7 @@ func signals(t *testing.T, w *world, p *engine.Pipeline) {
 	}
 }
 
-func poison(t *testing.T, p *engine.Pipeline) {
+func poison(t *testing.T, p *enginetest.Process) {
 	t.Helper()
 	d := engine.Delivery{Queue: testQueue + engine.PoisonSuffix, ID: "poison-1", Body: []byte(good), DequeueCount: 1}
 	if err := p.HandlePoison(t.Context(), d); err != nil {
@@ -190,7 +177,7 @@ func poison(t *testing.T, p *engine.Pipeline) {
 func onePending(t *testing.T, w *world, of string) engine.DeadLetter {
 	t.Helper()
 	var pending []engine.DeadLetter
-	for _, l := range w.deadLettersOf(t, of) {
+	for _, l := range w.DeadLetters(of) {
 		if l.Status == engine.StatusPending {
 			pending = append(pending, l)
 		}

@@ -15,20 +15,19 @@ import (
 func TestSupersededByARetry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.prepare(t)
+		w := newWorld(t)
 		w.turn = func(context.Context) error { return orchestrator.Permanent(errors.New("jammed")) }
-		w.send(t, good)
-		p := w.process(t, nil)
-		w.host(t, w.always(p))
+		w.Send(testQueue, good)
+		p := w.Restart(nil)
+		p.Run()
 		failures := func() int {
-			page, err := engine.NewHistory(w.tables, "").List(t.Context(), engine.HistoryFilter{Engines: []string{"turntable"}, Status: engine.StatusFailed})
+			page, err := engine.NewHistory(w.Tables, "").List(t.Context(), engine.HistoryFilter{Engines: []string{"turntable"}, Status: engine.StatusFailed})
 			if err != nil {
 				t.Fatal(err)
 			}
 			return len(page.Entries)
 		}
-		dead := w.deadLetters(t)
+		dead := w.DeadLetters("turntable")
 		if len(dead) != 1 || failures() == 0 {
 			t.Fatalf("%d dead letters, %d failures", len(dead), failures())
 		}
@@ -36,7 +35,7 @@ func TestSupersededByARetry(t *testing.T) {
 		if _, err := w.retrier(t, &faults.Plan{}, nil).Retry(t.Context(), "turntable", dead[0].RowKey, "ann"); err != nil {
 			t.Fatal(err)
 		}
-		w.host(t, w.always(p))
+		p.Run()
 		if n := failures(); n != 0 {
 			t.Errorf("%d failures are listed", n)
 		}
@@ -48,21 +47,20 @@ func TestSupersededByARetry(t *testing.T) {
 func TestSupersededLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.prepare(t)
-		w.send(t, good)
-		w.host(t, w.always(w.process(t, nil)))
+		w := newWorld(t)
+		w.Send(testQueue, good)
+		w.Restart(nil).Run()
 		repeat := func() int {
 			plan := &faults.Plan{}
-			w.send(t, good)
-			w.host(t, w.always(w.process(t, plan)))
+			w.Send(testQueue, good)
+			w.Restart(plan).Run()
 			return len(plan.Calls())
 		}
 		costs := repeat()
-		entries := w.history(t, "c1")
+		entries := w.History("turntable", "c1")
 		failed := entries[0]
 		failed.Status, failed.RunStatus, failed.Work, failed.CreatedAtUtc = engine.StatusFailed, engine.StatusFailed, "", entries[0].CreatedAtUtc.Add(-1000)
-		if err := engine.NewHistory(w.tables, "").Record(t.Context(), failed); err != nil {
+		if err := engine.NewHistory(w.Tables, "").Record(t.Context(), failed); err != nil {
 			t.Fatal(err)
 		}
 		if marking := repeat(); marking != costs+2 {

@@ -47,20 +47,19 @@ func TestWhatIsSaidAboutAMessageBelongsToItsTenant(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld()
+				w := newWorld(t)
 				c.world(w)
-				w.prepare(t)
-				w.send(t, c.body)
+				w.Send(testQueue, c.body)
 				if w.waits {
-					w.hostOnce(t, w.process(t, nil))
+					w.hostOnce(t, w.Restart(nil))
 					w.event(t, "c1", 0)
 				}
-				w.host(t, w.always(w.process(t, nil)))
+				w.Restart(nil).Run()
 				var got said
-				for _, e := range w.history(t, "c1") {
+				for _, e := range w.History("turntable", "c1") {
 					got.History = append(got.History, e.TenantID)
 				}
-				for _, l := range w.deadLetters(t) {
+				for _, l := range w.DeadLetters("turntable") {
 					got.Dead = append(got.Dead, l.TenantID)
 				}
 				if diff := cmp.Diff(c.want, got); diff != "" {
@@ -75,22 +74,21 @@ func TestWhatIsSaidAboutAMessageBelongsToItsTenant(t *testing.T) {
 func TestRetriesKeepTheTenant(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
+		w := newWorld(t)
 		w.turn = func(context.Context) error { return orchestrator.Permanent(errors.New("no")) }
-		w.prepare(t)
-		w.send(t, good)
-		p := w.process(t, nil)
-		w.host(t, w.always(p))
+		w.Send(testQueue, good)
+		p := w.Restart(nil)
+		p.Run()
 		w.retry(t, onePending(t, w, "turntable"))
-		w.host(t, w.always(p))
-		page, err := engine.NewDeadLetters(w.tables, "").List(t.Context(), engine.DeadLetterFilter{Engines: []string{"turntable"}, TenantID: "contoso"})
+		p.Run()
+		page, err := engine.NewDeadLetters(w.Tables, "").List(t.Context(), engine.DeadLetterFilter{Engines: []string{"turntable"}, TenantID: "contoso"})
 		if err != nil || len(page.DeadLetters) != 2 || page.DeadLetters[0].Status == page.DeadLetters[1].Status {
 			t.Errorf("%+v, %v", page.DeadLetters, err)
 		}
 		w.turn = nil
 		w.retry(t, onePending(t, w, "turntable"))
-		w.host(t, w.always(p))
-		if s, err := w.runtime.Status(t.Context(), "turntable-c1"); err != nil || s.TenantID != "Contoso" || s.Status != orchestrator.Completed {
+		p.Run()
+		if s, err := w.Runtime().Status(t.Context(), "turntable-c1"); err != nil || s.TenantID != "Contoso" || s.Status != orchestrator.Completed {
 			t.Errorf("%+v, %v", s, err)
 		}
 	})
@@ -100,21 +98,20 @@ func TestRetriesKeepTheTenant(t *testing.T) {
 func TestAMessageForTheRunOfAnotherTenant(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
+		w := newWorld(t)
 		w.waits = true
-		w.prepare(t)
-		p := w.process(t, nil)
-		w.send(t, good)
+		p := w.Restart(nil)
+		w.Send(testQueue, good)
 		w.hostOnce(t, p)
-		w.send(t, strings.Replace(good, "Contoso", "fabrikam", 1))
+		w.Send(testQueue, strings.Replace(good, "Contoso", "fabrikam", 1))
 		w.hostOnce(t, p)
 		dead := onePending(t, w, "turntable")
 		if dead.TenantID != "fabrikam" || dead.DetectedReason != engine.ReasonPermanent || !strings.Contains(dead.ErrorMessage, "another tenant") {
 			t.Errorf("%+v", dead)
 		}
 		w.event(t, "c1", 0)
-		w.host(t, w.always(p))
-		entries := w.history(t, "c1")
+		p.Run()
+		entries := w.History("turntable", "c1")
 		for _, e := range entries {
 			if e.TenantID != "Contoso" {
 				t.Errorf("%+v", e)
@@ -129,9 +126,8 @@ func TestAMessageForTheRunOfAnotherTenant(t *testing.T) {
 // A start belongs to the tenant of its message, or else to that of the start; the two may not differ.
 func TestTenantsOfAdmittedStarts(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	w.prepare(t)
-	p := w.process(t, nil)
+	w := newWorld(t)
+	p := w.Restart(nil)
 	for _, c := range []struct {
 		start, message, want string
 		err                  error

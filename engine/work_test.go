@@ -35,25 +35,24 @@ func TestCorrelationConflict(t *testing.T) {
 
 func conflict(t *testing.T, body, state, door string, repeat bool) {
 	t.Helper()
-	w, broken := newWorld(), errors.New("stuck")
-	w.prepare(t)
-	p := w.process(t, nil)
-	w.send(t, good)
+	w, broken := newWorld(t), errors.New("stuck")
+	p := w.Restart(nil)
+	w.Send(testQueue, good)
 	switch state {
 	case "succeeded":
-		w.host(t, w.always(p))
+		p.Run()
 	case "rests":
 		w.rests = between
-		w.awake(t, p, time.Now().Add(time.Minute))
+		w.Pass(time.Minute)
 	case "fails", "dead":
 		w.turn = func(context.Context) error { return broken }
 		if state == "dead" {
-			w.host(t, w.always(p))
-		} else if n := w.deliverWithin(t, p, time.Minute); n != 1 {
+			p.Run()
+		} else if n := w.deliverWithin(p, time.Minute); n != 1 {
 			t.Fatalf("%d deliveries", n)
 		}
 	}
-	before, turns := len(w.deadLetters(t)), w.turns.Load()
+	before, turns := len(w.DeadLetters("turntable")), w.turns.Load()
 	d := engine.Delivery{Queue: testQueue, ID: "another", Body: []byte(body), DequeueCount: 1, InsertedAt: time.Now()}
 	handle := p.Handle
 	switch door {
@@ -63,8 +62,8 @@ func conflict(t *testing.T, body, state, door string, repeat bool) {
 		d.Queue, handle = testQueue+engine.PoisonSuffix, p.HandlePoison
 	}
 	if repeat {
-		if err := handle(t.Context(), d); err == nil && slices.ContainsFunc(w.deadLetters(t), isConflict) {
-			t.Errorf("a repeat is a conflict: %+v", w.deadLetters(t))
+		if err := handle(t.Context(), d); err == nil && slices.ContainsFunc(w.DeadLetters("turntable"), isConflict) {
+			t.Errorf("a repeat is a conflict: %+v", w.DeadLetters("turntable"))
 		}
 		return
 	}
@@ -76,24 +75,24 @@ func conflict(t *testing.T, body, state, door string, repeat bool) {
 	if n := w.turns.Load(); n != turns {
 		t.Errorf("%d turns, %d before", n, turns)
 	}
-	letters := slices.DeleteFunc(w.deadLetters(t), func(l engine.DeadLetter) bool { return !isConflict(l) })
+	letters := slices.DeleteFunc(w.DeadLetters("turntable"), func(l engine.DeadLetter) bool { return !isConflict(l) })
 	if len(letters) != 1 || string(letters[0].OriginalMessage) != body || letters[0].MessageID != "another" || letters[0].CorrelationID != "c1" {
-		t.Fatalf("%+v", w.deadLetters(t))
+		t.Fatalf("%+v", w.DeadLetters("turntable"))
 	}
 	broken = nil
-	w.host(t, w.always(p))
-	if letters := w.deadLetters(t); len(letters) != before+1 {
+	p.Run()
+	if letters := w.DeadLetters("turntable"); len(letters) != before+1 {
 		t.Errorf("%d dead letters, %d before", len(letters), before)
 	}
 	if state == "dead" {
 		return
 	}
-	for _, e := range w.history(t, "c1") {
+	for _, e := range w.History("turntable", "c1") {
 		if e.InstanceID != "i1" {
 			t.Errorf("%+v", e)
 		}
 	}
-	if !slices.ContainsFunc(w.history(t, "c1"), func(e engine.Entry) bool { return e.RunStatus == engine.StatusSucceeded }) {
+	if !slices.ContainsFunc(w.History("turntable", "c1"), func(e engine.Entry) bool { return e.RunStatus == engine.StatusSucceeded }) {
 		t.Error("the work has not succeeded")
 	}
 }

@@ -204,6 +204,21 @@ func (m *Memory) Length(ctx context.Context, queue string) (int, error) {
 	return n, nil
 }
 
+// NextVisible returns when the first message of a queue becomes visible, and false for an empty queue: a test of virtual time can
+// wait until then. It is not part of Store.
+func (m *Memory) NextVisible(ctx context.Context, queue string) (at time.Time, found bool, err error) {
+	err = m.with(ctx, queue, func(q *memoryQueue, _ time.Time) error {
+		if found = len(q.order) > 0; found {
+			at = q.order[0].visibleAt
+		}
+		return nil
+	})
+	if err != nil {
+		return time.Time{}, false, fmt.Errorf("next message of %s: %w", queue, err)
+	}
+	return at, found, nil
+}
+
 // with calls do on a queue, under the lock, unless one of the checks failed.
 func (m *Memory) with(ctx context.Context, queue string, do func(*memoryQueue, time.Time) error, checks ...error) error {
 	if err := cmp.Or(ctx.Err(), CheckQueue(queue), cmp.Or(checks...)); err != nil {

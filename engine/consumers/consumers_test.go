@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"slices"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine/consumers"
+	"github.com/vibedata/roundhouse/engine/enginetest"
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
@@ -31,67 +31,39 @@ const target = "/größe #1?"
 
 // world is storage with an outbox, whose receiver can be down, and a clock.
 type world struct {
-	tables tables.Store
+	tables *tables.Memory
+	outbox *enginetest.Outbox
 	now    time.Time
-	down   bool
 	events int
 }
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{tables: tables.NewMemory(), now: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)}
-	if err := errors.Join(w.tables.CreateTable(t.Context(), consumers.Table), w.outbox(t).Create(t.Context())); err != nil {
+	w.outbox = enginetest.NewOutbox(t, w.tables, func() time.Time { return w.now })
+	w.outbox.Permanent = true
+	if err := w.tables.CreateTable(t.Context(), consumers.Table); err != nil {
 		t.Fatal(err)
 	}
 	return w
-}
-
-func (w *world) outbox(t testing.TB) *outbox.Outbox {
-	t.Helper()
-	o, err := outbox.New(outbox.Config{Tables: w.tables, Queues: queues.NewMemory(), Blobs: blobs.NewMemory(), Options: outbox.DefaultOptions(),
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Now: func() time.Time { return w.now }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
-}
-
-// Deliver takes an event, unless the receiver is down.
-func (w *world) Deliver(context.Context, outbox.Event) error {
-	if w.down {
-		return &outbox.DeliveryError{Permanent: true, Err: errors.New("down")}
-	}
-	return nil
 }
 
 // announce publishes the event of a version and tries to deliver it.
 func (w *world) announce(t testing.TB, version string) consumers.Version {
 	t.Helper()
 	w.events++
-	added, err := outbox.NewWriter(w.outbox(t)).Add(t.Context(), outbox.Message{TenantID: "t1", EventType: "rotated", Payload: []byte("{}"), Key: outbox.Key("t1", "a", "b", "c", version)})
+	added, err := outbox.NewWriter(w.outbox.Over(w.tables)).Add(t.Context(), outbox.Message{TenantID: "t1", EventType: "rotated", Payload: []byte("{}"), Key: outbox.Key("t1", "a", "b", "c", version)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.deliver(t)
+	w.outbox.Sweep()
 	return consumers.Version{Version: version, TenantID: "t1", EventID: added.ID, From: w.now.Add(5 * time.Minute), Grace: time.Hour}
-}
-
-func (w *world) deliver(t testing.TB) {
-	t.Helper()
-	router, routerErr := outbox.NewRouter([]outbox.Route{{EventType: "*", Destination: "receiver"}}, outbox.Destinations{"receiver": w})
-	dispatcher, err := outbox.NewDispatcher(w.outbox(t), outbox.DispatcherConfig{Router: router})
-	if err := errors.Join(routerErr, err); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := dispatcher.Sweep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // consumers are those of a process that reaches storage through an interceptor.
 func (w *world) consumers(t testing.TB, names []string, intercept faults.Interceptor) *consumers.Consumers {
 	t.Helper()
-	c, err := consumers.New(consumers.Config{Engine: "hmac", Tables: faults.Tables(w.tables, intercept), Outbox: outbox.NewAdmin(w.outbox(t)), Roles: []string{"keeper"},
+	c, err := consumers.New(consumers.Config{Engine: "hmac", Tables: faults.Tables(w.tables, intercept), Outbox: w.outbox.Admin(), Roles: []string{"keeper"},
 		Targets: map[string]consumers.Target{target: {TenantID: "t1", Names: names}}, Now: func() time.Time { return w.now },
 		Knows: func(_ context.Context, _, version string) (bool, error) { return strings.HasPrefix(version, "v"), nil }})
 	if err != nil {
@@ -110,7 +82,7 @@ func TestArrivalAtTheReceiver(t *testing.T) {
 	act := func(action outbox.Action) func(*testing.T, *world, consumers.Version) {
 		return func(t *testing.T, w *world, v consumers.Version) {
 			t.Helper()
-			admin := outbox.NewAdmin(w.outbox(t))
+			admin := w.outbox.Admin()
 			err := map[outbox.Action]func() error{
 				outbox.ActionSkip:   func() error { return admin.Skip(t.Context(), "t1", v.EventID, "somebody") },
 				outbox.ActionRetry:  func() error { return admin.Retry(t.Context(), "t1", v.EventID, "somebody") },
@@ -133,7 +105,7 @@ func TestArrivalAtTheReceiver(t *testing.T) {
 		"replayed, and not there anew": {false, act(outbox.ActionReplay), "(pending)"},
 		"gone": {false, func(t *testing.T, w *world, v consumers.Version) {
 			w.now = w.now.Add(time.Hour)
-			if n, _, err := outbox.NewAdmin(w.outbox(t)).Retention(t.Context(), w.now, 10); err != nil || n != 1 {
+			if n, _, err := w.outbox.Admin().Retention(t.Context(), w.now, 10); err != nil || n != 1 {
 				t.Fatalf("%d removed, %v", n, err)
 			}
 		}, "(not in the outbox)"},
@@ -141,7 +113,7 @@ func TestArrivalAtTheReceiver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.down = test.down
+			w.outbox.Down = test.down
 			v := w.announce(t, "v1")
 			if test.do != nil {
 				test.do(t, w, v)
@@ -167,7 +139,7 @@ func TestArrivalAtTheReceiver(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			w.down = false
+			w.outbox.Down = false
 			later := w.announce(t, "v2")
 			if got := ask(v, later); got == nil || len(got.Missing) != 0 || got.ReadyAtUtc.Before(w.now) || got.ReadyAtUtc.After(later.From.Add(later.Grace)) {
 				t.Errorf("when a later one has come: %+v", got)

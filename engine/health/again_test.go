@@ -39,9 +39,9 @@ func TestTheNextAttemptChecksAgain(t *testing.T) {
 		r := &stuck{Registry: s.registry, tries: 4, meantime: func() { s.server.Set(instance, "web", healthtest.Answer{Status: 503}) }}
 		p := newPlantOver(t, s, r)
 		p.tick(t, time.Now())
-		p.host(t)
-		if now := p.state(t); now.Status != health.Unhealthy || now.Lock != "" || len(p.deadLetters(t)) != 0 {
-			t.Errorf("%+v, dead letters %+v, history %v", now, p.deadLetters(t), p.history(t))
+		p.Run()
+		if now := p.state(t); now.Status != health.Unhealthy || now.Lock != "" || len(p.deadLetters()) != 0 {
+			t.Errorf("%+v, dead letters %+v, history %v", now, p.deadLetters(), p.history(t))
 		}
 	})
 }
@@ -58,7 +58,7 @@ func TestChangesArePublished(t *testing.T) {
 			time.Sleep(5 * time.Minute)
 			s.server.Set(instance, "web", web)
 			p.tick(t, time.Now())
-			p.host(t)
+			p.Run()
 			if !slices.Equal(p.tells, want) {
 				t.Errorf("published %v, want %v", p.tells, want)
 			}

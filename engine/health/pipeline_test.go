@@ -3,9 +3,7 @@ package health_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -14,22 +12,19 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/enginetest"
 	"github.com/vibedata/roundhouse/engine/health"
 	"github.com/vibedata/roundhouse/engine/health/healthtest"
 	"github.com/vibedata/roundhouse/engine/release"
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/orchestrator"
-	"github.com/vibedata/roundhouse/queues"
 )
 
 // plant is a site with everything that the engine runs on.
 type plant struct {
 	*site
-	queues   *queues.Memory
-	pipeline *engine.Pipeline
-	letters  *engine.DeadLetters
+	*enginetest.World
 	schedule engine.Schedule
 
 	mu    sync.Mutex
@@ -53,8 +48,6 @@ func (p *plant) publish(_ context.Context, events []orchestrator.Publication) er
 	return nil
 }
 
-const visibility = 30 * time.Second
-
 func newPlant(t *testing.T, components map[string]healthtest.Answer) *plant {
 	t.Helper()
 	s := newSite(t, components)
@@ -64,69 +57,18 @@ func newPlant(t *testing.T, components map[string]healthtest.Answer) *plant {
 // newPlantOver is one whose engine reaches the registry by r.
 func newPlantOver(t *testing.T, s *site, r health.Registry) *plant {
 	t.Helper()
-	p := &plant{site: s, queues: queues.NewMemory(), told: map[string]bool{}}
-	p.letters, p.schedule = engine.NewDeadLetters(p.tables, ""), health.Every("0 */5 * * * *", p.registry)
-	d, log := health.Definition(p.steps(t, r)), slog.New(slog.DiscardHandler)
-	rt, err := orchestrator.New(orchestrator.Config{Tables: p.tables, Blobs: blobs.NewMemory(), Queues: p.queues, Log: log,
-		Orchestrators: []orchestrator.AnyOrchestrator{d.Orchestrator}, Activities: append(d.Operations, d.Activities...),
-		Publish: p.publish, Ended: func(ctx context.Context, out orchestrator.Outcome) error { return p.pipeline.Ended(ctx, out) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.pipeline, err = engine.NewPipeline(engine.Config{Definitions: []engine.Definition{d}, Runtime: rt, Log: log, HostMaxDequeueCount: 8, Locks: p.registry,
-		History: engine.NewHistory(p.tables, ""), DeadLetters: p.letters, Queues: p.queues})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(p.pipeline.Prepare(t.Context()), rt.Prepare(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	p := &plant{site: s, told: map[string]bool{}, schedule: health.Every("0 */5 * * * *", s.registry)}
+	p.World = enginetest.New(t, enginetest.Config{Tables: s.tables, Publish: p.publish, Engines: func(enginetest.Stores) []engine.Definition {
+		return []engine.Definition{health.Definition(p.steps(t, r))}
+	}})
 	return p
 }
 
 func (p *plant) tick(t *testing.T, slot time.Time) {
 	t.Helper()
-	if _, err := p.schedule.Send(t.Context(), engine.Definition{Name: health.Engine, Queue: health.Queue}, p.queues, slot); err != nil {
+	if _, err := p.schedule.Send(t.Context(), engine.Definition{Name: health.Engine, Queue: health.Queue}, p.Queues, slot); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// host delivers until the queues are empty, as the Functions host does.
-func (p *plant) host(t *testing.T) {
-	t.Helper()
-	handlers := map[string]func(context.Context, engine.Delivery) error{health.Queue: p.pipeline.Handle,
-		"orchestration-signals": p.pipeline.HandleSignal, "orchestration-schedules": p.pipeline.HandleSignal}
-	for range 5_000 {
-		left, idle := 0, true
-		for queue, handle := range handlers {
-			n, err := p.queues.Length(t.Context(), queue)
-			if err != nil {
-				t.Fatal(err)
-			}
-			left += n
-			messages, err := p.queues.Receive(t.Context(), queue, 1, 10*time.Minute)
-			if err != nil || len(messages) == 0 {
-				continue
-			}
-			m := messages[0]
-			idle = false
-			if handle(t.Context(), engine.Delivery{Queue: queue, ID: m.ID, Body: queues.Decode(m.Text), DequeueCount: int(m.DequeueCount), InsertedAt: m.InsertedAt}) != nil {
-				_, err = p.queues.Renew(t.Context(), queue, m.ID, m.PopReceipt, visibility)
-			} else {
-				err = p.queues.Delete(t.Context(), queue, m.ID, m.PopReceipt)
-			}
-			if err != nil {
-				t.Error(err)
-			}
-		}
-		if left == 0 {
-			return
-		}
-		if idle {
-			time.Sleep(visibility / 3) // of the bubble
-		}
-	}
-	t.Fatal("the messages do not come to rest")
 }
 
 // history is what the engine's rows say, by instance.
@@ -143,14 +85,7 @@ func (p *plant) history(t *testing.T) map[string][]string {
 	return rows
 }
 
-func (p *plant) deadLetters(t *testing.T) []engine.DeadLetter {
-	t.Helper()
-	page, err := p.letters.List(t.Context(), engine.DeadLetterFilter{Engines: []string{health.Engine}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return page.DeadLetters
-}
+func (p *plant) deadLetters() []engine.DeadLetter { return p.DeadLetters(health.Engine) }
 
 // A slot is checked once, for all instances, although the timer fires for it three times, and then once more when its
 // work is done.
@@ -163,15 +98,15 @@ func TestFromTimerToHistory(t *testing.T) {
 		slot := time.Now().Truncate(5 * time.Minute)
 		p.tick(t, slot)
 		p.tick(t, slot.In(time.FixedZone("elsewhere", 3600)))
-		p.host(t)
+		p.Run()
 		p.tick(t, slot)
-		p.host(t)
+		p.Run()
 		want := map[string][]string{instance: {"aggregate Succeeded", "check Succeeded", "check Succeeded"}, "other": {"aggregate Succeeded", "check Succeeded"}}
 		if diff := cmp.Diff(want, p.history(t)); diff != "" {
 			t.Errorf("history (-want +got):\n%s", diff)
 		}
-		if n, s := p.server.Looks(instance, "web"), p.state(t); n != 1 || s.Status != health.Degraded || s.Lock != "" || len(p.deadLetters(t)) != 0 {
-			t.Errorf("%d checks, %+v, dead letters %+v", n, s, p.deadLetters(t))
+		if n, s := p.server.Looks(instance, "web"), p.state(t); n != 1 || s.Status != health.Degraded || s.Lock != "" || len(p.deadLetters()) != 0 {
+			t.Errorf("%d checks, %+v, dead letters %+v", n, s, p.deadLetters())
 		}
 	})
 }
@@ -188,9 +123,9 @@ func TestSlotsBehindALock(t *testing.T) {
 		for n := range 10 {
 			p.tick(t, slot.Add(time.Duration(n)*5*time.Minute))
 		}
-		p.host(t)
-		if n, s := p.server.Looks(instance, "web"), p.state(t); n != 1 || s.Status != health.Healthy || time.Since(slot) < time.Hour || len(p.deadLetters(t)) != 0 {
-			t.Errorf("%d checks, %+v, dead letters %+v", n, s, p.deadLetters(t))
+		p.Run()
+		if n, s := p.server.Looks(instance, "web"), p.state(t); n != 1 || s.Status != health.Healthy || time.Since(slot) < time.Hour || len(p.deadLetters()) != 0 {
+			t.Errorf("%d checks, %+v, dead letters %+v", n, s, p.deadLetters())
 		}
 	})
 }
@@ -202,16 +137,14 @@ func TestACheckByHandTakesNoSlot(t *testing.T) {
 		p := newPlant(t, map[string]healthtest.Answer{"web": healthtest.Pass()})
 		slot := time.Now()
 		p.tick(t, slot)
-		p.host(t)
+		p.Run()
 		time.Sleep(6 * time.Minute)
-		if _, err := p.queues.Send(t.Context(), health.Queue, []byte(`{"instanceId":"`+instance+`"}`), 0); err != nil {
-			t.Fatal(err)
-		}
-		p.host(t)
+		p.Send(health.Queue, `{"instanceId":"`+instance+`"}`)
+		p.Run()
 		p.tick(t, slot.Add(5*time.Minute)) // it comes late
-		p.host(t)
-		if n := p.server.Looks(instance, "web"); n != 3 || len(p.deadLetters(t)) != 0 {
-			t.Errorf("%d checks, dead letters %+v, history %v", n, p.deadLetters(t), p.history(t))
+		p.Run()
+		if n := p.server.Looks(instance, "web"); n != 3 || len(p.deadLetters()) != 0 {
+			t.Errorf("%d checks, dead letters %+v, history %v", n, p.deadLetters(), p.history(t))
 		}
 	})
 }
@@ -225,22 +158,16 @@ func TestFromTimerToDeadLetter(t *testing.T) {
 			p.server.Spoil(healthtest.Answer{Status: 503})
 		}
 		p.tick(t, time.Now())
-		p.host(t)
-		dead := p.deadLetters(t)
+		p.Run()
+		dead := p.deadLetters()
 		if len(dead) != 1 || dead[0].InstanceID != instance || dead[0].OriginalQueue != health.Queue || !strings.Contains(dead[0].ErrorMessage, "HTTP 503") {
 			t.Fatalf("dead letters: %+v", dead)
 		}
 		p.server.Forgive()
-		letter, err := p.letters.Get(t.Context(), health.Engine, dead[0].RowKey)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := p.queues.Send(t.Context(), health.Queue, letter.OriginalMessage, 0); err != nil {
-			t.Fatal(err)
-		}
-		p.host(t)
-		if s := p.state(t); s.Status != health.Healthy || s.Lock != "" || len(p.deadLetters(t)) != 1 {
-			t.Errorf("%+v, dead letters %+v, history %v", s, p.deadLetters(t), p.history(t))
+		p.Send(health.Queue, string(dead[0].OriginalMessage))
+		p.Run()
+		if s := p.state(t); s.Status != health.Healthy || s.Lock != "" || len(p.deadLetters()) != 1 {
+			t.Errorf("%+v, dead letters %+v, history %v", s, p.deadLetters(), p.history(t))
 		}
 	})
 }
@@ -250,12 +177,12 @@ func TestTickFails(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t, nil)
 	p.add(t, "other")
-	throttled := faults.Queues(p.queues, (&faults.Plan{At: 1, Fault: faults.Throttled}).Intercept)
+	throttled := faults.Queues(p.Queues, (&faults.Plan{At: 1, Fault: faults.Throttled}).Intercept)
 	sent, err := p.schedule.Send(t.Context(), engine.Definition{Name: health.Engine, Queue: health.Queue}, throttled, time.Now())
 	if err == nil || sent != 1 || !strings.Contains(err.Error(), "message for instance") {
 		t.Errorf("%d sent, error %v", sent, err)
 	}
-	if n, err := p.queues.Length(t.Context(), health.Queue); err != nil || n != 1 {
+	if n, err := p.Queues.Length(t.Context(), health.Queue); err != nil || n != 1 {
 		t.Errorf("%d messages, %v", n, err)
 	}
 }

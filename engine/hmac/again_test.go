@@ -18,14 +18,13 @@ func TestACanceledGraceRetiresNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlatform(t)
 		p.before(t)
-		p.send(t, rotate)
-		p.host(t, &faults.Plan{}, time.Hour)
-		runtime, _ := p.process(t, &faults.Plan{})
-		if err := runtime.Cancel(t.Context(), "hmac-c1", "not now"); err != nil {
+		p.send(rotate)
+		p.pass(time.Hour)
+		if err := p.Runtime().Cancel(t.Context(), "hmac-c1", "not now"); err != nil {
 			t.Fatal(err)
 		}
-		p.host(t, &faults.Plan{}, 48*time.Hour)
-		if diff := cmp.Diff(map[string]bool{"before": true, "now": true}, p.slots(t)); diff != "" || len(p.deadLetters(t)) != 0 {
+		p.pass(48 * time.Hour)
+		if diff := cmp.Diff(map[string]bool{"before": true, "now": true}, p.slots(t)); diff != "" || len(p.pending("c1")) != 0 {
 			t.Errorf("usable (-want +got):\n%s", diff)
 		}
 	})
@@ -37,7 +36,7 @@ func TestTheNextAttemptDoesNotGoOnWithADisabledVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlatform(t)
 		p.before(t)
-		p.send(t, rotate)
+		p.send(rotate)
 		applied := 0
 		untold := &faults.Plan{Refuse: func(c faults.Call) bool {
 			if c.Target == hmac.SlotsTable && c.Operation == "Apply" {
@@ -46,7 +45,9 @@ func TestTheNextAttemptDoesNotGoOnWithADisabledVersion(t *testing.T) {
 			}
 			return false
 		}}
-		p.host(t, untold, visibility)
+		p.Restart(untold)
+		p.Deliver()
+		p.Restart(nil)
 		vault := secrets.NewDevelopment(p.tables)
 		versions, err := vault.Versions(t.Context(), secrets.Name(hmac.Engine, "i1"))
 		if err != nil || len(versions) != 2 {
@@ -55,9 +56,9 @@ func TestTheNextAttemptDoesNotGoOnWithADisabledVersion(t *testing.T) {
 		if err := vault.Disable(t.Context(), versions[1].Name, versions[1].Version); err != nil {
 			t.Fatal(err)
 		}
-		p.host(t, &faults.Plan{}, 48*time.Hour)
-		if diff := cmp.Diff(map[string]bool{"before": false, "now": true}, p.slots(t)); diff != "" || len(p.deadLetters(t)) != 0 {
-			t.Errorf("%d dead letters, usable (-want +got):\n%s", len(p.deadLetters(t)), diff)
+		p.pass(48 * time.Hour)
+		if diff := cmp.Diff(map[string]bool{"before": false, "now": true}, p.slots(t)); diff != "" || len(p.pending("c1")) != 0 {
+			t.Errorf("%d dead letters, usable (-want +got):\n%s", len(p.pending("c1")), diff)
 		}
 	})
 }

@@ -66,7 +66,7 @@ func TestNotifyAtTheSameTime(t *testing.T) {
 			if first.PreviousVersion != a.Version || second.PreviousVersion != first.Version || !first.ActiveAtUtc.Before(second.ActiveAtUtc) {
 				t.Errorf("after %s: %+v, then %+v", a.Version, first, second)
 			}
-			if n := len(w.events(t)); n != 3 {
+			if n := len(w.outbox.Events()); n != 3 {
 				t.Errorf("%d events, want 3", n)
 			}
 		})

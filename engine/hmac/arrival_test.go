@@ -11,11 +11,9 @@ import (
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/consumers"
+	"github.com/vibedata/roundhouse/engine/enginetest"
 	"github.com/vibedata/roundhouse/engine/hmac"
-	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
-	"github.com/vibedata/roundhouse/outbox"
-	"github.com/vibedata/roundhouse/services/secrets"
 )
 
 const (
@@ -28,33 +26,18 @@ func twoRotations(t *testing.T) *platform {
 	t.Helper()
 	p := newPlatform(t)
 	p.before(t)
-	p.down = true
-	p.send(t, rotate)
-	p.host(t, &faults.Plan{}, day)
-	p.send(t, strings.NewReplacer("c1", "c2", "now", "next").Replace(rotate))
-	p.host(t, &faults.Plan{}, grace+time.Hour)
+	p.outbox.Down = true
+	p.send(rotate)
+	p.pass(day)
+	p.send(strings.NewReplacer("c1", "c2", "now", "next").Replace(rotate))
+	p.pass(grace + time.Hour)
 	return p
-}
-
-// back lets the receiver take what it missed, as an operator does who retries the dead events.
-func (p *platform) back(t *testing.T) {
-	t.Helper()
-	p.down = false
-	for _, e := range p.events(t) {
-		if e.Status == outbox.StatusProcessed {
-			continue
-		}
-		if err := outbox.NewAdmin(p.outbox(t, p.tables)).Retry(t.Context(), e.TenantID, e.ID, ""); err != nil {
-			t.Fatal(err)
-		}
-	}
-	p.deliver(t)
 }
 
 // open are the human tasks that wait for an answer.
 func (p *platform) open(t *testing.T) []tasks.Task {
 	t.Helper()
-	runtime, _ := p.process(t, &faults.Plan{})
+	runtime := p.Restart(nil).Runtime
 	var open []tasks.Task
 	page, err := runtime.Tasks().List(t.Context(), tasks.Filter{}, 100, "")
 	if err != nil {
@@ -104,16 +87,16 @@ func TestNothingIsRetiredWhileTheReceiverIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := twoRotations(t)
 		p.expect(t, "after both graces", all, 2, 1)
-		p.host(t, &faults.Plan{}, 3*day)
+		p.pass(3 * day)
 		p.expect(t, "after days", all, 2, 1)
-		p.back(t)
-		p.host(t, &faults.Plan{}, 2*time.Hour)
+		p.outbox.Recover()
+		p.pass(2 * time.Hour)
 		p.expect(t, "when it has just come back", all, 0, 0) // consumers get the time that they were promised
-		p.host(t, &faults.Plan{}, grace)
+		p.pass(grace)
 		p.expect(t, "a grace later", map[string]bool{"before": false, "now": false, "next": true}, 0, 0)
 		for _, run := range []string{"c1", "c2"} {
-			if diff := cmp.Diff([]string{"rotate Succeeded", "notify Succeeded Succeeded"}, p.shownOf(t, run)); diff != "" || len(p.deadLettersOf(t, run)) != 0 {
-				t.Errorf("%s: dead letters %+v, history (-want +got):\n%s", run, p.deadLettersOf(t, run), diff)
+			if diff := cmp.Diff([]string{"rotate Succeeded", "notify Succeeded Succeeded"}, p.shown(run)); diff != "" || len(p.pending(run)) != 0 {
+				t.Errorf("%s: dead letters %+v, history (-want +got):\n%s", run, p.pending(run), diff)
 			}
 		}
 	})
@@ -126,27 +109,27 @@ func TestNotAcknowledged(t *testing.T) {
 	all := map[string]bool{"before": true, "now": true, "next": true}
 	synctest.Test(t, func(t *testing.T) {
 		p := twoRotations(t)
-		p.host(t, &faults.Plan{}, consumers.DefaultPatience)
+		p.pass(consumers.DefaultPatience)
 		p.expect(t, "at the deadline", all, 0, 1)
-		keys, events := len(p.random.keys()), p.events(t)
+		keys, events := len(p.random.keys()), p.outbox.Events()
 		for i, run := range []string{"c1", "c2"} {
 			p.checkOverdue(t, run, events[i+1].ID)
 		}
-		p.host(t, &faults.Plan{}, 3*time.Hour)
+		p.pass(3 * time.Hour)
 		p.expect(t, "when nobody waits any more", all, 0, 0)
 		for _, slot := range []string{"c1", "c2"} { // what a retry of the dead letter sends
-			p.send(t, strings.NewReplacer("c1", slot, "now", map[string]string{"c1": "now", "c2": "next"}[slot]).Replace(rotate))
+			p.send(strings.NewReplacer("c1", slot, "now", map[string]string{"c1": "now", "c2": "next"}[slot]).Replace(rotate))
 		}
-		p.host(t, &faults.Plan{}, day)
+		p.pass(day)
 		p.expect(t, "after a retry", all, 2, 1)
-		p.back(t)
-		p.host(t, &faults.Plan{}, grace+2*time.Hour)
+		p.outbox.Recover()
+		p.pass(grace + 2*time.Hour)
 		p.expect(t, "when the receiver is back", map[string]bool{"before": false, "now": false, "next": true}, 0, 0)
-		if len(p.random.keys()) != keys || len(p.events(t)) != len(events) {
-			t.Errorf("%d keys and %d events, want %d and %d: a retry rotates nothing", len(p.random.keys()), len(p.events(t)), keys, len(events))
+		if len(p.random.keys()) != keys || len(p.outbox.Events()) != len(events) {
+			t.Errorf("%d keys and %d events, want %d and %d: a retry rotates nothing", len(p.random.keys()), len(p.outbox.Events()), keys, len(events))
 		}
 		for _, run := range []string{"c1", "c2"} {
-			if shown := p.shownOf(t, run); !strings.HasSuffix(shown[len(shown)-1], "Succeeded Succeeded") {
+			if shown := p.shown(run); !strings.HasSuffix(shown[len(shown)-1], "Succeeded Succeeded") {
 				t.Errorf("%s: %v", run, shown)
 			}
 		}
@@ -156,14 +139,11 @@ func TestNotAcknowledged(t *testing.T) {
 // checkOverdue looks at the dead letter of a run whose version has not arrived.
 func (p *platform) checkOverdue(t *testing.T, run, event string) {
 	t.Helper()
-	dead := p.deadLettersOf(t, run)
+	dead := p.pending(run)
 	if len(dead) != 1 {
 		t.Fatalf("%s: dead letters %+v", run, dead)
 	}
-	d, err := engine.NewDeadLetters(p.tables, "").Get(t.Context(), hmac.Engine, dead[0].RowKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := dead[0]
 	for _, says := range []string{"receiver of event " + event + " (dead)", "i1", "retry this: it goes on waiting", "stays usable"} {
 		if d.DetectedReason != engine.ReasonNotAcknowledged || !strings.Contains(d.ErrorMessage, says) {
 			t.Errorf("%s: %s %s: it does not say %q", run, d.DetectedReason, d.ErrorMessage, says)
@@ -186,23 +166,22 @@ func TestAPersonDecides(t *testing.T) {
 					if task.Name != consumers.Task || !strings.Contains(string(task.Payload), `"target":"i1"`) {
 						t.Errorf("task %s: %s", task.Name, task.Payload)
 					}
-					runtime, _ := p.process(t, &faults.Plan{})
 					said := fmt.Sprintf(`{"action":%q,"note":"the gateway has both"}`, action)
-					if _, err := runtime.Tasks().Complete(t.Context(), task.Ref, tasks.Person{ID: "t/grace", Name: "Grace"}, []byte(said), "", ""); err != nil {
+					if _, err := p.Runtime().Tasks().Complete(t.Context(), task.Ref, tasks.Person{ID: "t/grace", Name: "Grace"}, []byte(said), "", ""); err != nil {
 						t.Fatal(err)
 					}
 				}
-				p.host(t, &faults.Plan{}, 2*time.Hour)
+				p.pass(2 * time.Hour)
 				if action == consumers.Wait {
 					p.expect(t, "waited on", map[string]bool{"before": true, "now": true, "next": true}, 1, 1)
 					return
 				}
 				p.expect(t, "retired", map[string]bool{"before": false, "now": false, "next": true}, 0, 0)
-				entries, err := engine.NewHistory(p.tables, "").Run(t.Context(), hmac.Engine, "c2")
-				if err != nil || len(entries) != 3 || entries[2].Operation != hmac.OperationConfirm || !strings.Contains(string(entries[2].Input), "t/grace (Grace)") {
-					t.Errorf("history: %+v, %v", entries, err)
+				entries := p.History(hmac.Engine, "c2")
+				if len(entries) != 3 || entries[2].Operation != hmac.OperationConfirm || !strings.Contains(string(entries[2].Input), "t/grace (Grace)") {
+					t.Errorf("history: %+v", entries)
 				}
-				if shown := p.shownOf(t, "c1"); shown[len(shown)-1] != "notify Succeeded Succeeded" {
+				if shown := p.shown("c1"); shown[len(shown)-1] != "notify Succeeded Succeeded" {
 					t.Errorf("the run whose work was done by another: %v", shown)
 				}
 			})
@@ -216,9 +195,10 @@ func TestRegisteredConsumers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlatform(t)
 		p.names = []string{"gateway", "audit"}
+		p.Restart(nil)
 		p.before(t)
-		p.send(t, rotate)
-		p.host(t, &faults.Plan{}, grace+time.Hour)
+		p.send(rotate)
+		p.pass(grace + time.Hour)
 		both := map[string]bool{"before": true, "now": true}
 		p.expect(t, "nobody has acknowledged", both, 1, 1)
 		arrivals := p.arrivals(t, p.tables, func() *hmac.Steps { return p.steps(t) })
@@ -230,14 +210,14 @@ func TestRegisteredConsumers(t *testing.T) {
 		}
 		acknowledge("gateway", version)
 		acknowledge("audit", p.told(t, 0)) // the version before
-		p.host(t, &faults.Plan{}, 2*day)
+		p.pass(2 * day)
 		p.expect(t, "one has acknowledged", both, 1, 1)
-		p.send(t, strings.NewReplacer("c1", "c2", "now", "next").Replace(rotate))
-		p.host(t, &faults.Plan{}, time.Hour)
+		p.send(strings.NewReplacer("c1", "c2", "now", "next").Replace(rotate))
+		p.pass(time.Hour)
 		acknowledge("audit", p.told(t, 2))
-		p.host(t, &faults.Plan{}, grace-2*time.Hour)
+		p.pass(grace - 2*time.Hour)
 		p.expect(t, "the other's grace lasts", map[string]bool{"before": true, "now": true, "next": true}, 0, 0)
-		p.host(t, &faults.Plan{}, 3*time.Hour)
+		p.pass(3 * time.Hour)
 		p.expect(t, "the other has a later one", map[string]bool{"before": false, "now": true, "next": true}, 1, 1)
 	})
 }
@@ -245,7 +225,7 @@ func TestRegisteredConsumers(t *testing.T) {
 // told is the version that the event of that number announces.
 func (p *platform) told(t *testing.T, number int) string {
 	t.Helper()
-	_, rest, _ := strings.Cut(string(p.events(t)[number].Payload), `"version":"`)
+	_, rest, _ := strings.Cut(string(p.outbox.Events()[number].Payload), `"version":"`)
 	version, _, ok := strings.Cut(rest, `"`)
 	if !ok {
 		t.Fatalf("event %d names no version", number)
@@ -257,41 +237,31 @@ func (p *platform) told(t *testing.T, number int) string {
 // happens, nothing is disabled before it is back, everything afterwards, and nobody is asked any more in the end.
 func TestCrashesWhileWaiting(t *testing.T) {
 	t.Parallel()
-	run := func(t *testing.T, plan *faults.Plan) (began int) {
-		synctest.Test(t, func(t *testing.T) {
-			p := newPlatform(t)
-			p.before(t)
-			p.down = true
-			p.send(t, rotate)
-			p.host(t, plan, time.Hour)
+	began := 0
+	skip := func(at int, c enginetest.Call, f enginetest.Fault) bool { return at <= began || randomKeys(at, c, f) }
+	enginetest.FailEverywhere(t, skip, func(t *testing.T, plan *enginetest.Plan) {
+		p := newPlatform(t)
+		p.before(t)
+		p.outbox.Down = true
+		p.send(rotate)
+		p.Restart(plan)
+		p.pass(time.Hour)
+		if plan.At == 0 {
 			began = len(plan.Calls())
-			p.host(t, plan, grace+time.Hour)
-			if diff := cmp.Diff(map[string]bool{"before": true, "now": true}, p.slots(t)); diff != "" {
-				t.Errorf("while the receiver is down (-want +got):\n%s", diff)
-			}
-			p.back(t)
-			p.host(t, plan, grace+4*time.Hour)
-			p.expect(t, "in the end", map[string]bool{"before": false, "now": true}, 0, 0)
-			if shown, dead := p.shown(t), p.deadLetters(t); len(dead) != 0 || shown[len(shown)-1] != "notify Succeeded Succeeded" {
-				t.Errorf("history %v, dead letters %+v", shown, dead)
-			}
-		})
-		return began
-	}
-	count := &faults.Plan{}
-	began := run(t, count)
-	if len(count.Calls())-began < 50 {
-		t.Fatalf("%d calls while it waits; the plan misses some", len(count.Calls())-began)
-	}
-	for at, call := range count.Calls() {
-		for n, fault := range faults.Faults() {
-			if underRace && (at+n)%8 != 0 {
-				continue
-			}
-			if at < began || fault == faults.Conflict && call.Target == secrets.DevelopmentTable {
-				continue // its keys are random: a conflict there is the answer to a request that was sent twice
-			}
-			t.Run(fmt.Sprintf("%d-%s-%s-%s", at+1, call.Service, call.Operation, fault), func(t *testing.T) { run(t, &faults.Plan{At: at + 1, Fault: fault}) })
 		}
-	}
+		p.pass(grace + time.Hour)
+		if diff := cmp.Diff(map[string]bool{"before": true, "now": true}, p.slots(t)); diff != "" {
+			t.Errorf("while the receiver is down (-want +got):\n%s", diff)
+		}
+		p.outbox.Recover()
+		p.pass(grace + 4*time.Hour)
+		plan.Wait()
+		if n := len(plan.Calls()) - began; plan.At == 0 && n < 50 {
+			t.Fatalf("%d calls while it waits; the plan misses some", n)
+		}
+		p.expect(t, "in the end", map[string]bool{"before": false, "now": true}, 0, 0)
+		if shown, dead := p.shown("c1"), p.pending("c1"); len(dead) != 0 || shown[len(shown)-1] != "notify Succeeded Succeeded" {
+			t.Errorf("history %v, dead letters %+v", shown, dead)
+		}
+	})
 }

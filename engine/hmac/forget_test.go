@@ -24,20 +24,20 @@ func (w *world) remembered(t testing.TB) map[string]bool {
 func TestSlotsAreForgotten(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	const days = 500
+	const slots, every = 50, 10 * day
 	most := 0
 	var told []hmac.NotifyOutput
-	for day := range days {
-		w.move(start.Add(time.Duration(day) * 24 * time.Hour))
-		told = append(told, w.turn(t, fmt.Sprint(day)))
-		w.move(w.clock().Add(24*time.Hour + time.Minute))
-		w.retire(t, told[day])
+	for n := range slots {
+		w.move(start.Add(time.Duration(n) * every))
+		told = append(told, w.turn(t, fmt.Sprint(n)))
+		w.move(w.clock().Add(day + time.Minute))
+		w.retire(t, told[n])
 		most = max(most, len(w.remembered(t)))
 	}
-	if keep := int(hmac.SlotKeep.Hours()) / 24; most < keep || most > keep+3 {
-		t.Errorf("up to %d rows, of a slot a day for %d days", most, days)
+	if keep := int(hmac.SlotKeep / every); most < keep || most > keep+3 {
+		t.Errorf("up to %d rows, of %d slots, one every %v", most, slots, every)
 	}
-	if got := w.decided(t, fmt.Sprint(days-300)); got.Version != told[days-300].Version {
+	if got := w.decided(t, fmt.Sprint(slots-30)); got.Version != told[slots-30].Version {
 		t.Error("a slot that is remembered was decided anew")
 	}
 }

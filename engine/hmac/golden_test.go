@@ -45,7 +45,7 @@ func following(t *testing.T) orchestratortest.Scenario[engine.Message, struct{}]
 func confirmed(t *testing.T) orchestratortest.Scenario[engine.Message, struct{}] {
 	t.Helper()
 	w := withBefore(t)
-	w.down = true
+	w.outbox.Down = true
 	s := scenarioOver(t, w, grace+10*time.Hour)
 	s.Steps = []orchestratortest.Step{{At: grace + 10*time.Hour, Task: consumers.Task, Data: consumers.Decision{Action: consumers.Retire}}}
 	return s

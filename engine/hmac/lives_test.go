@@ -11,7 +11,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine/consumers"
 	"github.com/vibedata/roundhouse/engine/hmac"
-	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/sample"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 	"github.com/vibedata/roundhouse/outbox"
 )
@@ -21,11 +21,10 @@ import (
 // that a consumer still needs, and when all is well again, the last one is all that is left and nobody is asked anything.
 func TestWeeks(t *testing.T) {
 	t.Parallel()
-	for range 6 {
-		seed := rand.Uint64()
+	for _, seed := range sample.Seeds(t, 6) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { weeks(t, rand.New(rand.NewPCG(seed, 2))) })
+			synctest.Test(t, func(t *testing.T) { weeks(t, rand.New(rand.NewPCG(uint64(seed), 2))) })
 		})
 	}
 }
@@ -33,8 +32,8 @@ func TestWeeks(t *testing.T) {
 func weeks(t *testing.T, r *rand.Rand) {
 	t.Helper()
 	l := &life{platform: newPlatform(t), r: r, m: model{had: map[string]map[string]time.Time{"": {}}}}
-	l.pace = 10 * time.Minute
 	l.names = named[:r.IntN(len(named)+1)]
+	l.Restart(nil)
 	for _, name := range l.names {
 		l.m.had[name] = map[string]time.Time{}
 	}
@@ -63,13 +62,13 @@ func (l *life) rotate(t *testing.T) {
 // ask sends the message of a run, for the first time or as the retry of its dead letter does.
 func (l *life) ask(t *testing.T, run string) {
 	t.Helper()
-	l.send(t, strings.NewReplacer("c1", run, "now", "slot of "+run).Replace(rotate))
+	l.send(strings.NewReplacer("c1", run, "now", "slot of "+run).Replace(rotate))
 }
 
 func (l *life) turn(t *testing.T) {
 	t.Helper()
-	if l.down = !l.down; !l.down {
-		l.back(t)
+	if l.outbox.Down = !l.outbox.Down; !l.outbox.Down {
+		l.outbox.Recover()
 	}
 }
 
@@ -96,8 +95,7 @@ func (l *life) answer(t *testing.T) {
 	if len(open) == 0 {
 		return
 	}
-	runtime, _ := l.process(t, &faults.Plan{})
-	if _, err := runtime.Tasks().Complete(t.Context(), open[0].Ref, tasks.Person{ID: "t/grace", All: true}, []byte(`{"action":"wait"}`), "", ""); err != nil {
+	if _, err := l.Runtime().Tasks().Complete(t.Context(), open[0].Ref, tasks.Person{ID: "t/grace", All: true}, []byte(`{"action":"wait"}`), "", ""); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -106,7 +104,7 @@ func (l *life) answer(t *testing.T) {
 func (l *life) retry(t *testing.T) {
 	t.Helper()
 	for _, run := range l.runs {
-		if shown := l.shownOf(t, run); len(l.deadLettersOf(t, run)) > 0 && !strings.HasSuffix(shown[len(shown)-1], "Succeeded Succeeded") {
+		if shown := l.shown(run); len(l.pending(run)) > 0 && !strings.HasSuffix(shown[len(shown)-1], "Succeeded Succeeded") {
 			l.ask(t, run)
 		}
 	}
@@ -117,7 +115,7 @@ func (l *life) pass(t *testing.T, d time.Duration) {
 	t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		before := l.enabledOf(t)
-		l.host(t, &faults.Plan{}, 2*time.Hour)
+		l.platform.pass(2 * time.Hour)
 		l.learn(t)
 		after := l.enabledOf(t)
 		for at, told := range l.m.told {
@@ -143,7 +141,7 @@ func (l *life) unionWith(a, b map[string]bool) map[string]bool {
 func (l *life) learn(t *testing.T) {
 	t.Helper()
 	l.m.told, l.m.had[""] = nil, map[string]time.Time{}
-	for _, e := range l.events(t) {
+	for _, e := range l.outbox.Events() {
 		var told hmac.NotifyOutput
 		if err := json.Unmarshal(e.Payload, &told); err != nil {
 			t.Fatal(err)
@@ -173,7 +171,7 @@ func (l *life) settle(t *testing.T) {
 	t.Helper()
 	l.rotate(t)
 	l.pass(t, 3*time.Hour)
-	if l.down {
+	if l.outbox.Down {
 		l.turn(t)
 	}
 	for _, name := range l.names {
@@ -196,8 +194,8 @@ func (l *life) settle(t *testing.T) {
 		t.Errorf("%d tasks are open, %d credentials wait, %d events of %d runs", len(open), l.waiting(t), len(l.m.told), len(l.runs))
 	}
 	for _, run := range l.runs {
-		if shown := l.shownOf(t, run); !strings.HasSuffix(shown[len(shown)-1], "Succeeded Succeeded") {
-			t.Errorf("%s: %v, dead letters %+v", run, shown, l.deadLettersOf(t, run))
+		if shown := l.shown(run); !strings.HasSuffix(shown[len(shown)-1], "Succeeded Succeeded") {
+			t.Errorf("%s: %v, dead letters %+v", run, shown, l.pending(run))
 		}
 	}
 }

@@ -8,9 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,11 +16,10 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine/consumers"
+	"github.com/vibedata/roundhouse/engine/enginetest"
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/outbox"
-	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/services/secrets"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -42,12 +39,10 @@ type world struct {
 	clock  func() time.Time
 	timing *hmac.Timing
 	vault  *secrets.Development
-	tables tables.Store
-	queues queues.Store
+	tables *tables.Memory
+	outbox *enginetest.Outbox
 	random *recorder
-	// down says that the receiver of events refuses them, and names are the consumers that are registered.
-	down  bool
-	names []string
+	names  []string // the consumers that are registered
 }
 
 func newWorld(t testing.TB) *world {
@@ -58,75 +53,22 @@ func newWorld(t testing.TB) *world {
 			t.Fatal(err)
 		}
 	}
-	vault := secrets.NewDevelopment(store)
-	w := &world{clock: func() time.Time { return start }, vault: vault, tables: store, queues: queues.NewMemory(), random: &recorder{source: rand.NewChaCha8([32]byte{1})}}
-	vault.Now = func() time.Time { return w.clock() }
-	if err := w.outbox(t, store).Create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	w := &world{clock: func() time.Time { return start }, vault: secrets.NewDevelopment(store), tables: store,
+		random: &recorder{source: rand.NewChaCha8([32]byte{1})}}
+	now := func() time.Time { return w.clock() }
+	w.vault.Now, w.outbox = now, enginetest.NewOutbox(t, store, now)
 	return w
-}
-
-// outbox is the outbox of this world, as a process sees it through a decorator.
-func (w *world) outbox(t testing.TB, store tables.Store) *outbox.Outbox {
-	t.Helper()
-	o, err := outbox.New(outbox.Config{Tables: store, Queues: w.queues, Blobs: blobs.NewMemory(), Options: outbox.DefaultOptions(),
-		Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return w.clock() }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
 }
 
 // publisher publishes through the outbox, as the program does, and events are delivered at once.
 type publisher struct {
 	*outbox.Writer
 	w *world
-	t testing.TB
 }
 
 // ID is the id of an event in the outbox.
 func (p publisher) ID(e hmac.Event) string {
 	return p.Key(e.TenantID, e.Category, e.Entity, e.Kind, e.Version).String()
-}
-
-// Deliver takes an event, unless the receiver is down.
-func (w *world) Deliver(context.Context, outbox.Event) error {
-	if w.down {
-		return errors.New("the receiver is down")
-	}
-	return nil
-}
-
-// deliver delivers what is due.
-func (w *world) deliver(t testing.TB) {
-	t.Helper()
-	router, err := outbox.NewRouter([]outbox.Route{{EventType: "*", Destination: "receiver"}}, outbox.Destinations{"receiver": w})
-	if err != nil {
-		t.Fatal(err)
-	}
-	dispatcher, err := outbox.NewDispatcher(w.outbox(t, w.tables), outbox.DispatcherConfig{Router: router})
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The test can be one that began outside of the bubble that this runs in, whose context cannot be waited for.
-	if _, err := dispatcher.Sweep(context.WithoutCancel(t.Context())); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// arrivals know what has arrived, as a process knows it through a decorator.
-func (w *world) arrivals(t testing.TB, store tables.Store, steps func() *hmac.Steps) *consumers.Consumers {
-	t.Helper()
-	c, err := consumers.New(consumers.Config{Engine: hmac.Engine, Tables: store, Outbox: outbox.NewAdmin(w.outbox(t, store)),
-		Targets: map[string]consumers.Target{instance: {Names: w.names}, "i1": {Names: w.names}}, Now: func() time.Time { return w.clock() },
-		Knows: func(ctx context.Context, target, version string) (bool, error) {
-			return steps().Knows(ctx, target, version)
-		}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
 }
 
 func (p publisher) Publish(ctx context.Context, e hmac.Event) (string, error) {
@@ -136,26 +78,23 @@ func (p publisher) Publish(ctx context.Context, e hmac.Event) (string, error) {
 		err = errors.Join(err, errors.New("two events have one key"))
 	}
 	if err == nil {
-		p.w.deliver(p.t)
+		p.w.outbox.Sweep()
 	}
 	return added.ID, err
 }
 
-// events reads what was published.
-func (w *world) events(t testing.TB) []outbox.Record {
+// arrivals know what has arrived, as a process knows it through a decorator.
+func (w *world) arrivals(t testing.TB, store tables.Store, steps func() *hmac.Steps) *consumers.Consumers {
 	t.Helper()
-	admin := outbox.NewAdmin(w.outbox(t, w.tables))
-	page, err := admin.List(t.Context(), outbox.Filter{})
-	if err != nil || page.Continuation != "" {
-		t.Fatalf("list events: %v (more %q)", err, page.Continuation)
+	c, err := consumers.New(consumers.Config{Engine: hmac.Engine, Tables: store, Outbox: outbox.NewAdmin(w.outbox.Over(store)),
+		Targets: map[string]consumers.Target{instance: {Names: w.names}, "i1": {Names: w.names}}, Now: func() time.Time { return w.clock() },
+		Knows: func(ctx context.Context, target, version string) (bool, error) {
+			return steps().Knows(ctx, target, version)
+		}})
+	if err != nil {
+		t.Fatal(err)
 	}
-	slices.SortStableFunc(page.Records, func(a, b outbox.Record) int { return a.CreatedAt.Compare(b.CreatedAt) })
-	for i, r := range page.Records {
-		if page.Records[i], err = admin.Get(t.Context(), r.TenantID, r.ID); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return page.Records
+	return c
 }
 
 // steps is a process over this world.
@@ -169,7 +108,7 @@ func (w *world) stepsOver(t testing.TB, vault secrets.Store, store tables.Store)
 	t.Helper()
 	var steps *hmac.Steps
 	arrivals := w.arrivals(t, store, func() *hmac.Steps { return steps })
-	steps, err := hmac.New(hmac.Config{Vault: vault, Tables: store, Publisher: publisher{outbox.NewWriter(w.outbox(t, store)), w, t}, Arrivals: arrivals, Random: w.random,
+	steps, err := hmac.New(hmac.Config{Vault: vault, Tables: store, Publisher: publisher{outbox.NewWriter(w.outbox.Over(store)), w}, Arrivals: arrivals, Random: w.random,
 		Timing: w.timing, Now: func() time.Time { return w.clock() }})
 	if err != nil {
 		t.Fatal(err)
@@ -218,7 +157,7 @@ func (w *world) checkSettled(t testing.TB, out hmac.RotateOutput) {
 // checkSecret looks for every key that was drawn in what may be seen: the texts and the rows of the world.
 func (w *world) checkSecret(t testing.TB, seen ...any) {
 	t.Helper()
-	seen = append(seen, w.rows(t, hmac.SlotsTable), w.events(t))
+	seen = append(seen, w.rows(t, hmac.SlotsTable), w.outbox.Events())
 	versions, err := w.vault.Versions(t.Context(), secrets.Name(hmac.Engine, instance))
 	seen = append(seen, versions, err)
 	var text strings.Builder

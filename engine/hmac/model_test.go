@@ -63,16 +63,16 @@ func TestLifecycle(t *testing.T) {
 			"time passes": func(rt *rapid.T) {
 				now = now.Add(time.Duration(rapid.IntRange(0, 30).Draw(rt, "hours")) * time.Hour)
 				m.w.move(now)
-				m.w.deliver(t)
+				m.w.outbox.Sweep()
 				m.receive(t)
 			},
-			"the receiver goes down or comes back": func(*rapid.T) { m.w.down = !m.w.down },
+			"the receiver goes down or comes back": func(*rapid.T) { m.w.outbox.Down = !m.w.outbox.Down },
 			"an operator acts on an event": func(rt *rapid.T) {
 				if len(m.told) == 0 {
 					rt.Skip("no event")
 				}
 				event := rapid.SampledFrom(m.told).Draw(rt, "event").EventID
-				admin, err := outbox.NewAdmin(m.w.outbox(t, m.w.tables)), error(nil)
+				admin, err := m.w.outbox.Admin(), error(nil)
 				switch rapid.IntRange(0, 2).Draw(rt, "action") {
 				case 0:
 					err = admin.Retry(t.Context(), "t1", event, "")
@@ -84,7 +84,7 @@ func TestLifecycle(t *testing.T) {
 				if err != nil && !errors.Is(err, outbox.ErrState) {
 					rt.Fatal(err)
 				}
-				m.w.deliver(t)
+				m.w.outbox.Sweep()
 				m.receive(t)
 			},
 			"acknowledge": func(rt *rapid.T) {
@@ -210,7 +210,7 @@ func (m *model) takenUp(at int, usable map[string]bool, now time.Time) bool {
 func (m *model) receive(t *testing.T) {
 	t.Helper()
 	m.had[""] = map[string]time.Time{}
-	for _, e := range m.w.events(t) {
+	for _, e := range m.w.outbox.Events() {
 		at := slices.IndexFunc(m.told, func(n hmac.NotifyOutput) bool { return n.EventID == e.ID })
 		if e.Status == outbox.StatusProcessed && at >= 0 {
 			m.had[""][m.told[at].Version] = e.ProcessedAt

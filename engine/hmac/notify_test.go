@@ -44,7 +44,7 @@ func TestNotifyPublishesOnce(t *testing.T) {
 		want[out.EventID] = event{tenant, "hmac.rotated", `{"instanceId":"` + instance + `","secretName":"hmac-x","version":"` + in.Version + `"}`}
 	}
 	got := map[string]event{}
-	for _, e := range w.events(t) {
+	for _, e := range w.outbox.Events() {
 		got[e.ID] = event{e.TenantID, e.EventType, string(e.Payload)}
 	}
 	if diff := cmp.Diff(want, got); diff != "" || len(got) != 4 {
@@ -87,7 +87,7 @@ func TestNotifyTellsTheTimes(t *testing.T) {
 	if diff := cmp.Diff(want, second); diff != "" {
 		t.Errorf("the second (-want +got):\n%s", diff)
 	}
-	events := w.events(t)
+	events := w.outbox.Events()
 	w.move(start.Add(100 * time.Hour))
 	w.turn(t, "c")
 	for _, told := range []hmac.NotifyOutput{first, second} {
@@ -96,7 +96,7 @@ func TestNotifyTellsTheTimes(t *testing.T) {
 			t.Errorf("again: %+v, %v; want %+v", again, err, told)
 		}
 	}
-	if now := w.events(t); len(now) != 3 {
+	if now := w.outbox.Events(); len(now) != 3 {
 		t.Errorf("%d events, want 3", len(now))
 	}
 	for _, e := range events {
@@ -203,7 +203,7 @@ func TestNotifyOfAnUnusableVersion(t *testing.T) {
 	if _, err := w.steps(t).Notify(t.Context(), notice(made)); !errors.Is(err, hmac.ErrVersionDisabled) {
 		t.Errorf("Notify of a disabled version = %v", err)
 	}
-	if events := w.events(t); len(events) != 0 {
+	if events := w.outbox.Events(); len(events) != 0 {
 		t.Errorf("events: %v", events)
 	}
 	if told := w.turn(t, slot); told.Version == made.Version {

@@ -253,8 +253,8 @@ func TestAnOldSlotStaysOver(t *testing.T) {
 			t.Errorf("Retire disabled %v", got)
 		}
 	}
-	if n := len(w.random.keys()); n != 2 || len(w.events(t)) != 2 {
-		t.Errorf("%d keys were drawn, %d events", n, len(w.events(t)))
+	if n := len(w.random.keys()); n != 2 || len(w.outbox.Events()) != 2 {
+		t.Errorf("%d keys were drawn, %d events", n, len(w.outbox.Events()))
 	}
 	if diff := cmp.Diff(set(b.Version), w.usable(t)); diff != "" {
 		t.Errorf("usable (-want +got):\n%s", diff)

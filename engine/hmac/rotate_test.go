@@ -146,7 +146,7 @@ func TestRotateMissingVersion(t *testing.T) {
 func TestRotateErrors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	events := publisher{outbox.NewWriter(w.outbox(t, w.tables)), w, t}
+	events := publisher{outbox.NewWriter(w.outbox.Over(w.tables)), w}
 	steps, err := hmac.New(hmac.Config{Vault: w.vault, Tables: w.tables, Publisher: events, Arrivals: w.arrivals(t, w.tables, nil), Random: iotest.ErrReader(io.ErrUnexpectedEOF)})
 	if err != nil {
 		t.Fatal(err)

@@ -45,16 +45,16 @@ func TestTheNextAttemptHasTheWordOfTheInstance(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.send(t, provisioning.Queue, webhook("Subscribe"))
+		p.Send(provisioning.Queue, webhook("Subscribe"))
 		time.AfterFunc(10*time.Minute, func() {
 			for range 12 { // more than one attempt makes
 				w.market.Inject(marketplacefake.Fault{Status: 503})
 			}
-			p.send(t, p.runtime.SignalQueue(), `{"signalId":"s1","workflowInstanceId":"provisioning-`+m.CorrelationID+`","runtimeProvider":"roundhouse",
+			p.Send(p.Runtime().SignalQueue(), `{"signalId":"s1","workflowInstanceId":"provisioning-`+m.CorrelationID+`","runtimeProvider":"roundhouse",
 				"signalType":"ExternalSignal","payload":{"event":"bootstrap-complete","data":{"status":"Succeeded"}}}`)
 		})
-		p.deliver(t)
-		out, err := p.runtime.Get(t.Context(), "provisioning-"+m.CorrelationID)
+		p.Run()
+		out, err := p.Runtime().Get(t.Context(), "provisioning-"+m.CorrelationID)
 		if err != nil || out.Status != orchestrator.Completed || out.Execution < 2 || !strings.Contains(string(out.Output), `"act"`) {
 			t.Errorf("execution %d is %s: %s, %v", out.Execution, out.Status, out.Output, err)
 		}

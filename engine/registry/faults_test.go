@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/vibedata/roundhouse/engine/enginetest"
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/tables"
@@ -17,18 +17,10 @@ import (
 // once, one that cannot know says so, and what is repeated after a crash comes to the same.
 func TestFaultsAtEveryCall(t *testing.T) {
 	t.Parallel()
-	for rivals, injected := range map[int][]faults.Fault{0: faults.Faults(), 1: faults.Faults(), 300: {faults.Applied}} {
-		run := func(t *testing.T, plan *faults.Plan) { lockAndCount(t, plan, rivals) }
-		counted := &faults.Plan{}
+	for _, rivals := range []int{0, 1, 300} {
 		t.Run(fmt.Sprint("rivals-", rivals), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { run(t, counted) })
-			for at := range counted.Calls() {
-				for _, fault := range injected {
-					t.Run(fmt.Sprintf("%s-%d", fault, at+1), func(t *testing.T) {
-						synctest.Test(t, func(t *testing.T) { run(t, &faults.Plan{At: at + 1, Fault: fault}) })
-					})
-				}
-			}
+			skip := func(_ int, _ enginetest.Call, f enginetest.Fault) bool { return rivals > 1 && f != faults.Applied }
+			enginetest.FailEverywhere(t, skip, func(t *testing.T, plan *enginetest.Plan) { lockAndCount(t, plan, rivals) })
 		})
 	}
 }

@@ -246,7 +246,7 @@ func TestASpread(t *testing.T) {
 	due := func() map[string]time.Duration {
 		w := newWorld(t)
 		p := planOf(t, schedule.Setting{"hmac": {Spread: "2h"}}, definition("hmac", engine.Schedule{Cron: daily, Items: fixed(names...)}))
-		w.until(t, w.scheduler(t, p), begin.AddDate(0, 0, 1))
+		w.until(t, w.scheduler(t, p), begin.Add(4*time.Hour))
 		out := map[string]time.Duration{}
 		for _, s := range w.sent {
 			out[s.InstanceID] = s.At.Sub(s.Slot).Truncate(time.Minute)
@@ -285,7 +285,7 @@ func TestTicksCost(t *testing.T) {
 	}
 	p := planOf(t, nil, definition("hmac", engine.Schedule{Cron: daily, Items: fixed("a", "b")}), definition("spn", engine.Schedule{Cron: "0 26 2 * * 0", Items: fixed("c")}))
 	s := w.over(t, p, faults.Tables(w.tables, count), w)
-	const days, weeks = 91, 13
+	const days, weeks = 28, 4
 	w.until(t, s, begin.AddDate(0, 0, days))
 	if len(w.sent) != 2*days+weeks {
 		t.Errorf("%d messages", len(w.sent))

@@ -6,7 +6,6 @@ import (
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/spn"
-	"github.com/vibedata/roundhouse/internal/faults"
 )
 
 // A run that is canceled during the overlap leaves the older password alone: consumers may still use it.
@@ -15,13 +14,13 @@ func TestACanceledOverlapRemovesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		older := rotated(t, w, "2026-10")
 		time.AfterFunc(time.Hour, func() {
-			if err := w.runtime.Cancel(t.Context(), "spn-c1", "not now"); err != nil {
+			if err := w.Runtime().Cancel(t.Context(), "spn-c1", "not now"); err != nil {
 				t.Error(err)
 			}
 		})
-		w.run(t, message, &faults.Plan{})
-		if live := w.graph.Live(application); live[older.KeyID] == "" || len(w.ours()) != 2 || len(w.deadLetters(t)) != 0 {
-			t.Errorf("passwords %v, dead letters %+v", live, w.deadLetters(t))
+		w.run(message)
+		if live := w.graph.Live(application); live[older.KeyID] == "" || len(w.ours()) != 2 || len(w.deadLetters()) != 0 {
+			t.Errorf("passwords %v, dead letters %+v", live, w.deadLetters())
 		}
 	})
 }
@@ -39,17 +38,17 @@ func TestTheNextAttemptDoesNotGoOnWithALostPassword(t *testing.T) {
 			}
 			w.graph.AcceptedAfter = 18 * time.Second
 		})
-		w.run(t, message, &faults.Plan{})
-		w.run(t, message, &faults.Plan{}) // as the retry of a dead letter does, if there is one
+		w.run(message)
+		w.run(message) // as the retry of a dead letter does, if there is one
 		runs := 0
-		for _, e := range w.history(t) {
+		for _, e := range w.history() {
 			if e.RunStatus == engine.StatusSucceeded {
 				runs++
 			}
 		}
 		ours := w.ours()
 		if runs != 1 || len(ours) != 1 {
-			t.Fatalf("%d runs succeeded, passwords %v, dead letters %+v", runs, ours, w.deadLetters(t))
+			t.Fatalf("%d runs succeeded, passwords %v, dead letters %+v", runs, ours, w.deadLetters())
 		}
 		for _, v := range w.versions(t) {
 			if v.Enabled != (v.Tags[spn.TagKey] == ours[0]) {

@@ -10,9 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/consumers"
 	"github.com/vibedata/roundhouse/engine/spn"
-	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
-	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/services/secrets"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -39,40 +37,20 @@ func (w *world) enabled(t *testing.T, version string) bool {
 func (w *world) enable(t *testing.T, made spn.RotateOutput) {
 	t.Helper()
 	key := tables.Key{Partition: tables.EscapeKey(strings.ToLower(made.SecretName)), Row: made.Version}
-	row, err := w.tables.Get(t.Context(), secrets.DevelopmentTable, key)
+	row, err := w.Tables.Get(t.Context(), secrets.DevelopmentTable, key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	row.Properties["Enabled"], row.Properties["UpdatedAtUtc"] = true, time.Now().UTC().Truncate(time.Second)
-	if err := w.tables.Apply(t.Context(), secrets.DevelopmentTable, tables.Replace(row)); err != nil {
+	if err := w.Tables.Apply(t.Context(), secrets.DevelopmentTable, tables.Replace(row)); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// back lets the receiver take what it missed, as an operator does who retries the dead events.
-func (w *world) back(t *testing.T) {
-	t.Helper()
-	w.down = false
-	admin := outbox.NewAdmin(w.outbox(t, w.tables))
-	page, err := admin.List(t.Context(), outbox.Filter{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range page.Records {
-		if e.Status == outbox.StatusProcessed {
-			continue
-		}
-		if err := admin.Retry(t.Context(), e.TenantID, e.ID, ""); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w.send(t)
 }
 
 // open counts the human tasks that wait for an answer.
 func (w *world) open(t *testing.T) (open int) {
 	t.Helper()
-	page, err := w.runtime.Tasks().List(t.Context(), tasks.Filter{}, 100, "")
+	page, err := w.Runtime().Tasks().List(t.Context(), tasks.Filter{}, 100, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,10 +78,10 @@ func TestTwoStages(t *testing.T) {
 				t.Errorf("%s after its beginning: the version is enabled: %t, passwords %v", time.Since(began), w.enabled(t, older.Version), w.graph.Live(application))
 			}
 		})
-		w.run(t, message, &faults.Plan{})
+		w.run(message)
 		w.checkSettled(t)
-		if len(w.published) != 2 || w.published[1].Type != spn.EventRetiring || !strings.Contains(string(w.published[1].Payload), older.KeyID) {
-			t.Errorf("events: %+v", w.published)
+		if len(w.Published()) != 2 || w.Published()[1].Type != spn.EventRetiring || !strings.Contains(string(w.Published()[1].Payload), older.KeyID) {
+			t.Errorf("events: %+v", w.Published())
 		}
 	})
 }
@@ -114,9 +92,9 @@ func TestNothingIsRemovedWhileTheReceiverIsDown(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
 		older := rotated(t, w, "2026-10")
-		w.down = true
-		w.run(t, message, &faults.Plan{})
-		dead := w.deadLetters(t)
+		w.outbox.Down = true
+		w.run(message)
+		dead := w.deadLetters()
 		if len(dead) != 1 || dead[0].DetectedReason != engine.ReasonNotAcknowledged || !strings.Contains(dead[0].ErrorMessage, "receiver of event") {
 			t.Fatalf("dead letters: %+v", dead)
 		}
@@ -128,11 +106,11 @@ func TestNothingIsRemovedWhileTheReceiverIsDown(t *testing.T) {
 			if !w.enabled(t, older.Version) || len(w.ours()) != 2 {
 				t.Errorf("after a retry, the older version is enabled: %t, passwords %v", w.enabled(t, older.Version), w.ours())
 			}
-			w.back(t)
+			w.outbox.Recover()
 		})
-		w.run(t, message, &faults.Plan{})
-		if live := w.ours(); len(live) != 1 || live[0] == older.KeyID || w.enabled(t, older.Version) || w.graph.Count("/addPassword") != made || len(w.deadLetters(t)) != 1 {
-			t.Errorf("passwords %v, dead letters %+v", live, w.deadLetters(t))
+		w.run(message)
+		if live := w.ours(); len(live) != 1 || live[0] == older.KeyID || w.enabled(t, older.Version) || w.graph.Count("/addPassword") != made || len(w.deadLetters()) != 1 {
+			t.Errorf("passwords %v, dead letters %+v", live, w.deadLetters())
 		}
 	})
 }
@@ -142,20 +120,20 @@ func TestALaterRotationSeesToTheRest(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
 		rotated(t, w, "2026-10")
-		w.down = true
-		w.run(t, message, &faults.Plan{}) // ends in a dead letter
-		w.down = false
-		w.run(t, strings.NewReplacer("c1", "c2", slot, "2026-12").Replace(message), &faults.Plan{})
+		w.outbox.Down = true
+		w.run(message) // ends in a dead letter
+		w.outbox.Down = false
+		w.run(strings.NewReplacer("c1", "c2", slot, "2026-12").Replace(message))
 		made, left := w.graph.Count("/addPassword"), w.ours()
 		if len(left) != 1 {
 			t.Errorf("passwords %v", left)
 		}
 		began := time.Now()
-		w.run(t, message, &faults.Plan{})
+		w.run(message)
 		if w.graph.Count("/addPassword") != made || cmp.Diff(left, w.ours()) != "" || time.Since(began) > time.Hour {
 			t.Errorf("passwords %v after %v, want %v", w.ours(), time.Since(began), left)
 		}
-		if h := w.history(t); h[len(h)-1].RunStatus != engine.StatusSucceeded {
+		if h := w.history(); h[len(h)-1].RunStatus != engine.StatusSucceeded {
 			t.Errorf("history: %+v", h)
 		}
 	})
@@ -167,16 +145,16 @@ func TestAnObjectionKeepsThePassword(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		older := rotated(t, w, "2026-10")
 		after(t, overlap+time.Hour, func() { w.enable(t, older) })
-		w.run(t, message, &faults.Plan{})
-		dead := w.deadLetters(t)
+		w.run(message)
+		dead := w.deadLetters()
 		if len(dead) != 1 || dead[0].DetectedReason != engine.ReasonStillInUse || !strings.Contains(dead[0].ErrorMessage, older.KeyID+" (version "+older.Version+")") {
 			t.Fatalf("dead letters: %+v", dead)
 		}
 		if w.graph.Live(application)[older.KeyID] == "" || !w.enabled(t, older.Version) {
 			t.Errorf("passwords %v", w.graph.Live(application))
 		}
-		w.run(t, message, &faults.Plan{})
-		if w.graph.Live(application)[older.KeyID] != "" || w.enabled(t, older.Version) || len(w.deadLetters(t)) != 1 {
+		w.run(message)
+		if w.graph.Live(application)[older.KeyID] != "" || w.enabled(t, older.Version) || len(w.deadLetters()) != 1 {
 			t.Errorf("after a retry: passwords %v", w.graph.Live(application))
 		}
 	})
@@ -187,14 +165,15 @@ func TestRegisteredConsumers(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
 		w.names = []string{"gateway"}
+		w.Restart(nil)
 		older := rotated(t, w, "2026-10")
 		after(t, overlap+10*time.Hour, func() {
 			if !w.enabled(t, older.Version) {
 				t.Error("it was disabled before anybody acknowledged the new one")
 			}
 			versions := w.versions(t)
-			c, err := consumers.New(consumers.Config{Engine: spn.Engine, Tables: w.tables, Outbox: outbox.NewAdmin(w.outbox(t, w.tables)),
-				Targets: map[string]consumers.Target{application: {Names: w.names}}, Knows: w.steps(t, (&faults.Plan{}).Intercept).Knows})
+			c, err := consumers.New(consumers.Config{Engine: spn.Engine, Tables: w.Tables, Outbox: w.outbox.Admin(),
+				Targets: map[string]consumers.Target{application: {Names: w.names}}, Knows: w.steps(t).Knows})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -211,7 +190,7 @@ func TestRegisteredConsumers(t *testing.T) {
 				t.Errorf("in the second stage %d tasks are open, passwords %v", open, w.graph.Live(application))
 			}
 		})
-		w.run(t, message, &faults.Plan{})
+		w.run(message)
 		w.checkSettled(t)
 	})
 }

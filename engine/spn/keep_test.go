@@ -16,7 +16,7 @@ func TestNothingIsRemovedWithoutReplacement(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
 		older := rotated(t, w, "2026-10")
-		steps := w.steps(t, (&faults.Plan{}).Intercept)
+		steps := w.steps(t)
 		made := rotated(t, w, slot)
 		retire := replaces(made)
 		w.graph.Remove(application, made.KeyID)
@@ -45,7 +45,7 @@ func TestALaterRotationStays(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
 		earlier, later := rotated(t, w, "a"), rotated(t, w, "b")
-		steps := w.steps(t, (&faults.Plan{}).Intercept)
+		steps := w.steps(t)
 		for _, made := range []spn.RotateOutput{earlier, later} {
 			retired(t, steps, made)
 			fmt.Fprintln(w, made, application)
@@ -79,7 +79,7 @@ func TestTwoAttemptsAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		orphaned(t, w)
 		time.Sleep(time.Minute)
-		_, err := w.steps(t, (&faults.Plan{}).Intercept).Rotate(t.Context(), spn.RotateInput{ApplicationID: application, Slot: slot, JobID: "j"})
+		_, err := w.steps(t).Rotate(t.Context(), spn.RotateInput{ApplicationID: application, Slot: slot, JobID: "j"})
 		if !errors.Is(err, spn.ErrInFlight) || len(w.ours()) != 1 || w.graph.Count("/addPassword") != 0 {
 			t.Errorf("Rotate = %v, passwords %v", err, w.ours())
 		}
@@ -92,7 +92,7 @@ func TestRefusedByTheSecretStore(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
 		plan := &faults.Plan{Refuse: func(c faults.Call) bool { return c.Target == secrets.DevelopmentTable && c.Operation == "Apply" }}
-		_, err := w.steps(t, plan.Intercept).Rotate(t.Context(), spn.RotateInput{ApplicationID: application, Slot: slot, JobID: "j"})
+		_, err := w.stepsOver(t, w.Restart(plan).Stores).Rotate(t.Context(), spn.RotateInput{ApplicationID: application, Slot: slot, JobID: "j"})
 		if !errors.Is(err, secrets.ErrThrottled) || len(w.ours()) != 0 || w.graph.Count("/addPassword") != 1 {
 			t.Errorf("Rotate = %v, passwords %v", err, w.ours())
 		}
@@ -125,7 +125,7 @@ func TestRetireOrphans(t *testing.T) {
 		time.Sleep(time.Hour)
 		young := w.graph.Add(application, mark+slot)
 		time.Sleep(time.Minute)
-		steps := w.steps(t, (&faults.Plan{}).Intercept)
+		steps := w.steps(t)
 		if out, err := steps.Confirm(t.Context(), spn.ConfirmInput{RetireInput: replaces(made)}); err != nil || len(out.Passwords) != 2 {
 			t.Errorf("Confirm = %+v, %v", out, err)
 		}

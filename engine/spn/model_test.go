@@ -14,7 +14,6 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/consumers"
 	"github.com/vibedata/roundhouse/engine/spn"
-	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/outbox"
 )
@@ -63,7 +62,7 @@ func newModel(t *testing.T, r *rand.Rand) *model {
 	for _, name := range m.w.names {
 		m.had[name] = map[string]time.Time{}
 	}
-	m.steps = m.w.steps(t, (&faults.Plan{}).Intercept)
+	m.steps = m.w.steps(t)
 	return m
 }
 
@@ -76,8 +75,8 @@ func (m *model) pass(t *testing.T, r *rand.Rand) {
 // turn lets the receiver of events go down or come back.
 func (m *model) turn(t *testing.T, _ *rand.Rand) {
 	t.Helper()
-	if m.w.down = !m.w.down; !m.w.down {
-		m.w.back(t)
+	if m.w.outbox.Down = !m.w.outbox.Down; !m.w.outbox.Down {
+		m.w.outbox.Recover()
 	}
 	m.receive(t)
 }
@@ -108,7 +107,7 @@ func (m *model) rotate(t *testing.T, _ *rand.Rand) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = m.w.publishTo(t)(t.Context(), []orchestrator.Publication{{TenantID: engine.PublisherInstance, Type: spn.EventRotated, Payload: payload, Key: spn.EventRotated + "/" + made.KeyID}})
+	err = m.w.outbox.Publish(t.Context(), []orchestrator.Publication{{TenantID: engine.PublisherInstance, Type: spn.EventRotated, Payload: payload, Key: spn.EventRotated + "/" + made.KeyID}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,9 +117,9 @@ func (m *model) rotate(t *testing.T, _ *rand.Rand) {
 // receive looks at which events the receiver has, and since when.
 func (m *model) receive(t *testing.T) {
 	t.Helper()
-	m.w.send(t)
+	m.w.outbox.Sweep()
 	for _, made := range m.made {
-		e, err := outbox.NewAdmin(m.w.outbox(t, m.w.tables)).Get(t.Context(), engine.PublisherInstance, eventID(engine.PublisherInstance, spn.EventRotated, spn.EventRotated+"/"+made.KeyID))
+		e, err := m.w.outbox.Admin().Get(t.Context(), engine.PublisherInstance, eventID(engine.PublisherInstance, spn.EventRotated, spn.EventRotated+"/"+made.KeyID))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +134,7 @@ func (m *model) acknowledge(t *testing.T, r *rand.Rand) {
 	if len(m.made) == 0 || len(m.w.names) == 0 {
 		return
 	}
-	c, err := consumers.New(consumers.Config{Engine: spn.Engine, Tables: m.w.tables, Outbox: outbox.NewAdmin(m.w.outbox(t, m.w.tables)),
+	c, err := consumers.New(consumers.Config{Engine: spn.Engine, Tables: m.w.Tables, Outbox: m.w.outbox.Admin(),
 		Targets: map[string]consumers.Target{application: {Names: m.w.names}}, Knows: m.steps.Knows})
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/spn"
-	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/internal/graphfake"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/services/entra"
@@ -31,7 +30,7 @@ func bubble(t *testing.T, test func(t *testing.T, w *world)) {
 // rotated leaves the password of an earlier slot behind.
 func rotated(t *testing.T, w *world, slot string) spn.RotateOutput {
 	t.Helper()
-	out, err := w.steps(t, (&faults.Plan{}).Intercept).Rotate(t.Context(), spn.RotateInput{ApplicationID: application, Slot: slot, JobID: "before"})
+	out, err := w.steps(t).Rotate(t.Context(), spn.RotateInput{ApplicationID: application, Slot: slot, JobID: "before"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +46,7 @@ func TestRotation(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
 		older, began := rotated(t, w, "2026-10"), time.Now()
-		w.run(t, message, &faults.Plan{})
+		w.run(message)
 		w.checkSettled(t)
 		if took := time.Since(began); took < overlap+removeAfter || took > overlap+removeAfter+10*time.Minute {
 			t.Errorf("the older password was removed after %s, want %s after the new one worked", took, overlap+removeAfter)
@@ -55,12 +54,12 @@ func TestRotation(t *testing.T) {
 		if live := w.graph.Live(application); live[older.KeyID] != "" {
 			t.Errorf("the older password is still there: %v", live)
 		}
-		e := w.history(t)[0]
+		e := w.history()[0]
 		if e.InstanceID != engine.PublisherInstance || !strings.Contains(string(e.Output), `"keyId"`) || !strings.Contains(string(e.Input), application) {
 			t.Errorf("history: %+v", e)
 		}
 		before := w.graph.Count("/addPassword")
-		w.run(t, message, &faults.Plan{})
+		w.run(message)
 		if w.graph.Count("/addPassword") != before {
 			t.Error("a message whose run had succeeded made another password")
 		}
@@ -76,15 +75,13 @@ func TestBothWorkDuringTheOverlap(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.queues.Send(t.Context(), spn.Queue, []byte(message), 0); err != nil {
-			t.Fatal(err)
-		}
-		began := time.Now()
-		for p := w.process(t, &faults.Plan{}); w.deliver(t, p); {
-			if time.Since(began) < overlap+removeAfter && !w.graph.Accepts(application, value) {
+		w.Send(spn.Queue, message)
+		for began := time.Now(); time.Since(began) < overlap+removeAfter; w.Pass(time.Minute) {
+			if !w.graph.Accepts(application, value) {
 				t.Fatalf("the older password stopped working after %s", time.Since(began))
 			}
 		}
+		w.Run()
 		if w.graph.Accepts(application, value) {
 			t.Error("the older password still works")
 		}
@@ -143,7 +140,7 @@ func TestTroubleWithEntra(t *testing.T) {
 			t.Parallel()
 			bubble(t, func(t *testing.T, w *world) {
 				c.prepare(t, w)
-				w.run(t, message, &faults.Plan{})
+				w.run(message)
 				w.checkSettled(t)
 			})
 		})
@@ -180,20 +177,20 @@ func TestDeadLetters(t *testing.T) {
 				} else {
 					c.prepare(t, w)
 				}
-				w.run(t, c.body, &faults.Plan{})
-				dead := w.deadLetters(t)
+				w.run(c.body)
+				dead := w.deadLetters()
 				if len(dead) != 1 || dead[0].DetectedReason != c.reason || !strings.Contains(dead[0].ErrorMessage, c.says) || dead[0].OriginalQueue != spn.Queue {
 					t.Fatalf("dead letters: %+v", dead)
 				}
-				if failed := w.history(t); len(failed) == 0 || failed[len(failed)-1].RunStatus != engine.StatusFailed {
+				if failed := w.history(); len(failed) == 0 || failed[len(failed)-1].RunStatus != engine.StatusFailed {
 					t.Errorf("history: %+v", failed)
 				}
 				live := w.graph.Live(application)
 				if older != "" && live[older] == "" || live[w.foreign] == "" || len(w.ours()) != c.made+min(len(older), 1) {
 					t.Errorf("passwords: %v, of ours %v", live, w.ours())
 				}
-				if len(w.published) != 0 {
-					t.Errorf("events: %+v", w.published)
+				if len(w.Published()) != 0 {
+					t.Errorf("events: %+v", w.Published())
 				}
 				fmt.Fprintf(w, "%+v %s", dead, application)
 				if len(w.graph.Values()) < 2 {
@@ -223,8 +220,8 @@ func TestGolden(t *testing.T) {
 
 func checkGolden(t *testing.T, w *world, file string) {
 	t.Helper()
-	w.run(t, message, &faults.Plan{})
-	exported, err := w.runtime.Export(t.Context(), spn.Engine+"-c1")
+	w.run(message)
+	exported, err := w.Runtime().Export(t.Context(), spn.Engine+"-c1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +234,7 @@ func checkGolden(t *testing.T, w *world, file string) {
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("%v; run the test once with ROUNDHOUSE_GOLDEN=write", err)
 	}
-	d := spn.Definition(w.steps(t, (&faults.Plan{}).Intercept))
+	d := spn.Definition(w.steps(t))
 	for _, history := range [][]byte{golden, exported} {
 		if err := orchestrator.Replay(d.Orchestrator, history); err != nil {
 			t.Error(err)

@@ -18,9 +18,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"go.uber.org/goleak"
 
-	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/consumers"
+	"github.com/vibedata/roundhouse/engine/enginetest"
 	"github.com/vibedata/roundhouse/engine/spn"
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/internal/graphfake"
@@ -43,47 +43,46 @@ const (
 	message     = `{"correlationId":"c1","engine":"spn","tenantId":"t1","input":{"applicationId":"` + application + `","slot":"` + slot + `"}}`
 )
 
-// visibility is for how long the miniature host hides a message that it hands out.
-const visibility = 30 * time.Second
-
 // world is what outlives processes: storage, and Entra ID, which also has a password that is not the engine's.
 type world struct {
-	tables  *tables.Memory
-	blobs   *blobs.Memory
-	queues  *queues.Memory
+	*enginetest.World
+
 	vault   *secrets.Development
 	graph   *graphfake.Server
-	foreign string // key id
-	// down says that the receiver of events refuses them, and names are the consumers that are registered.
-	down  bool
-	names []string
+	outbox  *enginetest.Outbox
+	foreign string   // key id
+	names   []string // the consumers that are registered
 
-	mu        sync.Mutex
-	written   bytes.Buffer // all that left a process, but for what went to Entra ID and into the vault
-	published []orchestrator.Publication
-	runtime   *orchestrator.Runtime // of the process that was made last
+	mu      sync.Mutex
+	written bytes.Buffer // all that left a process, but for what went to Entra ID and into the vault
 }
 
 // newWorld makes a world; it belongs into a bubble of synctest, whose clock it goes by.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{tables: tables.NewMemory(), blobs: blobs.NewMemory(), queues: queues.NewMemory(), graph: graphfake.New()}
-	w.vault = secrets.NewDevelopment(w.tables)
+	store := tables.NewMemory()
+	w := &world{graph: graphfake.New(), vault: secrets.NewDevelopment(store), outbox: enginetest.NewOutbox(t, store, nil)}
 	for _, table := range []string{secrets.DevelopmentTable, consumers.Table} {
-		if err := w.tables.CreateTable(t.Context(), table); err != nil {
+		if err := store.CreateTable(t.Context(), table); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := w.outbox(t, w.tables).Create(t.Context()); err != nil {
-		t.Fatal(err)
 	}
 	w.graph.ListedAfter, w.graph.AcceptedAfter = 4*time.Second, 18*time.Second
 	w.graph.AddApplication(application)
 	w.foreign = w.graph.Add(application, "roundhouse/another.example/"+slot)
-	p := w.process(t, &faults.Plan{})
-	if err := errors.Join(p.Prepare(t.Context()), w.runtime.Prepare(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	var written tables.Store
+	w.World = enginetest.New(t, enginetest.Config{Tables: store, Publish: w.outbox.Publish, MaxDeliveries: 100_000,
+		Log: slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Engines: func(s enginetest.Stores) []engine.Definition {
+			return []engine.Definition{spn.Definition(w.stepsOver(t, s))}
+		},
+		Runtime: func(c *orchestrator.Config) {
+			written = tablesTap{c.Tables, w}
+			c.Tables, c.Queues = written, queuesTap{c.Queues, w}
+		},
+		Pipeline: func(c *engine.Config) {
+			c.History, c.DeadLetters, c.Queues = engine.NewHistory(written, ""), engine.NewDeadLetters(written, ""), queuesTap{c.Queues, w}
+		}})
 	return w
 }
 
@@ -94,9 +93,7 @@ func (w *world) Write(text []byte) (int, error) {
 	return w.written.Write(text)
 }
 
-// listen records what is written to storage, before anything else happens to the call.
-func (w *world) listen(s tables.Store) tables.Store { return tablesTap{s, w} }
-
+// tablesTap records what is written to storage.
 type tablesTap struct {
 	tables.Store
 	w *world
@@ -155,16 +152,21 @@ func (x wire) Do(req *http.Request) (resp *http.Response, err error) {
 	return <-answer, nil
 }
 
-// steps are a process's, whose calls pass through an interceptor.
-func (w *world) steps(t *testing.T, intercept faults.Interceptor) *spn.Steps {
+// steps are those of a process without faults.
+func (w *world) steps(t *testing.T) *spn.Steps {
 	t.Helper()
-	options := &policy.ClientOptions{Transport: wire{w.graph, intercept}}
+	return w.stepsOver(t, w.Restart(nil).Stores)
+}
+
+// stepsOver are a process's.
+func (w *world) stepsOver(t *testing.T, s enginetest.Stores) *spn.Steps {
+	t.Helper()
+	options := &policy.ClientOptions{Transport: wire{w.graph, s.Intercept}}
 	graph, graphErr := entra.NewGraph(graphfake.Address, w.graph.Credential(), options)
 	login, loginErr := entra.NewLogin(graphfake.Address, graphfake.Tenant, graphfake.Address, options)
-	store := faults.Tables(w.tables, intercept)
-	vault := secrets.NewDevelopment(store)
+	vault := secrets.NewDevelopment(s.Tables)
 	var steps *spn.Steps
-	arrivals, arrivalsErr := consumers.New(consumers.Config{Engine: spn.Engine, Tables: store, Outbox: outbox.NewAdmin(w.outbox(t, store)),
+	arrivals, arrivalsErr := consumers.New(consumers.Config{Engine: spn.Engine, Tables: s.Tables, Outbox: outbox.NewAdmin(w.outbox.Over(s.Tables)),
 		Targets: map[string]consumers.Target{application: {Names: w.names}},
 		Knows: func(ctx context.Context, target, version string) (bool, error) {
 			return steps.Knows(ctx, target, version)
@@ -178,145 +180,15 @@ func (w *world) steps(t *testing.T, intercept faults.Interceptor) *spn.Steps {
 	return steps
 }
 
-// process is a pipeline over the world, as one process would have it.
-func (w *world) process(t *testing.T, plan *faults.Plan) *engine.Pipeline {
-	t.Helper()
-	log := slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	d := spn.Definition(w.steps(t, plan.Intercept))
-	store, sends := faults.Tables(w.listen(w.tables), plan.Intercept), faults.Queues(queuesTap{w.queues, w}, plan.Intercept)
-	var p *engine.Pipeline
-	rt, err := orchestrator.New(orchestrator.Config{Tables: store, Blobs: faults.Blobs(w.blobs, plan.Intercept), Queues: sends, Log: log,
-		Publish:       w.publishTo(t),
-		Ended:         func(ctx context.Context, out orchestrator.Outcome) error { return p.Ended(ctx, out) },
-		Orchestrators: []orchestrator.AnyOrchestrator{d.Orchestrator}, Activities: append(d.Operations, d.Activities...)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.runtime = rt
-	p, err = engine.NewPipeline(engine.Config{Definitions: []engine.Definition{d}, Runtime: rt, Log: log, HostMaxDequeueCount: 8,
-		History: engine.NewHistory(store, ""), DeadLetters: engine.NewDeadLetters(store, ""), Queues: sends})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
-// outbox is the outbox of this world, as a process sees it.
-func (w *world) outbox(t *testing.T, store tables.Store) *outbox.Outbox {
-	t.Helper()
-	o, err := outbox.New(outbox.Config{Tables: store, Queues: queues.NewMemory(), Blobs: w.blobs, Options: outbox.DefaultOptions(), Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
-}
-
-// Deliver takes an event, unless the receiver is down.
-func (w *world) Deliver(context.Context, outbox.Event) error {
-	if w.down {
-		return errors.New("the receiver is down")
-	}
-	return nil
-}
-
-// send delivers what is due in the outbox.
-func (w *world) send(t *testing.T) {
-	t.Helper()
-	router, routerErr := outbox.NewRouter([]outbox.Route{{EventType: "*", Destination: "receiver"}}, outbox.Destinations{"receiver": w})
-	dispatcher, err := outbox.NewDispatcher(w.outbox(t, w.tables), outbox.DispatcherConfig{Router: router})
-	if err := errors.Join(routerErr, err); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := dispatcher.Sweep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // eventID is the id of an event in the outbox, as the program makes it.
 func eventID(tenantID, eventType, key string) string {
 	return outbox.Key(tenantID, "orchestration", key, eventType, "").String()
 }
 
-// publishTo adds events to the outbox, which are delivered at once.
-func (w *world) publishTo(t *testing.T) func(ctx context.Context, events []orchestrator.Publication) error {
-	return func(ctx context.Context, events []orchestrator.Publication) error {
-		writer := outbox.NewWriter(w.outbox(t, w.tables))
-		for _, e := range events {
-			_, err := writer.Add(ctx, outbox.Message{TenantID: e.TenantID, EventType: e.Type, Payload: e.Payload, OrderKey: e.OrderKey,
-				Key: writer.Key(e.TenantID, "orchestration", e.Key, e.Type, "")})
-			if err != nil {
-				return err
-			}
-		}
-		w.publish(events)
-		w.send(t)
-		return nil
-	}
-}
-
-func (w *world) publish(events []orchestrator.Publication) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, e := range events {
-		if !slices.ContainsFunc(w.published, func(p orchestrator.Publication) bool { return p.TenantID == e.TenantID && p.Key == e.Key }) {
-			w.published = append(w.published, e)
-		}
-	}
-}
-
-// run sends a message and delivers everything, as the Functions host would, until the queues are empty. When the plan has
-// a process die, another one goes on.
-func (w *world) run(t *testing.T, body string, plan *faults.Plan) {
-	t.Helper()
-	if _, err := w.queues.Send(t.Context(), spn.Queue, []byte(body), 0); err != nil {
-		t.Fatal(err)
-	}
-	p := w.process(t, plan)
-	for late := range 2 {
-		if late == 1 {
-			plan.Wait()
-		}
-		for deliveries := 0; w.deliver(t, p); deliveries++ {
-			if deliveries > 100_000 {
-				t.Fatal("the message does not come to rest")
-			}
-			if plan.Crashed() {
-				p, plan = w.process(t, &faults.Plan{}), &faults.Plan{}
-			}
-		}
-	}
-}
-
-// deliver delivers what is visible, or waits when nothing is; false when the queues are empty.
-func (w *world) deliver(t *testing.T, p *engine.Pipeline) bool {
-	t.Helper()
-	handlers := map[string]func(context.Context, engine.Delivery) error{spn.Queue: p.Handle, "orchestration-signals": p.HandleSignal,
-		"orchestration-schedules": p.HandleSignal, "orchestration-activities": p.HandleActivities}
-	left, idle := 0, true
-	for queue, handle := range handlers {
-		n, lengthErr := w.queues.Length(t.Context(), queue)
-		messages, err := w.queues.Receive(t.Context(), queue, 1, visibility)
-		if err := errors.Join(lengthErr, err); err != nil {
-			t.Fatal(err)
-		}
-		left += n
-		if len(messages) == 0 {
-			continue
-		}
-		idle = false
-		m := messages[0]
-		if err := handle(t.Context(), engine.Delivery{Queue: queue, ID: m.ID, Body: queues.Decode(m.Text), DequeueCount: int(m.DequeueCount), InsertedAt: m.InsertedAt}); err != nil {
-			fmt.Fprintln(w, err)
-			continue
-		}
-		if err := w.queues.Delete(t.Context(), queue, m.ID, m.PopReceipt); err != nil && !errors.Is(err, queues.ErrNotFound) && !errors.Is(err, queues.ErrPopReceipt) {
-			t.Fatal(err)
-		}
-	}
-	if idle && left > 0 {
-		time.Sleep(visibility) // virtual
-	}
-	return left > 0
+// run sends a message and delivers everything until the queues are empty.
+func (w *world) run(body string) {
+	w.Send(spn.Queue, body)
+	w.Run()
 }
 
 // versions are those of the application's secret.
@@ -340,41 +212,18 @@ func (w *world) ours() []string {
 	return ours
 }
 
-func (w *world) history(t *testing.T) []engine.Entry {
-	t.Helper()
-	entries, err := engine.NewHistory(w.tables, "").Run(t.Context(), spn.Engine, "c1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return entries
-}
+func (w *world) history() []engine.Entry { return w.History(spn.Engine, "c1") }
 
-func (w *world) deadLetters(t *testing.T) []engine.DeadLetter {
-	t.Helper()
-	store := engine.NewDeadLetters(w.tables, "")
-	page, err := store.List(t.Context(), engine.DeadLetterFilter{Engines: []string{spn.Engine}, Limit: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []engine.DeadLetter
-	for _, item := range page.DeadLetters {
-		d, err := store.Get(t.Context(), item.Engine, item.RowKey)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, d)
-	}
-	return all
-}
+func (w *world) deadLetters() []engine.DeadLetter { return w.DeadLetters(spn.Engine) }
 
 // checkSettled holds the world against a finished rotation of the slot.
 func (w *world) checkSettled(t *testing.T) {
 	t.Helper()
-	if dead := w.deadLetters(t); len(dead) != 0 {
+	if dead := w.deadLetters(); len(dead) != 0 {
 		t.Fatalf("dead letters: %+v", dead)
 	}
 	runs := 0
-	for _, e := range w.history(t) {
+	for _, e := range w.history() {
 		if e.Operation != spn.OperationRotate {
 			t.Errorf("the history shows the operation %s", e.Operation)
 		}
@@ -383,7 +232,7 @@ func (w *world) checkSettled(t *testing.T) {
 		}
 	}
 	if runs != 1 {
-		t.Errorf("%d runs succeeded, want one: %+v", runs, w.history(t))
+		t.Errorf("%d runs succeeded, want one: %+v", runs, w.history())
 	}
 	ours := w.ours()
 	if len(ours) != 1 || w.graph.Live(application)[w.foreign] == "" {
@@ -407,10 +256,11 @@ func (w *world) checkSettled(t *testing.T) {
 // checkEvent: consumers were told of this key, once, an overlap before the end.
 func (w *world) checkEvent(t *testing.T, keyID string) {
 	t.Helper()
-	if len(w.published) == 0 || slices.ContainsFunc(w.published[1:], func(p orchestrator.Publication) bool { return p.Type != spn.EventRetiring }) {
-		t.Fatalf("events: %+v, want one of the new secret, and then of the older ones", w.published)
+	published := w.Published()
+	if len(published) == 0 || slices.ContainsFunc(published[1:], func(p orchestrator.Publication) bool { return p.Type != spn.EventRetiring }) {
+		t.Fatalf("events: %+v, want one of the new secret, and then of the older ones", published)
 	}
-	e := w.published[0]
+	e := published[0]
 	var rotated spn.Rotated
 	if err := json.Unmarshal(e.Payload, &rotated); err != nil {
 		t.Fatal(err)
@@ -429,14 +279,13 @@ func (w *world) checkEvent(t *testing.T, keyID string) {
 // checkSecrets looks for every value that was ever made in all that was written, published and recorded.
 func (w *world) checkSecrets(t *testing.T) {
 	t.Helper()
-	w.process(t, &faults.Plan{}) // the last one may be dead
-	exported, err := w.runtime.Export(t.Context(), spn.Engine+"-c1")
+	exported, err := w.Runtime().Export(t.Context(), spn.Engine+"-c1")
 	if err != nil && !errors.Is(err, orchestrator.ErrNotFound) {
 		t.Fatal(err)
 	}
-	names, _, err := w.blobs.List(t.Context(), "orchestrations", "", "")
+	names, _, err := w.Blobs.List(t.Context(), "orchestrations", "", "")
 	for _, name := range names {
-		data, getErr := w.blobs.Get(t.Context(), "orchestrations", name)
+		data, getErr := w.Blobs.Get(t.Context(), "orchestrations", name)
 		exported, err = append(exported, data...), errors.Join(err, getErr)
 	}
 	if err != nil {
@@ -445,8 +294,8 @@ func (w *world) checkSecrets(t *testing.T) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	text := append(bytes.Clone(w.written.Bytes()), exported...)
-	text = fmt.Appendf(text, "%+v", w.published)
-	for _, p := range w.published {
+	text = fmt.Appendf(text, "%+v", w.Published())
+	for _, p := range w.Published() {
 		text = append(text, p.Payload...)
 	}
 	if len(w.graph.Values()) < 2 || !bytes.Contains(text, []byte(application)) {

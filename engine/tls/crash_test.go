@@ -11,6 +11,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine/tls"
 	"github.com/vibedata/roundhouse/internal/pebble"
+	"github.com/vibedata/roundhouse/internal/sample"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -88,6 +89,9 @@ func TestCrashes(t *testing.T) {
 	}
 	for at := 1; at <= calls; at++ {
 		for _, after := range []bool{false, true} {
+			if !sample.Keep(t, at, after) {
+				continue
+			}
 			t.Run(fmt.Sprintf("call %d, taken effect %v", at, after), func(t *testing.T) {
 				t.Parallel()
 				renewal(t, at, after)

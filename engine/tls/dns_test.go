@@ -60,7 +60,7 @@ func TestAWildcard(t *testing.T) {
 	for _, id := range []string{"c1", "c2"} {
 		entries := w.handle(t, p, id, message(id, `{"domains":["*.example.test","example.test"],"force":true}`))
 		if got := rows(entries); got != "distribute Succeeded, distribute Succeeded, renew Succeeded" {
-			t.Fatalf("history: %s; %+v", got, w.deadLetters(t))
+			t.Fatalf("history: %s; %+v", got, w.pipeline(t).DeadLetters(tls.Engine))
 		}
 	}
 	if n := records(t, server, "example.test"); n != 0 || len(w.targets[1].Told()) != 2 {

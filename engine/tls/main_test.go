@@ -19,6 +19,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/tls"
 	"github.com/vibedata/roundhouse/engine/tls/acme"
 	"github.com/vibedata/roundhouse/internal/pebble"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/internal/tlstarget"
 	"github.com/vibedata/roundhouse/services/certificates"
 	"github.com/vibedata/roundhouse/services/certificates/certificatestest"
@@ -49,6 +50,7 @@ type world struct {
 
 func newWorld(t testing.TB, o pebble.Options, targets int) *world {
 	t.Helper()
+	testenv.Long(t) // an authority and targets on the loopback interface
 	w := &world{ca: pebble.Start(t, o), vault: certificatestest.NewVault(t), tables: tables.NewMemory(), now: time.Now}
 	for _, table := range []string{secrets.DevelopmentTable, tls.OrdersTable, tls.ChallengesTable} {
 		if err := w.tables.CreateTable(t.Context(), table); err != nil {

@@ -2,54 +2,33 @@ package tls_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/enginetest"
 	"github.com/vibedata/roundhouse/engine/tls"
 	"github.com/vibedata/roundhouse/internal/pebble"
-	"github.com/vibedata/roundhouse/orchestrator"
-	"github.com/vibedata/roundhouse/queues"
 )
 
 // pipeline is a process that takes the engine's messages.
-func (w *world) pipeline(t *testing.T) *engine.Pipeline {
+func (w *world) pipeline(t *testing.T) *enginetest.World {
 	t.Helper()
-	log, messages := slog.New(slog.DiscardHandler), queues.NewMemory()
-	d := tls.Definition(w.steps(t))
-	rt, err := orchestrator.New(orchestrator.Config{Tables: w.tables, Blobs: blobs.NewMemory(), Log: log, Queues: messages,
-		Orchestrators: []orchestrator.AnyOrchestrator{d.Orchestrator}, Activities: append(d.Operations, d.Activities...)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := engine.NewPipeline(engine.Config{Definitions: []engine.Definition{d}, Runtime: rt, Log: log, HostMaxDequeueCount: 8,
-		History: engine.NewHistory(w.tables, ""), DeadLetters: engine.NewDeadLetters(w.tables, ""), Queues: messages})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(rt.Prepare(t.Context()), p.Prepare(t.Context())); err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return enginetest.New(t, enginetest.Config{Tables: w.tables, Engines: func(enginetest.Stores) []engine.Definition {
+		return []engine.Definition{tls.Definition(w.steps(t))}
+	}})
 }
 
 // handle has a message come to rest, and returns its history.
-func (w *world) handle(t *testing.T, p *engine.Pipeline, correlationID, body string) []engine.Entry {
+func (w *world) handle(t *testing.T, p *enginetest.World, correlationID, body string) []engine.Entry {
 	t.Helper()
 	d := engine.Delivery{Queue: tls.Queue, ID: "m-" + correlationID, Body: []byte(body), DequeueCount: 1}
-	if err := p.Handle(t.Context(), d); err != nil {
+	if err := p.Process().Handle(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
-	entries, err := engine.NewHistory(w.tables, "").Run(t.Context(), tls.Engine, correlationID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return entries
+	return p.History(tls.Engine, correlationID)
 }
 
 // rows shows the operations of a history and how they ended.
@@ -60,24 +39,6 @@ func rows(entries []engine.Entry) string {
 	}
 	slices.Sort(all) // targets end in any order
 	return strings.Join(all, ", ")
-}
-
-func (w *world) deadLetters(t *testing.T) []engine.DeadLetter {
-	t.Helper()
-	store := engine.NewDeadLetters(w.tables, "")
-	page, err := store.List(t.Context(), engine.DeadLetterFilter{Engines: []string{tls.Engine}, Limit: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []engine.DeadLetter
-	for _, item := range page.DeadLetters {
-		d, err := store.Get(t.Context(), item.Engine, item.RowKey)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, d)
-	}
-	return all
 }
 
 func message(correlationID, input string) string {
@@ -103,7 +64,7 @@ func TestMessageToHistory(t *testing.T) {
 	if err := json.Unmarshal(second[0].Output, &out); err != nil || out.Renewed || !strings.Contains(out.Note, "not due") || rows(second) != rows(first) {
 		t.Errorf("not due: %s %+v, %v", rows(second), out, err)
 	}
-	if dead := w.deadLetters(t); len(dead) != 0 || len(w.targets[0].Told()) != 1 {
+	if dead := p.DeadLetters(tls.Engine); len(dead) != 0 || len(w.targets[0].Told()) != 1 {
 		t.Errorf("dead letters %+v, told %d times", dead, len(w.targets[0].Told()))
 	}
 	w.checkSecret(t, first, second)
@@ -136,7 +97,7 @@ func TestMessageToDeadLetter(t *testing.T) {
 			body := message("c1", c.input)
 			p := w.pipeline(t)
 			entries := w.handle(t, p, "c1", body)
-			dead := w.deadLetters(t)
+			dead := p.DeadLetters(tls.Engine)
 			if len(dead) != 1 || string(dead[0].OriginalMessage) != body || dead[0].OriginalQueue != "tls-rotation-queue" || dead[0].DetectedReason != engine.ReasonPermanent {
 				t.Fatalf("dead letters: %+v", dead)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine/tls"
 	"github.com/vibedata/roundhouse/internal/pebble"
+	"github.com/vibedata/roundhouse/internal/sample"
 	"github.com/vibedata/roundhouse/services/certificates"
 )
 
@@ -32,16 +33,18 @@ type history struct {
 // nor before its successor had arrived everywhere for as long as the overlap.
 func TestNothingIsRetiredBeforeArrival(t *testing.T) {
 	t.Parallel()
+	const histories = 12
 	var retired atomic.Int32
+	seeds := sample.Seeds(t, histories)
 	t.Cleanup(func() {
-		if retired.Load() < 12 {
+		if !testing.Short() && len(seeds) == histories && retired.Load() < histories {
 			t.Errorf("%d versions were retired: the histories are too short to tell", retired.Load())
 		}
 	})
-	for seed := range uint64(12) {
+	for _, seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			h := &history{world: newWorld(t, pebble.Options{Validity: 10 * 365 * day}, 4), rand: rand.New(rand.NewPCG(seed, 0)), at: time.Now(), arrived: map[string]time.Time{}}
+			h := &history{world: newWorld(t, pebble.Options{Validity: 10 * 365 * day}, 4), rand: rand.New(rand.NewPCG(uint64(seed), 0)), at: time.Now(), arrived: map[string]time.Time{}}
 			h.now, h.vault.Now = func() time.Time { return h.at }, func() time.Time { return h.at }
 			h.listed = [4]bool{true, true}
 			disabled := 0

@@ -63,7 +63,7 @@ func TestRevoke(t *testing.T) {
 	w, old := issued(t, 2)
 	entries := w.handle(t, w.pipeline(t), "c2", revocation("c2", `{"domain":"www.example.com","all":true,"reason":"keyCompromise"}`))
 	if got := rows(entries); got != "distribute Succeeded, distribute Succeeded, renew Succeeded, revoke Succeeded" {
-		t.Fatalf("history: %s; %+v", got, w.deadLetters(t))
+		t.Fatalf("history: %s; %+v", got, w.pipeline(t).DeadLetters(tls.Engine))
 	}
 	left := w.versions(t)
 	if len(left) != 1 || left[0].Version == old || w.served(0) != left[0].Version || w.served(1) != left[0].Version {
@@ -102,7 +102,7 @@ func TestRevokeWaitsForTheTargets(t *testing.T) {
 			if got := w.revoked(t, old); !cmp.Equal(got, want) || w.served(0) == old || w.served(1) != old || len(w.versions(t)) != 2 {
 				t.Errorf("revoked %v, served %s and %s, enabled %+v", got, w.served(0), w.served(1), w.versions(t))
 			}
-			if dead := w.deadLetters(t); len(dead) != 1 || !strings.Contains(dead[0].ErrorMessage, "target i1") {
+			if dead := w.pipeline(t).DeadLetters(tls.Engine); len(dead) != 1 || !strings.Contains(dead[0].ErrorMessage, "target i1") {
 				t.Errorf("%+v", dead)
 			}
 		})
@@ -118,7 +118,7 @@ func TestRevokeWithoutAnotherCertificate(t *testing.T) {
 	if got := w.revoked(t, old); got[0] || len(w.versions(t)) != 1 {
 		t.Errorf("revoked %v, enabled %+v", got, w.versions(t))
 	}
-	if dead := w.deadLetters(t); len(dead) != 1 || !strings.Contains(dead[0].ErrorMessage, "in the place of what is to be revoked") {
+	if dead := w.pipeline(t).DeadLetters(tls.Engine); len(dead) != 1 || !strings.Contains(dead[0].ErrorMessage, "in the place of what is to be revoked") {
 		t.Errorf("%+v", dead)
 	}
 }
@@ -129,7 +129,7 @@ func TestRevokeForGood(t *testing.T) {
 	w, old := issued(t, 1)
 	const gone = `{"domain":"www.example.com","all":true,"reason":"cessationOfOperation"}`
 	w.handle(t, w.pipeline(t), "c2", revocation("c2", gone))
-	if dead := w.deadLetters(t); len(dead) != 1 || !strings.Contains(dead[0].ErrorMessage, "1 targets serve the certificate") || w.revoked(t, old)[0] {
+	if dead := w.pipeline(t).DeadLetters(tls.Engine); len(dead) != 1 || !strings.Contains(dead[0].ErrorMessage, "1 targets serve the certificate") || w.revoked(t, old)[0] {
 		t.Errorf("%+v", dead)
 	}
 	w.assigned = [][]string{{"other.example.com"}}

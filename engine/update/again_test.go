@@ -11,7 +11,6 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/update"
 	"github.com/vibedata/roundhouse/engine/update/updatetest"
-	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 )
 
@@ -21,31 +20,29 @@ func TestAnUpdateThatWasRolledBackIsDoneAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlant(t)
-		pipeline, rt := p.process(t, &faults.Plan{})
-		next := func() *engine.Pipeline { return pipeline }
 		time.AfterFunc(time.Hour, func() {
-			asked, err := rt.Tasks().List(t.Context(), tasks.Filter{}, 2, "")
+			asked, err := p.Runtime().Tasks().List(t.Context(), tasks.Filter{}, 2, "")
 			if err != nil || len(asked.Tasks) != 1 {
 				t.Errorf("open tasks: %+v, %v", asked, err)
 				return
 			}
-			if _, err := rt.Tasks().Complete(t.Context(), asked.Tasks[0].Ref, tasks.Person{ID: "ann"}, []byte(`{"approved":true}`), "", ""); err != nil {
+			if _, err := p.Runtime().Tasks().Complete(t.Context(), asked.Tasks[0].Ref, tasks.Person{ID: "ann"}, []byte(`{"approved":true}`), "", ""); err != nil {
 				t.Error(err)
 			}
 		})
-		p.send(t, "c1", strings.Replace(twoUp, "{", `{"approval":{},`, 1))
+		p.send("c1", strings.Replace(twoUp, "{", `{"approval":{},`, 1))
 		go func() { // the second component is refused
 			for p.server.Version(instance, "web") != "1.1" {
 				time.Sleep(100 * time.Millisecond)
 			}
 			p.server.Inject(updatetest.Fault{Method: "PUT", Status: 400})
 		}()
-		p.host(t, next)
-		dead := p.deadLetters(t)
+		p.Run()
+		dead := p.deadLetters()
 		if s := p.state(t); len(dead) != 1 || s.Web != "1.0" || s.Db != "7" || s.Pending || s.Lock != "" {
 			t.Fatalf("%+v, dead letters %+v", s, dead)
 		}
-		retrier, err := engine.NewRetrier(engine.RetrierConfig{DeadLetters: engine.NewDeadLetters(p.tables, ""), Queues: p.queues})
+		retrier, err := engine.NewRetrier(engine.RetrierConfig{DeadLetters: engine.NewDeadLetters(p.tables, ""), Queues: p.Queues})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,8 +50,8 @@ func TestAnUpdateThatWasRolledBackIsDoneAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		retried := time.Now()
-		p.host(t, next)
-		out, err := rt.Get(t.Context(), "update-"+instance)
+		p.Run()
+		out, err := p.Runtime().Get(t.Context(), "update-"+instance)
 		if err != nil {
 			t.Fatal(err)
 		}

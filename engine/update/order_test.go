@@ -14,13 +14,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/mod/semver"
 
-	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/enginetest"
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/engine/release"
 	"github.com/vibedata/roundhouse/engine/update"
 	"github.com/vibedata/roundhouse/engine/update/updatetest"
 	"github.com/vibedata/roundhouse/internal/faults"
-	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/internal/sample"
 	"github.com/vibedata/roundhouse/orchestrator/orchestratortest"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 )
@@ -66,14 +66,13 @@ func TestTheOlderUpdateComesLast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlant(t)
-		pipeline, rt := p.process(t, &faults.Plan{})
-		p.send(t, "new", webTo("2.1", ""))
-		p.send(t, "old", webTo("2.0", ""))
+		p.send("new", webTo("2.1", ""))
+		p.send("old", webTo("2.0", ""))
 		go func() { // both are delivered at once: the older one is put back
 			time.Sleep(time.Second)
-			p.host(t, func() *engine.Pipeline { return pipeline })
+			p.Run()
 		}()
-		p.host(t, func() *engine.Pipeline { return pipeline })
+		p.Run()
 		synctest.Wait()
 		if s, d := p.state(t), p.desired(t); s.Version != "2.1" || s.Web != "2.1" || s.Lock != "" || d.Version != "2.1" || d.CorrelationID != "new" {
 			t.Errorf("%+v, desired %+v", s, d)
@@ -81,10 +80,10 @@ func TestTheOlderUpdateComesLast(t *testing.T) {
 		if diff := cmp.Diff([]string{"new Updated", "old Superseded 2.1"}, p.ends()); diff != "" {
 			t.Errorf("ends (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff([]string{"process Succeeded Succeeded"}, p.history(t, "old")); diff != "" {
+		if diff := cmp.Diff([]string{"process Succeeded Succeeded"}, p.history("old")); diff != "" {
 			t.Errorf("history (-want +got):\n%s", diff)
 		}
-		out, err := rt.Get(t.Context(), "update-"+instance)
+		out, err := p.Runtime().Get(t.Context(), "update-"+instance)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +91,7 @@ func TestTheOlderUpdateComesLast(t *testing.T) {
 		if err := json.Unmarshal(out.Output, &result); err != nil || result.Status != release.Superseded || result.SupersededBy.Version != "2.1" || result.SupersededBy.CorrelationID != "new" {
 			t.Errorf("%s, %v", out.Output, err)
 		}
-		if dead := p.deadLetters(t); len(dead) != 0 {
+		if dead := p.deadLetters(); len(dead) != 0 {
 			t.Errorf("dead letters: %+v", dead)
 		}
 	})
@@ -129,7 +128,6 @@ func TestWhichReleaseWins(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				p := newPlant(t)
-				pipeline, _ := p.process(t, &faults.Plan{})
 				for n, input := range c.inputs {
 					if version, ok := strings.CutPrefix(input, "noted "); ok {
 						_, err := p.registry.Update(t.Context(), instance, "", func(i *registry.Instance) error { return i.SetField("version", version) })
@@ -142,8 +140,8 @@ func TestWhichReleaseWins(t *testing.T) {
 					if !strings.Contains(input, `{"version"`) || strings.HasPrefix(input, `{"components"`) {
 						operation = update.OperationComponentUpdate
 					}
-					p.sendFor(t, fmt.Sprint("c", n), operation, input)
-					p.host(t, func() *engine.Pipeline { return pipeline })
+					p.sendFor(fmt.Sprint("c", n), operation, input)
+					p.Run()
 				}
 				var want []string
 				for n, end := range c.want {
@@ -177,18 +175,17 @@ func TestNobodyIsAskedForWhatIsSuperseded(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				p := newPlant(t)
-				pipeline, rt := p.process(t, &faults.Plan{})
 				version, more, _ := strings.Cut(c.more, ",")
-				p.send(t, "first", webTo("2.1", ""))
-				p.host(t, func() *engine.Pipeline { return pipeline })
-				p.send(t, "second", webTo(version, ","+more))
+				p.send("first", webTo("2.1", ""))
+				p.Run()
+				p.send("second", webTo(version, ","+more))
 				done := make(chan struct{})
 				go func() {
 					defer close(done)
-					p.host(t, func() *engine.Pipeline { return pipeline })
+					p.Run()
 				}()
 				time.Sleep(time.Minute)
-				open, err := rt.Tasks().List(t.Context(), tasks.Filter{}, 2, "")
+				open, err := p.Runtime().Tasks().List(t.Context(), tasks.Filter{}, 2, "")
 				if err != nil || (len(open.Tasks) == 1) != c.asks {
 					t.Errorf("asked: %+v, %v", open, err)
 				}
@@ -196,7 +193,7 @@ func TestNobodyIsAskedForWhatIsSuperseded(t *testing.T) {
 					if roles := open.Tasks[0].Roles; !slices.Equal(roles, []string{"approver"}) {
 						t.Errorf("asked %v", roles)
 					}
-					if _, err := rt.Tasks().Complete(t.Context(), open.Tasks[0].Ref, tasks.Person{ID: "ann", Roles: []string{"approver"}}, []byte(`{"approved":true}`), "", ""); err != nil {
+					if _, err := p.Runtime().Tasks().Complete(t.Context(), open.Tasks[0].Ref, tasks.Person{ID: "ann", Roles: []string{"approver"}}, []byte(`{"approved":true}`), "", ""); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -253,10 +250,10 @@ func (r *reference) take(m wanted) string {
 // order in which they come to run, each ends as one would say who takes them one after the other, and so does the instance.
 func TestRandomUpdates(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(60) {
+	for _, seed := range sample.Seeds(t, 60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { randomUpdates(t, rand.New(rand.NewPCG(seed, 17))) })
+			synctest.Test(t, func(t *testing.T) { randomUpdates(t, rand.New(rand.NewPCG(uint64(seed), 17))) })
 		})
 	}
 }
@@ -268,23 +265,13 @@ func randomUpdates(t *testing.T, r *rand.Rand) {
 	for n := range 2 + r.IntN(5) {
 		m := wanted{version: []string{"2.0", "2.1", "2.2", "2.10"}[r.IntN(4)], said: []string{"", "", "yes", "no"}[r.IntN(4)], broken: r.IntN(4) == 0, downgrade: r.IntN(5) == 0}
 		messages[fmt.Sprint("c", n)] = m
-		p.send(t, fmt.Sprint("c", n), m.input())
+		p.send(fmt.Sprint("c", n), m.input())
 	}
-	_, rt := p.process(t, &faults.Plan{})
 	var hosts sync.WaitGroup
-	hosts.Go(func() { p.answer(t, rt) })
-	for _, plan := range []*faults.Plan{{}, {At: 1 + r.IntN(300), Fault: []faults.Fault{faults.CrashBefore, faults.CrashAfter, faults.Applied}[r.IntN(3)]}} {
-		pipeline, _ := p.process(t, plan)
-		dead := false
-		hosts.Go(func() {
-			p.host(t, func() *engine.Pipeline {
-				if plan.Crashed() && !dead {
-					dead = true
-					pipeline, _ = p.process(t, &faults.Plan{})
-				}
-				return pipeline
-			})
-		})
+	hosts.Go(func() { p.answer(t) })
+	crash := &enginetest.Plan{At: 1 + r.IntN(300), Fault: []enginetest.Fault{faults.CrashBefore, faults.CrashAfter, faults.Applied}[r.IntN(3)]}
+	for _, process := range []*enginetest.Process{p.Restart(crash), p.Restart(nil)} {
+		hosts.Go(func() { process.Run() })
 	}
 	hosts.Wait()
 	model, decided := reference{has: "", web: "1.0"}, map[string]bool{}
@@ -307,21 +294,21 @@ func randomUpdates(t *testing.T, r *rand.Rand) {
 }
 
 // answer does what the assignee of each task is called, until the messages are gone.
-func (p *plant) answer(t *testing.T, rt *orchestrator.Runtime) {
+func (p *plant) answer(t *testing.T) {
 	for range 1000 {
 		time.Sleep(time.Minute)
-		open, err := rt.Tasks().List(t.Context(), tasks.Filter{}, 10, "")
+		open, err := p.Runtime().Tasks().List(t.Context(), tasks.Filter{}, 10, "")
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		for _, task := range open.Tasks {
-			_, err := rt.Tasks().Complete(t.Context(), task.Ref, tasks.Person{ID: task.Assignee}, fmt.Appendf(nil, `{"approved":%v}`, task.Assignee == "yes"), "", "")
+			_, err := p.Runtime().Tasks().Complete(t.Context(), task.Ref, tasks.Person{ID: task.Assignee}, fmt.Appendf(nil, `{"approved":%v}`, task.Assignee == "yes"), "", "")
 			if err != nil {
 				t.Log(err) // it has ended meanwhile
 			}
 		}
-		if n, err := p.queues.Length(t.Context(), update.Queue); err != nil || n == 0 && len(open.Tasks) == 0 {
+		if n, err := p.Queues.Length(t.Context(), update.Queue); err != nil || n == 0 && len(open.Tasks) == 0 {
 			return
 		}
 	}
@@ -335,13 +322,9 @@ func TestUnknownInstance(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				p := newPlant(t)
-				pipeline, _ := p.process(t, &faults.Plan{})
-				body := fmt.Sprintf(`{"correlationId":"c1","engine":"update","instanceId":"nobody","input":%s}`, webTo("2.0", more))
-				if _, err := p.queues.Send(t.Context(), update.Queue, []byte(body), 0); err != nil {
-					t.Fatal(err)
-				}
-				p.host(t, func() *engine.Pipeline { return pipeline })
-				dead := p.deadLetters(t)
+				p.Send(update.Queue, fmt.Sprintf(`{"correlationId":"c1","engine":"update","instanceId":"nobody","input":%s}`, webTo("2.0", more)))
+				p.Run()
+				dead := p.deadLetters()
 				if len(dead) != 1 || dead[0].DequeueCount != 1 || !strings.Contains(dead[0].ErrorMessage, "not in the registry") {
 					t.Errorf("%+v", dead)
 				}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -14,23 +13,22 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/enginetest"
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/engine/release"
 	"github.com/vibedata/roundhouse/engine/update"
 	"github.com/vibedata/roundhouse/engine/update/updatetest"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/sample"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
-	"github.com/vibedata/roundhouse/queues"
 )
 
 // plant is a site with everything that the engine runs on.
 type plant struct {
 	*site
-	blobs  *blobs.Memory
-	queues *queues.Memory
+	*enginetest.World
 
 	mu   sync.Mutex
 	told map[string]release.Finished // by key, as the outbox keeps them
@@ -50,135 +48,42 @@ func (p *plant) publish(_ context.Context, events []orchestrator.Publication) er
 	return nil
 }
 
-const visibility = 30 * time.Second
-
 func newPlant(t *testing.T) *plant {
 	t.Helper()
-	p := &plant{site: newSite(t), blobs: blobs.NewMemory(), queues: queues.NewMemory(), told: map[string]release.Finished{}}
-	pipeline, rt := p.process(t, &faults.Plan{})
-	if err := errors.Join(pipeline.Prepare(t.Context()), rt.Prepare(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	p := &plant{site: newSite(t), told: map[string]release.Finished{}}
+	p.World = enginetest.New(t, enginetest.Config{Tables: p.tables, Publish: p.publish, Engines: func(s enginetest.Stores) []engine.Definition {
+		return []engine.Definition{update.Definition(p.steps(t, registry.New(s.Tables, "")))}
+	}})
 	return p
 }
 
-// process is one process; with a plan that has crashed, nothing of it reaches storage any more.
-func (p *plant) process(t *testing.T, plan *faults.Plan) (*engine.Pipeline, *orchestrator.Runtime) {
-	t.Helper()
-	return p.node(t, "", plan)
-}
+func (p *plant) send(correlationID, input string) { p.sendFor(correlationID, "", input) }
 
-// node is a process of this name.
-func (p *plant) node(t *testing.T, name string, plan *faults.Plan) (*engine.Pipeline, *orchestrator.Runtime) {
-	t.Helper()
-	log := slog.New(slog.DiscardHandler)
-	store, messages := faults.Tables(p.tables, plan.Intercept), faults.Queues(p.queues, plan.Intercept)
-	reg := registry.New(store, "")
-	d := update.Definition(p.steps(t, reg))
-	var pipeline *engine.Pipeline
-	rt, err := orchestrator.New(orchestrator.Config{Tables: store, Blobs: faults.Blobs(p.blobs, plan.Intercept), Queues: messages, Node: name, Log: log,
-		Orchestrators: []orchestrator.AnyOrchestrator{d.Orchestrator}, Activities: append(d.Operations, d.Activities...),
-		Publish: p.publish, Ended: func(ctx context.Context, out orchestrator.Outcome) error { return pipeline.Ended(ctx, out) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pipeline, err = engine.NewPipeline(engine.Config{Definitions: []engine.Definition{d}, Runtime: rt, Log: log, HostMaxDequeueCount: 8, Locks: reg,
-		History: engine.NewHistory(store, ""), DeadLetters: engine.NewDeadLetters(store, ""), Queues: messages})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pipeline, rt
-}
-
-func (p *plant) send(t *testing.T, correlationID, input string) {
-	t.Helper()
-	p.sendFor(t, correlationID, "", input)
-}
-
-func (p *plant) sendFor(t *testing.T, correlationID, operation, input string) {
-	t.Helper()
-	body := fmt.Sprintf(`{"correlationId":%q,"engine":"update","operation":%q,"instanceId":%q,"input":%s}`, correlationID, operation, instance, input)
-	if _, err := p.queues.Send(t.Context(), update.Queue, []byte(body), 0); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// host delivers until the queues are empty, each message to the process that next gives.
-func (p *plant) host(t *testing.T, next func() *engine.Pipeline) {
-	t.Helper()
-	for range 20_000 {
-		left, idle := 0, true
-		for _, queue := range []string{update.Queue, "orchestration-signals", "orchestration-schedules"} {
-			n, err := p.queues.Length(t.Context(), queue)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			left += n
-			messages, err := p.queues.Receive(t.Context(), queue, 1, 10*time.Minute)
-			if err != nil || len(messages) == 0 {
-				continue
-			}
-			idle = false
-			m, pipeline := messages[0], next()
-			handle := pipeline.HandleSignal
-			if queue == update.Queue {
-				handle = pipeline.Handle
-			}
-			if handle(t.Context(), engine.Delivery{Queue: queue, ID: m.ID, Body: queues.Decode(m.Text), DequeueCount: int(m.DequeueCount), InsertedAt: m.InsertedAt}) != nil {
-				_, err = p.queues.Renew(t.Context(), queue, m.ID, m.PopReceipt, visibility)
-			} else {
-				err = p.queues.Delete(t.Context(), queue, m.ID, m.PopReceipt)
-			}
-			if err != nil {
-				t.Error(err)
-			}
-		}
-		if left == 0 {
-			return
-		}
-		if idle {
-			time.Sleep(visibility / 3)
-		}
-	}
-	t.Error("the messages do not come to rest")
+func (p *plant) sendFor(correlationID, operation, input string) {
+	p.Send(update.Queue, fmt.Sprintf(`{"correlationId":%q,"engine":"update","operation":%q,"instanceId":%q,"input":%s}`, correlationID, operation, instance, input))
 }
 
 // history is what the rows of a run say: operation and status, of the run, too, for the last.
-func (p *plant) history(t *testing.T, correlationID string) []string {
-	t.Helper()
-	entries, err := engine.NewHistory(p.tables, "").Run(t.Context(), update.Engine, correlationID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var rows []string
-	for _, e := range entries {
+func (p *plant) history(correlationID string) (rows []string) {
+	for _, e := range p.History(update.Engine, correlationID) {
 		rows = append(rows, strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Operation, e.Status, e.RunStatus)))
 	}
 	return rows
 }
 
-func (p *plant) deadLetters(t *testing.T) []engine.DeadLetter {
-	t.Helper()
-	page, err := engine.NewDeadLetters(p.tables, "").List(t.Context(), engine.DeadLetterFilter{Engines: []string{update.Engine}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return page.DeadLetters
-}
+func (p *plant) deadLetters() []engine.DeadLetter { return p.DeadLetters(update.Engine) }
 
 func TestFromMessageToHistory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlant(t)
-		pipeline, _ := p.process(t, &faults.Plan{})
-		p.send(t, "c1", twoUp)
-		p.host(t, func() *engine.Pipeline { return pipeline })
+		p.send("c1", twoUp)
+		p.Run()
 		want := []string{"process Succeeded", "component-update Succeeded", "component-update Succeeded Succeeded"}
-		if diff := cmp.Diff(want, p.history(t, "c1")); diff != "" {
+		if diff := cmp.Diff(want, p.history("c1")); diff != "" {
 			t.Errorf("history (-want +got):\n%s", diff)
 		}
-		if dead, s := p.deadLetters(t), p.state(t); len(dead) != 0 || s.Version != "2.0" || s.Web != "1.1" || s.Lock != "" {
+		if dead, s := p.deadLetters(), p.state(t); len(dead) != 0 || s.Version != "2.0" || s.Web != "1.1" || s.Lock != "" {
 			t.Errorf("%+v, dead letters %+v", s, dead)
 		}
 	})
@@ -188,16 +93,15 @@ func TestFromMessageToDeadLetter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlant(t)
-		pipeline, _ := p.process(t, &faults.Plan{})
-		p.send(t, "c1", withNew+updatetest.Broken+`"}]}`)
-		p.host(t, func() *engine.Pipeline { return pipeline })
-		dead := p.deadLetters(t)
+		p.send("c1", withNew+updatetest.Broken+`"}]}`)
+		p.Run()
+		dead := p.deadLetters()
 		if len(dead) != 1 || dead[0].InstanceID != instance || !strings.Contains(dead[0].ErrorMessage, "it does not start; all components are what they were before") {
 			t.Errorf("dead letters: %+v", dead)
 		}
 		want := []string{"process Succeeded", "component-update Succeeded", "component-update Succeeded", "component-update Failed",
 			"component-update Succeeded", "component-update Succeeded", "component-update Succeeded Failed"}
-		if diff := cmp.Diff(want, p.history(t, "c1")); diff != "" {
+		if diff := cmp.Diff(want, p.history("c1")); diff != "" {
 			t.Errorf("history (-want +got):\n%s", diff)
 		}
 		if s := p.state(t); s.Web != "1.0" || s.Db != "7" || s.Version != "" || s.Pending || s.Lock != "" {
@@ -211,31 +115,29 @@ func TestAnApprovalIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlant(t)
-		pipeline, rt := p.process(t, &faults.Plan{})
-		next := func() *engine.Pipeline { return pipeline }
 		asked := strings.Replace(twoUp, "{", `{"approval":{"deadlineSeconds":86400},`, 1)
 		began := time.Now()
-		p.send(t, "c1", asked)
-		p.host(t, next)
-		if dead, took := p.deadLetters(t), time.Since(began); len(dead) != 1 || took < 24*time.Hour || took > 25*time.Hour {
+		p.send("c1", asked)
+		p.Run()
+		if dead, took := p.deadLetters(), time.Since(began); len(dead) != 1 || took < 24*time.Hour || took > 25*time.Hour {
 			t.Errorf("after %v: %+v", took, dead)
 		}
-		p.send(t, "c1", asked)
+		p.send("c1", asked)
 		go func() {
 			time.Sleep(20 * time.Hour)
-			asked, err := rt.Tasks().List(t.Context(), tasks.Filter{}, 2, "")
+			asked, err := p.Runtime().Tasks().List(t.Context(), tasks.Filter{}, 2, "")
 			if err != nil || len(asked.Tasks) != 1 {
 				t.Errorf("open tasks: %+v, %v", asked, err)
 				return
 			}
-			if _, err := rt.Tasks().Complete(t.Context(), asked.Tasks[0].Ref, tasks.Person{ID: "ann"}, []byte(`{"approved":true}`), "", ""); err != nil {
+			if _, err := p.Runtime().Tasks().Complete(t.Context(), asked.Tasks[0].Ref, tasks.Person{ID: "ann"}, []byte(`{"approved":true}`), "", ""); err != nil {
 				t.Error(err)
 			}
 		}()
-		p.host(t, next)
+		p.Run()
 		synctest.Wait()
-		if s := p.state(t); s.Version != "2.0" || len(p.deadLetters(t)) != 1 {
-			t.Errorf("%+v, dead letters %+v, history %v", s, p.deadLetters(t), p.history(t, "c1"))
+		if s := p.state(t); s.Version != "2.0" || len(p.deadLetters()) != 1 {
+			t.Errorf("%+v, dead letters %+v, history %v", s, p.deadLetters(), p.history("c1"))
 		}
 	})
 }
@@ -244,17 +146,17 @@ func TestAnApprovalIsAskedForAgain(t *testing.T) {
 // both succeed, and the registry and the components are those of the second.
 func TestTwoUpdatesForOneInstance(t *testing.T) {
 	t.Parallel()
-	for round := range 20 {
+	for _, round := range sample.Seeds(t, 20) {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				p := newPlant(t)
-				p.send(t, "one", `{"version":"one","components":[{"name":"web","version":"one"},{"name":"db","version":"one"}]}`)
-				p.send(t, "two", `{"version":"two","components":[{"name":"db","version":"two"},{"name":"web","version":"two"},{"name":"new","version":"two"}]}`)
+				p.send("one", `{"version":"one","components":[{"name":"web","version":"one"},{"name":"db","version":"one"}]}`)
+				p.send("two", `{"version":"two","components":[{"name":"db","version":"two"},{"name":"web","version":"two"},{"name":"new","version":"two"}]}`)
 				var hosts sync.WaitGroup
 				for range 3 {
-					pipeline, _ := p.process(t, &faults.Plan{})
-					hosts.Go(func() { p.host(t, func() *engine.Pipeline { return pipeline }) })
+					process := p.Restart(nil)
+					hosts.Go(func() { process.Run() })
 				}
 				hosts.Wait()
 				done := strings.ReplaceAll(strings.Join(p.server.Log(), ", "), instance+" ", "")
@@ -271,12 +173,12 @@ func TestTwoUpdatesForOneInstance(t *testing.T) {
 					t.Errorf("state (-want +got):\n%s", diff)
 				}
 				for id, n := range map[string]int{"one": 3, "two": 4} {
-					rows := p.history(t, id)
+					rows := p.history(id)
 					if len(rows) != n || rows[n-1] != "component-update Succeeded Succeeded" {
 						t.Errorf("history of %s: %v", id, rows)
 					}
 				}
-				if dead := p.deadLetters(t); len(dead) != 0 {
+				if dead := p.deadLetters(); len(dead) != 0 {
 					t.Errorf("dead letters: %+v", dead)
 				}
 			})
@@ -288,49 +190,32 @@ func TestTwoUpdatesForOneInstance(t *testing.T) {
 // up, and the other runs.
 func TestKilledWhileItHoldsTheLock(t *testing.T) {
 	t.Parallel()
-	run := func(t *testing.T, plan *faults.Plan) (held bool) {
-		t.Helper()
+	enginetest.FailEverywhere(t, func(_ int, _ enginetest.Call, f enginetest.Fault) bool { return f > faults.Applied }, func(t *testing.T, plan *enginetest.Plan) {
 		p := newPlant(t)
-		p.send(t, "one", twoUp)
-		p.send(t, "two", `{"version":"three","components":[{"name":"web","version":"three"}]}`)
-		pipeline, _ := p.process(t, plan)
-		dead := false
-		next := func() *engine.Pipeline {
-			if plan.Crashed() && !dead {
-				dead, held = true, p.state(t).Lock != ""
-				pipeline, _ = p.process(t, &faults.Plan{})
+		p.send("one", twoUp)
+		p.send("two", `{"version":"three","components":[{"name":"web","version":"three"}]}`)
+		held := 0
+		plan.Refuse = func(enginetest.Call) bool {
+			if p.state(t).Lock != "" {
+				held++
 			}
-			return pipeline
+			return false
 		}
-		p.host(t, next)
+		p.Restart(plan)
+		p.Run()
 		for _, id := range []string{"one", "two"} {
-			rows := p.history(t, id)
+			rows := p.history(id)
 			if len(rows) == 0 || rows[len(rows)-1] != "component-update Succeeded Succeeded" {
 				t.Errorf("history of %s: %v", id, rows)
 			}
 		}
-		if s := p.state(t); s.Lock != "" || s.Pending || s.Db != "8" || len(p.deadLetters(t)) != 0 {
-			t.Errorf("%+v, dead letters %+v", s, p.deadLetters(t))
+		if s := p.state(t); s.Lock != "" || s.Pending || s.Db != "8" || len(p.deadLetters()) != 0 {
+			t.Errorf("%+v, dead letters %+v", s, p.deadLetters())
 		}
-		return held
-	}
-	count := &faults.Plan{}
-	synctest.Test(t, func(t *testing.T) { run(t, count) })
-	held := 0
-	for at := range count.Calls() {
-		for _, fault := range []faults.Fault{faults.CrashBefore, faults.CrashAfter, faults.Applied} {
-			t.Run(fmt.Sprintf("%s-%d", fault, at+1), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					if run(t, &faults.Plan{At: at + 1, Fault: fault}) {
-						held++
-					}
-				})
-			})
+		if plan.At == 0 && held < 10 {
+			t.Errorf("only %d calls with the lock in its hands", held)
 		}
-	}
-	if held < 20 {
-		t.Errorf("only %d processes died with the lock in their hands", held)
-	}
+	})
 }
 
 // The runtime counts from 1 again when it has forgotten an orchestration. The components remember what they were asked for
@@ -339,13 +224,12 @@ func TestAfterAPurge(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlant(t)
-		pipeline, rt := p.process(t, &faults.Plan{})
 		var want []string
 		for _, id := range []string{"c1", "c1", "c2"} {
-			p.send(t, id, withNew+updatetest.Broken+`"}]}`)
-			p.host(t, func() *engine.Pipeline { return pipeline })
+			p.send(id, withNew+updatetest.Broken+`"}]}`)
+			p.Run()
 			want = append(want, "new 1", "web 1.1", "db "+updatetest.Broken, "db 7", "web 1.0", "new -")
-			if err := rt.Purge(t.Context(), "update-"+instance); err != nil {
+			if err := p.Runtime().Purge(t.Context(), "update-"+instance); err != nil {
 				t.Fatal(err)
 			}
 		}

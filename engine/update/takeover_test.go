@@ -1,53 +1,38 @@
 package update_test
 
 import (
-	"fmt"
+	"context"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/enginetest"
 	"github.com/vibedata/roundhouse/engine/update"
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/orchestrator"
-	"github.com/vibedata/roundhouse/queues"
 )
 
-// hidden is how long a host that has died keeps its messages from others.
-const hidden = 10 * time.Minute
-
-// delivery receives a message, as a host does.
-func (p *plant) delivery(t *testing.T, queue string) (engine.Delivery, queues.Message, bool) {
+// takeOver delivers signals and timers until nobody holds the lock, for less than a dead host's messages are hidden.
+func (p *plant) takeOver(t *testing.T, taker *enginetest.Process) {
 	t.Helper()
-	messages, err := p.queues.Receive(t.Context(), queue, 1, hidden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(messages) == 0 {
-		return engine.Delivery{}, queues.Message{}, false
-	}
-	m := messages[0]
-	return engine.Delivery{Queue: queue, ID: m.ID, Body: queues.Decode(m.Text), DequeueCount: int(m.DequeueCount), InsertedAt: m.InsertedAt}, m, true
-}
-
-// goOn delivers signals and timers until nobody holds the lock, for less than the dead host's messages are hidden.
-func (p *plant) goOn(t *testing.T, pipeline *engine.Pipeline) {
-	t.Helper()
-	for began := time.Now(); time.Since(began) < hidden/2 && p.state(t).Lock != ""; time.Sleep(time.Second) {
+	for began := time.Now(); time.Since(began) < 5*time.Minute && p.state(t).Lock != ""; time.Sleep(time.Second) {
 		for _, queue := range []string{"orchestration-signals", "orchestration-schedules"} {
-			d, m, found := p.delivery(t, queue)
-			if !found {
-				continue
-			}
-			if err := pipeline.HandleSignal(t.Context(), d); err != nil {
-				t.Error(err)
-			}
-			if err := p.queues.Delete(t.Context(), queue, m.ID, m.PopReceipt); err != nil {
-				t.Error(err)
-			}
+			p.DeliverTo(queue, func(ctx context.Context, d engine.Delivery) error {
+				err := taker.HandleSignal(ctx, d)
+				if err != nil {
+					t.Error(err)
+				}
+				return err
+			})
 		}
 	}
+}
+
+// node is a process of this name.
+func (p *plant) node(name string, plan *enginetest.Plan) *enginetest.Process {
+	p.Config.Runtime = func(c *orchestrator.Config) { c.Node = name }
+	return p.Restart(plan)
 }
 
 // watchLock sees to it that the lock is that of one job until it is free, and stays free.
@@ -68,58 +53,39 @@ func (p *plant) watchLock(t *testing.T, job string, freed *atomic.Bool) {
 // very lock, which is the update's and not the process's, and gives it up at the end. Nobody waits for the dead host's message.
 func TestATakeoverGoesOnUnderTheLock(t *testing.T) {
 	t.Parallel()
-	run := func(t *testing.T, plan *faults.Plan) (held bool) {
-		t.Helper()
+	enginetest.FailEverywhere(t, func(_ int, _ enginetest.Call, f enginetest.Fault) bool { return f > faults.CrashAfter }, func(t *testing.T, plan *enginetest.Plan) {
 		p := newPlant(t)
-		p.send(t, "one", twoUp)
-		dying, _ := p.node(t, "lost", plan)
-		d, _, _ := p.delivery(t, update.Queue)
-		began := time.Now()
-		if err := dying.Handle(t.Context(), d); err == nil || !plan.Crashed() {
+		p.send("one", twoUp)
+		held := 0
+		plan.Refuse = func(enginetest.Call) bool {
+			if p.state(t).Lock != "" {
+				held++
+			}
 			return false
+		}
+		dying := p.node("lost", plan)
+		d := p.Take(update.Queue)
+		began := time.Now()
+		err := dying.Handle(t.Context(), d)
+		if plan.At == 0 && (err != nil || held < 5) {
+			t.Errorf("without a crash: %v, %d calls with the lock in its hands", err, held)
+		}
+		lock := p.state(t).Lock
+		if err == nil || !plan.Crashed() || lock == "" {
+			return
 		}
 		var freed atomic.Bool
-		lock := p.state(t).Lock
-		if lock == "" {
-			return false
-		}
-		pipeline, rt := p.node(t, "taker", &faults.Plan{Refuse: func(faults.Call) bool { p.watchLock(t, lock, &freed); return false }})
+		taker := p.node("taker", &enginetest.Plan{Refuse: func(enginetest.Call) bool { p.watchLock(t, lock, &freed); return false }})
 		lost := orchestrator.Lost{Node: "lost", Orchestrations: []string{"update-" + instance}, Since: began}
-		if err := rt.TakeOver(t.Context(), lost, func(int) {}); err != nil {
+		if err := taker.Runtime.TakeOver(t.Context(), lost, func(int) {}); err != nil {
 			t.Error(err)
 		}
-		p.goOn(t, pipeline)
+		p.takeOver(t, taker)
 		if s := p.state(t); s.Lock != "" || s.Pending || s.Db != "8" {
 			t.Errorf("%v after the death: %+v", time.Since(began), s)
 		}
-		if rows := p.history(t, "one"); len(rows) == 0 || rows[len(rows)-1] != "component-update Succeeded Succeeded" {
+		if rows := p.history("one"); len(rows) == 0 || rows[len(rows)-1] != "component-update Succeeded Succeeded" {
 			t.Errorf("history: %v", rows)
 		}
-		return true
-	}
-	count := &faults.Plan{}
-	synctest.Test(t, func(t *testing.T) {
-		p := newPlant(t)
-		p.send(t, "one", twoUp)
-		pipeline, _ := p.node(t, "counts", count)
-		d, _, _ := p.delivery(t, update.Queue)
-		if err := pipeline.Handle(t.Context(), d); err != nil {
-			t.Error(err)
-		}
 	})
-	held := 0
-	for at := range count.Calls() {
-		for _, fault := range []faults.Fault{faults.CrashBefore, faults.CrashAfter} {
-			t.Run(fmt.Sprintf("%s-%d", fault, at+1), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					if run(t, &faults.Plan{At: at + 1, Fault: fault}) {
-						held++
-					}
-				})
-			})
-		}
-	}
-	if held < 10 {
-		t.Errorf("only %d processes died with the lock in their hands", held)
-	}
 }

@@ -37,13 +37,13 @@ func TestTheNextAttemptEvaluatesAgain(t *testing.T) {
 		}
 		p := newPlatformOver(t, over, steps)
 		d := engine.Delivery{Queue: updatepublisher.Queue, ID: "m1", Body: []byte(`{"correlationId":"c1"}`), DequeueCount: 1, InsertedAt: time.Now()}
-		if err := p.pipeline.Handle(t.Context(), d); err == nil || len(p.told) != 0 {
-			t.Fatalf("the first attempt: %v, %d events", err, len(p.told))
+		if err := p.Process().Handle(t.Context(), d); err == nil || len(p.Published()) != 0 {
+			t.Fatalf("the first attempt: %v, %d events", err, len(p.Published()))
 		}
 		over.add(t, "late", "", map[string]any{"ring": "stable", "version": "1.9"})
 		d.DequeueCount = 2
-		if err := p.pipeline.Handle(t.Context(), d); err != nil || len(p.told) != 2 {
-			t.Errorf("the second attempt: %v, %d events", err, len(p.told))
+		if err := p.Process().Handle(t.Context(), d); err != nil || len(p.Published()) != 2 {
+			t.Errorf("the second attempt: %v, %d events", err, len(p.Published()))
 		}
 	})
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/tls"
 	"github.com/vibedata/roundhouse/engine/tls/acme"
 	"github.com/vibedata/roundhouse/internal/pebble"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/services/secrets"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -35,6 +36,7 @@ type world struct {
 
 func newWorld(t *testing.T, o pebble.Options) *world {
 	t.Helper()
+	testenv.Long(t) // an authority on the loopback interface
 	w := &world{ca: pebble.Start(t, o), tables: tables.NewMemory()}
 	for _, table := range []string{secrets.DevelopmentTable, tls.ChallengesTable} {
 		if err := w.tables.CreateTable(t.Context(), table); err != nil {

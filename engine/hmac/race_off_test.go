@@ -1,5 +1,0 @@
-//go:build !race
-
-package hmac_test
-
-const underRace = false
