@@ -11,12 +11,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/handler/trigger"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // pages are the pages of a sweep that are left.
@@ -55,9 +54,7 @@ func TestBlobSweeps(t *testing.T) {
 		if n, err := run(t.Context()); n != 4 || err != nil {
 			t.Errorf("%d, %v", n, err)
 		}
-		if diff := cmp.Diff([]string{`"" of 4320h0m0s`, `"1" of 4320h0m0s`}, second.seen); diff != "" {
-			t.Errorf("pages (-want +got):\n%s", diff)
-		}
+		testenv.Diff(t, []string{`"" of 4320h0m0s`, `"1" of 4320h0m0s`}, second.seen, "pages")
 		first.fail = errors.New("no entry")
 		second.n = 3
 		if _, err := run(t.Context()); !errors.Is(err, first.fail) {
@@ -82,45 +79,29 @@ func TestBlobRetentionRuns(t *testing.T) {
 	t.Parallel()
 	r := settings.NewReader(emulator.With(settings.Storage, storage.Account(t).ConnectionString()).Lookup)
 	s, err := settings.Load(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	s.BlobAge = -time.Hour // everything is old
 	st, prepare, err := openPlatform(r, s, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	a, err := workApp().assemble(s, st, prepare)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	defer a.Close()
-	if err := a.Preparation.Try(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, a.Preparation.Try(t.Context()))
 	claims := engine.NewClaims(st.Blobs, "")
 	input := json.RawMessage(`"` + strings.Repeat("x", engine.MaxMessage) + `"`)
 	var bodies [][]byte
 	for _, id := range []string{"blob-of-nobody", "blob-of-a-dead-letter"} {
 		body, err := claims.Pack(t.Context(), engine.Message{Engine: "work", CorrelationID: id, Input: input})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		bodies = append(bodies, body)
 	}
 	_, err = engine.NewDeadLetters(st.Tables, "").Add(t.Context(), engine.DeadLetter{Engine: "work", MessageID: "m1", CorrelationID: "blob-of-a-dead-letter",
 		OriginalQueue: "work-queue", OriginalMessage: bodies[1], ErrorMessage: "it failed", LastFailureAtUtc: time.Now()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Timers[retentionTimer].Handle(t.Context(), trigger.TimerDelivery{}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
+	testenv.Check(t, a.Timers[retentionTimer].Handle(t.Context(), trigger.TimerDelivery{}))
 	for n, body := range bodies {
 		var m engine.Message
-		if err := json.Unmarshal(body, &m); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, json.Unmarshal(body, &m))
 		if _, err := st.Blobs.Get(t.Context(), "engine-messages", m.Blob); errors.Is(err, blobs.ErrNotFound) != (n == 0) {
 			t.Errorf("blob %s: %v", m.Blob, err)
 		}

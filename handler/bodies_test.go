@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/vibedata/roundhouse/handler/settings"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // A body that nobody wants has been read when its answer comes, as far as the host sends one; what is longer is answered, too.
@@ -20,13 +21,9 @@ func TestBodiesAreReadBeforeTheAnswer(t *testing.T) {
 		e.POST("/api/refuse", func(c echo.Context) error { return c.NoContent(http.StatusRequestEntityTooLarge) })
 		return nil
 	}}, settings.Settings{}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	srv, err := listen(settings.Settings{}, router, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	served := make(chan struct{})
 	go func() { defer close(served); _ = srv.serve() }()
 	defer func() { srv.shutdown(0); <-served }()
@@ -34,14 +31,10 @@ func TestBodiesAreReadBeforeTheAnswer(t *testing.T) {
 	for _, size := range []int{1, 1 << 20, 64 << 20} {
 		body := &countingReader{left: size}
 		req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "http://"+srv.listener.Addr().String()+"/api/refuse", body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		req.ContentLength = int64(size)
 		answer, err := client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		answer.Body.Close()
 		if answer.StatusCode != http.StatusRequestEntityTooLarge || body.left != 0 {
 			t.Errorf("%d bytes: %d, %d bytes were not asked for", size, answer.StatusCode, body.left)

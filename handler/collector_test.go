@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 	"github.com/vibedata/roundhouse/tables/hostlock"
 )
@@ -15,9 +16,7 @@ func TestOneCollects(t *testing.T) {
 	store := tables.NewMemory()
 	now := time.Now()
 	locks := hostlock.Locks{Tables: store, Now: func() time.Time { return now }}
-	if err := locks.CreateTable(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, locks.CreateTable(t.Context()))
 	one := &collector{locks: locks, log: slog.New(slog.DiscardHandler), now: locks.Now}
 	other := &collector{locks: locks, log: slog.New(slog.DiscardHandler), now: locks.Now}
 	for range 10 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/catalog"
 	"github.com/vibedata/roundhouse/tables"
@@ -25,17 +26,13 @@ func TestRetentionPassesByDamage(t *testing.T) {
 		a.add(t, "done", 2*purgeSlice+1)
 		for _, id := range []string{"done0000", "done0099", "done0150"} {
 			lost := tables.Delete(tables.Key{Partition: id, Row: "r-00000001-00000001"}, "")
-			if err := a.locks.Tables.Apply(t.Context(), "orchestrations", lost); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, a.locks.Tables.Apply(t.Context(), "orchestrations", lost))
 		}
 		var log bytes.Buffer
 		a.log = slog.New(slog.NewTextHandler(&log, nil))
 		time.Sleep(31 * day)
 		for range 2 {
-			if err := a.handle(t.Context(), trigger.TimerDelivery{}); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, a.handle(t.Context(), trigger.TimerDelivery{}))
 			if n := a.left(t); n != 3 {
 				t.Errorf("%d are left, want those that are damaged", n)
 			}
@@ -66,9 +63,7 @@ func TestSweeperRepairsBesideATrouble(t *testing.T) {
 		if err == nil {
 			err = list.Prepare(t.Context())
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		defer list.Close()
 		s := sweeper{runtime: a.runtime, list: list, locks: hostlock.Locks{Tables: a.locks.Tables}, log: slog.New(slog.DiscardHandler)}
 		for range 2 { // the repair reads in one run, and writes in the next

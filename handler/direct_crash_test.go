@@ -14,6 +14,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/drain"
 	"github.com/vibedata/roundhouse/handler/handlertest"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 

@@ -12,12 +12,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/handlertest"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -193,9 +192,7 @@ func TestAnswersAndRetriesAtOnce(t *testing.T) {
 		e.broken.Store(true)
 		calls.take()
 		post(t, h, "/api/errands", `{"correlationId": "c2", "input": {}}`)
-		if diff := cmp.Diff(map[string]int{"SendHidden errand-queue": 1, "Delete errand-queue": 1}, engineCalls(calls.take())); diff != "" {
-			t.Errorf("requests of a message (-want +got):\n%s", diff)
-		}
+		testenv.Diff(t, map[string]int{"SendHidden errand-queue": 1, "Delete errand-queue": 1}, engineCalls(calls.take()), "requests of a message")
 		letters := h.DeadLetters("errand")
 		if len(letters) != 1 {
 			t.Fatalf("%d dead letters", len(letters))
@@ -239,9 +236,7 @@ func TestTimersWithoutAHost(t *testing.T) {
 				var e errands
 				h, _ := eager(t, e.app())
 				body, err := json.Marshal(errand{Nap: tt.nap})
-				if err != nil {
-					t.Fatal(err)
-				}
+				testenv.Check(t, err)
 				post(t, h, "/api/errands", `{"correlationId": "c1", "input": `+string(body)+`}`)
 				if tt.dies {
 					h.Restart(nil, func(*handler.Config) {})

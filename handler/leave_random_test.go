@@ -20,6 +20,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/function"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
@@ -172,9 +173,7 @@ func (f *fleet) start() *process {
 	if err == nil {
 		err = h.Start(context.Background())
 	}
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	testenv.Check(f.t, err)
 	p := &process{h, f, map[string]string{}}
 	for name, f := range h.Manifest().Functions {
 		if queue := f.Bindings[0].QueueName; queue != "" {
@@ -335,9 +334,7 @@ func (f *fleet) send(run string, parts []part) {
 	if err == nil {
 		_, err = f.queues.Send(context.Background(), "job-queue", body, 0)
 	}
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	testenv.Check(f.t, err)
 	for i, p := range parts {
 		if p.Kind == "event" {
 			f.hosts.Go(func() {
@@ -383,9 +380,7 @@ var synctestBegan = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 // checkAll looks whether each run has one result and nothing else.
 func (f *fleet) checkAll(runs int) {
 	page, err := engine.NewHistory(f.tables, "").List(context.Background(), engine.HistoryFilter{Engines: []string{"job"}, Limit: engine.MaxLimit})
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	testenv.Check(f.t, err)
 	results := map[string]int{}
 	for _, e := range page.Entries {
 		if e.Status != engine.StatusSucceeded {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
 )
 
@@ -31,16 +32,12 @@ func TestCircuitsAreSaid(t *testing.T) {
 	r.status.Store(http.StatusServiceUnavailable)
 	node := &sayer{namedNode: "node-1"}
 	st := memoryPlatform(t, &faults.Plan{})
-	if _, err := st.Secrets.Add(t.Context(), "hook", []byte(strings.Repeat("s", outbox.MinSecret)), nil); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Done(t)(st.Secrets.Add(t.Context(), "hook", []byte(strings.Repeat("s", outbox.MinSecret)), nil))
 	e, _ := newEventsOn(t, st, node, r.document(`,"signingKeys":[{"id":"k1","secret":"hook"}]`))
 	for i := range outbox.DefaultOptions().CircuitFailures {
 		add(t, e, fmt.Sprintf(`{"n":%d}`, i))
 	}
-	if _, err := e.dispatcher.Sweep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Done(t)(e.dispatcher.Sweep(t.Context()))
 	node.mu.Lock()
 	defer node.mu.Unlock()
 	if len(node.said) != 1 {

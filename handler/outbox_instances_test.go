@@ -12,6 +12,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/handler/settings"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/services/outbound"
 	"github.com/vibedata/roundhouse/services/secrets"
@@ -23,9 +24,7 @@ func TestEventsToInstances(t *testing.T) {
 	t.Parallel()
 	store := tables.NewMemory()
 	reg := registry.New(store, "")
-	if err := reg.CreateTable(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, reg.CreateTable(t.Context()))
 	var got [2]atomic.Int32
 	var urls [2]string
 	for n := range urls {
@@ -35,9 +34,7 @@ func TestEventsToInstances(t *testing.T) {
 	}
 	clients, err := outbound.New(outbound.Config{Vault: secrets.NewDevelopment(store), Development: true,
 		Identity: func() (azcore.TokenCredential, error) { return nil, errors.New("no identity") }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	to := newInstances("instances", settings.HTTPDestination{Allow: []string{"127.0.0.0/8"}, AllowPlaintext: true}, Platform{Registry: reg, Outbound: clients})
 	t.Cleanup(func() { _ = to.Close() })
 	deliver := func(payload string) error {
@@ -47,17 +44,13 @@ func TestEventsToInstances(t *testing.T) {
 		_, err := reg.Update(t.Context(), "i1", "", func(i *registry.Instance) error {
 			return i.SetField(registry.FieldEndpoints, registry.Endpoints{Events: address})
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 	}
 	const about = `{"instanceId":"i1"}`
 	if err := deliver(about); !errors.Is(err, outbox.ErrMisconfigured) || !errors.Is(err, registry.ErrNotFound) {
 		t.Errorf("an instance that is not registered: %v", err)
 	}
-	if _, err := reg.Create(t.Context(), registry.Instance{InstanceID: "i1"}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Done(t)(reg.Create(t.Context(), registry.Instance{InstanceID: "i1"}))
 	if err := deliver(about); !errors.Is(err, outbox.ErrMisconfigured) {
 		t.Errorf("an instance without an address: %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/vibedata/roundhouse/handler/handlertest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/services/secrets"
 )
@@ -23,9 +24,7 @@ func TestAttemptsTellHowTheySent(t *testing.T) {
 			t.Cleanup(receiver.Close)
 			h := handlertest.New(t, shop(), map[string]string{"ROUNDHOUSE_OUTBOX": fmt.Sprintf(
 				`{"destinations":{"crm":{"http":{"url":%q,"allowPlaintext":true,"allow":["127.0.0.0/8"]%s}}},"routes":[{"eventType":"*","destination":"crm"}]}`, receiver.URL, auth)})
-			if _, err := secrets.NewDevelopment(h.Tables).Add(t.Context(), "hook", []byte(strings.Repeat("k", 32)), nil); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Done(t)(secrets.NewDevelopment(h.Tables).Add(t.Context(), "hook", []byte(strings.Repeat("k", 32)), nil))
 			h.Send("shop-queue", `{"correlationId":"c","tenantId":"red","input":{}}`)
 			h.Deliver()
 			header := <-got

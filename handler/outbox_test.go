@@ -26,6 +26,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/settings/settingstest"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/services/outbound"
@@ -38,14 +39,10 @@ func memoryPlatform(t *testing.T, plan *faults.Plan) Platform {
 	t.Helper()
 	st, _, _ := developmentPlatform(tables.NewMemory(), queues.NewMemory(), blobs.NewMemory(), "")
 	st.Secrets = secrets.NewDevelopment(faults.Tables(st.Tables, plan.Intercept))
-	if err := st.Tables.CreateTable(t.Context(), secrets.DevelopmentTable); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, st.Tables.CreateTable(t.Context(), secrets.DevelopmentTable))
 	var err error
 	st.Outbound, err = outbound.New(outbound.Config{Identity: func() (azcore.TokenCredential, error) { return nil, errors.New("no identity") }, Vault: st.Secrets})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	return st
 }
 
@@ -54,9 +51,7 @@ func load(t *testing.T, env settingstest.Environment, st *Platform) settings.Set
 	t.Helper()
 	st.Settings = settings.NewReader(env.Lookup)
 	s, err := settings.Load(st.Settings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	return s
 }
 
@@ -72,13 +67,9 @@ func newEventsOn(t *testing.T, st Platform, node eventNode, document string) (*e
 	s := load(t, emulator.With("ROUNDHOUSE_OUTBOX", document), &st)
 	letters := engine.NewDeadLetters(st.Tables, "")
 	e, err := wireOutbox(s, st, node, letters, outbox.Observer{}, nil, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	t.Cleanup(e.transports.close)
-	if err := errors.Join(e.prepare(t.Context()), letters.CreateTable(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, errors.Join(e.prepare(t.Context()), letters.CreateTable(t.Context())))
 	return e, letters
 }
 
@@ -86,18 +77,14 @@ func newEventsOn(t *testing.T, st Platform, node eventNode, document string) (*e
 func add(t *testing.T, e *events, payload string) outbox.Added {
 	t.Helper()
 	added, err := outbox.NewWriter(e.outbox).Add(t.Context(), outbox.Message{TenantID: "contoso", EventType: "test.done", Payload: json.RawMessage(payload), CorrelationID: "c1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	return added
 }
 
 func status(t *testing.T, e *events, id string) outbox.Status {
 	t.Helper()
 	r, err := e.admin.Get(t.Context(), "contoso", id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	return r.Status
 }
 
@@ -112,9 +99,7 @@ func TestAWakeUpDelivers(t *testing.T) {
 	if err != nil || len(wakes) != 1 {
 		t.Fatalf("%d wake-ups, %v", len(wakes), err)
 	}
-	if err := e.wake(t.Context(), engine.Delivery{ID: wakes[0].ID, Body: queues.Decode(wakes[0].Text), DequeueCount: 1}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, e.wake(t.Context(), engine.Delivery{ID: wakes[0].ID, Body: queues.Decode(wakes[0].Text), DequeueCount: 1}))
 	sent, err := st.Queues.Receive(t.Context(), "events", 32, time.Minute)
 	if err != nil || len(sent) != 1 || !strings.Contains(string(queues.Decode(sent[0].Text)), `"source":"/roundhouse/contoso"`) {
 		t.Errorf("sent %v, %v", sent, err)
@@ -130,9 +115,7 @@ func TestTheProgramDeliversWhatItAdds(t *testing.T) {
 	st := memoryPlatform(t, &faults.Plan{})
 	e, _ := newEvents(t, st, toQueue)
 	added, err := e.writer.Add(t.Context(), outbox.Message{TenantID: "contoso", EventType: "test.done", Payload: json.RawMessage(`{"n":1}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	for until := time.Now().Add(time.Minute); status(t, e, added.ID) != outbox.StatusProcessed && time.Now().Before(until); {
 		runtime.Gosched()
 	}
@@ -209,16 +192,12 @@ func TestRetentionRemovesWhatIsOld(t *testing.T) {
 	for range many {
 		add(t, e, `{}`)
 	}
-	if err := e.sweep(t.Context(), trigger.TimerDelivery{}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, e.sweep(t.Context(), trigger.TimerDelivery{}))
 	left := func() (n int) {
 		f := outbox.Filter{Limit: outbox.MaxLimit}
 		for more := true; more; more = f.Continuation != "" {
 			page, err := e.admin.List(t.Context(), f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, err)
 			n, f.Continuation = n+len(page.Records), page.Continuation
 		}
 		return n
@@ -228,9 +207,7 @@ func TestRetentionRemovesWhatIsOld(t *testing.T) {
 		want  int
 	}{{29 * 24 * time.Hour, many}, {31 * 24 * time.Hour, 0}} {
 		e.now = func() time.Time { return time.Now().Add(tt.after) }
-		if err := e.retain(t.Context(), trigger.TimerDelivery{}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, e.retain(t.Context(), trigger.TimerDelivery{}))
 		if n := left(); n != tt.want {
 			t.Errorf("after %v %d are left, want %d", tt.after, n, tt.want)
 		}
@@ -282,9 +259,7 @@ func (r *receiver) document(more string) string {
 
 func dispatch(t *testing.T, e *events) {
 	t.Helper()
-	if _, err := e.dispatcher.Dispatch(t.Context(), "contoso"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Done(t)(e.dispatcher.Dispatch(t.Context(), "contoso"))
 }
 
 // An event that is refused becomes a dead letter, is retried from there, and becomes another when it is refused again.
@@ -296,9 +271,7 @@ func TestDeadEventsAndBack(t *testing.T) {
 	added := add(t, e, `{"n":1}`)
 	list := func() []engine.DeadLetter {
 		page, err := letters.List(t.Context(), engine.DeadLetterFilter{Engines: []string{"outbox"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		return page.DeadLetters
 	}
 	var letter engine.DeadLetter
@@ -319,9 +292,7 @@ func TestDeadEventsAndBack(t *testing.T) {
 		if deaths == 3 {
 			r.status.Store(http.StatusAccepted)
 		}
-		if _, err := e.owner.Retry(t.Context(), letter); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(e.owner.Retry(t.Context(), letter))
 	}
 	dispatch(t, e)
 	if s := status(t, e, added.ID); s != outbox.StatusProcessed {
@@ -383,12 +354,8 @@ func TestTokenOnTheWire(t *testing.T) {
 	st := memoryPlatform(t, &faults.Plan{})
 	var err error
 	st.Outbound, err = outbound.New(outbound.Config{Identity: func() (azcore.TokenCredential, error) { return appIdentity{}, nil }, Vault: st.Secrets})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := st.Secrets.Add(t.Context(), "hook", []byte(strings.Repeat("s", outbox.MinSecret)), nil); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
+	testenv.Done(t)(st.Secrets.Add(t.Context(), "hook", []byte(strings.Repeat("s", outbox.MinSecret)), nil))
 	e, _ := newEvents(t, st, r.document(`,"audience":"api://crm","signingKeys":[{"id":"k1","secret":"hook"}]`))
 	added := add(t, e, `{"n":1}`)
 	dispatch(t, e)
@@ -421,9 +388,7 @@ func TestSignedOnTheWire(t *testing.T) {
 	r := newReceiver(t)
 	st := memoryPlatform(t, &faults.Plan{})
 	secret := strings.Repeat("s", outbox.MinSecret) + "\x00"
-	if _, err := st.Secrets.Add(t.Context(), "hook", []byte(secret), nil); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Done(t)(st.Secrets.Add(t.Context(), "hook", []byte(secret), nil))
 	e, _ := newEvents(t, st, r.document(`,"structured":true,"signingKeys":[{"id":"k1","secret":"hook"}]`))
 	added := add(t, e, `{"n":1}`)
 	dispatch(t, e)

@@ -13,14 +13,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/handlertest"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
@@ -53,9 +52,7 @@ func configured(t *testing.T, store tables.Store, id string, c registry.EngineTa
 	if err == nil {
 		_, err = r.Create(t.Context(), registry.Instance{InstanceID: id, EngineTablesConfig: &c})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 }
 
 // rowsIn counts the rows of an engine in a table, 0 when there is no table.
@@ -65,9 +62,7 @@ func rowsIn(t *testing.T, store tables.Store, table, name string) int {
 	if errors.Is(err, tables.ErrNotFound) {
 		return 0
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	return len(page.Entities)
 }
 
@@ -111,9 +106,7 @@ func newVisits(t *testing.T, store tables.Store) *handler.Handler {
 		"AZURE_FUNCTIONS_ENVIRONMENT": "Development", "FUNCTIONS_CORETOOLS_ENVIRONMENT": "true"}
 	app, err := handler.New(visits(), handler.Config{Lookup: func(name string) (string, bool) { v, ok := settings[name]; return v, ok },
 		Tables: store, Queues: queues.NewMemory(), Blobs: blobs.NewMemory()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	t.Cleanup(app.Close)
 	return app
 }
@@ -215,9 +208,7 @@ func TestTablesAreChanged(t *testing.T) {
 	for _, e := range h.History("visit") {
 		ids = append(ids, e.CorrelationID)
 	}
-	if diff := cmp.Diff([]string{"after"}, ids); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	testenv.Diff(t, []string{"after"}, ids, "")
 	if status, answer := h.Do(http.MethodPatch, "/api/registry/publisher", `{"engineTablesConfig":{"dlqTableName":null,"historyTableName":null}}`); status != http.StatusOK {
 		t.Fatalf("%d %s", status, answer)
 	}
@@ -243,9 +234,7 @@ func TestTablesThatCannotBe(t *testing.T) {
 			t.Parallel()
 			host := handlertest.New(t, visits(), nil)
 			r := registry.New(host.Tables, "")
-			if _, err := r.Update(t.Context(), "publisher", "", func(i *registry.Instance) error { i.EngineTablesConfig = &c.config; return nil }); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Done(t)(r.Update(t.Context(), "publisher", "", func(i *registry.Instance) error { i.EngineTablesConfig = &c.config; return nil }))
 			app := newVisits(t, host.Tables)
 			if err := app.Start(t.Context()); err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "publisher") {
 				t.Errorf("%v", err)
@@ -284,9 +273,7 @@ func TestRetentionOfTheDocument(t *testing.T) {
 						_, added := letters.Add(t.Context(), engine.DeadLetter{Engine: engineName, MessageID: id, CorrelationID: id, OriginalQueue: "visit-queue", InsertedAtUtc: at, LastFailureAtUtc: at})
 						_, decided := letters.Decide(t.Context(), engineName, id+at.UTC().Format("-20060102T150405.000000Z"), engine.Decision{Status: engine.StatusResolved, By: "ann", At: at})
 						_, kept := letters.Add(t.Context(), engine.DeadLetter{Engine: engineName, MessageID: "pending-" + id, CorrelationID: id, OriginalQueue: "visit-queue", InsertedAtUtc: at, LastFailureAtUtc: at})
-						if err := errors.Join(err, added, decided, kept); err != nil {
-							t.Fatal(err)
-						}
+						testenv.Check(t, errors.Join(err, added, decided, kept))
 					}
 				}
 				if status, answer := h.Do(http.MethodPatch, "/api/registry/publisher", `{"engineTablesConfig":`+c.config+`}`); status != http.StatusOK {
@@ -318,13 +305,9 @@ func TestRetentionOfTheDocument(t *testing.T) {
 func TestNothingIsDeletedByADamagedDocument(t *testing.T) {
 	t.Parallel()
 	h := handlertest.New(t, visits(), nil)
-	if err := engine.NewHistory(h.Tables, "").Record(t.Context(), engine.Entry{Engine: "visit", Operation: "look", Status: engine.StatusSucceeded, CreatedAtUtc: time.Now().AddDate(-1, 0, 0), CorrelationID: "old"}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, engine.NewHistory(h.Tables, "").Record(t.Context(), engine.Entry{Engine: "visit", Operation: "look", Status: engine.StatusSucceeded, CreatedAtUtc: time.Now().AddDate(-1, 0, 0), CorrelationID: "old"}))
 	_, err := registry.New(h.Tables, "").Update(t.Context(), "publisher", "", func(i *registry.Instance) error { i.EngineTablesConfig.RetentionDays = -7; return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	if h.Tick("retention-timer", time.Now()) || len(h.History("visit")) != 1 {
 		t.Error("it was deleted")
 	}

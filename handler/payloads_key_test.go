@@ -18,6 +18,7 @@ import (
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/handlertest"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/services/keys"
@@ -36,17 +37,13 @@ func asItIs(*handler.Config) {}
 func developmentKey(t *testing.T, h *handlertest.Host) *keys.Development {
 	t.Helper()
 	key, err := keys.NewDevelopment(secrets.NewDevelopment(h.Tables), "payloads")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	return key
 }
 
 func rotate(t *testing.T, h *handlertest.Host) {
 	t.Helper()
-	if _, err := developmentKey(t, h).Rotate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Done(t)(developmentKey(t, h).Rotate(t.Context()))
 }
 
 // Runs go on over all changes: encryption is turned on, its key is rotated, and it is turned off, while they wait and while
@@ -123,9 +120,7 @@ func TestPayloadsWithoutTheKey(t *testing.T) {
 		time.Sleep(24 * time.Hour)
 		// This event can be read with the newer version. What it is for cannot.
 		s.do(http.MethodPost, "/api/orchestrations/work-waits/events/go", payloadMarker)
-		if err := developmentKey(t, h).Disable(t.Context(), old); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, developmentKey(t, h).Disable(t.Context(), old))
 		var log bytes.Buffer
 		h.Restart(encryptedWith("payloads"), func(c *handler.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 		for range 200 {
@@ -187,13 +182,9 @@ func newestVersion(t *testing.T, h *handlertest.Host) string {
 func enable(t *testing.T, h *handlertest.Host, version string) {
 	t.Helper()
 	e, err := h.Tables.Get(t.Context(), secrets.DevelopmentTable, tables.Key{Partition: secrets.Name("payloadkey", "payloads"), Row: version})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	e.Properties["Enabled"] = true
-	if err := h.Tables.Apply(t.Context(), secrets.DevelopmentTable, tables.Replace(e)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, h.Tables.Apply(t.Context(), secrets.DevelopmentTable, tables.Replace(e)))
 }
 
 // An app whose key cannot be used says which setting and what is wrong, and puts messages back as they came. When the key can be
@@ -205,16 +196,12 @@ func TestStartWithoutTheKey(t *testing.T) {
 		s := &payloadScenario{t, h}
 		s.do(http.MethodPost, "/api/work", map[string]any{"correlationId": "c", "input": payloadInput{"echo", payloadMarker}})
 		version := newestVersion(t, h)
-		if err := developmentKey(t, h).Disable(t.Context(), version); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, developmentKey(t, h).Disable(t.Context(), version))
 		other, err := handler.New(payloadApp(), handler.Config{Tables: h.Tables, Queues: h.Queues, Blobs: h.Blobs, Lookup: func(name string) (string, bool) {
 			value, ok := map[string]string{"AzureWebJobsStorage": "UseDevelopmentStorage=true", "FUNCTIONS_CUSTOMHANDLER_PORT": "0", "ROUNDHOUSE_PAYLOAD_KEY": "payloads"}[name]
 			return value, ok
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		defer other.Close()
 		if err := other.Start(t.Context()); !errors.Is(err, keys.ErrForbidden) || !strings.Contains(err.Error(), "ROUNDHOUSE_PAYLOAD_KEY") {
 			t.Errorf("%v", err)
@@ -258,9 +245,7 @@ func TestDamagedMessage(t *testing.T) {
 		} else {
 			*at = 'A'
 		}
-		if err := errors.Join(h.Queues.Delete(t.Context(), "work-queue", got[0].ID, got[0].PopReceipt), h.Queues.CreateQueue(t.Context(), "work-queue-poison")); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, errors.Join(h.Queues.Delete(t.Context(), "work-queue", got[0].ID, got[0].PopReceipt), h.Queues.CreateQueue(t.Context(), "work-queue-poison")))
 		for queue, deliver := range map[string]func(){
 			"work-queue": func() { h.Deliver() }, // of other queues it may take what the app tells itself
 			"work-queue-poison": func() {
@@ -269,9 +254,7 @@ func TestDamagedMessage(t *testing.T) {
 				}
 			},
 		} {
-			if _, err := h.Queues.SendText(t.Context(), queue, string(damaged), 0); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Done(t)(h.Queues.SendText(t.Context(), queue, string(damaged), 0))
 			deliver()
 			time.Sleep(2 * time.Minute)
 			back, err := h.Queues.Receive(t.Context(), queue, 32, time.Hour)
@@ -346,14 +329,10 @@ func crashing(plan *faults.Plan, t tables.Store, q queues.Store, b blobs.Store) 
 func TestPayloadsWithKeyVault(t *testing.T) {
 	t.Parallel()
 	vault := keystest.NewVault(t)
-	if _, err := vault.Rotate("payloads"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Done(t)(vault.Rotate("payloads"))
 	far := func(name string) func(*handler.Config) {
 		key, err := keys.NewKeyVault(vault.URL(), name, vault.Credential(), vault.Options())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		return func(c *handler.Config) { c.Keys = key }
 	}
 	h := handlertest.NewWith(t, payloadApp(), encryptedWith("payloads"), far("payloads"))

@@ -12,10 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/handlertest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -41,9 +40,7 @@ func TestNoPayloadInClear(t *testing.T) {
 		}
 	}
 	// What leaves to receivers is theirs, and stays in clear.
-	if diff := cmp.Diff([]string{"container outbox-claims", "queue partner"}, payloadRun(t, "payloads")); diff != "" {
-		t.Errorf("in clear with encryption (-want +got):\n%s", diff)
-	}
+	testenv.Diff(t, []string{"container outbox-claims", "queue partner"}, payloadRun(t, "payloads"), "in clear with encryption")
 }
 
 // payloadRun runs the scenario, and returns where payloads were in clear.
@@ -83,9 +80,7 @@ type payloadScenario struct {
 func (s *payloadScenario) do(method, path string, body any) string {
 	s.Helper()
 	text, err := json.Marshal(body)
-	if err != nil {
-		s.Fatal(err)
-	}
+	testenv.Check(s, err)
 	if body == nil {
 		text = nil
 	}

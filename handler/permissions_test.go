@@ -18,6 +18,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/api"
 	"github.com/vibedata/roundhouse/handler/console"
 	"github.com/vibedata/roundhouse/handler/settings/settingstest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -36,9 +37,7 @@ func openDoor(t *testing.T, environment settingstest.Environment) door {
 		t.Fatal(err)
 	}
 	t.Cleanup(d.handler.Close)
-	if err := d.handler.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, d.handler.Start(t.Context()))
 	return d
 }
 

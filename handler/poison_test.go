@@ -18,6 +18,7 @@ import (
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/handlertest"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
 )
@@ -90,9 +91,7 @@ func (g *givenUp) send(t *testing.T, h *handlertest.Host) {
 			t.Fatal(err)
 		}
 		for _, text := range texts {
-			if _, err := h.Queues.SendText(t.Context(), queue, text, 0); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Done(t)(h.Queues.SendText(t.Context(), queue, text, 0))
 		}
 	}
 }
@@ -105,9 +104,7 @@ func (g *givenUp) check(t *testing.T, h *handlertest.Host) {
 	for _, name := range []string{"one", "two", "roundabout", engine.SignalEngine} {
 		for _, l := range h.DeadLetters(name) {
 			whole, err := letters.Get(t.Context(), l.Engine, l.RowKey)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, err)
 			got = append(got, string(whole.OriginalMessage))
 			if whole.DetectedReason != engine.ReasonPoison || whole.DequeueCount < 100 || strings.HasSuffix(whole.OriginalQueue, engine.PoisonSuffix) {
 				t.Errorf("the dead letter of %.60s: %s after %d, from %s", whole.OriginalMessage, whole.DetectedReason, whole.DequeueCount, whole.OriginalQueue)

@@ -16,6 +16,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 )
 
@@ -73,9 +74,7 @@ func TestPollersWithBadInput(t *testing.T) {
 			w := newPolledTable(t, name, bad)
 			err := w.tick(t, name)
 			if bad.later != "" {
-				if err != nil {
-					t.Fatal(err)
-				}
+				testenv.Check(t, err)
 				w.exec(t, bad.later)
 				err = w.tick(t, name)
 			}
@@ -119,9 +118,7 @@ func (w *polledTable) failing(t *testing.T, name string, bad badInput) {
 func TestPollerWithLargeRow(t *testing.T) {
 	t.Parallel()
 	w := newPolledTable(t, "large", badInput{dsn: "file", table: tenMegabytes})
-	if err := w.tick(t, "large"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, w.tick(t, "large"))
 	page, err := w.letters.List(t.Context(), engine.DeadLetterFilter{Engines: []string{"poller-large"}})
 	if err != nil || len(page.DeadLetters) != 1 {
 		t.Fatalf("%d dead letters, %v", len(page.DeadLetters), err)
@@ -181,9 +178,7 @@ func newPolledTable(t *testing.T, name string, bad badInput) *polledTable {
 	if err == nil {
 		err = errors.Join(w.pollers.prepare(t.Context()), st.Queues.CreateQueue(t.Context(), "work"))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	t.Cleanup(w.pollers.close)
 	away.Store(bad.away)
 	return w
@@ -197,13 +192,9 @@ func (w *polledTable) exec(t *testing.T, statements string) {
 func execSQLite(t *testing.T, dsn, statements string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	defer db.Close()
-	if _, err := db.ExecContext(t.Context(), statements); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Done(t)(db.ExecContext(t.Context(), statements))
 }
 
 func (w *polledTable) tick(t *testing.T, name string) error {

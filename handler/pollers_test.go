@@ -12,12 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/services/secrets"
@@ -35,9 +34,7 @@ func TestPollerFunctions(t *testing.T) {
 	t.Parallel()
 	env := emulator.With(settings.Pollers, someOrders)
 	h, err := New(workApp(), Config{Lookup: env.Lookup})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	t.Cleanup(h.Close)
 	for name, schedule := range map[string]string{"poller-orders-timer": "0 * * * * *", "poller-lost-timer": poller.DefaultSchedule} {
 		f := h.Manifest().Functions[name]
@@ -56,13 +53,9 @@ func TestPollersRun(t *testing.T) {
 	ctx := t.Context()
 	dsn := "file:" + filepath.Join(t.TempDir(), "orders.db")
 	db, err := sql.Open("sqlite", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	defer db.Close()
-	if _, err := db.ExecContext(ctx, `CREATE TABLE orders (id INTEGER PRIMARY KEY, instance TEXT); INSERT INTO orders VALUES (1, 'a'), (2, 'b'), (9007199254740993, 'c')`); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Done(t)(db.ExecContext(ctx, `CREATE TABLE orders (id INTEGER PRIMARY KEY, instance TEXT); INSERT INTO orders VALUES (1, 'a'), (2, 'b'), (9007199254740993, 'c')`))
 	st := memoryPlatform(t, &faults.Plan{})
 	s := load(t, emulator.With(settings.Pollers, someOrders).With("ORDERS_DSN", dsn), &st)
 	letters := engine.NewDeadLetters(st.Tables, "")
@@ -71,34 +64,26 @@ func TestPollersRun(t *testing.T) {
 	if err == nil {
 		err = errors.Join(p.prepare(ctx), st.Queues.CreateQueue(ctx, "work-queue"), letters.CreateTable(ctx))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	defer p.close()
 	tick := func(name string) error {
 		at := slices.IndexFunc(p.jobs, func(j *pollerJob) bool { return j.setting.Name == name })
 		return p.jobs[at].handle(ctx, trigger.TimerDelivery{})
 	}
 	begun := poller.Counters{BatchSize: 100, Lag: -1}
-	if diff := cmp.Diff(map[string]poller.Counters{"orders": begun, "lost": begun}, p.counters()); diff != "" {
-		t.Errorf("before the first tick (-want +got):\n%s", diff)
-	}
+	testenv.Diff(t, map[string]poller.Counters{"orders": begun, "lost": begun}, p.counters(), "before the first tick")
 	if err := tick("lost"); err == nil || !strings.Contains(err.Error(), "poller lost") || !strings.Contains(err.Error(), "lost-dsn") || !errors.Is(err, secrets.ErrNotFound) {
 		t.Errorf("without a secret: %v", err)
 	}
 	if got := p.counters()["lost"]; got.Ticks != 1 || got.Failures != 1 || !got.LastSuccess.IsZero() {
 		t.Errorf("a source that was never opened: %+v", got)
 	}
-	if _, err := st.Secrets.Add(ctx, "lost-dsn", []byte("file:"+filepath.Join(t.TempDir(), "none.db")), nil); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Done(t)(st.Secrets.Add(ctx, "lost-dsn", []byte("file:"+filepath.Join(t.TempDir(), "none.db")), nil))
 	if err := tick("lost"); err == nil || !strings.Contains(err.Error(), "poller lost") || !strings.Contains(err.Error(), "nothing") {
 		t.Errorf("without a table: %v", err)
 	}
 	for range 2 {
-		if err := tick("orders"); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, tick("orders"))
 	}
 	if got := p.counters(); got["orders"].Rows != 3 || got["orders"].Ticks != 2 || got["orders"].BatchSize != 100 || got["lost"].Failures != 2 || len(got) != 2 {
 		t.Errorf("counted %+v", got)
@@ -107,9 +92,7 @@ func TestPollersRun(t *testing.T) {
 	if got := p.counters(); got["orders"].Rows != 3 || got["lost"].Failures != 2 {
 		t.Errorf("counted when the sources are closed: %+v", got)
 	}
-	if err := tick("orders"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, tick("orders"))
 	if got := p.counters(); got["orders"].Rows != 3 || got["orders"].Ticks != 3 || got["orders"].LastSuccess.IsZero() {
 		t.Errorf("counted over two runners: %+v", got)
 	}
@@ -123,9 +106,7 @@ func TestPollersRun(t *testing.T) {
 			InstanceID string `json:"instanceId"`
 			Input      struct{ Key json.RawMessage }
 		}
-		if err := json.Unmarshal(queues.Decode(m.Text), &message); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, json.Unmarshal(queues.Decode(m.Text), &message))
 		got = append(got, fmt.Sprint(message.InstanceID, string(message.Input.Key)))
 	}
 	slices.Sort(got)

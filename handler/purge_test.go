@@ -11,6 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
@@ -35,19 +36,13 @@ func newArchive(t *testing.T, intercept faults.Interceptor) archive {
 				return 0, ctx.Sleep(365 * day)
 			})}}
 	healthy, err := orchestrator.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	config.Tables = faults.Tables(store, intercept)
 	rt, err := orchestrator.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	r := &purger{runtime: rt, locks: hostlock.Locks{Tables: store}, log: log, now: time.Now, keep: 30 * day}
 	for _, prepare := range []func(context.Context) error{healthy.Prepare, r.locks.CreateTable} {
-		if err := prepare(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, prepare(t.Context()))
 	}
 	return archive{r, healthy}
 }
@@ -56,9 +51,7 @@ func (a archive) add(t *testing.T, name string, n int) {
 	t.Helper()
 	for i := range n {
 		start := orchestrator.Start{ID: fmt.Sprintf("%s%04d", name, i), Orchestrator: name, Input: []byte("1")}
-		if _, err := a.healthy.Run(t.Context(), start); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(a.healthy.Run(t.Context(), start))
 	}
 }
 
@@ -88,9 +81,7 @@ func TestRetention(t *testing.T) {
 			want int
 		}{{30 * day, many + 3}, {time.Second, 3}, {300 * day, 3}} {
 			time.Sleep(tt.wait)
-			if err := a.handle(t.Context(), trigger.TimerDelivery{IsPastDue: true}); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, a.handle(t.Context(), trigger.TimerDelivery{IsPastDue: true}))
 			if n := a.left(t); n != tt.want {
 				t.Errorf("%d are left after %v more, want %d", n, tt.wait, tt.want)
 			}
@@ -104,13 +95,9 @@ func TestRetentionLeavesTheWorkToAnother(t *testing.T) {
 		a := newArchive(t, untouched)
 		a.add(t, "done", 1)
 		time.Sleep(31 * day)
-		if _, err := a.locks.Acquire(t.Context(), purgeJob, time.Minute); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(a.locks.Acquire(t.Context(), purgeJob, time.Minute))
 		for _, want := range []int{1, 0} {
-			if err := a.handle(t.Context(), trigger.TimerDelivery{}); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, a.handle(t.Context(), trigger.TimerDelivery{}))
 			if n := a.left(t); n != want {
 				t.Errorf("%d are left, want %d", n, want)
 			}
@@ -140,9 +127,7 @@ func TestRetentionIsOutOfTime(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		defer cancel(nil)
 		stop = cancel
-		if err := a.handle(ctx, trigger.TimerDelivery{}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, a.handle(ctx, trigger.TimerDelivery{}))
 		if n := a.left(t); n != purgeSlice {
 			t.Fatalf("%d are left, want a slice", n)
 		}
@@ -150,9 +135,7 @@ func TestRetentionIsOutOfTime(t *testing.T) {
 			t.Error("the place is forgotten")
 		}
 		before := scans
-		if err := a.handle(t.Context(), trigger.TimerDelivery{}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, a.handle(t.Context(), trigger.TimerDelivery{}))
 		if n, next := a.left(t), a.next.Load(); n != 0 || next != "" || scans-before != 1 {
 			t.Errorf("%d are left, the place is %q, after %d scans", n, next, scans-before)
 		}
@@ -176,9 +159,7 @@ func TestRetentionInterrupted(t *testing.T) {
 					}
 					next := &purger{runtime: dying.healthy, locks: dying.locks, log: dying.log, now: time.Now, keep: dying.keep}
 					time.Sleep(purgeLease) // in case the lock is still held
-					if err := next.handle(t.Context(), trigger.TimerDelivery{}); err != nil {
-						t.Fatal(err)
-					}
+					testenv.Check(t, next.handle(t.Context(), trigger.TimerDelivery{}))
 					if n := dying.left(t); n != 0 {
 						t.Errorf("%d are left", n)
 					}

@@ -24,6 +24,7 @@ import (
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/function"
 	"github.com/vibedata/roundhouse/internal/redact/redacttest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 	"github.com/vibedata/roundhouse/outbox"
@@ -126,13 +127,9 @@ func newHouse(t testing.TB, app handler.App, settings map[string]string) *house 
 	var err error
 	h.Handler, err = handler.New(app, handler.Config{Lookup: lookup, Tables: h.tables, Queues: h.queues, Blobs: h.blobs,
 		Log: slog.New(slog.NewJSONHandler(r, &slog.HandlerOptions{Level: slog.LevelDebug}))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	t.Cleanup(h.Close)
-	if err := h.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, h.Start(t.Context()))
 	return h
 }
 
@@ -150,9 +147,7 @@ func (h *house) do(method, path, body string) (int, string) {
 func (h *house) deliver() {
 	for again := true; again; {
 		again = false
-		if err := h.Settled(h.t.Context()); err != nil {
-			h.t.Fatal(err)
-		}
+		testenv.Check(h.t, h.Settled(h.t.Context()))
 		for name, f := range h.Manifest().Functions {
 			queue := f.Bindings[0].QueueName
 			if queue == "" {
@@ -166,13 +161,9 @@ func (h *house) deliver() {
 				again = true
 				body, err := json.Marshal(map[string]any{"Data": map[string]any{function.QueueParameter: base64.StdEncoding.EncodeToString([]byte(m.Text))},
 					"Metadata": map[string]any{"Id": m.ID, "DequeueCount": m.DequeueCount, "InsertionTime": m.InsertedAt}})
-				if err != nil {
-					h.t.Fatal(err)
-				}
+				testenv.Check(h.t, err)
 				if status, _ := h.do(http.MethodPost, "/"+name, string(body)); status == http.StatusOK {
-					if err := h.queues.Delete(h.t.Context(), queue, m.ID, m.PopReceipt); err != nil {
-						h.t.Fatal(err)
-					}
+					testenv.Check(h.t, h.queues.Delete(h.t.Context(), queue, m.ID, m.PopReceipt))
 				}
 			}
 		}
@@ -181,9 +172,7 @@ func (h *house) deliver() {
 
 func (h *house) runtime() *orchestrator.Runtime {
 	r, err := orchestrator.New(orchestrator.Config{Tables: h.tables, Queues: h.queues, Blobs: h.blobs, Log: slog.New(slog.NewJSONHandler(h.record, nil))})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	testenv.Check(h.t, err)
 	return r
 }
 
@@ -272,9 +261,7 @@ func TestNoSecretGetsThrough(t *testing.T) {
 		"ROUNDHOUSE_OUTBOX": `{"destinations":{"r":{"http":{"url":"` + receiver.URL + `/hook","allow":["127.0.0.0/8"],"allowPlaintext":true}}},"routes":[{"eventType":"*","destination":"r"}]}`})
 	h.seen = seen
 	for n := range secrets {
-		if _, err := h.queues.Send(t.Context(), "leak-queue", fmt.Appendf(nil, `{"correlationId":"c%d","input":%d}`, n, n), 0); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(h.queues.Send(t.Context(), "leak-queue", fmt.Appendf(nil, `{"correlationId":"c%d","input":%d}`, n, n), 0))
 	}
 	h.deliver()
 	for range 10 { // a wake-up delivers some of the events, the sweeper the rest
@@ -298,9 +285,7 @@ func TestNoSecretGetsThrough(t *testing.T) {
 	open := map[string]tasks.Ref{}
 	for place := ""; ; {
 		page, err := service.List(t.Context(), tasks.Filter{}, 100, place)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		for _, task := range page.Tasks {
 			open[task.Orchestration] = task.Ref
 		}
@@ -315,18 +300,12 @@ func TestNoSecretGetsThrough(t *testing.T) {
 	for n, s := range secrets {
 		id := fmt.Sprintf("leak-c%d", n)
 		if n%2 == 1 {
-			if err := commands[n/2%3](t.Context(), id, "because of "+s.Text); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, commands[n/2%3](t.Context(), id, "because of "+s.Text))
 			continue
 		}
 		ref := open[id]
-		if _, err := service.Assign(t.Context(), ref, everybody, tasks.Person{ID: "ann"}, "", "assigned with "+s.Text); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := service.Complete(t.Context(), ref, everybody, json.RawMessage("false"), "", "done with "+s.Text); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(service.Assign(t.Context(), ref, everybody, tasks.Person{ID: "ann"}, "", "assigned with "+s.Text))
+		testenv.Done(t)(service.Complete(t.Context(), ref, everybody, json.RawMessage("false"), "", "done with "+s.Text))
 	}
 	h.deliver()
 
@@ -338,9 +317,7 @@ func TestNoSecretGetsThrough(t *testing.T) {
 		}
 		for n, d := range page.DeadLetters {
 			note := "noted: " + secrets[n].Text
-			if _, err := letters.Decide(t.Context(), name, d.RowKey, engine.Decision{Status: engine.StatusResolved, Notes: &note, By: "ann", At: time.Now()}); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Done(t)(letters.Decide(t.Context(), name, d.RowKey, engine.Decision{Status: engine.StatusResolved, Notes: &note, By: "ann", At: time.Now()}))
 			h.do(http.MethodGet, "/api/dlq/"+name+"/"+d.RowKey, "")
 		}
 	}
@@ -393,9 +370,7 @@ func TestPayloadsAreShownWithoutSecrets(t *testing.T) {
 	secrets := redacttest.Secrets()[:1]
 	text := secrets[0].Text
 	for _, body := range []string{`{"correlationId":"c1","input":"` + text + `"}`, `no message, but ` + text} {
-		if _, err := h.queues.Send(t.Context(), "keep-queue", []byte(body), 0); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(h.queues.Send(t.Context(), "keep-queue", []byte(body), 0))
 	}
 	h.deliver()
 	runtime := h.runtime()
@@ -404,9 +379,7 @@ func TestPayloadsAreShownWithoutSecrets(t *testing.T) {
 		t.Fatal(page, err)
 	}
 	output, err := json.Marshal(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	ref := page.Tasks[0].Ref
 	show := func(path string) {
 		t.Helper()
@@ -416,9 +389,7 @@ func TestPayloadsAreShownWithoutSecrets(t *testing.T) {
 		}
 	}
 	show("/api/tasks/keep-c1/" + ref.ID)
-	if _, err := runtime.Tasks().Complete(t.Context(), ref, tasks.Person{ID: "ann", All: true}, output, "", ""); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Done(t)(runtime.Tasks().Complete(t.Context(), ref, tasks.Person{ID: "ann", All: true}, output, "", ""))
 	h.deliver()
 	if out, err := runtime.Get(t.Context(), "keep-c1"); err != nil || string(out.Output) != string(output) {
 		t.Errorf("the orchestration ended with %s (%v), which is not what the next one needs", out.Output, err)
@@ -428,9 +399,7 @@ func TestPayloadsAreShownWithoutSecrets(t *testing.T) {
 	show("/api/orchestrations/keep-c1/rounds")
 	show("/runtime/webhooks/durabletask/instances/keep-c1?showHistory=true&showHistoryOutput=true")
 	events, err := outbox.New(outbox.Config{Tables: h.tables, Queues: h.queues, Blobs: h.blobs, Options: outbox.DefaultOptions(), Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	list, err := outbox.NewAdmin(events).List(t.Context(), outbox.Filter{TenantID: "contoso"})
 	if err != nil || len(list.Records) != 1 {
 		t.Fatal(list, err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
@@ -105,13 +106,9 @@ type deployments struct {
 func (d deployments) deploy(t *testing.T, app App) *orchestrator.Runtime {
 	t.Helper()
 	h, err := New(app, Config{Lookup: emulator.Lookup, Tables: d.tables, Queues: d.queues, Blobs: d.blobs})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	t.Cleanup(h.Close)
-	if err := h.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, h.Start(t.Context()))
 	return h.program.Runtime
 }
 
@@ -146,9 +143,7 @@ func TestReplayListsWhatStalls(t *testing.T) {
 		for name := range before {
 			for run := range 3 {
 				id := fmt.Sprintf("%s-%d", name, run)
-				if _, err := old.Run(t.Context(), orchestrator.Start{ID: id, Orchestrator: name, CorrelationID: id, Input: []byte(`{"correlationId":"` + id + `"}`)}); err != nil {
-					t.Fatal(err)
-				}
+				testenv.Done(t)(old.Run(t.Context(), orchestrator.Start{ID: id, Orchestrator: name, CorrelationID: id, Input: []byte(`{"correlationId":"` + id + `"}`)}))
 				for n := range r.IntN(8) { // it gets as far as these events take it
 					deliver(t, old, id, fmt.Sprint(n), fmt.Sprint("e", 1+r.IntN(3)))
 				}
@@ -158,9 +153,7 @@ func TestReplayListsWhatStalls(t *testing.T) {
 		found := map[string]string{}
 		var out bytes.Buffer
 		looked := replays{now: time.Now, out: &out, count: map[string]int{}, asJSON: true}
-		if err := looked.run(t.Context(), next); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, looked.run(t.Context(), next))
 		var report struct {
 			Items               []replayFinding
 			Checked, WouldStall int
@@ -175,9 +168,7 @@ func TestReplayListsWhatStalls(t *testing.T) {
 		stalled := map[string]string{}
 		live := 0
 		page, _, err := next.List(t.Context(), orchestrator.Filter{}, 1000, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		for _, s := range page {
 			if s.Ended() {
 				continue
@@ -260,9 +251,7 @@ func TestReplayOfWhatChanges(t *testing.T) {
 		d := deployments{tables.NewMemory(), queues.NewMemory(), blobs.NewMemory()}
 		app := programsApp(map[string][]step{"engine": tt.program})
 		old := d.deploy(t, app)
-		if _, err := old.Run(t.Context(), orchestrator.Start{ID: id, Orchestrator: "engine", CorrelationID: id, Input: []byte(`{"correlationId":"` + id + `"}`)}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(old.Run(t.Context(), orchestrator.Start{ID: id, Orchestrator: "engine", CorrelationID: id, Input: []byte(`{"correlationId":"` + id + `"}`)}))
 		looked := replays{now: time.Now, out: &bytes.Buffer{}, count: map[string]int{}}
 		broken := &torn{Store: d.tables, partition: id, times: tt.times, meanwhile: func() {
 			if tt.event != "" {
@@ -271,13 +260,9 @@ func TestReplayOfWhatChanges(t *testing.T) {
 			}
 		}}
 		h, err := New(app, Config{Lookup: emulator.Lookup, Tables: broken, Queues: d.queues, Blobs: d.blobs})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		t.Cleanup(h.Close)
-		if err := looked.run(t.Context(), h.program.Runtime); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, looked.run(t.Context(), h.program.Runtime))
 		if looked.good != tt.good || looked.broken != tt.bad || looked.bad != 0 {
 			t.Errorf("%s: %+v", name, looked)
 		}

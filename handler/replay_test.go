@@ -11,6 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/settings"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -38,25 +39,15 @@ func TestReplayCommand(t *testing.T) {
 	t.Parallel()
 	env := emulator.With(settings.Storage, storage.Account(t).ConnectionString(), "FUNCTIONS_CUSTOMHANDLER_PORT", "")
 	start, err := New(patientApp(""), Config{Lookup: env.With("FUNCTIONS_CUSTOMHANDLER_PORT", "0").Lookup})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	t.Cleanup(start.Close)
-	if err := start.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, start.Start(t.Context()))
 	sealed, err := New(patientApp(""), Config{Lookup: env.With("FUNCTIONS_CUSTOMHANDLER_PORT", "0", "ROUNDHOUSE_PAYLOAD_KEY", "payloads").Lookup})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	t.Cleanup(sealed.Close)
-	if err := sealed.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, sealed.Start(t.Context()))
 	for id, start := range map[string]*Handler{"patient-replay-1": start, "patient-replay-2": sealed} {
-		if _, err := start.program.Runtime.Run(t.Context(), orchestrator.Start{ID: id, Orchestrator: "patient", CorrelationID: id, Input: []byte(`{"correlationId":"` + id + `"}`)}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(start.program.Runtime.Run(t.Context(), orchestrator.Start{ID: id, Orchestrator: "patient", CorrelationID: id, Input: []byte(`{"correlationId":"` + id + `"}`)}))
 	}
 	replay := func(app App, args ...string) (code int, out string) {
 		var text bytes.Buffer

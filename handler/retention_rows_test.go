@@ -13,6 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/handlertest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -44,9 +45,7 @@ func TestRowsAreKeptForNinetyDays(t *testing.T) {
 		letters := engine.NewDeadLetters(h.Tables, "")
 		left := func() (got []string) {
 			page, err := letters.List(t.Context(), engine.DeadLetterFilter{Engines: []string{"gates"}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, err)
 			for _, l := range page.DeadLetters {
 				got = append(got, l.CorrelationID)
 				if status := (map[string]string{"resolved": "Resolved", "expired": "Expired"})[l.CorrelationID]; status != "" && l.Status == engine.StatusPending {

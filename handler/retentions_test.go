@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/handler/trigger"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 	"github.com/vibedata/roundhouse/tables/hostlock"
 )
@@ -21,9 +22,7 @@ func TestWhatIsDueAtNight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // it is midnight
 		store, broken := tables.NewMemory(), errors.New("broken")
 		locks := hostlock.Locks{Tables: store}
-		if err := locks.CreateTable(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, locks.CreateTable(t.Context()))
 		did, fails := map[string]int{}, true
 		nightly := func(job string, fails *bool) retention {
 			return retention{job: job, locks: locks, log: slog.New(slog.DiscardHandler), slice: func(context.Context) (int, bool, error) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/catalog"
 	"github.com/vibedata/roundhouse/tables"
@@ -24,9 +25,7 @@ func TestCensusIsShared(t *testing.T) {
 	if err == nil {
 		err = list.Prepare(t.Context())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	census := states(list)
 	for range 50 {
 		if tally, err := stalled(census)(t.Context()); err != nil || tally.Total() != 0 {

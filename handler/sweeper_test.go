@@ -9,6 +9,7 @@ import (
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/handler/trigger"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/catalog"
 	"github.com/vibedata/roundhouse/queues"
@@ -33,32 +34,22 @@ func TestSweeper(t *testing.T) {
 				store := tables.NewMemory()
 				rt, err := orchestrator.New(orchestrator.Config{Tables: store, Blobs: blobs.NewMemory(), Queues: messages, Log: log,
 					Orchestrators: []orchestrator.AnyOrchestrator{nap}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				testenv.Check(t, err)
 				list, err := catalog.New(catalog.Config{Tables: store, Runtime: func() *orchestrator.Runtime { return rt }})
-				if err != nil {
-					t.Fatal(err)
-				}
+				testenv.Check(t, err)
 				s := sweeper{runtime: rt, list: list, locks: hostlock.Locks{Tables: store}, log: log}
 				for _, prepare := range []func(context.Context) error{rt.Prepare, list.Prepare, s.locks.CreateTable} {
-					if err := prepare(t.Context()); err != nil {
-						t.Fatal(err)
-					}
+					testenv.Check(t, prepare(t.Context()))
 				}
 				if out, err := rt.Run(t.Context(), orchestrator.Start{ID: "a", Orchestrator: "nap", Input: []byte("1")}); err != nil || !out.Woken {
 					t.Fatalf("%+v %v", out, err)
 				}
 				time.Sleep(2 * time.Hour)
 				if tt.held {
-					if _, err := s.locks.Acquire(t.Context(), sweeperJob, time.Minute); err != nil {
-						t.Fatal(err)
-					}
+					testenv.Done(t)(s.locks.Acquire(t.Context(), sweeperJob, time.Minute))
 				}
 				for range 2 { // what is woken is not woken again
-					if err := s.handle(t.Context(), trigger.TimerDelivery{IsPastDue: true}); err != nil {
-						t.Fatal(err)
-					}
+					testenv.Check(t, s.handle(t.Context(), trigger.TimerDelivery{IsPastDue: true}))
 				}
 				if n, err := messages.Length(t.Context(), rt.SignalQueue()); err != nil || n != tt.woken {
 					t.Errorf("%d signals, %v", n, err)

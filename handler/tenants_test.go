@@ -16,6 +16,7 @@ import (
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/access/accesstest"
 	"github.com/vibedata/roundhouse/handler/handlertest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -76,9 +77,7 @@ func newMarket(t *testing.T) market {
 		if name == "" {
 			name = "none"
 		}
-		if _, err := reg.Create(t.Context(), registry.Instance{InstanceID: "instance-" + name, TenantID: tenantOf(word)}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(reg.Create(t.Context(), registry.Instance{InstanceID: "instance-" + name, TenantID: tenantOf(word)}))
 		for what, input := range map[string]string{"waits": `{}`, "fails": `{"fail":true}`} {
 			m.Send("shop-queue", fmt.Sprintf(`{"correlationId":"%s-%s","instanceId":"instance-%s","tenantId":%q,"input":%s}`, name, what, name, strings.ToUpper(tenantOf(word)), input))
 		}
@@ -233,9 +232,7 @@ func TestThingsOfTenants(t *testing.T) {
 		}
 		for name, thing := range things {
 			before, err := log.List(t.Context(), audit.Filter{Principal: m.red.ID()}, 100, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, err)
 			want, entries := http.StatusNotFound, 1
 			switch {
 			case strings.Contains(name, "purge"):
@@ -250,9 +247,7 @@ func TestThingsOfTenants(t *testing.T) {
 				t.Errorf("red, %s of %s: %d %s", name, word, status, answer)
 			}
 			after, err := log.List(t.Context(), audit.Filter{Principal: m.red.ID()}, 100, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, err)
 			if added := len(after.Entries) - len(before.Entries); added != entries || added == 1 && after.Entries[0].Outcome != audit.Refused {
 				t.Errorf("red, %s of %s: %d entries are added: %+v", name, word, added, after.Entries[:added])
 			}
@@ -307,9 +302,7 @@ func TestStartsOfTenants(t *testing.T) {
 	}
 	m.Deliver()
 	page, err := engine.NewHistory(m.Tables, "").List(t.Context(), engine.HistoryFilter{Engines: []string{"shop"}, Limit: engine.MaxLimit})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	for _, e := range page.Entries {
 		if strings.EqualFold(e.TenantID, tenantOf("red")) != (e.InstanceID == "instance-red") {
 			t.Errorf("%+v", e)

@@ -22,6 +22,7 @@ import (
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/handlertest"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -379,9 +380,7 @@ func checkRandomRun(t *testing.T, p workProgram) {
 	w := &workshop{tried: map[string]int{}}
 	h := handlertest.New(t, w.app(), map[string]string{"ROUNDHOUSE_OUTBOX": toQueue})
 	input, err := json.Marshal(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	h.Send("work-queue", fmt.Sprintf(`{"correlationId":"c1","input":%s}`, input))
 	h.Send("work-queue", `{"correlationId":"c2","input":{"steps":[{"what":"act"},{"what":"publish"}]}}`)
 	const path, run = "/api/timeline/c1", "work-c1"
@@ -428,9 +427,7 @@ func checkRandomRun(t *testing.T, p workProgram) {
 		seen[i.ID] = true
 	}
 	for size := 1; size <= len(whole); size++ {
-		if diff := cmp.Diff(whole, pages(t, h, path, size, nil)); diff != "" {
-			t.Errorf("pages of %d:\n%s", size, diff)
-		}
+		testenv.Diff(t, whole, pages(t, h, path, size, nil), "pages of %d", size)
 	}
 	rest := pages(t, h, path, len(whole)/2, func() {
 		if status, body := h.Do(http.MethodDelete, "/api/orchestrations/"+run, ""); status > 299 {

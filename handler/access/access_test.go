@@ -10,10 +10,9 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/access/accesstest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 const (
@@ -65,9 +64,7 @@ func TestTokens(t *testing.T) {
 			continue
 		}
 		want := []any{tt.want.Kind, tt.want.TenantID, tt.want.ObjectID, tt.want.Name, tt.want.AppRoles, tt.want.Roles, tt.want.Scope, tt.want.Overage}
-		if diff := cmp.Diff(want, []any{got.Kind, got.TenantID, got.ObjectID, got.Name, got.AppRoles, got.Roles, got.Scope, got.Overage}); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		testenv.Diff(t, want, []any{got.Kind, got.TenantID, got.ObjectID, got.Name, got.AppRoles, got.Roles, got.Scope, got.Overage}, "%s", name)
 		if got.ID() != got.TenantID+"/"+object || !strings.HasPrefix(got.String(), got.ID()+" (") {
 			t.Errorf("%s is %s", name, got)
 		}

@@ -7,15 +7,14 @@ import (
 	"testing"
 
 	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // The table of docs/security.md is what the roles are.
 func TestDocumentedRoles(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/security.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	columns := []access.Role{access.Participant, access.Reader, access.Operator, access.Administrator, access.Sender}
 	documented := map[access.Permission]bool{access.Self: true} // everybody's
 	for line := range strings.Lines(string(text)) {

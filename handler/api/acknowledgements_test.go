@@ -13,6 +13,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine/consumers"
 	"github.com/vibedata/roundhouse/handler/access/accesstest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -51,9 +52,7 @@ func TestAcknowledge(t *testing.T) {
 	}
 	shown := data[credentialConsumers](t, b.get(t, "/api/acknowledgements?engine=hmac&target=i%2F1"))
 	state := credentialConsumers{Engine: "hmac", Target: "i/1", TenantID: accesstest.ID("red"), Consumers: []string{"gateway", "audit"}, Acknowledgements: []acknowledged{first}}
-	if diff := cmp.Diff(state, shown); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	testenv.Diff(t, state, shown, "")
 	if rec := b.get(t, "/api/audit?target=acknowledgements%2Fhmac%2Fi%2F1%2Fgateway"); !strings.Contains(rec.Body.String(), `"action":"acknowledge"`) {
 		t.Errorf("audit: %s", rec.Body)
 	}
@@ -104,18 +103,12 @@ func TestWaitingIsShown(t *testing.T) {
 	at := b.now()
 	row := tables.Entity{Key: tables.Key{Partition: "~waiting", Row: tables.EscapeKey("hmac/i/1")}, Properties: map[string]any{
 		"Engine": "hmac", "Target": "i/1", "Version": "v2", "EventId": "e", "Missing": `["audit"]`, "SeenAtUtc": at}}
-	if err := b.tables.Apply(t.Context(), consumers.Table, tables.Upsert(row)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, b.tables.Apply(t.Context(), consumers.Table, tables.Upsert(row)))
 	ann := caller("ann", "red", "Roundhouse.Operator")
 	shown := data[credentialConsumers](t, b.get(t, "/api/acknowledgements?engine=hmac&target=i%2F1", "X-MS-CLIENT-PRINCIPAL", ann))
-	if diff := cmp.Diff(&waitingVersion{Version: "v2", EventID: "e", Missing: []string{"audit"}, SeenAtUtc: at}, shown.Waiting); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	testenv.Diff(t, &waitingVersion{Version: "v2", EventID: "e", Missing: []string{"audit"}, SeenAtUtc: at}, shown.Waiting, "")
 	row.Properties["SeenAtUtc"] = at.Add(-3 * time.Hour)
-	if err := b.tables.Apply(t.Context(), consumers.Table, tables.Upsert(row)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, b.tables.Apply(t.Context(), consumers.Table, tables.Upsert(row)))
 	if shown := data[credentialConsumers](t, b.get(t, "/api/acknowledgements?engine=hmac&target=i%2F1")); shown.Waiting != nil {
 		t.Errorf("what nobody looks at any more waits: %+v", shown.Waiting)
 	}

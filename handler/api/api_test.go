@@ -27,6 +27,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/access/accesstest"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -93,9 +94,7 @@ func newBench(t *testing.T, store tables.Store) *bench {
 		Now:         func() time.Time { return noon().In(time.FixedZone("east", 3600)) },
 		Log:         slog.New(slog.NewTextHandler(b.log, nil)),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	return b
 }
 
@@ -119,9 +118,7 @@ func serve(e *echo.Echo, req *http.Request) *httptest.ResponseRecorder {
 func newFilledBench(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t, tables.NewMemory())
-	if err := errors.Join(b.history.CreateTable(t.Context()), b.letters.CreateTable(t.Context()), door(b.tables).Audit.CreateTable(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, errors.Join(b.history.CreateTable(t.Context()), b.letters.CreateTable(t.Context()), door(b.tables).Audit.CreateTable(t.Context())))
 	entry := engine.Entry{
 		Engine: "hmac", InstanceID: "publisher", Operation: "rotate", Status: engine.StatusSucceeded, DurationMs: 1234,
 		Input: json.RawMessage(`{ "slot": 1.50, "html": "<&>" }`), Output: json.RawMessage(`{"keyVersion":"v2"}`),
@@ -140,13 +137,9 @@ func newFilledBench(t *testing.T) *bench {
 	binary.MessageID, binary.OriginalMessage, binary.Status = "binary", []byte{0xff, 0x00}, engine.StatusResolved
 	binary.LastFailureAtUtc = noon().Add(time.Second)
 	binary.ResolutionNotes, binary.ResolvedAtUtc, binary.ResolvedBy = "Retried", noon().Add(time.Hour), "someone"
-	if err := errors.Join(b.history.Record(t.Context(), entry), b.history.Record(t.Context(), failed)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, errors.Join(b.history.Record(t.Context(), entry), b.history.Record(t.Context(), failed)))
 	for _, d := range []engine.DeadLetter{letter, binary} {
-		if _, err := b.letters.Add(t.Context(), d); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(b.letters.Add(t.Context(), d))
 	}
 	return b
 }
@@ -216,17 +209,11 @@ func TestGoldenBodies(t *testing.T) {
 			}
 			file := filepath.Join("testdata", name+".json")
 			if *update {
-				if err := os.WriteFile(file, got.Bytes(), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				testenv.Check(t, os.WriteFile(file, got.Bytes(), 0o600))
 			}
 			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got.String()); diff != "" {
-				t.Errorf("body (-want +got):\n%s", diff)
-			}
+			testenv.Check(t, err)
+			testenv.Diff(t, string(want), got.String(), "body")
 		})
 	}
 }
@@ -283,9 +270,7 @@ func TestListedRowKeysAreAddresses(t *testing.T) {
 	b := newFilledBench(t)
 	for _, id := range []string{"%25", "%2F", "a%2fb", "+", " ", "..", "日本語", "a?b#c\\d", "~S-", "=3D", "'"} {
 		entry := engine.Entry{Engine: "hmac", Operation: "rotate", Status: engine.StatusFailed, CreatedAtUtc: noon(), CorrelationID: id}
-		if err := b.history.Record(t.Context(), entry); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, b.history.Record(t.Context(), entry))
 		listed := decode(t, b.do(t, http.MethodGet, "/api/history?correlationId="+url.QueryEscape(id)))
 		if len(listed.Data.Items) != 1 {
 			t.Errorf("%q: %d items", id, len(listed.Data.Items))
@@ -511,9 +496,7 @@ func TestProblemJSON(t *testing.T) {
 			continue
 		}
 		var got problemBody
-		if err := json.Unmarshal(rec.Body.Bytes(), &got); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, json.Unmarshal(rec.Body.Bytes(), &got))
 		body := problemBody{
 			Type: "about:blank", Title: "Bad Request", Status: 400, Instance: "/api/history", Code: codeInvalidParameter,
 			Detail: got.Errors[0].Message, Target: "x", CorrelationID: "mine", Timestamp: noon(), Errors: got.Errors,

@@ -13,6 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -70,9 +71,7 @@ func changesOfRoutes(t *testing.T, b *outboxBench) map[string]func(id string) ch
 			if err == nil && prepare != nil {
 				err = prepare(id)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, err)
 			return changeRequest{"/api/registry/" + id + word, body, "registry/" + id}
 		}
 	}
@@ -255,7 +254,5 @@ func TestRefusalsAreRecorded(t *testing.T) {
 func (b *outboxBench) buryOne(t *testing.T, id string) {
 	t.Helper()
 	b.bury(t, engine.DeadLetter{MessageID: id, LastFailureAtUtc: b.now().Add(-time.Hour), CorrelationID: "c-" + id})
-	if err := b.queues.CreateQueue(t.Context(), rotations); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, b.queues.CreateQueue(t.Context(), rotations))
 }

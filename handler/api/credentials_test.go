@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // The list has what expires within the days that are asked for, the first first, and what has expired; no more of a page than asked for.
@@ -31,9 +32,7 @@ func TestListCredentials(t *testing.T) {
 	over, soon, later := credentialItem{"spn", "over", now, true}, credentialItem{"tls", "soon", now.AddDate(0, 0, 13), false}, credentialItem{"tls", "later", now.AddDate(0, 0, 15), false}
 	for query, want := range map[string][]credentialItem{"": {over, soon}, "?withinDays=13": {over}, "?withinDays=16": {over, soon, later}, "?limit=1": {over}} {
 		got := data[list[credentialItem]](t, b.get(t, "/api/credentials"+query))
-		if diff := cmp.Diff(want, got.Items); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", query, diff)
-		}
+		testenv.Diff(t, want, got.Items, "%s", query)
 		if query == "?limit=1" {
 			rest := data[list[credentialItem]](t, b.get(t, "/api/credentials?limit=1&continuationToken="+got.ContinuationToken))
 			if diff := cmp.Diff([]credentialItem{soon}, rest.Items); diff != "" || rest.ContinuationToken != "" {

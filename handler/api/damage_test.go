@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -13,9 +14,7 @@ import (
 // hurt takes a row of an orchestration away.
 func (b *outboxBench) hurt(t *testing.T, id, row string) {
 	t.Helper()
-	if err := b.tables.Apply(t.Context(), "orchestrations", tables.Delete(tables.Key{Partition: id, Row: row}, "")); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, b.tables.Apply(t.Context(), "orchestrations", tables.Delete(tables.Key{Partition: id, Row: row}, "")))
 }
 
 // Whatever is asked of a damaged orchestration says that it is, and what to do; lists go on. A forced purge frees its id.
@@ -39,9 +38,7 @@ func TestDamagedOrchestration(t *testing.T) {
 					t.Errorf("%s %s: %d %s", r.method, r.path, rec.Code, rec.Body)
 				}
 			}
-			if err := b.list.Flush(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, b.list.Flush(t.Context()))
 			if rec := b.get(t, orchestrationsPath); rec.Code != http.StatusOK || !strings.Contains(rec.Body.String(), `"id":"b"`) {
 				t.Errorf("list: %d %s", rec.Code, rec.Body)
 			}
@@ -67,13 +64,9 @@ func TestTimelineBesideDamage(t *testing.T) {
 	const path = "/api/timeline/run-1"
 	whole := data[timelinePage](t, b.get(t, path))
 	row, err := b.tables.Get(t.Context(), "orchestrations", tables.Key{Partition: "hmac-run-1", Row: "r-00000001-00000001"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	row.Properties["Data"] = []byte("garbage")
-	if err := b.tables.Apply(t.Context(), "orchestrations", tables.Replace(row)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, b.tables.Apply(t.Context(), "orchestrations", tables.Replace(row)))
 	rest := data[timelinePage](t, b.get(t, path))
 	if !rest.Truncated || len(rest.Items) == 0 || len(rest.Items) >= len(whole.Items) {
 		t.Errorf("%d items of %d, truncated %v", len(rest.Items), len(whole.Items), rest.Truncated)

@@ -17,6 +17,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/api/bulk"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
 )
@@ -32,9 +33,7 @@ func newBuried(t *testing.T, n int) *outboxBench {
 func newBuriedOver(t *testing.T, s stores, n int) *outboxBench {
 	t.Helper()
 	b := newOutboxBenchOver(t, s)
-	if err := b.queues.CreateQueue(t.Context(), rotations); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, b.queues.CreateQueue(t.Context(), rotations))
 	for i := range n {
 		b.bury(t, engine.DeadLetter{MessageID: fmt.Sprint("m", i), LastFailureAtUtc: b.now().Add(time.Duration(i)*time.Minute - time.Hour), CorrelationID: fmt.Sprint("c", i)})
 	}
@@ -48,9 +47,7 @@ func (b *outboxBench) bury(t *testing.T, l engine.DeadLetter) {
 	if l.Engine == "" {
 		l.Engine, l.OriginalQueue, l.ErrorMessage = "hmac", rotations, "status 503"
 	}
-	if _, err := b.letters.Add(t.Context(), l); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Done(t)(b.letters.Add(t.Context(), l))
 }
 
 func (b *outboxBench) letter(engineName, message string) string {
@@ -156,9 +153,7 @@ func TestGroupsAndCounts(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 	want := []countItem{{"hmac", 3, 0, 1}, {"tls", 1, 0, 0}}
-	if diff := cmp.Diff(want, data[list[countItem]](t, b.get(t, "/api/dlq/counts")).Items); diff != "" {
-		t.Error(diff)
-	}
+	testenv.Diff(t, want, data[list[countItem]](t, b.get(t, "/api/dlq/counts")).Items, "")
 }
 
 func (b *outboxBench) start(t *testing.T, path, body string, headers ...string) operationItem {
@@ -233,9 +228,7 @@ func TestDeadLettersOnAzurite(t *testing.T) {
 		t.Errorf("%+v", op)
 	}
 	want := []countItem{{"hmac", 0, 39, 1}, {"tls", 1, 0, 0}}
-	if diff := cmp.Diff(want, data[list[countItem]](t, b.get(t, "/api/dlq/counts")).Items); diff != "" {
-		t.Error(diff)
-	}
+	testenv.Diff(t, want, data[list[countItem]](t, b.get(t, "/api/dlq/counts")).Items, "")
 	if n, err := b.queues.Length(t.Context(), rotations); err != nil || n != 39 {
 		t.Errorf("%d messages, %v", n, err)
 	}
@@ -253,17 +246,11 @@ func TestTimeline(t *testing.T) {
 		b.history.Record(t.Context(), engine.Entry{Engine: "hmac", Operation: "rotate", Status: engine.StatusFailed, CreatedAtUtc: b.now(), CorrelationID: id}),
 		b.history.Record(t.Context(), engine.Entry{Engine: "tls", Operation: "renew", Status: engine.StatusSucceeded, CreatedAtUtc: b.now().Add(-2 * time.Hour), CorrelationID: id}),
 		b.history.Record(t.Context(), engine.Entry{Engine: "tls", Operation: "renew", Status: engine.StatusSucceeded, CreatedAtUtc: b.now(), CorrelationID: "c0-20261121T120000.000000Z"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	for start, correlation := range map[string]string{"hmac-i1": id, "hmac-i2": id, "tls-" + id: "of another run"} {
-		if _, err := b.runtime.Start(t.Context(), orchestrator.Start{ID: start, Orchestrator: "other", Input: []byte("1"), CorrelationID: correlation}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(b.runtime.Start(t.Context(), orchestrator.Start{ID: start, Orchestrator: "other", Input: []byte("1"), CorrelationID: correlation}))
 	}
-	if err := b.list.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, b.list.Flush(t.Context()))
 	got := data[timelinePage](t, b.get(t, "/api/timeline/"+id))
 	var kinds []string
 	for _, item := range got.Items {
@@ -288,9 +275,7 @@ func TestTimeline(t *testing.T) {
 func quoted(t *testing.T, value string) string {
 	t.Helper()
 	text, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	return string(text)
 }
 
@@ -305,9 +290,7 @@ func TestHostileValues(t *testing.T) {
 	}
 	b := newBuried(t, 3)
 	b.fill(t)
-	if err := b.history.Record(t.Context(), engine.Entry{Engine: "hmac", Operation: "rotate", Status: engine.StatusFailed, CreatedAtUtc: b.now(), CorrelationID: "c0"}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, b.history.Record(t.Context(), engine.Entry{Engine: "hmac", Operation: "rotate", Status: engine.StatusFailed, CreatedAtUtc: b.now(), CorrelationID: "c0"}))
 	check := func(what, value string, rec *httptest.ResponseRecorder) {
 		t.Helper()
 		switch {

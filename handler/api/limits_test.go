@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // The token behind the longest ids that there can be is one that the same list takes: by id, by time, and for rounds.
@@ -25,9 +27,7 @@ func TestTokensOfTheLongestIDs(t *testing.T) {
 				}
 			}
 			b.drive(t)
-			if err := b.list.Flush(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, b.list.Flush(t.Context()))
 			for query, want := range map[string]int{"idPrefix=" + url.QueryEscape(prefixes[0]): 3, "idPrefix=" + url.QueryEscape(prefixes[1]): 3, "status=Running": 6, "orchestrator=holder": 6} {
 				if got := b.walk(t, orchestrationsPath+"?limit=1&"+query); got != want {
 					t.Errorf("%.30s: %d of %d", query, got, want)

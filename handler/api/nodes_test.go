@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator/nodes"
 )
 
@@ -56,9 +57,7 @@ func TestListNodes(t *testing.T) {
 	lost := all[1]
 	want := nodeItem{Node: "lost", Host: "web/17", PID: 411, Version: "1.2", State: "taken", SinceUtc: lost.Since, SeenUtc: lost.Seen, InHand: 3,
 		Orchestrations: []string{"hmac-payments"}, More: true, TakenBy: "a", TakenAtUtc: lost.TakenAt, TakenOver: 3, Finished: true}
-	if diff := cmp.Diff([]nodeItem{want}, data[list[nodeItem]](t, b.get(t, "/api/nodes?state=taken")).Items); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	testenv.Diff(t, []nodeItem{want}, data[list[nodeItem]](t, b.get(t, "/api/nodes?state=taken")).Items, "")
 	var got []string
 	query := ""
 	for range 2 * len(all) {
@@ -71,9 +70,7 @@ func TestListNodes(t *testing.T) {
 		}
 		query = "&continuationToken=" + page.ContinuationToken
 	}
-	if diff := cmp.Diff([]string{"lost", "b", "a", "gone"}, got); diff != "" {
-		t.Errorf("page by page (-want +got):\n%s", diff)
-	}
+	testenv.Diff(t, []string{"lost", "b", "a", "gone"}, got, "page by page")
 }
 
 func TestListNodesRefused(t *testing.T) {

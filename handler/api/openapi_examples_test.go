@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // Every body that a caller sends or gets has an example, and so has every parameter of a path. The loader of the document
@@ -71,9 +73,7 @@ func TestRequestExamplesAreUnderstood(t *testing.T) {
 			body := ""
 			if op.RequestBody != nil {
 				text, err := json.Marshal(op.RequestBody.Value.Content.Get("application/json").Example)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testenv.Check(t, err)
 				body = string(text)
 			}
 			rec := b.send(t, method, target, body, headers...)

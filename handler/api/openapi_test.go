@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -39,9 +40,7 @@ var contract = sync.OnceValues(func() (*openapi3.T, error) {
 func theContract(t *testing.T) *openapi3.T {
 	t.Helper()
 	doc, err := contract()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	return doc
 }
 
@@ -180,9 +179,7 @@ func TestDocumentHasRefusals(t *testing.T) {
 	for _, s := range doc.Servers {
 		servers = append(servers, s.URL+"/")
 	}
-	if diff := cmp.Diff([]string{"/api/", access.MachinePrefix}, servers); diff != "" {
-		t.Errorf("servers (-want +got):\n%s", diff)
-	}
+	testenv.Diff(t, []string{"/api/", access.MachinePrefix}, servers, "servers")
 	for _, p := range access.Permissions() {
 		permissions = append(permissions, string(p))
 	}

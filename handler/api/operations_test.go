@@ -11,6 +11,7 @@ import (
 
 	"github.com/vibedata/roundhouse/handler/api/bulk"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/outbox"
 )
@@ -33,9 +34,7 @@ func (b *outboxBench) forget(t *testing.T) {
 	if err != nil || len(batch) != 1 {
 		t.Fatal(batch, err)
 	}
-	if err := b.queues.Delete(t.Context(), b.runtime.SignalQueue(), batch[0].ID, batch[0].PopReceipt); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, b.queues.Delete(t.Context(), b.runtime.SignalQueue(), batch[0].ID, batch[0].PopReceipt))
 }
 
 func TestReplayByFilter(t *testing.T) {
@@ -155,9 +154,7 @@ func TestUnknownOperations(t *testing.T) {
 	b := newOutboxBench(t)
 	other := bulk.OutboxKind + "-" + "7ba7b814-9dad-11d1-80b4-00c04fd430c8"
 	for _, id := range []string{"engine-1", other} {
-		if _, err := b.runtime.Start(t.Context(), orchestrator.Start{ID: id, Orchestrator: "other", Input: []byte("1")}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(b.runtime.Start(t.Context(), orchestrator.Start{ID: id, Orchestrator: "other", Input: []byte("1")}))
 	}
 	for _, id := range []string{"engine-1", other, anID, bulk.OutboxKind + "-", "x"} {
 		if rec := b.get(t, "/api/operations/"+id); rec.Code != http.StatusNotFound || decode(t, rec).Error.Code != codeNotFound {
@@ -196,9 +193,7 @@ func TestTerminatedOperation(t *testing.T) {
 	b := newFilledOutbox(t)
 	op, location := b.replayAll(t, `{"status":"dead"}`)
 	b.forget(t) // the message that begins it, so that it cannot end before
-	if err := b.runtime.Terminate(t.Context(), op.ID, "enough"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, b.runtime.Terminate(t.Context(), op.ID, "enough"))
 	b.drive(t)
 	if got := data[operationItem](t, b.get(t, location)); got.Status != "Canceled" || got.EndedAt.IsZero() {
 		t.Errorf("%+v", got)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/vibedata/roundhouse/audit"
 	"github.com/vibedata/roundhouse/handler/access/accesstest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 const operationsPath = "/api/operations"
@@ -38,9 +39,7 @@ func TestListOperations(t *testing.T) {
 	}
 	red, _ := b.replayAll(t, `{"status":"dead","tenant":"`+accesstest.ID("red")+`"}`)
 	want = append([]string{red.ID}, want...)
-	if err := b.list.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, b.list.Flush(t.Context()))
 	if diff := cmp.Diff(want, ids(t, b, "")); diff != "" || len(want) != 4 {
 		t.Errorf("all (-want +got):\n%s", diff)
 	}
@@ -50,9 +49,7 @@ func TestListOperations(t *testing.T) {
 	}
 	for query, wants := range map[string][]string{"?status=Succeeded": want[3:], "?status=NotStarted": want[:3], "?status=Open": want[:3], "?status=Paused": nil, "?by=bo": want[2:3],
 		"?by=ada&status=Open": want[1:2], "?by=nobody": nil} {
-		if diff := cmp.Diff(wants, ids(t, b, query)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", query, diff)
-		}
+		testenv.Diff(t, wants, ids(t, b, query), "%s", query)
 	}
 	for _, tenant := range []string{"red", "blue"} {
 		var theirs []string
@@ -77,9 +74,7 @@ func TestListOperations(t *testing.T) {
 		}
 		token = "&continuationToken=" + l.ContinuationToken
 	}
-	if diff := cmp.Diff(want, paged); diff != "" {
-		t.Errorf("in pages (-want +got):\n%s", diff)
-	}
+	testenv.Diff(t, want, paged, "in pages")
 	for _, query := range []string{"?status=Done", "?limit=0", "?who=ada", "?continuationToken=x"} {
 		if rec := b.get(t, operationsPath+query); rec.Code != http.StatusBadRequest {
 			t.Errorf("%s: %d", query, rec.Code)

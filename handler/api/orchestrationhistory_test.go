@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/handler/access/accesstest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -96,9 +97,7 @@ func TestOpenHistoryIsBounded(t *testing.T) {
 // Whatever a file has in it, it is refused or can be shown.
 func FuzzOpenedHistory(f *testing.F) {
 	golden, err := os.ReadFile("../../orchestrator/orchestratortest/testdata/order.json")
-	if err != nil {
-		f.Fatal(err)
-	}
+	testenv.Check(f, err)
 	f.Add(golden)
 	for _, kind := range []string{"ExecutionStarted", "ActivityScheduled", "ChildScheduled", "EventRaised", "ExecutionContinued", "ExecutionSuspended", "ExecutionStalled", "AttemptFailed"} {
 		f.Add([]byte(`{"id":"a","executions":[{"execution":1,"rounds":[{"learned":[{"kind":"ExecutionStarted","at":1}],"decided":[{"kind":"ActivityScheduled","at":2,"task":1}]},

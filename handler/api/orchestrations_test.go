@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -142,9 +143,7 @@ func TestOrchestrationRounds(t *testing.T) {
 		}
 		token = "&continuationToken=" + page.ContinuationToken
 	}
-	if diff := cmp.Diff(all.Items, paged); diff != "" {
-		t.Error(diff)
-	}
+	testenv.Diff(t, all.Items, paged, "")
 	b.begin(t, "a2", "book")
 	for path, want := range map[string]string{
 		"a2/rounds?limit=1" + token:               codeInvalidToken,
@@ -411,9 +410,7 @@ func TestOrchestrationsAreListed(t *testing.T) {
 		t.Fatalf("%d %s", rec.Code, rec.Body)
 	}
 	b.drive(t)
-	if err := b.list.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, b.list.Flush(t.Context()))
 	ids := func(items []summaryItem) (all []string) {
 		for _, i := range items {
 			all = append(all, i.ID)

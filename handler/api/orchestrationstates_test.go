@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/handler/api/bulk"
 	"github.com/vibedata/roundhouse/handler/api/health"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -81,9 +80,7 @@ func (b *outboxBench) stall(t *testing.T, id string) {
 func (b *outboxBench) attempt(t *testing.T, id string) {
 	t.Helper()
 	s := orchestrator.Start{ID: id, Orchestrator: "flaky", CorrelationID: "run-1", Input: []byte(`{"item":"x"}`), WillRetry: true}
-	if _, err := b.runtime.Run(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Done(t)(b.runtime.Run(t.Context(), s))
 }
 
 // retrying begins one whose first attempt fails.
@@ -105,9 +102,7 @@ func TestStalledIsShown(t *testing.T) {
 		!got.EndedAt.IsZero() || got.StatusSince.Before(began) || got.StatusSince.After(time.Now()) || got.Attempt != 1 {
 		t.Errorf("%+v", got)
 	}
-	if diff := cmp.Diff([]string{"other"}, got.PendingEvents); diff != "" {
-		t.Errorf("the event that it could not take: %s", diff)
-	}
+	testenv.Diff(t, []string{"other"}, got.PendingEvents, "the event that it could not take")
 	if got.WaitingFor != "" || !got.WaitingUntil.IsZero() || got.WaitingToken != "" || got.Late || len(got.Waits) != 2 {
 		t.Errorf("it waits: %+v", got)
 	}
@@ -268,9 +263,7 @@ func TestStatesAreFilters(t *testing.T) {
 	b := newOutboxBench(t)
 	b.stall(t, "a1")
 	b.retrying(t, "a2")
-	if err := b.list.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, b.list.Flush(t.Context()))
 	for status, want := range map[string][]string{"Stalled": {"a1"}, "Retrying": {"a2"}, "Running": nil, "Failed": nil} {
 		var ids []string
 		for _, item := range data[list[summaryItem]](t, b.get(t, orchestrationsPath+"?status="+status)).Items {
@@ -279,9 +272,7 @@ func TestStatesAreFilters(t *testing.T) {
 				t.Errorf("%+v", item)
 			}
 		}
-		if diff := cmp.Diff(want, ids); diff != "" {
-			t.Errorf("%s: %s", status, diff)
-		}
+		testenv.Diff(t, want, ids, "%s", status)
 		rec := b.send(t, http.MethodPost, orchestrationsPath+"/purge", `{"olderThanDays":1,"status":"`+status+`"}`)
 		if refused := rec.Code == http.StatusBadRequest; refused != (status != "Failed") {
 			t.Errorf("purge of %s: %d %s", status, rec.Code, rec.Body)
@@ -328,9 +319,7 @@ func TestStatesAreWatched(t *testing.T) {
 	b := newOutboxBench(t)
 	seen := func(want health.Status, stalled, retrying string) {
 		t.Helper()
-		if err := b.list.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, b.list.Flush(t.Context()))
 		b.pass(time.Minute)
 		var r health.Report
 		if err := json.Unmarshal(b.get(t, "/api/health/full").Body.Bytes(), &r); err != nil || r.Status != want || r.Checks["orchestrations:stalled"][0].Status != want {

@@ -19,6 +19,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -62,9 +63,7 @@ func TestOutboxLists(t *testing.T) {
 			got := b.all(t, "status=pending&tenant=acme&pageSize=3")
 			list := numbers(got)
 			slices.Sort(list)
-			if diff := cmp.Diff([]int{0, 1, 2, 3, 4, 5, 6, 7}, list); diff != "" {
-				t.Error(diff)
-			}
+			testenv.Diff(t, []int{0, 1, 2, 3, 4, 5, 6, 7}, list, "")
 			for _, item := range got {
 				if item.Status != outbox.StatusPending || !item.ProcessedAt.IsZero() || item.TenantID != "acme" {
 					t.Errorf("%+v", item)
@@ -75,9 +74,7 @@ func TestOutboxLists(t *testing.T) {
 	t.Run("Admin_Filter_Failed", func(t *testing.T) {
 		t.Parallel()
 		got := b.all(t, "status=failed&tenant=acme&pageSize=3")
-		if diff := cmp.Diff([]int{4, 5, 6, 7}, numbers(got)); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Diff(t, []int{4, 5, 6, 7}, numbers(got), "")
 		for _, item := range got {
 			if item.RetryCount != 1 || item.LastErrorSnippet != "no line" || !item.ProcessedAt.IsZero() {
 				t.Errorf("%+v", item)
@@ -105,9 +102,7 @@ func TestOutboxLists(t *testing.T) {
 			page := data[list[outboxItem]](t, b.get(t, outboxPath+"?"+query))
 			got := numbers(page.Items)
 			slices.Sort(got)
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%s: %s", query, diff)
-			}
+			testenv.Diff(t, want, got, "%s", query)
 		}
 	})
 }
@@ -210,9 +205,7 @@ func checkHostileValues(t *testing.T, s stores) {
 			t.Errorf("operation %q: %d %s", value, rec.Code, rec.Body)
 		}
 		body, err := json.Marshal(map[string]string{"status": "dead", "tenant": value, "fromDate": value})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		if rec := b.send(t, http.MethodPost, outboxPath+"/replay", string(body)); rec.Code != http.StatusBadRequest {
 			t.Errorf("replay %q: %d %s", value, rec.Code, rec.Body)
 		}
@@ -242,17 +235,11 @@ func TestGoldenOutboxBodies(t *testing.T) {
 		}
 		file := filepath.Join("testdata", name+".json")
 		if *update {
-			if err := os.WriteFile(file, got.Bytes(), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, os.WriteFile(file, got.Bytes(), 0o600))
 		}
 		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), got.String()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		testenv.Check(t, err)
+		testenv.Diff(t, string(want), got.String(), "%s", name)
 	}
 }
 
@@ -261,9 +248,7 @@ func TestOutboxSnapshotIsTheDocuments(t *testing.T) {
 	b := newFilledOutbox(t)
 	got := data[map[string]float64](t, b.get(t, outboxPath+"/metrics"))
 	want := map[string]float64{"backlogSize": 16, "failedPending": 8, "oldestAgeSeconds": 16 * 60, "throughput": 8.0 / 240, "failureRatio": 16.0 / 24, "dead": 8, "died": 8, "misconfigured": 0, "reported": 0}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	testenv.Diff(t, want, got, "")
 }
 
 func TestOutboxActions(t *testing.T) {
@@ -305,9 +290,7 @@ func TestOutboxActions(t *testing.T) {
 			t.Errorf("%s: %d %s", what, rec.Code, rec.Body)
 		}
 		if test.status == 200 {
-			if diff := cmp.Diff(acted{key(test.n).String(), "/b%", outbox.Action(test.action)}, data[acted](t, rec)); diff != "" {
-				t.Errorf("%s: %s", what, diff)
-			}
+			testenv.Diff(t, acted{key(test.n).String(), "/b%", outbox.Action(test.action)}, data[acted](t, rec), "%s", what)
 		}
 		if got := data[outboxItem](t, b.get(t, b.one("/b%", test.n))).Status; got != test.after {
 			t.Errorf("%s: %s, want %s", what, got, test.after)
@@ -427,9 +410,7 @@ func TestRowsOfOtherVersions(t *testing.T) {
 		"old":   {"Id": "old", "Name": "Legacy", "Payload": "not { JSON", "CreatedAt": b.now(), "IsProcessed": false},
 	} {
 		e := tables.Entity{Key: tables.Key{Partition: "acme", Row: "m-" + id}, Properties: props}
-		if err := b.tables.Apply(t.Context(), outbox.DefaultTable, tables.Insert(e)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, b.tables.Apply(t.Context(), outbox.DefaultTable, tables.Insert(e)))
 	}
 	if rec := b.get(t, outboxPath+"/acme/newer"); rec.Code != http.StatusConflict || decode(t, rec).Error.Code != codeNewerSchema {
 		t.Errorf("newer: %d %s", rec.Code, rec.Body)

@@ -8,8 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator/nodes"
 	"github.com/vibedata/roundhouse/outbox"
 )
@@ -30,9 +29,7 @@ func TestOutboxBacklog(t *testing.T) {
 	})
 	path := outboxPath + "/backlog"
 	want := backlogList{More: true, Items: []backlogItem{{TenantID: "acme", Destination: "crm", Waiting: 500, Failed: 2, AtLeast: true, OldestAtUtc: at}, {TenantID: "acme", Waiting: 1, OldestAtUtc: at}}}
-	if diff := cmp.Diff(want, data[backlogList](t, b.get(t, path))); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	testenv.Diff(t, want, data[backlogList](t, b.get(t, path)), "")
 	b.get(t, path+"?tenant=acme")
 	red := caller("ann", "red", "Roundhouse.Operator")
 	if rec := b.get(t, path, "X-MS-CLIENT-PRINCIPAL", red); rec.Code != http.StatusOK {
@@ -80,9 +77,7 @@ func TestOutboxCircuits(t *testing.T) {
 		{Destination: "bill", SinceUtc: began, UntilUtc: began.Add(time.Minute), Nodes: []circuitNode{on("a", 0, time.Minute)}},
 		{Destination: "crm", SinceUtc: began, UntilUtc: began.Add(90 * time.Second), Nodes: []circuitNode{on("a", time.Minute, 2*time.Minute), on("b", 0, 90*time.Second)}},
 	}
-	if diff := cmp.Diff(want, data[list[circuitItem]](t, b.get(t, path)).Items); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	testenv.Diff(t, want, data[list[circuitItem]](t, b.get(t, path)).Items, "")
 	for i := range maxCircuitNodes {
 		all = append(all, node(fmt.Sprint("more-", i), nodes.StateAlive, all[1].Said))
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -74,9 +75,7 @@ func TestHistoryParameters(t *testing.T) {
 		if i == 0 {
 			e.Engine, e.InstanceID, e.Operation, e.Status = "tls", "i1", "renew", engine.StatusFailed
 		}
-		if err := b.history.Record(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, b.history.Record(t.Context(), e))
 	}
 	checkAsks(t, b, "/api/history", map[string][]ask{
 		"engine":            {{"engine=tls", 1}, {"engine=spn", refused}},
@@ -109,9 +108,7 @@ func TestEndpoints(t *testing.T) {
 	b := newBuried(t, 3)
 	b.add(t, "acme", 1)
 	entry := engine.Entry{Engine: "hmac", Operation: "rotate", Status: engine.StatusSucceeded, CreatedAtUtc: b.now(), CorrelationID: "c"}
-	if err := b.history.Record(t.Context(), entry); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, b.history.Record(t.Context(), entry))
 	letter := func(n int) string { return b.letter("hmac", fmt.Sprint("m", n)) }
 	for _, e := range []struct {
 		name, target, body string
@@ -128,9 +125,7 @@ func TestEndpoints(t *testing.T) {
 	} {
 		t.Run(e.name, func(t *testing.T) {
 			var method, path string
-			if _, err := fmt.Sscan(e.name, &method, &path); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Done(t)(fmt.Sscan(e.name, &method, &path))
 			if rec := b.send(t, method, e.target, e.body); rec.Code != e.status {
 				t.Errorf("%d %s", rec.Code, rec.Body)
 			}

@@ -12,11 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/audit"
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/admin"
 	"github.com/vibedata/roundhouse/tables"
@@ -41,9 +40,7 @@ func benchPollers(t *testing.T, inTables tables.Store, inBlobs blobs.Store) *adm
 			}
 			return "file:" + path, nil
 		}}
-	if err := errors.Join(err, a.Blob.Create(t.Context()), a.Table.Create(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, errors.Join(err, a.Blob.Create(t.Context()), a.Table.Create(t.Context())))
 	return a
 }
 
@@ -57,17 +54,13 @@ func (b *outboxBench) shop(t *testing.T) {
 	t.Helper()
 	s, _ := b.pollers.Setting("orders")
 	dsn, err := b.pollers.DSN(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	db, err := sql.Open("sqlite", dsn)
 	if err == nil {
 		defer db.Close()
 		_, err = db.ExecContext(t.Context(), `CREATE TABLE orders (id INTEGER PRIMARY KEY); INSERT INTO orders VALUES (1), (5), (7), (9)`)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 }
 
 // stateAt is the state of a poller that has come to a row.
@@ -80,9 +73,7 @@ func stateAt(name string, row int) *poller.Document {
 func (b *outboxBench) putState(t *testing.T, name string, doc *poller.Document) {
 	t.Helper()
 	text, err := doc.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	b.putText(t, name, text)
 }
 
@@ -99,9 +90,7 @@ func (b *outboxBench) putText(t *testing.T, name string, text []byte) {
 	if err == nil {
 		_, err = store.Swap(t.Context(), name, text, old.ETag)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 }
 
 // leased is a state whose lease somebody has.
@@ -148,9 +137,7 @@ func TestPollersAreListed(t *testing.T) {
 		conditions[name] = item.Condition
 	}
 	want := map[string]poller.Condition{"away": poller.New, "damaged": poller.Damaged, "orders": poller.Failing, "parts": poller.Stopped, "running": poller.Running}
-	if diff := cmp.Diff(want, conditions); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	testenv.Diff(t, want, conditions, "")
 	if o := got["orders"]; o.Failure == nil || o.Failure.Of != "tick" || o.Failure.Ticks != 144 || !strings.HasPrefix(o.Problem, "fetch sqlite orders") || o.Place != "7" || o.LastBatch.Rows != 3 ||
 		o.Process.HeldBack != "a transaction is open" || *o.Process.LagSeconds != 1.5 || o.Source.Bound != "single-writer" || !o.SeenAtUtc.Equal(b.now()) {
 		t.Errorf("%+v", o)
@@ -235,9 +222,7 @@ func TestPollersAreChanged(t *testing.T) {
 		}
 	}
 	page, err := door(b.tables).Audit.List(t.Context(), audit.Filter{Target: "pollers/orders"}, 100, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	found := false
 	for _, e := range page.Entries {
 		found = found || e.Action == "reset-to-cursor to 5" && e.Outcome == audit.Done && strings.HasPrefix(e.Before, "at 7, token 41") && strings.HasPrefix(e.After, "at 5, token 42")
@@ -383,9 +368,7 @@ func TestPollerLagWaitsForItsTurn(t *testing.T) {
 	impatient, leave := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer leave()
 	req, err := http.NewRequestWithContext(impatient, http.MethodGet, "/api/pollers/orders/lag", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	if rec := serve(b.echo, req); rec.Code != http.StatusServiceUnavailable || code(t, rec) != codeServiceUnavailable || len(asked) > 0 {
 		t.Errorf("%d %s; it was its turn: %v", rec.Code, rec.Body, len(asked) > 0)
 	}

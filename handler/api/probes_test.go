@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
 	"github.com/vibedata/roundhouse/handler/api/health"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // What a scraper reads is well-formed, and holds what happened.
@@ -86,9 +86,7 @@ func TestProbes(t *testing.T) {
 			if status == health.Fail {
 				want.Output = "Storage cannot be used. Queues: Too busy."
 			}
-			if diff := cmp.Diff(want, report); diff != "" {
-				t.Errorf("%s %s tells too much: %s", when, path, diff)
-			}
+			testenv.Diff(t, want, report, "%s %s tells too much", when, path)
 		}
 		return report
 	}

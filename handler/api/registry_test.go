@@ -20,6 +20,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/handler/access/accesstest"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -113,9 +114,7 @@ func TestInstanceIsNotChanged(t *testing.T) {
 	b := newOutboxBench(t)
 	ann := caller("ann", "home", "keeper")
 	for _, id := range []string{"i1", "publisher"} {
-		if _, err := b.registry.Create(t.Context(), registry.Instance{InstanceID: id}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(b.registry.Create(t.Context(), registry.Instance{InstanceID: id}))
 	}
 	for name, c := range map[string]struct {
 		method, id, body string
@@ -173,20 +172,14 @@ func TestInstancesOfTenants(t *testing.T) {
 		if tenant != "" {
 			i.TenantID = strings.ToUpper(accesstest.ID(tenant))
 		}
-		if err := i.SetField(registry.FieldRing, "ring-"+id[:1]); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := b.registry.Create(t.Context(), i); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, i.SetField(registry.FieldRing, "ring-"+id[:1]))
+		testenv.Done(t)(b.registry.Create(t.Context(), i))
 	}
 	if rec := b.person(t, red, http.MethodPost, instancePath("r1")+"/drain", ""); rec.Code != http.StatusOK {
 		t.Fatalf("%d %s", rec.Code, rec.Body)
 	}
 	broken := tables.Entity{Key: tables.Key{Partition: "instance", Row: "d1"}, Properties: map[string]any{"Document": "{"}}
-	if err := b.tables.Apply(t.Context(), registry.DefaultTable, tables.Insert(broken)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, b.tables.Apply(t.Context(), registry.DefaultTable, tables.Insert(broken)))
 	for query, want := range map[string][2][]string{
 		"":                                  {{"r1", "r2"}, {"b1", "d1", "n1", "r1", "r2"}},
 		"&ring=ring-b":                      {nil, {"b1"}},
@@ -195,9 +188,7 @@ func TestInstancesOfTenants(t *testing.T) {
 		"&locked=false":                     {{"r2"}, {"b1", "n1", "r2"}},
 	} {
 		for n, as := range []string{red, home} {
-			if diff := cmp.Diff(want[n], b.instances(t, query, as)); diff != "" {
-				t.Errorf("%q of caller %d (-want +got):\n%s", query, n, diff)
-			}
+			testenv.Diff(t, want[n], b.instances(t, query, as), "%q of caller %d", query, n)
 		}
 	}
 	for name, c := range map[string]struct {
@@ -234,9 +225,7 @@ func TestInstanceIsDrained(t *testing.T) {
 	b := newOutboxBench(t)
 	ann, bob := caller("ann", "home", "keeper"), caller("bob", "home", "keeper")
 	create := func(id string) {
-		if _, err := b.registry.Create(t.Context(), registry.Instance{InstanceID: id}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(b.registry.Create(t.Context(), registry.Instance{InstanceID: id}))
 	}
 	create("i1")
 	path := instancePath("i1")
@@ -296,15 +285,11 @@ func TestInstanceIsUnlocked(t *testing.T) {
 	b := newOutboxBench(t)
 	ann := caller("ann", "home", "keeper")
 	const id = "/i/1"
-	if _, err := b.registry.Create(t.Context(), registry.Instance{InstanceID: id}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Done(t)(b.registry.Create(t.Context(), registry.Instance{InstanceID: id}))
 	runs := "hmac-" + id
 	b.ask(t, runs, question("red"))
 	hold := func(job string) {
-		if _, err := b.registry.Acquire(t.Context(), id, job, time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(b.registry.Acquire(t.Context(), id, job, time.Hour))
 	}
 	hold(runs + "/c-" + runs)
 	for _, word := range []string{"unlock", "resume"} {
@@ -343,9 +328,7 @@ func TestInstanceIsChangedOnce(t *testing.T) {
 		return next(ctx)
 	})
 	b = newOutboxBenchOver(t, s)
-	if _, err := b.registry.Create(t.Context(), registry.Instance{InstanceID: "i1"}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Done(t)(b.registry.Create(t.Context(), registry.Instance{InstanceID: "i1"}))
 	rivals = 1
 	if rec := b.person(t, ann, http.MethodPatch, instancePath("i1"), `{"ring":"second"}`, "If-Match", `"1"`); rec.Code != http.StatusPreconditionFailed || code(t, rec) != codePrecondition {
 		t.Errorf("the second: %d %s", rec.Code, rec.Body)

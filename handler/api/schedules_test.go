@@ -13,6 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/schedule"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // benchSchedules are the schedules of a bench: the keys of two instances, and one of another engine, at half past.
@@ -26,9 +27,7 @@ func benchSchedules(t *testing.T) *schedule.Plan {
 		{Name: "hmac", Queue: "hmac-queue", Schedules: []engine.Schedule{{Name: "schedule", Cron: "0 30 12 * * *", Items: engine.FixedItems(items...)}}},
 		{Name: "tls", Queue: "hmac-queue", Schedules: []engine.Schedule{{Cron: "0 30 * * * *"}}},
 	}, schedule.Setting{"hmac": {Spread: "1s", Items: map[string]schedule.ItemRule{"ledger": {Cron: schedule.Off}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	return p
 }
 
@@ -44,13 +43,9 @@ func TestListSchedules(t *testing.T) {
 	show := func(query string) list[scheduleItem] {
 		return data[list[scheduleItem]](t, b.get(t, "/api/schedules"+query))
 	}
-	if _, err := b.schedules.Tick(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Done(t)(b.schedules.Tick(t.Context()))
 	b.pass(31 * time.Minute)
-	if _, err := b.schedules.Tick(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Done(t)(b.schedules.Tick(t.Context()))
 	slot := time.Date(2026, 11, 21, 12, 30, 0, 0, time.UTC)
 	all := show("").Items
 	if len(all) != 3 {

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/vibedata/roundhouse/handler/access/accesstest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 )
@@ -39,12 +40,8 @@ func question(tenant string) orchestrator.HumanTask {
 func (b *outboxBench) ask(t *testing.T, id string, h orchestrator.HumanTask) string {
 	t.Helper()
 	input, err := json.Marshal(h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.runtime.Run(t.Context(), orchestrator.Start{Orchestrator: "hmac", ID: id, Input: input, CorrelationID: "c-" + id}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
+	testenv.Done(t)(b.runtime.Run(t.Context(), orchestrator.Start{Orchestrator: "hmac", ID: id, Input: input, CorrelationID: "c-" + id}))
 	return "/api/tasks/" + url.PathEscape(id) + "/1-1"
 }
 
@@ -128,9 +125,7 @@ func TestTaskIsTakenAndCompleted(t *testing.T) {
 	for _, e := range data[taskDetail](t, b.get(t, target)).Events {
 		events = append(events, e.Event)
 	}
-	if diff := cmp.Diff([]tasks.EventKind{"created", "assigned", "reassigned", "released", "assigned", "completed"}, events); diff != "" {
-		t.Errorf("events (-want +got):\n%s", diff)
-	}
+	testenv.Diff(t, []tasks.EventKind{"created", "assigned", "reassigned", "released", "assigned", "completed"}, events, "events")
 	rec = b.act(t, target, "complete", `{"output":{"approved":false}}`, bob)
 	if e := decode(t, rec).Error; rec.Code != http.StatusConflict || e.Code != codeTaskTaken || !strings.Contains(e.Message, "Completed since 2") || !strings.Contains(e.Message, "by ann") {
 		t.Errorf("%d %s", rec.Code, rec.Body)
@@ -239,17 +234,13 @@ func TestListTasks(t *testing.T) {
 		{"?dueBefore=" + time.Now().UTC().Add(150*time.Minute).Format(time.RFC3339), "", []string{"t3", "t2"}},
 		{"?role=" + url.QueryEscape("' or 'a' eq 'a\x00"), "", []string{}},
 	} {
-		if diff := cmp.Diff(c.want, b.tasks(t, c.query, c.as)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.query, diff)
-		}
+		testenv.Diff(t, c.want, b.tasks(t, c.query, c.as), "%s", c.query)
 	}
 	page := data[list[taskItem]](t, b.get(t, "/api/tasks?limit=3"))
 	if len(page.Items) != 3 || page.ContinuationToken == "" {
 		t.Fatalf("%+v", page)
 	}
-	if diff := cmp.Diff([]string{"t0"}, b.tasks(t, "?limit=3&continuationToken="+page.ContinuationToken, "")); diff != "" {
-		t.Errorf("second page (-want +got):\n%s", diff)
-	}
+	testenv.Diff(t, []string{"t0"}, b.tasks(t, "?limit=3&continuationToken="+page.ContinuationToken, ""), "second page")
 	for query, code := range map[string]string{
 		"?limit=3&role=x&continuationToken=" + page.ContinuationToken:                  codeInvalidToken,
 		"?continuationToken=" + sealToken("x", "y"):                                    codeInvalidToken,

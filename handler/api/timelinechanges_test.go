@@ -6,8 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -99,9 +98,7 @@ func TestTimelineOfChanges(t *testing.T) {
 		b := newOutboxBench(t)
 		test.happens(b)
 		got := b.changes(t)
-		if diff := cmp.Diff(test.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		testenv.Diff(t, test.want, got, "%s", name)
 	}
 }
 

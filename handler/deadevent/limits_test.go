@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -18,9 +19,7 @@ func TestSizesOfDeadEvents(t *testing.T) {
 	store := tables.NewMemory()
 	all := engine.NewDeadLetters(store, "")
 	dead := NewLetters(all)
-	if err := all.CreateTable(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, all.CreateTable(t.Context()))
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for _, unit := range []string{"x", "<", "\u2028", "𝄞", `\"`} {
 		for n := maxPayload - 1; n <= maxPayload+1; n++ {

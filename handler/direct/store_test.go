@@ -10,10 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/queues/queuestest"
 )
@@ -35,9 +34,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, memory: queues.NewMemory(), began: time.Now()}
-	if err := w.memory.CreateQueue(t.Context(), queue); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, w.memory.CreateQueue(t.Context(), queue))
 	return w
 }
 
@@ -52,9 +49,7 @@ func (w *world) open(c Config, work Work) *Store {
 
 func (w *world) send(s *Store, body string, delay time.Duration) {
 	w.t.Helper()
-	if _, err := s.Send(w.t.Context(), queue, []byte(body), delay); err != nil {
-		w.t.Fatal(err)
-	}
+	testenv.Done(w.t)(s.Send(w.t.Context(), queue, []byte(body), delay))
 }
 
 // note remembers a body that was worked on.
@@ -74,9 +69,7 @@ func (w *world) worked() []string {
 func (w *world) shown() []queues.Message {
 	w.t.Helper()
 	found, err := w.memory.Receive(w.t.Context(), queue, queues.MaxReceive, time.Hour)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testenv.Check(w.t, err)
 	return found
 }
 
@@ -84,9 +77,7 @@ func (w *world) shown() []queues.Message {
 func (w *world) length() int {
 	w.t.Helper()
 	n, err := w.memory.Length(w.t.Context(), queue)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testenv.Check(w.t, err)
 	return n
 }
 
@@ -129,9 +120,7 @@ func TestAtOnceAndWhenDue(t *testing.T) {
 			t.Errorf("a negative delay: %v", err)
 		}
 		time.Sleep(time.Hour)
-		if diff := cmp.Diff([]string{"now after 0s", "soon after 1.5s", "later after 10m0s"}, w.worked()); diff != "" {
-			t.Errorf("worked on (-want +got):\n%s", diff)
-		}
+		testenv.Diff(t, []string{"now after 0s", "soon after 1.5s", "later after 10m0s"}, w.worked(), "worked on")
 		// In the order of their ends; the two Sends are what was too late, and what was refused.
 		want := "SendHidden SendHidden SendHidden Send Send Delete Delete Delete"
 		got := w.operations()

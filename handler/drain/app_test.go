@@ -14,6 +14,7 @@ import (
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/drain"
 	"github.com/vibedata/roundhouse/handler/handlertest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -87,15 +88,11 @@ func TestAnAppIsDrained(t *testing.T) {
 			}
 			store := drain.Store{Tables: one.Tables}
 			f, err := store.Begin(t.Context(), "ann", time.Hour)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, err)
 			time.Sleep(drain.Notice)
 			<-done
 			synctest.Wait()
-			if diff := cmp.Diff(map[string]int{}, running(t, store, f)); diff != "" {
-				t.Error(diff)
-			}
+			testenv.Diff(t, map[string]int{}, running(t, store, f), "")
 			if n := s.running.Load(); n != 0 {
 				t.Errorf("%d run", n)
 			}
@@ -116,26 +113,20 @@ func TestAnAppIsDrained(t *testing.T) {
 			}
 
 			// It goes on, and is drained again before anything of it has ended.
-			if err := store.End(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, store.End(t.Context()))
 			time.Sleep(time.Minute)
 			go func() { done <- one.Deliver() }()
 			synctest.Wait()
 			if n := s.running.Load(); n != 1 {
 				t.Errorf("%d run again", n)
 			}
-			if _, err := store.Begin(t.Context(), "ann", time.Hour); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Done(t)(store.Begin(t.Context(), "ann", time.Hour))
 			<-done
 
 			one.Restart(nil, func(*handler.Config) {})
 			two.Restart(nil, func(c *handler.Config) { c.Tables, c.Queues, c.Blobs = one.Tables, one.Queues, one.Blobs })
 			s.quick.Store(true)
-			if err := store.End(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, store.End(t.Context()))
 			time.Sleep(time.Minute)
 			one.Deliver()
 			two.Deliver()
@@ -147,9 +138,7 @@ func TestAnAppIsDrained(t *testing.T) {
 				}
 				succeeded[entry.CorrelationID] = true
 			}
-			if diff := cmp.Diff(map[string]bool{"c1": true, "c2": true, "scheduled": true}, succeeded); diff != "" {
-				t.Error(diff)
-			}
+			testenv.Diff(t, map[string]bool{"c1": true, "c2": true, "scheduled": true}, succeeded, "")
 			if letters := one.DeadLetters("slow"); len(letters) > 0 {
 				t.Errorf("dead letters %+v", letters)
 			}
@@ -233,9 +222,7 @@ func TestAStubbornActivity(t *testing.T) {
 		synctest.Wait()
 		store := drain.Store{Tables: host.Tables}
 		f, err := store.Begin(t.Context(), "ann", 5*time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		time.Sleep(drain.Notice)
 		<-done
 		synctest.Wait()

@@ -5,10 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/audit"
 	"github.com/vibedata/roundhouse/handler/access/accesstest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -26,15 +25,11 @@ func TestAnotherTenant(t *testing.T) {
 	b := newBench(t)
 	for _, id := range []string{"blue's", "red's"} {
 		s := orchestrator.Start{ID: id, Orchestrator: "Gate", Input: []byte(`"in"`), TenantID: accesstest.ID(strings.TrimSuffix(id, "'s"))}
-		if _, err := b.runtime.Start(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(b.runtime.Start(t.Context(), s))
 	}
 	b.begin(t, "Gate", "nobody's", `"in"`)
 	b.drive(t)
-	if err := b.list.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, b.list.Flush(t.Context()))
 	red := person("red", "Roundhouse.Operator")
 	for _, id := range []string{"blue's", "nobody's"} {
 		for _, r := range []struct {
@@ -67,16 +62,12 @@ func TestAnotherTenant(t *testing.T) {
 	for _, i := range body[[]shown](t, b.send(t, http.MethodGet, base+"/instances", "", "X-MS-CLIENT-PRINCIPAL", red)) {
 		ids = append(ids, i.InstanceID)
 	}
-	if diff := cmp.Diff([]string{"red's"}, ids); diff != "" {
-		t.Errorf("the list (-want +got):\n%s", diff)
-	}
+	testenv.Diff(t, []string{"red's"}, ids, "the list")
 	if rec := b.send(t, http.MethodPost, base+"/instances/red's/terminate", "", "X-MS-CLIENT-PRINCIPAL", red); rec.Code != http.StatusAccepted {
 		t.Errorf("one's own: %d %s", rec.Code, rec.Body)
 	}
 	page, err := b.door().Audit.List(t.Context(), audit.Filter{Principal: caller("red").ID()}, audit.MaxLimit, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	outcomes := map[audit.Outcome]int{}
 	for _, e := range page.Entries {
 		outcomes[e.Outcome]++
@@ -84,9 +75,7 @@ func TestAnotherTenant(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	}
-	if diff := cmp.Diff(map[audit.Outcome]int{audit.Refused: 18, audit.Done: 1}, outcomes); diff != "" {
-		t.Errorf("the audit log (-want +got):\n%s", diff)
-	}
+	testenv.Diff(t, map[audit.Outcome]int{audit.Refused: 18, audit.Done: 1}, outcomes, "the audit log")
 }
 
 // Who starts, tells or purges an instance is recorded, with what the instance was.

@@ -10,10 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/labstack/echo/v4"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -72,9 +72,7 @@ func TestHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.begin(t, "Gate", "g", `"in"`)
-		if err := errors.Join(b.runtime.Suspend(t.Context(), "g", "lunch"), b.runtime.Resume(t.Context(), "g", "back"), b.runtime.Raise(t.Context(), "g", "open", "guest", "")); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, errors.Join(b.runtime.Suspend(t.Context(), "g", "lunch"), b.runtime.Resume(t.Context(), "g", "back"), b.runtime.Raise(t.Context(), "g", "open", "guest", "")))
 		b.drive(t)
 		type event struct{ Type, Name, Input, Result, More string }
 		read := func(query string) (events []event) {
@@ -110,9 +108,7 @@ func TestHistory(t *testing.T) {
 		}
 		all := read("&showHistoryOutput=true")
 		for _, w := range want {
-			if diff := cmp.Diff(w, byType(all, w.Type)); diff != "" {
-				t.Errorf("%s: %s", w.Type, diff)
-			}
+			testenv.Diff(t, w, byType(all, w.Type), "%s", w.Type)
 		}
 		if len(all) != len(want) {
 			t.Errorf("%+v", all)
@@ -191,9 +187,7 @@ func TestAdmission(t *testing.T) {
 				return s, tt.err
 			}
 			b.echo = echo.New()
-			if err := Register(b.echo, Config{Runtime: b.runtime, Admit: admit, Door: b.door(), Log: slog.New(slog.NewTextHandler(&b.log, nil))}); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, Register(b.echo, Config{Runtime: b.runtime, Admit: admit, Door: b.door(), Log: slog.New(slog.NewTextHandler(&b.log, nil))}))
 			rec := b.send(t, http.MethodPost, base+"/orchestrators/Hello", `"you"`)
 			if rec.Code != tt.status || strings.Contains(rec.Body.String(), "secret") {
 				t.Fatalf("%d %s", rec.Code, rec.Body)

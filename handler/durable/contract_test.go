@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // row is a request and what the extension answers to it.
@@ -203,9 +203,7 @@ func isCheckStatus(id string) func(*testing.T, *bench, *httptest.ResponseRecorde
 		path := "https://app.example.net" + machines + "/instances/" + l.ID
 		want := links{l.ID, path + "?" + suffix, path + "/raiseEvent/{eventName}?" + suffix, path + "/terminate?reason={text}&" + suffix, path + "?" + suffix,
 			path + "/restart?" + suffix, path + "/suspend?reason={text}&" + suffix, path + "/resume?reason={text}&" + suffix}
-		if diff := cmp.Diff(want, l); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Diff(t, want, l, "")
 		if rec.Header().Get("Location") != want.StatusQueryGetURI || rec.Header().Get("Retry-After") != "10" {
 			t.Errorf("headers %v", rec.Header())
 		}
@@ -239,9 +237,7 @@ func lists(ids ...string) func(*testing.T, *bench, *httptest.ResponseRecorder) {
 			}
 		}
 		slices.Sort(got)
-		if diff := cmp.Diff(append([]string{}, ids...), got); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Diff(t, append([]string{}, ids...), got, "")
 	}
 }
 
@@ -251,9 +247,7 @@ func purges(n int, ids ...string) func(*testing.T, *bench, *httptest.ResponseRec
 		t.Helper()
 		if n >= 0 {
 			want := map[string]any{"instancesDeleted": float64(n)}
-			if diff := cmp.Diff(want, body[map[string]any](t, rec)); diff != "" {
-				t.Error(diff)
-			}
+			testenv.Diff(t, want, body[map[string]any](t, rec), "")
 		}
 		for _, id := range []string{"Canceled", "Completed", "Failed", "Pending", "Running", "Suspended", "Terminated"} {
 			got := b.send(t, "GET", base+"/instances/"+id, "").Code
@@ -273,9 +267,7 @@ func shows(id, input, output, custom string) func(*testing.T, *bench, *httptest.
 		want := map[string]json.RawMessage{"name": json.RawMessage(name), "instanceId": json.RawMessage(`"` + id + `"`), "runtimeStatus": json.RawMessage(`"` + id + `"`),
 			"input": json.RawMessage(input), "output": json.RawMessage(output), "customStatus": json.RawMessage(custom),
 			"createdTime": got["createdTime"], "lastUpdatedTime": got["lastUpdatedTime"]}
-		if diff := cmp.Diff(texts(want), texts(got)); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Diff(t, texts(want), texts(got), "")
 		if at := string(got["createdTime"]); len(at) != len(`"2026-01-02T03:04:05Z"`) || !strings.HasSuffix(at, `Z"`) {
 			t.Errorf("created %s", at)
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -14,9 +15,7 @@ func TestDamagedInstance(t *testing.T) {
 	t.Parallel()
 	b := filled(t)
 	lost := tables.Delete(tables.Key{Partition: "Completed", Row: "r-00000001-00000001"}, "")
-	if err := b.tables.Apply(t.Context(), "orchestrations", lost); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, b.tables.Apply(t.Context(), "orchestrations", lost))
 	shownAs := map[string]shown{}
 	for _, query := range []string{"", "&showInput=false"} {
 		rec := b.send(t, http.MethodGet, base+"/instances?top=100"+query, "")

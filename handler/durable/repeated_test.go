@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -41,9 +42,7 @@ func repeat(t *testing.T, path, first, second string) {
 		return b.executions(t)
 	}
 	once, repeated, twice := after(first), after(first, first), after(first, second)
-	if diff := cmp.Diff(once, repeated); diff != "" {
-		t.Errorf("%s: a repeat makes a difference: %s", path, diff)
-	}
+	testenv.Diff(t, once, repeated, "%s: a repeat makes a difference", path)
 	if cmp.Equal(once, twice) {
 		t.Errorf("%s: another request makes no difference: %s", path, once)
 	}
@@ -53,9 +52,7 @@ func repeat(t *testing.T, path, first, second string) {
 func (b *bench) executions(t *testing.T) (all []string) {
 	t.Helper()
 	found, _, err := b.runtime.List(t.Context(), orchestrator.Filter{}, 100, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	for _, s := range found {
 		all = append(all, fmt.Sprint(s.ID, " ", s.Execution))
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/internal/marketplacefake"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -63,17 +64,13 @@ type door struct {
 func newDoor(t *testing.T, intercept faults.Interceptor) *door {
 	t.Helper()
 	d := &door{issuer: marketplacefake.NewIssuer(t, tenant), queues: queues.NewMemory(), blobs: blobs.NewMemory(), log: &strings.Builder{}}
-	if err := errors.Join(d.queues.CreateQueue(t.Context(), provisioning.Queue), d.queues.CreateQueue(t.Context(), alerts.Queue), d.queues.CreateQueue(t.Context(), orders),
-		d.blobs.CreateContainer(t.Context(), "engine-messages")); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, errors.Join(d.queues.CreateQueue(t.Context(), provisioning.Queue), d.queues.CreateQueue(t.Context(), alerts.Queue), d.queues.CreateQueue(t.Context(), orders),
+		d.blobs.CreateContainer(t.Context(), "engine-messages")))
 	entra := func(caller string) *intake.Entra {
 		transport := &http.Transport{DisableKeepAlives: true}
 		e, err := intake.NewEntra(intake.EntraConfig{Tenant: tenant, Audiences: []string{audience}, Callers: []string{caller}, Authority: d.issuer.Authority(),
 			Client: &http.Client{Transport: transport}, Now: func() time.Time { return time.Now().Add(time.Duration(d.later.Load())) }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		return e
 	}
 	e := echo.New()
@@ -89,16 +86,12 @@ func newDoor(t *testing.T, intercept faults.Interceptor) *door {
 			}},
 			{Name: orders, Queue: orders, Intakes: []engine.Intake{{Route: "orders"}, {Route: "closed-orders", Closed: true}}},
 		}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	// The neighbours on the same server, whose routes are wider.
 	store := tables.NewMemory()
-	if err := errors.Join(trigger.Mount(e, trigger.Config{}),
+	testenv.Check(t, errors.Join(trigger.Mount(e, trigger.Config{}),
 		api.Register(e, api.Config{History: engine.NewHistory(store, ""), DeadLetters: engine.NewDeadLetters(store, ""), Engines: []string{"alerts"},
-			Door: access.Door{Name: "api", Audit: &audit.Log{Tables: store}}})); err != nil {
-		t.Fatal(err)
-	}
+			Door: access.Door{Name: "api", Audit: &audit.Log{Tables: store}}})))
 	d.server = httptest.NewServer(e)
 	t.Cleanup(d.server.Close)
 	return d
@@ -117,16 +110,12 @@ type request struct {
 func (d *door) send(t *testing.T, r request) (int, http.Header) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), r.method, d.server.URL+r.path, strings.NewReader(r.body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	for name, value := range r.header {
 		req.Header.Set(name, value)
 	}
 	resp, err := d.server.Client().Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || !json.Valid(body) {
@@ -139,15 +128,11 @@ func (d *door) send(t *testing.T, r request) (int, http.Header) {
 func (d *door) messages(t *testing.T, queue string) []engine.Message {
 	t.Helper()
 	received, err := d.queues.Receive(t.Context(), queue, queues.MaxReceive, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	var all []engine.Message
 	for _, r := range received {
 		var m engine.Message
-		if err := json.Unmarshal(queues.Decode(r.Text), &m); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, json.Unmarshal(queues.Decode(r.Text), &m))
 		all = append(all, m)
 	}
 	return all
@@ -343,9 +328,7 @@ func TestSlowStorage(t *testing.T) {
 	err := intake.Register(e, intake.Config{Queues: faults.Queues(queues.NewMemory(), slow), Claims: engine.NewClaims(blobs.NewMemory(), ""), Timeout: time.Millisecond,
 		Engines: []engine.Definition{{Name: provisioning.Engine, Queue: provisioning.Queue, Adapt: provisioning.Adapt,
 			Intakes: []engine.Intake{{Route: "managed-app/resource", Authorize: intake.Signature("sig", signature)}}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	answer := httptest.NewRecorder()
 	e.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, notificationsPath+"?sig="+signature, strings.NewReader(webhook)))
 	if answer.Code != http.StatusServiceUnavailable {

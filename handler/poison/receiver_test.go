@@ -13,12 +13,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/poison"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 )
 
@@ -42,9 +42,7 @@ type world struct {
 func newWorld(t *testing.T, names ...string) *world {
 	w := &world{t: t, store: queues.NewMemory(), names: names, letters: map[string]string{}}
 	for _, name := range names {
-		if err := w.store.CreateQueue(t.Context(), name); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, w.store.CreateQueue(t.Context(), name))
 	}
 	return w
 }
@@ -55,9 +53,7 @@ func (w *world) send(queue string, texts ...string) map[string]string {
 	sent := map[string]string{}
 	for _, text := range texts {
 		id, err := w.store.SendText(w.t.Context(), queue, text, 0)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		testenv.Check(w.t, err)
 		sent[queue+"/"+id] = string(queues.Decode(text))
 	}
 	return sent
@@ -97,9 +93,7 @@ func (w *world) left() (n int) {
 // kept checks what was kept, and how many messages stay.
 func (w *world) kept(want map[string]string, left int) {
 	w.t.Helper()
-	if diff := cmp.Diff(want, w.letters); diff != "" {
-		w.t.Errorf("kept (-want +got):\n%s", diff)
-	}
+	testenv.Diff(w.t, want, w.letters, "kept")
 	if n := w.left(); n != left {
 		w.t.Errorf("%d messages stay, want %d", n, left)
 	}

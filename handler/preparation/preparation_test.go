@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -75,9 +76,7 @@ func TestStorageThatComesLate(t *testing.T) {
 			}
 			waited <- time.Since(began)
 		}()
-		if err := p.Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, p.Run(t.Context()))
 		if took := <-waited; took < time.Hour || took > time.Hour+maxDelay {
 			t.Errorf("waited for %v", took)
 		}

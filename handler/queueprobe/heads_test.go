@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 )
 
@@ -13,9 +14,7 @@ func TestHeads(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := queues.NewMemory()
-		if err := store.CreateQueue(t.Context(), "work"); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, store.CreateQueue(t.Context(), "work"))
 		h := &Heads{Queues: store, Names: []string{"missing", "work"}}
 		look := func(messages int, age, stuck time.Duration) {
 			t.Helper()
@@ -27,9 +26,7 @@ func TestHeads(t *testing.T) {
 		}
 		look(0, 0, 0)
 		for _, delay := range []time.Duration{0, 0, time.Hour} {
-			if _, err := store.Send(t.Context(), "work", []byte("x"), delay); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Done(t)(store.Send(t.Context(), "work", []byte("x"), delay))
 		}
 		look(3, 0, 0)
 		time.Sleep(10 * time.Minute)
@@ -37,19 +34,13 @@ func TestHeads(t *testing.T) {
 		time.Sleep(time.Minute)
 		look(3, 11*time.Minute, 11*time.Minute)
 		received, err := store.Receive(t.Context(), "work", 1, time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		look(3, 11*time.Minute, 0) // the next one
-		if err := store.Delete(t.Context(), "work", received[0].ID, received[0].PopReceipt); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, store.Delete(t.Context(), "work", received[0].ID, received[0].PopReceipt))
 		time.Sleep(time.Minute)
 		look(2, 12*time.Minute, time.Minute)
 		_, err = store.Receive(t.Context(), "work", 1, time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		look(2, 0, 0)
 		time.Sleep(2 * time.Minute) // it is back: somebody has received it meanwhile
 		look(2, 14*time.Minute, 0)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/handler/settings/settingstest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // emulator is the least that Load takes, with the host.json of the repository.
@@ -56,9 +57,7 @@ func TestLoadSettings(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s, err := Load(NewReader(tt.env.Lookup))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, err)
 			if !tt.check(s) {
 				t.Errorf("settings %+v", s)
 			}
@@ -149,9 +148,7 @@ func TestReadHostFile(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			if err := os.WriteFile(filepath.Join(dir, "host.json"), []byte(tt.content), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, os.WriteFile(filepath.Join(dir, "host.json"), []byte(tt.content), 0o600))
 			got, err := readHostFile(dir, NewReader(tt.lookup))
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) {

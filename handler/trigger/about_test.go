@@ -11,11 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/labstack/echo/v4"
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/internal/logs"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // The line of an invocation has what its handler has told of the work, and the lines within it have what is known by then. An error
@@ -39,9 +39,7 @@ func TestAbout(t *testing.T) {
 		return nil
 	}
 	e := echo.New()
-	if err := Mount(e, Config{Log: log, Queues: map[string]Queue{"work": {Queue: "q", Parameter: "item", Handle: handle}}}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, Mount(e, Config{Log: log, Queues: map[string]Queue{"work": {Queue: "q", Parameter: "item", Handle: handle}}}))
 	const id = "0d0d5a39-7f0c-4e58-8d0a-7c7f4f5f0b02"
 	for _, body := range []string{"good", "bad"} {
 		r := httptest.NewRequest(http.MethodPost, "/work", strings.NewReader(`{"Data": {"item": "`+body+`"}}`))
@@ -51,9 +49,7 @@ func TestAbout(t *testing.T) {
 	var got []map[string]any
 	for line := range bytes.Lines(out.Bytes()) {
 		var r map[string]any
-		if err := json.Unmarshal(line, &r); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, json.Unmarshal(line, &r))
 		if took, ok := r["durationMs"].(float64); ok && took < 0 {
 			t.Errorf("the handler's duration took the place of the invocation's: %s", line)
 		}
@@ -71,7 +67,5 @@ func TestAbout(t *testing.T) {
 	within := line("INFO", "within", nil)
 	want := []map[string]any{within, within, line("WARN", "invocation", map[string]any{"outcome": "done", "fate": "dead-lettered", "error": "it is \ufffd"}),
 		within, within, line("ERROR", "invocation", map[string]any{"outcome": "retry", "fate": "dead-lettered", "error": "no"})}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	testenv.Diff(t, want, got, "-want +got")
 }

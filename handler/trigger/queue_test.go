@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 )
 
@@ -72,12 +73,8 @@ func TestDecodeDeliveryForms(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			got, err := decodeDelivery(testQueue, []byte(body(tt.data, hostMetadata)), testInvocation)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(delivery(tt.want), got); diff != "" {
-				t.Errorf("delivery (-want +got):\n%s", diff)
-			}
+			testenv.Check(t, err)
+			testenv.Diff(t, delivery(tt.want), got, "delivery")
 		})
 	}
 }
@@ -94,9 +91,7 @@ func TestDecodeDeliveryMetadata(t *testing.T) {
 	id := func(s string) engine.Delivery { return with(func(d *engine.Delivery) { d.ID = s }) }
 	inserted := func(s string) engine.Delivery {
 		at, err := time.Parse(time.RFC3339, s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		return with(func(d *engine.Delivery) { d.InsertedAt = at.UTC() })
 	}
 	for _, tt := range []struct {
@@ -124,12 +119,8 @@ func TestDecodeDeliveryMetadata(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			got, err := decodeDelivery(testQueue, []byte(body(quoted(b64("hi")), tt.meta)), testInvocation)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("delivery (-want +got):\n%s", diff)
-			}
+			testenv.Check(t, err)
+			testenv.Diff(t, tt.want, got, "delivery")
 		})
 	}
 }
@@ -149,23 +140,15 @@ func TestDecodeDeliveryIgnoresOverwrittenMetadata(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := decodeDelivery(testQueue, []byte(body(data, meta)), testInvocation)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("delivery (-want +got):\n%s", diff)
-			}
+			testenv.Check(t, err)
+			testenv.Diff(t, want, got, "delivery")
 		})
 	}
 	t.Run("binary keeps the host's", func(t *testing.T) {
 		t.Parallel()
 		got, err := decodeDelivery(testQueue, []byte(body(quoted(b64(message)), hostMetadata)), testInvocation)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(delivery(message), got); diff != "" {
-			t.Errorf("delivery (-want +got):\n%s", diff)
-		}
+		testenv.Check(t, err)
+		testenv.Diff(t, delivery(message), got, "delivery")
 	})
 }
 

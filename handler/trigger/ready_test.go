@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 )
 
@@ -167,9 +168,7 @@ func TestLogOfTimers(t *testing.T) {
 			logged := &records{}
 			e := echo.New()
 			timer := Timer{Parameter: "timer", Handle: func(context.Context, TimerDelivery) error { return tt.err }}
-			if err := Mount(e, Config{Timers: map[string]Timer{"tick": timer}, Log: slog.New(slog.NewJSONHandler(logged, &slog.HandlerOptions{Level: tt.level}))}); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, Mount(e, Config{Timers: map[string]Timer{"tick": timer}, Log: slog.New(slog.NewJSONHandler(logged, &slog.HandlerOptions{Level: tt.level}))}))
 			if rec := invoke(e, "tick", tt.body); (rec.Code == http.StatusOK) != (tt.err == nil || errors.Is(tt.err, ErrIdle)) {
 				t.Errorf("status %d", rec.Code)
 			}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 func TestDecodeTimer(t *testing.T) {
@@ -41,12 +41,8 @@ func TestDecodeTimer(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			got, err := decodeTimer("myTimer", []byte(`{"Data":{"myTimer":`+tt.timer+`},"Metadata":`+tt.meta+`}`))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("delivery (-want +got):\n%s", diff)
-			}
+			testenv.Check(t, err)
+			testenv.Diff(t, tt.want, got, "delivery")
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
@@ -23,9 +24,7 @@ func (w *world) deadLetters(t *testing.T, ts tables.Store, qs queues.Store) (*en
 	t.Helper()
 	letters := engine.NewDeadLetters(ts, "")
 	retrier, err := engine.NewRetrier(engine.RetrierConfig{DeadLetters: letters, Queues: qs})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	return letters, retrier
 }
 
@@ -33,9 +32,7 @@ func (w *world) deadLetters(t *testing.T, ts tables.Store, qs queues.Store) (*en
 func (w *world) bury(t *testing.T, n int, change func(i int, l *engine.DeadLetter)) *engine.DeadLetters {
 	t.Helper()
 	letters, _ := w.deadLetters(t, w.tables, w.queues)
-	if err := errors.Join(letters.CreateTable(t.Context()), w.queues.CreateQueue(t.Context(), rotations)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, errors.Join(letters.CreateTable(t.Context()), w.queues.CreateQueue(t.Context(), rotations)))
 	for i := range n {
 		l := engine.DeadLetter{
 			Engine: "hmac", MessageID: fmt.Sprintf("message-%d", i), InsertedAtUtc: time.Now(), OriginalQueue: rotations,
@@ -45,9 +42,7 @@ func (w *world) bury(t *testing.T, n int, change func(i int, l *engine.DeadLette
 		if change != nil {
 			change(i, &l)
 		}
-		if _, err := letters.Add(t.Context(), l); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(letters.Add(t.Context(), l))
 	}
 	<-time.After(time.Minute) // an operation means what was there before it
 	return letters
@@ -59,9 +54,7 @@ func (w *world) retries(t *testing.T) map[string]map[string]int {
 	ids := map[string]map[string]int{}
 	for {
 		batch, err := w.queues.Receive(t.Context(), rotations, 32, time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		if len(batch) == 0 {
 			return ids
 		}
@@ -87,9 +80,7 @@ func (w *world) counts(t *testing.T) engine.DeadLetterCounts {
 	t.Helper()
 	letters, _ := w.deadLetters(t, w.tables, w.queues)
 	counts, err := letters.Counts(t.Context(), []string{"hmac"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	return counts[0]
 }
 
@@ -103,9 +94,7 @@ func TestBulkRetryWithADeathInTheMiddle(t *testing.T) {
 		w.bury(t, letters, nil)
 		first := w.process(t, &faults.Plan{At: 12_000, Fault: faults.CrashAfter})
 		op, err := first.operations.Start(t.Context(), DeadLetterKind, Request{Action: ActionRetry, Engine: "hmac", By: "me"}, "", "corr")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		first.work(t, w)
 		others := []*process{w.process(t, nil), w.process(t, nil)}
 		between, err := others[0].operations.Get(t.Context(), op.ID)
@@ -148,9 +137,7 @@ func TestBulkExpireByFilter(t *testing.T) {
 		})
 		p := w.process(t, nil)
 		op, err := p.operations.Start(t.Context(), DeadLetterKind, Request{Action: ActionExpire, InstanceID: "i1", To: began.Add(time.Second), By: "me"}, "", "corr")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		p.work(t, w)
 		end, err := p.operations.Get(t.Context(), op.ID)
 		if c := w.counts(t); err != nil || end.Progress.Done != 50 || c.Expired != 50 || c.Resolved != 50 || c.Pending != 150 {
@@ -168,9 +155,7 @@ func TestBulkRate(t *testing.T) {
 		p := w.process(t, nil)
 		began := time.Now()
 		op, err := p.operations.Start(t.Context(), DeadLetterKind, Request{Action: ActionRetry, RatePerSecond: 3}, "", "corr")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		var wait sync.WaitGroup
 		for range 2 { // one drives it, and one is there for the cancellation
 			wait.Go(func() { p.work(t, w) })
@@ -179,9 +164,7 @@ func TestBulkRate(t *testing.T) {
 		if c := w.counts(t); c.Resolved < 25 || c.Resolved > 28 {
 			t.Errorf("after 9 s: %+v", c)
 		}
-		if _, err := p.operations.Cancel(t.Context(), op.ID, "enough"); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(p.operations.Cancel(t.Context(), op.ID, "enough"))
 		wait.Wait()
 		end, err := p.operations.Get(t.Context(), op.ID)
 		if c := w.counts(t); err != nil || end.Status != orchestrator.Canceled || c.Pending == 0 || end.EndedAt.Sub(began) > 25*time.Second {
@@ -200,9 +183,7 @@ func TestBulkCanary(t *testing.T) {
 				letters := w.bury(t, 150, nil)
 				p := w.process(t, nil)
 				op, err := p.operations.Start(t.Context(), DeadLetterKind, Request{Action: ActionRetry, Canary: 3, CanarySeconds: 30}, "", "corr")
-				if err != nil {
-					t.Fatal(err)
-				}
+				testenv.Check(t, err)
 				var wait sync.WaitGroup
 				wait.Go(func() { p.work(t, w) })
 				<-time.After(20 * time.Second)
@@ -211,24 +192,16 @@ func TestBulkCanary(t *testing.T) {
 				}
 				if comesBack {
 					page, err := letters.List(t.Context(), engine.DeadLetterFilter{Engines: []string{"hmac"}, Status: engine.StatusResolved})
-					if err != nil {
-						t.Fatal(err)
-					}
+					testenv.Check(t, err)
 					l, err := letters.Get(t.Context(), "hmac", page.DeadLetters[0].RowKey)
-					if err != nil {
-						t.Fatal(err)
-					}
+					testenv.Check(t, err)
 					child := engine.DeadLetter{Engine: "hmac", MessageID: l.MessageID, InsertedAtUtc: l.RetriedAtUtc, ParentRowKey: l.RowKey,
 						OriginalQueue: rotations, ErrorMessage: "no", LastFailureAtUtc: time.Now(), CorrelationID: l.CorrelationID}
-					if _, err := letters.Add(t.Context(), child); err != nil {
-						t.Fatal(err)
-					}
+					testenv.Done(t)(letters.Add(t.Context(), child))
 				}
 				wait.Wait()
 				end, err := p.operations.Get(t.Context(), op.ID)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testenv.Check(t, err)
 				want := Progress{Slices: 3, Done: 150}
 				status := orchestrator.Completed
 				if comesBack {
@@ -250,15 +223,11 @@ func TestACanceledCanary(t *testing.T) {
 		w.bury(t, 150, nil)
 		p := w.process(t, nil)
 		op, err := p.operations.Start(t.Context(), DeadLetterKind, Request{Action: ActionRetry, Canary: 3, CanarySeconds: 30}, "", "corr")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		var wait sync.WaitGroup
 		wait.Go(func() { p.work(t, w) })
 		<-time.After(20 * time.Second)
-		if err := p.runtime.Cancel(t.Context(), op.ID, "enough"); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, p.runtime.Cancel(t.Context(), op.ID, "enough"))
 		wait.Wait()
 		op, err = p.operations.Get(t.Context(), op.ID)
 		if c := w.counts(t); err != nil || op.Status != orchestrator.Canceled || c.Resolved != 3 {
@@ -274,9 +243,7 @@ func TestBulkRefusesAtOnce(t *testing.T) {
 		w.bury(t, 1, nil)
 		p := w.process(t, nil)
 		op, err := p.operations.Start(t.Context(), DeadLetterKind, Request{Action: "odd"}, "", "corr")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		p.work(t, w)
 		if op, err = p.operations.Get(t.Context(), op.ID); err != nil || op.Status != orchestrator.Failed {
 			t.Errorf("%+v, %v", op, err)

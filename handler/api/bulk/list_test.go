@@ -9,10 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/catalog"
 )
@@ -21,23 +21,15 @@ import (
 func (w *world) lister(t *testing.T, p *process) Lister {
 	t.Helper()
 	c, err := catalog.New(catalog.Config{Tables: w.tables, Runtime: func() *orchestrator.Runtime { return p.runtime }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	t.Cleanup(c.Close)
-	if err := c.Prepare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, c.Prepare(t.Context()))
 	all, _, err := p.runtime.List(t.Context(), orchestrator.Filter{}, 1000, "")
 	for _, s := range all {
 		c.Record(orchestrator.StatusChange{ID: s.ID, Orchestrator: s.Orchestrator, CorrelationID: s.CorrelationID, CreatedAt: s.CreatedAt, Status: s.Status})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
+	testenv.Check(t, c.Flush(t.Context()))
 	return c.List
 }
 
@@ -70,9 +62,7 @@ func TestList(t *testing.T) {
 		for n := range 12 {
 			r := Request{Action: ActionExpire, By: fmt.Sprintf("home/%d (Ann %d)", n%2, n), Tenant: []string{"", "contoso", "fabrikam"}[n%3]}
 			op, err := p.operations.Start(t.Context(), []string{DeadLetterKind, OutboxKind}[n%2], r, "", "corr")
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, err)
 			<-time.After(time.Second)
 			newest = append([]Operation{op}, newest...)
 			if n == 5 { // those before have ended
@@ -80,14 +70,10 @@ func TestList(t *testing.T) {
 			}
 		}
 		for id, name := range map[string]string{DeadLetterKind + "-mine": DeadLetterKind, OutboxKind + "-" + uuid.NewString(): "short"} {
-			if _, err := p.runtime.Start(t.Context(), orchestrator.Start{ID: id, Orchestrator: name, Input: []byte("{}")}); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Done(t)(p.runtime.Start(t.Context(), orchestrator.Start{ID: id, Orchestrator: name, Input: []byte("{}")}))
 		}
 		damaged := OutboxKind + "-" + uuid.NewString()
-		if _, err := p.runtime.Start(t.Context(), orchestrator.Start{ID: damaged, Orchestrator: OutboxKind, Input: []byte("7")}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(p.runtime.Start(t.Context(), orchestrator.Start{ID: damaged, Orchestrator: OutboxKind, Input: []byte("7")}))
 		list := w.lister(t, p)
 		open := []orchestrator.Status{orchestrator.Pending, orchestrator.Running, orchestrator.Suspended}
 		for name, test := range map[string]struct {
@@ -113,9 +99,7 @@ func TestList(t *testing.T) {
 				}
 			}
 			for _, limit := range []int{1, 5, 100} {
-				if diff := cmp.Diff(want, p.pages(t, list, test.filter, limit)); diff != "" {
-					t.Errorf("%s, %d a page (-want +got):\n%s", name, limit, diff)
-				}
+				testenv.Diff(t, want, p.pages(t, list, test.filter, limit), "%s, %d a page", name, limit)
 			}
 		}
 	})

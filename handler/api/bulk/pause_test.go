@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -13,9 +14,7 @@ import (
 func (p *process) slow(t *testing.T) Operation {
 	t.Helper()
 	op, err := p.operations.Start(t.Context(), DeadLetterKind, Request{Action: ActionExpire, Engine: "hmac", RatePerSecond: 1}, "", "corr")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	return op
 }
 
@@ -23,9 +22,7 @@ func (p *process) slow(t *testing.T) Operation {
 func (p *process) get(t *testing.T, id string) Operation {
 	t.Helper()
 	op, err := p.operations.Get(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	return op
 }
 
@@ -71,9 +68,7 @@ func TestPause(t *testing.T) {
 		if expired := w.counts(t).Expired; expired != 10 || second.get(t, op.ID).Status != orchestrator.Suspended {
 			t.Errorf("%d are expired while it is paused", expired)
 		}
-		if _, err := second.operations.Resume(t.Context(), op.ID, ""); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(second.operations.Resume(t.Context(), op.ID, ""))
 		second.work(t, w)
 		if got := second.get(t, op.ID); got.Status != orchestrator.Completed || got.Progress.Done != letters || w.counts(t).Expired != letters {
 			t.Errorf("%+v, and %+v", got, w.counts(t))
@@ -93,9 +88,7 @@ func TestPause(t *testing.T) {
 func (w *world) sweepFor(t *testing.T, p *process, d time.Duration) {
 	t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); {
-		if _, err := p.runtime.Sweep(t.Context(), 100); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(p.runtime.Sweep(t.Context(), 100))
 		p.work(t, w)
 		<-time.After(time.Hour)
 	}
@@ -110,9 +103,7 @@ func TestCancelWhilePaused(t *testing.T) {
 		p := w.process(t, nil)
 		op := p.slow(t)
 		p.pauseInFirst(t, w, op.ID)
-		if _, err := p.operations.Cancel(t.Context(), op.ID, "enough"); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(p.operations.Cancel(t.Context(), op.ID, "enough"))
 		p.work(t, w)
 		if got := p.get(t, op.ID); got.Status != orchestrator.Canceled || got.Progress.Done != 10 || w.counts(t).Expired != 10 {
 			t.Errorf("%+v, and %+v", got, w.counts(t))
@@ -128,22 +119,16 @@ func TestPauseInTheCanary(t *testing.T) {
 		w.bury(t, 5, nil)
 		p := w.process(t, nil)
 		op, err := p.operations.Start(t.Context(), DeadLetterKind, Request{Action: ActionRetry, Engine: "hmac", Canary: 2, CanarySeconds: 300}, "", "corr")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		p.work(t, w)
-		if _, err := p.operations.Pause(t.Context(), op.ID, ""); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(p.operations.Pause(t.Context(), op.ID, ""))
 		for range 30 {
 			p.work(t, w)
 		}
 		if got := p.get(t, op.ID); got.Status != orchestrator.Suspended || got.Progress.Done != 2 || w.counts(t).Pending != 3 {
 			t.Errorf("%+v, and %+v", got, w.counts(t))
 		}
-		if _, err := p.operations.Resume(t.Context(), op.ID, ""); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(p.operations.Resume(t.Context(), op.ID, ""))
 		p.work(t, w)
 		if got := p.get(t, op.ID); got.Status != orchestrator.Completed || got.Progress.Done != 5 {
 			t.Errorf("%+v", got)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -37,9 +38,7 @@ func TestNamedRowsAtEveryCall(t *testing.T) {
 			}
 			return rows
 		}
-		if _, err := letters.Decide(t.Context(), "hmac", page.DeadLetters[4].RowKey, engine.Decision{Status: engine.StatusExpired, At: time.Now()}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(letters.Decide(t.Context(), "hmac", page.DeadLetters[4].RowKey, engine.Decision{Status: engine.StatusExpired, At: time.Now()}))
 		p := w.process(t, plan)
 		req := Request{Action: ActionRetry, Tenant: "Contoso", Rows: append(named(0, 2, 4, 5), Row{"hmac", "nothing"}, Row{"hmac", "../x"}), RatePerSecond: 100, Canary: 1, CanarySeconds: 30, By: "me"}
 		op, err := w.process(t, nil).operations.Start(t.Context(), DeadLetterKind, req, "key", "corr")

@@ -7,9 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -23,9 +22,7 @@ func TestBulkOfATenant(t *testing.T) {
 		letters := w.bury(t, 40, func(i int, l *engine.DeadLetter) { l.TenantID = owners[i%len(owners)] })
 		for i := range 40 {
 			s := orchestrator.Start{ID: fmt.Sprint("short-", i), Orchestrator: "short", Input: []byte("1"), CorrelationID: "c", TenantID: owners[i%len(owners)]}
-			if _, err := p.runtime.Run(t.Context(), s); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Done(t)(p.runtime.Run(t.Context(), s))
 		}
 		<-time.After(time.Minute)
 		for kind, r := range map[string]Request{
@@ -33,9 +30,7 @@ func TestBulkOfATenant(t *testing.T) {
 			OrchestrationKind: {Action: ActionPurge, Tenant: "CONTOSO", IDPrefix: "short-"},
 		} {
 			op, err := p.operations.Start(t.Context(), kind, r, "", "corr")
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, err)
 			p.work(t, w)
 			end, err := p.operations.Get(t.Context(), op.ID)
 			if err != nil || end.Status != orchestrator.Completed || end.Progress.Done != 20 || end.Progress.PassedOver != 0 {
@@ -43,13 +38,9 @@ func TestBulkOfATenant(t *testing.T) {
 			}
 		}
 		page, err := letters.List(t.Context(), engine.DeadLetterFilter{Engines: []string{"hmac"}, Status: engine.StatusPending, Limit: engine.MaxLimit})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		left, _, err := p.runtime.List(t.Context(), orchestrator.Filter{Prefix: "short-"}, 1000, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		var pending, kept []string
 		for _, l := range page.DeadLetters {
 			pending = append(pending, l.TenantID)
@@ -60,8 +51,6 @@ func TestBulkOfATenant(t *testing.T) {
 		slices.Sort(pending)
 		slices.Sort(kept)
 		want := slices.Concat(slices.Repeat([]string{""}, 10), slices.Repeat([]string{"fabrikam"}, 10))
-		if diff := cmp.Diff([][]string{want, want}, [][]string{pending, kept}); diff != "" {
-			t.Errorf("left are those of (-want +got):\n%s", diff)
-		}
+		testenv.Diff(t, [][]string{want, want}, [][]string{pending, kept}, "left are those of")
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator/catalog"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
@@ -35,9 +36,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{plan: &faults.Plan{}}
 	table, queue := tables.NewMemory(), queues.NewMemory()
-	if err := errors.Join(table.CreateTable(t.Context(), "outbox"), queue.CreateQueue(t.Context(), "wake")); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, errors.Join(table.CreateTable(t.Context(), "outbox"), queue.CreateQueue(t.Context(), "wake")))
 	w.config = Config{
 		Tables: faults.Tables(table, w.plan.Intercept), Table: "outbox", Queues: faults.Queues(queue, w.plan.Intercept), Queue: "wake",
 		Outbox:  func(context.Context) (outbox.Snapshot, error) { return w.snapshot, w.err },
@@ -50,9 +49,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) checks(t *testing.T) *Checks {
 	t.Helper()
 	c, err := New(w.config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	return c
 }
 

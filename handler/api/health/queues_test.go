@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/handler/queueprobe"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 )
 
@@ -19,15 +20,11 @@ func TestQueuesThatNobodyListensTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, store := newWorld(t), queues.NewMemory()
 		w.config.Now = time.Now
-		if err := errors.Join(store.CreateQueue(t.Context(), "work"), store.CreateQueue(t.Context(), "busy")); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, errors.Join(store.CreateQueue(t.Context(), "work"), store.CreateQueue(t.Context(), "busy")))
 		w.config.Heads = (&queueprobe.Heads{Queues: store, Names: []string{"busy", "work"}}).Look
 		checks := w.checks(t)
 		for range 100 {
-			if _, err := store.Send(t.Context(), "busy", []byte("x"), 0); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Done(t)(store.Send(t.Context(), "busy", []byte("x"), 0))
 		}
 		take := func(queue string) {
 			t.Helper()
@@ -35,9 +32,7 @@ func TestQueuesThatNobodyListensTo(t *testing.T) {
 			if err != nil || len(got) != 1 {
 				t.Fatalf("%v, %v", got, err)
 			}
-			if err := store.Delete(t.Context(), queue, got[0].ID, got[0].PopReceipt); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, store.Delete(t.Context(), queue, got[0].ID, got[0].PopReceipt))
 		}
 		look := func(want Status) {
 			t.Helper()
@@ -50,9 +45,7 @@ func TestQueuesThatNobodyListensTo(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 		look(Pass)
-		if _, err := store.Send(t.Context(), "work", []byte("x"), 0); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(store.Send(t.Context(), "work", []byte("x"), 0))
 		for minute := range 25 {
 			switch {
 			case minute < 10:
