@@ -2,7 +2,6 @@ package handler_test
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -14,43 +13,22 @@ import (
 	"github.com/vibedata/roundhouse/handler/drain"
 	"github.com/vibedata/roundhouse/handler/handlertest"
 	"github.com/vibedata/roundhouse/internal/faults"
-	"github.com/vibedata/roundhouse/internal/testenv"
+	"github.com/vibedata/roundhouse/internal/faults/faultstest"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
 // Wherever a process dies that takes at once what it accepts, what it has accepted is done by another one, and not half.
 func TestTakenAtOnceAndCrashed(t *testing.T) {
 	t.Parallel()
-	var whole faults.Plan
-	synctest.Test(t, func(t *testing.T) { crashed(t, &whole) })
-	calls := len(whole.Calls())
-	if calls < 20 {
-		t.Fatalf("%d calls only", calls)
-	}
-	for _, fault := range []faults.Fault{faults.CrashBefore, faults.CrashAfter, faults.Unknown, faults.Applied} {
-		for at := 1; at <= calls; at++ {
-			t.Run(fmt.Sprint(fault, "-", at), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) { crashed(t, &faults.Plan{At: at, Fault: fault}) })
-			})
-		}
-	}
+	faultstest.EachCall(t, []faults.Fault{faults.CrashBefore, faults.CrashAfter, faults.Unknown, faults.Applied}, 20, crashed)
 }
 
 // crashed starts a run, raises its event and lets its timer become due in a process with a plan, and has another one finish.
 func crashed(t *testing.T, plan *faults.Plan) {
 	var e errands
-	armed := false
-	intercept := func(ctx context.Context, c faults.Call, do func(context.Context) error) error {
-		if !armed {
-			return do(ctx)
-		}
-		return plan.Intercept(ctx, c, do)
-	}
-	h := handlertest.NewWith(t, e.app(), map[string]string{"ROUNDHOUSE_DIRECT": "64"}, func(c *handler.Config) {
-		c.Tables, c.Queues, c.Blobs = faults.Tables(c.Tables, intercept), faults.Queues(c.Queues, intercept), faults.Blobs(c.Blobs, intercept)
-	})
-	armed = true
+	var on atomic.Bool
+	h := handlertest.NewWith(t, e.app(), map[string]string{"ROUNDHOUSE_DIRECT": "64"}, func(c *handler.Config) { through(c, while(&on, plan.Intercept)) })
+	on.Store(true)
 	accepted := func(path, body string) {
 		for range 5 { // whoever is refused sends again later, to another process if need be
 			status, _ := h.Do(http.MethodPost, path, body)

@@ -19,9 +19,11 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/handler/settings/settingstest"
 	"github.com/vibedata/roundhouse/handler/trigger"
@@ -437,5 +439,97 @@ func TestSweepAsksTheGate(t *testing.T) {
 	e.gate = nil
 	if err := e.sweep(t.Context(), trigger.TimerDelivery{}); err != nil || status(t, e, added.ID) != outbox.StatusProcessed {
 		t.Errorf("afterwards: %v, it is %s", err, status(t, e, added.ID))
+	}
+}
+
+// sayer is a node that keeps what it is given to say.
+type sayer struct {
+	namedNode
+	mu   sync.Mutex
+	said []string
+}
+
+func (s *sayer) Say(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.said = append(s.said, text)
+}
+
+// The process says among the others which destinations it sends nothing to.
+func TestCircuitsAreSaid(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	r.status.Store(http.StatusServiceUnavailable)
+	node := &sayer{namedNode: "node-1"}
+	st := memoryPlatform(t, &faults.Plan{})
+	testenv.Done(t)(st.Secrets.Add(t.Context(), "hook", []byte(strings.Repeat("s", outbox.MinSecret)), nil))
+	e, _ := newEventsOn(t, st, node, r.document(`,"signingKeys":[{"id":"k1","secret":"hook"}]`))
+	for i := range outbox.DefaultOptions().CircuitFailures {
+		add(t, e, fmt.Sprintf(`{"n":%d}`, i))
+	}
+	testenv.Done(t)(e.dispatcher.Sweep(t.Context()))
+	node.mu.Lock()
+	defer node.mu.Unlock()
+	if len(node.said) != 1 {
+		t.Fatalf("said %q", node.said)
+	}
+	open, err := outbox.DecodeCircuits(node.said[0])
+	if err != nil || len(open) != 1 || open[0].Destination != "r" || open[0].Reason != "status 503" || !open[0].Until.After(open[0].Since) {
+		t.Errorf("said %q: %v", node.said, err)
+	}
+}
+
+// An event goes to the address that the registry has at the time; what has none waits, and is no failure of the destination.
+func TestEventsToInstances(t *testing.T) {
+	t.Parallel()
+	store := tables.NewMemory()
+	reg := registry.New(store, "")
+	testenv.Check(t, reg.CreateTable(t.Context()))
+	var got [2]atomic.Int32
+	var urls [2]string
+	for n := range urls {
+		server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { got[n].Add(1) }))
+		t.Cleanup(server.Close)
+		urls[n] = server.URL
+	}
+	clients, err := outbound.New(outbound.Config{Vault: secrets.NewDevelopment(store), Development: true,
+		Identity: func() (azcore.TokenCredential, error) { return nil, errors.New("no identity") }})
+	testenv.Check(t, err)
+	to := newInstances("instances", settings.HTTPDestination{Allow: []string{"127.0.0.0/8"}, AllowPlaintext: true}, Platform{Registry: reg, Outbound: clients})
+	t.Cleanup(func() { _ = to.Close() })
+	deliver := func(payload string) error {
+		return to.Deliver(t.Context(), outbox.Event{ID: "1", TenantID: "t", Type: "update.available", Key: uuid.New(), Payload: []byte(payload)})
+	}
+	move := func(address string) {
+		_, err := reg.Update(t.Context(), "i1", "", func(i *registry.Instance) error {
+			return i.SetField(registry.FieldEndpoints, registry.Endpoints{Events: address})
+		})
+		testenv.Check(t, err)
+	}
+	const about = `{"instanceId":"i1"}`
+	if err := deliver(about); !errors.Is(err, outbox.ErrMisconfigured) || !errors.Is(err, registry.ErrNotFound) {
+		t.Errorf("an instance that is not registered: %v", err)
+	}
+	testenv.Done(t)(reg.Create(t.Context(), registry.Instance{InstanceID: "i1"}))
+	if err := deliver(about); !errors.Is(err, outbox.ErrMisconfigured) {
+		t.Errorf("an instance without an address: %v", err)
+	}
+	move("http://169.254.169.254/")
+	if err := deliver(about); !errors.Is(err, outbox.ErrMisconfigured) || !errors.Is(err, outbox.ErrDestination) {
+		t.Errorf("an address that may not be called: %v", err)
+	}
+	for _, n := range []int{0, 0, 1, 0} {
+		move(urls[n])
+		if err := deliver(about); err != nil {
+			t.Error(err)
+		}
+	}
+	if got[0].Load() != 3 || got[1].Load() != 1 {
+		t.Errorf("%d and %d events", got[0].Load(), got[1].Load())
+	}
+	for _, payload := range []string{`{}`, `[]`} {
+		if e, ok := errors.AsType[*outbox.DeliveryError](deliver(payload)); !ok || !e.Permanent {
+			t.Errorf("%s: %v", payload, e)
+		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/handlertest"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/faults/faultstest"
 	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
@@ -114,35 +115,29 @@ func newVisits(t *testing.T, store tables.Store) *handler.Handler {
 // Whatever storage says to each write to the registry, the app starts in the end, with one document and one note of its tables.
 func TestOwnDocumentUnderFaults(t *testing.T) {
 	t.Parallel()
-	for _, fault := range faults.Faults() {
-		for at := 1; at <= 3; at++ {
-			t.Run(fmt.Sprint(fault, "-", at), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					store, plan := tables.NewMemory(), &faults.Plan{At: at, Fault: fault}
-					app := newVisits(t, faults.Tables(store, func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
-						if c.Target != registry.DefaultTable || c.Operation != "Apply" {
-							return next(ctx)
-						}
-						return plan.Intercept(ctx, c, next)
-					}))
-					err := app.Start(t.Context())
-					if plan.Crashed() { // another process takes over
-						app = newVisits(t, store)
-					}
-					for tries := 0; err != nil && tries < 3; tries++ {
-						err = app.Start(t.Context())
-					}
-					plan.Wait()
-					page, listed := registry.New(store, "").List(t.Context(), 0, "")
-					applied, noted := registry.New(store, "").Applied(t.Context())
-					if err := errors.Join(err, listed, noted); err != nil || len(page.Instances) != 1 || page.Instances[0].Version != 1 || applied.InstanceID != "publisher" || len(applied.Earlier) != 0 {
-						t.Errorf("%+v, %+v, %v", page, applied, err)
-					}
-				})
-			})
+	faultstest.UpTo(t, faults.Faults(), 3, func(t *testing.T, plan *faults.Plan) {
+		store := tables.NewMemory()
+		app := newVisits(t, faults.Tables(store, func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
+			if c.Target != registry.DefaultTable || c.Operation != "Apply" {
+				return next(ctx)
+			}
+			return plan.Intercept(ctx, c, next)
+		}))
+		err := app.Start(t.Context())
+		if plan.Crashed() { // another process takes over
+			app = newVisits(t, store)
 		}
-	}
+		for tries := 0; err != nil && tries < 3; tries++ {
+			err = app.Start(t.Context())
+		}
+		plan.Wait()
+		page, listed := registry.New(store, "").List(t.Context(), 0, "")
+		applied, noted := registry.New(store, "").Applied(t.Context())
+		if err := errors.Join(err, listed, noted); err != nil || len(page.Instances) != 1 || page.Instances[0].Version != 1 ||
+			applied.InstanceID != "publisher" || len(applied.Earlier) != 0 {
+			t.Errorf("%+v, %+v, %v", page, applied, err)
+		}
+	})
 }
 
 // History and dead letters are in the tables that the app's own document names, whoever reads or writes them.

@@ -2,6 +2,7 @@ package handler_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -9,15 +10,16 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/handlertest"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/faults/faultstest"
 	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
@@ -268,43 +270,22 @@ func TestDamagedMessage(t *testing.T) {
 	})
 }
 
-// A crash at any storage call changes nothing: another process goes on, and no payload is in clear meanwhile.
+// A crash at any storage call changes nothing: another process continues, and no payload is in clear meanwhile.
 func TestCrashesWithEncryption(t *testing.T) {
 	t.Parallel()
-	calls := 0
-	if calls = crashRun(t, faults.None, 0); calls < 15 {
-		t.Fatalf("%d storage calls", calls)
-	}
-	for at := 1; at <= calls; at++ {
-		for _, fault := range []faults.Fault{faults.CrashBefore, faults.CrashAfter} {
-			t.Run(fmt.Sprint(fault, "-", at), func(t *testing.T) {
-				t.Parallel()
-				crashRun(t, fault, at)
-			})
-		}
-	}
-}
-
-// crashRun runs a message to its end with a fault at one of the storage calls, and returns how many there are without.
-func crashRun(t *testing.T, fault faults.Fault, at int) (calls int) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		plan := &faults.Plan{}
-		watch := &recorder{marker: payloadMarker, found: map[string]bool{}}
+	faultstest.EachCall(t, []faults.Fault{faults.CrashBefore, faults.CrashAfter}, 15, func(t *testing.T, plan *faults.Plan) {
+		var on atomic.Bool
+		seen := &recorder{marker: payloadMarker, found: map[string]bool{}}
 		h := handlertest.NewWith(t, payloadApp(), encryptedWith("payloads"), func(c *handler.Config) {
-			watch.watch(c)
-			c.Tables, c.Queues, c.Blobs = crashing(plan, c.Tables, c.Queues, c.Blobs)
+			watch(c, seen.look)
+			through(c, while(&on, plan.Intercept))
 		})
-		before := len(plan.Calls())
-		if at > 0 {
-			plan.At, plan.Fault = before+at, fault
-		}
+		on.Store(true)
 		message := `{"correlationId": "c", "tenantId": "contoso", "input": {"do": "crash", "text": "` + payloadMarker + `"}}`
 		h.Do(http.MethodPost, "/api/work", message)
 		h.Deliver()
-		calls = len(plan.Calls()) - before
-		if plan.Crashed() {
-			h.Restart(encryptedWith("payloads"), watch.watch)
+		if on.Store(false); plan.Crashed() {
+			h.Restart(encryptedWith("payloads"), func(c *handler.Config) { watch(c, seen.look) })
 			h.Do(http.MethodPost, "/api/work", message) // who got no answer asks again
 		}
 		(&payloadScenario{t, h}).later()
@@ -314,15 +295,25 @@ func crashRun(t *testing.T, fault faults.Fault, at int) (calls int) {
 		if letters := h.DeadLetters("work"); len(letters) != 0 {
 			t.Errorf("%+v", letters)
 		}
-		if places := watch.places(); len(places) > 0 {
+		if places := seen.places(); len(places) > 0 {
 			t.Errorf("in clear: %v", places)
 		}
 	})
-	return calls
 }
 
-func crashing(plan *faults.Plan, t tables.Store, q queues.Store, b blobs.Store) (tables.Store, queues.Store, blobs.Store) {
-	return faults.Tables(t, plan.Intercept), faults.Queues(q, plan.Intercept), faults.Blobs(b, plan.Intercept)
+// through puts an interceptor around the stores of an app.
+func through(c *handler.Config, i faults.Interceptor) {
+	c.Tables, c.Queues, c.Blobs = faults.Tables(c.Tables, i), faults.Queues(c.Queues, i), faults.Blobs(c.Blobs, i)
+}
+
+// while is an interceptor that calls pass by unless on is set.
+func while(on *atomic.Bool, i faults.Interceptor) faults.Interceptor {
+	return func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
+		if !on.Load() {
+			return next(ctx)
+		}
+		return i(ctx, c, next)
+	}
 }
 
 // Over the wire, a process asks Key Vault for one data key, and another one has it unwrapped once.

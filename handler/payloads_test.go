@@ -53,18 +53,18 @@ func payloadRun(t *testing.T, key string) (places []string) {
 	refuses.Config.SetKeepAlivesEnabled(false)
 	defer refuses.Close()
 	synctest.Test(t, func(t *testing.T) {
-		watch := &recorder{marker: payloadMarker, found: map[string]bool{}}
+		seen := &recorder{marker: payloadMarker, found: map[string]bool{}}
 		outbox := fmt.Sprintf(`{"destinations": {"queue": {"queue": {"queue": "partner"}}, "http": {"http": {"url": %q, "allow": ["127.0.0.0/8"], "allowPlaintext": true}}},
 			"routes": [{"eventType": "work.done.*", "destination": "queue"}, {"eventType": "*", "destination": "http"}]}`, refuses.URL)
-		h := handlertest.NewWith(t, payloadApp(), map[string]string{"ROUNDHOUSE_PAYLOAD_KEY": key, "ROUNDHOUSE_OUTBOX": outbox}, watch.watch)
+		h := handlertest.NewWith(t, payloadApp(), map[string]string{"ROUNDHOUSE_PAYLOAD_KEY": key, "ROUNDHOUSE_OUTBOX": outbox}, func(c *handler.Config) { watch(c, seen.look) })
 		scenario := &payloadScenario{t, h}
 		scenario.messages()
 		scenario.waits()
 		scenario.failures()
 		scenario.shows()
-		places = watch.places()
-		if watch.seen < 500 {
-			t.Errorf("only %d values were written", watch.seen)
+		places = seen.places()
+		if seen.seen < 500 {
+			t.Errorf("only %d values were written", seen.seen)
 		}
 	})
 	return places

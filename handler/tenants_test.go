@@ -1,11 +1,11 @@
 package handler_test
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -15,9 +15,12 @@ import (
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/access/accesstest"
+	"github.com/vibedata/roundhouse/handler/durable"
 	"github.com/vibedata/roundhouse/handler/handlertest"
 	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/services/secrets"
 )
 
 // order is the input of the engine "shop": what becomes of it.
@@ -28,21 +31,24 @@ type order struct {
 // shop is an app with one engine, which publishes an event, asks a person, and fails when it is asked to.
 func shop() handler.App {
 	return handler.App{Engines: func(*handler.Platform) ([]engine.Definition, error) {
+		look := orchestrator.NewActivity("look", func(context.Context, string) (string, error) { return "", nil })
 		run := func(ctx *orchestrator.Context, r engine.Request[order]) (string, error) {
 			if r.Input.Fail {
 				return "", orchestrator.Permanent(fmt.Errorf("no order of %s", r.TenantID))
 			}
-			if _, err := orchestrator.NewActivity("look", func(context.Context, string) (string, error) { return "", nil }).Call(ctx, "").Await(); err != nil {
+			if _, err := look.Call(ctx, "").Await(); err != nil {
 				return "", err
 			}
-			owner := cmp.Or(r.TenantID, "platform")
+			owner := r.TenantID
+			if owner == "" {
+				owner = "platform"
+			}
 			if err := ctx.Publish(orchestrator.Publication{TenantID: owner, Type: "ordered", Payload: json.RawMessage("{}")}); err != nil {
 				return "", err
 			}
 			_, err := orchestrator.AskPerson[bool](ctx, orchestrator.HumanTask{Name: "approve"}).Await()
 			return "done", err
 		}
-		look := orchestrator.NewActivity("look", func(context.Context, string) (string, error) { return "", nil })
 		return []engine.Definition{{Name: "shop", Queue: "shop-queue", Orchestrator: engine.Orchestrate("shop", run), Operations: []orchestrator.AnyActivity{look}}}, nil
 	}}
 }
@@ -375,5 +381,117 @@ func TestTasksOfNamesakes(t *testing.T) {
 	status, answer := m.Do(http.MethodPost, task+"/complete", `{"output":true}`, ann.Sign)
 	if status != http.StatusOK || !strings.Contains(answer, `"endedBy":"`+ann.ID()+`","endedByName":"ann@example.com"`) {
 		t.Errorf("%d %s", status, answer)
+	}
+}
+
+// Work under the correlation id of other work is refused at the doors over HTTP, before it is anything, and the same work again
+// is the same run; what comes through a queue is a dead letter instead, for there is nobody to tell.
+func TestOtherWorkUnderACorrelationID(t *testing.T) {
+	t.Parallel()
+	m := newMarket(t)
+	start := func(input string) (string, string) {
+		return "/api/orchestrations", `{"orchestrator":"shop","correlationId":"red-waits","input":` + input + `}`
+	}
+	other := func(input string) (string, string) {
+		return "/api/runtime/webhooks/durabletask/orchestrators/shop/shop-red-waits", input
+	}
+	path, body := start(`{"instanceId":"instance-red","tenantId":"` + tenantOf("red") + `","input":{}}`)
+	if status, answer := m.Do(http.MethodPost, path, body, m.home.Sign); status != http.StatusAccepted {
+		t.Errorf("the same work: %d %s", status, answer)
+	}
+	for name, door := range map[string]func(string) (string, string){"API": start, "Durable API": other} {
+		for what, input := range map[string]string{
+			"another instance": `{"instanceId":"instance-blue","input":{}}`,
+			"another input":    `{"instanceId":"instance-red","tenantId":"` + tenantOf("red") + `","input":{"fail":true}}`,
+		} {
+			path, body := door(input)
+			if status, answer := m.Do(http.MethodPost, path, body, m.home.Sign); status != http.StatusConflict {
+				t.Errorf("%s, %s: %d %s", name, what, status, answer)
+			}
+		}
+	}
+}
+
+// Whatever the API of Durable Functions changes is in the audit log, with who did it: one entry each.
+func TestDurableChangesAreRecorded(t *testing.T) {
+	t.Parallel()
+	const base = "/api/runtime/webhooks/durabletask"
+	waits, fails := base+"/instances/shop-red-waits", base+"/instances/shop-red-fails"
+	tried := map[string]struct{ path, body, target string }{
+		"POST /orchestrators/:name/:instance":         {base + "/orchestrators/shop", `{"instanceId":"instance-red"}`, ""},
+		"POST /instances/:instance/raiseEvent/:event": {waits + "/raiseEvent/go", `1`, "orchestrations/shop-red-waits"},
+		"POST /instances/:instance/suspend":           {waits + "/suspend?reason=lunch", "", "orchestrations/shop-red-waits"},
+		"POST /instances/:instance/resume":            {waits + "/resume", "", "orchestrations/shop-red-waits"},
+		"POST /instances/:instance/terminate":         {waits + "/terminate?reason=stuck", "", "orchestrations/shop-red-waits"},
+		"POST /instances/:instance/rewind":            {fails + "/rewind", "", "orchestrations/shop-red-fails"},
+		"POST /instances/:instance/restart":           {fails + "/restart?restartWithNewInstanceId=false", "", "orchestrations/shop-red-fails"},
+		"DELETE /instances/:instance":                 {fails, "", "orchestrations/shop-red-fails"},
+		"DELETE /instances":                           {base + "/instances?createdTimeFrom=2020-01-01T00:00:00Z&runtimeStatus=Failed", "", "orchestrations"},
+	}
+	for _, r := range durable.Routes() {
+		if !r.Permission.Changes() {
+			continue
+		}
+		name := r.Method + " " + strings.TrimPrefix(r.Path, base)
+		t.Run(name, func(t *testing.T) {
+			c, ok := tried[name]
+			if !ok {
+				t.Fatal("it changes something, and is not tried")
+			}
+			m := newMarket(t)
+			status, answer := m.Do(r.Method, c.path, c.body, m.home.Sign, func(r *http.Request) { r.Header.Set("x-correlation-id", "corr") })
+			if status >= 300 {
+				t.Fatalf("%d %s", status, answer)
+			}
+			page, err := (&audit.Log{Tables: m.Tables}).List(t.Context(), audit.Filter{Principal: m.home.ID()}, 10, "")
+			if err != nil || len(page.Entries) != 1 {
+				t.Fatalf("%+v, %v", page.Entries, err)
+			}
+			e := page.Entries[0]
+			if e.Outcome != audit.Done || e.Door != "durable" || e.Permission != string(r.Permission) || e.CorrelationID != "corr" || e.Name != m.home.Name || e.Kind != "person" ||
+				c.target != "" && e.Target != c.target || strings.Contains(c.path, "reason") && e.Reason == "" {
+				t.Errorf("%+v", e)
+			}
+		})
+	}
+}
+
+// What the log of an event's attempts says of how its receiver learned who sends is what the receiver got.
+func TestAttemptsTellHowTheySent(t *testing.T) {
+	t.Parallel()
+	for name, auth := range map[string]string{"signed": `,"signingKeys":[{"id":"2026-11","secret":"hook"}]`, "not signed": ""} {
+		t.Run(name, func(t *testing.T) {
+			got := make(chan http.Header, 1)
+			receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r.Header }))
+			t.Cleanup(receiver.Close)
+			h := handlertest.New(t, shop(), map[string]string{"ROUNDHOUSE_OUTBOX": fmt.Sprintf(
+				`{"destinations":{"crm":{"http":{"url":%q,"allowPlaintext":true,"allow":["127.0.0.0/8"]%s}}},"routes":[{"eventType":"*","destination":"crm"}]}`, receiver.URL, auth)})
+			testenv.Done(t)(secrets.NewDevelopment(h.Tables).Add(t.Context(), "hook", []byte(strings.Repeat("k", 32)), nil))
+			h.Send("shop-queue", `{"correlationId":"c","tenantId":"red","input":{}}`)
+			h.Deliver()
+			header := <-got
+			var list struct {
+				Data struct{ Items []struct{ ID string } }
+			}
+			_, answer := h.Do(http.MethodGet, "/api/workflow/outbox?tenant=red", "")
+			if err := json.Unmarshal([]byte(answer), &list); err != nil || len(list.Data.Items) != 1 {
+				t.Fatalf("%s, %v", answer, err)
+			}
+			var event struct {
+				Data struct{ Attempts []outbox.Attempt }
+			}
+			_, answer = h.Do(http.MethodGet, "/api/workflow/outbox/red/"+list.Data.Items[0].ID, "")
+			if err := json.Unmarshal([]byte(answer), &event); err != nil || len(event.Data.Attempts) != 1 {
+				t.Fatalf("%s, %v", answer, err)
+			}
+			want := "to " + receiver.URL
+			if auth != "" {
+				want += ", signed by " + header.Get(outbox.HeaderKeyID) + ", webhook-id " + header.Get(outbox.HeaderWebhookID)
+			}
+			want += ", idempotency key " + header.Get(outbox.HeaderIdempotencyKey)
+			if got := event.Data.Attempts[0].SentAs; got != want || auth != "" && !strings.Contains(got, "2026-11") {
+				t.Errorf("the log says %q, the receiver %q", got, want)
+			}
+		})
 	}
 }

@@ -186,12 +186,24 @@ func entryPath() string {
 	return "/api/history/hmac/" + url.PathEscape("a=2Fb=252F ü=3D-20261121T120000.123456Z")
 }
 
-// The bodies are a contract with callers: golden files change only to add members.
+// golden holds the body of an answer against a file. The bodies are a contract with callers: golden files change only to add members.
+func golden(t *testing.T, name string, rec *httptest.ResponseRecorder) {
+	t.Helper()
+	var got bytes.Buffer
+	testenv.Check(t, json.Indent(&got, rec.Body.Bytes(), "", "  "))
+	file := filepath.Join("testdata", name+".json")
+	if *update {
+		testenv.Check(t, os.WriteFile(file, got.Bytes(), 0o600))
+	}
+	want, err := os.ReadFile(file)
+	testenv.Check(t, err)
+	testenv.Diff(t, string(want), got.String(), "%s", name)
+}
+
 func TestGoldenBodies(t *testing.T) {
 	t.Parallel()
 	b := newFilledBench(t)
 	for name, target := range map[string]string{
-		"history-list":     "/api/history?limit=2",
 		"history-page":     "/api/history?limit=1",
 		"history-one":      entryPath(),
 		"history-failed":   "/api/history/tls/" + url.PathEscape("a=2Fb=252F ü=3D-20261121T120001.123456Z"),
@@ -201,20 +213,7 @@ func TestGoldenBodies(t *testing.T) {
 		"empty-list":       "/api/dlq?engine=tls",
 		"error-parameters": "/api/history?limit=0&engin=hmac&status=Pending",
 	} {
-		t.Run(name, func(t *testing.T) {
-			rec := b.do(t, http.MethodGet, target, "x-correlation-id", "golden")
-			var got bytes.Buffer
-			if err := json.Indent(&got, rec.Body.Bytes(), "", "  "); err != nil {
-				t.Fatalf("%v: %s", err, rec.Body)
-			}
-			file := filepath.Join("testdata", name+".json")
-			if *update {
-				testenv.Check(t, os.WriteFile(file, got.Bytes(), 0o600))
-			}
-			want, err := os.ReadFile(file)
-			testenv.Check(t, err)
-			testenv.Diff(t, string(want), got.String(), "body")
-		})
+		golden(t, name, b.do(t, http.MethodGet, target, "x-correlation-id", "golden"))
 	}
 }
 
@@ -321,38 +320,25 @@ func TestParametersAreChecked(t *testing.T) {
 			t.Errorf("%s: x-ms-error-code %q, code %q", test.query, rec.Header().Get("x-ms-error-code"), a.Error.Code)
 		}
 	}
-	if rec := b.do(t, http.MethodGet, "/api/dlq?operation=rotate"); rec.Code != http.StatusBadRequest {
-		t.Errorf("dead letters have no operation: %d", rec.Code)
-	}
+	expect(t, b.do(t, http.MethodGet, "/api/dlq?operation=rotate"), http.StatusBadRequest, "", "dead letters have no operation")
 }
 
+// What the parameters select is held by the tests of parameters; here are what they ignore, and the forms of dates.
 func TestFiltersAndDates(t *testing.T) {
 	t.Parallel()
 	b := newFilledBench(t)
-	tests := map[string]int{
-		"/api/history": 2,
+	for target, want := range map[string]int{
 		"/api/history?code=x&clientId=y&api-version=1":                      2,
-		"/api/history?engine=hmac":                                          1,
-		"/api/history?status=Failed":                                        1,
-		"/api/history?operation=renew":                                      1,
-		"/api/history?instanceId=publisher":                                 2,
-		"/api/history?instanceId=other":                                     0,
 		"/api/history?correlationId=" + url.QueryEscape("a/b%2F ü="):        2,
-		"/api/history?correlationId=a":                                      0,
 		"/api/history?fromDate=2026-11-21T12:00:01Z":                        1,
 		"/api/history?fromDate=2026-11-21T13:00:01%2B01:00":                 1,
 		"/api/history?fromDate=2026-11-21T13:00:01+01:00":                   1,
 		"/api/history?toDate=2026-11-21T12:00:00.123456Z":                   0,
 		"/api/history?toDate=2026-11-21T12:00:00.1234561Z":                  1,
 		"/api/history?fromDate=2026-11-21&toDate=2026-11-22":                2,
-		"/api/history?fromDate=2026-11-22":                                  0,
-		"/api/dlq":                                                          2,
-		"/api/dlq?status=Pending":                                           1,
-		"/api/dlq?status=Expired":                                           0,
 		"/api/dlq?correlationId=run-1&status=Resolved&instanceId=publisher": 1,
 		"/api/dlq?fromDate=2026-11-21T12:00:01Z":                            1,
-	}
-	for target, want := range tests {
+	} {
 		rec := b.do(t, http.MethodGet, target)
 		if a := decode(t, rec); rec.Code != http.StatusOK || a.Status != "Succeeded" || len(a.Data.Items) != want {
 			t.Errorf("%s: %d with %d items, want %d: %s", target, rec.Code, len(a.Data.Items), want, rec.Body)
@@ -460,9 +446,7 @@ func TestOtherMethods(t *testing.T) {
 			}
 		}
 	}
-	if rec := b.do(t, http.MethodPost, "/api/nothing"); rec.Code != http.StatusNotFound {
-		t.Errorf("POST to nowhere: %d", rec.Code)
-	}
+	expect(t, b.do(t, http.MethodPost, "/api/nothing"), http.StatusNotFound, "", "POST to nowhere")
 }
 
 func TestBodyIsBounded(t *testing.T) {
@@ -563,9 +547,7 @@ func TestRequestsEnd(t *testing.T) {
 func TestMissingTableIsTrouble(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, tables.NewMemory())
-	if rec := b.do(t, http.MethodGet, "/api/history"); rec.Code != http.StatusServiceUnavailable {
-		t.Errorf("%d %s", rec.Code, rec.Body)
-	}
+	expect(t, b.do(t, http.MethodGet, "/api/history"), http.StatusServiceUnavailable, "", "")
 }
 
 func TestRegisterRefuses(t *testing.T) {

@@ -106,9 +106,7 @@ func TestForcedPurgeIsRefused(t *testing.T) {
 	if s := b.shown(t, "a").Status; s != orchestrator.Running {
 		t.Errorf("it is %s", s)
 	}
-	if rec := b.send(t, http.MethodDelete, orchestrationPath("nobody")+"?force=true&reason=x", ""); rec.Code != http.StatusNotFound {
-		t.Errorf("%d %s", rec.Code, rec.Body)
-	}
+	expect(t, b.send(t, http.MethodDelete, orchestrationPath("nobody")+"?force=true&reason=x", ""), http.StatusNotFound, "", "")
 }
 
 // Names that nothing can have are 404, however long they are.
@@ -123,9 +121,7 @@ func TestNamesThatNothingHas(t *testing.T) {
 			{http.MethodGet, "/api/orchestrations/" + id}, {http.MethodPost, "/api/orchestrations/" + id + "/terminate"},
 			{http.MethodPost, "/api/orchestrations/" + id + "/restart"}, {http.MethodGet, "/api/orchestrations/" + id + "/rounds"},
 		} {
-			if rec := b.send(t, r.method, r.path, "{}"); rec.Code != http.StatusNotFound {
-				t.Errorf("%s %.40s...: %d %s", r.method, r.path, rec.Code, rec.Body)
-			}
+			expect(t, b.send(t, r.method, r.path, "{}"), http.StatusNotFound, "", "%s %.40s...", r.method, r.path)
 		}
 	}
 }

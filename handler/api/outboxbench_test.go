@@ -331,3 +331,11 @@ func data[T any](t *testing.T, rec *httptest.ResponseRecorder) T {
 	}
 	return a.Data
 }
+
+// expect holds the status of an answer, and the code of its error unless that is ""; format says what was asked.
+func expect(t *testing.T, rec *httptest.ResponseRecorder, status int, errorCode, format string, args ...any) {
+	t.Helper()
+	if rec.Code != status || errorCode != "" && code(t, rec) != errorCode {
+		t.Errorf("%s: %d, want %d %s: %.1000s", fmt.Sprintf(format, args...), rec.Code, status, errorCode, rec.Body)
+	}
+}

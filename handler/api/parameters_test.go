@@ -126,9 +126,7 @@ func TestEndpoints(t *testing.T) {
 		t.Run(e.name, func(t *testing.T) {
 			var method, path string
 			testenv.Done(t)(fmt.Sscan(e.name, &method, &path))
-			if rec := b.send(t, method, e.target, e.body); rec.Code != e.status {
-				t.Errorf("%d %s", rec.Code, rec.Body)
-			}
+			expect(t, b.send(t, method, e.target, e.body), e.status, "", "")
 			if item := theContract(t).Paths.Value(path[len("/api"):]); item == nil || item.GetOperation(method) == nil {
 				t.Error("the document does not have it")
 			}

@@ -152,9 +152,7 @@ func TestPollersAreListed(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	for query, status := range map[string]int{"?limit=0": 400, "?limit=1&continuationToken=x": 400, "?engine=x": 400} {
-		if rec := b.get(t, "/api/pollers"+query); rec.Code != status {
-			t.Errorf("%s: %d", query, rec.Code)
-		}
+		expect(t, b.get(t, "/api/pollers"+query), status, "", "%s", query)
 	}
 }
 
@@ -175,9 +173,7 @@ func TestPollerIsShown(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	for _, name := range []string{"nobody", "A%2F..%2Fb", strings.Repeat("a", 300)} {
-		if rec := b.get(t, "/api/pollers/"+name); rec.Code != http.StatusNotFound {
-			t.Errorf("%.40s: %d %s", name, rec.Code, rec.Body)
-		}
+		expect(t, b.get(t, "/api/pollers/"+name), http.StatusNotFound, "", "%.40s", name)
 	}
 }
 
@@ -309,9 +305,7 @@ func TestPollersNeedPermission(t *testing.T) {
 				t.Errorf("%s: %d %s", path, rec.Code, rec.Body)
 			}
 		}
-		if rec := b.send(t, http.MethodPost, "/api/pollers/orders/retire", "", "X-MS-CLIENT-PRINCIPAL", as); rec.Code != want.change {
-			t.Errorf("retire: %d %s", rec.Code, rec.Body)
-		}
+		expect(t, b.send(t, http.MethodPost, "/api/pollers/orders/retire", "", "X-MS-CLIENT-PRINCIPAL", as), want.change, "", "retire")
 	}
 	page, err := door(b.tables).Audit.List(t.Context(), audit.Filter{Principal: idOf("rita", "home")}, 10, "")
 	if err != nil || len(page.Entries) != 1 || page.Entries[0].Outcome != audit.Refused || page.Entries[0].Permission != string(access.PollersChange) {
@@ -339,9 +333,7 @@ func TestPollerLag(t *testing.T) {
 	}
 	b.putState(t, "copy", stateAt("copy", 1))
 	for name, status := range map[string]int{"copy": 409, "nobody": 404, "parts": 404} {
-		if rec := b.get(t, "/api/pollers/"+name+"/lag"); rec.Code != status {
-			t.Errorf("%s: %d %s", name, rec.Code, rec.Body)
-		}
+		expect(t, b.get(t, "/api/pollers/"+name+"/lag"), status, "", "%s", name)
 	}
 }
 

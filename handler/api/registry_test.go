@@ -69,9 +69,7 @@ func TestInstanceIsAddedChangedAndRemoved(t *testing.T) {
 	if rec := b.person(t, ann, http.MethodPost, "/api/registry", body); rec.Code != http.StatusOK || rec.Header().Get("ETag") != `"1"` {
 		t.Errorf("the same again: %d %s", rec.Code, rec.Body)
 	}
-	if rec := b.person(t, ann, http.MethodPost, "/api/registry", `{"instanceId":"`+id+`","ring":"late"}`); rec.Code != http.StatusConflict || code(t, rec) != codeInstanceExists {
-		t.Errorf("another one: %d %s", rec.Code, rec.Body)
-	}
+	expect(t, b.person(t, ann, http.MethodPost, "/api/registry", `{"instanceId":"`+id+`","ring":"late"}`), http.StatusConflict, codeInstanceExists, "another one")
 	rec = b.person(t, ann, http.MethodPatch, instancePath(id), `{"ring":"late","contact":{"name":null,"phone":1}}`, "If-Match", `"1"`)
 	d := data[instanceDetail](t, rec)
 	const want = `{"contact":{"phone":1},"endpoints":{"events":"https://a.example.org/x"},"instanceId":"` + id + `","instanceLock":{"lockDurationSeconds":3600,"lockJobId":"","lockUntilUtc":""},"registryVersion":2,"ring":"late","tenantId":"t1"}`
@@ -93,9 +91,7 @@ func TestInstanceIsAddedChangedAndRemoved(t *testing.T) {
 		t.Errorf("%d %s", rec.Code, rec.Body)
 	}
 	for _, method := range []string{http.MethodGet, http.MethodDelete} {
-		if rec := b.person(t, ann, method, instancePath(id), ""); rec.Code != http.StatusNotFound {
-			t.Errorf("%s of what is gone: %d %s", method, rec.Code, rec.Body)
-		}
+		expect(t, b.person(t, ann, method, instancePath(id), ""), http.StatusNotFound, "", "%s of what is gone", method)
 	}
 	page, err := door(b.tables).Audit.List(t.Context(), audit.Filter{Target: "registry/" + id}, 20, "")
 	var actions []string
@@ -210,9 +206,7 @@ func TestInstancesOfTenants(t *testing.T) {
 		"the token of others":    {http.MethodGet, "/api/registry?continuationToken=x", "", 400},
 		"an unknown one to lock": {http.MethodPost, instancePath("r9") + "/unlock", "", 404},
 	} {
-		if rec := b.person(t, red, c.method, c.target, c.body); rec.Code != c.status {
-			t.Errorf("%s: %d %s", name, rec.Code, rec.Body)
-		}
+		expect(t, b.person(t, red, c.method, c.target, c.body), c.status, "", "%s", name)
 	}
 	if i, err := b.registry.Get(t.Context(), "r3"); err != nil || !strings.EqualFold(i.TenantID, accesstest.ID("red")) {
 		t.Errorf("%+v, %v", i, err)
@@ -259,12 +253,8 @@ func TestInstanceIsDrained(t *testing.T) {
 			t.Errorf("resume: %d %s", rec.Code, rec.Body)
 		}
 	}
-	if rec := b.person(t, bob, http.MethodPost, path+"/drain", ""); rec.Code != http.StatusOK {
-		t.Errorf("drain after the resume: %d %s", rec.Code, rec.Body)
-	}
-	if rec := b.person(t, bob, http.MethodDelete, path, ""); rec.Code != http.StatusOK {
-		t.Errorf("remove by who drained it: %d %s", rec.Code, rec.Body)
-	}
+	expect(t, b.person(t, bob, http.MethodPost, path+"/drain", ""), http.StatusOK, "", "drain after the resume")
+	expect(t, b.person(t, bob, http.MethodDelete, path, ""), http.StatusOK, "", "remove by who drained it")
 	page, err := door(b.tables).Audit.List(t.Context(), audit.Filter{Target: "registry/i1"}, 50, "")
 	if err != nil || !slices.ContainsFunc(page.Entries, func(e audit.Entry) bool { return e.Action == "drain" && e.Reason == "the network moves" }) {
 		t.Errorf("%+v, %v", page.Entries, err)
@@ -274,9 +264,7 @@ func TestInstanceIsDrained(t *testing.T) {
 		t.Fatal(rec.Body)
 	}
 	b.pass(time.Minute)
-	if rec := b.person(t, bob, http.MethodPatch, instancePath("i2"), `{"ring":"x"}`); rec.Code != http.StatusOK {
-		t.Errorf("after the drain has expired: %d %s", rec.Code, rec.Body)
-	}
+	expect(t, b.person(t, bob, http.MethodPatch, instancePath("i2"), `{"ring":"x"}`), http.StatusOK, "", "after the drain has expired")
 }
 
 // The lock of a run that goes on stays; that of one which has ended, or is not there, is taken off.
@@ -321,18 +309,14 @@ func TestInstanceIsChangedOnce(t *testing.T) {
 	s.tables = faults.Tables(s.tables, func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
 		if c.Operation == "Apply" && c.Target == registry.DefaultTable && rivals > 0 {
 			rivals--
-			if rec := b.person(t, ann, http.MethodPatch, instancePath("i1"), `{"ring":"first"}`, "If-Match", `"1"`); rec.Code != http.StatusOK {
-				t.Errorf("the first: %d %s", rec.Code, rec.Body)
-			}
+			expect(t, b.person(t, ann, http.MethodPatch, instancePath("i1"), `{"ring":"first"}`, "If-Match", `"1"`), http.StatusOK, "", "the first")
 		}
 		return next(ctx)
 	})
 	b = newOutboxBenchOver(t, s)
 	testenv.Done(t)(b.registry.Create(t.Context(), registry.Instance{InstanceID: "i1"}))
 	rivals = 1
-	if rec := b.person(t, ann, http.MethodPatch, instancePath("i1"), `{"ring":"second"}`, "If-Match", `"1"`); rec.Code != http.StatusPreconditionFailed || code(t, rec) != codePrecondition {
-		t.Errorf("the second: %d %s", rec.Code, rec.Body)
-	}
+	expect(t, b.person(t, ann, http.MethodPatch, instancePath("i1"), `{"ring":"second"}`, "If-Match", `"1"`), http.StatusPreconditionFailed, codePrecondition, "the second")
 	i, err := b.registry.Get(t.Context(), "i1")
 	ring, bad := i.Ring()
 	if err := errors.Join(err, bad); err != nil || ring != "first" || i.Version != 2 {

@@ -251,13 +251,9 @@ func TestListTasks(t *testing.T) {
 		"?limit=101":    codeInvalidParameter,
 		"?role=" + strings.Repeat("x", tasks.MaxPerson+1): codeInvalidParameter,
 	} {
-		if rec := b.get(t, "/api/tasks"+query); rec.Code != http.StatusBadRequest || decode(t, rec).Error.Code != code {
-			t.Errorf("%.80s: %d %s", query, rec.Code, rec.Body)
-		}
+		expect(t, b.get(t, "/api/tasks"+query), http.StatusBadRequest, code, "%.80s", query)
 	}
-	if rec := b.get(t, "/api/tasks?continuationToken="+page.ContinuationToken, "X-MS-CLIENT-PRINCIPAL", ann); rec.Code != http.StatusBadRequest {
-		t.Errorf("somebody else's token: %d", rec.Code)
-	}
+	expect(t, b.get(t, "/api/tasks?continuationToken="+page.ContinuationToken, "X-MS-CLIENT-PRINCIPAL", ann), http.StatusBadRequest, "", "somebody else's token")
 }
 
 // Of two people who complete a task at once, one wins, and the other learns who has, and when.
@@ -296,9 +292,7 @@ func TestTheKeeperReassigns(t *testing.T) {
 	h.Assignee = "ann"
 	target := b.ask(t, "a", h)
 	for who, want := range map[string]int{caller("kay", "home"): http.StatusForbidden, caller("eve", "red", "keeper"): http.StatusForbidden} {
-		if rec := b.act(t, target, "reassign", `{"assignee":"bob"}`, who); rec.Code != want {
-			t.Errorf("%d %s", rec.Code, rec.Body)
-		}
+		expect(t, b.act(t, target, "reassign", `{"assignee":"bob"}`, who), want, "", "")
 	}
 	if rec := b.act(t, target, "reassign", `{"assignee":"bob"}`, caller("kim", "home", "Keeper")); rec.Code != http.StatusOK || data[taskDetail](t, rec).Assignee != "bob" {
 		t.Errorf("%d %s", rec.Code, rec.Body)

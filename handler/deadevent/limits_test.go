@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/payload"
 	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/tables"
@@ -43,6 +44,18 @@ func TestSizesOfDeadEvents(t *testing.T) {
 			if err != nil || (string(m.Data) == string(e.Payload)) != (n <= maxPayload) || (m.DataSize == n) != (n > maxPayload) {
 				t.Errorf("%d bytes of %q: %d of data, size %d, %v", n, unit, len(m.Data), m.DataSize, err)
 			}
+		}
+	}
+}
+
+// The dead letter of an event that an older version took, however deep its payload is, can be written and read.
+func TestDeadEventsThatAreTooDeep(t *testing.T) {
+	t.Parallel()
+	for levels, kept := range map[int]bool{payload.MaxDepth: true, payload.MaxDepth + 1: false, 10_000: false} {
+		text := strings.Repeat("[", levels) + strings.Repeat("]", levels)
+		m := messageOf(outbox.DeadEvent{Event: outbox.Event{Payload: json.RawMessage(text)}})
+		if _, err := json.Marshal(m); err != nil || (m.DataSize == 0) != kept || (string(m.Data) == text) != kept {
+			t.Errorf("%d levels: %d bytes of data, size %d, %v", levels, len(m.Data), m.DataSize, err)
 		}
 	}
 }

@@ -7,8 +7,63 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vibedata/roundhouse/internal/fuzzvalue"
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
+
+// A token is taken for the filter that it was made for only, and is one that sealToken makes.
+func FuzzOpenToken(f *testing.F) {
+	f.Add("", "f")
+	f.Add(sealToken("place", "f"), "f")
+	f.Add(sealToken("place", "g"), "f")
+	f.Add("e30", "f")
+	f.Fuzz(func(t *testing.T, token, fingerprint string) {
+		place, err := openToken(token, fingerprint)
+		if err == nil && sealToken(place, fingerprint) != token {
+			t.Errorf("%q is taken for %q", token, place)
+		}
+		if sealed := sealToken(token, fingerprint); len(sealed) <= maxToken {
+			if again, err := openToken(sealed, fingerprint); (err != nil || again != token) && !invalid(token, fingerprint) {
+				t.Errorf("%q does not come back: %q, %v", token, again, err)
+			}
+		}
+	})
+}
+
+// invalid says that JSON does not keep a text.
+func invalid(texts ...string) bool {
+	for _, text := range texts {
+		for _, r := range text {
+			if r == '\uFFFD' {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// A token leads to the place that it was made for, however the place is written, and for its own filter only.
+func FuzzPairOfTokens(f *testing.F) {
+	fuzzvalue.Seeds(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s := fuzzvalue.New(data)
+		place, filter := s.Text(1000), fingerprintOf(s.Text(100), s.Time())
+		token := sealToken(place, filter)
+		if (token == "") != (place == "") {
+			t.Fatalf("%q has the token %q", place, token)
+		}
+		got, err := openToken(token, filter)
+		if len(token) > maxToken {
+			return // no list has such places
+		}
+		if err != nil || got != place {
+			t.Errorf("%q becomes %q, %v", place, got, err)
+		}
+		if _, err := openToken(token, filter+"x"); (err == nil) != (place == "") {
+			t.Errorf("another filter takes %q: %v", place, err)
+		}
+	})
+}
 
 // The token behind the longest ids that there can be is one that the same list takes: by id, by time, and for rounds.
 func TestTokensOfTheLongestIDs(t *testing.T) {

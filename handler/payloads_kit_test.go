@@ -1,15 +1,27 @@
 package handler_test
 
 import (
+	"bytes"
+	"compress/flate"
 	"context"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"slices"
 	"strings"
+	"sync"
+	"time"
 
+	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
 )
 
 // payloadApp is an app whose engine brings payloads to every place that the platform has for them.
@@ -123,4 +135,124 @@ func (w *payloadWork) all(ctx *orchestrator.Context, tenant, text string) (strin
 		err = errors.Join(err, ctx.Publish(orchestrator.Publication{TenantID: "contoso", Type: fmt.Sprint("work.done.", i), Payload: payload, Key: fmt.Sprint(i)}))
 	}
 	return text, err
+}
+
+// recorder looks at everything that is written to storage, when it is written, for a text.
+type recorder struct {
+	marker string
+
+	mu    sync.Mutex
+	found map[string]bool // where it was
+	seen  int             // values looked at
+}
+
+// watch has look called with everything that is written to the stores of an app.
+func watch(c *handler.Config, look looking) {
+	c.Tables, c.Queues, c.Blobs = watchedTables{c.Tables, look}, watchedQueues{c.Queues, look}, watchedBlobs{c.Blobs, look}
+}
+
+type looking func(where string, value []byte)
+
+type watchedTables struct {
+	tables.Store
+	look looking
+}
+
+func (s watchedTables) Apply(ctx context.Context, table string, ops ...tables.Op) error {
+	for _, op := range ops {
+		s.look("keys of "+table, []byte(op.Entity.Key.String()))
+		var row bytes.Buffer // columns that continue each other, such as the chunks of a round
+		for _, name := range slices.Sorted(maps.Keys(op.Entity.Properties)) {
+			switch value := op.Entity.Properties[name].(type) {
+			case string:
+				s.look("table "+table+" column "+name, []byte(value))
+				row.WriteString(value)
+			case []byte:
+				s.look("table "+table+" column "+name, value)
+				row.Write(value)
+			}
+		}
+		s.look("table "+table, row.Bytes())
+	}
+	return s.Store.Apply(ctx, table, ops...)
+}
+
+type watchedQueues struct {
+	queues.Store
+	look looking
+}
+
+func (s watchedQueues) Send(ctx context.Context, queue string, body []byte, delay time.Duration) (string, error) {
+	s.look("queue "+queue, body)
+	return s.Store.Send(ctx, queue, body, delay)
+}
+
+type watchedBlobs struct {
+	blobs.Store
+	look looking
+}
+
+func (s watchedBlobs) Put(ctx context.Context, container, name string, data []byte) error {
+	s.look("names of "+container, []byte(name))
+	s.look("container "+container, data)
+	return s.Store.Put(ctx, container, name, data)
+}
+
+func (s watchedBlobs) PutIf(ctx context.Context, container, name string, data []byte, etag string) error {
+	s.look("container "+container+" (conditional)", data)
+	return s.Store.PutIf(ctx, container, name, data, etag)
+}
+
+// look searches a value, in every form that it can be brought into.
+func (r *recorder) look(where string, value []byte) {
+	there := r.holds(value, 3)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen++
+	if there {
+		r.found[where] = true
+	}
+}
+
+// holds reports whether a value holds the marker: as it is, in base64 at any offset, in hexadecimal, or in what the value is
+// the base64, the hexadecimal or the deflated form of.
+func (r *recorder) holds(value []byte, depth int) bool {
+	for _, form := range forms(r.marker) {
+		if bytes.Contains(value, []byte(form)) {
+			return true
+		}
+	}
+	if depth == 0 {
+		return false
+	}
+	var inner [][]byte
+	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding, base64.RawURLEncoding} {
+		if data, err := encoding.DecodeString(string(value)); err == nil && len(data) > 0 {
+			inner = append(inner, data)
+		}
+	}
+	if data, err := hex.DecodeString(string(value)); err == nil && len(data) > 0 {
+		inner = append(inner, data)
+	}
+	if data, _ := io.ReadAll(flate.NewReader(bytes.NewReader(value))); len(data) > len(value)/2 && len(data) > 0 {
+		inner = append(inner, data)
+	}
+	return slices.ContainsFunc(inner, func(data []byte) bool { return r.holds(data, depth-1) })
+}
+
+// forms are a text, its hexadecimal form, and what its base64 has in common whatever stands before and behind it.
+func forms(text string) []string {
+	all := []string{text, hex.EncodeToString([]byte(text))}
+	for before := range 3 {
+		encoded := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("x", before) + text))
+		all = append(all, encoded[4:len(encoded)-4])
+	}
+	return all
+}
+
+// places are where the text was, sorted.
+func (r *recorder) places() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Sorted(maps.Keys(r.found))
 }
