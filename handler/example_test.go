@@ -11,7 +11,6 @@ import (
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler"
-	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
@@ -40,7 +39,9 @@ func environment(name string) (string, bool) {
 func ExampleApp() {
 	app := handler.App{Engines: engines} // func main() { handler.Main(app) }
 	manifest, err := handler.Describe(app, environment)
-	testenv.Check(log, err)
+	if err != nil {
+		log.Fatal(err)
+	}
 	for _, name := range []string{"hello-queue-trigger", "hello-intake"} {
 		_, ok := manifest.Functions[name]
 		fmt.Println(name, ok)
@@ -57,9 +58,13 @@ func ExampleApp() {
 func ExampleNew() {
 	app, err := handler.New(handler.App{Engines: engines},
 		handler.Config{Lookup: environment, Tables: tables.NewMemory(), Queues: queues.NewMemory(), Blobs: blobs.NewMemory()})
-	testenv.Check(log, err)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer app.Close()
-	testenv.Check(log, app.Start(context.Background()))
+	if err := app.Start(context.Background()); err != nil {
+		log.Fatal(err)
+	}
 	answer := httptest.NewRecorder()
 	app.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/api/health/live", nil))
 	fmt.Println(answer.Code)

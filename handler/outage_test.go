@@ -20,6 +20,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/internal/sample"
 	"github.com/vibedata/roundhouse/internal/storage"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -294,68 +295,65 @@ func TestRequestsDuringAnOutage(t *testing.T) {
 		hangs bool
 		first time.Duration // how long the request takes that notices
 	}{"refused": {false, time.Second}, "hanging": {true, 4 * time.Second}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := &silence{hangs: tt.hangs}
-				h := handlertest.NewWith(t, handler.App{Engines: engines}, map[string]string{"GREETING": "Hello"}, func(c *handler.Config) {
-					through(c, while(&s.on, s.intercept))
-				})
-				time.Sleep(time.Minute) // what is kept for a while is old
-				s.on.Store(true)
-				for _, r := range []struct{ method, path, body string }{
-					{http.MethodGet, "/api/history?engine=hello", ""},
-					{http.MethodPost, "/api/hello", `{"correlationId": "c1", "input": "ada"}`},
-					{http.MethodGet, "/api/health/ready", ""}, // nothing else asks for blobs
-				} {
-					if _, took := ask(t, h, r.method, r.path, r.body); took > tt.first {
-						t.Errorf("%s %s: the first answer took %v", r.method, r.path, took)
-					}
-				}
-				for _, r := range []struct {
-					method, path, body string
-					status             int
-				}{
-					{http.MethodGet, "/api/history?engine=hello", "", http.StatusServiceUnavailable},
-					{http.MethodGet, "/api/dlq?engine=hello", "", http.StatusServiceUnavailable},
-					{http.MethodGet, "/api/orchestrations/hello-c1", "", http.StatusServiceUnavailable},
-					{http.MethodPost, "/api/orchestrations/hello-c1/terminate", `{"reason":"r"}`, http.StatusServiceUnavailable},
-					{http.MethodPost, "/api/hello", `{"correlationId": "c1", "input": "ada"}`, http.StatusServiceUnavailable},
-					{http.MethodGet, "/runtime/webhooks/durabletask/instances/hello-c1", "", http.StatusServiceUnavailable},
-					{http.MethodGet, "/api/health/ready", "", http.StatusServiceUnavailable},
-					{http.MethodGet, "/api/health/live", "", http.StatusOK},
-					{http.MethodGet, "/api/openapi.json", "", http.StatusOK},
-				} {
-					rec, took := ask(t, h, r.method, r.path, r.body)
-					if rec.Code != r.status || took > time.Second {
-						t.Errorf("%s %s: %d after %v: %s", r.method, r.path, rec.Code, took, rec.Body)
-					}
-					probe := strings.HasPrefix(r.path, "/api/health/")
-					if r.status == http.StatusServiceUnavailable && !probe && rec.Header().Get("Retry-After") == "" {
-						t.Errorf("%s %s does not say when to come again: %s", r.method, r.path, rec.Body)
-					}
-					if r.path == "/api/health/ready" && !strings.Contains(rec.Body.String(), "Queues: No answer; the log has the reason. Tables: No answer; the log has the reason.") {
-						t.Errorf("the probe does not say why: %s", rec.Body)
-					}
-				}
-				before := s.requests.Load()
-				for range 1000 {
-					ask(t, h, http.MethodGet, "/api/history?engine=hello", "")
-				}
-				if more := s.requests.Load() - before; more > 1 {
-					t.Errorf("a thousand requests made %d calls of storage", more)
-				}
-				s.on.Store(false)
-				time.Sleep(10 * time.Second)
-				for _, path := range []string{"/api/history?engine=hello", "/api/health/ready"} {
-					if rec, took := ask(t, h, http.MethodGet, path, ""); rec.Code != http.StatusOK || took > time.Second {
-						t.Errorf("%s, when storage is back: %d after %v: %s", path, rec.Code, took, rec.Body)
-					}
-				}
-				if rec, _ := ask(t, h, http.MethodPost, "/api/hello", `{"correlationId": "c2", "input": "ada"}`); rec.Code/100 != 2 {
-					t.Errorf("an intake, when storage is back: %d: %s", rec.Code, rec.Body)
-				}
+		testenv.Bubble(t, name, func(t *testing.T) {
+			s := &silence{hangs: tt.hangs}
+			h := handlertest.NewWith(t, handler.App{Engines: engines}, map[string]string{"GREETING": "Hello"}, func(c *handler.Config) {
+				through(c, while(&s.on, s.intercept))
 			})
+			time.Sleep(time.Minute) // what is kept for a while is old
+			s.on.Store(true)
+			for _, r := range []struct{ method, path, body string }{
+				{http.MethodGet, "/api/history?engine=hello", ""},
+				{http.MethodPost, "/api/hello", `{"correlationId": "c1", "input": "ada"}`},
+				{http.MethodGet, "/api/health/ready", ""}, // nothing else asks for blobs
+			} {
+				if _, took := ask(t, h, r.method, r.path, r.body); took > tt.first {
+					t.Errorf("%s %s: the first answer took %v", r.method, r.path, took)
+				}
+			}
+			for _, r := range []struct {
+				method, path, body string
+				status             int
+			}{
+				{http.MethodGet, "/api/history?engine=hello", "", http.StatusServiceUnavailable},
+				{http.MethodGet, "/api/dlq?engine=hello", "", http.StatusServiceUnavailable},
+				{http.MethodGet, "/api/orchestrations/hello-c1", "", http.StatusServiceUnavailable},
+				{http.MethodPost, "/api/orchestrations/hello-c1/terminate", `{"reason":"r"}`, http.StatusServiceUnavailable},
+				{http.MethodPost, "/api/hello", `{"correlationId": "c1", "input": "ada"}`, http.StatusServiceUnavailable},
+				{http.MethodGet, "/runtime/webhooks/durabletask/instances/hello-c1", "", http.StatusServiceUnavailable},
+				{http.MethodGet, "/api/health/ready", "", http.StatusServiceUnavailable},
+				{http.MethodGet, "/api/health/live", "", http.StatusOK},
+				{http.MethodGet, "/api/openapi.json", "", http.StatusOK},
+			} {
+				rec, took := ask(t, h, r.method, r.path, r.body)
+				if rec.Code != r.status || took > time.Second {
+					t.Errorf("%s %s: %d after %v: %s", r.method, r.path, rec.Code, took, rec.Body)
+				}
+				probe := strings.HasPrefix(r.path, "/api/health/")
+				if r.status == http.StatusServiceUnavailable && !probe && rec.Header().Get("Retry-After") == "" {
+					t.Errorf("%s %s does not say when to come again: %s", r.method, r.path, rec.Body)
+				}
+				if r.path == "/api/health/ready" && !strings.Contains(rec.Body.String(), "Queues: No answer; the log has the reason. Tables: No answer; the log has the reason.") {
+					t.Errorf("the probe does not say why: %s", rec.Body)
+				}
+			}
+			before := s.requests.Load()
+			for range 1000 {
+				ask(t, h, http.MethodGet, "/api/history?engine=hello", "")
+			}
+			if more := s.requests.Load() - before; more > 1 {
+				t.Errorf("a thousand requests made %d calls of storage", more)
+			}
+			s.on.Store(false)
+			time.Sleep(10 * time.Second)
+			for _, path := range []string{"/api/history?engine=hello", "/api/health/ready"} {
+				if rec, took := ask(t, h, http.MethodGet, path, ""); rec.Code != http.StatusOK || took > time.Second {
+					t.Errorf("%s, when storage is back: %d after %v: %s", path, rec.Code, took, rec.Body)
+				}
+			}
+			if rec, _ := ask(t, h, http.MethodPost, "/api/hello", `{"correlationId": "c2", "input": "ada"}`); rec.Code/100 != 2 {
+				t.Errorf("an intake, when storage is back: %d: %s", rec.Code, rec.Body)
+			}
 		})
 	}
 }

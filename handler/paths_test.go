@@ -63,9 +63,7 @@ func TestIDsInPaths(t *testing.T) {
 					t.Errorf("%s: %d %s", id, status, answer)
 				}
 				event := "/api/orchestrations/" + escaped + "/events/" + url.PathEscape("go/on")
-				if status, answer := h.Do(http.MethodPost, way(event), `"`+id+`"`); status != http.StatusAccepted || !strings.Contains(answer, `"wait-`+id+`"`) {
-					t.Errorf("%s: %d %s", id, status, answer)
-				}
+				answers(t, h, http.StatusAccepted, `"wait-`+id+`"`, http.MethodPost, way(event), `"`+id+`"`)
 				h.Deliver()
 				if out := h.Outcome("wait-" + id); string(out.Output) != `"`+id+`"` {
 					t.Errorf("%s: %s %s", id, out.Status, out.Output)
@@ -138,5 +136,15 @@ func TestWaitsEndBeforeTheHostGivesUp(t *testing.T) {
 				t.Errorf("functionTimeout %s: %d %s, after %s", functionTimeout, status, answer, took)
 			}
 		})
+	}
+}
+
+// answers sends a request, and holds the status of the answer and that it has a text in it.
+func answers(t *testing.T, h interface {
+	Do(method, path, body string, as ...func(*http.Request)) (int, string)
+}, status int, says, method, path, body string, as ...func(*http.Request)) {
+	t.Helper()
+	if got, answer := h.Do(method, path, body, as...); got != status || !strings.Contains(answer, says) {
+		t.Errorf("%s %s: %d, want %d with %q: %.1000s", method, path, got, status, says, answer)
 	}
 }

@@ -151,9 +151,7 @@ func TestPayloadsWithoutTheKey(t *testing.T) {
 			t.Errorf("the log names neither the key nor the reason: %.2000s", text)
 		}
 		for _, path := range []string{"/api/orchestrations/work-waits", "/api/runtime/webhooks/durabletask/instances/work-waits"} {
-			if status, answer := h.Do(http.MethodGet, path, ""); status != http.StatusServiceUnavailable || !strings.Contains(answer, "key cannot be used") {
-				t.Errorf("%s: %d %s", path, status, answer)
-			}
+			answers(t, h, http.StatusServiceUnavailable, "key cannot be used", http.MethodGet, path, "")
 		}
 		s.intake("young", "echo", payloadMarker) // what needs the newer version alone goes on
 		if out := h.Outcome("work-young"); out.Status != orchestrator.Completed {
@@ -199,10 +197,7 @@ func TestStartWithoutTheKey(t *testing.T) {
 		s.do(http.MethodPost, "/api/work", map[string]any{"correlationId": "c", "input": payloadInput{"echo", payloadMarker}})
 		version := newestVersion(t, h)
 		testenv.Check(t, developmentKey(t, h).Disable(t.Context(), version))
-		other, err := handler.New(payloadApp(), handler.Config{Tables: h.Tables, Queues: h.Queues, Blobs: h.Blobs, Lookup: func(name string) (string, bool) {
-			value, ok := map[string]string{"AzureWebJobsStorage": "UseDevelopmentStorage=true", "FUNCTIONS_CUSTOMHANDLER_PORT": "0", "ROUNDHOUSE_PAYLOAD_KEY": "payloads"}[name]
-			return value, ok
-		}})
+		other, err := handler.New(payloadApp(), handler.Config{Tables: h.Tables, Queues: h.Queues, Blobs: h.Blobs, Lookup: lookup(encryptedWith("payloads"))})
 		testenv.Check(t, err)
 		defer other.Close()
 		if err := other.Start(t.Context()); !errors.Is(err, keys.ErrForbidden) || !strings.Contains(err.Error(), "ROUNDHOUSE_PAYLOAD_KEY") {
@@ -275,7 +270,7 @@ func TestCrashesWithEncryption(t *testing.T) {
 	t.Parallel()
 	faultstest.EachCall(t, []faults.Fault{faults.CrashBefore, faults.CrashAfter}, 15, func(t *testing.T, plan *faults.Plan) {
 		var on atomic.Bool
-		seen := &recorder{marker: payloadMarker, found: map[string]bool{}}
+		seen := newRecorder(payloadMarker)
 		h := handlertest.NewWith(t, payloadApp(), encryptedWith("payloads"), func(c *handler.Config) {
 			watch(c, seen.look)
 			through(c, while(&on, plan.Intercept))

@@ -139,11 +139,16 @@ func (w *payloadWork) all(ctx *orchestrator.Context, tenant, text string) (strin
 
 // recorder looks at everything that is written to storage, when it is written, for a text.
 type recorder struct {
-	marker string
+	forms [][]byte // of the text
 
-	mu    sync.Mutex
-	found map[string]bool // where it was
-	seen  int             // values looked at
+	mu       sync.Mutex
+	found    map[string]bool // where it was
+	seen     int             // values looked at
+	inflater io.ReadCloser   // used for one value after the other: a new one has large buffers
+}
+
+func newRecorder(text string) *recorder {
+	return &recorder{forms: forms(text), found: map[string]bool{}, inflater: flate.NewReader(nil)}
 }
 
 // watch has look called with everything that is written to the stores of an app.
@@ -205,11 +210,9 @@ func (s watchedBlobs) PutIf(ctx context.Context, container, name string, data []
 
 // look searches a value, in every form that it can be brought into.
 func (r *recorder) look(where string, value []byte) {
-	there := r.holds(value, 3)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.seen++
-	if there {
+	if r.seen++; !r.found[where] && r.holds(value, 3) {
 		r.found[where] = true
 	}
 }
@@ -217,10 +220,8 @@ func (r *recorder) look(where string, value []byte) {
 // holds reports whether a value holds the marker: as it is, in base64 at any offset, in hexadecimal, or in what the value is
 // the base64, the hexadecimal or the deflated form of.
 func (r *recorder) holds(value []byte, depth int) bool {
-	for _, form := range forms(r.marker) {
-		if bytes.Contains(value, []byte(form)) {
-			return true
-		}
+	if slices.ContainsFunc(r.forms, func(form []byte) bool { return bytes.Contains(value, form) }) {
+		return true
 	}
 	if depth == 0 {
 		return false
@@ -234,18 +235,19 @@ func (r *recorder) holds(value []byte, depth int) bool {
 	if data, err := hex.DecodeString(string(value)); err == nil && len(data) > 0 {
 		inner = append(inner, data)
 	}
-	if data, _ := io.ReadAll(flate.NewReader(bytes.NewReader(value))); len(data) > len(value)/2 && len(data) > 0 {
+	_ = r.inflater.(flate.Resetter).Reset(bytes.NewReader(value), nil)
+	if data, _ := io.ReadAll(r.inflater); len(data) > len(value)/2 && len(data) > 0 {
 		inner = append(inner, data)
 	}
 	return slices.ContainsFunc(inner, func(data []byte) bool { return r.holds(data, depth-1) })
 }
 
 // forms are a text, its hexadecimal form, and what its base64 has in common whatever stands before and behind it.
-func forms(text string) []string {
-	all := []string{text, hex.EncodeToString([]byte(text))}
+func forms(text string) [][]byte {
+	all := [][]byte{[]byte(text), []byte(hex.EncodeToString([]byte(text)))}
 	for before := range 3 {
 		encoded := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("x", before) + text))
-		all = append(all, encoded[4:len(encoded)-4])
+		all = append(all, []byte(encoded[4:len(encoded)-4]))
 	}
 	return all
 }

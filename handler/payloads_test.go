@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/handlertest"
 	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
@@ -53,7 +54,7 @@ func payloadRun(t *testing.T, key string) (places []string) {
 	refuses.Config.SetKeepAlivesEnabled(false)
 	defer refuses.Close()
 	synctest.Test(t, func(t *testing.T) {
-		seen := &recorder{marker: payloadMarker, found: map[string]bool{}}
+		seen := newRecorder(payloadMarker)
 		outbox := fmt.Sprintf(`{"destinations": {"queue": {"queue": {"queue": "partner"}}, "http": {"http": {"url": %q, "allow": ["127.0.0.0/8"], "allowPlaintext": true}}},
 			"routes": [{"eventType": "work.done.*", "destination": "queue"}, {"eventType": "*", "destination": "http"}]}`, refuses.URL)
 		h := handlertest.NewWith(t, payloadApp(), map[string]string{"ROUNDHOUSE_PAYLOAD_KEY": key, "ROUNDHOUSE_OUTBOX": outbox}, func(c *handler.Config) { watch(c, seen.look) })

@@ -32,27 +32,35 @@ const day = 24 * time.Hour
 type archive struct {
 	*purger
 	healthy *orchestrator.Runtime
+	queues  *queues.Memory
 }
 
 func newArchive(t *testing.T, intercept faults.Interceptor) archive {
 	t.Helper()
-	store, log := tables.NewMemory(), slog.New(slog.DiscardHandler)
-	config := orchestrator.Config{Tables: store, Blobs: blobs.NewMemory(), Queues: queues.NewMemory(), Log: log,
+	store, messages, log := tables.NewMemory(), queues.NewMemory(), slog.New(slog.DiscardHandler)
+	config := orchestrator.Config{Tables: store, Blobs: blobs.NewMemory(), Queues: messages, Log: log,
 		Orchestrators: []orchestrator.AnyOrchestrator{
 			orchestrator.NewOrchestrator("done", func(*orchestrator.Context, int) (int, error) { return 0, nil }),
-			orchestrator.NewOrchestrator("waits", func(ctx *orchestrator.Context, _ int) (int, error) {
-				return 0, ctx.Sleep(365 * day)
-			})}}
+			orchestrator.NewOrchestrator("naps", func(ctx *orchestrator.Context, _ int) (int, error) { return 0, ctx.Sleep(time.Hour) }),
+			orchestrator.NewOrchestrator("waits", func(ctx *orchestrator.Context, _ int) (int, error) { return 0, ctx.Sleep(365 * day) })}}
 	healthy, err := orchestrator.New(config)
 	testenv.Check(t, err)
 	config.Tables = faults.Tables(store, intercept)
 	rt, err := orchestrator.New(config)
 	testenv.Check(t, err)
 	r := &purger{runtime: rt, locks: hostlock.Locks{Tables: store}, log: log, now: time.Now, keep: 30 * day}
-	for _, prepare := range []func(context.Context) error{healthy.Prepare, r.locks.CreateTable} {
-		testenv.Check(t, prepare(t.Context()))
-	}
-	return archive{r, healthy}
+	testenv.Check(t, errors.Join(healthy.Prepare(t.Context()), r.locks.CreateTable(t.Context())))
+	return archive{r, healthy, messages}
+}
+
+// sweeper is the sweeper of the archive, with a list that has not heard of any orchestration.
+func (a archive) sweeper(t *testing.T) (sweeper, *catalog.Catalog) {
+	t.Helper()
+	list, err := catalog.New(catalog.Config{Tables: a.locks.Tables, Runtime: func() *orchestrator.Runtime { return a.runtime }})
+	testenv.Check(t, err)
+	t.Cleanup(list.Close)
+	testenv.Check(t, list.Prepare(t.Context()))
+	return sweeper{runtime: a.runtime, list: list, locks: a.locks, log: slog.New(slog.DiscardHandler)}, list
 }
 
 func (a archive) add(t *testing.T, name string, n int) {
@@ -63,13 +71,19 @@ func (a archive) add(t *testing.T, name string, n int) {
 	}
 }
 
-func (a archive) left(t *testing.T) int {
+// left holds how many orchestrations there are.
+func (a archive) left(t *testing.T, want int) {
 	t.Helper()
 	found, next, err := a.healthy.List(t.Context(), orchestrator.Filter{}, 1000, "")
-	if err != nil || next != "" {
-		t.Fatal(next, err)
+	if err != nil || next != "" || len(found) != want {
+		t.Errorf("%d are left, want %d; %q, %v", len(found), want, next, err)
 	}
-	return len(found)
+}
+
+// run does what is due.
+func (a archive) run(t *testing.T) {
+	t.Helper()
+	testenv.Check(t, a.handle(t.Context(), trigger.TimerDelivery{}))
 }
 
 func untouched(ctx context.Context, _ faults.Call, next func(context.Context) error) error {
@@ -90,9 +104,7 @@ func TestRetention(t *testing.T) {
 		}{{30 * day, many + 3}, {time.Second, 3}, {300 * day, 3}} {
 			time.Sleep(tt.wait)
 			testenv.Check(t, a.handle(t.Context(), trigger.TimerDelivery{IsPastDue: true}))
-			if n := a.left(t); n != tt.want {
-				t.Errorf("%d are left after %v more, want %d", n, tt.wait, tt.want)
-			}
+			a.left(t, tt.want)
 		}
 	})
 }
@@ -105,10 +117,8 @@ func TestRetentionLeavesTheWorkToAnother(t *testing.T) {
 		time.Sleep(31 * day)
 		testenv.Done(t)(a.locks.Acquire(t.Context(), purgeJob, time.Minute))
 		for _, want := range []int{1, 0} {
-			testenv.Check(t, a.handle(t.Context(), trigger.TimerDelivery{}))
-			if n := a.left(t); n != want {
-				t.Errorf("%d are left, want %d", n, want)
-			}
+			a.run(t)
+			a.left(t, want)
 			time.Sleep(2 * time.Minute) // the lock of the other ends
 		}
 	})
@@ -136,16 +146,15 @@ func TestRetentionIsOutOfTime(t *testing.T) {
 		defer cancel(nil)
 		stop = cancel
 		testenv.Check(t, a.handle(ctx, trigger.TimerDelivery{}))
-		if n := a.left(t); n != purgeSlice {
-			t.Fatalf("%d are left, want a slice", n)
-		}
+		a.left(t, purgeSlice)
 		if next, _ := a.next.Load().(string); next == "" {
 			t.Error("the place is forgotten")
 		}
 		before := scans
-		testenv.Check(t, a.handle(t.Context(), trigger.TimerDelivery{}))
-		if n, next := a.left(t), a.next.Load(); n != 0 || next != "" || scans-before != 1 {
-			t.Errorf("%d are left, the place is %q, after %d scans", n, next, scans-before)
+		a.run(t)
+		a.left(t, 0)
+		if next := a.next.Load(); next != "" || scans-before != 1 {
+			t.Errorf("the place is %q, after %d scans", next, scans-before)
 		}
 	})
 }
@@ -163,9 +172,7 @@ func TestRetentionInterrupted(t *testing.T) {
 		next := &purger{runtime: dying.healthy, locks: dying.locks, log: dying.log, now: time.Now, keep: dying.keep}
 		time.Sleep(purgeLease) // in case the lock is still held
 		testenv.Check(t, next.handle(t.Context(), trigger.TimerDelivery{}))
-		if n := dying.left(t); n != 0 {
-			t.Errorf("%d are left", n)
-		}
+		dying.left(t, 0)
 	})
 }
 
@@ -183,10 +190,8 @@ func TestRetentionPassesByDamage(t *testing.T) {
 		a.log = slog.New(slog.NewTextHandler(&log, nil))
 		time.Sleep(31 * day)
 		for range 2 {
-			testenv.Check(t, a.handle(t.Context(), trigger.TimerDelivery{}))
-			if n := a.left(t); n != 3 {
-				t.Errorf("%d are left, want those that are damaged", n)
-			}
+			a.run(t)
+			a.left(t, 3)
 		}
 		if n := strings.Count(log.String(), "damaged=3"); n != 2 {
 			t.Error(log.String())
@@ -210,16 +215,10 @@ func TestSweeperRepairsBesideATrouble(t *testing.T) {
 			return next(ctx)
 		})
 		a.add(t, "done", 3)
-		list, err := catalog.New(catalog.Config{Tables: a.locks.Tables, Runtime: func() *orchestrator.Runtime { return a.runtime }})
-		if err == nil {
-			err = list.Prepare(t.Context())
-		}
-		testenv.Check(t, err)
-		defer list.Close()
-		s := sweeper{runtime: a.runtime, list: list, locks: hostlock.Locks{Tables: a.locks.Tables}, log: slog.New(slog.DiscardHandler)}
+		s, list := a.sweeper(t)
 		for range 2 { // the repair reads in one run, and writes in the next
 			if err := s.handle(t.Context(), trigger.TimerDelivery{}); err == nil || refused == 0 {
-				t.Errorf("the trouble of the sweep is not told: %v", err)
+				t.Errorf("the trouble of the sweep is not reported: %v", err)
 			}
 		}
 		if found, _, err := list.List(t.Context(), orchestrator.Filter{}, 10, ""); err != nil || len(found) != 3 {
@@ -367,48 +366,31 @@ func TestBlobRetentionRuns(t *testing.T) {
 	}
 }
 
-// The timer wakes what is overdue, late or not, and leaves the work to who has the lock.
+// The timer wakes what is overdue, late or not, and leaves the work to the process that has the lock.
 func TestSweeper(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		held  bool
 		woken int
 	}{"alone": {held: false, woken: 1}, "another is at work": {held: true, woken: 0}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				messages, log := queues.NewMemory(), slog.New(slog.DiscardHandler)
-				nap := orchestrator.NewOrchestrator("nap", func(ctx *orchestrator.Context, _ int) (int, error) {
-					return 0, ctx.Sleep(time.Hour)
-				})
-				store := tables.NewMemory()
-				rt, err := orchestrator.New(orchestrator.Config{Tables: store, Blobs: blobs.NewMemory(), Queues: messages, Log: log,
-					Orchestrators: []orchestrator.AnyOrchestrator{nap}})
-				testenv.Check(t, err)
-				list, err := catalog.New(catalog.Config{Tables: store, Runtime: func() *orchestrator.Runtime { return rt }})
-				testenv.Check(t, err)
-				s := sweeper{runtime: rt, list: list, locks: hostlock.Locks{Tables: store}, log: log}
-				for _, prepare := range []func(context.Context) error{rt.Prepare, list.Prepare, s.locks.CreateTable} {
-					testenv.Check(t, prepare(t.Context()))
-				}
-				if out, err := rt.Run(t.Context(), orchestrator.Start{ID: "a", Orchestrator: "nap", Input: []byte("1")}); err != nil || !out.Woken {
-					t.Fatalf("%+v %v", out, err)
-				}
-				time.Sleep(2 * time.Hour)
-				if tt.held {
-					testenv.Done(t)(s.locks.Acquire(t.Context(), sweeperJob, time.Minute))
-				}
-				for range 2 { // what is woken is not woken again
-					testenv.Check(t, s.handle(t.Context(), trigger.TimerDelivery{IsPastDue: true}))
-				}
-				if n, err := messages.Length(t.Context(), rt.SignalQueue()); err != nil || n != tt.woken {
-					t.Errorf("%d signals, %v", n, err)
-				}
-				// It has repaired the list, too, which had not heard of the orchestration.
-				if all, _, err := list.List(t.Context(), orchestrator.Filter{}, 10, ""); err != nil || len(all) != tt.woken {
-					t.Errorf("%+v %v", all, err)
-				}
-			})
+		testenv.Bubble(t, name, func(t *testing.T) {
+			a := newArchive(t, untouched)
+			s, list := a.sweeper(t)
+			a.add(t, "naps", 1)
+			time.Sleep(2 * time.Hour)
+			if tt.held {
+				testenv.Done(t)(s.locks.Acquire(t.Context(), sweeperJob, time.Minute))
+			}
+			for range 2 { // what is woken is not woken again
+				testenv.Check(t, s.handle(t.Context(), trigger.TimerDelivery{IsPastDue: true}))
+			}
+			if n, err := a.queues.Length(t.Context(), a.runtime.SignalQueue()); err != nil || n != tt.woken {
+				t.Errorf("%d signals, %v", n, err)
+			}
+			// It has repaired the list, too, which had not heard of the orchestration.
+			if all, _, err := list.List(t.Context(), orchestrator.Filter{}, 10, ""); err != nil || len(all) != tt.woken {
+				t.Errorf("%+v %v", all, err)
+			}
 		})
 	}
 }

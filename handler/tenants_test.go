@@ -343,9 +343,7 @@ func TestOperationsOfTenants(t *testing.T) {
 	administrator := m.home
 	for path, body := range map[string]string{"/api/dlq/retry": `{"engine":"shop"}`, "/api/dlq/expire": `{"olderThanDays":0}`, "/api/workflow/outbox/replay": `{"status":"pending"}`,
 		"/api/orchestrations/purge": `{"olderThanDays":0}`} {
-		if status, answer := m.Do(http.MethodPost, path, body, m.red.Sign); status != http.StatusForbidden {
-			t.Errorf("%s: an operator of a tenant: %d %s", path, status, answer)
-		}
+		answers(t, m, http.StatusForbidden, "", http.MethodPost, path, body, m.red.Sign)
 	}
 	status, answer := m.Do(http.MethodPost, "/api/dlq/expire", `{"olderThanDays":0}`, administrator.Sign)
 	var op struct{ Data struct{ ID string } }
@@ -369,9 +367,7 @@ func TestTasksOfNamesakes(t *testing.T) {
 	ann := accesstest.Caller{Tenant: "red", Object: "ann", Name: "ann@example.com"}
 	mallory := accesstest.Caller{Tenant: "red", Object: "mallory", Name: "ann@example.com"}
 	task := "/api/tasks/shop-red-waits/1-2"
-	if status, answer := m.Do(http.MethodPost, task+"/assign", `{"assignee":"`+strings.ToUpper(ann.ID())+`","assigneeName":"Ann"}`, m.home.Sign); status != http.StatusOK {
-		t.Fatal(status, answer)
-	}
+	answers(t, m, http.StatusOK, "", http.MethodPost, task+"/assign", `{"assignee":"`+strings.ToUpper(ann.ID())+`","assigneeName":"Ann"}`, m.home.Sign)
 	for _, action := range []string{"complete", "release", "reassign"} {
 		body := map[string]string{"complete": `{"output":true}`, "release": "{}", "reassign": `{"assignee":"` + mallory.ID() + `"}`}[action]
 		if status, answer := m.Do(http.MethodPost, task+"/"+action, body, mallory.Sign); status != http.StatusForbidden && status != http.StatusConflict {
@@ -396,18 +392,16 @@ func TestOtherWorkUnderACorrelationID(t *testing.T) {
 		return "/api/runtime/webhooks/durabletask/orchestrators/shop/shop-red-waits", input
 	}
 	path, body := start(`{"instanceId":"instance-red","tenantId":"` + tenantOf("red") + `","input":{}}`)
-	if status, answer := m.Do(http.MethodPost, path, body, m.home.Sign); status != http.StatusAccepted {
-		t.Errorf("the same work: %d %s", status, answer)
-	}
+	answers(t, m, http.StatusAccepted, "", http.MethodPost, path, body, m.home.Sign)
 	for name, door := range map[string]func(string) (string, string){"API": start, "Durable API": other} {
 		for what, input := range map[string]string{
 			"another instance": `{"instanceId":"instance-blue","input":{}}`,
 			"another input":    `{"instanceId":"instance-red","tenantId":"` + tenantOf("red") + `","input":{"fail":true}}`,
 		} {
-			path, body := door(input)
-			if status, answer := m.Do(http.MethodPost, path, body, m.home.Sign); status != http.StatusConflict {
-				t.Errorf("%s, %s: %d %s", name, what, status, answer)
-			}
+			t.Run(what+" by "+name, func(t *testing.T) {
+				path, body := door(input)
+				answers(t, m, http.StatusConflict, "", http.MethodPost, path, body, m.home.Sign)
+			})
 		}
 	}
 }

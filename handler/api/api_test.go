@@ -449,17 +449,6 @@ func TestOtherMethods(t *testing.T) {
 	expect(t, b.do(t, http.MethodPost, "/api/nothing"), http.StatusNotFound, "", "POST to nowhere")
 }
 
-func TestBodyIsBounded(t *testing.T) {
-	t.Parallel()
-	b := newFilledBench(t)
-	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/history", strings.NewReader(strings.Repeat("x", maxBody+1)))
-	rec := serve(b.echo, req)
-	conform(t, req, "", rec)
-	if rec.Code != http.StatusRequestEntityTooLarge || decode(t, rec).Error.Code != codeBodyTooLarge {
-		t.Errorf("%d %s", rec.Code, rec.Body)
-	}
-}
-
 func TestProblemJSON(t *testing.T) {
 	t.Parallel()
 	b := newFilledBench(t)

@@ -56,23 +56,6 @@ func TestDamagedOrchestration(t *testing.T) {
 	}
 }
 
-// A timeline shows the rest of what happened.
-func TestTimelineBesideDamage(t *testing.T) {
-	t.Parallel()
-	b := newOutboxBench(t)
-	b.retrying(t, "hmac-run-1")
-	const path = "/api/timeline/run-1"
-	whole := data[timelinePage](t, b.get(t, path))
-	row, err := b.tables.Get(t.Context(), "orchestrations", tables.Key{Partition: "hmac-run-1", Row: "r-00000001-00000001"})
-	testenv.Check(t, err)
-	row.Properties["Data"] = []byte("garbage")
-	testenv.Check(t, b.tables.Apply(t.Context(), "orchestrations", tables.Replace(row)))
-	rest := data[timelinePage](t, b.get(t, path))
-	if !rest.Truncated || len(rest.Items) == 0 || len(rest.Items) >= len(whole.Items) {
-		t.Errorf("%d items of %d, truncated %v", len(rest.Items), len(whole.Items), rest.Truncated)
-	}
-}
-
 // A forced purge wants a reason, an administrator, and one that is damaged or has ended.
 func TestForcedPurgeIsRefused(t *testing.T) {
 	t.Parallel()
@@ -94,14 +77,7 @@ func TestForcedPurgeIsRefused(t *testing.T) {
 		{"?force=true&reason=x", "", http.StatusConflict, codeActive},
 		{"?force=true&reason=x", caller("kim", "home", "keeper"), http.StatusConflict, codeActive},
 	} {
-		var headers []string
-		if tt.as != "" {
-			headers = []string{"X-MS-CLIENT-PRINCIPAL", tt.as}
-		}
-		rec := b.send(t, http.MethodDelete, path+tt.query, "", headers...)
-		if rec.Code != tt.status || code(t, rec) != tt.code {
-			t.Errorf("%.40s: %d %s", tt.query, rec.Code, rec.Body)
-		}
+		expect(t, b.person(t, tt.as, http.MethodDelete, path+tt.query, ""), tt.status, tt.code, "%.40s", tt.query)
 	}
 	if s := b.shown(t, "a").Status; s != orchestrator.Running {
 		t.Errorf("it is %s", s)

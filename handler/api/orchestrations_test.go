@@ -134,17 +134,8 @@ func TestOrchestrationRounds(t *testing.T) {
 	if len(all.Items) < 3 || all.ContinuationToken != "" || all.Items[0].Learned[0].Kind != "ExecutionStarted" || string(all.Items[0].Learned[0].Payload) != `{"item":"book"}` {
 		t.Fatalf("%+v", all)
 	}
-	var paged []roundItem
-	token := ""
-	for range 20 {
-		page := data[list[roundItem]](t, b.get(t, orchestrationPath("a1")+"/rounds?limit=1"+token))
-		paged = append(paged, page.Items...)
-		if page.ContinuationToken == "" {
-			break
-		}
-		token = "&continuationToken=" + page.ContinuationToken
-	}
-	testenv.Diff(t, all.Items, paged, "")
+	token := "&continuationToken=" + data[list[roundItem]](t, b.get(t, orchestrationPath("a1")+"/rounds?limit=1")).ContinuationToken
+	testenv.Diff(t, all.Items, walk[roundItem](t, b, orchestrationPath("a1")+"/rounds?limit=1"), "")
 	b.begin(t, "a2", "book")
 	for path, want := range map[string]string{
 		"a2/rounds?limit=1" + token:               codeInvalidToken,
@@ -388,10 +379,8 @@ func TestOrchestrationsAreListed(t *testing.T) {
 	}
 	b.drive(t)
 	testenv.Check(t, b.list.Flush(t.Context()))
-	ids := func(items []summaryItem) (all []string) {
-		for _, i := range items {
-			all = append(all, i.ID)
-		}
+	ids := func(items []summaryItem) []string {
+		all := each(items, func(i summaryItem) string { return i.ID })
 		slices.Sort(all)
 		return all
 	}
@@ -414,18 +403,11 @@ func TestOrchestrationsAreListed(t *testing.T) {
 			t.Errorf("%s: %q %s", query, page.ContinuationToken, diff)
 		}
 	}
-	var paged []summaryItem
-	token := ""
-	for range 5 {
-		page := data[list[summaryItem]](t, b.get(t, orchestrationsPath+"?limit=1"+token))
-		paged = append(paged, page.Items...)
-		if token = "&continuationToken=" + page.ContinuationToken; page.ContinuationToken == "" {
-			break
-		}
-		for _, other := range []string{"?status=Running" + token, "?idPrefix=a" + token, "?continuationToken=e30"} {
-			expect(t, b.get(t, orchestrationsPath+other), http.StatusBadRequest, codeInvalidToken, "%s", other)
-		}
+	token := "&continuationToken=" + data[list[summaryItem]](t, b.get(t, orchestrationsPath+"?limit=1")).ContinuationToken
+	for _, other := range []string{"?status=Running" + token, "?idPrefix=a" + token, "?continuationToken=e30"} {
+		expect(t, b.get(t, orchestrationsPath+other), http.StatusBadRequest, codeInvalidToken, "%s", other)
 	}
+	paged := walk[summaryItem](t, b, orchestrationsPath+"?limit=1")
 	if diff := cmp.Diff([]string{"a/1", "a/2", "b/1", "b/2", "c"}, ids(paged)); diff != "" || paged[0].CreatedAt.Before(paged[4].CreatedAt) {
 		t.Error(diff)
 	}

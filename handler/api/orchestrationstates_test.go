@@ -266,9 +266,9 @@ func TestStatesAreFilters(t *testing.T) {
 	b.retrying(t, "a2")
 	testenv.Check(t, b.list.Flush(t.Context()))
 	for status, want := range map[string][]string{"Stalled": {"a1"}, "Retrying": {"a2"}, "Running": nil, "Failed": nil} {
-		var ids []string
-		for _, item := range data[list[summaryItem]](t, b.get(t, orchestrationsPath+"?status="+status)).Items {
-			ids = append(ids, item.ID)
+		items := data[list[summaryItem]](t, b.get(t, orchestrationsPath+"?status="+status)).Items
+		ids := each(items, func(i summaryItem) string { return i.ID })
+		for _, item := range items {
 			if item.ErrorCode == "" || item.WaitingFor != "" {
 				t.Errorf("%+v", item)
 			}

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -330,6 +331,31 @@ func data[T any](t *testing.T, rec *httptest.ResponseRecorder) T {
 		t.Fatalf("%d %s, %v", rec.Code, rec.Body, err)
 	}
 	return a.Data
+}
+
+// walk reads a list to its end, page by page.
+func walk[T any](t *testing.T, b *outboxBench, target string, headers ...string) (items []T) {
+	t.Helper()
+	from := target
+	for range 200 {
+		rec := b.get(t, from, headers...)
+		expect(t, rec, http.StatusOK, "", "%.100s", from)
+		page := data[list[T]](t, rec)
+		if items = append(items, page.Items...); page.ContinuationToken == "" {
+			return items
+		}
+		from = target + map[bool]string{true: "&", false: "?"}[strings.Contains(target, "?")] + "continuationToken=" + url.QueryEscape(page.ContinuationToken)
+	}
+	t.Fatalf("%.100s does not end", target)
+	return nil
+}
+
+// each is a text of each item.
+func each[T any](items []T, of func(item T) string) (texts []string) {
+	for _, item := range items {
+		texts = append(texts, of(item))
+	}
+	return texts
 }
 
 // expect holds the status of an answer, and the code of its error unless that is ""; format says what was asked.

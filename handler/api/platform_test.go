@@ -37,7 +37,6 @@ func fourNodes() []nodes.Info {
 // Nodes are listed by when they began, page by page, also while they write their rows.
 func TestListNodes(t *testing.T) {
 	t.Parallel()
-	all := fourNodes()
 	b := newOutboxBenchWith(t, inMemory(), func(c *Config) { c.Nodes = func(context.Context) ([]nodes.Info, error) { return fourNodes(), nil } })
 	tests := map[string]struct {
 		query string
@@ -52,35 +51,19 @@ func TestListNodes(t *testing.T) {
 		"gone":            {"?state=gone&limit=1", []string{"gone"}, false},
 		"taken over from": {"?state=taken", []string{"lost"}, false},
 	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			page := data[list[nodeItem]](t, b.get(t, "/api/nodes"+tt.query))
-			var got []string
-			for _, n := range page.Items {
-				got = append(got, n.Node)
-			}
-			if diff := cmp.Diff(tt.want, got); diff != "" || (page.ContinuationToken != "") != tt.more {
-				t.Errorf("token %q (-want +got):\n%s", page.ContinuationToken, diff)
-			}
-		})
+	name := func(n nodeItem) string { return n.Node }
+	for what, tt := range tests {
+		page := data[list[nodeItem]](t, b.get(t, "/api/nodes"+tt.query))
+		testenv.Diff(t, tt.want, each(page.Items, name), "%s", what)
+		if (page.ContinuationToken != "") != tt.more {
+			t.Errorf("%s: token %q", what, page.ContinuationToken)
+		}
 	}
-	lost := all[1]
+	lost := fourNodes()[1]
 	want := nodeItem{Node: "lost", Host: "web/17", PID: 411, Version: "1.2", State: "taken", SinceUtc: lost.Since, SeenUtc: lost.Seen, InHand: 3,
 		Orchestrations: []string{"hmac-payments"}, More: true, TakenBy: "a", TakenAtUtc: lost.TakenAt, TakenOver: 3, Finished: true}
 	testenv.Diff(t, []nodeItem{want}, data[list[nodeItem]](t, b.get(t, "/api/nodes?state=taken")).Items, "")
-	var got []string
-	query := ""
-	for range 2 * len(all) {
-		page := data[list[nodeItem]](t, b.get(t, "/api/nodes?limit=1"+query))
-		for _, n := range page.Items {
-			got = append(got, n.Node)
-		}
-		if page.ContinuationToken == "" {
-			break
-		}
-		query = "&continuationToken=" + page.ContinuationToken
-	}
-	testenv.Diff(t, []string{"lost", "b", "a", "gone"}, got, "page by page")
+	testenv.Diff(t, []string{"lost", "b", "a", "gone"}, each(walk[nodeItem](t, b, "/api/nodes?limit=1"), name), "page by page")
 }
 
 func TestListNodesRefused(t *testing.T) {
@@ -234,11 +217,7 @@ func TestRunsOfSchedulesThatAreRefused(t *testing.T) {
 		{"tls", `{"item":"payments"}`, "", 404},
 		{"hmac", `{"item":"payments"}`, caller("ann", "red", "operator"), 403},
 	} {
-		var headers []string
-		if c.as != "" {
-			headers = []string{"X-MS-CLIENT-PRINCIPAL", c.as}
-		}
-		expect(t, b.send(t, http.MethodPost, "/api/schedules/"+c.path+"/run", c.body, headers...), c.status, "", "%s %.80s", c.path, c.body)
+		expect(t, b.person(t, c.as, http.MethodPost, "/api/schedules/"+c.path+"/run", c.body), c.status, "", "%s %.80s", c.path, c.body)
 	}
 	b.refuse = func(c faults.Call) bool { return c.Operation == "Send" }
 	expect(t, b.send(t, http.MethodPost, "/api/schedules/hmac/run", `{"item":"payments"}`), http.StatusServiceUnavailable, "", "")
@@ -310,11 +289,7 @@ func TestAcknowledgeRefuses(t *testing.T) {
 		"somebody who may not":     {"", "", nobody, http.StatusForbidden, ""},
 		"more than there is":       {`"v2"`, `"v2","by":"me"`, "", http.StatusBadRequest, "by"},
 	} {
-		var headers []string
-		if test.as != "" {
-			headers = []string{"X-MS-CLIENT-PRINCIPAL", test.as}
-		}
-		rec := b.send(t, http.MethodPost, "/api/acknowledgements", strings.Replace(acknowledges, test.from, test.to, 1), headers...)
+		rec := b.person(t, test.as, http.MethodPost, "/api/acknowledgements", strings.Replace(acknowledges, test.from, test.to, 1))
 		if rec.Code != test.code || !strings.Contains(rec.Body.String(), test.says) {
 			t.Errorf("%s: %d %s, want %d with %q", name, rec.Code, rec.Body, test.code, test.says)
 		}

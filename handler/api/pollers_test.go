@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/vibedata/roundhouse/audit"
@@ -340,6 +341,10 @@ func TestPollerLag(t *testing.T) {
 // Databases are asked two at a time; who does not get his turn in time is told to come again.
 func TestPollerLagWaitsForItsTurn(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, testPollerLagWaitsForItsTurn)
+}
+
+func testPollerLagWaitsForItsTurn(t *testing.T) {
 	b := newOutboxBench(t)
 	asked, answer := make(chan struct{}, lagsAtOnce+1), make(chan struct{})
 	b.pollers.DSN = func(ctx context.Context, _ poller.Setting) (string, error) {

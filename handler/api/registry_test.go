@@ -34,25 +34,10 @@ func (b *outboxBench) person(t *testing.T, as, method, target, body string, head
 
 func (b *outboxBench) instances(t *testing.T, query, as string) []string {
 	t.Helper()
-	var ids []string
-	for next, first := "", true; first || next != ""; first = false {
-		target := "/api/registry?limit=2" + query
-		if next != "" {
-			target += "&continuationToken=" + url.QueryEscape(next)
-		}
-		rec := b.person(t, as, http.MethodGet, target, "")
-		if rec.Code != http.StatusOK {
-			t.Fatalf("%s: %d %s", query, rec.Code, rec.Body)
-		}
-		page := data[list[instanceItem]](t, rec)
-		if next = page.ContinuationToken; next != "" && len(page.Items) != 2 {
-			t.Errorf("%s: a page of %d, which is not the last", query, len(page.Items))
-		}
-		for _, item := range page.Items {
-			ids = append(ids, item.InstanceID)
-		}
+	if page := data[list[instanceItem]](t, b.person(t, as, http.MethodGet, "/api/registry?limit=2"+query, "")); page.ContinuationToken != "" && len(page.Items) != 2 {
+		t.Errorf("%s: a page of %d, which is not the last", query, len(page.Items))
 	}
-	return ids
+	return each(walk[instanceItem](t, b, "/api/registry?limit=2"+query, "X-MS-CLIENT-PRINCIPAL", as), func(i instanceItem) string { return i.InstanceID })
 }
 
 // An instance from its beginning to its end.

@@ -84,11 +84,11 @@ func TestTokensOfTheLongestIDs(t *testing.T) {
 			b.drive(t)
 			testenv.Check(t, b.list.Flush(t.Context()))
 			for query, want := range map[string]int{"idPrefix=" + url.QueryEscape(prefixes[0]): 3, "idPrefix=" + url.QueryEscape(prefixes[1]): 3, "status=Running": 6, "orchestrator=holder": 6} {
-				if got := b.walk(t, orchestrationsPath+"?limit=1&"+query); got != want {
+				if got := len(walk[any](t, b, orchestrationsPath+"?limit=1&"+query)); got != want {
 					t.Errorf("%.30s: %d of %d", query, got, want)
 				}
 			}
-			if got := b.walk(t, orchestrationPath(prefixes[0]+"00")+"/rounds?limit=1"); got < 1 {
+			if got := len(walk[any](t, b, orchestrationPath(prefixes[0]+"00")+"/rounds?limit=1")); got < 1 {
 				t.Errorf("%d rounds", got)
 			}
 		})
@@ -109,22 +109,5 @@ func TestSizesOfIDs(t *testing.T) {
 				t.Errorf("%d of %d: %d %.300s", n, tt.limit, rec.Code, rec.Body)
 			}
 		}
-	}
-}
-
-// walk counts what a list has, page by page.
-func (b *outboxBench) walk(t *testing.T, target string) (items int) {
-	t.Helper()
-	for from := target; ; {
-		rec := b.get(t, from)
-		if rec.Code != http.StatusOK {
-			t.Fatalf("%.60s: %d %.300s", target, rec.Code, rec.Body)
-		}
-		page := data[list[any]](t, rec)
-		items += len(page.Items)
-		if page.ContinuationToken == "" {
-			return items
-		}
-		from = target + "&continuationToken=" + url.QueryEscape(page.ContinuationToken)
 	}
 }

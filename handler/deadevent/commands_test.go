@@ -9,6 +9,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/sample"
 	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
 )
@@ -97,12 +98,16 @@ func TestCommandsCrash(t *testing.T) {
 	for name, c := range commands() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			sample.Repeat(t)
 			healthy := newWorld(t)
 			count := &faults.Plan{}
 			id := healthy.process(t, nil).kill(t, healthy, 1)
 			testenv.Check(t, c.do(t.Context(), healthy.process(t, count), id, healthy.process(t, nil).of(t, id)[0].RowKey))
 			for at := 1; at <= len(count.Calls()); at++ {
 				for _, fault := range []faults.Fault{faults.CrashBefore, faults.CrashAfter, faults.Applied, faults.Unknown, faults.Throttled, faults.Conflict, faults.Precondition} {
+					if !sample.Keep(t, fault, at) {
+						continue
+					}
 					w := newWorld(t)
 					id := w.process(t, nil).kill(t, w, 1)
 					row := w.process(t, nil).of(t, id)[0].RowKey
@@ -144,12 +149,16 @@ func TestCommandsCrash(t *testing.T) {
 // An event that dies at a process that dies is dead once, with one dead letter, whatever is lost.
 func TestDeathsCrash(t *testing.T) {
 	t.Parallel()
+	sample.Repeat(t)
 	healthy, count := newWorld(t), &faults.Plan{}
 	healthy.answers(refuse)
 	healthy.process(t, nil).add(t, 1)
 	healthy.process(t, count).sweep(t)
 	for at := 1; at <= len(count.Calls()); at++ {
 		for _, fault := range []faults.Fault{faults.CrashBefore, faults.CrashAfter, faults.Applied, faults.Unknown, faults.Throttled, faults.Precondition} {
+			if !sample.Keep(t, fault, at) {
+				continue
+			}
 			w := newWorld(t)
 			id := w.process(t, nil).add(t, 1)
 			w.answers(refuse)

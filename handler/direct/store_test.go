@@ -14,6 +14,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/faults/faultstest"
 	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/queues/queuestest"
@@ -178,35 +179,32 @@ func TestLimits(t *testing.T) {
 func TestLongWork(t *testing.T) {
 	t.Parallel()
 	for name, refuse := range map[string]bool{"it is renewed": false, "it cannot be renewed": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.plan.Refuse = func(c faults.Call) bool { return refuse && c.Operation == "Renew" }
-				s := w.open(Config{}, func(_ context.Context, d engine.Delivery, _ putBack) error {
-					time.Sleep(5*time.Minute + time.Second)
-					w.note(d)
-					return nil
-				})
-				w.send(s, "now", 0)
-				w.send(s, "due", time.Minute)
-				shown := 0
-				for range 10 * 60 {
-					time.Sleep(time.Second)
-					shown += len(w.shown())
-				}
-				if n := len(w.worked()); n != 2 {
-					t.Errorf("%d were worked on", n)
-				}
-				want := map[bool]int{true: 2}[refuse]
-				if n := w.length(); n != want || shown != want { // who has received them has them
-					t.Errorf("%d messages were shown, %d are left, want %d", shown, n, want)
-				}
-				renewals := strings.Count(strings.Join(w.operations(), " "), "Renew")
-				if !refuse && renewals != 2*20 {
-					t.Errorf("%d renewals", renewals)
-				}
+		testenv.Bubble(t, name, func(t *testing.T) {
+			w := newWorld(t)
+			w.plan.Refuse = func(c faults.Call) bool { return refuse && c.Operation == "Renew" }
+			s := w.open(Config{}, func(_ context.Context, d engine.Delivery, _ putBack) error {
+				time.Sleep(5*time.Minute + time.Second)
+				w.note(d)
+				return nil
 			})
+			w.send(s, "now", 0)
+			w.send(s, "due", time.Minute)
+			shown := 0
+			for range 10 * 60 {
+				time.Sleep(time.Second)
+				shown += len(w.shown())
+			}
+			if n := len(w.worked()); n != 2 {
+				t.Errorf("%d were worked on", n)
+			}
+			want := map[bool]int{true: 2}[refuse]
+			if n := w.length(); n != want || shown != want { // who has received them has them
+				t.Errorf("%d messages were shown, %d are left, want %d", shown, n, want)
+			}
+			renewals := strings.Count(strings.Join(w.operations(), " "), "Renew")
+			if !refuse && renewals != 2*20 {
+				t.Errorf("%d renewals", renewals)
+			}
 		})
 	}
 }
@@ -228,34 +226,31 @@ func TestComesAgain(t *testing.T) {
 		}, time.Minute, 1},
 		"it was put back at once": {"x", func(ctx context.Context, _ engine.Delivery, back putBack) error { return back(ctx, 0) }, 0, 1},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				s := w.open(Config{}, tt.work)
-				w.send(s, tt.body, 0)
-				synctest.Wait()
-				if tt.after > 0 {
-					time.Sleep(tt.after - time.Second)
-					if n := len(w.shown()); n != 0 {
-						t.Error("it is shown early")
-					}
-					time.Sleep(time.Second)
+		testenv.Bubble(t, name, func(t *testing.T) {
+			w := newWorld(t)
+			s := w.open(Config{}, tt.work)
+			w.send(s, tt.body, 0)
+			synctest.Wait()
+			if tt.after > 0 {
+				time.Sleep(tt.after - time.Second)
+				if n := len(w.shown()); n != 0 {
+					t.Error("it is shown early")
 				}
-				shown := w.shown()
-				if len(shown) != 1 {
-					t.Fatalf("%d messages are shown after %v", len(shown), tt.after)
-				}
-				d := engine.Delivery{ID: shown[0].ID, Body: queues.Decode(shown[0].Text), DequeueCount: int(shown[0].DequeueCount), InsertedAt: shown[0].InsertedAt}
-				if body := string(engine.Original(d)); body != tt.body {
-					t.Errorf("its body is %.100q", body)
-				}
-				again, err := engine.Again(d)
-				if err != nil || tt.attempts > 1 && !strings.Contains(string(again), fmt.Sprintf(`"attempts":%d`, tt.attempts-1)) ||
-					tt.attempts == 1 && !strings.Contains(string(again), `"attempts":0`) {
-					t.Errorf("it is not attempt %d: %.200s, %v", tt.attempts, again, err)
-				}
-			})
+				time.Sleep(time.Second)
+			}
+			shown := w.shown()
+			if len(shown) != 1 {
+				t.Fatalf("%d messages are shown after %v", len(shown), tt.after)
+			}
+			d := engine.Delivery{ID: shown[0].ID, Body: queues.Decode(shown[0].Text), DequeueCount: int(shown[0].DequeueCount), InsertedAt: shown[0].InsertedAt}
+			if body := string(engine.Original(d)); body != tt.body {
+				t.Errorf("its body is %.100q", body)
+			}
+			again, err := engine.Again(d)
+			if err != nil || tt.attempts > 1 && !strings.Contains(string(again), fmt.Sprintf(`"attempts":%d`, tt.attempts-1)) ||
+				tt.attempts == 1 && !strings.Contains(string(again), `"attempts":0`) {
+				t.Errorf("it is not attempt %d: %.200s, %v", tt.attempts, again, err)
+			}
 		})
 	}
 }
@@ -295,19 +290,12 @@ func TestClose(t *testing.T) {
 // work was done is not shown but for a fault.
 func TestEveryFault(t *testing.T) {
 	t.Parallel()
-	for _, fault := range faults.Faults() {
-		for at := 1; at <= 6; at++ {
-			t.Run(fmt.Sprint(fault, "-", at), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) { faulty(t, fault, at) })
-			})
-		}
-	}
+	faultstest.UpTo(t, faults.Faults(), 6, faulty)
 }
 
-func faulty(t *testing.T, fault faults.Fault, at int) {
+func faulty(t *testing.T, plan *faults.Plan) {
 	w := newWorld(t)
-	w.plan.At, w.plan.Fault = at, fault
+	w.plan.At, w.plan.Fault = plan.At, plan.Fault
 	work := map[string]time.Duration{"quick": 0, "slow": 40 * time.Second, "due": 0} // how long it takes
 	failed := map[string]bool{}
 	s := w.open(Config{}, func(_ context.Context, d engine.Delivery, _ putBack) error {
@@ -346,7 +334,7 @@ func faulty(t *testing.T, fault faults.Fault, at int) {
 			t.Errorf("%q is lost", body)
 		}
 	}
-	if w.plan.Done() && fault == faults.Throttled && len(failed) > 0 {
+	if w.plan.Done() && plan.Fault == faults.Throttled && len(failed) > 0 {
 		t.Errorf("%v were refused, although the queue was busy once only", failed)
 	}
 }

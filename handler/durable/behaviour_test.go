@@ -41,33 +41,30 @@ func TestStartAndWait(t *testing.T) {
 		"no interval":    {"Hello?timeout=30", `"you"`, 202, "", 0},
 		"no number":      {"Hello?timeout=30&pollingInterval=x", `"you"`, 202, "", 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t)
-				ctx, stop := context.WithCancel(t.Context())
-				done := make(chan struct{})
-				go func() {
-					defer close(done)
-					for ctx.Err() == nil {
-						b.deliver(context.WithoutCancel(ctx), t)
-						select {
-						case <-ctx.Done():
-						case <-time.After(time.Second + time.Millisecond):
-						}
+		testenv.Bubble(t, name, func(t *testing.T) {
+			b := newBench(t)
+			ctx, stop := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				for ctx.Err() == nil {
+					b.deliver(context.WithoutCancel(ctx), t)
+					select {
+					case <-ctx.Done():
+					case <-time.After(time.Second + time.Millisecond):
 					}
-				}()
-				begin := time.Now()
-				rec := b.send(t, http.MethodPost, base+"/orchestrators/"+tt.path, tt.input)
-				if rec.Code != tt.status || !strings.Contains(rec.Body.String(), tt.want) || (tt.want == "") != strings.Contains(rec.Body.String(), "statusQueryGetUri") {
-					t.Errorf("%d %s", rec.Code, rec.Body)
 				}
-				if after := time.Since(begin); after != tt.after {
-					t.Errorf("after %s, want %s", after, tt.after)
-				}
-				stop()
-				<-done
-			})
+			}()
+			begin := time.Now()
+			rec := b.send(t, http.MethodPost, base+"/orchestrators/"+tt.path, tt.input)
+			if rec.Code != tt.status || !strings.Contains(rec.Body.String(), tt.want) || (tt.want == "") != strings.Contains(rec.Body.String(), "statusQueryGetUri") {
+				t.Errorf("%d %s", rec.Code, rec.Body)
+			}
+			if after := time.Since(begin); after != tt.after {
+				t.Errorf("after %s, want %s", after, tt.after)
+			}
+			stop()
+			<-done
 		})
 	}
 }
@@ -295,10 +292,7 @@ func TestRepeatsByTheHost(t *testing.T) {
 		"/orchestrators/Hello", "/orchestrators/Hello/mine", "/instances/Completed/restart",
 		"/instances/Completed/restart?restartWithNewInstanceId=false", "/instances/Failed/rewind",
 	} {
-		t.Run(path, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { repeat(t, path, first, second) })
-		})
+		testenv.Bubble(t, path, func(t *testing.T) { repeat(t, path, first, second) })
 	}
 }
 

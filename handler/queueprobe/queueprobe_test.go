@@ -125,15 +125,12 @@ func TestDeafness(t *testing.T) {
 			}
 		}, false},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				tt.pass(w)
-				if s := w.state(); s.Deaf() != tt.deaf {
-					t.Errorf("%+v", s)
-				}
-			})
+		testenv.Bubble(t, tt.name, func(t *testing.T) {
+			w := newWorld(t)
+			tt.pass(w)
+			if s := w.state(); s.Deaf() != tt.deaf {
+				t.Errorf("%+v", s)
+			}
 		})
 	}
 }

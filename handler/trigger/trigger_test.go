@@ -268,31 +268,28 @@ func TestOverrun(t *testing.T) {
 		"returns late": func() error { return nil },
 		"panics late":  func() error { panic("too late") },
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				started := time.Now()
-				release := make(chan struct{})
-				e, logged := mount(t, queueConfig(func(context.Context, engine.Delivery) error {
-					<-release
-					return late()
-				}))
-				got := errorText(t, invoke(e, "rotate", goodBody), http.StatusInternalServerError)
-				if got != errOverrun.Error() {
-					t.Errorf("answer %q", got)
-				}
-				if took := time.Since(started); took != DefaultBudget+DefaultGrace {
-					t.Errorf("took %v", took)
-				}
-				if !strings.Contains(logged.String(), `"outcome":"overran"`) {
-					t.Error(logged)
-				}
-				close(release)
-				synctest.Wait()
-				if panicked := strings.Contains(logged.String(), `"panic":"too late"`); panicked != (name == "panics late") {
-					t.Errorf("panic in the log: %v\n%s", panicked, logged)
-				}
-			})
+		testenv.Bubble(t, name, func(t *testing.T) {
+			started := time.Now()
+			release := make(chan struct{})
+			e, logged := mount(t, queueConfig(func(context.Context, engine.Delivery) error {
+				<-release
+				return late()
+			}))
+			got := errorText(t, invoke(e, "rotate", goodBody), http.StatusInternalServerError)
+			if got != errOverrun.Error() {
+				t.Errorf("answer %q", got)
+			}
+			if took := time.Since(started); took != DefaultBudget+DefaultGrace {
+				t.Errorf("took %v", took)
+			}
+			if !strings.Contains(logged.String(), `"outcome":"overran"`) {
+				t.Error(logged)
+			}
+			close(release)
+			synctest.Wait()
+			if panicked := strings.Contains(logged.String(), `"panic":"too late"`); panicked != (name == "panics late") {
+				t.Errorf("panic in the log: %v\n%s", panicked, logged)
+			}
 		})
 	}
 }

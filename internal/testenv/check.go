@@ -3,6 +3,8 @@ package testenv
 import (
 	"fmt"
 	"strings"
+	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -45,4 +47,13 @@ func Diff(t test, want, got any, format string, args ...any) {
 		lines = append(lines[:maxDiff], fmt.Sprintf("... and %d more lines", more))
 	}
 	t.Errorf("%s", strings.TrimSpace(fmt.Sprintf(format, args...)+" (-want +got):\n"+strings.Join(lines, "\n")))
+}
+
+// Bubble runs f as a parallel subtest in a bubble of virtual time.
+func Bubble(t *testing.T, name string, f func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, f)
+	})
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/faults/faultstest"
 	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/outbox"
@@ -173,43 +174,28 @@ func TestManyMessagesWithADeathInTheMiddle(t *testing.T) {
 func TestCrashAtEveryCall(t *testing.T) {
 	t.Parallel()
 	const messages = 3
-	calls := 0
-	synctest.Test(t, func(t *testing.T) {
+	kinds := []faults.Fault{faults.CrashBefore, faults.CrashAfter, faults.Applied, faults.Unknown, faults.Throttled}
+	faultstest.EachCall(t, kinds, 10, func(t *testing.T, plan *faults.Plan) {
 		w := newWorld(t, messages)
-		p := w.process(t, nil)
-		testenv.Done(t)(p.operations.Start(t.Context(), OutboxKind, request(), "key", "corr"))
-		p.work(t, w)
-		calls = len(p.plan.Calls())
-	})
-	for _, fault := range []faults.Fault{faults.CrashBefore, faults.CrashAfter, faults.Applied, faults.Unknown, faults.Throttled} {
-		for at := 1; at <= calls; at++ {
-			t.Run(fmt.Sprintf("%s/%d", fault, at), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					w := newWorld(t, messages)
-					p := w.process(t, &faults.Plan{At: at, Fault: fault})
-					op, err := p.operations.Start(t.Context(), OutboxKind, request(), "key", "corr")
-					if err == nil {
-						p.work(t, w)
-					}
-					p = w.process(t, nil)
-					if err != nil { // the caller repeats the request that was not accepted
-						if op, err = p.operations.Start(t.Context(), OutboxKind, request(), "key", "corr"); err != nil {
-							t.Fatal(err)
-						}
-					}
-					p.work(t, w)
-					op, err = p.operations.Get(t.Context(), op.ID)
-					if err != nil || op.Status != orchestrator.Completed {
-						t.Errorf("%+v, %v", op, err)
-					}
-					if pending := w.count(t, outbox.StatusPending); pending != messages {
-						t.Errorf("%d pending", pending)
-					}
-				})
-			})
+		p := w.process(t, plan)
+		op, err := p.operations.Start(t.Context(), OutboxKind, request(), "key", "corr")
+		if err == nil {
+			p.work(t, w)
 		}
-	}
+		p = w.process(t, nil)
+		if err != nil { // the caller repeats the request that was not accepted
+			op, err = p.operations.Start(t.Context(), OutboxKind, request(), "key", "corr")
+			testenv.Check(t, err)
+		}
+		p.work(t, w)
+		op, err = p.operations.Get(t.Context(), op.ID)
+		if err != nil || op.Status != orchestrator.Completed {
+			t.Errorf("%+v, %v", op, err)
+		}
+		if pending := w.count(t, outbox.StatusPending); pending != messages {
+			t.Errorf("%d pending", pending)
+		}
+	})
 }
 
 func TestWhatCannotSucceedFailsAtOnce(t *testing.T) {

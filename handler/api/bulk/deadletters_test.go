@@ -13,6 +13,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/faults/faultstest"
 	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
@@ -90,10 +91,13 @@ func (w *world) counts(t *testing.T) engine.DeadLetterCounts {
 func TestBulkRetryWithADeathInTheMiddle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const letters = 5_000
+		letters := 5_000
+		if testing.Short() {
+			letters = 500
+		}
 		w := newWorld(t, 0)
 		w.bury(t, letters, nil)
-		first := w.process(t, &faults.Plan{At: 12_000, Fault: faults.CrashAfter})
+		first := w.process(t, &faults.Plan{At: letters * 12 / 5, Fault: faults.CrashAfter})
 		op, err := first.operations.Start(t.Context(), DeadLetterKind, Request{Action: ActionRetry, Engine: "hmac", By: "me"}, "", "corr")
 		testenv.Check(t, err)
 		first.work(t, w)
@@ -117,7 +121,7 @@ func TestBulkRetryWithADeathInTheMiddle(t *testing.T) {
 				t.Errorf("%s was sent under %v", message, ids)
 			}
 		}
-		if c := w.counts(t); len(sent) != letters || c.Pending != 0 || c.Resolved != letters {
+		if c := w.counts(t); len(sent) != letters || c.Pending != 0 || int(c.Resolved) != letters {
 			t.Errorf("%d messages sent, %+v", len(sent), c)
 		}
 	})
@@ -177,41 +181,38 @@ func TestBulkRate(t *testing.T) {
 func TestBulkCanary(t *testing.T) {
 	t.Parallel()
 	for name, comesBack := range map[string]bool{"sings": false, "comes back": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, 0)
-				letters := w.bury(t, 150, nil)
-				p := w.process(t, nil)
-				op, err := p.operations.Start(t.Context(), DeadLetterKind, Request{Action: ActionRetry, Canary: 3, CanarySeconds: 30}, "", "corr")
+		testenv.Bubble(t, name, func(t *testing.T) {
+			w := newWorld(t, 0)
+			letters := w.bury(t, 150, nil)
+			p := w.process(t, nil)
+			op, err := p.operations.Start(t.Context(), DeadLetterKind, Request{Action: ActionRetry, Canary: 3, CanarySeconds: 30}, "", "corr")
+			testenv.Check(t, err)
+			var wait sync.WaitGroup
+			wait.Go(func() { p.work(t, w) })
+			<-time.After(20 * time.Second)
+			if c := w.counts(t); c.Resolved != 3 {
+				t.Errorf("before the canary is judged: %+v", c)
+			}
+			if comesBack {
+				page, err := letters.List(t.Context(), engine.DeadLetterFilter{Engines: []string{"hmac"}, Status: engine.StatusResolved})
 				testenv.Check(t, err)
-				var wait sync.WaitGroup
-				wait.Go(func() { p.work(t, w) })
-				<-time.After(20 * time.Second)
-				if c := w.counts(t); c.Resolved != 3 {
-					t.Errorf("before the canary is judged: %+v", c)
-				}
-				if comesBack {
-					page, err := letters.List(t.Context(), engine.DeadLetterFilter{Engines: []string{"hmac"}, Status: engine.StatusResolved})
-					testenv.Check(t, err)
-					l, err := letters.Get(t.Context(), "hmac", page.DeadLetters[0].RowKey)
-					testenv.Check(t, err)
-					child := engine.DeadLetter{Engine: "hmac", MessageID: l.MessageID, InsertedAtUtc: l.RetriedAtUtc, ParentRowKey: l.RowKey,
-						OriginalQueue: rotations, ErrorMessage: "no", LastFailureAtUtc: time.Now(), CorrelationID: l.CorrelationID}
-					testenv.Done(t)(letters.Add(t.Context(), child))
-				}
-				wait.Wait()
-				end, err := p.operations.Get(t.Context(), op.ID)
+				l, err := letters.Get(t.Context(), "hmac", page.DeadLetters[0].RowKey)
 				testenv.Check(t, err)
-				want := Progress{Slices: 3, Done: 150}
-				status := orchestrator.Completed
-				if comesBack {
-					want, status = Progress{Slices: 1, Done: 3, Returned: 1}, orchestrator.Failed
-				}
-				if end.Progress != want || end.Status != status {
-					t.Errorf("%+v", end)
-				}
-			})
+				child := engine.DeadLetter{Engine: "hmac", MessageID: l.MessageID, InsertedAtUtc: l.RetriedAtUtc, ParentRowKey: l.RowKey,
+					OriginalQueue: rotations, ErrorMessage: "no", LastFailureAtUtc: time.Now(), CorrelationID: l.CorrelationID}
+				testenv.Done(t)(letters.Add(t.Context(), child))
+			}
+			wait.Wait()
+			end, err := p.operations.Get(t.Context(), op.ID)
+			testenv.Check(t, err)
+			want := Progress{Slices: 3, Done: 150}
+			status := orchestrator.Completed
+			if comesBack {
+				want, status = Progress{Slices: 1, Done: 3, Returned: 1}, orchestrator.Failed
+			}
+			if end.Progress != want || end.Status != status {
+				t.Errorf("%+v", end)
+			}
 		})
 	}
 }
@@ -308,13 +309,7 @@ func TestNamedRowsAtEveryCall(t *testing.T) {
 			t.Errorf("the same rows under the key: %+v, %v", same, err)
 		}
 	}
-	count := &faults.Plan{}
-	synctest.Test(t, func(t *testing.T) { run(t, count) })
-	for at := range count.Calls() {
-		t.Run(fmt.Sprint(at+1), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { run(t, &faults.Plan{At: at + 1, Fault: faults.CrashAfter}) })
-		})
-	}
+	faultstest.EachCall(t, []faults.Fault{faults.CrashAfter}, 10, run)
 }
 
 // An operation for a tenant changes what that tenant may see, and nothing else.

@@ -300,30 +300,27 @@ func TestClockSkew(t *testing.T) {
 		"without any limit": {ahead: time.Hour, limits: Limit[time.Duration]{-1, -1}, want: Pass, skewed: true},
 		"no date":           {undated: true, ahead: time.Hour, want: Pass},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				time.Sleep(900 * time.Millisecond) // a date has whole seconds
-				w := newWorld(t)
-				store := &datedStore{w.config.Tables, func() time.Time { return time.Now().Add(test.ahead) }, test.took}
-				if test.undated {
-					store.date = func() time.Time { return time.Time{} }
-				}
-				w.config.Tables, w.config.Thresholds.ClockSkew = store, test.limits
-				checks := w.checks(t)
-				r := checks.Full(t.Context())
-				if got := r.Checks[clockCheck]; test.undated != (len(got) == 0) || !test.undated && (got[0].Status != test.want || (got[0].ObservedValue != 0.0) != test.skewed || (got[0].Output == "") != (test.want == Pass)) {
-					t.Errorf("%+v", got)
-				}
-				if ready := checks.Ready(t.Context()); ready.Status != test.want {
-					t.Errorf("ready: %+v", ready)
-				}
-				store.date = time.Now
-				time.Sleep(time.Minute)
-				if r := checks.Full(t.Context()); r.Status != Pass || r.Checks[clockCheck][0].ObservedValue != 0.0 {
-					t.Errorf("when the clock is set: %+v", r)
-				}
-			})
+		testenv.Bubble(t, name, func(t *testing.T) {
+			time.Sleep(900 * time.Millisecond) // a date has whole seconds
+			w := newWorld(t)
+			store := &datedStore{w.config.Tables, func() time.Time { return time.Now().Add(test.ahead) }, test.took}
+			if test.undated {
+				store.date = func() time.Time { return time.Time{} }
+			}
+			w.config.Tables, w.config.Thresholds.ClockSkew = store, test.limits
+			checks := w.checks(t)
+			r := checks.Full(t.Context())
+			if got := r.Checks[clockCheck]; test.undated != (len(got) == 0) || !test.undated && (got[0].Status != test.want || (got[0].ObservedValue != 0.0) != test.skewed || (got[0].Output == "") != (test.want == Pass)) {
+				t.Errorf("%+v", got)
+			}
+			if ready := checks.Ready(t.Context()); ready.Status != test.want {
+				t.Errorf("ready: %+v", ready)
+			}
+			store.date = time.Now
+			time.Sleep(time.Minute)
+			if r := checks.Full(t.Context()); r.Status != Pass || r.Checks[clockCheck][0].ObservedValue != 0.0 {
+				t.Errorf("when the clock is set: %+v", r)
+			}
 		})
 	}
 	w := newWorld(t)
