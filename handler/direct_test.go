@@ -144,12 +144,8 @@ func TestTakenAtOnce(t *testing.T) {
 			for _, step := range tt.steps {
 				post(t, h, step[0], step[1])
 			}
-			if got := h.Outcome("errand-c1").Status; got != tt.want {
-				t.Errorf("it is %s, want %s", got, tt.want)
-			}
-			if passed := time.Since(began); passed != 0 {
-				t.Errorf("it took %v", passed)
-			}
+			testenv.Diff(t, tt.want, h.Outcome("errand-c1").Status, "its status")
+			testenv.Diff(t, 0, time.Since(began), "how long it took")
 			for call, n := range calls.take() {
 				if !strings.Contains(call, "schedules") && (strings.HasPrefix(call, "Send ") || strings.HasPrefix(call, "Re")) {
 					t.Errorf("%d times %s: a host would have to bring it", n, call)
@@ -183,9 +179,7 @@ func TestAnswersAndRetriesAtOnce(t *testing.T) {
 		task := "/api/tasks/" + page.Data.Items[0].OrchestrationID + "/" + page.Data.Items[0].TaskID
 		post(t, h, task+"/claim", "{}")
 		post(t, h, task+"/complete", `{"output": true}`)
-		if got := h.Outcome("errand-c1").Status; got != orchestrator.Completed {
-			t.Errorf("after the answer it is %s", got)
-		}
+		testenv.Diff(t, orchestrator.Completed, h.Outcome("errand-c1").Status, "its status after the answer")
 
 		e.broken.Store(true)
 		calls.take()
@@ -197,9 +191,7 @@ func TestAnswersAndRetriesAtOnce(t *testing.T) {
 		}
 		e.broken.Store(false)
 		post(t, h, "/api/dlq/errand/"+letters[0].RowKey+"/retry", "{}")
-		if got := h.Outcome("errand-c2").Status; got != orchestrator.Completed {
-			t.Errorf("after the retry it is %s", got)
-		}
+		testenv.Diff(t, orchestrator.Completed, h.Outcome("errand-c2").Status, "its status after the retry")
 	})
 }
 
@@ -243,9 +235,7 @@ func TestTimersWithoutAHost(t *testing.T) {
 			}
 			time.Sleep(tt.late + time.Millisecond)
 			synctest.Wait()
-			if ended := h.Outcome("errand-c1").Ended(); ended != tt.ended {
-				t.Errorf("%v after its time it has ended: %v", tt.late, ended)
-			}
+			testenv.Diff(t, tt.ended, h.Outcome("errand-c1").Ended(), "it has ended %v after its time", tt.late)
 			time.Sleep(time.Minute)
 			h.Deliver()
 			if !h.Outcome("errand-c1").Ended() {
@@ -291,9 +281,7 @@ func crashed(t *testing.T, plan *faults.Plan) {
 		time.Sleep(10 * time.Second)
 		h.Deliver()
 	}
-	if got := h.Outcome("errand-c1").Status; got != orchestrator.Completed {
-		t.Errorf("it is %s", got)
-	}
+	testenv.Diff(t, orchestrator.Completed, h.Outcome("errand-c1").Status, "its status")
 	if plan.At == 0 && before != 1 {
 		t.Errorf("the activity ran %d times before another process came", before)
 	}

@@ -105,9 +105,7 @@ func TestAWakeUpDelivers(t *testing.T) {
 	if err != nil || len(sent) != 1 || !strings.Contains(string(queues.Decode(sent[0].Text)), `"source":"/roundhouse/contoso"`) {
 		t.Errorf("sent %v, %v", sent, err)
 	}
-	if s := status(t, e, added.ID); s != outbox.StatusProcessed {
-		t.Errorf("it is %s", s)
-	}
+	testenv.Diff(t, outbox.StatusProcessed, status(t, e, added.ID), "its status")
 }
 
 // What the program itself adds leaves without a wake-up, and a program that stops waits for it.
@@ -158,9 +156,7 @@ func TestBadWakeUpsAreDropped(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n := e.wakesLost.Load(); n != 3 {
-		t.Errorf("%d are counted", n)
-	}
+	testenv.Diff(t, 3, e.wakesLost.Load(), "lost wake-ups that are counted")
 }
 
 func TestSweepKeepsToThePollInterval(t *testing.T) {
@@ -178,9 +174,7 @@ func TestSweepKeepsToThePollInterval(t *testing.T) {
 		if err := e.sweep(t.Context(), trigger.TimerDelivery{}); err != nil && !errors.Is(err, trigger.ErrIdle) || (err == nil) != (tt.want == outbox.StatusProcessed) {
 			t.Fatal(err)
 		}
-		if s := status(t, e, added.ID); s != tt.want {
-			t.Errorf("after %v it is %s, want %s", tt.after, s, tt.want)
-		}
+		testenv.Diff(t, tt.want, status(t, e, added.ID), "its status after %v", tt.after)
 	}
 }
 
@@ -207,9 +201,7 @@ func TestRetentionRemovesWhatIsOld(t *testing.T) {
 	}{{29 * 24 * time.Hour, many}, {31 * 24 * time.Hour, 0}} {
 		e.now = func() time.Time { return time.Now().Add(tt.after) }
 		testenv.Check(t, e.retain(t.Context(), trigger.TimerDelivery{}))
-		if n := left(); n != tt.want {
-			t.Errorf("after %v %d are left, want %d", tt.after, n, tt.want)
-		}
+		testenv.Diff(t, tt.want, left(), "what is left after %v", tt.after)
 	}
 }
 
@@ -284,9 +276,7 @@ func TestDeadEventsAndBack(t *testing.T) {
 		testenv.Done(t)(e.owner.Retry(t.Context(), letter))
 	}
 	dispatch(t, e)
-	if s := status(t, e, added.ID); s != outbox.StatusProcessed {
-		t.Errorf("it is %s", s)
-	}
+	testenv.Diff(t, outbox.StatusProcessed, status(t, e, added.ID), "its status")
 	if _, err := e.owner.Retry(t.Context(), letter); err != nil || status(t, e, added.ID) != outbox.StatusProcessed {
 		t.Errorf("retry of what was delivered: %v", err)
 	}
@@ -331,6 +321,7 @@ func TestAuthOnTheWire(t *testing.T) {
 		"a token beside a signature": {auth: `,"audience":"api://crm","signingKeys":[{"id":"k1","secret":"hook"}]`, identity: true, vault: true,
 			token: "Bearer for api://crm/.default", key: "k1"},
 		"a signature": {auth: `,"structured":true,"signingKeys":[{"id":"k1","secret":"hook"}]`, vault: true, key: "k1"},
+		"neither":     {},
 		"no token":    {auth: `,"audience":"api://crm"`, says: "no token for api://crm"},
 		"no key":      {auth: `,"signingKeys":[{"id":"k1","secret":"hook"}]`, says: "not configured: signing keys: signing key k1"},
 	} {
@@ -356,10 +347,21 @@ func TestAuthOnTheWire(t *testing.T) {
 			continue
 		}
 		got := r.last(t)
-		id, err := outbox.VerifySignature(got.header, got.body, []outbox.SigningKey{{ID: "k1", Secret: secret}}, time.Now(), 0)
-		if err != nil || id != tt.key || got.header.Get(outbox.HeaderKeyID) != tt.key || got.header.Get("Authorization") != tt.token ||
-			got.header.Get(outbox.HeaderIdempotencyKey) != added.Key.String() {
-			t.Errorf("%s: signed with %q, %v: %v", name, id, err, got.header)
+		sent := "to " + r.url // as the log of the event's attempts has it
+		if tt.token != "" {
+			sent += ", with a token for api://crm"
+		}
+		if tt.key != "" {
+			id, err := outbox.VerifySignature(got.header, got.body, []outbox.SigningKey{{ID: "k1", Secret: secret}}, time.Now(), 0)
+			testenv.Check(t, err)
+			testenv.Diff(t, tt.key, id, "%s: signed with", name)
+			sent += ", signed by " + id + ", webhook-id " + got.header.Get(outbox.HeaderWebhookID)
+		}
+		testenv.Diff(t, [...]string{tt.key, tt.token, added.Key.String()}, [...]string{got.header.Get(outbox.HeaderKeyID), got.header.Get("Authorization"),
+			got.header.Get(outbox.HeaderIdempotencyKey)}, "%s: the headers", name)
+		record, err := e.admin.Get(t.Context(), "contoso", added.ID)
+		if err != nil || len(record.Attempts) != 1 || record.Attempts[0].SentAs != sent+", idempotency key "+added.Key.String() {
+			t.Errorf("%s: %+v, %v, want %s", name, record, err, sent)
 		}
 	}
 }

@@ -287,12 +287,8 @@ func TestRetentionOfTheDocument(t *testing.T) {
 						want++
 					}
 				}
-				if n := len(h.History(engineName)); n != want {
-					t.Errorf("%s: %d entries, want %d", engineName, n, want)
-				}
-				if n := len(h.DeadLetters(engineName)); n != 2*want+len(ages) {
-					t.Errorf("%s: %d dead letters, want %d each that are resolved and expired, and %d that are pending", engineName, n, want, len(ages))
-				}
+				testenv.Diff(t, want, len(h.History(engineName)), "%s: entries", engineName)
+				testenv.Diff(t, 2*want+len(ages), len(h.DeadLetters(engineName)), "%s: dead letters: each that is resolved and expired, and those that are pending", engineName)
 			}
 		})
 	}

@@ -68,9 +68,7 @@ func TestCensusIsShared(t *testing.T) {
 			t.Errorf("%+v, %v", c, err)
 		}
 	}
-	if queries != 2 {
-		t.Errorf("%d queries", queries)
-	}
+	testenv.Diff(t, 2, queries, "queries")
 }
 
 func TestWatchParent(t *testing.T) {
@@ -84,9 +82,7 @@ func TestWatchParent(t *testing.T) {
 		if !errors.Is(err, errParentGone) {
 			t.Errorf("error %v", err)
 		}
-		if seen := time.Since(started); seen != 11*time.Second {
-			t.Errorf("seen after %v", seen)
-		}
+		testenv.Diff(t, 11*time.Second, time.Since(started), "when it was seen")
 	})
 	testenv.Bubble(t, "stopped", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -145,9 +141,7 @@ func TestAccountName(t *testing.T) {
 		"":      {{}, {TableEndpoint: "https://tables.example.org"}, {TableEndpoint: "http://127.0.0.1:10002/a"}},
 	} {
 		for _, a := range accounts {
-			if got := accountName(a); got != want {
-				t.Errorf("%s: %q, want %q", a.TableEndpoint, got, want)
-			}
+			testenv.Diff(t, want, accountName(a), "%s", a.TableEndpoint)
 		}
 	}
 }

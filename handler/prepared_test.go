@@ -119,9 +119,7 @@ func TestWhatIsDeletedIsMadeAgain(t *testing.T) {
 			if _, _, store := h.Stores(); store.Put(t.Context(), "orchestrations", "a", []byte("b")) != nil {
 				t.Error("a blob cannot be written")
 			}
-			if d.made != all {
-				t.Errorf("%d things were created, want each of the %d once", d.made, all)
-			}
+			testenv.Diff(t, all, d.made, "things that were created, each once")
 		})
 	}
 }

@@ -111,9 +111,7 @@ func TestManifestCommand(t *testing.T) {
 	if code := r.Run(t.Context(), []string{"manifest"}, emulator.With(settings.Storage, "nonsense").Lookup); code != exitOK || !strings.HasPrefix(out.String(), "{") || errs.Len() > 0 {
 		t.Errorf("exit code %d\n%s%s", code, &out, &errs)
 	}
-	if code := r.Run(t.Context(), []string{"manifest", "now"}, emulator.Lookup); code != exitUsage {
-		t.Errorf("exit code %d", code)
-	}
+	testenv.Diff(t, exitUsage, r.Run(t.Context(), []string{"manifest", "now"}, emulator.Lookup), "exit code")
 	broken := runner{App: App{Engines: func(*Platform) ([]engine.Definition, error) { return nil, errors.New("oh") }}, Stdout: &out, Stderr: &errs}
 	if code := broken.Run(t.Context(), []string{"manifest"}, emulator.Lookup); code != exitFailure || !strings.Contains(errs.String(), "oh") {
 		t.Errorf("exit code %d, %s", code, &errs)

@@ -252,9 +252,7 @@ func TestWhatIsDueAtNight(t *testing.T) {
 		for hour, want := range []string{"1 1 1 broken", "2 2 1 broken", "3 3 1", "4 4 2", "4 5 2", "4 6 2"} {
 			fails = hour < 2
 			err := process().handle(t.Context(), trigger.TimerDelivery{})
-			if got := counts(did["bad-retention"], did["hourly"], did["good-retention"], err); got != want {
-				t.Errorf("hour %d: %s, want %s", hour, got, want)
-			}
+			testenv.Diff(t, want, counts(did["bad-retention"], did["hourly"], did["good-retention"], err), "hour %d", hour)
 			time.Sleep(time.Hour)
 		}
 		time.Sleep(24 * time.Hour)

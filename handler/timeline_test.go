@@ -418,9 +418,7 @@ func checkRandomRun(t *testing.T, p workProgram) {
 	if sent := strings.Count(strings.Join(want.own, "\n"), "EventSent"); echoes > sent {
 		t.Errorf("%d events came of %d", echoes, sent)
 	}
-	if history != kept {
-		t.Errorf("%d entries of the history, want %d", history, kept)
-	}
+	testenv.Diff(t, kept, history, "entries of the history")
 	seen := map[string]bool{}
 	for n, i := range whole {
 		if seen[i.ID] || n > 0 && i.AtUtc.Before(whole[n-1].AtUtc) {
@@ -467,8 +465,6 @@ func TestWhatATimelineCosts(t *testing.T) {
 		items := len(pages(t, h, "/api/timeline/c1", 1000, nil))
 		// 3 engines: 3 of the history, 3 of the dead letters, 1 for the run of "work"; the list and its 3 runs; rounds and dead letters of
 		// 3 runs, tasks of one, actions on 3 in two months; 2 events; 1 dead letter.
-		if got := reads.Load() - before; got != 27 {
-			t.Errorf("%d items cost %d reads", items, got)
-		}
+		testenv.Diff(t, 27, reads.Load()-before, "reads for %d items", items)
 	})
 }

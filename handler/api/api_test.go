@@ -250,9 +250,7 @@ func TestPathsMatchInAnyCaseAndDecodeOnce(t *testing.T) {
 	for target, want := range tests {
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
 			rec := b.do(t, method, target)
-			if rec.Code != want {
-				t.Errorf("%s %s: %d, want %d: %s", method, target, rec.Code, want, rec.Body)
-			}
+			testenv.Diff(t, want, rec.Code, "%s %s: %s", method, target, rec.Body)
 			if method == http.MethodGet && want == http.StatusNotFound && decode(t, rec).Error.Code != codeNotFound {
 				t.Errorf("%s: body %s", target, rec.Body)
 			}
@@ -412,9 +410,7 @@ func TestHeaders(t *testing.T) {
 	for _, target := range []string{"/api/history", entryPath(), "/api/nothing", "/api/history?limit=0"} {
 		get, head := b.do(t, http.MethodGet, target), b.do(t, http.MethodHead, target)
 		for name, want := range map[string]string{"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Content-Type": "application/json"} {
-			if got := get.Header().Get(name); got != want {
-				t.Errorf("%s: %s %q, want %q", target, name, got, want)
-			}
+			testenv.Diff(t, want, get.Header().Get(name), "%s: %s", target, name)
 		}
 		if (get.Header().Get("ETag") != "") != (target == entryPath()) {
 			t.Errorf("%s: ETag %q", target, get.Header().Get("ETag"))
@@ -424,9 +420,7 @@ func TestHeaders(t *testing.T) {
 		}
 		// The ids of correlation differ from request to request, in text but not in length.
 		ignore := func(h http.Header) http.Header { h = h.Clone(); h.Del("x-correlation-id"); return h }
-		if diff := cmp.Diff(ignore(get.Header()), ignore(head.Header())); diff != "" {
-			t.Errorf("HEAD %s (-get +head):\n%s", target, diff)
-		}
+		testenv.Diff(t, ignore(get.Header()), ignore(head.Header()), "HEAD %s, against GET", target)
 	}
 }
 
@@ -462,9 +456,7 @@ func TestProblemJSON(t *testing.T) {
 		"":                                                 false,
 	} {
 		rec := b.do(t, http.MethodGet, "/api/history?limit=0&x=1", "Accept", accept, "x-correlation-id", "mine")
-		if got := rec.Header().Get("Content-Type") == problemType; got != want {
-			t.Errorf("%q: content type %q", accept, rec.Header().Get("Content-Type"))
-		}
+		testenv.Diff(t, want, rec.Header().Get("Content-Type") == problemType, "%q: its type is that of problems, not %q", accept, rec.Header().Get("Content-Type"))
 		if !want {
 			continue
 		}

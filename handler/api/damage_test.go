@@ -49,9 +49,7 @@ func TestDamagedOrchestration(t *testing.T) {
 				t.Error(log)
 			}
 			b.begin(t, "a", "book")
-			if s := b.shown(t, "b").Status; s != orchestrator.Running {
-				t.Errorf("the other one is %s", s)
-			}
+			testenv.Diff(t, orchestrator.Running, b.shown(t, "b").Status, "the other one")
 		})
 	}
 }
@@ -79,9 +77,7 @@ func TestForcedPurgeIsRefused(t *testing.T) {
 	} {
 		expect(t, b.person(t, tt.as, http.MethodDelete, path+tt.query, ""), tt.status, tt.code, "%.40s", tt.query)
 	}
-	if s := b.shown(t, "a").Status; s != orchestrator.Running {
-		t.Errorf("it is %s", s)
-	}
+	testenv.Diff(t, orchestrator.Running, b.shown(t, "a").Status, "its status")
 	expect(t, b.send(t, http.MethodDelete, orchestrationPath("nobody")+"?force=true&reason=x", ""), http.StatusNotFound, "", "")
 }
 

@@ -120,9 +120,7 @@ func TestRetryDeadLetter(t *testing.T) {
 	if rec.Code != http.StatusOK || first.Status != engine.StatusResolved || first.MessageID == "" || first.RetriedBy != "function-key" {
 		t.Errorf("%d %s", rec.Code, rec.Body)
 	}
-	if again := data[retriedLetter](t, b.send(t, http.MethodPost, target+"/retry", "{}")); again != first {
-		t.Errorf("%+v, then %+v", first, again)
-	}
+	testenv.Diff(t, first, data[retriedLetter](t, b.send(t, http.MethodPost, target+"/retry", "{}")), "the answer to the second request")
 	batch, err := b.queues.Receive(t.Context(), rotations, 32, time.Minute)
 	if err != nil || len(batch) != 1 || batch[0].ID != first.MessageID || !strings.HasSuffix(string(queues.Decode(batch[0].Text)), "\n"+`{"correlationId":"c0"}`) {
 		t.Errorf("in the queue: %v, %v", batch, err)
@@ -208,9 +206,7 @@ func TestDeadLettersOnAzurite(t *testing.T) {
 	t.Parallel()
 	b := newBuriedOver(t, inAzurite(t), 40)
 	first := data[retriedLetter](t, b.send(t, http.MethodPost, b.letter("hmac", "m7")+"/retry", ""))
-	if again := data[retriedLetter](t, b.send(t, http.MethodPost, b.letter("hmac", "m7")+"/retry", "")); again != first {
-		t.Errorf("%+v, then %+v", first, again)
-	}
+	testenv.Diff(t, first, data[retriedLetter](t, b.send(t, http.MethodPost, b.letter("hmac", "m7")+"/retry", "")), "the answer to the second request")
 	target := b.letter("hmac", "m8")
 	etag := b.get(t, target).Header().Get("ETag")
 	expect(t, b.send(t, http.MethodPatch, target, `{"status":"Expired"}`, "If-Match", etag), http.StatusOK, "", "")
@@ -380,9 +376,7 @@ func TestRetryEdited(t *testing.T) {
 	if rec.Code != http.StatusOK || first.Status != engine.StatusResolved || first.MessageID == "" || first.RetriedBy != idOf("Ada", "home")+" (Ada)" {
 		t.Fatalf("%d %s", rec.Code, rec.Body)
 	}
-	if again := data[retriedLetter](t, b.send(t, http.MethodPost, target+"/retry-edited", body, "If-Match", etag)); again != first {
-		t.Errorf("%+v, then %+v", first, again)
-	}
+	testenv.Diff(t, first, data[retriedLetter](t, b.send(t, http.MethodPost, target+"/retry-edited", body, "If-Match", etag)), "the answer to the second request")
 	batch, err := b.queues.Receive(t.Context(), rotations, 32, time.Minute)
 	if err != nil || len(batch) != 1 || !strings.HasSuffix(string(queues.Decode(batch[0].Text)), "\n"+message) {
 		t.Errorf("in the queue: %v, %v", batch, err)

@@ -18,7 +18,6 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/internal/testenv"
@@ -152,9 +151,7 @@ func TestDocumentHasAllRoutes(t *testing.T) {
 	}
 	slices.Sort(routes)
 	slices.Sort(specified)
-	if diff := cmp.Diff(specified, routes); diff != "" {
-		t.Errorf("routes (-document +program):\n%s", diff)
-	}
+	testenv.Diff(t, specified, routes, "the routes of the document and of the program")
 }
 
 // Who calls an operation can be refused, and who wants a change can be told that it was not recorded. The probes are for
@@ -171,9 +168,7 @@ func TestDocumentHasRefusals(t *testing.T) {
 					t.Errorf("%s %s needs %s: answers %d: %v, want %v", method, path, need, code, got, want)
 				}
 			}
-			if got := op.Security != nil && len(*op.Security) == 0 && op.Servers != nil && len(*op.Servers) == 1; got != public {
-				t.Errorf("%s %s needs %s: for anybody: %v", method, path, need, got)
-			}
+			testenv.Diff(t, public, op.Security != nil && len(*op.Security) == 0 && op.Servers != nil && len(*op.Servers) == 1, "%s %s needs %s: for anybody", method, path, need)
 		}
 	}
 	var servers, permissions []string
@@ -184,16 +179,12 @@ func TestDocumentHasRefusals(t *testing.T) {
 	for _, p := range access.Permissions() {
 		permissions = append(permissions, string(p))
 	}
-	if diff := cmp.Diff(permissions, names(doc, "Permission")); diff != "" {
-		t.Errorf("permissions (-program +document):\n%s", diff)
-	}
+	testenv.Diff(t, permissions, names(doc, "Permission"), "permissions of the program and of the document")
 	var roles []string
 	for _, r := range access.Roles() {
 		roles = append(roles, string(r))
 	}
-	if diff := cmp.Diff(roles, names(doc, "Role")); diff != "" {
-		t.Errorf("roles (-program +document):\n%s", diff)
-	}
+	testenv.Diff(t, roles, names(doc, "Role"), "roles of the program and of the document")
 }
 
 // names are the values of a schema that enumerates them.

@@ -64,13 +64,9 @@ func TestReplayByFilter(t *testing.T) {
 		t.Errorf("%d %v: %s", rec.Code, rec.Header(), diff)
 	}
 	for n, want := range map[int]outbox.Status{12: outbox.StatusDead, 13: outbox.StatusPending, 14: outbox.StatusDead, 15: outbox.StatusPending} {
-		if got := data[outboxItem](t, b.get(t, b.one("acme", n))).Status; got != want {
-			t.Errorf("%d is %s, want %s", n, got, want)
-		}
+		testenv.Diff(t, want, data[outboxItem](t, b.get(t, b.one("acme", n))).Status, "event %d", n)
 	}
-	if got := data[outboxItem](t, b.get(t, b.one("/b%", 13))).Status; got != outbox.StatusDead {
-		t.Errorf("another tenant's is %s", got)
-	}
+	testenv.Diff(t, outbox.StatusDead, data[outboxItem](t, b.get(t, b.one("/b%", 13))).Status, "another tenant's")
 	expect(t, b.send(t, http.MethodPost, location+"/cancel", ""), http.StatusConflict, codeInvalidState, "cancel at the end")
 }
 
@@ -90,9 +86,7 @@ func TestReplayIsCanceled(t *testing.T) {
 	if got := data[operationItem](t, b.get(t, location)); got.Status != "Canceled" || got.EndedAt.IsZero() || got.Progress.Done != 0 {
 		t.Errorf("%+v", got)
 	}
-	if len(b.all(t, "status=dead")) != 8 {
-		t.Error("messages were replayed")
-	}
+	testenv.Diff(t, 8, len(b.all(t, "status=dead")), "dead messages, of which none is replayed")
 }
 
 func TestIdempotencyKey(t *testing.T) {
@@ -268,9 +262,7 @@ func TestPauseOperation(t *testing.T) {
 		command("pause", http.StatusAccepted)
 		b.drive(t)
 	}
-	if len(b.all(t, "status=dead")) != 8 {
-		t.Error("messages were replayed while it was paused")
-	}
+	testenv.Diff(t, 8, len(b.all(t, "status=dead")), "dead messages, of which none is replayed while it is paused")
 	expect(t, b.send(t, http.MethodPost, location+"/resume", `{"by":"someone"}`), http.StatusBadRequest, "", "with a body of others")
 	command("resume", http.StatusForbidden, "X-MS-CLIENT-PRINCIPAL", caller("Guest", "home"))
 	command("resume", http.StatusNotFound, "X-MS-CLIENT-PRINCIPAL", caller("Red", "red", "keeper"))

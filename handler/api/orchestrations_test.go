@@ -440,9 +440,7 @@ func TestHistoryIsDownloadedAndOpened(t *testing.T) {
 	opened := data[openedHistory](t, b.send(t, http.MethodPost, openHistoryPath, file.Body.String()))
 	live := b.shown(t, id)
 	rounds := data[list[roundItem]](t, b.get(t, orchestrationPath(id)+"/rounds"))
-	if diff := cmp.Diff(rounds.Items, opened.Rounds); diff != "" {
-		t.Errorf("rounds (-live +file):\n%s", diff)
-	}
+	testenv.Diff(t, rounds.Items, opened.Rounds, "rounds, live and in the file")
 	if o := opened.Orchestration; o.ID != id || o.Status != live.Status || string(o.Output) != string(live.Output) || string(o.Input) != string(live.Input) || o.CorrelationID != "c-1" || o.Calls != live.Calls || !o.EndedAt.Equal(live.EndedAt) {
 		t.Errorf("%+v, want %+v", o, live)
 	}

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/handler/api/bulk"
-	"github.com/vibedata/roundhouse/handler/api/health"
 	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
@@ -275,9 +273,7 @@ func TestStatesAreFilters(t *testing.T) {
 		}
 		testenv.Diff(t, want, ids, "%s", status)
 		rec := b.send(t, http.MethodPost, orchestrationsPath+"/purge", `{"olderThanDays":1,"status":"`+status+`"}`)
-		if refused := rec.Code == http.StatusBadRequest; refused != (status != "Failed") {
-			t.Errorf("purge of %s: %d %s", status, rec.Code, rec.Body)
-		}
+		testenv.Diff(t, status != "Failed", rec.Code == http.StatusBadRequest, "purge of %s is refused: %s", status, rec.Body)
 	}
 	known := theContract(t).Components.Schemas["OrchestrationItem"].Value.Properties["status"].Value.Enum
 	for _, s := range allStatuses() {
@@ -312,34 +308,6 @@ func TestLateWaits(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-}
-
-// Who watches the program sees both states: health from the first one that is stalled on, a gauge of each.
-func TestStatesAreWatched(t *testing.T) {
-	t.Parallel()
-	b := newOutboxBench(t)
-	seen := func(want health.Status, stalled, retrying string) {
-		t.Helper()
-		testenv.Check(t, b.list.Flush(t.Context()))
-		b.pass(time.Minute)
-		var r health.Report
-		if err := json.Unmarshal(b.get(t, "/api/health/full").Body.Bytes(), &r); err != nil || r.Status != want || r.Checks["orchestrations:stalled"][0].Status != want {
-			t.Errorf("%+v, %v", r, err)
-		}
-		page := b.get(t, "/api/metrics").Body.String()
-		for _, line := range []string{`roundhouse_orchestrations_stalled{orchestrator="turns"} ` + stalled, `roundhouse_orchestrations_retrying{orchestrator="flaky"} ` + retrying} {
-			if there := strings.Contains(page, line+"\n"); there != !strings.HasSuffix(line, " ") {
-				t.Errorf("%s: %v", line, there)
-			}
-		}
-	}
-	seen(health.Pass, "0", "")
-	b.stall(t, "a1")
-	b.retrying(t, "a2")
-	seen(health.Warn, "1", "1")
-	b.tell(t, "a1", "/terminate", "")
-	b.tell(t, "a2", "/terminate", "")
-	seen(health.Pass, "0", "")
 }
 
 // An operation that is stalled is not over, and says why nothing happens.

@@ -249,9 +249,7 @@ func TestOutboxActions(t *testing.T) {
 		if test.status == 200 {
 			testenv.Diff(t, acted{key(test.n).String(), "/b%", outbox.Action(test.action)}, data[acted](t, rec), "%s", what)
 		}
-		if got := data[outboxItem](t, b.get(t, b.one("/b%", test.n))).Status; got != test.after {
-			t.Errorf("%s: %s, want %s", what, got, test.after)
-		}
+		testenv.Diff(t, test.after, data[outboxItem](t, b.get(t, b.one("/b%", test.n))).Status, "%s", what)
 	}
 	if skipped := data[outbox.Record](t, b.get(t, b.one("/b%", 13))); skipped.Status != outbox.StatusSkipped {
 		t.Errorf("%+v", skipped)

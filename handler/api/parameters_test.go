@@ -28,9 +28,7 @@ func checkAsks(t *testing.T, b *outboxBench, path string, parameters map[string]
 			for _, a := range asks {
 				rec := b.get(t, path+"?"+a.query)
 				if a.items == refused {
-					if rec.Code != http.StatusBadRequest {
-						t.Errorf("%s: %d", a.query, rec.Code)
-					}
+					testenv.Diff(t, http.StatusBadRequest, rec.Code, "%s", a.query)
 					continue
 				}
 				if got := data[list[map[string]any]](t, rec); len(got.Items) != a.items {

@@ -320,9 +320,7 @@ func TestPollerLag(t *testing.T) {
 	b := newOutboxBench(t)
 	b.shop(t)
 	b.putState(t, "orders", stateAt("orders", 7))
-	if lag := data[pollerLag](t, b.get(t, "/api/pollers/orders/lag")); lag != (pollerLag{Place: "7", End: "9"}) {
-		t.Errorf("%+v", lag)
-	}
+	testenv.Diff(t, pollerLag{Place: "7", End: "9"}, data[pollerLag](t, b.get(t, "/api/pollers/orders/lag")), "the lag")
 	b.putState(t, "orders", stateAt("orders", 9))
 	if lag := data[pollerLag](t, b.get(t, "/api/pollers/orders/lag")); !lag.CaughtUp || lag.End != "9" {
 		t.Errorf("%+v", lag)
@@ -371,8 +369,6 @@ func testPollerLagWaitsForItsTurn(t *testing.T) {
 	}
 	close(answer)
 	for range lagsAtOnce {
-		if status := <-ended; status != http.StatusServiceUnavailable {
-			t.Errorf("%d", status)
-		}
+		testenv.Diff(t, http.StatusServiceUnavailable, <-ended, "status")
 	}
 }

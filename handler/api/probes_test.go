@@ -53,9 +53,7 @@ func TestScrapeWithoutStorage(t *testing.T) {
 		"roundhouse_collector_failures_total 1\n": true, "roundhouse_collector_leader 1\n": true,
 		"roundhouse_outbox_added_total 32\n": true, "roundhouse_outbox_pending": false,
 	} {
-		if strings.Contains(body, text) != want {
-			t.Errorf("%q: %v", text, !want)
-		}
+		testenv.Diff(t, want, strings.Contains(body, text), "it has %q", text)
 	}
 	if !strings.Contains(b.log.String(), "scrape without") {
 		t.Errorf("log %q", b.log.String())

@@ -213,9 +213,7 @@ func TestInstanceIsDrained(t *testing.T) {
 		t.Errorf("%d %+v", rec.Code, l)
 	}
 	again := data[instanceDetail](t, b.person(t, ann, http.MethodPost, path+"/drain", `{"forSeconds":60}`))
-	if again.Lock != data[instanceDetail](t, rec).Lock {
-		t.Errorf("drained again for less: %+v", again.Lock)
-	}
+	testenv.Diff(t, data[instanceDetail](t, rec).Lock, again.Lock, "the lock, drained again for less")
 	for name, c := range map[string]struct{ method, target, body string }{
 		"drain":  {http.MethodPost, path + "/drain", ""},
 		"change": {http.MethodPatch, path, `{"ring":"x"}`},

@@ -161,11 +161,11 @@ func TestTasksRefuse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			method, target := http.MethodGet, c.target
+			method, asked := http.MethodGet, c.target
 			if c.action != "" {
-				method, target = http.MethodPost, c.target+"/"+c.action
+				method, asked = http.MethodPost, c.target+"/"+c.action
 			}
-			expect(t, b.person(t, c.as, method, target, c.body, "If-Match", c.etag), c.status, c.code, "")
+			expect(t, b.person(t, c.as, method, asked, c.body, "If-Match", c.etag), c.status, c.code, "")
 			if d := data[taskDetail](t, b.get(t, target)); d.Status != tasks.Created || len(d.Events) != 1 {
 				t.Errorf("it changed the task: %+v", d)
 			}

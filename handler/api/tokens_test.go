@@ -84,9 +84,7 @@ func TestTokensOfTheLongestIDs(t *testing.T) {
 			b.drive(t)
 			testenv.Check(t, b.list.Flush(t.Context()))
 			for query, want := range map[string]int{"idPrefix=" + url.QueryEscape(prefixes[0]): 3, "idPrefix=" + url.QueryEscape(prefixes[1]): 3, "status=Running": 6, "orchestrator=holder": 6} {
-				if got := len(walk[any](t, b, orchestrationsPath+"?limit=1&"+query)); got != want {
-					t.Errorf("%.30s: %d of %d", query, got, want)
-				}
+				testenv.Diff(t, want, len(walk[any](t, b, orchestrationsPath+"?limit=1&"+query)), "%.30s", query)
 			}
 			if got := len(walk[any](t, b, orchestrationPath(prefixes[0]+"00")+"/rounds?limit=1")); got < 1 {
 				t.Errorf("%d rounds", got)

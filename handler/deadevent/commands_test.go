@@ -258,7 +258,5 @@ func TestRowsOfBefore(t *testing.T) {
 			t.Errorf("%+v", l)
 		}
 	}
-	if pending != 1 {
-		t.Errorf("%d are pending", pending)
-	}
+	testenv.Diff(t, 1, pending, "pending letters")
 }

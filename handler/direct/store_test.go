@@ -151,9 +151,7 @@ func TestLimits(t *testing.T) {
 		for i := range 3 {
 			w.send(s, fmt.Sprint("burst ", i), 0)
 		}
-		if n := len(w.shown()); n != 1 {
-			t.Errorf("%d messages of the burst are left to hosts", n)
-		}
+		testenv.Diff(t, 1, len(w.shown()), "messages of the burst that are left to hosts")
 		time.Sleep(2 * time.Second)
 		w.send(s, "after", 0)
 		w.send(s, "a timer", 10*time.Second)
@@ -169,9 +167,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%d timers are left to hosts by now", n)
 		}
 		time.Sleep(DefaultLate)
-		if n := len(w.shown()); n != 1 {
-			t.Errorf("%d more are left to hosts some seconds later", n)
-		}
+		testenv.Diff(t, 1, len(w.shown()), "messages that are left to hosts some seconds later")
 	})
 }
 
@@ -194,9 +190,7 @@ func TestLongWork(t *testing.T) {
 				time.Sleep(time.Second)
 				shown += len(w.shown())
 			}
-			if n := len(w.worked()); n != 2 {
-				t.Errorf("%d were worked on", n)
-			}
+			testenv.Diff(t, 2, len(w.worked()), "what was worked on")
 			want := map[bool]int{true: 2}[refuse]
 			if n := w.length(); n != want || shown != want { // who has received them has them
 				t.Errorf("%d messages were shown, %d are left, want %d", shown, n, want)
@@ -233,9 +227,7 @@ func TestComesAgain(t *testing.T) {
 			synctest.Wait()
 			if tt.after > 0 {
 				time.Sleep(tt.after - time.Second)
-				if n := len(w.shown()); n != 0 {
-					t.Error("it is shown early")
-				}
+				testenv.Diff(t, 0, len(w.shown()), "what is shown early")
 				time.Sleep(time.Second)
 			}
 			shown := w.shown()
@@ -243,9 +235,7 @@ func TestComesAgain(t *testing.T) {
 				t.Fatalf("%d messages are shown after %v", len(shown), tt.after)
 			}
 			d := engine.Delivery{ID: shown[0].ID, Body: queues.Decode(shown[0].Text), DequeueCount: int(shown[0].DequeueCount), InsertedAt: shown[0].InsertedAt}
-			if body := string(engine.Original(d)); body != tt.body {
-				t.Errorf("its body is %.100q", body)
-			}
+			testenv.Diff(t, tt.body, string(engine.Original(d)), "its body")
 			again, err := engine.Again(d)
 			if err != nil || tt.attempts > 1 && !strings.Contains(string(again), fmt.Sprintf(`"attempts":%d`, tt.attempts-1)) ||
 				tt.attempts == 1 && !strings.Contains(string(again), `"attempts":0`) {
@@ -269,20 +259,12 @@ func TestClose(t *testing.T) {
 		w.send(s, "waiting", time.Minute)
 		synctest.Wait()
 		s.Close()
-		if n := len(w.shown()); n != 1 {
-			t.Errorf("%d messages are shown at once", n)
-		}
+		testenv.Diff(t, 1, len(w.shown()), "messages that are shown at once")
 		w.send(s, "afterwards", 0)
-		if n := len(w.shown()); n != 1 {
-			t.Errorf("%d messages that were sent afterwards are shown", n)
-		}
+		testenv.Diff(t, 1, len(w.shown()), "messages that were sent afterwards and are shown")
 		time.Sleep(time.Minute + DefaultLate)
-		if n := len(w.shown()); n != 1 {
-			t.Errorf("%d messages that waited for their time are shown", n)
-		}
-		if n := len(w.worked()); n != 1 {
-			t.Errorf("%d were worked on", n)
-		}
+		testenv.Diff(t, 1, len(w.shown()), "messages that waited for their time and are shown")
+		testenv.Diff(t, 1, len(w.worked()), "what was worked on")
 	})
 }
 

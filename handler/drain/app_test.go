@@ -97,9 +97,7 @@ func succeeded(t *testing.T, h *handlertest.Host, runs ...string) {
 	}
 	for _, entry := range h.History("slow") {
 		got[entry.CorrelationID] = true
-		if entry.Status != engine.StatusSucceeded {
-			t.Errorf("%+v", entry)
-		}
+		testenv.Diff(t, engine.StatusSucceeded, entry.Status, "%+v", entry)
 	}
 	testenv.Diff(t, want, got, "runs")
 	if letters := h.DeadLetters("slow"); len(letters) > 0 {
@@ -141,9 +139,7 @@ func TestAnAppIsDrained(t *testing.T) {
 			time.Sleep(time.Minute)
 			go func() { done <- one.Deliver() }()
 			synctest.Wait()
-			if n := s.running.Load(); n != 1 {
-				t.Errorf("%d run again", n)
-			}
+			testenv.Diff(t, 1, s.running.Load(), "what runs again")
 			testenv.Done(t)(store.Begin(t.Context(), "ann", time.Hour))
 			<-done
 
@@ -155,9 +151,7 @@ func TestAnAppIsDrained(t *testing.T) {
 			one.Deliver()
 			two.Deliver()
 			succeeded(t, one, "c1", "c2", "scheduled")
-			if n := s.ended.Load(); n != 3 {
-				t.Errorf("%d runs have ended, want 3", n)
-			}
+			testenv.Diff(t, 3, s.ended.Load(), "runs that have ended")
 		})
 	}
 }
@@ -175,9 +169,7 @@ func TestAProcessLeaves(t *testing.T) {
 			synctest.Wait()
 			s.counts(t, 0, 1, 0)
 			<-done // it came to its host at once, which still takes messages, and so it is away for a second
-			if passed := time.Since(began); passed != 0 {
-				t.Errorf("it took %v to hand back what ran", passed)
-			}
+			testenv.Diff(t, 0, time.Since(began), "how long it took to hand back what ran")
 			s.quick.Store(true)
 			time.Sleep(time.Second)
 			two.Deliver()

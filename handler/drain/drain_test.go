@@ -140,16 +140,12 @@ func TestClose(t *testing.T) {
 		go func() { closed <- g.Close(t.Context(), errors.New("again")) }()
 		synctest.Wait()
 		stays()
-		if n := <-closed; n != 0 {
-			t.Errorf("%d are inside", n)
-		}
+		testenv.Diff(t, 0, <-closed, "who is inside")
 		if _, _, err := g.Enter(t.Context()); !errors.Is(err, stopping) {
 			t.Errorf("afterwards: %v", err)
 		}
 		idle := gate(store, "idle/1")
-		if n := idle.Close(t.Context(), stopping); n != 0 {
-			t.Errorf("%d are inside an idle one", n)
-		}
+		testenv.Diff(t, 0, idle.Close(t.Context(), stopping), "who is inside an idle one")
 		began = time.Now()
 		if _, _, err := idle.Enter(t.Context()); !errors.Is(err, stopping) || time.Since(began) != 0 {
 			t.Errorf("the idle one, after %v: %v", time.Since(began), err)
@@ -202,9 +198,7 @@ func TestGateAsksSeldom(t *testing.T) {
 			return do(ctx)
 		}), "a/1")
 		time.Sleep(time.Hour)
-		if n := asked.Load(); n != 0 {
-			t.Errorf("%d requests without work", n)
-		}
+		testenv.Diff(t, 0, asked.Load(), "requests without work")
 		const seconds = 60
 		for range seconds * 10 {
 			_, leave, _ := g.Enter(t.Context())

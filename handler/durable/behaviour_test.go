@@ -60,9 +60,7 @@ func TestStartAndWait(t *testing.T) {
 			if rec.Code != tt.status || !strings.Contains(rec.Body.String(), tt.want) || (tt.want == "") != strings.Contains(rec.Body.String(), "statusQueryGetUri") {
 				t.Errorf("%d %s", rec.Code, rec.Body)
 			}
-			if after := time.Since(begin); after != tt.after {
-				t.Errorf("after %s, want %s", after, tt.after)
-			}
+			testenv.Diff(t, tt.after, time.Since(begin), "when it was answered")
 			stop()
 			<-done
 		})
@@ -112,18 +110,12 @@ func TestHistory(t *testing.T) {
 		for _, w := range want {
 			testenv.Diff(t, w, byType(all, w.Type), "%s", w.Type)
 		}
-		if len(all) != len(want) {
-			t.Errorf("%+v", all)
-		}
+		testenv.Diff(t, len(want), len(all), "events: %+v", all)
 		for _, e := range read("") {
-			if e.Result != "" {
-				t.Errorf("%+v shows its result", e)
-			}
+			testenv.Diff(t, "", e.Result, "%+v shows its result", e)
 		}
 		for _, e := range read("&showInput=false") {
-			if e.Input != "" {
-				t.Errorf("%+v shows its input", e)
-			}
+			testenv.Diff(t, "", e.Input, "%+v shows its input", e)
 		}
 	})
 }
@@ -200,9 +192,7 @@ func TestAdmission(t *testing.T) {
 			if tt.status == 409 && rec.Header().Get("Retry-After") != "2" {
 				t.Error(rec.Header())
 			}
-			if logged := b.log.Len() > 0; logged != (tt.status == 500) {
-				t.Errorf("log: %s", b.log.String())
-			}
+			testenv.Diff(t, tt.status == 500, b.log.Len() > 0, "something is logged: %s", b.log.String())
 		})
 	}
 	b := newBench(t)

@@ -62,9 +62,7 @@ func contract() []row {
 		{name: "purge all", method: "DELETE", path: "/instances?createdTimeFrom=2020-01-01", status: 200, check: purges(4, "Canceled", "Completed", "Failed", "Terminated")},
 		{name: "purge nothing", method: "DELETE", path: "/instances?createdTimeFrom=2999-01-01", status: 404, message: "-"},
 		{name: "purge without a time", method: "DELETE", path: "/instances", status: 400, check: func(t *testing.T, _ *bench, rec *httptest.ResponseRecorder) {
-			if got := body[string](t, rec); got != "Please provide value for 'createdTimeFrom' parameter." {
-				t.Error(got)
-			}
+			testenv.Diff(t, "Please provide value for 'createdTimeFrom' parameter.", body[string](t, rec), "what it answers")
 		}},
 		{name: "purge by a status that is none", method: "DELETE", path: "/instances?createdTimeFrom=2020-01-01&runtimeStatus=Nothing", status: 400, message: "arguments", check: purges(-1)},
 		{name: "purge to what is no time", method: "DELETE", path: "/instances?createdTimeFrom=2020-01-01&createdTimeTo=x", status: 400, message: "arguments", check: purges(-1)},
@@ -170,9 +168,7 @@ func TestContract(t *testing.T) {
 			}
 			switch {
 			case r.message == "-":
-				if text != "" {
-					t.Errorf("body %s, want none", text)
-				}
+				testenv.Diff(t, "", text, "body")
 			case r.message != "":
 				if p := body[problem](t, rec); !strings.Contains(p.Message+" "+p.ExceptionMessage, r.message) {
 					t.Errorf("message %s, want %s in it", text, r.message)
@@ -251,9 +247,7 @@ func purges(n int, ids ...string) func(*testing.T, *bench, *httptest.ResponseRec
 		}
 		for _, id := range []string{"Canceled", "Completed", "Failed", "Pending", "Running", "Suspended", "Terminated"} {
 			got := b.send(t, "GET", base+"/instances/"+id, "").Code
-			if gone := slices.Contains(ids, id); gone != (got == http.StatusNotFound) {
-				t.Errorf("%s: %d", id, got)
-			}
+			testenv.Diff(t, got == http.StatusNotFound, slices.Contains(ids, id), "%s is gone", id)
 		}
 	}
 }

@@ -332,9 +332,7 @@ func TestSlowStorage(t *testing.T) {
 	testenv.Check(t, err)
 	answer := httptest.NewRecorder()
 	e.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, notificationsPath+"?sig="+signature, strings.NewReader(webhook)))
-	if answer.Code != http.StatusServiceUnavailable {
-		t.Errorf("%d", answer.Code)
-	}
+	testenv.Diff(t, http.StatusServiceUnavailable, answer.Code, "status")
 }
 
 // deepen gives a body so many levels, by a member that nobody reads.

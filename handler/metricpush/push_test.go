@@ -111,9 +111,7 @@ func TestPush(t *testing.T) {
 	if point.Count != 1 || len(point.Exemplars) != 1 || len(point.Exemplars[0].TraceId) != 16 || point.Exemplars[0].TraceId[0] != 0xab {
 		t.Errorf("%v", point)
 	}
-	if r.header.Get("x-key") != "k" {
-		t.Errorf("headers %v", r.header)
-	}
+	testenv.Diff(t, "k", r.header.Get("x-key"), "headers %v", r.header)
 }
 
 // It is sent again and again, not only at the end.

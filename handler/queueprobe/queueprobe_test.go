@@ -187,9 +187,7 @@ func TestCost(t *testing.T) {
 					w.deliver()
 				}
 			}
-			if n := len(w.plan.Calls()) - before; n != tt.want {
-				t.Errorf("%s: %d requests, want %d: %v", name, n, tt.want, w.plan.Calls()[before:])
-			}
+			testenv.Diff(t, tt.want, len(w.plan.Calls())-before, "%s: requests: %v", name, w.plan.Calls()[before:])
 		})
 	}
 }
@@ -249,9 +247,7 @@ func TestSilence(t *testing.T) {
 		"somebody looks":       {long, State{LookedAt: short}, false},
 		"messages come anyway": {long, State{LookedAt: long, HeardAt: short}, false},
 	} {
-		if got := tt.s.Silent(now, tt.started); got != tt.want {
-			t.Errorf("%s: %v", name, got)
-		}
+		testenv.Diff(t, tt.want, tt.s.Silent(now, tt.started), "%s", name)
 	}
 }
 

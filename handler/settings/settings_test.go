@@ -192,22 +192,21 @@ func TestParseTimeSpan(t *testing.T) {
 	}
 }
 
-func TestBlobRetentionSetting(t *testing.T) {
+func TestRetentionSettings(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]time.Duration{"": 180 * day, "168h": 7 * day, "2160h": 90 * day, "167h": 0, "-168h": 0, "30d": 0} {
-		got, err := keepSetting(NewReader(emulator.With(blobSetting, text).Lookup), blobSetting, defaultBlobAge, leastBlobAge)
-		if got != want || (err == nil) != (want != 0) {
-			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
-		}
-	}
-}
-
-func TestOrchestrationRetentionSetting(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]time.Duration{"": 30 * day, "1h": time.Hour, "2160h": 90 * day, "59m": 0, "-1h": 0, "30d": 0} {
-		got, err := keepSetting(NewReader(emulator.With(purgeSetting, text).Lookup), purgeSetting, defaultPurgeAfter, time.Hour)
-		if got != want || (err == nil) != (want != 0) {
-			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
+	for _, tt := range []struct {
+		setting         string
+		fallback, least time.Duration
+		want            map[string]time.Duration // 0 is refused
+	}{
+		{blobSetting, defaultBlobAge, leastBlobAge, map[string]time.Duration{"": 180 * day, "168h": 7 * day, "2160h": 90 * day, "167h": 0, "-168h": 0, "30d": 0}},
+		{purgeSetting, defaultPurgeAfter, time.Hour, map[string]time.Duration{"": 30 * day, "1h": time.Hour, "2160h": 90 * day, "59m": 0, "-1h": 0, "30d": 0}},
+	} {
+		for text, want := range tt.want {
+			got, err := keepSetting(NewReader(emulator.With(tt.setting, text).Lookup), tt.setting, tt.fallback, tt.least)
+			if got != want || (err == nil) != (want != 0) {
+				t.Errorf("%s %q: %v, %v, want %v", tt.setting, text, got, err, want)
+			}
 		}
 	}
 }

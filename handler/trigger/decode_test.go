@@ -277,9 +277,7 @@ func FuzzDecodeTimer(f *testing.F) {
 			t.Errorf("%+v beside the error %v", d, err)
 		}
 		for _, at := range []time.Time{d.ScheduledAt, d.LastAt, d.FiredAt} {
-			if at.Location() != time.UTC {
-				t.Errorf("%v is not in UTC", at)
-			}
+			testenv.Diff(t, "UTC", at.Location().String(), "location of %v", at)
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // door is a gate that a test closes.
@@ -150,9 +151,7 @@ func TestWaitingWhenItStops(t *testing.T) {
 		c.Queues["rotate"], c.Ready = q, func(context.Context) error { return reason }
 		e, _ := mount(t, c)
 		invoke(e, "rotate", `{"Data": {"message": "e30="}, "Metadata": {}}`)
-		if away != want {
-			t.Errorf("%v: put back for %v, want %v", reason, away, want)
-		}
+		testenv.Diff(t, want, away, "%v: put back for", reason)
 	}
 }
 

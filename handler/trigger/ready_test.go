@@ -133,9 +133,7 @@ func TestTheProbeAnswersAtOnce(t *testing.T) {
 	e, _ := mount(t, Config{Ready: func(ctx context.Context) error { <-ctx.Done(); return errMissing }})
 	rec := httptest.NewRecorder()
 	e.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/", nil))
-	if rec.Code != http.StatusOK {
-		t.Errorf("status %d", rec.Code)
-	}
+	testenv.Diff(t, http.StatusOK, rec.Code, "status")
 }
 
 // An occurrence without work is for who debugs. A run by hand does not claim to be the next occurrence.

@@ -70,12 +70,8 @@ func invoke(e *echo.Echo, function, body string) *httptest.ResponseRecorder {
 // errorText checks that the answer fails the invocation the way the host understands, and returns its text.
 func errorText(t *testing.T, rec *httptest.ResponseRecorder, status int) string {
 	t.Helper()
-	if rec.Code != status {
-		t.Errorf("status %d, want %d: %s", rec.Code, status, rec.Body)
-	}
-	if got := rec.Header().Get("Content-Type"); got != "application/json" {
-		t.Errorf("content type %q", got)
-	}
+	testenv.Diff(t, status, rec.Code, "status: %s", rec.Body)
+	testenv.Diff(t, "application/json", rec.Header().Get("Content-Type"), "content type")
 	var answer map[string]string
 	if err := json.Unmarshal(rec.Body.Bytes(), &answer); err != nil || len(answer) != 1 {
 		t.Fatalf("answer %q: %v", rec.Body, err)
@@ -172,15 +168,11 @@ func TestHandlerThatDoesNotSucceed(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			e, logged := mount(t, queueConfig(tt.handle))
-			if got := errorText(t, invoke(e, "rotate", goodBody), http.StatusInternalServerError); got != tt.answer {
-				t.Errorf("answer %q, want %q", got, tt.answer)
-			}
+			testenv.Diff(t, tt.answer, errorText(t, invoke(e, "rotate", goodBody), http.StatusInternalServerError), "answer")
 			if !strings.Contains(logged.String(), `"outcome":"`+tt.outcome+`"`) {
 				t.Errorf("no outcome %q in the log:\n%s", tt.outcome, logged)
 			}
-			if stack := strings.Contains(logged.String(), "trigger_test.go"); stack != (tt.outcome == "panicked") {
-				t.Errorf("stack in the log: %v\n%s", stack, logged)
-			}
+			testenv.Diff(t, tt.outcome == "panicked", strings.Contains(logged.String(), "trigger_test.go"), "the log has a stack: %s", logged)
 		})
 	}
 }
@@ -252,9 +244,7 @@ func TestBudgetEndsTheContext(t *testing.T) {
 		if want := "context deadline exceeded: " + ErrBudget.Error(); got != want {
 			t.Errorf("answer %q, want %q", got, want)
 		}
-		if took := time.Since(started); took != time.Minute {
-			t.Errorf("took %v", took)
-		}
+		testenv.Diff(t, time.Minute, time.Since(started), "how long it took")
 		if !strings.Contains(logged.String(), `"outcome":"retry"`) {
 			t.Error(logged)
 		}
@@ -279,17 +269,13 @@ func TestOverrun(t *testing.T) {
 			if got != errOverrun.Error() {
 				t.Errorf("answer %q", got)
 			}
-			if took := time.Since(started); took != DefaultBudget+DefaultGrace {
-				t.Errorf("took %v", took)
-			}
+			testenv.Diff(t, DefaultBudget+DefaultGrace, time.Since(started), "how long it took")
 			if !strings.Contains(logged.String(), `"outcome":"overran"`) {
 				t.Error(logged)
 			}
 			close(release)
 			synctest.Wait()
-			if panicked := strings.Contains(logged.String(), `"panic":"too late"`); panicked != (name == "panics late") {
-				t.Errorf("panic in the log: %v\n%s", panicked, logged)
-			}
+			testenv.Diff(t, name == "panics late", strings.Contains(logged.String(), `"panic":"too late"`), "the log has the panic: %s", logged)
 		})
 	}
 }
@@ -305,9 +291,7 @@ func TestHangingUpEndsTheContext(t *testing.T) {
 	req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/rotate", strings.NewReader(goodBody))
 	rec := httptest.NewRecorder()
 	e.ServeHTTP(rec, req)
-	if got := errorText(t, rec, http.StatusInternalServerError); got != context.Canceled.Error() {
-		t.Errorf("answer %q", got)
-	}
+	testenv.Diff(t, context.Canceled.Error(), errorText(t, rec, http.StatusInternalServerError), "answer")
 }
 
 func TestErrorTextIsBoundedAndClean(t *testing.T) {

@@ -36,7 +36,7 @@ func Done(t test) func(value any, err error) {
 }
 
 // Diff fails the test when got differs from want, with the difference first and what was compared before it; format may be "".
-func Diff(t test, want, got any, format string, args ...any) {
+func Diff[T any](t test, want, got T, format string, args ...any) {
 	t.Helper()
 	diff := cmp.Diff(want, got)
 	if diff == "" {

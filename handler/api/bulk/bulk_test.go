@@ -192,28 +192,27 @@ func TestCrashAtEveryCall(t *testing.T) {
 		if err != nil || op.Status != orchestrator.Completed {
 			t.Errorf("%+v, %v", op, err)
 		}
-		if pending := w.count(t, outbox.StatusPending); pending != messages {
-			t.Errorf("%d pending", pending)
-		}
+		testenv.Diff(t, messages, w.count(t, outbox.StatusPending), "pending messages")
 	})
 }
 
 func TestWhatCannotSucceedFailsAtOnce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1)
-		p := w.process(t, nil)
-		r := request()
-		r.Status = "odd"
-		op, err := p.operations.Start(t.Context(), OutboxKind, r, "", "corr")
-		testenv.Check(t, err)
-		began := time.Now()
-		p.work(t, w)
-		op, err = p.operations.Get(t.Context(), op.ID)
-		if err != nil || op.Status != orchestrator.Failed || op.EndedAt.Sub(began) > time.Second {
-			t.Errorf("%+v, %v", op, err)
-		}
-	})
+	for kind, r := range map[string]Request{OutboxKind: {Action: string(outbox.ActionReplay), Status: "odd"}, DeadLetterKind: {Action: "odd"}} {
+		testenv.Bubble(t, kind, func(t *testing.T) {
+			w := newWorld(t, 1)
+			w.bury(t, 1, nil)
+			p := w.process(t, nil)
+			op, err := p.operations.Start(t.Context(), kind, r, "", "corr")
+			testenv.Check(t, err)
+			began := time.Now()
+			p.work(t, w)
+			op, err = p.operations.Get(t.Context(), op.ID)
+			if err != nil || op.Status != orchestrator.Failed || op.EndedAt.Sub(began) > time.Second {
+				t.Errorf("%+v, %v", op, err)
+			}
+		})
+	}
 }
 
 // Messages that come while it runs are not meant.

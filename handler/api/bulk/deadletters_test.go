@@ -238,21 +238,6 @@ func TestACanceledCanary(t *testing.T) {
 	})
 }
 
-func TestBulkRefusesAtOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 0)
-		w.bury(t, 1, nil)
-		p := w.process(t, nil)
-		op, err := p.operations.Start(t.Context(), DeadLetterKind, Request{Action: "odd"}, "", "corr")
-		testenv.Check(t, err)
-		p.work(t, w)
-		if op, err = p.operations.Get(t.Context(), op.ID); err != nil || op.Status != orchestrator.Failed {
-			t.Errorf("%+v, %v", op, err)
-		}
-	})
-}
-
 // Rows that are named are what is meant, and nothing else: those of another tenant, that are not pending any more, or not there, are
 // passed over, whichever call of whichever process fails. Some go first, and the rest when none of them has come back.
 func TestNamedRowsAtEveryCall(t *testing.T) {

@@ -170,14 +170,10 @@ func TestProbesShareTheirAnswers(t *testing.T) {
 		c.Ready(t.Context())
 		c.Full(t.Context())
 	}
-	if n := len(w.plan.Calls()); n != 2 {
-		t.Errorf("%d calls", n)
-	}
+	testenv.Diff(t, 2, len(w.plan.Calls()), "calls")
 	now = now.Add(DefaultMaxAge)
 	c.Ready(t.Context())
-	if n := len(w.plan.Calls()); n != 4 {
-		t.Errorf("%d calls after MaxAge", n)
-	}
+	testenv.Diff(t, 4, len(w.plan.Calls()), "calls after MaxAge")
 }
 
 func TestAPanicIsAFailure(t *testing.T) {

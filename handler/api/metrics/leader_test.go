@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/engine/schedule"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/catalog"
 	"github.com/vibedata/roundhouse/outbox"
@@ -111,9 +112,7 @@ func TestSourcesOfTheLeader(t *testing.T) {
 					t.Errorf("%s, %s: %v: %s", name, situation, err, text)
 				}
 				for _, line := range source.lines {
-					if strings.Contains(text, line) != tt.want {
-						t.Errorf("%s, %s: %q: %v", name, situation, line, !tt.want)
-					}
+					testenv.Diff(t, tt.want, strings.Contains(text, line), "%s, %s: it has %q", name, situation, line)
 				}
 			}
 			if asked > 1 {

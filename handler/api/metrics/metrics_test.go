@@ -200,9 +200,7 @@ func TestFormats(t *testing.T) {
 		if err != nil || !strings.HasPrefix(page.ContentType, want) || len(page.Body) == 0 {
 			t.Errorf("%s: %s, %v", accept, page.ContentType, err)
 		}
-		if ends := strings.HasSuffix(string(page.Body), "# EOF\n"); ends != (want == "application/openmetrics-text") {
-			t.Errorf("%s: ends with EOF: %v", accept, ends)
-		}
+		testenv.Diff(t, want == "application/openmetrics-text", strings.HasSuffix(string(page.Body), "# EOF\n"), "%s: ends with EOF", accept)
 	}
 }
 
@@ -210,9 +208,7 @@ func TestTwoRegistriesAreApart(t *testing.T) {
 	t.Parallel()
 	a, b := New(), New()
 	a.Outbox().Added()
-	if got := ours(t, b)["roundhouse_outbox_added_total"]; got != "0" {
-		t.Error(got)
-	}
+	testenv.Diff(t, "0", ours(t, b)["roundhouse_outbox_added_total"], "events that were added")
 }
 
 func TestCached(t *testing.T) {
