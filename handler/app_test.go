@@ -13,6 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/console"
 	"github.com/vibedata/roundhouse/handler/durable"
 	"github.com/vibedata/roundhouse/handler/function"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -42,9 +43,7 @@ func workApp(change ...func(*engine.Definition)) App {
 func TestFunctionsOfAnEngine(t *testing.T) {
 	t.Parallel()
 	m, err := Describe(workApp(), emulator.Lookup)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	for _, want := range []function.Function{
 		function.Queue("work-queue-trigger", "work-queue"),
 		function.Unmonitored("schedules-timer", "0 * * * * *"),

@@ -12,12 +12,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/handlertest"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/faults/faultstest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -137,32 +137,25 @@ func TestTakenAtOnce(t *testing.T) {
 		"a termination (Durable)": {[][2]string{waits, {durableBase + "/instances/errand-c1/terminate?reason=so", ""}}, orchestrator.Terminated},
 		"a restart":               {[][2]string{waits, goes, command("restart")}, orchestrator.Running},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var e errands
-				h, calls := eager(t, e.app())
-				began := time.Now()
-				for _, step := range tt.steps {
-					post(t, h, step[0], step[1])
+		testenv.Bubble(t, name, func(t *testing.T) {
+			var e errands
+			h, calls := eager(t, e.app())
+			began := time.Now()
+			for _, step := range tt.steps {
+				post(t, h, step[0], step[1])
+			}
+			testenv.Diff(t, tt.want, h.Outcome("errand-c1").Status, "its status")
+			testenv.Diff(t, 0, time.Since(began), "how long it took")
+			for call, n := range calls.take() {
+				if !strings.Contains(call, "schedules") && (strings.HasPrefix(call, "Send ") || strings.HasPrefix(call, "Re")) {
+					t.Errorf("%d times %s: a host would have to bring it", n, call)
 				}
-				if got := h.Outcome("errand-c1").Status; got != tt.want {
-					t.Errorf("it is %s, want %s", got, tt.want)
+			}
+			for _, queue := range []string{"errand-queue", "orchestration-signals"} {
+				if n, err := h.Queues.Length(t.Context(), queue); err != nil || n != 0 {
+					t.Errorf("%d messages are left in %s, %v", n, queue, err)
 				}
-				if passed := time.Since(began); passed != 0 {
-					t.Errorf("it took %v", passed)
-				}
-				for call, n := range calls.take() {
-					if !strings.Contains(call, "schedules") && (strings.HasPrefix(call, "Send ") || strings.HasPrefix(call, "Re")) {
-						t.Errorf("%d times %s: a host would have to bring it", n, call)
-					}
-				}
-				for _, queue := range []string{"errand-queue", "orchestration-signals"} {
-					if n, err := h.Queues.Length(t.Context(), queue); err != nil || n != 0 {
-						t.Errorf("%d messages are left in %s, %v", n, queue, err)
-					}
-				}
-			})
+			}
 		})
 	}
 }
@@ -186,25 +179,19 @@ func TestAnswersAndRetriesAtOnce(t *testing.T) {
 		task := "/api/tasks/" + page.Data.Items[0].OrchestrationID + "/" + page.Data.Items[0].TaskID
 		post(t, h, task+"/claim", "{}")
 		post(t, h, task+"/complete", `{"output": true}`)
-		if got := h.Outcome("errand-c1").Status; got != orchestrator.Completed {
-			t.Errorf("after the answer it is %s", got)
-		}
+		testenv.Diff(t, orchestrator.Completed, h.Outcome("errand-c1").Status, "its status after the answer")
 
 		e.broken.Store(true)
 		calls.take()
 		post(t, h, "/api/errands", `{"correlationId": "c2", "input": {}}`)
-		if diff := cmp.Diff(map[string]int{"SendHidden errand-queue": 1, "Delete errand-queue": 1}, engineCalls(calls.take())); diff != "" {
-			t.Errorf("requests of a message (-want +got):\n%s", diff)
-		}
+		testenv.Diff(t, map[string]int{"SendHidden errand-queue": 1, "Delete errand-queue": 1}, engineCalls(calls.take()), "requests of a message")
 		letters := h.DeadLetters("errand")
 		if len(letters) != 1 {
 			t.Fatalf("%d dead letters", len(letters))
 		}
 		e.broken.Store(false)
 		post(t, h, "/api/dlq/errand/"+letters[0].RowKey+"/retry", "{}")
-		if got := h.Outcome("errand-c2").Status; got != orchestrator.Completed {
-			t.Errorf("after the retry it is %s", got)
-		}
+		testenv.Diff(t, orchestrator.Completed, h.Outcome("errand-c2").Status, "its status after the retry")
 	})
 }
 
@@ -233,34 +220,81 @@ func TestTimersWithoutAHost(t *testing.T) {
 		"far":                 {time.Hour, false, time.Minute, false},
 		"the process is gone": {90 * time.Second, true, 3 * time.Second, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var e errands
-				h, _ := eager(t, e.app())
-				body, err := json.Marshal(errand{Nap: tt.nap})
-				if err != nil {
-					t.Fatal(err)
-				}
-				post(t, h, "/api/errands", `{"correlationId": "c1", "input": `+string(body)+`}`)
-				if tt.dies {
-					h.Restart(nil, func(*handler.Config) {})
-				}
-				time.Sleep(tt.nap - time.Millisecond)
-				if e.ran.Load() > 0 {
-					t.Error("it went off early")
-				}
-				time.Sleep(tt.late + time.Millisecond)
-				synctest.Wait()
-				if ended := h.Outcome("errand-c1").Ended(); ended != tt.ended {
-					t.Errorf("%v after its time it has ended: %v", tt.late, ended)
-				}
-				time.Sleep(time.Minute)
-				h.Deliver()
-				if !h.Outcome("errand-c1").Ended() {
-					t.Error("the queue does not show the message of its timer")
-				}
-			})
+		testenv.Bubble(t, name, func(t *testing.T) {
+			var e errands
+			h, _ := eager(t, e.app())
+			body, err := json.Marshal(errand{Nap: tt.nap})
+			testenv.Check(t, err)
+			post(t, h, "/api/errands", `{"correlationId": "c1", "input": `+string(body)+`}`)
+			if tt.dies {
+				h.Restart(nil, func(*handler.Config) {})
+			}
+			time.Sleep(tt.nap - time.Millisecond)
+			if e.ran.Load() > 0 {
+				t.Error("it went off early")
+			}
+			time.Sleep(tt.late + time.Millisecond)
+			synctest.Wait()
+			testenv.Diff(t, tt.ended, h.Outcome("errand-c1").Ended(), "it has ended %v after its time", tt.late)
+			time.Sleep(time.Minute)
+			h.Deliver()
+			if !h.Outcome("errand-c1").Ended() {
+				t.Error("the queue does not show the message of its timer")
+			}
 		})
+	}
+}
+
+// Wherever a process dies that takes at once what it accepts, what it has accepted is done by another one, and not half.
+func TestTakenAtOnceAndCrashed(t *testing.T) {
+	t.Parallel()
+	faultstest.EachCall(t, []faults.Fault{faults.CrashBefore, faults.CrashAfter, faults.Unknown, faults.Applied}, 20, crashed)
+}
+
+// crashed starts a run, raises its event and lets its timer become due in a process with a plan, and has another one finish.
+func crashed(t *testing.T, plan *faults.Plan) {
+	var e errands
+	var on atomic.Bool
+	h := handlertest.NewWith(t, e.app(), map[string]string{"ROUNDHOUSE_DIRECT": "64"}, func(c *handler.Config) { through(c, while(&on, plan.Intercept)) })
+	on.Store(true)
+	accepted := func(path, body string) {
+		for range 5 { // whoever is refused sends again later, to another process if need be
+			status, _ := h.Do(http.MethodPost, path, body)
+			synctest.Wait()
+			if status/100 == 2 {
+				return
+			}
+			if plan.Crashed() {
+				h.Restart(nil, func(*handler.Config) {})
+			}
+			time.Sleep(time.Minute)
+			h.Deliver()
+		}
+		t.Errorf("%s is not taken", path)
+	}
+	accepted("/api/errands", `{"correlationId": "c1", "input": {"Event": true, "Nap": 90000000000}}`)
+	accepted("/api/orchestrations/errand-c1/events/go", `true`)
+	time.Sleep(3 * time.Minute)
+	before := e.ran.Load()
+	h.Restart(nil, func(*handler.Config) {})
+	for range 3 * 60 {
+		time.Sleep(10 * time.Second)
+		h.Deliver()
+	}
+	testenv.Diff(t, orchestrator.Completed, h.Outcome("errand-c1").Status, "its status")
+	if plan.At == 0 && before != 1 {
+		t.Errorf("the activity ran %d times before another process came", before)
+	}
+	if n := e.ran.Load(); n < 1 || n > 2 || plan.At == 0 && n != 1 {
+		t.Errorf("the activity ran %d times", n)
+	}
+	succeeded := 0
+	for _, entry := range h.History("errand") {
+		if entry.Status == engine.StatusSucceeded && entry.Operation == "errand" {
+			succeeded++
+		}
+	}
+	if letters := h.DeadLetters("errand"); succeeded > 1 || len(letters) > 0 {
+		t.Errorf("%d successes, dead letters %+v", succeeded, letters)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -14,12 +15,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/function"
+	"github.com/vibedata/roundhouse/internal/sample"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
@@ -165,16 +166,10 @@ type process struct {
 }
 
 func (f *fleet) start() *process {
-	settings := map[string]string{"AZURE_FUNCTIONS_ENVIRONMENT": "Development", "FUNCTIONS_CORETOOLS_ENVIRONMENT": "true", "AzureWebJobsStorage": "UseDevelopmentStorage=true",
-		"FUNCTIONS_CUSTOMHANDLER_PORT": "0", "AzureFunctionsJobHost__extensions__queues__maxDequeueCount": "8"}
-	h, err := handler.New(f.app(), handler.Config{Tables: f.tables, Queues: f.queues, Blobs: f.blobs,
-		Lookup: func(name string) (string, bool) { value, ok := settings[name]; return value, ok }})
-	if err == nil {
-		err = h.Start(context.Background())
-	}
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	h, err := handler.New(f.app(), handler.Config{Tables: f.tables, Queues: f.queues, Blobs: f.blobs, Lookup: lookup(map[string]string{
+		"AzureFunctionsJobHost__extensions__queues__maxDequeueCount": "8"})})
+	testenv.Check(f.t, err)
+	testenv.Check(f.t, h.Start(context.Background()))
 	p := &process{h, f, map[string]string{}}
 	for name, f := range h.Manifest().Functions {
 		if queue := f.Bindings[0].QueueName; queue != "" {
@@ -286,47 +281,61 @@ func (h *host) end(how ending) {
 // and no message uses up an attempt, and what was cut off goes on at once: nothing waits for a lease, and nothing for a failure.
 func TestProcessesLeaveAtRandom(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
-		runs := rapid.SliceOfN(rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) part {
-			return part{rapid.SampledFrom([]string{"call", "call", "fan", "child", "nap", "event"}).Draw(rt, "kind"), time.Duration(rapid.IntRange(1, 60).Draw(rt, "seconds")) * time.Second}
-		}), 1, 4), 1, 10).Draw(rt, "runs")
-		ends := rapid.SliceOfN(rapid.SampledFrom([]ending{restarts, moves, isLost, isFrozen}), 1, 4).Draw(rt, "ends")
-		pauses := rapid.SliceOfN(rapid.IntRange(0, 40_000), len(ends), len(ends)).Draw(rt, "pauses")
-		synctest.Test(t, func(t *testing.T) {
-			t.Cleanup(func() {
-				if t.Failed() {
-					t.Logf("runs %v, ends %v after pauses of %v", runs, ends, pauses)
-				}
-			})
-			f := newFleet(t)
-			hosts := []*host{f.host(), f.host()}
-			for i, parts := range runs {
-				f.send(fmt.Sprint("r", i), parts)
-			}
-			for i, how := range ends {
-				time.Sleep(time.Duration(pauses[i]) * time.Millisecond)
-				at := i % len(hosts)
-				hosts[at].end(how)
-				if how != restarts {
-					hosts = append(append(hosts[:at:at], hosts[at+1:]...), f.host())
+	for _, seed := range sample.Seeds(t, 100) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			sample.Repeat(t)
+			r := rand.New(rand.NewPCG(uint64(seed), 11))
+			kinds, ways := []string{"call", "call", "fan", "child", "nap", "event"}, []ending{restarts, moves, isLost, isFrozen}
+			runs := make([][]part, 1+r.IntN(10))
+			for i := range runs {
+				for range 1 + r.IntN(4) {
+					runs[i] = append(runs[i], part{kinds[r.IntN(len(kinds))], time.Duration(1+r.IntN(60)) * time.Second})
 				}
 			}
-			for i, parts := range runs {
-				f.check(fmt.Sprint("r", i), parts, len(ends))
+			ends, pauses := make([]ending, 1+r.IntN(4)), []time.Duration{}
+			for i := range ends {
+				ends[i] = ways[r.IntN(len(ways))]
+				pauses = append(pauses, time.Duration(r.IntN(40_000))*time.Millisecond)
 			}
-			time.Sleep(hostLease + 2*time.Minute) // what a host had that was lost comes again, and the sign of life of its process lingers
-			f.checkAll(len(runs))
-			for _, h := range hosts {
-				h.stop()
-			}
-			f.hosts.Wait()
-			for _, h := range hosts {
-				h.working.Wait()
-				h.process.Close()
-			}
-			synctest.Wait()
+			synctest.Test(t, func(t *testing.T) { leaveAtRandom(t, runs, ends, pauses) })
 		})
+	}
+}
+
+func leaveAtRandom(t *testing.T, runs [][]part, ends []ending, pauses []time.Duration) {
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("runs %v, ends %v after pauses of %v", runs, ends, pauses)
+		}
 	})
+	f := newFleet(t)
+	hosts := []*host{f.host(), f.host()}
+	for i, parts := range runs {
+		f.send(fmt.Sprint("r", i), parts)
+	}
+	for i, how := range ends {
+		time.Sleep(pauses[i])
+		at := i % len(hosts)
+		hosts[at].end(how)
+		if how != restarts {
+			hosts = append(append(hosts[:at:at], hosts[at+1:]...), f.host())
+		}
+	}
+	for i, parts := range runs {
+		f.check(fmt.Sprint("r", i), parts, len(ends))
+	}
+	time.Sleep(hostLease + 2*time.Minute) // what a host had that was lost comes again, and the sign of life of its process lingers
+	f.checkAll(len(runs))
+	for _, h := range hosts {
+		h.stop()
+	}
+	f.hosts.Wait()
+	for _, h := range hosts {
+		h.working.Wait()
+		h.process.Close()
+	}
+	synctest.Wait()
 }
 
 // send starts an orchestration, and sends the events that it waits for.
@@ -335,9 +344,7 @@ func (f *fleet) send(run string, parts []part) {
 	if err == nil {
 		_, err = f.queues.Send(context.Background(), "job-queue", body, 0)
 	}
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	testenv.Check(f.t, err)
 	for i, p := range parts {
 		if p.Kind == "event" {
 			f.hosts.Go(func() {
@@ -383,9 +390,7 @@ var synctestBegan = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 // checkAll looks whether each run has one result and nothing else.
 func (f *fleet) checkAll(runs int) {
 	page, err := engine.NewHistory(f.tables, "").List(context.Background(), engine.HistoryFilter{Engines: []string{"job"}, Limit: engine.MaxLimit})
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	testenv.Check(f.t, err)
 	results := map[string]int{}
 	for _, e := range page.Entries {
 		if e.Status != engine.StatusSucceeded {

@@ -18,6 +18,7 @@ import (
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/consumers"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -37,13 +38,9 @@ func measured(t *testing.T, settings map[string]string) *Handler {
 		}
 		return emulator.Lookup(name)
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	t.Cleanup(h.Close)
-	if err := h.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, h.Start(t.Context()))
 	return h
 }
 
@@ -58,9 +55,7 @@ var (
 func TestMetricsAreDocumented(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/observability.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	type metric struct{ Labels string }
 	told, types := map[string]metric{}, map[string]string{}
 	for _, m := range documented.FindAllStringSubmatch(string(text), -1) {
@@ -71,9 +66,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 	h := measured(t, nil)
 	descs, err := h.program.Metrics.Describe(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	have := map[string]metric{}
 	for _, d := range descs {
 		m := described.FindStringSubmatch(d.String())
@@ -93,9 +86,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 		t.Errorf("docs/observability.md (+) differs from the program (-):\n%s", diff)
 	}
 	families, err := h.program.Metrics.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	for _, f := range families {
 		if want, ok := types[f.GetName()]; ok && !strings.EqualFold(f.GetType().String(), want) {
 			t.Errorf("%s is a %s, and documented as a %s", f.GetName(), f.GetType(), want)
@@ -111,9 +102,7 @@ func TestRequestsAreCounted(t *testing.T) {
 		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil))
 	}
 	page, err := h.program.Metrics.Scrape(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	text := string(page.Body)
 	for _, want := range []string{`roundhouse_http_requests_total{code="200",method="GET",route="/api/health/live"} 2`, `route="/api/orchestrations/:orchestration"} 1`} {
 		if !strings.Contains(text, want) {
@@ -139,9 +128,7 @@ func TestMetricsAreSentWhenTheAppLeaves(t *testing.T) {
 	t.Cleanup(receiver.Close)
 	h := measured(t, map[string]string{"OTEL_METRICS_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.URL, "OTEL_METRIC_EXPORT_INTERVAL": "3600000"})
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/api/health/live", nil))
-	if err := h.Leave(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, h.Leave(t.Context()))
 	if len(got) != 1 {
 		t.Fatalf("%d messages, want one", len(got))
 	}
@@ -166,9 +153,7 @@ func TestAMessageIsCounted(t *testing.T) {
 	answer := httptest.NewRecorder()
 	h.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/work-queue-trigger", strings.NewReader(body)))
 	page, err := h.program.Metrics.Scrape(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	for _, want := range []string{
 		`roundhouse_invocations_total{direct="false",function="work-queue-trigger",outcome="done",trigger="queue"} 1`,
 		`roundhouse_engine_attempts_total{engine="work",outcome="succeeded"} 1`,

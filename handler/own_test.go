@@ -13,14 +13,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/handlertest"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/faults/faultstest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
@@ -53,9 +53,7 @@ func configured(t *testing.T, store tables.Store, id string, c registry.EngineTa
 	if err == nil {
 		_, err = r.Create(t.Context(), registry.Instance{InstanceID: id, EngineTablesConfig: &c})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 }
 
 // rowsIn counts the rows of an engine in a table, 0 when there is no table.
@@ -65,9 +63,7 @@ func rowsIn(t *testing.T, store tables.Store, table, name string) int {
 	if errors.Is(err, tables.ErrNotFound) {
 		return 0
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	return len(page.Entities)
 }
 
@@ -93,9 +89,7 @@ func TestOwnDocumentIsMade(t *testing.T) {
 				t.Errorf("%s, %v", document, err)
 			}
 			id := page.Instances[0].InstanceID
-			if status, answer := h.Do(http.MethodPatch, "/api/registry/"+strings.ReplaceAll(id, "/", "%2F"), `{"engineTablesConfig":{"retentionDays":7}}`); status != http.StatusOK || !strings.Contains(answer, `"tablesInUse":{"dlqTableName":"engineDlq"`) {
-				t.Fatalf("%d %s", status, answer)
-			}
+			answers(t, h, http.StatusOK, `"tablesInUse":{"dlqTableName":"engineDlq"`, http.MethodPatch, "/api/registry/"+strings.ReplaceAll(id, "/", "%2F"), `{"engineTablesConfig":{"retentionDays":7}}`)
 			h.Restart(c.settings, func(*handler.Config) {})
 			if i, err := registry.New(h.Tables, "").Get(t.Context(), id); err != nil || i.EngineTablesConfig.RetentionDays != 7 || i.Version != 2 {
 				t.Errorf("after a restart: %+v, %v", i, err)
@@ -107,49 +101,51 @@ func TestOwnDocumentIsMade(t *testing.T) {
 // newVisits is the app over stores, not started.
 func newVisits(t *testing.T, store tables.Store) *handler.Handler {
 	t.Helper()
-	settings := map[string]string{"AzureWebJobsStorage": "UseDevelopmentStorage=true", "FUNCTIONS_CUSTOMHANDLER_PORT": "0", "AzureFunctionsJobHost__extensions__queues__maxDequeueCount": "100",
-		"AZURE_FUNCTIONS_ENVIRONMENT": "Development", "FUNCTIONS_CORETOOLS_ENVIRONMENT": "true"}
-	app, err := handler.New(visits(), handler.Config{Lookup: func(name string) (string, bool) { v, ok := settings[name]; return v, ok },
-		Tables: store, Queues: queues.NewMemory(), Blobs: blobs.NewMemory()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	app, err := handler.New(visits(), handler.Config{Lookup: lookup(nil), Tables: store, Queues: queues.NewMemory(), Blobs: blobs.NewMemory()})
+	testenv.Check(t, err)
 	t.Cleanup(app.Close)
 	return app
+}
+
+// lookup finds settings, or those of an app on a developer's machine.
+func lookup(settings map[string]string) func(string) (string, bool) {
+	development := map[string]string{"AzureWebJobsStorage": "UseDevelopmentStorage=true", "FUNCTIONS_CUSTOMHANDLER_PORT": "0", "AZURE_FUNCTIONS_ENVIRONMENT": "Development",
+		"FUNCTIONS_CORETOOLS_ENVIRONMENT": "true", "AzureFunctionsJobHost__extensions__queues__maxDequeueCount": "100"}
+	return func(name string) (string, bool) {
+		if value, ok := settings[name]; ok {
+			return value, true
+		}
+		value, ok := development[name]
+		return value, ok
+	}
 }
 
 // Whatever storage says to each write to the registry, the app starts in the end, with one document and one note of its tables.
 func TestOwnDocumentUnderFaults(t *testing.T) {
 	t.Parallel()
-	for _, fault := range faults.Faults() {
-		for at := 1; at <= 3; at++ {
-			t.Run(fmt.Sprint(fault, "-", at), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					store, plan := tables.NewMemory(), &faults.Plan{At: at, Fault: fault}
-					app := newVisits(t, faults.Tables(store, func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
-						if c.Target != registry.DefaultTable || c.Operation != "Apply" {
-							return next(ctx)
-						}
-						return plan.Intercept(ctx, c, next)
-					}))
-					err := app.Start(t.Context())
-					if plan.Crashed() { // another process takes over
-						app = newVisits(t, store)
-					}
-					for tries := 0; err != nil && tries < 3; tries++ {
-						err = app.Start(t.Context())
-					}
-					plan.Wait()
-					page, listed := registry.New(store, "").List(t.Context(), 0, "")
-					applied, noted := registry.New(store, "").Applied(t.Context())
-					if err := errors.Join(err, listed, noted); err != nil || len(page.Instances) != 1 || page.Instances[0].Version != 1 || applied.InstanceID != "publisher" || len(applied.Earlier) != 0 {
-						t.Errorf("%+v, %+v, %v", page, applied, err)
-					}
-				})
-			})
+	faultstest.UpTo(t, faults.Faults(), 3, func(t *testing.T, plan *faults.Plan) {
+		store := tables.NewMemory()
+		app := newVisits(t, faults.Tables(store, func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
+			if c.Target != registry.DefaultTable || c.Operation != "Apply" {
+				return next(ctx)
+			}
+			return plan.Intercept(ctx, c, next)
+		}))
+		err := app.Start(t.Context())
+		if plan.Crashed() { // another process takes over
+			app = newVisits(t, store)
 		}
-	}
+		for tries := 0; err != nil && tries < 3; tries++ {
+			err = app.Start(t.Context())
+		}
+		plan.Wait()
+		page, listed := registry.New(store, "").List(t.Context(), 0, "")
+		applied, noted := registry.New(store, "").Applied(t.Context())
+		if err := errors.Join(err, listed, noted); err != nil || len(page.Instances) != 1 || page.Instances[0].Version != 1 ||
+			applied.InstanceID != "publisher" || len(applied.Earlier) != 0 {
+			t.Errorf("%+v, %+v, %v", page, applied, err)
+		}
+	})
 }
 
 // History and dead letters are in the tables that the app's own document names, whoever reads or writes them.
@@ -175,9 +171,7 @@ func TestTablesOfTheDocument(t *testing.T) {
 			}
 			for path, want := range map[string]string{"/api/history?engine=visit": `"correlationId":"well"`, "/api/dlq?engine=visit": `"correlationId":"ill"`, "/api/dlq/counts": `"engine":"visit","pending":1`,
 				"/api/timeline/ill": `"deadLetter"`, "/api/health/full": `"status":`} {
-				if status, answer := h.Do(http.MethodGet, path, ""); status != http.StatusOK || !strings.Contains(answer, want) {
-					t.Errorf("%s: %d %s", path, status, answer)
-				}
+				answers(t, h, http.StatusOK, want, http.MethodGet, path, "")
 			}
 			if len(h.History("visit")) == 0 || len(h.DeadLetters("visit")) != 1 {
 				t.Errorf("%+v, %+v", h.History("visit"), h.DeadLetters("visit"))
@@ -196,9 +190,7 @@ func TestTablesAreChanged(t *testing.T) {
 	h := handlertest.New(t, visits(), nil)
 	h.Send("visit-queue", `{"correlationId":"before","instanceId":"i1"}`)
 	h.Deliver()
-	if status, answer := h.Do(http.MethodPatch, "/api/registry/publisher", `{"engineTablesConfig":{"dlqTableName":"letters","historyTableName":"deeds"}}`); status != http.StatusOK || !strings.Contains(answer, `"historyTableName":"engineHistory"}`) {
-		t.Fatalf("%d %s", status, answer)
-	}
+	answers(t, h, http.StatusOK, `"historyTableName":"engineHistory"}`, http.MethodPatch, "/api/registry/publisher", `{"engineTablesConfig":{"dlqTableName":"letters","historyTableName":"deeds"}}`)
 	h.Send("visit-queue", `{"correlationId":"between","instanceId":"i2"}`)
 	h.Deliver()
 	var log bytes.Buffer
@@ -215,12 +207,8 @@ func TestTablesAreChanged(t *testing.T) {
 	for _, e := range h.History("visit") {
 		ids = append(ids, e.CorrelationID)
 	}
-	if diff := cmp.Diff([]string{"after"}, ids); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if status, answer := h.Do(http.MethodPatch, "/api/registry/publisher", `{"engineTablesConfig":{"dlqTableName":null,"historyTableName":null}}`); status != http.StatusOK {
-		t.Fatalf("%d %s", status, answer)
-	}
+	testenv.Diff(t, []string{"after"}, ids, "")
+	answers(t, h, http.StatusOK, "", http.MethodPatch, "/api/registry/publisher", `{"engineTablesConfig":{"dlqTableName":null,"historyTableName":null}}`)
 	h.Restart(nil, func(*handler.Config) {})
 	if n := len(h.History("visit")); n != 2 { // before and between
 		t.Errorf("%d entries after the names are what they were", n)
@@ -243,9 +231,7 @@ func TestTablesThatCannotBe(t *testing.T) {
 			t.Parallel()
 			host := handlertest.New(t, visits(), nil)
 			r := registry.New(host.Tables, "")
-			if _, err := r.Update(t.Context(), "publisher", "", func(i *registry.Instance) error { i.EngineTablesConfig = &c.config; return nil }); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Done(t)(r.Update(t.Context(), "publisher", "", func(i *registry.Instance) error { i.EngineTablesConfig = &c.config; return nil }))
 			app := newVisits(t, host.Tables)
 			if err := app.Start(t.Context()); err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "publisher") {
 				t.Errorf("%v", err)
@@ -268,48 +254,42 @@ func TestRetentionOfTheDocument(t *testing.T) {
 		"the other":  {`{"retentionDays":null,"retention":{"visit":400}}`, map[string]int{"visit": 400, "glance": 10}},
 		"of nothing": {`{"retention":{"nobody":1}}`, map[string]int{"visit": 90, "glance": 10}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				h := handlertest.New(t, visits(), nil)
-				ages := []int{2, 4, 8, 12, 29, 31, 89, 91, 399, 401}
-				begun := time.Now()
+		testenv.Bubble(t, name, func(t *testing.T) {
+			h := handlertest.New(t, visits(), nil)
+			ages := []int{2, 4, 8, 12, 29, 31, 89, 91, 399, 401}
+			begun := time.Now()
+			for _, age := range ages {
+				at := begun.Add(-time.Duration(age) * 24 * time.Hour)
+				for engineName := range c.kept {
+					id := fmt.Sprint("run-", age)
+					testenv.Check(t, engine.NewHistory(h.Tables, "").Record(t.Context(), engine.Entry{Engine: engineName, Operation: "look",
+						Status: engine.StatusSucceeded, CreatedAtUtc: at, CorrelationID: id}))
+					letters := engine.NewDeadLetters(h.Tables, "")
+					for _, status := range []engine.DeadLetterStatus{engine.StatusPending, engine.StatusResolved, engine.StatusExpired} {
+						message := string(status) + id
+						testenv.Done(t)(letters.Add(t.Context(), engine.DeadLetter{Engine: engineName, MessageID: message, CorrelationID: id,
+							OriginalQueue: "visit-queue", InsertedAtUtc: at, LastFailureAtUtc: at}))
+						if status != engine.StatusPending {
+							testenv.Done(t)(letters.Decide(t.Context(), engineName, message+at.UTC().Format("-20060102T150405.000000Z"),
+								engine.Decision{Status: status, By: "ann", At: at}))
+						}
+					}
+				}
+			}
+			answers(t, h, http.StatusOK, "", http.MethodPatch, "/api/registry/publisher", `{"engineTablesConfig":`+c.config+`}`)
+			if !h.Tick("retention-timer", time.Now()) {
+				t.Fatal("the retention failed")
+			}
+			for engineName, days := range c.kept {
+				want := 0
 				for _, age := range ages {
-					at := begun.Add(-time.Duration(age) * 24 * time.Hour)
-					for engineName := range c.kept {
-						id := fmt.Sprint("run-", age)
-						rows := h.Tables
-						err := engine.NewHistory(rows, "").Record(t.Context(), engine.Entry{Engine: engineName, Operation: "look", Status: engine.StatusSucceeded, CreatedAtUtc: at, CorrelationID: id})
-						letters := engine.NewDeadLetters(rows, "")
-						_, added := letters.Add(t.Context(), engine.DeadLetter{Engine: engineName, MessageID: id, CorrelationID: id, OriginalQueue: "visit-queue", InsertedAtUtc: at, LastFailureAtUtc: at})
-						_, decided := letters.Decide(t.Context(), engineName, id+at.UTC().Format("-20060102T150405.000000Z"), engine.Decision{Status: engine.StatusResolved, By: "ann", At: at})
-						_, kept := letters.Add(t.Context(), engine.DeadLetter{Engine: engineName, MessageID: "pending-" + id, CorrelationID: id, OriginalQueue: "visit-queue", InsertedAtUtc: at, LastFailureAtUtc: at})
-						if err := errors.Join(err, added, decided, kept); err != nil {
-							t.Fatal(err)
-						}
+					if age < days {
+						want++
 					}
 				}
-				if status, answer := h.Do(http.MethodPatch, "/api/registry/publisher", `{"engineTablesConfig":`+c.config+`}`); status != http.StatusOK {
-					t.Fatalf("%d %s", status, answer)
-				}
-				if !h.Tick("retention-timer", time.Now()) {
-					t.Fatal("the retention failed")
-				}
-				for engineName, days := range c.kept {
-					want := 0
-					for _, age := range ages {
-						if age < days {
-							want++
-						}
-					}
-					if n := len(h.History(engineName)); n != want {
-						t.Errorf("%s: %d entries, want %d", engineName, n, want)
-					}
-					if n := len(h.DeadLetters(engineName)); n != want+len(ages) {
-						t.Errorf("%s: %d dead letters, want %d that were resolved and %d that are pending", engineName, n, want, len(ages))
-					}
-				}
-			})
+				testenv.Diff(t, want, len(h.History(engineName)), "%s: entries", engineName)
+				testenv.Diff(t, 2*want+len(ages), len(h.DeadLetters(engineName)), "%s: dead letters: each that is resolved and expired, and those that are pending", engineName)
+			}
 		})
 	}
 }
@@ -318,13 +298,9 @@ func TestRetentionOfTheDocument(t *testing.T) {
 func TestNothingIsDeletedByADamagedDocument(t *testing.T) {
 	t.Parallel()
 	h := handlertest.New(t, visits(), nil)
-	if err := engine.NewHistory(h.Tables, "").Record(t.Context(), engine.Entry{Engine: "visit", Operation: "look", Status: engine.StatusSucceeded, CreatedAtUtc: time.Now().AddDate(-1, 0, 0), CorrelationID: "old"}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, engine.NewHistory(h.Tables, "").Record(t.Context(), engine.Entry{Engine: "visit", Operation: "look", Status: engine.StatusSucceeded, CreatedAtUtc: time.Now().AddDate(-1, 0, 0), CorrelationID: "old"}))
 	_, err := registry.New(h.Tables, "").Update(t.Context(), "publisher", "", func(i *registry.Instance) error { i.EngineTablesConfig.RetentionDays = -7; return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	if h.Tick("retention-timer", time.Now()) || len(h.History("visit")) != 1 {
 		t.Error("it was deleted")
 	}
@@ -385,9 +361,7 @@ func TestNoInstanceIsRegistered(t *testing.T) {
 		if answer := ask(); !strings.Contains(answer, "No instance is registered") || !strings.Contains(log.String(), "no instance is registered") {
 			t.Errorf("%s; %s", answer, log.String())
 		}
-		if status, answer := h.Do(http.MethodPost, "/api/registry", `{"instanceId":"i1"}`); status != http.StatusCreated {
-			t.Fatalf("%d %s", status, answer)
-		}
+		answers(t, h, http.StatusCreated, "", http.MethodPost, "/api/registry", `{"instanceId":"i1"}`)
 		time.Sleep(time.Minute) // a report is as old as that at most
 		if answer := ask(); strings.Contains(answer, "No instance is registered") || !strings.Contains(answer, `"registry:instances"`) {
 			t.Error(answer)

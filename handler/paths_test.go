@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler"
@@ -62,9 +63,7 @@ func TestIDsInPaths(t *testing.T) {
 					t.Errorf("%s: %d %s", id, status, answer)
 				}
 				event := "/api/orchestrations/" + escaped + "/events/" + url.PathEscape("go/on")
-				if status, answer := h.Do(http.MethodPost, way(event), `"`+id+`"`); status != http.StatusAccepted || !strings.Contains(answer, `"wait-`+id+`"`) {
-					t.Errorf("%s: %d %s", id, status, answer)
-				}
+				answers(t, h, http.StatusAccepted, `"wait-`+id+`"`, http.MethodPost, way(event), `"`+id+`"`)
 				h.Deliver()
 				if out := h.Outcome("wait-" + id); string(out.Output) != `"`+id+`"` {
 					t.Errorf("%s: %s %s", id, out.Status, out.Output)
@@ -123,4 +122,29 @@ func TestHead(t *testing.T) {
 			t.Errorf("%d functions", asked)
 		}
 	})
+}
+
+// What waits answers before the host gives up: two seconds later the host kills the handler, with all that it does.
+func TestWaitsEndBeforeTheHostGivesUp(t *testing.T) {
+	t.Parallel()
+	for functionTimeout, most := range map[string]time.Duration{"00:01:00": 30 * time.Second, "00:03:00": 150 * time.Second, "-1": 220 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			h := handlertest.New(t, waitingApp(), map[string]string{"AzureFunctionsJobHost__functionTimeout": functionTimeout})
+			begin := time.Now()
+			status, answer := h.Do(http.MethodPost, "/api/runtime/webhooks/durabletask/orchestrators/wait?timeout=86400&pollingInterval=5", "")
+			if took := time.Since(begin); status != http.StatusAccepted || took > most || took < most/2 {
+				t.Errorf("functionTimeout %s: %d %s, after %s", functionTimeout, status, answer, took)
+			}
+		})
+	}
+}
+
+// answers sends a request, and holds the status of the answer and that it has a text in it.
+func answers(t *testing.T, h interface {
+	Do(method, path, body string, as ...func(*http.Request)) (int, string)
+}, status int, says, method, path, body string, as ...func(*http.Request)) {
+	t.Helper()
+	if got, answer := h.Do(method, path, body, as...); got != status || !strings.Contains(answer, says) {
+		t.Errorf("%s %s: %d, want %d with %q: %.1000s", method, path, got, status, says, answer)
+	}
 }

@@ -2,6 +2,7 @@ package handler_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -9,15 +10,17 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/handlertest"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/faults/faultstest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/services/keys"
@@ -36,17 +39,13 @@ func asItIs(*handler.Config) {}
 func developmentKey(t *testing.T, h *handlertest.Host) *keys.Development {
 	t.Helper()
 	key, err := keys.NewDevelopment(secrets.NewDevelopment(h.Tables), "payloads")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	return key
 }
 
 func rotate(t *testing.T, h *handlertest.Host) {
 	t.Helper()
-	if _, err := developmentKey(t, h).Rotate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Done(t)(developmentKey(t, h).Rotate(t.Context()))
 }
 
 // Runs go on over all changes: encryption is turned on, its key is rotated, and it is turned off, while they wait and while
@@ -123,12 +122,14 @@ func TestPayloadsWithoutTheKey(t *testing.T) {
 		time.Sleep(24 * time.Hour)
 		// This event can be read with the newer version. What it is for cannot.
 		s.do(http.MethodPost, "/api/orchestrations/work-waits/events/go", payloadMarker)
-		if err := developmentKey(t, h).Disable(t.Context(), old); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, developmentKey(t, h).Disable(t.Context(), old))
 		var log bytes.Buffer
 		h.Restart(encryptedWith("payloads"), func(c *handler.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
-		for range 200 {
+		minutes := 200
+		if testing.Short() {
+			minutes = 50
+		}
+		for range minutes {
 			time.Sleep(time.Minute)
 			h.Deliver()
 			h.Tick("orchestration-sweep-timer", time.Now())
@@ -154,9 +155,7 @@ func TestPayloadsWithoutTheKey(t *testing.T) {
 			t.Errorf("the log names neither the key nor the reason: %.2000s", text)
 		}
 		for _, path := range []string{"/api/orchestrations/work-waits", "/api/runtime/webhooks/durabletask/instances/work-waits"} {
-			if status, answer := h.Do(http.MethodGet, path, ""); status != http.StatusServiceUnavailable || !strings.Contains(answer, "key cannot be used") {
-				t.Errorf("%s: %d %s", path, status, answer)
-			}
+			answers(t, h, http.StatusServiceUnavailable, "key cannot be used", http.MethodGet, path, "")
 		}
 		s.intake("young", "echo", payloadMarker) // what needs the newer version alone goes on
 		if out := h.Outcome("work-young"); out.Status != orchestrator.Completed {
@@ -187,13 +186,9 @@ func newestVersion(t *testing.T, h *handlertest.Host) string {
 func enable(t *testing.T, h *handlertest.Host, version string) {
 	t.Helper()
 	e, err := h.Tables.Get(t.Context(), secrets.DevelopmentTable, tables.Key{Partition: secrets.Name("payloadkey", "payloads"), Row: version})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	e.Properties["Enabled"] = true
-	if err := h.Tables.Apply(t.Context(), secrets.DevelopmentTable, tables.Replace(e)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, h.Tables.Apply(t.Context(), secrets.DevelopmentTable, tables.Replace(e)))
 }
 
 // An app whose key cannot be used says which setting and what is wrong, and puts messages back as they came. When the key can be
@@ -205,16 +200,9 @@ func TestStartWithoutTheKey(t *testing.T) {
 		s := &payloadScenario{t, h}
 		s.do(http.MethodPost, "/api/work", map[string]any{"correlationId": "c", "input": payloadInput{"echo", payloadMarker}})
 		version := newestVersion(t, h)
-		if err := developmentKey(t, h).Disable(t.Context(), version); err != nil {
-			t.Fatal(err)
-		}
-		other, err := handler.New(payloadApp(), handler.Config{Tables: h.Tables, Queues: h.Queues, Blobs: h.Blobs, Lookup: func(name string) (string, bool) {
-			value, ok := map[string]string{"AzureWebJobsStorage": "UseDevelopmentStorage=true", "FUNCTIONS_CUSTOMHANDLER_PORT": "0", "ROUNDHOUSE_PAYLOAD_KEY": "payloads"}[name]
-			return value, ok
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, developmentKey(t, h).Disable(t.Context(), version))
+		other, err := handler.New(payloadApp(), handler.Config{Tables: h.Tables, Queues: h.Queues, Blobs: h.Blobs, Lookup: lookup(encryptedWith("payloads"))})
+		testenv.Check(t, err)
 		defer other.Close()
 		if err := other.Start(t.Context()); !errors.Is(err, keys.ErrForbidden) || !strings.Contains(err.Error(), "ROUNDHOUSE_PAYLOAD_KEY") {
 			t.Errorf("%v", err)
@@ -258,9 +246,7 @@ func TestDamagedMessage(t *testing.T) {
 		} else {
 			*at = 'A'
 		}
-		if err := errors.Join(h.Queues.Delete(t.Context(), "work-queue", got[0].ID, got[0].PopReceipt), h.Queues.CreateQueue(t.Context(), "work-queue-poison")); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, errors.Join(h.Queues.Delete(t.Context(), "work-queue", got[0].ID, got[0].PopReceipt), h.Queues.CreateQueue(t.Context(), "work-queue-poison")))
 		for queue, deliver := range map[string]func(){
 			"work-queue": func() { h.Deliver() }, // of other queues it may take what the app tells itself
 			"work-queue-poison": func() {
@@ -269,9 +255,7 @@ func TestDamagedMessage(t *testing.T) {
 				}
 			},
 		} {
-			if _, err := h.Queues.SendText(t.Context(), queue, string(damaged), 0); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Done(t)(h.Queues.SendText(t.Context(), queue, string(damaged), 0))
 			deliver()
 			time.Sleep(2 * time.Minute)
 			back, err := h.Queues.Receive(t.Context(), queue, 32, time.Hour)
@@ -285,43 +269,22 @@ func TestDamagedMessage(t *testing.T) {
 	})
 }
 
-// A crash at any storage call changes nothing: another process goes on, and no payload is in clear meanwhile.
+// A crash at any storage call changes nothing: another process continues, and no payload is in clear meanwhile.
 func TestCrashesWithEncryption(t *testing.T) {
 	t.Parallel()
-	calls := 0
-	if calls = crashRun(t, faults.None, 0); calls < 15 {
-		t.Fatalf("%d storage calls", calls)
-	}
-	for at := 1; at <= calls; at++ {
-		for _, fault := range []faults.Fault{faults.CrashBefore, faults.CrashAfter} {
-			t.Run(fmt.Sprint(fault, "-", at), func(t *testing.T) {
-				t.Parallel()
-				crashRun(t, fault, at)
-			})
-		}
-	}
-}
-
-// crashRun runs a message to its end with a fault at one of the storage calls, and returns how many there are without.
-func crashRun(t *testing.T, fault faults.Fault, at int) (calls int) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		plan := &faults.Plan{}
-		watch := &recorder{marker: payloadMarker, found: map[string]bool{}}
+	faultstest.EachCall(t, []faults.Fault{faults.CrashBefore, faults.CrashAfter}, 15, func(t *testing.T, plan *faults.Plan) {
+		var on atomic.Bool
+		seen := newRecorder(payloadMarker)
 		h := handlertest.NewWith(t, payloadApp(), encryptedWith("payloads"), func(c *handler.Config) {
-			watch.watch(c)
-			c.Tables, c.Queues, c.Blobs = crashing(plan, c.Tables, c.Queues, c.Blobs)
+			watch(c, seen.look)
+			through(c, while(&on, plan.Intercept))
 		})
-		before := len(plan.Calls())
-		if at > 0 {
-			plan.At, plan.Fault = before+at, fault
-		}
+		on.Store(true)
 		message := `{"correlationId": "c", "tenantId": "contoso", "input": {"do": "crash", "text": "` + payloadMarker + `"}}`
 		h.Do(http.MethodPost, "/api/work", message)
 		h.Deliver()
-		calls = len(plan.Calls()) - before
-		if plan.Crashed() {
-			h.Restart(encryptedWith("payloads"), watch.watch)
+		if on.Store(false); plan.Crashed() {
+			h.Restart(encryptedWith("payloads"), func(c *handler.Config) { watch(c, seen.look) })
 			h.Do(http.MethodPost, "/api/work", message) // who got no answer asks again
 		}
 		(&payloadScenario{t, h}).later()
@@ -331,29 +294,35 @@ func crashRun(t *testing.T, fault faults.Fault, at int) (calls int) {
 		if letters := h.DeadLetters("work"); len(letters) != 0 {
 			t.Errorf("%+v", letters)
 		}
-		if places := watch.places(); len(places) > 0 {
+		if places := seen.places(); len(places) > 0 {
 			t.Errorf("in clear: %v", places)
 		}
 	})
-	return calls
 }
 
-func crashing(plan *faults.Plan, t tables.Store, q queues.Store, b blobs.Store) (tables.Store, queues.Store, blobs.Store) {
-	return faults.Tables(t, plan.Intercept), faults.Queues(q, plan.Intercept), faults.Blobs(b, plan.Intercept)
+// through puts an interceptor around the stores of an app.
+func through(c *handler.Config, i faults.Interceptor) {
+	c.Tables, c.Queues, c.Blobs = faults.Tables(c.Tables, i), faults.Queues(c.Queues, i), faults.Blobs(c.Blobs, i)
+}
+
+// while is an interceptor that calls pass by unless on is set.
+func while(on *atomic.Bool, i faults.Interceptor) faults.Interceptor {
+	return func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
+		if !on.Load() {
+			return next(ctx)
+		}
+		return i(ctx, c, next)
+	}
 }
 
 // Over the wire, a process asks Key Vault for one data key, and another one has it unwrapped once.
 func TestPayloadsWithKeyVault(t *testing.T) {
 	t.Parallel()
 	vault := keystest.NewVault(t)
-	if _, err := vault.Rotate("payloads"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Done(t)(vault.Rotate("payloads"))
 	far := func(name string) func(*handler.Config) {
 		key, err := keys.NewKeyVault(vault.URL(), name, vault.Credential(), vault.Options())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		return func(c *handler.Config) { c.Keys = key }
 	}
 	h := handlertest.NewWith(t, payloadApp(), encryptedWith("payloads"), far("payloads"))
@@ -368,8 +337,6 @@ func TestPayloadsWithKeyVault(t *testing.T) {
 		}
 	}
 	for operation, want := range map[string]int{"get": 1, "wrapkey": 1, "unwrapkey": 1} {
-		if n := vault.Count(operation); n != want {
-			t.Errorf("%d times %s, want %d", n, operation, want)
-		}
+		testenv.Diff(t, want, vault.Count(operation), "times of %s", operation)
 	}
 }

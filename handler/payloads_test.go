@@ -12,10 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/handlertest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -41,9 +41,7 @@ func TestNoPayloadInClear(t *testing.T) {
 		}
 	}
 	// What leaves to receivers is theirs, and stays in clear.
-	if diff := cmp.Diff([]string{"container outbox-claims", "queue partner"}, payloadRun(t, "payloads")); diff != "" {
-		t.Errorf("in clear with encryption (-want +got):\n%s", diff)
-	}
+	testenv.Diff(t, []string{"container outbox-claims", "queue partner"}, payloadRun(t, "payloads"), "in clear with encryption")
 }
 
 // payloadRun runs the scenario, and returns where payloads were in clear.
@@ -56,18 +54,18 @@ func payloadRun(t *testing.T, key string) (places []string) {
 	refuses.Config.SetKeepAlivesEnabled(false)
 	defer refuses.Close()
 	synctest.Test(t, func(t *testing.T) {
-		watch := &recorder{marker: payloadMarker, found: map[string]bool{}}
+		seen := newRecorder(payloadMarker)
 		outbox := fmt.Sprintf(`{"destinations": {"queue": {"queue": {"queue": "partner"}}, "http": {"http": {"url": %q, "allow": ["127.0.0.0/8"], "allowPlaintext": true}}},
 			"routes": [{"eventType": "work.done.*", "destination": "queue"}, {"eventType": "*", "destination": "http"}]}`, refuses.URL)
-		h := handlertest.NewWith(t, payloadApp(), map[string]string{"ROUNDHOUSE_PAYLOAD_KEY": key, "ROUNDHOUSE_OUTBOX": outbox}, watch.watch)
+		h := handlertest.NewWith(t, payloadApp(), map[string]string{"ROUNDHOUSE_PAYLOAD_KEY": key, "ROUNDHOUSE_OUTBOX": outbox}, func(c *handler.Config) { watch(c, seen.look) })
 		scenario := &payloadScenario{t, h}
 		scenario.messages()
 		scenario.waits()
 		scenario.failures()
 		scenario.shows()
-		places = watch.places()
-		if watch.seen < 500 {
-			t.Errorf("only %d values were written", watch.seen)
+		places = seen.places()
+		if seen.seen < 500 {
+			t.Errorf("only %d values were written", seen.seen)
 		}
 	})
 	return places
@@ -83,9 +81,7 @@ type payloadScenario struct {
 func (s *payloadScenario) do(method, path string, body any) string {
 	s.Helper()
 	text, err := json.Marshal(body)
-	if err != nil {
-		s.Fatal(err)
-	}
+	testenv.Check(s, err)
 	if body == nil {
 		text = nil
 	}

@@ -18,6 +18,9 @@ import (
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/handlertest"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/faults/faultstest"
+	"github.com/vibedata/roundhouse/internal/sample"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
 )
@@ -90,9 +93,7 @@ func (g *givenUp) send(t *testing.T, h *handlertest.Host) {
 			t.Fatal(err)
 		}
 		for _, text := range texts {
-			if _, err := h.Queues.SendText(t.Context(), queue, text, 0); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Done(t)(h.Queues.SendText(t.Context(), queue, text, 0))
 		}
 	}
 }
@@ -105,9 +106,7 @@ func (g *givenUp) check(t *testing.T, h *handlertest.Host) {
 	for _, name := range []string{"one", "two", "roundabout", engine.SignalEngine} {
 		for _, l := range h.DeadLetters(name) {
 			whole, err := letters.Get(t.Context(), l.Engine, l.RowKey)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, err)
 			got = append(got, string(whole.OriginalMessage))
 			if whole.DetectedReason != engine.ReasonPoison || whole.DequeueCount < 100 || strings.HasSuffix(whole.OriginalQueue, engine.PoisonSuffix) {
 				t.Errorf("the dead letter of %.60s: %s after %d, from %s", whole.OriginalMessage, whole.DetectedReason, whole.DequeueCount, whole.OriginalQueue)
@@ -132,11 +131,12 @@ func takePoison(h *handlertest.Host) bool { return h.Tick("orchestration-sweep-t
 // Whatever the host has given up is one dead letter with its bytes, and nothing stays; a second look changes nothing.
 func TestWhatTheHostGaveUpIsDeadLetters(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(12) {
+	for _, seed := range sample.Seeds(t, 12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
+			sample.Repeat(t)
 			synctest.Test(t, func(t *testing.T) {
-				random := rand.New(rand.NewPCG(seed, 5))
+				random := rand.New(rand.NewPCG(uint64(seed), 5))
 				h := handlertest.New(t, twoEngines(), nil)
 				g := &givenUp{texts: map[string][]string{}}
 				for n := range 60 {
@@ -195,37 +195,16 @@ func TestPoisonQueuesOfTwoProcesses(t *testing.T) {
 // A fault at any call of storage, of the timer and of what it handles, loses nothing and makes nothing twice.
 func TestPoisonQueuesAndFaults(t *testing.T) {
 	t.Parallel()
-	var whole faults.Plan
-	synctest.Test(t, func(t *testing.T) { takenWith(t, &whole) })
-	calls := len(whole.Calls())
-	if calls < 40 {
-		t.Fatalf("%d calls only", calls)
-	}
-	for _, fault := range []faults.Fault{faults.CrashBefore, faults.CrashAfter, faults.Unknown, faults.Applied, faults.Throttled} {
-		for at := 1; at <= calls; at++ {
-			t.Run(fmt.Sprint(fault, "-", at), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) { takenWith(t, &faults.Plan{At: at, Fault: fault}) })
-			})
-		}
-	}
+	faultstest.EachCall(t, []faults.Fault{faults.CrashBefore, faults.CrashAfter, faults.Unknown, faults.Applied, faults.Throttled}, 40, takenWith)
 }
 
 // takenWith has a process with a plan take messages, and another one what it leaves.
 func takenWith(t *testing.T, plan *faults.Plan) {
-	armed := false
-	intercept := func(ctx context.Context, c faults.Call, do func(context.Context) error) error {
-		if !armed {
-			return do(ctx)
-		}
-		return plan.Intercept(ctx, c, do)
-	}
-	h := handlertest.NewWith(t, twoEngines(), nil, func(c *handler.Config) {
-		c.Tables, c.Queues, c.Blobs = faults.Tables(c.Tables, intercept), faults.Queues(c.Queues, intercept), faults.Blobs(c.Blobs, intercept)
-	})
+	var on atomic.Bool
+	h := handlertest.NewWith(t, twoEngines(), nil, func(c *handler.Config) { through(c, while(&on, plan.Intercept)) })
 	g := eachKind()
 	g.send(t, h)
-	armed = true
+	on.Store(true)
 	takePoison(h)
 	h.Restart(nil, func(*handler.Config) {})
 	for range 2 { // what was put back, and then what nobody has put back

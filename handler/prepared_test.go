@@ -12,6 +12,7 @@ import (
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -25,9 +26,7 @@ func TestAStartOverWhatIsThere(t *testing.T) {
 		t.Helper()
 		b := a.begin(t, pairs...)
 		a.asked = map[faults.Call]int{}
-		if err := b.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, b.Start(t.Context()))
 		for call, n := range a.asked {
 			asked += n
 			if strings.HasPrefix(call.Operation, "Create") {
@@ -100,13 +99,9 @@ func TestWhatIsDeletedIsMadeAgain(t *testing.T) {
 			memory := queues.NewMemory()
 			h, err := New(workApp(), Config{Lookup: emulator.With("AZURE_FUNCTIONS_ENVIRONMENT", "Development", "FUNCTIONS_CORETOOLS_ENVIRONMENT", "true").Lookup,
 				Tables: faults.Tables(tables.NewMemory(), d.intercept), Queues: faults.Queues(memory, d.intercept), Blobs: faults.Blobs(blobs.NewMemory(), d.intercept), Log: slog.New(slog.DiscardHandler)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, err)
 			t.Cleanup(h.Close)
-			if err := h.Start(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, h.Start(t.Context()))
 			all := d.made
 			d.delete(gone...)
 			do := func(method, path, body string, want int) {
@@ -124,9 +119,7 @@ func TestWhatIsDeletedIsMadeAgain(t *testing.T) {
 			if _, _, store := h.Stores(); store.Put(t.Context(), "orchestrations", "a", []byte("b")) != nil {
 				t.Error("a blob cannot be written")
 			}
-			if d.made != all {
-				t.Errorf("%d things were created, want each of the %d once", d.made, all)
-			}
+			testenv.Diff(t, all, d.made, "things that were created, each once")
 		})
 	}
 }
@@ -136,9 +129,7 @@ func TestWhatIsNotNeededIsNotMade(t *testing.T) {
 	t.Parallel()
 	a := newAccount(nothingIsAway)
 	b := a.begin(t)
-	if err := b.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, b.Start(t.Context()))
 	a.asked = map[faults.Call]int{}
 	_, q, _ := b.Stores()
 	if _, err := q.Send(t.Context(), "elsewhere", []byte("x"), 0); err == nil || len(a.asked) != 1 {

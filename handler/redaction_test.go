@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/flate"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,16 +18,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler"
-	"github.com/vibedata/roundhouse/handler/function"
+	"github.com/vibedata/roundhouse/handler/handlertest"
 	"github.com/vibedata/roundhouse/internal/redact/redacttest"
+	"github.com/vibedata/roundhouse/internal/sample"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
-	"github.com/vibedata/roundhouse/outbox"
-	"github.com/vibedata/roundhouse/queues"
-	"github.com/vibedata/roundhouse/tables"
 )
 
 // record is all that an app has written: into storage, into its log, and as answers.
@@ -49,160 +46,66 @@ func (r *record) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-type recordedTables struct {
-	*tables.Memory
-	*record
-}
-
-func (t recordedTables) Apply(ctx context.Context, table string, ops ...tables.Op) error {
-	for _, op := range ops {
-		for name, value := range op.Entity.Properties {
-			switch value := value.(type) {
-			case string:
-				t.add("column "+table+"."+name, value)
-			case []byte:
-				t.add("column "+table+"."+name, inflated(value))
-			}
-		}
+// look takes what is written to storage, as it is and as what it is the compressed form of.
+func (r *record) look(place string, value []byte) {
+	r.add(place, string(value))
+	if text, err := io.ReadAll(flate.NewReader(bytes.NewReader(value))); err == nil {
+		r.add(place, string(text))
 	}
-	return t.Memory.Apply(ctx, table, ops...)
 }
 
-// inflated is what a column of a round holds, whether it is compressed or not.
-func inflated(data []byte) string {
-	if text, err := io.ReadAll(flate.NewReader(bytes.NewReader(data))); err == nil {
-		return string(text)
-	}
-	return string(data)
-}
-
-type recordedQueues struct {
-	*queues.Memory
-	*record
-}
-
-func (q recordedQueues) Send(ctx context.Context, queue string, body []byte, delay time.Duration) (string, error) {
-	q.add("queue "+queue, string(body))
-	return q.Memory.Send(ctx, queue, body, delay)
-}
-
-type recordedBlobs struct {
-	*blobs.Memory
-	*record
-}
-
-func (b recordedBlobs) Put(ctx context.Context, container, name string, data []byte) error {
-	b.add("container "+container, inflated(data))
-	return b.Memory.Put(ctx, container, name, data)
-}
-
-// house is an app whose outside tells secrets, and what the app has written.
-type house struct {
-	t testing.TB
-	*handler.Handler
-	*record
-	tables recordedTables
-	queues recordedQueues
-	blobs  recordedBlobs
-	// seen are the errors that orchestrators were given.
-	seen *record
-}
-
-func newHouse(t testing.TB, app handler.App, settings map[string]string) *house {
+// scan looks for secrets in what was written, apart from the places that hold what the app needs to continue.
+func (r *record) scan(t *testing.T, secrets []redacttest.Sample, needed ...string) {
 	t.Helper()
-	r := &record{texts: map[string][]string{}}
-	h := &house{t: t, record: r, tables: recordedTables{tables.NewMemory(), r}, queues: recordedQueues{queues.NewMemory(), r},
-		blobs: recordedBlobs{blobs.NewMemory(), r}}
-	lookup := func(name string) (string, bool) {
-		host := map[string]string{"AZURE_FUNCTIONS_ENVIRONMENT": "Development", "FUNCTIONS_CORETOOLS_ENVIRONMENT": "true",
-			"AzureWebJobsStorage": "UseDevelopmentStorage=true", "FUNCTIONS_CUSTOMHANDLER_PORT": "0",
-			"AzureFunctionsJobHost__extensions__queues__maxDequeueCount": "100"}
-		if value, ok := settings[name]; ok {
-			return value, true
-		}
-		value, ok := host[name]
-		return value, ok
-	}
-	var err error
-	h.Handler, err = handler.New(app, handler.Config{Lookup: lookup, Tables: h.tables, Queues: h.queues, Blobs: h.blobs,
-		Log: slog.New(slog.NewJSONHandler(r, &slog.HandlerOptions{Level: slog.LevelDebug}))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(h.Close)
-	if err := h.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return h
-}
-
-func (h *house) do(method, path, body string) (int, string) {
-	req := httptest.NewRequestWithContext(h.t.Context(), method, path, strings.NewReader(body))
-	req.Host = "localhost"
-	req.Header.Set("Content-Type", "application/json")
-	rec := httptest.NewRecorder()
-	h.ServeHTTP(rec, req)
-	h.add("answer of "+method, rec.Body.String())
-	return rec.Code, rec.Body.String()
-}
-
-// deliver delivers what is in the queues until nothing is left that the app takes.
-func (h *house) deliver() {
-	for again := true; again; {
-		again = false
-		if err := h.Settled(h.t.Context()); err != nil {
-			h.t.Fatal(err)
-		}
-		for name, f := range h.Manifest().Functions {
-			queue := f.Bindings[0].QueueName
-			if queue == "" {
-				continue
-			}
-			messages, err := h.queues.Receive(h.t.Context(), queue, queues.MaxReceive, time.Hour)
-			if err != nil && !errors.Is(err, queues.ErrNotFound) {
-				h.t.Fatal(err)
-			}
-			for _, m := range messages {
-				again = true
-				body, err := json.Marshal(map[string]any{"Data": map[string]any{function.QueueParameter: base64.StdEncoding.EncodeToString([]byte(m.Text))},
-					"Metadata": map[string]any{"Id": m.ID, "DequeueCount": m.DequeueCount, "InsertionTime": m.InsertedAt}})
-				if err != nil {
-					h.t.Fatal(err)
-				}
-				if status, _ := h.do(http.MethodPost, "/"+name, string(body)); status == http.StatusOK {
-					if err := h.queues.Delete(h.t.Context(), queue, m.ID, m.PopReceipt); err != nil {
-						h.t.Fatal(err)
-					}
-				}
-			}
-		}
-	}
-}
-
-func (h *house) runtime() *orchestrator.Runtime {
-	r, err := orchestrator.New(orchestrator.Config{Tables: h.tables, Queues: h.queues, Blobs: h.blobs, Log: slog.New(slog.NewJSONHandler(h.record, nil))})
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return r
-}
-
-// scan looks for secrets in what was written, apart from the places that hold what the app needs to go on.
-func (h *house) scan(secrets []redacttest.Sample, needed ...string) {
-	h.t.Helper()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for place, texts := range h.texts {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for place, texts := range r.texts {
 		if slices.Contains(needed, place) {
 			continue
 		}
 		all := strings.Join(texts, "\n")
 		for _, s := range secrets {
 			if part := s.FoundIn(all); part != "" {
-				h.t.Errorf("%s: %q of the secret %q", place, part, s.Kind)
+				t.Errorf("%s: %q of the secret %q", place, part, s.Kind)
 			}
 		}
 	}
+}
+
+// house is an app whose surroundings leak secrets, and what the app has written.
+type house struct {
+	*handlertest.Host
+	*record
+	stores handler.Config // the stores, recorded
+}
+
+func newHouse(t *testing.T, engines func(*handler.Platform) ([]engine.Definition, error), settings map[string]string) *house {
+	t.Helper()
+	h := &house{record: &record{texts: map[string][]string{}}}
+	h.Host = handlertest.NewWith(t, handler.App{Engines: engines}, settings, func(c *handler.Config) {
+		watch(c, h.look)
+		c.Log = slog.New(slog.NewJSONHandler(h.record, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		h.stores = *c
+	})
+	return h
+}
+
+// show reads something that is there, and records the answer.
+func (h *house) show(t *testing.T, path string) string {
+	t.Helper()
+	status, answer := h.Do(http.MethodGet, path, "")
+	if h.add("answer", answer); status != http.StatusOK {
+		t.Fatal(path, status, answer)
+	}
+	return answer
+}
+
+// runtime commands the orchestrations of the house from outside.
+func (h *house) runtime(t *testing.T) *orchestrator.Runtime {
+	t.Helper()
+	r, err := orchestrator.New(orchestrator.Config{Tables: h.stores.Tables, Queues: h.stores.Queues, Blobs: h.stores.Blobs, Log: h.stores.Log})
+	testenv.Check(t, err)
+	return r
 }
 
 // secretError is an error that tells a secret in its fields, too.
@@ -248,12 +151,16 @@ func leaks(secrets []redacttest.Sample, seen *record) func(*handler.Platform) ([
 	}
 }
 
-// TestNoSecretGetsThrough sends the corpus of secrets through the doors by which texts come in from outside: errors and
-// panics of activities, errors of orchestrators, logs, receivers' answers, notes on tasks and dead letters, and reasons of
-// commands. None is left in any table, queue, blob, log or answer.
+// The corpus of secrets comes in by every way by which texts come from outside: errors and panics of activities, errors of
+// orchestrators, logs, receivers' answers, notes on tasks and dead letters, and reasons of commands. None is left in any table, queue,
+// blob, log or answer.
 func TestNoSecretGetsThrough(t *testing.T) {
 	t.Parallel()
-	secrets := redacttest.Secrets()
+	sample.Repeat(t)
+	all, secrets := redacttest.Secrets(), []redacttest.Sample{}
+	for _, n := range sample.Seeds(t, len(all)) {
+		secrets = append(secrets, all[n-1])
+	}
 	var asked sync.Map
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, _ := io.ReadAll(req.Body)
@@ -267,46 +174,36 @@ func TestNoSecretGetsThrough(t *testing.T) {
 	}))
 	t.Cleanup(receiver.Close)
 
-	seen := &record{texts: map[string][]string{}}
-	h := newHouse(t, handler.App{Engines: leaks(secrets, seen)}, map[string]string{
+	seen := &record{texts: map[string][]string{}} // what orchestrators were given
+	h := newHouse(t, leaks(secrets, seen), map[string]string{
 		"ROUNDHOUSE_OUTBOX": `{"destinations":{"r":{"http":{"url":"` + receiver.URL + `/hook","allow":["127.0.0.0/8"],"allowPlaintext":true}}},"routes":[{"eventType":"*","destination":"r"}]}`})
-	h.seen = seen
 	for n := range secrets {
-		if _, err := h.queues.Send(t.Context(), "leak-queue", fmt.Appendf(nil, `{"correlationId":"c%d","input":%d}`, n, n), 0); err != nil {
-			t.Fatal(err)
-		}
+		h.Send("leak-queue", fmt.Sprintf(`{"correlationId":"c%d","input":%d}`, n, n))
 	}
-	h.deliver()
+	h.Deliver()
 	for range 10 { // a wake-up delivers some of the events, the sweeper the rest
-		body, _ := json.Marshal(map[string]any{"Data": map[string]any{function.TimerParameter: map[string]any{"ScheduleStatus": map[string]any{"Next": time.Now()}}},
-			"Metadata": map[string]any{"sys": map[string]any{"UtcNow": time.Now()}}})
-		if status, answer := h.do(http.MethodPost, "/outbox-sweep-timer", string(body)); status != http.StatusOK {
-			t.Fatal(status, answer)
+		if !h.Tick("outbox-sweep-timer", time.Now()) {
+			t.Fatal("the sweep failed")
 		}
-		h.deliver()
+		h.Deliver()
 	}
 	for n := range secrets {
 		if _, told := asked.Load(n); !told {
-			t.Errorf("the receiver was not told of %d", n)
+			t.Errorf("the receiver did not get event %d", n)
 		}
 	}
 
 	// Half of them are decided by people, half of them are commanded. Both leave the secret as a note or reason.
-	runtime := h.runtime()
+	runtime, everybody := h.runtime(t), tasks.Person{ID: "ann", All: true}
 	service := runtime.Tasks()
-	everybody := tasks.Person{ID: "ann", All: true}
 	open := map[string]tasks.Ref{}
-	for place := ""; ; {
+	for place, first := "", true; first || place != ""; first = false {
 		page, err := service.List(t.Context(), tasks.Filter{}, 100, place)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		for _, task := range page.Tasks {
 			open[task.Orchestration] = task.Ref
 		}
-		if place = page.Continuation; place == "" {
-			break
-		}
+		place = page.Continuation
 	}
 	if len(open) != len(secrets) {
 		t.Fatalf("%d tasks of %d are open", len(open), len(secrets))
@@ -315,51 +212,36 @@ func TestNoSecretGetsThrough(t *testing.T) {
 	for n, s := range secrets {
 		id := fmt.Sprintf("leak-c%d", n)
 		if n%2 == 1 {
-			if err := commands[n/2%3](t.Context(), id, "because of "+s.Text); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, commands[n/2%3](t.Context(), id, "because of "+s.Text))
 			continue
 		}
-		ref := open[id]
-		if _, err := service.Assign(t.Context(), ref, everybody, tasks.Person{ID: "ann"}, "", "assigned with "+s.Text); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := service.Complete(t.Context(), ref, everybody, json.RawMessage("false"), "", "done with "+s.Text); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(service.Assign(t.Context(), open[id], everybody, tasks.Person{ID: "ann"}, "", "assigned with "+s.Text))
+		testenv.Done(t)(service.Complete(t.Context(), open[id], everybody, json.RawMessage("false"), "", "done with "+s.Text))
 	}
-	h.deliver()
+	h.Deliver()
 
-	letters := engine.NewDeadLetters(h.tables, "")
+	letters := engine.NewDeadLetters(h.stores.Tables, "")
 	for _, name := range []string{"leak", "outbox"} {
-		page, err := letters.List(t.Context(), engine.DeadLetterFilter{Engines: []string{name}, Limit: engine.MaxLimit})
-		if err != nil || len(page.DeadLetters) < len(secrets)/2 {
-			t.Fatalf("%d dead letters of %s: %v", len(page.DeadLetters), name, err)
+		all := h.DeadLetters(name)
+		if len(all) < len(secrets)/2 {
+			t.Fatalf("%d dead letters of %s", len(all), name)
 		}
-		for n, d := range page.DeadLetters {
+		for n, d := range all {
 			note := "noted: " + secrets[n].Text
-			if _, err := letters.Decide(t.Context(), name, d.RowKey, engine.Decision{Status: engine.StatusResolved, Notes: &note, By: "ann", At: time.Now()}); err != nil {
-				t.Fatal(err)
-			}
-			h.do(http.MethodGet, "/api/dlq/"+name+"/"+d.RowKey, "")
+			testenv.Done(t)(letters.Decide(t.Context(), name, d.RowKey, engine.Decision{Status: engine.StatusResolved, Notes: &note, By: "ann", At: time.Now()}))
+			h.show(t, "/api/dlq/"+name+"/"+d.RowKey)
 		}
 	}
 	for n := range secrets {
-		id := fmt.Sprintf("leak-c%d", n)
-		for _, path := range []string{"/api/orchestrations/" + id, "/api/orchestrations/" + id + "/rounds", fmt.Sprintf("/api/timeline/c%d", n)} {
-			if status, answer := h.do(http.MethodGet, path, ""); status != http.StatusOK {
-				t.Fatal(path, status, answer)
-			}
+		for _, path := range []string{"/api/orchestrations/leak-c%d", "/api/orchestrations/leak-c%d/rounds", "/api/timeline/c%d"} {
+			h.show(t, fmt.Sprintf(path, n))
 		}
 	}
 	for _, path := range []string{"/api/history?engine=leak", "/api/dlq?engine=leak", "/api/workflow/outbox?tenant=contoso&pageSize=100", "/api/tasks", "/api/metrics"} {
-		if status, answer := h.do(http.MethodGet, path, ""); status != http.StatusOK {
-			t.Fatal(path, status, answer)
-		}
+		h.show(t, path)
 	}
-	h.scan(secrets)
-	seenBy := &house{t: t, record: seen}
-	seenBy.scan(secrets)
+	h.scan(t, secrets)
+	seen.scan(t, secrets)
 	if len(seen.texts["typed error"]) < len(secrets) {
 		t.Errorf("%d of %d errors kept their type", len(seen.texts["typed error"]), len(secrets))
 	}
@@ -370,10 +252,8 @@ func keeps(*handler.Platform) ([]engine.Definition, error) {
 	echo := orchestrator.NewActivity("echo", func(_ context.Context, text string) (string, error) { return text, nil })
 	run := func(ctx *orchestrator.Context, r engine.Request[string]) (string, error) {
 		text, err := json.Marshal(r.Input)
+		err = errors.Join(err, ctx.Publish(orchestrator.Publication{TenantID: "contoso", Type: "kept", Payload: text}))
 		if err != nil {
-			return "", err
-		}
-		if err := ctx.Publish(orchestrator.Publication{TenantID: "contoso", Type: "kept", Payload: text}); err != nil {
 			return "", err
 		}
 		if _, err := orchestrator.AskPerson[string](ctx, orchestrator.HumanTask{Name: "decide", Payload: r.Input}).Await(); err != nil {
@@ -384,63 +264,49 @@ func keeps(*handler.Platform) ([]engine.Definition, error) {
 	return []engine.Definition{{Name: "keep", Queue: "keep-queue", Orchestrator: engine.Orchestrate("keep", run), Operations: []orchestrator.AnyActivity{echo}}}, nil
 }
 
-// TestPayloadsAreShownWithoutSecrets: what the app needs to go on keeps its secrets in storage, and shows none in answers and
-// in the log.
+// What the app needs to continue keeps its secrets in storage, and shows none in answers and in the log.
 func TestPayloadsAreShownWithoutSecrets(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, handler.App{Engines: keeps}, nil)
-	// One secret of a kind is enough: the samples are held elsewhere.
-	secrets := redacttest.Secrets()[:1]
+	h := newHouse(t, keeps, nil)
+	secrets := redacttest.Secrets()[:1] // one of a kind is enough: the samples are held elsewhere
 	text := secrets[0].Text
 	for _, body := range []string{`{"correlationId":"c1","input":"` + text + `"}`, `no message, but ` + text} {
-		if _, err := h.queues.Send(t.Context(), "keep-queue", []byte(body), 0); err != nil {
-			t.Fatal(err)
-		}
+		h.Send("keep-queue", body)
 	}
-	h.deliver()
-	runtime := h.runtime()
-	page, err := runtime.Tasks().List(t.Context(), tasks.Filter{}, 100, "")
+	h.Deliver()
+	service := h.runtime(t).Tasks()
+	page, err := service.List(t.Context(), tasks.Filter{}, 100, "")
 	if err != nil || len(page.Tasks) != 1 {
 		t.Fatal(page, err)
 	}
 	output, err := json.Marshal(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	ref := page.Tasks[0].Ref
 	show := func(path string) {
 		t.Helper()
-		status, answer := h.do(http.MethodGet, path, "")
-		if status != http.StatusOK || !strings.Contains(answer, "[redacted]") {
-			t.Errorf("%s: %d %s", path, status, answer)
+		if answer := h.show(t, path); !strings.Contains(answer, "[redacted]") {
+			t.Errorf("%s: %s", path, answer)
 		}
 	}
 	show("/api/tasks/keep-c1/" + ref.ID)
-	if _, err := runtime.Tasks().Complete(t.Context(), ref, tasks.Person{ID: "ann", All: true}, output, "", ""); err != nil {
-		t.Fatal(err)
+	testenv.Done(t)(service.Complete(t.Context(), ref, tasks.Person{ID: "ann", All: true}, output, "", ""))
+	h.Deliver()
+	if out := h.Outcome("keep-c1"); string(out.Output) != string(output) {
+		t.Errorf("the orchestration ended with %s, which is not what the next one needs", out.Output)
 	}
-	h.deliver()
-	if out, err := runtime.Get(t.Context(), "keep-c1"); err != nil || string(out.Output) != string(output) {
-		t.Errorf("the orchestration ended with %s (%v), which is not what the next one needs", out.Output, err)
+	letters := h.DeadLetters("keep")
+	if len(letters) != 1 {
+		t.Fatal(letters)
 	}
-	show("/api/tasks/keep-c1/" + ref.ID)
-	show("/api/orchestrations/keep-c1")
-	show("/api/orchestrations/keep-c1/rounds")
-	show("/runtime/webhooks/durabletask/instances/keep-c1?showHistory=true&showHistoryOutput=true")
-	events, err := outbox.New(outbox.Config{Tables: h.tables, Queues: h.queues, Blobs: h.blobs, Options: outbox.DefaultOptions(), Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
+	var events struct {
+		Data struct{ Items []struct{ ID string } }
 	}
-	list, err := outbox.NewAdmin(events).List(t.Context(), outbox.Filter{TenantID: "contoso"})
-	if err != nil || len(list.Records) != 1 {
-		t.Fatal(list, err)
+	testenv.Check(t, json.Unmarshal([]byte(h.show(t, "/api/workflow/outbox?tenant=contoso")), &events))
+	for _, path := range []string{"/api/tasks/keep-c1/" + ref.ID, "/api/orchestrations/keep-c1", "/api/orchestrations/keep-c1/rounds",
+		"/runtime/webhooks/durabletask/instances/keep-c1?showHistory=true&showHistoryOutput=true",
+		"/api/workflow/outbox/contoso/" + events.Data.Items[0].ID, "/api/dlq/keep/" + letters[0].RowKey} {
+		show(path)
 	}
-	show("/api/workflow/outbox/contoso/" + list.Records[0].ID)
-	letters, err := engine.NewDeadLetters(h.tables, "").List(t.Context(), engine.DeadLetterFilter{Engines: []string{"keep"}, Limit: engine.MaxLimit})
-	if err != nil || len(letters.DeadLetters) != 1 {
-		t.Fatal(letters, err)
-	}
-	show("/api/dlq/keep/" + letters.DeadLetters[0].RowKey)
-	h.scan(secrets, "queue keep-queue", "queue outbox-wake", "column orchestrations.Data", "column orchestrations.Payload", "column orchestrations.Output",
-		"column outbox.Payload", "column engineDlq.OriginalMessage")
+	h.scan(t, secrets, "queue keep-queue", "queue outbox-wake", "table orchestrations", "table orchestrations column Data", "table orchestrations column Payload",
+		"table orchestrations column Output", "table outbox", "table outbox column Payload", "table engineDlq", "table engineDlq column OriginalMessage")
 }

@@ -11,12 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/handlertest"
 	"github.com/vibedata/roundhouse/internal/otlpfake"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -105,9 +104,7 @@ func TestATraceFromMessageToWebhook(t *testing.T) {
 		"deliver hook client":                "publish shop.sold producer",
 	}
 	spans := collector.Spans()
-	if diff := cmp.Diff(want, parentsOf(t, spans, traceID)); diff != "" {
-		t.Errorf("spans and their parents (-want +got):\n%s", diff)
-	}
+	testenv.Diff(t, want, parentsOf(t, spans, traceID), "spans and their parents")
 	api, published := "", ""
 	for _, s := range spans {
 		switch {
@@ -154,7 +151,5 @@ func TestTracesThatBegin(t *testing.T) {
 		}
 	}
 	want := map[string]string{"c1": "create_orchestration:shop", "c2": "create_orchestration:shop", letter: "process shop-queue"}
-	if diff := cmp.Diff(want, roots); diff != "" {
-		t.Errorf("roots (-want +got):\n%s", diff)
-	}
+	testenv.Diff(t, want, roots, "roots")
 }

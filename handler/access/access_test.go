@@ -5,15 +5,15 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/access/accesstest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 const (
@@ -65,9 +65,7 @@ func TestTokens(t *testing.T) {
 			continue
 		}
 		want := []any{tt.want.Kind, tt.want.TenantID, tt.want.ObjectID, tt.want.Name, tt.want.AppRoles, tt.want.Roles, tt.want.Scope, tt.want.Overage}
-		if diff := cmp.Diff(want, []any{got.Kind, got.TenantID, got.ObjectID, got.Name, got.AppRoles, got.Roles, got.Scope, got.Overage}); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		testenv.Diff(t, want, []any{got.Kind, got.TenantID, got.ObjectID, got.Name, got.AppRoles, got.Roles, got.Scope, got.Overage}, "%s", name)
 		if got.ID() != got.TenantID+"/"+object || !strings.HasPrefix(got.String(), got.ID()+" (") {
 			t.Errorf("%s is %s", name, got)
 		}
@@ -177,4 +175,34 @@ func FuzzPrincipal(f *testing.F) {
 			t.Errorf("%s is %+v", header, p)
 		}
 	})
+}
+
+// The table of docs/security.md is what the roles are.
+func TestDocumentedRoles(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/security.md")
+	testenv.Check(t, err)
+	columns := []access.Role{access.Participant, access.Reader, access.Operator, access.Administrator, access.Sender}
+	documented := map[access.Permission]bool{access.Self: true} // everybody's
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 10 || !strings.HasPrefix(strings.TrimSpace(cells[1]), "`") {
+			continue
+		}
+		p := access.Permission(strings.Trim(cells[1], " `"))
+		documented[p] = true
+		for i, r := range columns {
+			if got := strings.TrimSpace(cells[3+i]) == "yes"; got != slices.Contains(r.Permissions(), p) {
+				t.Errorf("%s of %s: documented as %v", p, r, got)
+			}
+		}
+		if got := strings.TrimSpace(cells[8]) == "yes"; got == p.Platform() {
+			t.Errorf("%s for tenants: documented as %v", p, got)
+		}
+	}
+	for _, p := range access.Permissions() {
+		if !documented[p] {
+			t.Errorf("%s is not documented", p)
+		}
+	}
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/access/accesstest"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -93,9 +94,7 @@ func newBench(t *testing.T, store tables.Store) *bench {
 		Now:         func() time.Time { return noon().In(time.FixedZone("east", 3600)) },
 		Log:         slog.New(slog.NewTextHandler(b.log, nil)),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	return b
 }
 
@@ -119,9 +118,7 @@ func serve(e *echo.Echo, req *http.Request) *httptest.ResponseRecorder {
 func newFilledBench(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t, tables.NewMemory())
-	if err := errors.Join(b.history.CreateTable(t.Context()), b.letters.CreateTable(t.Context()), door(b.tables).Audit.CreateTable(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, errors.Join(b.history.CreateTable(t.Context()), b.letters.CreateTable(t.Context()), door(b.tables).Audit.CreateTable(t.Context())))
 	entry := engine.Entry{
 		Engine: "hmac", InstanceID: "publisher", Operation: "rotate", Status: engine.StatusSucceeded, DurationMs: 1234,
 		Input: json.RawMessage(`{ "slot": 1.50, "html": "<&>" }`), Output: json.RawMessage(`{"keyVersion":"v2"}`),
@@ -140,13 +137,9 @@ func newFilledBench(t *testing.T) *bench {
 	binary.MessageID, binary.OriginalMessage, binary.Status = "binary", []byte{0xff, 0x00}, engine.StatusResolved
 	binary.LastFailureAtUtc = noon().Add(time.Second)
 	binary.ResolutionNotes, binary.ResolvedAtUtc, binary.ResolvedBy = "Retried", noon().Add(time.Hour), "someone"
-	if err := errors.Join(b.history.Record(t.Context(), entry), b.history.Record(t.Context(), failed)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, errors.Join(b.history.Record(t.Context(), entry), b.history.Record(t.Context(), failed)))
 	for _, d := range []engine.DeadLetter{letter, binary} {
-		if _, err := b.letters.Add(t.Context(), d); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(b.letters.Add(t.Context(), d))
 	}
 	return b
 }
@@ -193,12 +186,24 @@ func entryPath() string {
 	return "/api/history/hmac/" + url.PathEscape("a=2Fb=252F ü=3D-20261121T120000.123456Z")
 }
 
-// The bodies are a contract with callers: golden files change only to add members.
+// golden holds the body of an answer against a file. The bodies are a contract with callers: golden files change only to add members.
+func golden(t *testing.T, name string, rec *httptest.ResponseRecorder) {
+	t.Helper()
+	var got bytes.Buffer
+	testenv.Check(t, json.Indent(&got, rec.Body.Bytes(), "", "  "))
+	file := filepath.Join("testdata", name+".json")
+	if *update {
+		testenv.Check(t, os.WriteFile(file, got.Bytes(), 0o600))
+	}
+	want, err := os.ReadFile(file)
+	testenv.Check(t, err)
+	testenv.Diff(t, string(want), got.String(), "%s", name)
+}
+
 func TestGoldenBodies(t *testing.T) {
 	t.Parallel()
 	b := newFilledBench(t)
 	for name, target := range map[string]string{
-		"history-list":     "/api/history?limit=2",
 		"history-page":     "/api/history?limit=1",
 		"history-one":      entryPath(),
 		"history-failed":   "/api/history/tls/" + url.PathEscape("a=2Fb=252F ü=3D-20261121T120001.123456Z"),
@@ -208,26 +213,7 @@ func TestGoldenBodies(t *testing.T) {
 		"empty-list":       "/api/dlq?engine=tls",
 		"error-parameters": "/api/history?limit=0&engin=hmac&status=Pending",
 	} {
-		t.Run(name, func(t *testing.T) {
-			rec := b.do(t, http.MethodGet, target, "x-correlation-id", "golden")
-			var got bytes.Buffer
-			if err := json.Indent(&got, rec.Body.Bytes(), "", "  "); err != nil {
-				t.Fatalf("%v: %s", err, rec.Body)
-			}
-			file := filepath.Join("testdata", name+".json")
-			if *update {
-				if err := os.WriteFile(file, got.Bytes(), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got.String()); diff != "" {
-				t.Errorf("body (-want +got):\n%s", diff)
-			}
-		})
+		golden(t, name, b.do(t, http.MethodGet, target, "x-correlation-id", "golden"))
 	}
 }
 
@@ -264,9 +250,7 @@ func TestPathsMatchInAnyCaseAndDecodeOnce(t *testing.T) {
 	for target, want := range tests {
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
 			rec := b.do(t, method, target)
-			if rec.Code != want {
-				t.Errorf("%s %s: %d, want %d: %s", method, target, rec.Code, want, rec.Body)
-			}
+			testenv.Diff(t, want, rec.Code, "%s %s: %s", method, target, rec.Body)
 			if method == http.MethodGet && want == http.StatusNotFound && decode(t, rec).Error.Code != codeNotFound {
 				t.Errorf("%s: body %s", target, rec.Body)
 			}
@@ -283,9 +267,7 @@ func TestListedRowKeysAreAddresses(t *testing.T) {
 	b := newFilledBench(t)
 	for _, id := range []string{"%25", "%2F", "a%2fb", "+", " ", "..", "日本語", "a?b#c\\d", "~S-", "=3D", "'"} {
 		entry := engine.Entry{Engine: "hmac", Operation: "rotate", Status: engine.StatusFailed, CreatedAtUtc: noon(), CorrelationID: id}
-		if err := b.history.Record(t.Context(), entry); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, b.history.Record(t.Context(), entry))
 		listed := decode(t, b.do(t, http.MethodGet, "/api/history?correlationId="+url.QueryEscape(id)))
 		if len(listed.Data.Items) != 1 {
 			t.Errorf("%q: %d items", id, len(listed.Data.Items))
@@ -336,38 +318,25 @@ func TestParametersAreChecked(t *testing.T) {
 			t.Errorf("%s: x-ms-error-code %q, code %q", test.query, rec.Header().Get("x-ms-error-code"), a.Error.Code)
 		}
 	}
-	if rec := b.do(t, http.MethodGet, "/api/dlq?operation=rotate"); rec.Code != http.StatusBadRequest {
-		t.Errorf("dead letters have no operation: %d", rec.Code)
-	}
+	expect(t, b.do(t, http.MethodGet, "/api/dlq?operation=rotate"), http.StatusBadRequest, "", "dead letters have no operation")
 }
 
+// What the parameters select is held by the tests of parameters; here are what they ignore, and the forms of dates.
 func TestFiltersAndDates(t *testing.T) {
 	t.Parallel()
 	b := newFilledBench(t)
-	tests := map[string]int{
-		"/api/history": 2,
+	for target, want := range map[string]int{
 		"/api/history?code=x&clientId=y&api-version=1":                      2,
-		"/api/history?engine=hmac":                                          1,
-		"/api/history?status=Failed":                                        1,
-		"/api/history?operation=renew":                                      1,
-		"/api/history?instanceId=publisher":                                 2,
-		"/api/history?instanceId=other":                                     0,
 		"/api/history?correlationId=" + url.QueryEscape("a/b%2F ü="):        2,
-		"/api/history?correlationId=a":                                      0,
 		"/api/history?fromDate=2026-11-21T12:00:01Z":                        1,
 		"/api/history?fromDate=2026-11-21T13:00:01%2B01:00":                 1,
 		"/api/history?fromDate=2026-11-21T13:00:01+01:00":                   1,
 		"/api/history?toDate=2026-11-21T12:00:00.123456Z":                   0,
 		"/api/history?toDate=2026-11-21T12:00:00.1234561Z":                  1,
 		"/api/history?fromDate=2026-11-21&toDate=2026-11-22":                2,
-		"/api/history?fromDate=2026-11-22":                                  0,
-		"/api/dlq":                                                          2,
-		"/api/dlq?status=Pending":                                           1,
-		"/api/dlq?status=Expired":                                           0,
 		"/api/dlq?correlationId=run-1&status=Resolved&instanceId=publisher": 1,
 		"/api/dlq?fromDate=2026-11-21T12:00:01Z":                            1,
-	}
-	for target, want := range tests {
+	} {
 		rec := b.do(t, http.MethodGet, target)
 		if a := decode(t, rec); rec.Code != http.StatusOK || a.Status != "Succeeded" || len(a.Data.Items) != want {
 			t.Errorf("%s: %d with %d items, want %d: %s", target, rec.Code, len(a.Data.Items), want, rec.Body)
@@ -441,9 +410,7 @@ func TestHeaders(t *testing.T) {
 	for _, target := range []string{"/api/history", entryPath(), "/api/nothing", "/api/history?limit=0"} {
 		get, head := b.do(t, http.MethodGet, target), b.do(t, http.MethodHead, target)
 		for name, want := range map[string]string{"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Content-Type": "application/json"} {
-			if got := get.Header().Get(name); got != want {
-				t.Errorf("%s: %s %q, want %q", target, name, got, want)
-			}
+			testenv.Diff(t, want, get.Header().Get(name), "%s: %s", target, name)
 		}
 		if (get.Header().Get("ETag") != "") != (target == entryPath()) {
 			t.Errorf("%s: ETag %q", target, get.Header().Get("ETag"))
@@ -453,9 +420,7 @@ func TestHeaders(t *testing.T) {
 		}
 		// The ids of correlation differ from request to request, in text but not in length.
 		ignore := func(h http.Header) http.Header { h = h.Clone(); h.Del("x-correlation-id"); return h }
-		if diff := cmp.Diff(ignore(get.Header()), ignore(head.Header())); diff != "" {
-			t.Errorf("HEAD %s (-get +head):\n%s", target, diff)
-		}
+		testenv.Diff(t, ignore(get.Header()), ignore(head.Header()), "HEAD %s, against GET", target)
 	}
 }
 
@@ -475,20 +440,7 @@ func TestOtherMethods(t *testing.T) {
 			}
 		}
 	}
-	if rec := b.do(t, http.MethodPost, "/api/nothing"); rec.Code != http.StatusNotFound {
-		t.Errorf("POST to nowhere: %d", rec.Code)
-	}
-}
-
-func TestBodyIsBounded(t *testing.T) {
-	t.Parallel()
-	b := newFilledBench(t)
-	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/history", strings.NewReader(strings.Repeat("x", maxBody+1)))
-	rec := serve(b.echo, req)
-	conform(t, req, "", rec)
-	if rec.Code != http.StatusRequestEntityTooLarge || decode(t, rec).Error.Code != codeBodyTooLarge {
-		t.Errorf("%d %s", rec.Code, rec.Body)
-	}
+	expect(t, b.do(t, http.MethodPost, "/api/nothing"), http.StatusNotFound, "", "POST to nowhere")
 }
 
 func TestProblemJSON(t *testing.T) {
@@ -504,16 +456,12 @@ func TestProblemJSON(t *testing.T) {
 		"":                                                 false,
 	} {
 		rec := b.do(t, http.MethodGet, "/api/history?limit=0&x=1", "Accept", accept, "x-correlation-id", "mine")
-		if got := rec.Header().Get("Content-Type") == problemType; got != want {
-			t.Errorf("%q: content type %q", accept, rec.Header().Get("Content-Type"))
-		}
+		testenv.Diff(t, want, rec.Header().Get("Content-Type") == problemType, "%q: its type is that of problems, not %q", accept, rec.Header().Get("Content-Type"))
 		if !want {
 			continue
 		}
 		var got problemBody
-		if err := json.Unmarshal(rec.Body.Bytes(), &got); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, json.Unmarshal(rec.Body.Bytes(), &got))
 		body := problemBody{
 			Type: "about:blank", Title: "Bad Request", Status: 400, Instance: "/api/history", Code: codeInvalidParameter,
 			Detail: got.Errors[0].Message, Target: "x", CorrelationID: "mine", Timestamp: noon(), Errors: got.Errors,
@@ -580,9 +528,7 @@ func TestRequestsEnd(t *testing.T) {
 func TestMissingTableIsTrouble(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, tables.NewMemory())
-	if rec := b.do(t, http.MethodGet, "/api/history"); rec.Code != http.StatusServiceUnavailable {
-		t.Errorf("%d %s", rec.Code, rec.Body)
-	}
+	expect(t, b.do(t, http.MethodGet, "/api/history"), http.StatusServiceUnavailable, "", "")
 }
 
 func TestRegisterRefuses(t *testing.T) {

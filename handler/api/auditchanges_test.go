@@ -13,6 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -70,9 +71,7 @@ func changesOfRoutes(t *testing.T, b *outboxBench) map[string]func(id string) ch
 			if err == nil && prepare != nil {
 				err = prepare(id)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, err)
 			return changeRequest{"/api/registry/" + id + word, body, "registry/" + id}
 		}
 	}
@@ -233,9 +232,7 @@ func TestRefusalsAreRecorded(t *testing.T) {
 		"it is read":       {http.MethodGet, "/api/orchestrations/a", "", caller("tim", "red", "Roundhouse.Operator"), http.StatusNotFound, ""},
 	} {
 		rec := b.send(t, c.method, c.path, c.body, "X-MS-CLIENT-PRINCIPAL", c.as)
-		if rec.Code != c.status {
-			t.Errorf("%s: %d %s", name, rec.Code, rec.Body)
-		}
+		testenv.Diff(t, c.status, rec.Code, "%s: %s", name, rec.Body)
 		who := data[meItem](t, b.get(t, "/api/me", "X-MS-CLIENT-PRINCIPAL", c.as)).ID
 		page, err := door(b.tables).Audit.List(t.Context(), audit.Filter{Principal: who}, 10, "")
 		if err != nil || len(page.Entries) > 1 || (len(page.Entries) == 0) != (c.want == "") {
@@ -246,16 +243,12 @@ func TestRefusalsAreRecorded(t *testing.T) {
 			t.Errorf("%s: %+v", name, page.Entries[0])
 		}
 	}
-	if s := b.shown(t, "a").Status; s != orchestrator.Running {
-		t.Errorf("it is %s", s)
-	}
+	testenv.Diff(t, orchestrator.Running, b.shown(t, "a").Status, "its status")
 }
 
 // buryOne adds a dead letter that can be sent again.
 func (b *outboxBench) buryOne(t *testing.T, id string) {
 	t.Helper()
 	b.bury(t, engine.DeadLetter{MessageID: id, LastFailureAtUtc: b.now().Add(-time.Hour), CorrelationID: "c-" + id})
-	if err := b.queues.CreateQueue(t.Context(), rotations); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, b.queues.CreateQueue(t.Context(), rotations))
 }

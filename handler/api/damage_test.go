@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -13,9 +14,7 @@ import (
 // hurt takes a row of an orchestration away.
 func (b *outboxBench) hurt(t *testing.T, id, row string) {
 	t.Helper()
-	if err := b.tables.Apply(t.Context(), "orchestrations", tables.Delete(tables.Key{Partition: id, Row: row}, "")); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, b.tables.Apply(t.Context(), "orchestrations", tables.Delete(tables.Key{Partition: id, Row: row}, "")))
 }
 
 // Whatever is asked of a damaged orchestration says that it is, and what to do; lists go on. A forced purge frees its id.
@@ -39,9 +38,7 @@ func TestDamagedOrchestration(t *testing.T) {
 					t.Errorf("%s %s: %d %s", r.method, r.path, rec.Code, rec.Body)
 				}
 			}
-			if err := b.list.Flush(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, b.list.Flush(t.Context()))
 			if rec := b.get(t, orchestrationsPath); rec.Code != http.StatusOK || !strings.Contains(rec.Body.String(), `"id":"b"`) {
 				t.Errorf("list: %d %s", rec.Code, rec.Body)
 			}
@@ -52,31 +49,8 @@ func TestDamagedOrchestration(t *testing.T) {
 				t.Error(log)
 			}
 			b.begin(t, "a", "book")
-			if s := b.shown(t, "b").Status; s != orchestrator.Running {
-				t.Errorf("the other one is %s", s)
-			}
+			testenv.Diff(t, orchestrator.Running, b.shown(t, "b").Status, "the other one")
 		})
-	}
-}
-
-// A timeline shows the rest of what happened.
-func TestTimelineBesideDamage(t *testing.T) {
-	t.Parallel()
-	b := newOutboxBench(t)
-	b.retrying(t, "hmac-run-1")
-	const path = "/api/timeline/run-1"
-	whole := data[timelinePage](t, b.get(t, path))
-	row, err := b.tables.Get(t.Context(), "orchestrations", tables.Key{Partition: "hmac-run-1", Row: "r-00000001-00000001"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	row.Properties["Data"] = []byte("garbage")
-	if err := b.tables.Apply(t.Context(), "orchestrations", tables.Replace(row)); err != nil {
-		t.Fatal(err)
-	}
-	rest := data[timelinePage](t, b.get(t, path))
-	if !rest.Truncated || len(rest.Items) == 0 || len(rest.Items) >= len(whole.Items) {
-		t.Errorf("%d items of %d, truncated %v", len(rest.Items), len(whole.Items), rest.Truncated)
 	}
 }
 
@@ -101,21 +75,10 @@ func TestForcedPurgeIsRefused(t *testing.T) {
 		{"?force=true&reason=x", "", http.StatusConflict, codeActive},
 		{"?force=true&reason=x", caller("kim", "home", "keeper"), http.StatusConflict, codeActive},
 	} {
-		var headers []string
-		if tt.as != "" {
-			headers = []string{"X-MS-CLIENT-PRINCIPAL", tt.as}
-		}
-		rec := b.send(t, http.MethodDelete, path+tt.query, "", headers...)
-		if rec.Code != tt.status || code(t, rec) != tt.code {
-			t.Errorf("%.40s: %d %s", tt.query, rec.Code, rec.Body)
-		}
+		expect(t, b.person(t, tt.as, http.MethodDelete, path+tt.query, ""), tt.status, tt.code, "%.40s", tt.query)
 	}
-	if s := b.shown(t, "a").Status; s != orchestrator.Running {
-		t.Errorf("it is %s", s)
-	}
-	if rec := b.send(t, http.MethodDelete, orchestrationPath("nobody")+"?force=true&reason=x", ""); rec.Code != http.StatusNotFound {
-		t.Errorf("%d %s", rec.Code, rec.Body)
-	}
+	testenv.Diff(t, orchestrator.Running, b.shown(t, "a").Status, "its status")
+	expect(t, b.send(t, http.MethodDelete, orchestrationPath("nobody")+"?force=true&reason=x", ""), http.StatusNotFound, "", "")
 }
 
 // Names that nothing can have are 404, however long they are.
@@ -130,9 +93,7 @@ func TestNamesThatNothingHas(t *testing.T) {
 			{http.MethodGet, "/api/orchestrations/" + id}, {http.MethodPost, "/api/orchestrations/" + id + "/terminate"},
 			{http.MethodPost, "/api/orchestrations/" + id + "/restart"}, {http.MethodGet, "/api/orchestrations/" + id + "/rounds"},
 		} {
-			if rec := b.send(t, r.method, r.path, "{}"); rec.Code != http.StatusNotFound {
-				t.Errorf("%s %.40s...: %d %s", r.method, r.path, rec.Code, rec.Body)
-			}
+			expect(t, b.send(t, r.method, r.path, "{}"), http.StatusNotFound, "", "%s %.40s...", r.method, r.path)
 		}
 	}
 }

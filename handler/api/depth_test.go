@@ -29,9 +29,7 @@ func (b *outboxBench) readable(t *testing.T, id string) {
 	t.Helper()
 	b.drive(t)
 	for _, path := range []string{"/" + id, "/" + id + "/rounds", "", "?status=Running"} {
-		if rec := b.get(t, orchestrationsPath+path); rec.Code != http.StatusOK {
-			t.Errorf("GET %s: %d %.200s", path, rec.Code, rec.Body)
-		}
+		expect(t, b.get(t, orchestrationsPath+path), http.StatusOK, "", "GET %s", path)
 	}
 	if rec := b.tell(t, id, "/terminate", `{}`); rec.Code == http.StatusAccepted && b.shown(t, id).Status != orchestrator.Terminated {
 		t.Errorf("%s does not end", id)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -17,9 +18,9 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -39,9 +40,7 @@ var contract = sync.OnceValues(func() (*openapi3.T, error) {
 func theContract(t *testing.T) *openapi3.T {
 	t.Helper()
 	doc, err := contract()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	return doc
 }
 
@@ -152,9 +151,7 @@ func TestDocumentHasAllRoutes(t *testing.T) {
 	}
 	slices.Sort(routes)
 	slices.Sort(specified)
-	if diff := cmp.Diff(specified, routes); diff != "" {
-		t.Errorf("routes (-document +program):\n%s", diff)
-	}
+	testenv.Diff(t, specified, routes, "the routes of the document and of the program")
 }
 
 // Who calls an operation can be refused, and who wants a change can be told that it was not recorded. The probes are for
@@ -171,31 +168,23 @@ func TestDocumentHasRefusals(t *testing.T) {
 					t.Errorf("%s %s needs %s: answers %d: %v, want %v", method, path, need, code, got, want)
 				}
 			}
-			if got := op.Security != nil && len(*op.Security) == 0 && op.Servers != nil && len(*op.Servers) == 1; got != public {
-				t.Errorf("%s %s needs %s: for anybody: %v", method, path, need, got)
-			}
+			testenv.Diff(t, public, op.Security != nil && len(*op.Security) == 0 && op.Servers != nil && len(*op.Servers) == 1, "%s %s needs %s: for anybody", method, path, need)
 		}
 	}
 	var servers, permissions []string
 	for _, s := range doc.Servers {
 		servers = append(servers, s.URL+"/")
 	}
-	if diff := cmp.Diff([]string{"/api/", access.MachinePrefix}, servers); diff != "" {
-		t.Errorf("servers (-want +got):\n%s", diff)
-	}
+	testenv.Diff(t, []string{"/api/", access.MachinePrefix}, servers, "servers")
 	for _, p := range access.Permissions() {
 		permissions = append(permissions, string(p))
 	}
-	if diff := cmp.Diff(permissions, names(doc, "Permission")); diff != "" {
-		t.Errorf("permissions (-program +document):\n%s", diff)
-	}
+	testenv.Diff(t, permissions, names(doc, "Permission"), "permissions of the program and of the document")
 	var roles []string
 	for _, r := range access.Roles() {
 		roles = append(roles, string(r))
 	}
-	if diff := cmp.Diff(roles, names(doc, "Role")); diff != "" {
-		t.Errorf("roles (-program +document):\n%s", diff)
-	}
+	testenv.Diff(t, roles, names(doc, "Role"), "roles of the program and of the document")
 }
 
 // names are the values of a schema that enumerates them.
@@ -293,5 +282,75 @@ func tidy(t *testing.T, where string, s *openapi3.SchemaRef) {
 	}
 	if v.AdditionalProperties.Schema != nil {
 		tidy(t, where+".[]", v.AdditionalProperties.Schema)
+	}
+}
+
+// Every body that a caller sends or gets has an example, and so has every parameter of a path. The loader of the document
+// holds each against its schema.
+func TestDocumentHasExamples(t *testing.T) {
+	t.Parallel()
+	doc := theContract(t)
+	check := func(where string, content openapi3.Content) {
+		for mediaType, media := range content {
+			if media.Example == nil && mediaType != "application/vnd.google.protobuf" { // which is no text
+				t.Errorf("%s: %s has no example", where, mediaType)
+			}
+		}
+	}
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			where := method + " " + path
+			if op.RequestBody != nil {
+				check(where, op.RequestBody.Value.Content)
+			}
+			for code, answer := range op.Responses.Map() {
+				check(where+" "+code, answer.Value.Content)
+				types := slices.Collect(maps.Keys(answer.Value.Content))
+				if code[0] == '4' && len(types) > 1 {
+					t.Errorf("%s %s: generated clients want one media type for an error, not %v", where, code, types)
+				}
+			}
+			for _, p := range op.Parameters {
+				if p.Value.In == openapi3.ParameterInPath && p.Value.Example == nil {
+					t.Errorf("%s: %s has no example", where, p.Value.Name)
+				}
+			}
+		}
+	}
+}
+
+// A request made of a document's examples is understood: what is missing is only what it is about. Errors that are examples
+// have codes that the program knows.
+func TestRequestExamplesAreUnderstood(t *testing.T) {
+	t.Parallel()
+	b := newFilledOutbox(t)
+	for path, item := range theContract(t).Paths.Map() {
+		for method, op := range item.Operations() {
+			target, headers, query := "/api"+path, []string(nil), url.Values{}
+			for _, p := range op.Parameters {
+				value, _ := p.Value.Example.(string)
+				switch {
+				case p.Value.In == openapi3.ParameterInPath:
+					target = strings.ReplaceAll(target, "{"+p.Value.Name+"}", url.PathEscape(value))
+				case p.Value.In == openapi3.ParameterInQuery && p.Value.Required:
+					query.Set(p.Value.Name, value)
+				case p.Value.In == openapi3.ParameterInHeader && value != "":
+					headers = append(headers, p.Value.Name, value)
+				}
+			}
+			if len(query) > 0 {
+				target += "?" + query.Encode()
+			}
+			body := ""
+			if op.RequestBody != nil {
+				text, err := json.Marshal(op.RequestBody.Value.Content.Get("application/json").Example)
+				testenv.Check(t, err)
+				body = string(text)
+			}
+			rec := b.send(t, method, target, body, headers...)
+			if rec.Code == http.StatusBadRequest && decode(t, rec).Error.Code != codeUnknownOrchestrator || rec.Code >= http.StatusInternalServerError {
+				t.Errorf("%s %s %s: %d %s", method, target, body, rec.Code, rec.Body)
+			}
+		}
 	}
 }

@@ -1,7 +1,9 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -9,8 +11,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vibedata/roundhouse/audit"
+	"github.com/vibedata/roundhouse/handler/access/accesstest"
 	"github.com/vibedata/roundhouse/handler/api/bulk"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/outbox"
 )
@@ -33,9 +38,7 @@ func (b *outboxBench) forget(t *testing.T) {
 	if err != nil || len(batch) != 1 {
 		t.Fatal(batch, err)
 	}
-	if err := b.queues.Delete(t.Context(), b.runtime.SignalQueue(), batch[0].ID, batch[0].PopReceipt); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, b.queues.Delete(t.Context(), b.runtime.SignalQueue(), batch[0].ID, batch[0].PopReceipt))
 }
 
 func TestReplayByFilter(t *testing.T) {
@@ -61,16 +64,10 @@ func TestReplayByFilter(t *testing.T) {
 		t.Errorf("%d %v: %s", rec.Code, rec.Header(), diff)
 	}
 	for n, want := range map[int]outbox.Status{12: outbox.StatusDead, 13: outbox.StatusPending, 14: outbox.StatusDead, 15: outbox.StatusPending} {
-		if got := data[outboxItem](t, b.get(t, b.one("acme", n))).Status; got != want {
-			t.Errorf("%d is %s, want %s", n, got, want)
-		}
+		testenv.Diff(t, want, data[outboxItem](t, b.get(t, b.one("acme", n))).Status, "event %d", n)
 	}
-	if got := data[outboxItem](t, b.get(t, b.one("/b%", 13))).Status; got != outbox.StatusDead {
-		t.Errorf("another tenant's is %s", got)
-	}
-	if rec := b.send(t, http.MethodPost, location+"/cancel", ""); rec.Code != http.StatusConflict || decode(t, rec).Error.Code != codeInvalidState {
-		t.Errorf("cancel at the end: %d %s", rec.Code, rec.Body)
-	}
+	testenv.Diff(t, outbox.StatusDead, data[outboxItem](t, b.get(t, b.one("/b%", 13))).Status, "another tenant's")
+	expect(t, b.send(t, http.MethodPost, location+"/cancel", ""), http.StatusConflict, codeInvalidState, "cancel at the end")
 }
 
 func TestReplayIsCanceled(t *testing.T) {
@@ -78,9 +75,7 @@ func TestReplayIsCanceled(t *testing.T) {
 	b := newFilledOutbox(t)
 	_, location := b.replayAll(t, `{"status":"dead"}`)
 	for _, body := range []string{`{"by":"someone"}`, `{"who":"me"}`} {
-		if rec := b.send(t, http.MethodPost, location+"/cancel", body); rec.Code != http.StatusBadRequest {
-			t.Errorf("%s: %d", body, rec.Code)
-		}
+		expect(t, b.send(t, http.MethodPost, location+"/cancel", body), http.StatusBadRequest, "", "%s", body)
 	}
 	rec := b.send(t, http.MethodPost, location+"/cancel", "{}", "X-MS-CLIENT-PRINCIPAL", anyone())
 	if rec.Code != http.StatusAccepted || rec.Header().Get("Operation-Location") != location {
@@ -91,9 +86,7 @@ func TestReplayIsCanceled(t *testing.T) {
 	if got := data[operationItem](t, b.get(t, location)); got.Status != "Canceled" || got.EndedAt.IsZero() || got.Progress.Done != 0 {
 		t.Errorf("%+v", got)
 	}
-	if len(b.all(t, "status=dead")) != 8 {
-		t.Error("messages were replayed")
-	}
+	testenv.Diff(t, 8, len(b.all(t, "status=dead")), "dead messages, of which none is replayed")
 }
 
 func TestIdempotencyKey(t *testing.T) {
@@ -155,17 +148,11 @@ func TestUnknownOperations(t *testing.T) {
 	b := newOutboxBench(t)
 	other := bulk.OutboxKind + "-" + "7ba7b814-9dad-11d1-80b4-00c04fd430c8"
 	for _, id := range []string{"engine-1", other} {
-		if _, err := b.runtime.Start(t.Context(), orchestrator.Start{ID: id, Orchestrator: "other", Input: []byte("1")}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(b.runtime.Start(t.Context(), orchestrator.Start{ID: id, Orchestrator: "other", Input: []byte("1")}))
 	}
 	for _, id := range []string{"engine-1", other, anID, bulk.OutboxKind + "-", "x"} {
-		if rec := b.get(t, "/api/operations/"+id); rec.Code != http.StatusNotFound || decode(t, rec).Error.Code != codeNotFound {
-			t.Errorf("%s: %d %s", id, rec.Code, rec.Body)
-		}
-		if rec := b.send(t, http.MethodPost, "/api/operations/"+id+"/cancel", ""); rec.Code != http.StatusNotFound {
-			t.Errorf("cancel %s: %d", id, rec.Code)
-		}
+		expect(t, b.get(t, "/api/operations/"+id), http.StatusNotFound, codeNotFound, "%s", id)
+		expect(t, b.send(t, http.MethodPost, "/api/operations/"+id+"/cancel", ""), http.StatusNotFound, "", "cancel %s", id)
 	}
 }
 
@@ -196,11 +183,103 @@ func TestTerminatedOperation(t *testing.T) {
 	b := newFilledOutbox(t)
 	op, location := b.replayAll(t, `{"status":"dead"}`)
 	b.forget(t) // the message that begins it, so that it cannot end before
-	if err := b.runtime.Terminate(t.Context(), op.ID, "enough"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, b.runtime.Terminate(t.Context(), op.ID, "enough"))
 	b.drive(t)
 	if got := data[operationItem](t, b.get(t, location)); got.Status != "Canceled" || got.EndedAt.IsZero() {
 		t.Errorf("%+v", got)
+	}
+}
+
+const operationsPath = "/api/operations"
+
+// ids are those of operations in a list.
+func ids(t *testing.T, b *outboxBench, query string, headers ...string) []string {
+	t.Helper()
+	return each(walk[operationItem](t, b, operationsPath+query, headers...), func(o operationItem) string { return o.ID })
+}
+
+// The list has what each operation shows of itself, newest first, by status, by who, and page by page; callers of a tenant see their own.
+func TestListOperations(t *testing.T) {
+	t.Parallel()
+	b := newFilledOutbox(t)
+	var want []string
+	for n, who := range []string{caller("Ada", "home", "keeper"), caller("Bo", "home", "keeper"), caller("Ada", "home", "keeper")} {
+		rec := b.send(t, http.MethodPost, "/api/dlq/expire", `{"instanceId":"i-`+fmt.Sprint(n)+`","olderThanDays":0}`, "X-MS-CLIENT-PRINCIPAL", who)
+		want = append([]string{data[operationItem](t, rec).ID}, want...)
+		if n == 0 {
+			b.drive(t)
+		}
+	}
+	red, _ := b.replayAll(t, `{"status":"dead","tenant":"`+accesstest.ID("red")+`"}`)
+	want = append([]string{red.ID}, want...)
+	testenv.Check(t, b.list.Flush(t.Context()))
+	if diff := cmp.Diff(want, ids(t, b, "")); diff != "" || len(want) != 4 {
+		t.Errorf("all (-want +got):\n%s", diff)
+	}
+	one := data[operationItem](t, b.get(t, operationsPath+"/"+want[0]))
+	if l := data[list[operationItem]](t, b.get(t, operationsPath+"?limit=1")); !cmp.Equal(one, l.Items[0]) {
+		t.Errorf("in the list: %s", cmp.Diff(one, l.Items[0]))
+	}
+	for query, wants := range map[string][]string{"?status=Succeeded": want[3:], "?status=NotStarted": want[:3], "?status=Open": want[:3], "?status=Paused": nil, "?by=bo": want[2:3],
+		"?by=ada&status=Open": want[1:2], "?by=nobody": nil} {
+		testenv.Diff(t, wants, ids(t, b, query), "%s", query)
+	}
+	for _, tenant := range []string{"red", "blue"} {
+		var theirs []string
+		if tenant == "red" {
+			theirs = want[:1]
+		}
+		if got := ids(t, b, "", "X-MS-CLIENT-PRINCIPAL", caller("Mallory", tenant, "keeper")); !cmp.Equal(theirs, got) {
+			t.Errorf("the tenant %s sees %q, want %q", tenant, got, theirs)
+		}
+	}
+	token := data[list[operationItem]](t, b.get(t, operationsPath+"?limit=2")).ContinuationToken
+	expect(t, b.get(t, operationsPath+"?limit=2&status=Open&continuationToken="+token), http.StatusBadRequest, "", "a token of another list")
+	testenv.Diff(t, want, ids(t, b, "?limit=2"), "in pages")
+	for _, query := range []string{"?status=Done", "?limit=0", "?who=ada", "?continuationToken=x"} {
+		expect(t, b.get(t, operationsPath+query), http.StatusBadRequest, "", "%s", query)
+	}
+}
+
+// A paused operation says so, and does nothing until it is resumed; both are in the audit log, under the name of who did it.
+func TestPauseOperation(t *testing.T) {
+	t.Parallel()
+	b := newFilledOutbox(t)
+	op, location := b.replayAll(t, `{"status":"dead"}`)
+	command := func(name string, want int, headers ...string) {
+		t.Helper()
+		if rec := b.send(t, http.MethodPost, location+"/"+name, "{}", headers...); rec.Code != want {
+			t.Fatalf("%s: %d %s", name, rec.Code, rec.Body)
+		}
+	}
+	command("pause", http.StatusAccepted, "X-MS-CLIENT-PRINCIPAL", anyone())
+	b.forget(t) // the message that begins it: the pause overtakes it
+	b.drive(t)
+	for range 2 {
+		if got := data[operationItem](t, b.get(t, location)); got.Status != "Paused" || !got.EndedAt.IsZero() || got.Progress.Done != 0 {
+			t.Errorf("%+v", got)
+		}
+		command("pause", http.StatusAccepted)
+		b.drive(t)
+	}
+	testenv.Diff(t, 8, len(b.all(t, "status=dead")), "dead messages, of which none is replayed while it is paused")
+	expect(t, b.send(t, http.MethodPost, location+"/resume", `{"by":"someone"}`), http.StatusBadRequest, "", "with a body of others")
+	command("resume", http.StatusForbidden, "X-MS-CLIENT-PRINCIPAL", caller("Guest", "home"))
+	command("resume", http.StatusNotFound, "X-MS-CLIENT-PRINCIPAL", caller("Red", "red", "keeper"))
+	command("resume", http.StatusAccepted, "X-MS-CLIENT-PRINCIPAL", anyone())
+	b.drive(t)
+	if got := data[operationItem](t, b.get(t, location)); got.Status != "Succeeded" || got.Progress.Done != 8 {
+		t.Errorf("%+v", got)
+	}
+	for _, name := range []string{"pause", "resume"} {
+		command(name, http.StatusConflict)
+	}
+	page, err := (&audit.Log{Tables: b.tables}).List(t.Context(), audit.Filter{Principal: accesstest.Caller{Tenant: "home", Object: "Ada"}.ID()}, 10, "")
+	var acts []string
+	for _, e := range page.Entries {
+		acts = append(acts, e.Action+" "+e.Target+" "+e.Before)
+	}
+	if want := []string{"resume operations/" + op.ID + " Paused", "pause operations/" + op.ID + " NotStarted"}; err != nil || !slices.Equal(acts, want) {
+		t.Errorf("audit log: %q, %v", acts, err)
 	}
 }

@@ -7,12 +7,16 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vibedata/roundhouse/handler/access/accesstest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -117,9 +121,7 @@ func TestOrchestrationFromStartToEnd(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	for path, want := range map[string]string{"/events/decision": codeInvalidState, "/suspend": codeInvalidState, "/terminate": codeInvalidState, "/rewind": codeInvalidState} {
-		if rec := b.tell(t, id, path, ""); rec.Code != http.StatusConflict || code(t, rec) != want {
-			t.Errorf("%s at the end: %d %s", path, rec.Code, rec.Body)
-		}
+		expect(t, b.tell(t, id, path, ""), http.StatusConflict, want, "%s at the end", path)
 	}
 }
 
@@ -132,19 +134,8 @@ func TestOrchestrationRounds(t *testing.T) {
 	if len(all.Items) < 3 || all.ContinuationToken != "" || all.Items[0].Learned[0].Kind != "ExecutionStarted" || string(all.Items[0].Learned[0].Payload) != `{"item":"book"}` {
 		t.Fatalf("%+v", all)
 	}
-	var paged []roundItem
-	token := ""
-	for range 20 {
-		page := data[list[roundItem]](t, b.get(t, orchestrationPath("a1")+"/rounds?limit=1"+token))
-		paged = append(paged, page.Items...)
-		if page.ContinuationToken == "" {
-			break
-		}
-		token = "&continuationToken=" + page.ContinuationToken
-	}
-	if diff := cmp.Diff(all.Items, paged); diff != "" {
-		t.Error(diff)
-	}
+	token := "&continuationToken=" + data[list[roundItem]](t, b.get(t, orchestrationPath("a1")+"/rounds?limit=1")).ContinuationToken
+	testenv.Diff(t, all.Items, walk[roundItem](t, b, orchestrationPath("a1")+"/rounds?limit=1"), "")
 	b.begin(t, "a2", "book")
 	for path, want := range map[string]string{
 		"a2/rounds?limit=1" + token:               codeInvalidToken,
@@ -193,14 +184,10 @@ func TestOrchestrationCommands(t *testing.T) {
 		}
 	}
 	for _, body := range []string{`{"reason":"` + strings.Repeat("x", 1025) + `"}`, `{"why":""}`, `"no"`, `{"reason":1}`} {
-		if rec := b.tell(t, "a1", "/terminate", body); rec.Code != http.StatusBadRequest {
-			t.Errorf("%.40s: %d", body, rec.Code)
-		}
+		expect(t, b.tell(t, "a1", "/terminate", body), http.StatusBadRequest, "", "%.40s", body)
 	}
 	for _, path := range []string{"/suspend", "/resume", "/cancel", "/terminate", "/rewind", "/restart", "/events/x"} {
-		if rec := b.tell(t, "nobody", path, ""); rec.Code != http.StatusNotFound || code(t, rec) != codeNotFound {
-			t.Errorf("%s of nobody: %d %s", path, rec.Code, rec.Body)
-		}
+		expect(t, b.tell(t, "nobody", path, ""), http.StatusNotFound, codeNotFound, "%s of nobody", path)
 	}
 }
 
@@ -230,9 +217,7 @@ func TestOrchestrationRunsAgain(t *testing.T) {
 	if rec := b.tell(t, "a1", "/terminate", ""); rec.Code != http.StatusAccepted {
 		t.Fatal(rec.Code)
 	}
-	if rec := b.tell(t, "a1", "/rewind", ""); rec.Code != http.StatusConflict || code(t, rec) != codeInvalidState {
-		t.Errorf("rewind of what was terminated: %d %s", rec.Code, rec.Body)
-	}
+	expect(t, b.tell(t, "a1", "/rewind", ""), http.StatusConflict, codeInvalidState, "rewind of what was terminated")
 }
 
 // A request that is repeated under its key has one effect, and one for a state that is over has none.
@@ -271,9 +256,7 @@ func TestOrchestrationRequestsAreIdempotent(t *testing.T) {
 	if got := b.shown(t, first.ID); got.Status != orchestrator.Running || len(got.PendingEvents) != 2 {
 		t.Errorf("%+v", got)
 	}
-	if rec := b.tell(t, first.ID, "/events/other", "", "Idempotency-Key", "é"); rec.Code != http.StatusBadRequest {
-		t.Errorf("key: %d", rec.Code)
-	}
+	expect(t, b.tell(t, first.ID, "/events/other", "", "Idempotency-Key", "é"), http.StatusBadRequest, "", "key")
 }
 
 func TestStartIsRefused(t *testing.T) {
@@ -306,23 +289,15 @@ func TestStartIsRefused(t *testing.T) {
 	if got := b.shown(t, "a1"); got.Execution != 1 || got.Status != orchestrator.Running {
 		t.Errorf("%+v", got)
 	}
-	if rec := b.send(t, http.MethodPost, orchestrationsPath, `{"orchestrator":"approval","id":"a1","correlationId":"c-2","reuse":"any"}`); rec.Code != http.StatusAccepted {
-		t.Errorf("any: %d %s", rec.Code, rec.Body)
-	}
+	expect(t, b.send(t, http.MethodPost, orchestrationsPath, `{"orchestrator":"approval","id":"a1","correlationId":"c-2","reuse":"any"}`), http.StatusAccepted, "", "any")
 	b.drive(t)
 	if got := b.shown(t, "a1"); got.Execution != 2 || got.CorrelationID != "c-2" {
 		t.Errorf("%+v", got)
 	}
-	if rec := b.send(t, http.MethodPost, orchestrationPath("a1")+"/events/e", "{"); rec.Code != http.StatusBadRequest || code(t, rec) != codeInvalidBody {
-		t.Errorf("bad JSON: %d %s", rec.Code, rec.Body)
-	}
-	if rec := b.send(t, http.MethodPost, orchestrationPath("a1")+"/events/"+strings.Repeat("x", 257), "1"); rec.Code != http.StatusNotFound {
-		t.Errorf("long name: %d", rec.Code)
-	}
+	expect(t, b.send(t, http.MethodPost, orchestrationPath("a1")+"/events/e", "{"), http.StatusBadRequest, codeInvalidBody, "bad JSON")
+	expect(t, b.send(t, http.MethodPost, orchestrationPath("a1")+"/events/"+strings.Repeat("x", 257), "1"), http.StatusNotFound, "", "long name")
 	for _, method := range []string{http.MethodPut, http.MethodPatch, http.MethodDelete} {
-		if rec := b.send(t, method, orchestrationsPath, ""); rec.Code != http.StatusMethodNotAllowed {
-			t.Errorf("%s: %d", method, rec.Code)
-		}
+		expect(t, b.send(t, method, orchestrationsPath, ""), http.StatusMethodNotAllowed, "", "%s", method)
 	}
 }
 
@@ -335,21 +310,15 @@ func TestOrchestrationsArePurged(t *testing.T) {
 	remove := func(id string, headers ...string) *httptest.ResponseRecorder {
 		return b.send(t, http.MethodDelete, orchestrationPath(id), "", headers...)
 	}
-	if rec := remove("a1"); rec.Code != http.StatusConflict || code(t, rec) != codeActive {
-		t.Errorf("%d %s", rec.Code, rec.Body)
-	}
+	expect(t, remove("a1"), http.StatusConflict, codeActive, "")
 	for _, id := range []string{"a1", "a2", "b1"} {
 		b.tell(t, id, "/events/decision", "false")
 	}
-	if rec := remove("a1", "If-Match", `"1"`); rec.Code != http.StatusPreconditionFailed {
-		t.Errorf("%d %s", rec.Code, rec.Body)
-	}
+	expect(t, remove("a1", "If-Match", `"1"`), http.StatusPreconditionFailed, "", "")
 	if rec := remove("a1"); rec.Code != http.StatusOK || data[purgedItem](t, rec).ID != "a1" {
 		t.Errorf("%d %s", rec.Code, rec.Body)
 	}
-	if rec := remove("a1"); rec.Code != http.StatusNotFound {
-		t.Errorf("%d %s", rec.Code, rec.Body)
-	}
+	expect(t, remove("a1"), http.StatusNotFound, "", "")
 	rec := b.send(t, http.MethodPost, orchestrationsPath+"/purge", `{"orchestrator":"approval","idPrefix":"b","status":"Completed","olderThanDays":0,"fromDate":"2020-01-01"}`)
 	if rec.Code != http.StatusAccepted || rec.Header().Get("Operation-Location") == "" {
 		t.Fatalf("%d %s", rec.Code, rec.Body)
@@ -367,9 +336,7 @@ func TestOrchestrationsArePurged(t *testing.T) {
 		t.Errorf("%+v", op)
 	}
 	for id, want := range map[string]int{"a2": 200, "b1": 404, "b2": 200} {
-		if rec := b.get(t, orchestrationPath(id)); rec.Code != want {
-			t.Errorf("%s: %d", id, rec.Code)
-		}
+		expect(t, b.get(t, orchestrationPath(id)), want, "", "%s", id)
 	}
 	for body, target := range map[string]string{
 		`{}`: "olderThanDays",
@@ -411,13 +378,9 @@ func TestOrchestrationsAreListed(t *testing.T) {
 		t.Fatalf("%d %s", rec.Code, rec.Body)
 	}
 	b.drive(t)
-	if err := b.list.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	ids := func(items []summaryItem) (all []string) {
-		for _, i := range items {
-			all = append(all, i.ID)
-		}
+	testenv.Check(t, b.list.Flush(t.Context()))
+	ids := func(items []summaryItem) []string {
+		all := each(items, func(i summaryItem) string { return i.ID })
 		slices.Sort(all)
 		return all
 	}
@@ -440,26 +403,111 @@ func TestOrchestrationsAreListed(t *testing.T) {
 			t.Errorf("%s: %q %s", query, page.ContinuationToken, diff)
 		}
 	}
-	var paged []summaryItem
-	token := ""
-	for range 5 {
-		page := data[list[summaryItem]](t, b.get(t, orchestrationsPath+"?limit=1"+token))
-		paged = append(paged, page.Items...)
-		if token = "&continuationToken=" + page.ContinuationToken; page.ContinuationToken == "" {
-			break
-		}
-		for _, other := range []string{"?status=Running" + token, "?idPrefix=a" + token, "?continuationToken=e30"} {
-			if rec := b.get(t, orchestrationsPath+other); rec.Code != http.StatusBadRequest || code(t, rec) != codeInvalidToken {
-				t.Errorf("%s: %d %s", other, rec.Code, rec.Body)
-			}
-		}
+	token := "&continuationToken=" + data[list[summaryItem]](t, b.get(t, orchestrationsPath+"?limit=1")).ContinuationToken
+	for _, other := range []string{"?status=Running" + token, "?idPrefix=a" + token, "?continuationToken=e30"} {
+		expect(t, b.get(t, orchestrationsPath+other), http.StatusBadRequest, codeInvalidToken, "%s", other)
 	}
+	paged := walk[summaryItem](t, b, orchestrationsPath+"?limit=1")
 	if diff := cmp.Diff([]string{"a/1", "a/2", "b/1", "b/2", "c"}, ids(paged)); diff != "" || paged[0].CreatedAt.Before(paged[4].CreatedAt) {
 		t.Error(diff)
 	}
 	for _, query := range []string{"?status=Ended", "?limit=0", "?limit=101", "?engine=x", "?tag=", "?idPrefix=" + strings.Repeat("x", 401), "?fromDate=x"} {
-		if rec := b.get(t, orchestrationsPath+query); rec.Code != http.StatusBadRequest || code(t, rec) != codeInvalidParameter {
-			t.Errorf("%s: %d %s", query, rec.Code, rec.Body)
+		expect(t, b.get(t, orchestrationsPath+query), http.StatusBadRequest, codeInvalidParameter, "%s", query)
+	}
+}
+
+// A history is downloaded without secrets, under a name that any system takes, and shows what the orchestration shows when it is opened.
+func TestHistoryIsDownloadedAndOpened(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	const id = "an id/with\"signs ü"
+	rec := b.send(t, http.MethodPost, orchestrationsPath, `{"orchestrator":"approval","id":"an id/with\"signs ü","input":{"item":"book","password":"hunter-1"},"correlationId":"c-1"}`)
+	if rec.Code != http.StatusAccepted {
+		t.Fatalf("%d %s", rec.Code, rec.Body)
+	}
+	b.drive(t)
+	b.tell(t, id, "/events/decision", "true")
+	file := b.get(t, orchestrationPath(id)+"/history")
+	if name := file.Header().Get("Content-Disposition"); file.Code != http.StatusOK || name != `attachment; filename="history-an_id_with_signs__.json"` {
+		t.Fatalf("%d %s %s", file.Code, name, file.Body)
+	}
+	if text := file.Body.String(); strings.Contains(text, "hunter") || !strings.Contains(text, `"format": "roundhouse-history"`) || !strings.Contains(text, `"version": 1`) {
+		t.Errorf("the file: %s", text)
+	}
+	if err := orchestrator.Replay(approval(), file.Body.Bytes()); err != nil {
+		t.Errorf("replay: %v", err)
+	}
+	opened := data[openedHistory](t, b.send(t, http.MethodPost, openHistoryPath, file.Body.String()))
+	live := b.shown(t, id)
+	rounds := data[list[roundItem]](t, b.get(t, orchestrationPath(id)+"/rounds"))
+	testenv.Diff(t, rounds.Items, opened.Rounds, "rounds, live and in the file")
+	if o := opened.Orchestration; o.ID != id || o.Status != live.Status || string(o.Output) != string(live.Output) || string(o.Input) != string(live.Input) || o.CorrelationID != "c-1" || o.Calls != live.Calls || !o.EndedAt.Equal(live.EndedAt) {
+		t.Errorf("%+v, want %+v", o, live)
+	}
+	kinds := map[string]int{}
+	for _, i := range opened.Timeline {
+		kinds[string(i.Kind)]++
+	}
+	if kinds["orchestration"] != 1 || kinds["call"] != 2 || kinds["message"] != 1 {
+		t.Errorf("timeline: %v", kinds)
+	}
+	other := accesstest.Caller{Tenant: "red", Object: "mallory", AppRoles: []string{"keeper"}}
+	for _, path := range []string{orchestrationPath(id), orchestrationPath("nobody")} {
+		expect(t, b.send(t, http.MethodGet, path+"/history", "", "X-MS-CLIENT-PRINCIPAL", other.Header()), http.StatusNotFound, "", "%s for another tenant", path)
+	}
+	if rec := b.get(t, orchestrationPath(id)+"/history?limit=1"); code(t, rec) != codeInvalidParameter {
+		t.Errorf("%d", rec.Code)
+	}
+}
+
+// What is no history, or too much of one, is refused.
+func TestOpenHistoryRefuses(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	for body, want := range map[string]string{
+		``: codeNoHistory, `{}`: codeNoHistory, `{"id":"a","executions":[{"execution":1}]}`: codeNoHistory, `{"format":"roundhouse-history","version":7,"id":"a"}`: codeNewerSchema,
+		`{"id":"` + strings.Repeat("x", MaxHistory) + `"}`: codeBodyTooLarge,
+	} {
+		if rec := b.send(t, http.MethodPost, openHistoryPath, body); code(t, rec) != want {
+			t.Errorf("%.60s: %d %s", body, rec.Code, rec.Body)
 		}
 	}
+}
+
+// Of a long history the beginning is shown, and how much more there is.
+func TestOpenHistoryIsBounded(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	rounds := `{"learned":[{"kind":"ExecutionStarted","at":1,"name":"x"}]}` + strings.Repeat(`,{"decided":[{"kind":"ActivityScheduled","at":2,"name":"y","task":1}]}`, maxOpened+9)
+	opened := data[openedHistory](t, b.send(t, http.MethodPost, openHistoryPath, `{"id":"a","executions":[{"execution":1,"rounds":[`+rounds+`]}]}`))
+	if len(opened.Rounds) != maxOpened || opened.EntriesLeft != 10 || len(opened.Timeline) != maxOpened || opened.ItemsLeft == 0 {
+		t.Errorf("%d rounds, %d entries left; %d items, %d left", len(opened.Rounds), opened.EntriesLeft, len(opened.Timeline), opened.ItemsLeft)
+	}
+	large := `{"kind":"ActivityScheduled","at":2,"task":1,"payload":"` + strings.Repeat("x", 100<<10) + `"}`
+	rounds = `{"learned":[{"kind":"ExecutionStarted","at":1,"name":"x"}]}` + strings.Repeat(`,{"decided":[`+large+`]}`, 40)
+	opened = data[openedHistory](t, b.send(t, http.MethodPost, openHistoryPath, `{"id":"a","executions":[{"execution":1,"rounds":[`+rounds+`]}]}`))
+	if len(opened.Rounds) != 22 || opened.EntriesLeft != 19 {
+		t.Errorf("%d rounds, %d entries left", len(opened.Rounds), opened.EntriesLeft)
+	}
+}
+
+// Whatever a file has in it, it is refused or can be shown.
+func FuzzOpenedHistory(f *testing.F) {
+	golden, err := os.ReadFile("../../orchestrator/orchestratortest/testdata/order.json")
+	testenv.Check(f, err)
+	f.Add(golden)
+	for _, kind := range []string{"ExecutionStarted", "ActivityScheduled", "ChildScheduled", "EventRaised", "ExecutionContinued", "ExecutionSuspended", "ExecutionStalled", "AttemptFailed"} {
+		f.Add([]byte(`{"id":"a","executions":[{"execution":1,"rounds":[{"learned":[{"kind":"ExecutionStarted","at":1}],"decided":[{"kind":"ActivityScheduled","at":2,"task":1}]},
+			{"learned":[{"kind":"` + kind + `","at":3,"task":1,"undoes":-1,"failure":{"message":"x"},"origin":{}}],"decided":[{"kind":"` + kind + `","at":4,"task":-9,"failure":{"message":"x"}}]}]}]}`))
+	}
+	a := &api{now: time.Now}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		h, err := orchestrator.OpenHistory(text)
+		if err != nil {
+			return
+		}
+		if _, err := json.Marshal(a.openedOf(h)); err != nil {
+			t.Errorf("what was opened cannot be shown: %v", err)
+		}
+	})
 }

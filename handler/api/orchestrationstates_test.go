@@ -1,18 +1,16 @@
 package api
 
 import (
-	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/handler/api/bulk"
-	"github.com/vibedata/roundhouse/handler/api/health"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -81,9 +79,7 @@ func (b *outboxBench) stall(t *testing.T, id string) {
 func (b *outboxBench) attempt(t *testing.T, id string) {
 	t.Helper()
 	s := orchestrator.Start{ID: id, Orchestrator: "flaky", CorrelationID: "run-1", Input: []byte(`{"item":"x"}`), WillRetry: true}
-	if _, err := b.runtime.Run(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Done(t)(b.runtime.Run(t.Context(), s))
 }
 
 // retrying begins one whose first attempt fails.
@@ -105,9 +101,7 @@ func TestStalledIsShown(t *testing.T) {
 		!got.EndedAt.IsZero() || got.StatusSince.Before(began) || got.StatusSince.After(time.Now()) || got.Attempt != 1 {
 		t.Errorf("%+v", got)
 	}
-	if diff := cmp.Diff([]string{"other"}, got.PendingEvents); diff != "" {
-		t.Errorf("the event that it could not take: %s", diff)
-	}
+	testenv.Diff(t, []string{"other"}, got.PendingEvents, "the event that it could not take")
 	if got.WaitingFor != "" || !got.WaitingUntil.IsZero() || got.WaitingToken != "" || got.Late || len(got.Waits) != 2 {
 		t.Errorf("it waits: %+v", got)
 	}
@@ -268,24 +262,18 @@ func TestStatesAreFilters(t *testing.T) {
 	b := newOutboxBench(t)
 	b.stall(t, "a1")
 	b.retrying(t, "a2")
-	if err := b.list.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, b.list.Flush(t.Context()))
 	for status, want := range map[string][]string{"Stalled": {"a1"}, "Retrying": {"a2"}, "Running": nil, "Failed": nil} {
-		var ids []string
-		for _, item := range data[list[summaryItem]](t, b.get(t, orchestrationsPath+"?status="+status)).Items {
-			ids = append(ids, item.ID)
+		items := data[list[summaryItem]](t, b.get(t, orchestrationsPath+"?status="+status)).Items
+		ids := each(items, func(i summaryItem) string { return i.ID })
+		for _, item := range items {
 			if item.ErrorCode == "" || item.WaitingFor != "" {
 				t.Errorf("%+v", item)
 			}
 		}
-		if diff := cmp.Diff(want, ids); diff != "" {
-			t.Errorf("%s: %s", status, diff)
-		}
+		testenv.Diff(t, want, ids, "%s", status)
 		rec := b.send(t, http.MethodPost, orchestrationsPath+"/purge", `{"olderThanDays":1,"status":"`+status+`"}`)
-		if refused := rec.Code == http.StatusBadRequest; refused != (status != "Failed") {
-			t.Errorf("purge of %s: %d %s", status, rec.Code, rec.Body)
-		}
+		testenv.Diff(t, status != "Failed", rec.Code == http.StatusBadRequest, "purge of %s is refused: %s", status, rec.Body)
 	}
 	known := theContract(t).Components.Schemas["OrchestrationItem"].Value.Properties["status"].Value.Enum
 	for _, s := range allStatuses() {
@@ -322,36 +310,6 @@ func TestLateWaits(t *testing.T) {
 	}
 }
 
-// Who watches the program sees both states: health from the first one that is stalled on, a gauge of each.
-func TestStatesAreWatched(t *testing.T) {
-	t.Parallel()
-	b := newOutboxBench(t)
-	seen := func(want health.Status, stalled, retrying string) {
-		t.Helper()
-		if err := b.list.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		b.pass(time.Minute)
-		var r health.Report
-		if err := json.Unmarshal(b.get(t, "/api/health/full").Body.Bytes(), &r); err != nil || r.Status != want || r.Checks["orchestrations:stalled"][0].Status != want {
-			t.Errorf("%+v, %v", r, err)
-		}
-		page := b.get(t, "/api/metrics").Body.String()
-		for _, line := range []string{`roundhouse_orchestrations_stalled{orchestrator="turns"} ` + stalled, `roundhouse_orchestrations_retrying{orchestrator="flaky"} ` + retrying} {
-			if there := strings.Contains(page, line+"\n"); there != !strings.HasSuffix(line, " ") {
-				t.Errorf("%s: %v", line, there)
-			}
-		}
-	}
-	seen(health.Pass, "0", "")
-	b.stall(t, "a1")
-	b.retrying(t, "a2")
-	seen(health.Warn, "1", "1")
-	b.tell(t, "a1", "/terminate", "")
-	b.tell(t, "a2", "/terminate", "")
-	seen(health.Pass, "0", "")
-}
-
 // An operation that is stalled is not over, and says why nothing happens.
 func TestStalledOperation(t *testing.T) {
 	t.Parallel()
@@ -361,5 +319,112 @@ func TestStalledOperation(t *testing.T) {
 	}
 	if item := running(bulk.Operation{ID: "x", Status: orchestrator.Running}).data.(operationItem); item.Error != nil {
 		t.Errorf("%+v", item)
+	}
+}
+
+// changes are those that the timeline of run-1 has, in words.
+func (b *outboxBench) changes(t *testing.T) (told []string) {
+	t.Helper()
+	items := data[timelinePage](t, b.get(t, "/api/timeline/run-1")).Items
+	if !slices.IsSortedFunc(items, func(a, b timelineItem) int { return a.At.Compare(b.At) }) {
+		t.Errorf("not in order: %+v", items)
+	}
+	for _, item := range items {
+		c := item.Change
+		if (c != nil) != (item.Kind == "change") {
+			t.Errorf("%+v", item)
+		}
+		if c == nil {
+			continue
+		}
+		text := fmt.Sprintf("%d/%d %s", c.Execution, c.Attempt, c.What)
+		if c.Reason != "" {
+			text += ": " + c.Reason
+		}
+		if c.Error != nil {
+			text += " (" + c.Error.Code + ")"
+		}
+		told = append(told, text)
+	}
+	return told
+}
+
+// A timeline has every stall and recovery, every attempt that failed and the one that followed, and what people did to the run.
+func TestTimelineOfChanges(t *testing.T) {
+	t.Parallel()
+	const id, by = "hmac-run-1", " (by " + "function-key" + ")"
+	const broken, undetermined = "error", "DeterminismError"
+	for name, test := range map[string]struct {
+		happens func(b *outboxBench)
+		want    []string
+	}{
+		"nothing": {func(b *outboxBench) { b.attempt(t, id) }, nil},
+		"a stall": {func(b *outboxBench) { b.stall(t, id) }, []string{"1/1 Stalled (" + undetermined + ")"}},
+		"a recovery": {func(b *outboxBench) {
+			b.stall(t, id)
+			b.tell(t, id, "/events/other", "2") // which does not stall it once more
+			b.changed.Store(false)
+			b.tell(t, id, "/events/decision", "true")
+		}, []string{"1/1 Stalled (" + undetermined + ")", "1/1 Recovered"}},
+		"attempts": {func(b *outboxBench) {
+			b.retrying(t, id)
+			b.tell(t, id, "/events/other", "1") // after which the end stands in the rounds again
+			b.attempt(t, id)
+			b.mended.Store(true)
+			b.attempt(t, id)
+		}, []string{"1/1 AttemptFailed (" + broken + ")", "2/2 AttemptBegan", "2/2 AttemptFailed (" + broken + ")", "3/3 AttemptBegan"}},
+		"a suspension": {func(b *outboxBench) {
+			b.attempt(t, id)
+			b.tell(t, id, "/suspend", `{"reason":"lunch"}`)
+			b.tell(t, id, "/resume", `{"reason":"back"}`)
+		}, []string{"1/1 Suspended: lunch" + by, "1/1 Resumed: back" + by}},
+		"a takeover": {func(b *outboxBench) {
+			b.attempt(t, id)
+			lost := orchestrator.Lost{Node: b.runtime.Node(), Orchestrations: []string{id}, Since: b.now()}
+			if err := b.runtime.TakeOver(t.Context(), lost, func(int) {}); err != nil {
+				t.Error(err)
+			}
+		}, []string{"1/1 TakenOver: in place of node lost, which is gone"}},
+		"a cancellation": {func(b *outboxBench) {
+			b.attempt(t, id)
+			b.tell(t, id, "/cancel", `{"reason":"no"}`)
+		}, []string{"1/1 CancelRequested: no" + by, "1/1 Canceled (Canceled)"}},
+		"a termination": {func(b *outboxBench) {
+			b.retrying(t, id)
+			b.tell(t, id, "/terminate", `{"reason":"no"}`)
+		}, []string{"1/1 AttemptFailed (" + broken + ")", "1/1 Terminated (Terminated)"}},
+		"given up": {func(b *outboxBench) {
+			b.retrying(t, id)
+			if err := b.runtime.GiveUp(t.Context(), id, "run-1", errors.New("enough")); err != nil {
+				t.Error(err)
+			}
+			b.drive(t)
+		}, []string{"1/1 AttemptFailed (" + broken + ")", "1/1 GivenUp (" + broken + ")"}},
+		"another run before": {func(b *outboxBench) {
+			b.retrying(t, id)
+			b.tell(t, id, "/terminate", "")
+			b.tell(t, id, "/restart", "")
+			b.tell(t, id, "/suspend", "")
+		}, []string{"1/1 AttemptFailed (" + broken + ")", "1/1 Terminated (Terminated)", "2/1 Suspended: (by " + "function-key" + ")"}},
+	} {
+		b := newOutboxBench(t)
+		test.happens(b)
+		got := b.changes(t)
+		testenv.Diff(t, test.want, got, "%s", name)
+	}
+}
+
+// Where the orchestration of a timeline stands says the same as that of a list.
+func TestTimelineOfAStalledOne(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	b.stall(t, "hmac-run-1")
+	items := data[timelinePage](t, b.get(t, "/api/timeline/run-1")).Items
+	at := slices.IndexFunc(items, func(i timelineItem) bool { return i.Orchestration != nil })
+	if at < 0 {
+		t.Fatalf("%+v", items)
+	}
+	if o := items[at].Orchestration; o.Status != orchestrator.Stalled || o.WaitingFor != "" || o.ErrorCode == "" || !o.EndedAt.IsZero() {
+		t.Errorf("%+v", o)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,6 +29,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/api/health"
 	"github.com/vibedata/roundhouse/handler/api/metrics"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/catalog"
 	"github.com/vibedata/roundhouse/orchestrator/nodes"
@@ -115,9 +117,7 @@ func inAzurite(t *testing.T) stores {
 	s.tables, errs[0] = azure.NewTables(account)
 	s.queues, errs[1] = azure.NewQueues(account)
 	s.blobs, errs[2] = azure.NewBlobs(account)
-	if err := errors.Join(errs[:]...); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, errors.Join(errs[:]...))
 	return s
 }
 
@@ -151,9 +151,7 @@ func newOutboxBenchWith(t *testing.T, s stores, change func(c *Config)) *outboxB
 	b.outbox, errs[0] = outbox.New(outbox.Config{Tables: b.tables, Queues: b.queues, Blobs: store, Options: options, Node: "node-1",
 		Now: b.now, Random: func() float64 { return 0.5 }, Logger: quiet, Observer: b.metrics.Outbox()})
 	router, err := outbox.NewRouter([]outbox.Route{{EventType: "*", Destination: "sink"}}, outbox.Destinations{"sink": b})
-	if err := errors.Join(errs[0], err); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, errors.Join(errs[0], err))
 	b.writer = outbox.NewWriter(b.outbox)
 	b.dispatcher, errs[1] = outbox.NewDispatcher(b.outbox, outbox.DispatcherConfig{Router: router})
 	admin := outbox.NewAdmin(b.outbox)
@@ -164,27 +162,19 @@ func newOutboxBenchWith(t *testing.T, s stores, change func(c *Config)) *outboxB
 	})
 	b.letters, b.history = letters, history
 	retrier, err := engine.NewRetrier(engine.RetrierConfig{DeadLetters: letters, Queues: b.queues, Now: b.now, CheckEdit: checkEdit})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	kinds := []bulk.Kind{bulk.Outbox(admin), bulk.DeadLetters{Letters: letters, Retrier: retrier, Engines: []string{"hmac", "tls"}, Now: b.now}.Kind(),
 		bulk.Orchestrations(func() bulk.Purger { return b.runtime })}
 	b.list, err = catalog.New(catalog.Config{Tables: b.tables, Runtime: func() *orchestrator.Runtime { return b.runtime }, Linger: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	t.Cleanup(b.list.Close)
 	b.runtime, errs[2] = orchestrator.New(orchestrator.Config{Tables: b.tables, Blobs: store, Queues: b.queues, Node: "lost", Log: quiet, StatusChanged: b.list.Record,
 		Orchestrators: append(bulk.Orchestrators(kinds...), other, people, approval(), b.turns(), b.takes(), b.flaky(), leaves(), holder()), Activities: append(bulk.Activities(kinds...), order())})
-	if err := errors.Join(errs[:]...); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, errors.Join(errs[:]...))
 	snapshot := metrics.Cached(outbox.NewMonitor(b.outbox).Snapshot, 0, b.now)
 	checks, err := health.New(health.Config{Tables: b.tables, Table: outbox.DefaultTable, Queues: b.queues, Queue: outbox.DefaultQueue,
 		Outbox: snapshot, Stalled: b.stalled, Now: b.now, ReleaseID: "1.2.3", Log: slog.New(slog.NewTextHandler(&b.log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	if b.schedules, err = schedule.New(schedule.Config{Plan: benchSchedules(t), Tables: b.tables, Queues: b.queues, Now: b.now}); err != nil {
 		t.Fatal(err)
 	}
@@ -195,9 +185,7 @@ func newOutboxBenchWith(t *testing.T, s stores, change func(c *Config)) *outboxB
 	errs[0], errs[1] = b.outbox.Create(t.Context()), errors.Join(b.runtime.Prepare(t.Context()), b.list.Prepare(t.Context()), b.tables.CreateTable(t.Context(), hostlock.DefaultTable))
 	errs[2], errs[3] = errors.Join(history.CreateTable(t.Context()), b.schedules.CreateTable(t.Context()), b.queues.CreateQueue(t.Context(), "hmac-queue"), b.registry.CreateTable(t.Context())), errors.Join(letters.CreateTable(t.Context()), door(b.tables).Audit.CreateTable(t.Context()))
 	rotating, err := rotating(t, b.tables, admin, b.now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	config := Config{
 		Consumers: rotating,
 		History:   history, DeadLetters: letters, Engines: []string{"hmac", "tls"}, Now: b.now, Log: slog.New(slog.NewTextHandler(&b.log, nil)),
@@ -206,9 +194,7 @@ func newOutboxBenchWith(t *testing.T, s stores, change func(c *Config)) *outboxB
 	}
 	change(&config)
 	errs[4] = Register(b.echo, config)
-	if err := errors.Join(errs[:]...); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, errors.Join(errs[:]...))
 	return b
 }
 
@@ -244,16 +230,12 @@ func (b *outboxBench) add(t *testing.T, tenant string, n int) {
 	_, err := b.writer.Add(t.Context(), outbox.Message{
 		TenantID: tenant, EventType: fmt.Sprint("type.", n%2), Payload: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n)), Key: key(n), CorrelationID: "run-1",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 }
 
 func (b *outboxBench) sweep(t *testing.T) {
 	t.Helper()
-	if _, err := b.dispatcher.Sweep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Done(t)(b.dispatcher.Sweep(t.Context()))
 }
 
 // newFilledOutbox holds four messages of each status and of each of two tenants, a minute apart: 0 to 3 pending, 4 to 7
@@ -321,9 +303,7 @@ func (b *outboxBench) driveFrom(t *testing.T, queue string) {
 	t.Helper()
 	for {
 		batch, err := b.queues.Receive(t.Context(), queue, 32, time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		if len(batch) == 0 {
 			return
 		}
@@ -335,9 +315,7 @@ func (b *outboxBench) driveFrom(t *testing.T, queue string) {
 			if err == nil {
 				err = b.queues.Delete(t.Context(), queue, m.ID, m.PopReceipt)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, err)
 		}
 	}
 }
@@ -353,4 +331,37 @@ func data[T any](t *testing.T, rec *httptest.ResponseRecorder) T {
 		t.Fatalf("%d %s, %v", rec.Code, rec.Body, err)
 	}
 	return a.Data
+}
+
+// walk reads a list to its end, page by page.
+func walk[T any](t *testing.T, b *outboxBench, target string, headers ...string) (items []T) {
+	t.Helper()
+	from := target
+	for range 200 {
+		rec := b.get(t, from, headers...)
+		expect(t, rec, http.StatusOK, "", "%.100s", from)
+		page := data[list[T]](t, rec)
+		if items = append(items, page.Items...); page.ContinuationToken == "" {
+			return items
+		}
+		from = target + map[bool]string{true: "&", false: "?"}[strings.Contains(target, "?")] + "continuationToken=" + url.QueryEscape(page.ContinuationToken)
+	}
+	t.Fatalf("%.100s does not end", target)
+	return nil
+}
+
+// each is a text of each item.
+func each[T any](items []T, of func(item T) string) (texts []string) {
+	for _, item := range items {
+		texts = append(texts, of(item))
+	}
+	return texts
+}
+
+// expect holds the status of an answer, and the code of its error unless that is ""; format says what was asked.
+func expect(t *testing.T, rec *httptest.ResponseRecorder, status int, errorCode, format string, args ...any) {
+	t.Helper()
+	if rec.Code != status || errorCode != "" && code(t, rec) != errorCode {
+		t.Errorf("%s: %d, want %d %s: %.1000s", fmt.Sprintf(format, args...), rec.Code, status, errorCode, rec.Body)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -27,9 +28,7 @@ func checkAsks(t *testing.T, b *outboxBench, path string, parameters map[string]
 			for _, a := range asks {
 				rec := b.get(t, path+"?"+a.query)
 				if a.items == refused {
-					if rec.Code != http.StatusBadRequest {
-						t.Errorf("%s: %d", a.query, rec.Code)
-					}
+					testenv.Diff(t, http.StatusBadRequest, rec.Code, "%s", a.query)
 					continue
 				}
 				if got := data[list[map[string]any]](t, rec); len(got.Items) != a.items {
@@ -74,9 +73,7 @@ func TestHistoryParameters(t *testing.T) {
 		if i == 0 {
 			e.Engine, e.InstanceID, e.Operation, e.Status = "tls", "i1", "renew", engine.StatusFailed
 		}
-		if err := b.history.Record(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, b.history.Record(t.Context(), e))
 	}
 	checkAsks(t, b, "/api/history", map[string][]ask{
 		"engine":            {{"engine=tls", 1}, {"engine=spn", refused}},
@@ -109,9 +106,7 @@ func TestEndpoints(t *testing.T) {
 	b := newBuried(t, 3)
 	b.add(t, "acme", 1)
 	entry := engine.Entry{Engine: "hmac", Operation: "rotate", Status: engine.StatusSucceeded, CreatedAtUtc: b.now(), CorrelationID: "c"}
-	if err := b.history.Record(t.Context(), entry); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, b.history.Record(t.Context(), entry))
 	letter := func(n int) string { return b.letter("hmac", fmt.Sprint("m", n)) }
 	for _, e := range []struct {
 		name, target, body string
@@ -128,12 +123,8 @@ func TestEndpoints(t *testing.T) {
 	} {
 		t.Run(e.name, func(t *testing.T) {
 			var method, path string
-			if _, err := fmt.Sscan(e.name, &method, &path); err != nil {
-				t.Fatal(err)
-			}
-			if rec := b.send(t, method, e.target, e.body); rec.Code != e.status {
-				t.Errorf("%d %s", rec.Code, rec.Body)
-			}
+			testenv.Done(t)(fmt.Sscan(e.name, &method, &path))
+			expect(t, b.send(t, method, e.target, e.body), e.status, "", "")
 			if item := theContract(t).Paths.Value(path[len("/api"):]); item == nil || item.GetOperation(method) == nil {
 				t.Error("the document does not have it")
 			}

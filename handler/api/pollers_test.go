@@ -13,11 +13,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/audit"
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/admin"
 	"github.com/vibedata/roundhouse/tables"
@@ -42,9 +41,7 @@ func benchPollers(t *testing.T, inTables tables.Store, inBlobs blobs.Store) *adm
 			}
 			return "file:" + path, nil
 		}}
-	if err := errors.Join(err, a.Blob.Create(t.Context()), a.Table.Create(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, errors.Join(err, a.Blob.Create(t.Context()), a.Table.Create(t.Context())))
 	return a
 }
 
@@ -58,17 +55,13 @@ func (b *outboxBench) shop(t *testing.T) {
 	t.Helper()
 	s, _ := b.pollers.Setting("orders")
 	dsn, err := b.pollers.DSN(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	db, err := sql.Open("sqlite", dsn)
 	if err == nil {
 		defer db.Close()
 		_, err = db.ExecContext(t.Context(), `CREATE TABLE orders (id INTEGER PRIMARY KEY); INSERT INTO orders VALUES (1), (5), (7), (9)`)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 }
 
 // stateAt is the state of a poller that has come to a row.
@@ -81,9 +74,7 @@ func stateAt(name string, row int) *poller.Document {
 func (b *outboxBench) putState(t *testing.T, name string, doc *poller.Document) {
 	t.Helper()
 	text, err := doc.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	b.putText(t, name, text)
 }
 
@@ -100,9 +91,7 @@ func (b *outboxBench) putText(t *testing.T, name string, text []byte) {
 	if err == nil {
 		_, err = store.Swap(t.Context(), name, text, old.ETag)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 }
 
 // leased is a state whose lease somebody has.
@@ -149,9 +138,7 @@ func TestPollersAreListed(t *testing.T) {
 		conditions[name] = item.Condition
 	}
 	want := map[string]poller.Condition{"away": poller.New, "damaged": poller.Damaged, "orders": poller.Failing, "parts": poller.Stopped, "running": poller.Running}
-	if diff := cmp.Diff(want, conditions); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	testenv.Diff(t, want, conditions, "")
 	if o := got["orders"]; o.Failure == nil || o.Failure.Of != "tick" || o.Failure.Ticks != 144 || !strings.HasPrefix(o.Problem, "fetch sqlite orders") || o.Place != "7" || o.LastBatch.Rows != 3 ||
 		o.Process.HeldBack != "a transaction is open" || *o.Process.LagSeconds != 1.5 || o.Source.Bound != "single-writer" || !o.SeenAtUtc.Equal(b.now()) {
 		t.Errorf("%+v", o)
@@ -166,9 +153,7 @@ func TestPollersAreListed(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	for query, status := range map[string]int{"?limit=0": 400, "?limit=1&continuationToken=x": 400, "?engine=x": 400} {
-		if rec := b.get(t, "/api/pollers"+query); rec.Code != status {
-			t.Errorf("%s: %d", query, rec.Code)
-		}
+		expect(t, b.get(t, "/api/pollers"+query), status, "", "%s", query)
 	}
 }
 
@@ -189,9 +174,7 @@ func TestPollerIsShown(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	for _, name := range []string{"nobody", "A%2F..%2Fb", strings.Repeat("a", 300)} {
-		if rec := b.get(t, "/api/pollers/"+name); rec.Code != http.StatusNotFound {
-			t.Errorf("%.40s: %d %s", name, rec.Code, rec.Body)
-		}
+		expect(t, b.get(t, "/api/pollers/"+name), http.StatusNotFound, "", "%.40s", name)
 	}
 }
 
@@ -236,9 +219,7 @@ func TestPollersAreChanged(t *testing.T) {
 		}
 	}
 	page, err := door(b.tables).Audit.List(t.Context(), audit.Filter{Target: "pollers/orders"}, 100, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	found := false
 	for _, e := range page.Entries {
 		found = found || e.Action == "reset-to-cursor to 5" && e.Outcome == audit.Done && strings.HasPrefix(e.Before, "at 7, token 41") && strings.HasPrefix(e.After, "at 5, token 42")
@@ -325,9 +306,7 @@ func TestPollersNeedPermission(t *testing.T) {
 				t.Errorf("%s: %d %s", path, rec.Code, rec.Body)
 			}
 		}
-		if rec := b.send(t, http.MethodPost, "/api/pollers/orders/retire", "", "X-MS-CLIENT-PRINCIPAL", as); rec.Code != want.change {
-			t.Errorf("retire: %d %s", rec.Code, rec.Body)
-		}
+		expect(t, b.send(t, http.MethodPost, "/api/pollers/orders/retire", "", "X-MS-CLIENT-PRINCIPAL", as), want.change, "", "retire")
 	}
 	page, err := door(b.tables).Audit.List(t.Context(), audit.Filter{Principal: idOf("rita", "home")}, 10, "")
 	if err != nil || len(page.Entries) != 1 || page.Entries[0].Outcome != audit.Refused || page.Entries[0].Permission != string(access.PollersChange) {
@@ -341,9 +320,7 @@ func TestPollerLag(t *testing.T) {
 	b := newOutboxBench(t)
 	b.shop(t)
 	b.putState(t, "orders", stateAt("orders", 7))
-	if lag := data[pollerLag](t, b.get(t, "/api/pollers/orders/lag")); lag != (pollerLag{Place: "7", End: "9"}) {
-		t.Errorf("%+v", lag)
-	}
+	testenv.Diff(t, pollerLag{Place: "7", End: "9"}, data[pollerLag](t, b.get(t, "/api/pollers/orders/lag")), "the lag")
 	b.putState(t, "orders", stateAt("orders", 9))
 	if lag := data[pollerLag](t, b.get(t, "/api/pollers/orders/lag")); !lag.CaughtUp || lag.End != "9" {
 		t.Errorf("%+v", lag)
@@ -355,9 +332,7 @@ func TestPollerLag(t *testing.T) {
 	}
 	b.putState(t, "copy", stateAt("copy", 1))
 	for name, status := range map[string]int{"copy": 409, "nobody": 404, "parts": 404} {
-		if rec := b.get(t, "/api/pollers/"+name+"/lag"); rec.Code != status {
-			t.Errorf("%s: %d %s", name, rec.Code, rec.Body)
-		}
+		expect(t, b.get(t, "/api/pollers/"+name+"/lag"), status, "", "%s", name)
 	}
 }
 
@@ -388,16 +363,12 @@ func testPollerLagWaitsForItsTurn(t *testing.T) {
 	impatient, leave := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer leave()
 	req, err := http.NewRequestWithContext(impatient, http.MethodGet, "/api/pollers/orders/lag", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	if rec := serve(b.echo, req); rec.Code != http.StatusServiceUnavailable || code(t, rec) != codeServiceUnavailable || len(asked) > 0 {
 		t.Errorf("%d %s; it was its turn: %v", rec.Code, rec.Body, len(asked) > 0)
 	}
 	close(answer)
 	for range lagsAtOnce {
-		if status := <-ended; status != http.StatusServiceUnavailable {
-			t.Errorf("%d", status)
-		}
+		testenv.Diff(t, http.StatusServiceUnavailable, <-ended, "status")
 	}
 }

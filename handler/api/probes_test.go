@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
 	"github.com/vibedata/roundhouse/handler/api/health"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // What a scraper reads is well-formed, and holds what happened.
@@ -53,9 +53,7 @@ func TestScrapeWithoutStorage(t *testing.T) {
 		"roundhouse_collector_failures_total 1\n": true, "roundhouse_collector_leader 1\n": true,
 		"roundhouse_outbox_added_total 32\n": true, "roundhouse_outbox_pending": false,
 	} {
-		if strings.Contains(body, text) != want {
-			t.Errorf("%q: %v", text, !want)
-		}
+		testenv.Diff(t, want, strings.Contains(body, text), "it has %q", text)
 	}
 	if !strings.Contains(b.log.String(), "scrape without") {
 		t.Errorf("log %q", b.log.String())
@@ -86,9 +84,7 @@ func TestProbes(t *testing.T) {
 			if status == health.Fail {
 				want.Output = "Storage cannot be used. Queues: Too busy."
 			}
-			if diff := cmp.Diff(want, report); diff != "" {
-				t.Errorf("%s %s tells too much: %s", when, path, diff)
-			}
+			testenv.Diff(t, want, report, "%s %s tells too much", when, path)
 		}
 		return report
 	}

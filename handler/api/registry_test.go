@@ -20,6 +20,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/handler/access/accesstest"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -33,25 +34,10 @@ func (b *outboxBench) person(t *testing.T, as, method, target, body string, head
 
 func (b *outboxBench) instances(t *testing.T, query, as string) []string {
 	t.Helper()
-	var ids []string
-	for next, first := "", true; first || next != ""; first = false {
-		target := "/api/registry?limit=2" + query
-		if next != "" {
-			target += "&continuationToken=" + url.QueryEscape(next)
-		}
-		rec := b.person(t, as, http.MethodGet, target, "")
-		if rec.Code != http.StatusOK {
-			t.Fatalf("%s: %d %s", query, rec.Code, rec.Body)
-		}
-		page := data[list[instanceItem]](t, rec)
-		if next = page.ContinuationToken; next != "" && len(page.Items) != 2 {
-			t.Errorf("%s: a page of %d, which is not the last", query, len(page.Items))
-		}
-		for _, item := range page.Items {
-			ids = append(ids, item.InstanceID)
-		}
+	if page := data[list[instanceItem]](t, b.person(t, as, http.MethodGet, "/api/registry?limit=2"+query, "")); page.ContinuationToken != "" && len(page.Items) != 2 {
+		t.Errorf("%s: a page of %d, which is not the last", query, len(page.Items))
 	}
-	return ids
+	return each(walk[instanceItem](t, b, "/api/registry?limit=2"+query, "X-MS-CLIENT-PRINCIPAL", as), func(i instanceItem) string { return i.InstanceID })
 }
 
 // An instance from its beginning to its end.
@@ -68,9 +54,7 @@ func TestInstanceIsAddedChangedAndRemoved(t *testing.T) {
 	if rec := b.person(t, ann, http.MethodPost, "/api/registry", body); rec.Code != http.StatusOK || rec.Header().Get("ETag") != `"1"` {
 		t.Errorf("the same again: %d %s", rec.Code, rec.Body)
 	}
-	if rec := b.person(t, ann, http.MethodPost, "/api/registry", `{"instanceId":"`+id+`","ring":"late"}`); rec.Code != http.StatusConflict || code(t, rec) != codeInstanceExists {
-		t.Errorf("another one: %d %s", rec.Code, rec.Body)
-	}
+	expect(t, b.person(t, ann, http.MethodPost, "/api/registry", `{"instanceId":"`+id+`","ring":"late"}`), http.StatusConflict, codeInstanceExists, "another one")
 	rec = b.person(t, ann, http.MethodPatch, instancePath(id), `{"ring":"late","contact":{"name":null,"phone":1}}`, "If-Match", `"1"`)
 	d := data[instanceDetail](t, rec)
 	const want = `{"contact":{"phone":1},"endpoints":{"events":"https://a.example.org/x"},"instanceId":"` + id + `","instanceLock":{"lockDurationSeconds":3600,"lockJobId":"","lockUntilUtc":""},"registryVersion":2,"ring":"late","tenantId":"t1"}`
@@ -92,9 +76,7 @@ func TestInstanceIsAddedChangedAndRemoved(t *testing.T) {
 		t.Errorf("%d %s", rec.Code, rec.Body)
 	}
 	for _, method := range []string{http.MethodGet, http.MethodDelete} {
-		if rec := b.person(t, ann, method, instancePath(id), ""); rec.Code != http.StatusNotFound {
-			t.Errorf("%s of what is gone: %d %s", method, rec.Code, rec.Body)
-		}
+		expect(t, b.person(t, ann, method, instancePath(id), ""), http.StatusNotFound, "", "%s of what is gone", method)
 	}
 	page, err := door(b.tables).Audit.List(t.Context(), audit.Filter{Target: "registry/" + id}, 20, "")
 	var actions []string
@@ -113,9 +95,7 @@ func TestInstanceIsNotChanged(t *testing.T) {
 	b := newOutboxBench(t)
 	ann := caller("ann", "home", "keeper")
 	for _, id := range []string{"i1", "publisher"} {
-		if _, err := b.registry.Create(t.Context(), registry.Instance{InstanceID: id}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(b.registry.Create(t.Context(), registry.Instance{InstanceID: id}))
 	}
 	for name, c := range map[string]struct {
 		method, id, body string
@@ -173,20 +153,14 @@ func TestInstancesOfTenants(t *testing.T) {
 		if tenant != "" {
 			i.TenantID = strings.ToUpper(accesstest.ID(tenant))
 		}
-		if err := i.SetField(registry.FieldRing, "ring-"+id[:1]); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := b.registry.Create(t.Context(), i); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, i.SetField(registry.FieldRing, "ring-"+id[:1]))
+		testenv.Done(t)(b.registry.Create(t.Context(), i))
 	}
 	if rec := b.person(t, red, http.MethodPost, instancePath("r1")+"/drain", ""); rec.Code != http.StatusOK {
 		t.Fatalf("%d %s", rec.Code, rec.Body)
 	}
 	broken := tables.Entity{Key: tables.Key{Partition: "instance", Row: "d1"}, Properties: map[string]any{"Document": "{"}}
-	if err := b.tables.Apply(t.Context(), registry.DefaultTable, tables.Insert(broken)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, b.tables.Apply(t.Context(), registry.DefaultTable, tables.Insert(broken)))
 	for query, want := range map[string][2][]string{
 		"":                                  {{"r1", "r2"}, {"b1", "d1", "n1", "r1", "r2"}},
 		"&ring=ring-b":                      {nil, {"b1"}},
@@ -195,9 +169,7 @@ func TestInstancesOfTenants(t *testing.T) {
 		"&locked=false":                     {{"r2"}, {"b1", "n1", "r2"}},
 	} {
 		for n, as := range []string{red, home} {
-			if diff := cmp.Diff(want[n], b.instances(t, query, as)); diff != "" {
-				t.Errorf("%q of caller %d (-want +got):\n%s", query, n, diff)
-			}
+			testenv.Diff(t, want[n], b.instances(t, query, as), "%q of caller %d", query, n)
 		}
 	}
 	for name, c := range map[string]struct {
@@ -219,9 +191,7 @@ func TestInstancesOfTenants(t *testing.T) {
 		"the token of others":    {http.MethodGet, "/api/registry?continuationToken=x", "", 400},
 		"an unknown one to lock": {http.MethodPost, instancePath("r9") + "/unlock", "", 404},
 	} {
-		if rec := b.person(t, red, c.method, c.target, c.body); rec.Code != c.status {
-			t.Errorf("%s: %d %s", name, rec.Code, rec.Body)
-		}
+		expect(t, b.person(t, red, c.method, c.target, c.body), c.status, "", "%s", name)
 	}
 	if i, err := b.registry.Get(t.Context(), "r3"); err != nil || !strings.EqualFold(i.TenantID, accesstest.ID("red")) {
 		t.Errorf("%+v, %v", i, err)
@@ -234,9 +204,7 @@ func TestInstanceIsDrained(t *testing.T) {
 	b := newOutboxBench(t)
 	ann, bob := caller("ann", "home", "keeper"), caller("bob", "home", "keeper")
 	create := func(id string) {
-		if _, err := b.registry.Create(t.Context(), registry.Instance{InstanceID: id}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(b.registry.Create(t.Context(), registry.Instance{InstanceID: id}))
 	}
 	create("i1")
 	path := instancePath("i1")
@@ -245,9 +213,7 @@ func TestInstanceIsDrained(t *testing.T) {
 		t.Errorf("%d %+v", rec.Code, l)
 	}
 	again := data[instanceDetail](t, b.person(t, ann, http.MethodPost, path+"/drain", `{"forSeconds":60}`))
-	if again.Lock != data[instanceDetail](t, rec).Lock {
-		t.Errorf("drained again for less: %+v", again.Lock)
-	}
+	testenv.Diff(t, data[instanceDetail](t, rec).Lock, again.Lock, "the lock, drained again for less")
 	for name, c := range map[string]struct{ method, target, body string }{
 		"drain":  {http.MethodPost, path + "/drain", ""},
 		"change": {http.MethodPatch, path, `{"ring":"x"}`},
@@ -270,12 +236,8 @@ func TestInstanceIsDrained(t *testing.T) {
 			t.Errorf("resume: %d %s", rec.Code, rec.Body)
 		}
 	}
-	if rec := b.person(t, bob, http.MethodPost, path+"/drain", ""); rec.Code != http.StatusOK {
-		t.Errorf("drain after the resume: %d %s", rec.Code, rec.Body)
-	}
-	if rec := b.person(t, bob, http.MethodDelete, path, ""); rec.Code != http.StatusOK {
-		t.Errorf("remove by who drained it: %d %s", rec.Code, rec.Body)
-	}
+	expect(t, b.person(t, bob, http.MethodPost, path+"/drain", ""), http.StatusOK, "", "drain after the resume")
+	expect(t, b.person(t, bob, http.MethodDelete, path, ""), http.StatusOK, "", "remove by who drained it")
 	page, err := door(b.tables).Audit.List(t.Context(), audit.Filter{Target: "registry/i1"}, 50, "")
 	if err != nil || !slices.ContainsFunc(page.Entries, func(e audit.Entry) bool { return e.Action == "drain" && e.Reason == "the network moves" }) {
 		t.Errorf("%+v, %v", page.Entries, err)
@@ -285,9 +247,7 @@ func TestInstanceIsDrained(t *testing.T) {
 		t.Fatal(rec.Body)
 	}
 	b.pass(time.Minute)
-	if rec := b.person(t, bob, http.MethodPatch, instancePath("i2"), `{"ring":"x"}`); rec.Code != http.StatusOK {
-		t.Errorf("after the drain has expired: %d %s", rec.Code, rec.Body)
-	}
+	expect(t, b.person(t, bob, http.MethodPatch, instancePath("i2"), `{"ring":"x"}`), http.StatusOK, "", "after the drain has expired")
 }
 
 // The lock of a run that goes on stays; that of one which has ended, or is not there, is taken off.
@@ -296,15 +256,11 @@ func TestInstanceIsUnlocked(t *testing.T) {
 	b := newOutboxBench(t)
 	ann := caller("ann", "home", "keeper")
 	const id = "/i/1"
-	if _, err := b.registry.Create(t.Context(), registry.Instance{InstanceID: id}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Done(t)(b.registry.Create(t.Context(), registry.Instance{InstanceID: id}))
 	runs := "hmac-" + id
 	b.ask(t, runs, question("red"))
 	hold := func(job string) {
-		if _, err := b.registry.Acquire(t.Context(), id, job, time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(b.registry.Acquire(t.Context(), id, job, time.Hour))
 	}
 	hold(runs + "/c-" + runs)
 	for _, word := range []string{"unlock", "resume"} {
@@ -336,20 +292,14 @@ func TestInstanceIsChangedOnce(t *testing.T) {
 	s.tables = faults.Tables(s.tables, func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
 		if c.Operation == "Apply" && c.Target == registry.DefaultTable && rivals > 0 {
 			rivals--
-			if rec := b.person(t, ann, http.MethodPatch, instancePath("i1"), `{"ring":"first"}`, "If-Match", `"1"`); rec.Code != http.StatusOK {
-				t.Errorf("the first: %d %s", rec.Code, rec.Body)
-			}
+			expect(t, b.person(t, ann, http.MethodPatch, instancePath("i1"), `{"ring":"first"}`, "If-Match", `"1"`), http.StatusOK, "", "the first")
 		}
 		return next(ctx)
 	})
 	b = newOutboxBenchOver(t, s)
-	if _, err := b.registry.Create(t.Context(), registry.Instance{InstanceID: "i1"}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Done(t)(b.registry.Create(t.Context(), registry.Instance{InstanceID: "i1"}))
 	rivals = 1
-	if rec := b.person(t, ann, http.MethodPatch, instancePath("i1"), `{"ring":"second"}`, "If-Match", `"1"`); rec.Code != http.StatusPreconditionFailed || code(t, rec) != codePrecondition {
-		t.Errorf("the second: %d %s", rec.Code, rec.Body)
-	}
+	expect(t, b.person(t, ann, http.MethodPatch, instancePath("i1"), `{"ring":"second"}`, "If-Match", `"1"`), http.StatusPreconditionFailed, codePrecondition, "the second")
 	i, err := b.registry.Get(t.Context(), "i1")
 	ring, bad := i.Ring()
 	if err := errors.Join(err, bad); err != nil || ring != "first" || i.Version != 2 {

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/vibedata/roundhouse/handler/access/accesstest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 )
@@ -39,38 +40,20 @@ func question(tenant string) orchestrator.HumanTask {
 func (b *outboxBench) ask(t *testing.T, id string, h orchestrator.HumanTask) string {
 	t.Helper()
 	input, err := json.Marshal(h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.runtime.Run(t.Context(), orchestrator.Start{Orchestrator: "hmac", ID: id, Input: input, CorrelationID: "c-" + id}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
+	testenv.Done(t)(b.runtime.Run(t.Context(), orchestrator.Start{Orchestrator: "hmac", ID: id, Input: input, CorrelationID: "c-" + id}))
 	return "/api/tasks/" + url.PathEscape(id) + "/1-1"
 }
 
 func (b *outboxBench) act(t *testing.T, task, action, body, as string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
-	if as != "" {
-		headers = append(headers, "X-MS-CLIENT-PRINCIPAL", as)
-	}
-	return b.send(t, http.MethodPost, task+"/"+action, body, headers...)
+	return b.person(t, as, http.MethodPost, task+"/"+action, body, headers...)
 }
 
 func (b *outboxBench) tasks(t *testing.T, query, as string) []string {
 	t.Helper()
-	var headers []string
-	if as != "" {
-		headers = []string{"X-MS-CLIENT-PRINCIPAL", as}
-	}
-	rec := b.get(t, "/api/tasks"+query, headers...)
-	if rec.Code != http.StatusOK {
-		t.Fatalf("%s: %d %s", query, rec.Code, rec.Body)
-	}
-	ids := []string{}
-	for _, item := range data[list[taskItem]](t, rec).Items {
-		ids = append(ids, item.OrchestrationID)
-	}
-	return ids
+	rec := b.person(t, as, http.MethodGet, "/api/tasks"+query, "")
+	return append([]string{}, each(data[list[taskItem]](t, rec).Items, func(i taskItem) string { return i.OrchestrationID })...)
 }
 
 // A task from the list to its orchestration's output.
@@ -128,9 +111,7 @@ func TestTaskIsTakenAndCompleted(t *testing.T) {
 	for _, e := range data[taskDetail](t, b.get(t, target)).Events {
 		events = append(events, e.Event)
 	}
-	if diff := cmp.Diff([]tasks.EventKind{"created", "assigned", "reassigned", "released", "assigned", "completed"}, events); diff != "" {
-		t.Errorf("events (-want +got):\n%s", diff)
-	}
+	testenv.Diff(t, []tasks.EventKind{"created", "assigned", "reassigned", "released", "assigned", "completed"}, events, "events")
 	rec = b.act(t, target, "complete", `{"output":{"approved":false}}`, bob)
 	if e := decode(t, rec).Error; rec.Code != http.StatusConflict || e.Code != codeTaskTaken || !strings.Contains(e.Message, "Completed since 2") || !strings.Contains(e.Message, "by ann") {
 		t.Errorf("%d %s", rec.Code, rec.Body)
@@ -180,17 +161,11 @@ func TestTasksRefuse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			headers := []string{"If-Match", c.etag}
-			if c.as != "" {
-				headers = append(headers, "X-MS-CLIENT-PRINCIPAL", c.as)
-			}
-			rec := b.get(t, c.target, headers...)
+			method, asked := http.MethodGet, c.target
 			if c.action != "" {
-				rec = b.send(t, http.MethodPost, c.target+"/"+c.action, c.body, headers...)
+				method, asked = http.MethodPost, c.target+"/"+c.action
 			}
-			if rec.Code != c.status || decode(t, rec).Error.Code != c.code {
-				t.Errorf("%d %s", rec.Code, rec.Body)
-			}
+			expect(t, b.person(t, c.as, method, asked, c.body, "If-Match", c.etag), c.status, c.code, "")
 			if d := data[taskDetail](t, b.get(t, target)); d.Status != tasks.Created || len(d.Events) != 1 {
 				t.Errorf("it changed the task: %+v", d)
 			}
@@ -239,17 +214,13 @@ func TestListTasks(t *testing.T) {
 		{"?dueBefore=" + time.Now().UTC().Add(150*time.Minute).Format(time.RFC3339), "", []string{"t3", "t2"}},
 		{"?role=" + url.QueryEscape("' or 'a' eq 'a\x00"), "", []string{}},
 	} {
-		if diff := cmp.Diff(c.want, b.tasks(t, c.query, c.as)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.query, diff)
-		}
+		testenv.Diff(t, c.want, b.tasks(t, c.query, c.as), "%s", c.query)
 	}
 	page := data[list[taskItem]](t, b.get(t, "/api/tasks?limit=3"))
 	if len(page.Items) != 3 || page.ContinuationToken == "" {
 		t.Fatalf("%+v", page)
 	}
-	if diff := cmp.Diff([]string{"t0"}, b.tasks(t, "?limit=3&continuationToken="+page.ContinuationToken, "")); diff != "" {
-		t.Errorf("second page (-want +got):\n%s", diff)
-	}
+	testenv.Diff(t, []string{"t0"}, b.tasks(t, "?limit=3&continuationToken="+page.ContinuationToken, ""), "second page")
 	for query, code := range map[string]string{
 		"?limit=3&role=x&continuationToken=" + page.ContinuationToken:                  codeInvalidToken,
 		"?continuationToken=" + sealToken("x", "y"):                                    codeInvalidToken,
@@ -260,13 +231,9 @@ func TestListTasks(t *testing.T) {
 		"?limit=101":    codeInvalidParameter,
 		"?role=" + strings.Repeat("x", tasks.MaxPerson+1): codeInvalidParameter,
 	} {
-		if rec := b.get(t, "/api/tasks"+query); rec.Code != http.StatusBadRequest || decode(t, rec).Error.Code != code {
-			t.Errorf("%.80s: %d %s", query, rec.Code, rec.Body)
-		}
+		expect(t, b.get(t, "/api/tasks"+query), http.StatusBadRequest, code, "%.80s", query)
 	}
-	if rec := b.get(t, "/api/tasks?continuationToken="+page.ContinuationToken, "X-MS-CLIENT-PRINCIPAL", ann); rec.Code != http.StatusBadRequest {
-		t.Errorf("somebody else's token: %d", rec.Code)
-	}
+	expect(t, b.get(t, "/api/tasks?continuationToken="+page.ContinuationToken, "X-MS-CLIENT-PRINCIPAL", ann), http.StatusBadRequest, "", "somebody else's token")
 }
 
 // Of two people who complete a task at once, one wins, and the other learns who has, and when.
@@ -305,9 +272,7 @@ func TestTheKeeperReassigns(t *testing.T) {
 	h.Assignee = "ann"
 	target := b.ask(t, "a", h)
 	for who, want := range map[string]int{caller("kay", "home"): http.StatusForbidden, caller("eve", "red", "keeper"): http.StatusForbidden} {
-		if rec := b.act(t, target, "reassign", `{"assignee":"bob"}`, who); rec.Code != want {
-			t.Errorf("%d %s", rec.Code, rec.Body)
-		}
+		expect(t, b.act(t, target, "reassign", `{"assignee":"bob"}`, who), want, "", "")
 	}
 	if rec := b.act(t, target, "reassign", `{"assignee":"bob"}`, caller("kim", "home", "Keeper")); rec.Code != http.StatusOK || data[taskDetail](t, rec).Assignee != "bob" {
 		t.Errorf("%d %s", rec.Code, rec.Body)

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/sample"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
 )
 
@@ -65,9 +65,7 @@ func TestCommands(t *testing.T) {
 			if len(died) != 1 || died[0].Status != engine.StatusPending || p.status(t, id) != outbox.StatusDead {
 				t.Fatalf("after its death: %+v", died)
 			}
-			if err := c.do(t.Context(), p, id, died[0].RowKey); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, c.do(t.Context(), p, id, died[0].RowKey))
 			c.check(t, p, id)
 			retried := c.notes == "Retried"
 			if l := p.of(t, id)[0]; (l.RetryMessageID == id) != retried || (l.RetryID != "") != retried || (l.RetriedBy == "ann") != retried {
@@ -90,9 +88,7 @@ func (c command) check(t *testing.T, p *process, id string) {
 	}
 	l := letters[0]
 	want, got := shown{c.event, c.letter, c.notes, "ann"}, shown{p.status(t, id), l.Status, l.ResolutionNotes, l.ResolvedBy}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	testenv.Diff(t, want, got, "")
 }
 
 // A process that dies between the two writes of a command is followed by a sweep that makes the second one, and nobody has to
@@ -102,14 +98,16 @@ func TestCommandsCrash(t *testing.T) {
 	for name, c := range commands() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			sample.Repeat(t)
 			healthy := newWorld(t)
 			count := &faults.Plan{}
 			id := healthy.process(t, nil).kill(t, healthy, 1)
-			if err := c.do(t.Context(), healthy.process(t, count), id, healthy.process(t, nil).of(t, id)[0].RowKey); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, c.do(t.Context(), healthy.process(t, count), id, healthy.process(t, nil).of(t, id)[0].RowKey))
 			for at := 1; at <= len(count.Calls()); at++ {
 				for _, fault := range []faults.Fault{faults.CrashBefore, faults.CrashAfter, faults.Applied, faults.Unknown, faults.Throttled, faults.Conflict, faults.Precondition} {
+					if !sample.Keep(t, fault, at) {
+						continue
+					}
 					w := newWorld(t)
 					id := w.process(t, nil).kill(t, w, 1)
 					row := w.process(t, nil).of(t, id)[0].RowKey
@@ -151,12 +149,16 @@ func TestCommandsCrash(t *testing.T) {
 // An event that dies at a process that dies is dead once, with one dead letter, whatever is lost.
 func TestDeathsCrash(t *testing.T) {
 	t.Parallel()
+	sample.Repeat(t)
 	healthy, count := newWorld(t), &faults.Plan{}
 	healthy.answers(refuse)
 	healthy.process(t, nil).add(t, 1)
 	healthy.process(t, count).sweep(t)
 	for at := 1; at <= len(count.Calls()); at++ {
 		for _, fault := range []faults.Fault{faults.CrashBefore, faults.CrashAfter, faults.Applied, faults.Unknown, faults.Throttled, faults.Precondition} {
+			if !sample.Keep(t, fault, at) {
+				continue
+			}
 			w := newWorld(t)
 			id := w.process(t, nil).add(t, 1)
 			w.answers(refuse)
@@ -182,15 +184,11 @@ func TestReopen(t *testing.T) {
 	for n, status := range []engine.DeadLetterStatus{engine.StatusResolved, engine.StatusExpired} {
 		id := p.kill(t, w, n)
 		row := p.of(t, id)[0].RowKey
-		if err := errors.Join(p.decide(t.Context(), row, status), p.decide(t.Context(), row, engine.StatusPending)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, errors.Join(p.decide(t.Context(), row, status), p.decide(t.Context(), row, engine.StatusPending)))
 		if l := p.of(t, id); p.status(t, id) != outbox.StatusDead || len(l) != 1 || l[0].Status != engine.StatusPending || l[0].ResolvedBy != "" {
 			t.Errorf("%s: %s, %+v", status, p.status(t, id), l)
 		}
-		if err := p.admin.Retry(t.Context(), tenant, id, "ann"); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, p.admin.Retry(t.Context(), tenant, id, "ann"))
 		p.sweep(t)
 		if err := p.decide(t.Context(), row, engine.StatusPending); !errors.Is(err, engine.ErrState) || p.status(t, id) != outbox.StatusProcessed {
 			t.Errorf("of an event that has left: %v, %s", err, p.status(t, id))
@@ -206,9 +204,7 @@ func TestDeathsFollowEachOther(t *testing.T) {
 	id := p.kill(t, w, 1)
 	w.answers(refuse)
 	for range 3 {
-		if err := p.admin.Retry(t.Context(), tenant, id, "ann"); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, p.admin.Retry(t.Context(), tenant, id, "ann"))
 		p.sweep(t)
 	}
 	letters := p.of(t, id)
@@ -233,9 +229,7 @@ func TestRowsOfBefore(t *testing.T) {
 	stale := func(id string) string {
 		l := engine.DeadLetter{Engine: Engine, MessageID: id, InsertedAtUtc: w.clock(), InstanceID: tenant, TenantID: tenant, OriginalQueue: noQueue,
 			OriginalMessage: []byte(`{}`), ErrorMessage: "refused", LastFailureAtUtc: w.clock(), CorrelationID: id}
-		if _, err := p.letters.Add(t.Context(), l); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(p.letters.Add(t.Context(), l))
 		return l.Key()
 	}
 	gone := stale("gone")
@@ -264,7 +258,5 @@ func TestRowsOfBefore(t *testing.T) {
 			t.Errorf("%+v", l)
 		}
 	}
-	if pending != 1 {
-		t.Errorf("%d are pending", pending)
-	}
+	testenv.Diff(t, 1, pending, "pending letters")
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/payload"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -18,9 +20,7 @@ func TestSizesOfDeadEvents(t *testing.T) {
 	store := tables.NewMemory()
 	all := engine.NewDeadLetters(store, "")
 	dead := NewLetters(all)
-	if err := all.CreateTable(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, all.CreateTable(t.Context()))
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for _, unit := range []string{"x", "<", "\u2028", "𝄞", `\"`} {
 		for n := maxPayload - 1; n <= maxPayload+1; n++ {
@@ -44,6 +44,18 @@ func TestSizesOfDeadEvents(t *testing.T) {
 			if err != nil || (string(m.Data) == string(e.Payload)) != (n <= maxPayload) || (m.DataSize == n) != (n > maxPayload) {
 				t.Errorf("%d bytes of %q: %d of data, size %d, %v", n, unit, len(m.Data), m.DataSize, err)
 			}
+		}
+	}
+}
+
+// The dead letter of an event that an older version took, however deep its payload is, can be written and read.
+func TestDeadEventsThatAreTooDeep(t *testing.T) {
+	t.Parallel()
+	for levels, kept := range map[int]bool{payload.MaxDepth: true, payload.MaxDepth + 1: false, 10_000: false} {
+		text := strings.Repeat("[", levels) + strings.Repeat("]", levels)
+		m := messageOf(outbox.DeadEvent{Event: outbox.Event{Payload: json.RawMessage(text)}})
+		if _, err := json.Marshal(m); err != nil || (m.DataSize == 0) != kept || (string(m.Data) == text) != kept {
+			t.Errorf("%d levels: %d bytes of data, size %d, %v", levels, len(m.Data), m.DataSize, err)
 		}
 	}
 }

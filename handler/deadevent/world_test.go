@@ -15,6 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
@@ -39,9 +40,7 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{tables: tables.NewMemory(), queues: queues.NewMemory(), blobs: blobs.NewMemory(), now: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)}
 	p := w.process(t, nil)
-	if err := errors.Join(p.outbox.Create(t.Context()), p.letters.CreateTable(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, errors.Join(p.outbox.Create(t.Context()), p.letters.CreateTable(t.Context())))
 	return w
 }
 
@@ -104,9 +103,7 @@ func (w *world) process(t testing.TB, plan *faults.Plan) *process {
 	p.dispatcher, errs[2] = outbox.NewDispatcher(p.outbox, outbox.DispatcherConfig{Router: router})
 	p.retrier, errs[3] = engine.NewRetrier(engine.RetrierConfig{DeadLetters: p.letters, Queues: messages,
 		Starts: map[string]engine.RetryFunc{Engine: NewOwner(p.letters, p.admin).Retry}, Now: w.clock})
-	if err := errors.Join(errs[:]...); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, errors.Join(errs[:]...))
 	return p
 }
 
@@ -115,9 +112,7 @@ func (p *process) add(t testing.TB, n int) string {
 	t.Helper()
 	added, err := p.writer.Add(t.Context(), outbox.Message{TenantID: tenant, EventType: "t", Payload: json.RawMessage(fmt.Sprint(n)),
 		Key: outbox.Key("test", "event", fmt.Sprint(n), "", "")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	return added.ID
 }
 
@@ -135,17 +130,13 @@ func refuse(string) error { return &outbox.DeliveryError{Permanent: true, Err: e
 
 func (p *process) sweep(t testing.TB) {
 	t.Helper()
-	if _, err := p.dispatcher.Sweep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Done(t)(p.dispatcher.Sweep(t.Context()))
 }
 
 func (p *process) status(t testing.TB, id string) outbox.Status {
 	t.Helper()
 	r, err := p.admin.Get(t.Context(), tenant, id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	return r.Status
 }
 
@@ -153,14 +144,10 @@ func (p *process) status(t testing.TB, id string) outbox.Status {
 func (p *process) of(t testing.TB, id string) (letters []engine.DeadLetter) {
 	t.Helper()
 	found, err := p.letters.Of(t.Context(), Engine, id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	for _, l := range found {
 		whole, err := p.letters.Get(t.Context(), Engine, l.RowKey)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		letters = append(letters, whole)
 	}
 	return letters

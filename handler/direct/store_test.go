@@ -10,13 +10,17 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/faults/faultstest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/queues/queuestest"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const queue = "served"
 
@@ -35,9 +39,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, memory: queues.NewMemory(), began: time.Now()}
-	if err := w.memory.CreateQueue(t.Context(), queue); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, w.memory.CreateQueue(t.Context(), queue))
 	return w
 }
 
@@ -52,9 +54,7 @@ func (w *world) open(c Config, work Work) *Store {
 
 func (w *world) send(s *Store, body string, delay time.Duration) {
 	w.t.Helper()
-	if _, err := s.Send(w.t.Context(), queue, []byte(body), delay); err != nil {
-		w.t.Fatal(err)
-	}
+	testenv.Done(w.t)(s.Send(w.t.Context(), queue, []byte(body), delay))
 }
 
 // note remembers a body that was worked on.
@@ -74,9 +74,7 @@ func (w *world) worked() []string {
 func (w *world) shown() []queues.Message {
 	w.t.Helper()
 	found, err := w.memory.Receive(w.t.Context(), queue, queues.MaxReceive, time.Hour)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testenv.Check(w.t, err)
 	return found
 }
 
@@ -84,9 +82,7 @@ func (w *world) shown() []queues.Message {
 func (w *world) length() int {
 	w.t.Helper()
 	n, err := w.memory.Length(w.t.Context(), queue)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testenv.Check(w.t, err)
 	return n
 }
 
@@ -129,9 +125,7 @@ func TestAtOnceAndWhenDue(t *testing.T) {
 			t.Errorf("a negative delay: %v", err)
 		}
 		time.Sleep(time.Hour)
-		if diff := cmp.Diff([]string{"now after 0s", "soon after 1.5s", "later after 10m0s"}, w.worked()); diff != "" {
-			t.Errorf("worked on (-want +got):\n%s", diff)
-		}
+		testenv.Diff(t, []string{"now after 0s", "soon after 1.5s", "later after 10m0s"}, w.worked(), "worked on")
 		// In the order of their ends; the two Sends are what was too late, and what was refused.
 		want := "SendHidden SendHidden SendHidden Send Send Delete Delete Delete"
 		got := w.operations()
@@ -157,9 +151,7 @@ func TestLimits(t *testing.T) {
 		for i := range 3 {
 			w.send(s, fmt.Sprint("burst ", i), 0)
 		}
-		if n := len(w.shown()); n != 1 {
-			t.Errorf("%d messages of the burst are left to hosts", n)
-		}
+		testenv.Diff(t, 1, len(w.shown()), "messages of the burst that are left to hosts")
 		time.Sleep(2 * time.Second)
 		w.send(s, "after", 0)
 		w.send(s, "a timer", 10*time.Second)
@@ -175,9 +167,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%d timers are left to hosts by now", n)
 		}
 		time.Sleep(DefaultLate)
-		if n := len(w.shown()); n != 1 {
-			t.Errorf("%d more are left to hosts some seconds later", n)
-		}
+		testenv.Diff(t, 1, len(w.shown()), "messages that are left to hosts some seconds later")
 	})
 }
 
@@ -185,35 +175,30 @@ func TestLimits(t *testing.T) {
 func TestLongWork(t *testing.T) {
 	t.Parallel()
 	for name, refuse := range map[string]bool{"it is renewed": false, "it cannot be renewed": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.plan.Refuse = func(c faults.Call) bool { return refuse && c.Operation == "Renew" }
-				s := w.open(Config{}, func(_ context.Context, d engine.Delivery, _ putBack) error {
-					time.Sleep(5*time.Minute + time.Second)
-					w.note(d)
-					return nil
-				})
-				w.send(s, "now", 0)
-				w.send(s, "due", time.Minute)
-				shown := 0
-				for range 10 * 60 {
-					time.Sleep(time.Second)
-					shown += len(w.shown())
-				}
-				if n := len(w.worked()); n != 2 {
-					t.Errorf("%d were worked on", n)
-				}
-				want := map[bool]int{true: 2}[refuse]
-				if n := w.length(); n != want || shown != want { // who has received them has them
-					t.Errorf("%d messages were shown, %d are left, want %d", shown, n, want)
-				}
-				renewals := strings.Count(strings.Join(w.operations(), " "), "Renew")
-				if !refuse && renewals != 2*20 {
-					t.Errorf("%d renewals", renewals)
-				}
+		testenv.Bubble(t, name, func(t *testing.T) {
+			w := newWorld(t)
+			w.plan.Refuse = func(c faults.Call) bool { return refuse && c.Operation == "Renew" }
+			s := w.open(Config{}, func(_ context.Context, d engine.Delivery, _ putBack) error {
+				time.Sleep(5*time.Minute + time.Second)
+				w.note(d)
+				return nil
 			})
+			w.send(s, "now", 0)
+			w.send(s, "due", time.Minute)
+			shown := 0
+			for range 10 * 60 {
+				time.Sleep(time.Second)
+				shown += len(w.shown())
+			}
+			testenv.Diff(t, 2, len(w.worked()), "what was worked on")
+			want := map[bool]int{true: 2}[refuse]
+			if n := w.length(); n != want || shown != want { // who has received them has them
+				t.Errorf("%d messages were shown, %d are left, want %d", shown, n, want)
+			}
+			renewals := strings.Count(strings.Join(w.operations(), " "), "Renew")
+			if !refuse && renewals != 2*20 {
+				t.Errorf("%d renewals", renewals)
+			}
 		})
 	}
 }
@@ -235,34 +220,27 @@ func TestComesAgain(t *testing.T) {
 		}, time.Minute, 1},
 		"it was put back at once": {"x", func(ctx context.Context, _ engine.Delivery, back putBack) error { return back(ctx, 0) }, 0, 1},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				s := w.open(Config{}, tt.work)
-				w.send(s, tt.body, 0)
-				synctest.Wait()
-				if tt.after > 0 {
-					time.Sleep(tt.after - time.Second)
-					if n := len(w.shown()); n != 0 {
-						t.Error("it is shown early")
-					}
-					time.Sleep(time.Second)
-				}
-				shown := w.shown()
-				if len(shown) != 1 {
-					t.Fatalf("%d messages are shown after %v", len(shown), tt.after)
-				}
-				d := engine.Delivery{ID: shown[0].ID, Body: queues.Decode(shown[0].Text), DequeueCount: int(shown[0].DequeueCount), InsertedAt: shown[0].InsertedAt}
-				if body := string(engine.Original(d)); body != tt.body {
-					t.Errorf("its body is %.100q", body)
-				}
-				again, err := engine.Again(d)
-				if err != nil || tt.attempts > 1 && !strings.Contains(string(again), fmt.Sprintf(`"attempts":%d`, tt.attempts-1)) ||
-					tt.attempts == 1 && !strings.Contains(string(again), `"attempts":0`) {
-					t.Errorf("it is not attempt %d: %.200s, %v", tt.attempts, again, err)
-				}
-			})
+		testenv.Bubble(t, name, func(t *testing.T) {
+			w := newWorld(t)
+			s := w.open(Config{}, tt.work)
+			w.send(s, tt.body, 0)
+			synctest.Wait()
+			if tt.after > 0 {
+				time.Sleep(tt.after - time.Second)
+				testenv.Diff(t, 0, len(w.shown()), "what is shown early")
+				time.Sleep(time.Second)
+			}
+			shown := w.shown()
+			if len(shown) != 1 {
+				t.Fatalf("%d messages are shown after %v", len(shown), tt.after)
+			}
+			d := engine.Delivery{ID: shown[0].ID, Body: queues.Decode(shown[0].Text), DequeueCount: int(shown[0].DequeueCount), InsertedAt: shown[0].InsertedAt}
+			testenv.Diff(t, tt.body, string(engine.Original(d)), "its body")
+			again, err := engine.Again(d)
+			if err != nil || tt.attempts > 1 && !strings.Contains(string(again), fmt.Sprintf(`"attempts":%d`, tt.attempts-1)) ||
+				tt.attempts == 1 && !strings.Contains(string(again), `"attempts":0`) {
+				t.Errorf("it is not attempt %d: %.200s, %v", tt.attempts, again, err)
+			}
 		})
 	}
 }
@@ -281,20 +259,12 @@ func TestClose(t *testing.T) {
 		w.send(s, "waiting", time.Minute)
 		synctest.Wait()
 		s.Close()
-		if n := len(w.shown()); n != 1 {
-			t.Errorf("%d messages are shown at once", n)
-		}
+		testenv.Diff(t, 1, len(w.shown()), "messages that are shown at once")
 		w.send(s, "afterwards", 0)
-		if n := len(w.shown()); n != 1 {
-			t.Errorf("%d messages that were sent afterwards are shown", n)
-		}
+		testenv.Diff(t, 1, len(w.shown()), "messages that were sent afterwards and are shown")
 		time.Sleep(time.Minute + DefaultLate)
-		if n := len(w.shown()); n != 1 {
-			t.Errorf("%d messages that waited for their time are shown", n)
-		}
-		if n := len(w.worked()); n != 1 {
-			t.Errorf("%d were worked on", n)
-		}
+		testenv.Diff(t, 1, len(w.shown()), "messages that waited for their time and are shown")
+		testenv.Diff(t, 1, len(w.worked()), "what was worked on")
 	})
 }
 
@@ -302,19 +272,12 @@ func TestClose(t *testing.T) {
 // work was done is not shown but for a fault.
 func TestEveryFault(t *testing.T) {
 	t.Parallel()
-	for _, fault := range faults.Faults() {
-		for at := 1; at <= 6; at++ {
-			t.Run(fmt.Sprint(fault, "-", at), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) { faulty(t, fault, at) })
-			})
-		}
-	}
+	faultstest.UpTo(t, faults.Faults(), 6, faulty)
 }
 
-func faulty(t *testing.T, fault faults.Fault, at int) {
+func faulty(t *testing.T, plan *faults.Plan) {
 	w := newWorld(t)
-	w.plan.At, w.plan.Fault = at, fault
+	w.plan.At, w.plan.Fault = plan.At, plan.Fault
 	work := map[string]time.Duration{"quick": 0, "slow": 40 * time.Second, "due": 0} // how long it takes
 	failed := map[string]bool{}
 	s := w.open(Config{}, func(_ context.Context, d engine.Delivery, _ putBack) error {
@@ -353,7 +316,7 @@ func faulty(t *testing.T, fault faults.Fault, at int) {
 			t.Errorf("%q is lost", body)
 		}
 	}
-	if w.plan.Done() && fault == faults.Throttled && len(failed) > 0 {
+	if w.plan.Done() && plan.Fault == faults.Throttled && len(failed) > 0 {
 		t.Errorf("%v were refused, although the queue was busy once only", failed)
 	}
 }

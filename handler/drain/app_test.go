@@ -3,17 +3,17 @@ package drain_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/drain"
 	"github.com/vibedata/roundhouse/handler/handlertest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -61,10 +61,48 @@ func (s *slowApp) app() handler.App {
 			return n, err
 		}
 		return []engine.Definition{{Name: "slow", Queue: "slow-queue", Orchestrator: engine.Orchestrate("slow", run), Operations: []orchestrator.AnyActivity{first, slow, last},
+			Intakes: []engine.Intake{{Function: "slow-intake", Route: "slow"}},
 			Schedules: []engine.Schedule{{Cron: "0 0 3 * * *", Messages: func(context.Context, time.Time) ([]engine.Message, error) {
 				return []engine.Message{{CorrelationID: "scheduled", Input: []byte(`{"slow":true}`)}}, nil
 			}}}}}, nil
 	}}
+}
+
+// two are two processes of the app over the same stores. The first has a run at its slow activity, and done gives what it delivered.
+func (s *slowApp) two(t *testing.T, slow bool) (one, two *handlertest.Host, done chan int) {
+	t.Helper()
+	one = handlertest.New(t, s.app(), nil)
+	two = handlertest.NewWith(t, s.app(), nil, func(c *handler.Config) { c.Tables, c.Queues, c.Blobs = one.Tables, one.Queues, one.Blobs })
+	two.Tables, two.Queues, two.Blobs = one.Tables, one.Queues, one.Blobs
+	one.Send("slow-queue", fmt.Sprintf(`{"correlationId": "c1", "input": {"slow": %v}}`, slow))
+	done = make(chan int)
+	go func() { done <- one.Deliver() }()
+	synctest.Wait()
+	s.counts(t, 1, 1, 0)
+	return one, two, done
+}
+
+// counts holds how many slow activities run and have begun, and how many runs have ended.
+func (s *slowApp) counts(t *testing.T, running, begun, ended int64) {
+	t.Helper()
+	testenv.Diff(t, [3]int64{running, begun, ended}, [3]int64{s.running.Load(), s.begun.Load(), s.ended.Load()}, "running, begun, ended")
+}
+
+// succeeded holds that these runs succeeded, and that no attempt of a message or of an activity was used up.
+func succeeded(t *testing.T, h *handlertest.Host, runs ...string) {
+	t.Helper()
+	want, got := map[string]bool{}, map[string]bool{}
+	for _, run := range runs {
+		want[run] = true
+	}
+	for _, entry := range h.History("slow") {
+		got[entry.CorrelationID] = true
+		testenv.Diff(t, engine.StatusSucceeded, entry.Status, "%+v", entry)
+	}
+	testenv.Diff(t, want, got, "runs")
+	if letters := h.DeadLetters("slow"); len(letters) > 0 {
+		t.Errorf("dead letters %+v", letters)
+	}
 }
 
 // A drain of twenty minutes in the midst of work, with two processes, which are killed then: nothing runs once it is said so, no
@@ -74,146 +112,77 @@ func TestAnAppIsDrained(t *testing.T) {
 	for _, slow := range []bool{false, true} { // the first round may be committed already, or not
 		synctest.Test(t, func(t *testing.T) {
 			var s slowApp
-			one := handlertest.New(t, s.app(), nil)
-			two := handlertest.NewWith(t, s.app(), nil, func(c *handler.Config) { c.Tables, c.Queues, c.Blobs = one.Tables, one.Queues, one.Blobs })
-			two.Tables, two.Queues, two.Blobs = one.Tables, one.Queues, one.Blobs
-			body := fmt.Sprintf(`{"correlationId": "c1", "input": {"slow": %v}}`, slow)
-			one.Send("slow-queue", body)
-			done := make(chan int)
-			go func() { done <- one.Deliver() }()
-			synctest.Wait()
-			if n := s.running.Load(); n != 1 {
-				t.Fatalf("%d run", n)
-			}
+			one, two, done := s.two(t, slow)
 			store := drain.Store{Tables: one.Tables}
 			f, err := store.Begin(t.Context(), "ann", time.Hour)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, err)
 			time.Sleep(drain.Notice)
 			<-done
 			synctest.Wait()
-			if diff := cmp.Diff(map[string]int{}, running(t, store, f)); diff != "" {
-				t.Error(diff)
-			}
-			if n := s.running.Load(); n != 0 {
-				t.Errorf("%d run", n)
-			}
+			testenv.Diff(t, map[string]int{}, running(t, store, f), "reported as running")
+			s.counts(t, 0, 1, 0)
 
 			// More comes meanwhile: messages, a schedule, a sweep.
 			one.Send("slow-queue", `{"correlationId": "c2", "input": {"slow": true}}`)
 			if two.Schedule("slow", "", time.Now()) != 1 || !two.Tick("orchestration-sweep-timer", time.Now()) {
 				t.Error("a timer failed")
 			}
-			begun := s.begun.Load()
 			for range 20 {
 				one.Deliver()
 				two.Deliver()
 				time.Sleep(time.Minute)
 			}
-			if n := s.begun.Load(); n != begun {
-				t.Errorf("%d activities began while the app was drained", n-begun)
-			}
+			s.counts(t, 0, 1, 0)
 
-			// It goes on, and is drained again before anything of it has ended.
-			if err := store.End(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			// It continues, and is drained again before anything of it has ended.
+			testenv.Check(t, store.End(t.Context()))
 			time.Sleep(time.Minute)
 			go func() { done <- one.Deliver() }()
 			synctest.Wait()
-			if n := s.running.Load(); n != 1 {
-				t.Errorf("%d run again", n)
-			}
-			if _, err := store.Begin(t.Context(), "ann", time.Hour); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Diff(t, 1, s.running.Load(), "what runs again")
+			testenv.Done(t)(store.Begin(t.Context(), "ann", time.Hour))
 			<-done
 
 			one.Restart(nil, func(*handler.Config) {})
 			two.Restart(nil, func(c *handler.Config) { c.Tables, c.Queues, c.Blobs = one.Tables, one.Queues, one.Blobs })
 			s.quick.Store(true)
-			if err := store.End(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, store.End(t.Context()))
 			time.Sleep(time.Minute)
 			one.Deliver()
 			two.Deliver()
-			failed, succeeded := 0, map[string]bool{}
-			for _, entry := range one.History("slow") {
-				if entry.Status != engine.StatusSucceeded {
-					failed++
-					t.Errorf("%+v", entry)
-				}
-				succeeded[entry.CorrelationID] = true
-			}
-			if diff := cmp.Diff(map[string]bool{"c1": true, "c2": true, "scheduled": true}, succeeded); diff != "" {
-				t.Error(diff)
-			}
-			if letters := one.DeadLetters("slow"); len(letters) > 0 {
-				t.Errorf("dead letters %+v", letters)
-			}
-			if n := s.ended.Load(); n != 3 {
-				t.Errorf("%d runs have ended, want 3", n)
-			}
+			succeeded(t, one, "c1", "c2", "scheduled")
+			testenv.Diff(t, 3, s.ended.Load(), "runs that have ended")
 		})
 	}
 }
 
-// A process that is to end hands back what it has in hand, and another goes on with it at that moment: no attempt is used up. What it
+// A process that is to end hands back what it has in hand, and another continues it at that moment: no attempt is used up. What it
 // gets afterwards is there for the other one a second later.
 func TestAProcessLeaves(t *testing.T) {
 	t.Parallel()
 	for _, slow := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			var s slowApp
-			one := handlertest.New(t, s.app(), nil)
-			two := handlertest.NewWith(t, s.app(), nil, func(c *handler.Config) { c.Tables, c.Queues, c.Blobs = one.Tables, one.Queues, one.Blobs })
-			two.Tables, two.Queues, two.Blobs = one.Tables, one.Queues, one.Blobs
-			body := fmt.Sprintf(`{"correlationId": "c1", "input": {"slow": %v}}`, slow)
-			one.Send("slow-queue", body)
-			done := make(chan int)
-			go func() { done <- one.Deliver() }()
-			synctest.Wait()
-			if n := s.running.Load(); n != 1 {
-				t.Fatalf("%d run", n)
-			}
+			one, two, done := s.two(t, slow)
 			began := time.Now()
 			go one.Leave()
 			synctest.Wait()
-			if n := s.running.Load(); n != 0 {
-				t.Errorf("%d run in the one that leaves", n)
-			}
+			s.counts(t, 0, 1, 0)
 			<-done // it came to its host at once, which still takes messages, and so it is away for a second
-			if passed := time.Since(began); passed != 0 {
-				t.Errorf("it took %v to hand back what ran", passed)
-			}
+			testenv.Diff(t, 0, time.Since(began), "how long it took to hand back what ran")
 			s.quick.Store(true)
 			time.Sleep(time.Second)
 			two.Deliver()
-			if n := s.ended.Load(); n != 1 || s.begun.Load() != 2 {
-				t.Errorf("%d have ended, %d began: the other process did not go on at once", n, s.begun.Load())
-			}
+			s.counts(t, 0, 2, 1)
 
 			one.Send("slow-queue", `{"correlationId": "c2", "input": {"slow": true}}`)
 			one.Deliver() // its host lives on, and takes it
 			two.Deliver()
-			if n := s.ended.Load(); n != 1 {
-				t.Errorf("%d have ended", n)
-			}
+			s.counts(t, 0, 2, 1)
 			time.Sleep(time.Second)
 			two.Deliver()
-			if n := s.ended.Load(); n != 2 {
-				t.Errorf("%d have ended a second later", n)
-			}
-			for _, entry := range one.History("slow") {
-				if entry.Status != engine.StatusSucceeded {
-					t.Errorf("%+v", entry)
-				}
-			}
-			if letters := one.DeadLetters("slow"); len(letters) > 0 {
-				t.Errorf("dead letters %+v", letters)
-			}
+			s.counts(t, 0, 3, 2)
+			succeeded(t, one, "c1", "c2")
 			if n, err := one.Queues.Length(t.Context(), "slow-queue"); err != nil || n != 0 {
 				t.Errorf("%d messages are left, %v", n, err)
 			}
@@ -221,7 +190,38 @@ func TestAProcessLeaves(t *testing.T) {
 	}
 }
 
-// An activity that does not look at its context is left behind, and begins anew: it holds up no drain.
+// A process that is told to end, and an app that is drained, give back what was taken at once, without using up an attempt.
+func TestTakenAtOnceAndGivenBack(t *testing.T) {
+	t.Parallel()
+	for name, away := range map[string]time.Duration{"it ends": 0, "it is drained": time.Minute} {
+		testenv.Bubble(t, name, func(t *testing.T) {
+			var s slowApp
+			h := handlertest.New(t, s.app(), map[string]string{"ROUNDHOUSE_DIRECT": "64"})
+			if status, answer := h.Do(http.MethodPost, "/api/slow", `{"correlationId": "c1", "input": {"slow": true}}`); status != http.StatusAccepted {
+				t.Fatal(status, answer)
+			}
+			synctest.Wait()
+			s.counts(t, 1, 1, 0)
+			if away == 0 {
+				h.Leave()
+			} else {
+				testenv.Done(t)(drain.Store{Tables: h.Tables}.Begin(t.Context(), "ann", 30*time.Second))
+			}
+			time.Sleep(drain.Notice)
+			synctest.Wait()
+			s.counts(t, 0, 1, 0)
+			h.Restart(nil, func(*handler.Config) {})
+			s.quick.Store(true)
+			if time.Sleep(away); h.Deliver() == 0 {
+				t.Errorf("nothing is there after %v", away)
+			}
+			s.counts(t, 0, 2, 1)
+			succeeded(t, h, "c1")
+		})
+	}
+}
+
+// An activity that does not look at its context is left behind, and starts over: it holds up no drain.
 func TestAStubbornActivity(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -233,26 +233,17 @@ func TestAStubbornActivity(t *testing.T) {
 		synctest.Wait()
 		store := drain.Store{Tables: host.Tables}
 		f, err := store.Begin(t.Context(), "ann", 5*time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		time.Sleep(drain.Notice)
 		<-done
 		synctest.Wait()
-		if diff := cmp.Diff(map[string]int{}, running(t, store, f)); diff != "" || s.running.Load() != 1 {
-			t.Errorf("%d run: %s", s.running.Load(), diff)
-		}
+		testenv.Diff(t, map[string]int{}, running(t, store, f), "reported as running")
+		s.counts(t, 1, 1, 0)
 		s.quick.Store(true)
 		time.Sleep(10 * time.Minute) // it ends by itself
 		host.Deliver()
-		if n := s.begun.Load(); n != 2 || s.ended.Load() != 1 || len(host.DeadLetters("slow")) > 0 {
-			t.Errorf("begun %d times, %d have ended", n, s.ended.Load())
-		}
-		for _, entry := range host.History("slow") {
-			if entry.Status != engine.StatusSucceeded {
-				t.Errorf("%+v", entry)
-			}
-		}
+		s.counts(t, 1, 2, 1)
+		succeeded(t, host, "c1")
 		time.Sleep(time.Hour) // the first one comes to its end
 	})
 }

@@ -10,11 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/vibedata/roundhouse/handler/drain"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -29,9 +29,7 @@ func gate(store tables.Store, node string) *drain.Gate {
 func running(t *testing.T, s drain.Store, f drain.Flag) map[string]int {
 	t.Helper()
 	nodes, err := s.Look(t.Context(), f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	all := map[string]int{}
 	for _, n := range nodes {
 		all[n.Name] = n.Running
@@ -51,9 +49,7 @@ func TestDrain(t *testing.T) {
 		}
 		_, quick, _ := busy.Enter(t.Context())
 		f, err := store.Begin(t.Context(), "ann", time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		_, late, err := busy.Enter(t.Context())
 		if err != nil {
 			t.Error("the flag is read for every invocation")
@@ -63,9 +59,7 @@ func TestDrain(t *testing.T) {
 		if !errors.Is(context.Cause(work), errStop) {
 			t.Errorf("after the notice: %v", context.Cause(work))
 		}
-		if diff := cmp.Diff(map[string]int{"busy/1": 3}, running(t, store, f)); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Diff(t, map[string]int{"busy/1": 3}, running(t, store, f), "")
 		for _, g := range []*drain.Gate{busy, idle} {
 			if _, _, err := g.Enter(t.Context()); err == nil {
 				t.Error("something was let in")
@@ -75,19 +69,13 @@ func TestDrain(t *testing.T) {
 		late()
 		time.Sleep(drain.Interval)
 		synctest.Wait()
-		if diff := cmp.Diff(map[string]int{"busy/1": 1}, running(t, store, f)); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Diff(t, map[string]int{"busy/1": 1}, running(t, store, f), "")
 		leave()
 		synctest.Wait()
-		if diff := cmp.Diff(map[string]int{}, running(t, store, f)); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Diff(t, map[string]int{}, running(t, store, f), "")
 
 		// It ends when somebody says so.
-		if err := store.End(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, store.End(t.Context()))
 		time.Sleep(drain.Interval)
 		work, leave, err = busy.Enter(t.Context())
 		if err != nil || work.Err() != nil {
@@ -103,9 +91,7 @@ func TestDrain(t *testing.T) {
 		if _, _, err := busy.Enter(t.Context()); err == nil {
 			t.Error("something was let in")
 		}
-		if diff := cmp.Diff(map[string]int{}, running(t, store, f)); diff != "" {
-			t.Errorf("of the drain before: %s", diff)
-		}
+		testenv.Diff(t, map[string]int{}, running(t, store, f), "of the drain before")
 		time.Sleep(time.Minute)
 		_, leave, err = busy.Enter(t.Context())
 		if err != nil {
@@ -131,9 +117,7 @@ func TestClose(t *testing.T) {
 		})
 		g, stopping := gate(store, "a/1"), errors.New("it stops")
 		works, leave, err := g.Enter(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		_, stays, _ := g.Enter(t.Context())
 		standsStill.Store(true)
 		began := time.Now()
@@ -156,16 +140,12 @@ func TestClose(t *testing.T) {
 		go func() { closed <- g.Close(t.Context(), errors.New("again")) }()
 		synctest.Wait()
 		stays()
-		if n := <-closed; n != 0 {
-			t.Errorf("%d are inside", n)
-		}
+		testenv.Diff(t, 0, <-closed, "who is inside")
 		if _, _, err := g.Enter(t.Context()); !errors.Is(err, stopping) {
 			t.Errorf("afterwards: %v", err)
 		}
 		idle := gate(store, "idle/1")
-		if n := idle.Close(t.Context(), stopping); n != 0 {
-			t.Errorf("%d are inside an idle one", n)
-		}
+		testenv.Diff(t, 0, idle.Close(t.Context(), stopping), "who is inside an idle one")
 		began = time.Now()
 		if _, _, err := idle.Enter(t.Context()); !errors.Is(err, stopping) || time.Since(began) != 0 {
 			t.Errorf("the idle one, after %v: %v", time.Since(began), err)
@@ -195,9 +175,7 @@ func TestGateWithoutStorage(t *testing.T) {
 		}
 		leave()
 		down.Store(false)
-		if _, err := (drain.Store{Tables: memory}).Begin(t.Context(), "ann", time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)((drain.Store{Tables: memory}).Begin(t.Context(), "ann", time.Hour))
 		time.Sleep(drain.Interval)
 		if _, _, err := g.Enter(t.Context()); err == nil {
 			t.Error("open")
@@ -220,9 +198,7 @@ func TestGateAsksSeldom(t *testing.T) {
 			return do(ctx)
 		}), "a/1")
 		time.Sleep(time.Hour)
-		if n := asked.Load(); n != 0 {
-			t.Errorf("%d requests without work", n)
-		}
+		testenv.Diff(t, 0, asked.Load(), "requests without work")
 		const seconds = 60
 		for range seconds * 10 {
 			_, leave, _ := g.Enter(t.Context())
@@ -265,25 +241,17 @@ func TestLookSeesAll(t *testing.T) {
 			leaves, want[name] = append(leaves, leave), 1
 		}
 		f, err := store.Begin(t.Context(), "ann", time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		time.Sleep(drain.Notice)
 		synctest.Wait()
-		if diff := cmp.Diff(want, running(t, store, f)); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Diff(t, want, running(t, store, f), "")
 		for _, leave := range leaves {
 			leave()
 		}
 		synctest.Wait()
-		if diff := cmp.Diff(map[string]int{}, running(t, store, f)); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Diff(t, map[string]int{}, running(t, store, f), "")
 		// What was reported is forgotten by the next drain.
-		if _, err := store.Begin(t.Context(), "ann", time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(store.Begin(t.Context(), "ann", time.Hour))
 		if page, err := store.Tables.Query(t.Context(), "hostLocks", tables.Query{Partition: "drain"}); err != nil || len(page.Entities) != 1 {
 			t.Errorf("%d rows, %v", len(page.Entities), err)
 		}

@@ -1,14 +1,15 @@
 package durable
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/audit"
 	"github.com/vibedata/roundhouse/handler/access/accesstest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -26,15 +27,11 @@ func TestAnotherTenant(t *testing.T) {
 	b := newBench(t)
 	for _, id := range []string{"blue's", "red's"} {
 		s := orchestrator.Start{ID: id, Orchestrator: "Gate", Input: []byte(`"in"`), TenantID: accesstest.ID(strings.TrimSuffix(id, "'s"))}
-		if _, err := b.runtime.Start(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Done(t)(b.runtime.Start(t.Context(), s))
 	}
 	b.begin(t, "Gate", "nobody's", `"in"`)
 	b.drive(t)
-	if err := b.list.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, b.list.Flush(t.Context()))
 	red := person("red", "Roundhouse.Operator")
 	for _, id := range []string{"blue's", "nobody's"} {
 		for _, r := range []struct {
@@ -67,16 +64,12 @@ func TestAnotherTenant(t *testing.T) {
 	for _, i := range body[[]shown](t, b.send(t, http.MethodGet, base+"/instances", "", "X-MS-CLIENT-PRINCIPAL", red)) {
 		ids = append(ids, i.InstanceID)
 	}
-	if diff := cmp.Diff([]string{"red's"}, ids); diff != "" {
-		t.Errorf("the list (-want +got):\n%s", diff)
-	}
+	testenv.Diff(t, []string{"red's"}, ids, "the list")
 	if rec := b.send(t, http.MethodPost, base+"/instances/red's/terminate", "", "X-MS-CLIENT-PRINCIPAL", red); rec.Code != http.StatusAccepted {
 		t.Errorf("one's own: %d %s", rec.Code, rec.Body)
 	}
 	page, err := b.door().Audit.List(t.Context(), audit.Filter{Principal: caller("red").ID()}, audit.MaxLimit, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	outcomes := map[audit.Outcome]int{}
 	for _, e := range page.Entries {
 		outcomes[e.Outcome]++
@@ -84,34 +77,55 @@ func TestAnotherTenant(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	}
-	if diff := cmp.Diff(map[audit.Outcome]int{audit.Refused: 18, audit.Done: 1}, outcomes); diff != "" {
-		t.Errorf("the audit log (-want +got):\n%s", diff)
-	}
+	testenv.Diff(t, map[audit.Outcome]int{audit.Refused: 18, audit.Done: 1}, outcomes, "the audit log")
 }
 
-// Who starts, tells or purges an instance is recorded, with what the instance was.
+// Whatever changes something is recorded with who did it and what its target was: one entry for each request.
 func TestChangesAreRecorded(t *testing.T) {
 	t.Parallel()
 	b := filled(t)
-	ann := person("home", "Roundhouse.Administrator")
-	for _, r := range []struct{ method, path, body, action, target, before string }{
-		{http.MethodPost, "/orchestrators/Hello/mine", `"you"`, "start Hello", "mine", ""},
-		{http.MethodPost, "/instances/Running/raiseEvent/open", `"you"`, "raise open", "Running", "Running"},
-		{http.MethodPost, "/instances/Suspended/resume?reason=lunch", "", "resume", "Suspended", "Suspended"},
-		{http.MethodPost, "/instances/Failed/rewind", "", "rewind", "Failed", "Failed"},
-		{http.MethodPost, "/instances/Terminated/restart?restartWithNewInstanceId=false", "", "restart", "Terminated", "Terminated"},
-		{http.MethodDelete, "/instances/Completed", "", "purge", "Completed", "Completed"},
-	} {
-		rec := b.send(t, r.method, base+r.path, r.body, "X-MS-CLIENT-PRINCIPAL", ann, "Content-Type", "application/json", "x-correlation-id", "c-1")
-		page, err := b.door().Audit.List(t.Context(), audit.Filter{Target: "orchestrations/" + r.target, Principal: ""}, 1, "")
-		if err != nil || len(page.Entries) != 1 {
-			t.Fatalf("%s %s: %d %s: %v, %v", r.method, r.path, rec.Code, rec.Body, page, err)
-		}
-		e := page.Entries[0]
-		if e.Principal != caller("home").ID() || e.Action != r.action || e.Before != r.before || e.Outcome != audit.Done || e.CorrelationID != "c-1" {
-			t.Errorf("%s %s: %d %+v", r.method, r.path, rec.Code, e)
+	var routes, tried []string
+	permissions := map[string]string{}
+	for _, r := range Routes() {
+		if r.Permission.Changes() {
+			name := r.Method + " " + strings.TrimPrefix(r.Path, base)
+			routes, permissions[name] = append(routes, name), string(r.Permission)
 		}
 	}
+	for _, r := range []struct{ route, path, body, action, target, before, reason string }{
+		{"POST /orchestrators/:name/:instance", "/orchestrators/Hello/mine", `"you"`, "start Hello", "/mine", "", ""},
+		{"POST /instances/:instance/raiseEvent/:event", "/instances/Running/raiseEvent/open", `"you"`, "raise open", "/Running", "Running", ""},
+		{"POST /instances/:instance/suspend", "/instances/Running/suspend?reason=lunch", "", "suspend", "/Running", "Running", "lunch"},
+		{"POST /instances/:instance/resume", "/instances/Suspended/resume?reason=lunch", "", "resume", "/Suspended", "Suspended", "lunch"},
+		{"POST /instances/:instance/terminate", "/instances/Pending/terminate?reason=stuck", "", "terminate", "/Pending", "Pending", "stuck"},
+		{"POST /instances/:instance/rewind", "/instances/Failed/rewind", "", "rewind", "/Failed", "Failed", ""},
+		{"POST /instances/:instance/restart", "/instances/Terminated/restart?restartWithNewInstanceId=false", "", "restart", "/Terminated", "Terminated", ""},
+		{"DELETE /instances/:instance", "/instances/Completed", "", "purge", "/Completed", "Completed", ""},
+		{"DELETE /instances", "/instances?createdTimeFrom=2000-01-01T00:00:00Z&runtimeStatus=Canceled", "", "purge", "", "created from", ""},
+	} {
+		tried = append(tried, r.route)
+		method, _, _ := strings.Cut(r.route, " ")
+		correlation := fmt.Sprintf("c-%d", len(tried))
+		rec := b.send(t, method, base+r.path, r.body, "X-MS-CLIENT-PRINCIPAL", person("home", "Roundhouse.Administrator"),
+			"Content-Type", "application/json", "x-correlation-id", correlation)
+		page, err := b.door().Audit.List(t.Context(), audit.Filter{Target: "orchestrations" + r.target}, audit.MaxLimit, "")
+		entries := slices.DeleteFunc(page.Entries, func(e audit.Entry) bool { return e.CorrelationID != correlation })
+		if err != nil || rec.Code >= 300 || len(entries) != 1 {
+			t.Errorf("%s: %d %s: %+v, %v", r.route, rec.Code, rec.Body, page.Entries, err)
+			continue
+		}
+		got := entries[0]
+		want := audit.Entry{ID: got.ID, At: got.At, EndedAt: got.EndedAt, TenantID: got.TenantID, After: got.After, Before: r.before,
+			Principal: caller("home").ID(), Name: "ann@example.com", Kind: "person", Door: "durable", Permission: permissions[r.route],
+			Action: r.action, Target: "orchestrations" + r.target, CorrelationID: correlation, Reason: r.reason, Outcome: audit.Done}
+		if r.before == "created from" && strings.HasPrefix(got.Before, r.before) {
+			want.Before = got.Before
+		}
+		testenv.Diff(t, want, got, r.route)
+	}
+	slices.Sort(routes)
+	slices.Sort(tried)
+	testenv.Diff(t, routes, tried, "what is tried, of what changes something")
 }
 
 // Who is nobody, or may not, learns what to do.

@@ -3,8 +3,10 @@ package durable
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,7 +16,10 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/payload"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/tables"
 )
 
 // A start waits for as long as it is asked to, and answers with the output, where it stands, or where to look.
@@ -36,33 +41,28 @@ func TestStartAndWait(t *testing.T) {
 		"no interval":    {"Hello?timeout=30", `"you"`, 202, "", 0},
 		"no number":      {"Hello?timeout=30&pollingInterval=x", `"you"`, 202, "", 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t)
-				ctx, stop := context.WithCancel(t.Context())
-				done := make(chan struct{})
-				go func() {
-					defer close(done)
-					for ctx.Err() == nil {
-						b.deliver(context.WithoutCancel(ctx), t)
-						select {
-						case <-ctx.Done():
-						case <-time.After(time.Second + time.Millisecond):
-						}
+		testenv.Bubble(t, name, func(t *testing.T) {
+			b := newBench(t)
+			ctx, stop := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				for ctx.Err() == nil {
+					b.deliver(context.WithoutCancel(ctx), t)
+					select {
+					case <-ctx.Done():
+					case <-time.After(time.Second + time.Millisecond):
 					}
-				}()
-				begin := time.Now()
-				rec := b.send(t, http.MethodPost, base+"/orchestrators/"+tt.path, tt.input)
-				if rec.Code != tt.status || !strings.Contains(rec.Body.String(), tt.want) || (tt.want == "") != strings.Contains(rec.Body.String(), "statusQueryGetUri") {
-					t.Errorf("%d %s", rec.Code, rec.Body)
 				}
-				if after := time.Since(begin); after != tt.after {
-					t.Errorf("after %s, want %s", after, tt.after)
-				}
-				stop()
-				<-done
-			})
+			}()
+			begin := time.Now()
+			rec := b.send(t, http.MethodPost, base+"/orchestrators/"+tt.path, tt.input)
+			if rec.Code != tt.status || !strings.Contains(rec.Body.String(), tt.want) || (tt.want == "") != strings.Contains(rec.Body.String(), "statusQueryGetUri") {
+				t.Errorf("%d %s", rec.Code, rec.Body)
+			}
+			testenv.Diff(t, tt.after, time.Since(begin), "when it was answered")
+			stop()
+			<-done
 		})
 	}
 }
@@ -72,9 +72,7 @@ func TestHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.begin(t, "Gate", "g", `"in"`)
-		if err := errors.Join(b.runtime.Suspend(t.Context(), "g", "lunch"), b.runtime.Resume(t.Context(), "g", "back"), b.runtime.Raise(t.Context(), "g", "open", "guest", "")); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, errors.Join(b.runtime.Suspend(t.Context(), "g", "lunch"), b.runtime.Resume(t.Context(), "g", "back"), b.runtime.Raise(t.Context(), "g", "open", "guest", "")))
 		b.drive(t)
 		type event struct{ Type, Name, Input, Result, More string }
 		read := func(query string) (events []event) {
@@ -110,22 +108,14 @@ func TestHistory(t *testing.T) {
 		}
 		all := read("&showHistoryOutput=true")
 		for _, w := range want {
-			if diff := cmp.Diff(w, byType(all, w.Type)); diff != "" {
-				t.Errorf("%s: %s", w.Type, diff)
-			}
+			testenv.Diff(t, w, byType(all, w.Type), "%s", w.Type)
 		}
-		if len(all) != len(want) {
-			t.Errorf("%+v", all)
-		}
+		testenv.Diff(t, len(want), len(all), "events: %+v", all)
 		for _, e := range read("") {
-			if e.Result != "" {
-				t.Errorf("%+v shows its result", e)
-			}
+			testenv.Diff(t, "", e.Result, "%+v shows its result", e)
 		}
 		for _, e := range read("&showInput=false") {
-			if e.Input != "" {
-				t.Errorf("%+v shows its input", e)
-			}
+			testenv.Diff(t, "", e.Input, "%+v shows its input", e)
 		}
 	})
 }
@@ -191,9 +181,7 @@ func TestAdmission(t *testing.T) {
 				return s, tt.err
 			}
 			b.echo = echo.New()
-			if err := Register(b.echo, Config{Runtime: b.runtime, Admit: admit, Door: b.door(), Log: slog.New(slog.NewTextHandler(&b.log, nil))}); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, Register(b.echo, Config{Runtime: b.runtime, Admit: admit, Door: b.door(), Log: slog.New(slog.NewTextHandler(&b.log, nil))}))
 			rec := b.send(t, http.MethodPost, base+"/orchestrators/Hello", `"you"`)
 			if rec.Code != tt.status || strings.Contains(rec.Body.String(), "secret") {
 				t.Fatalf("%d %s", rec.Code, rec.Body)
@@ -204,9 +192,7 @@ func TestAdmission(t *testing.T) {
 			if tt.status == 409 && rec.Header().Get("Retry-After") != "2" {
 				t.Error(rec.Header())
 			}
-			if logged := b.log.Len() > 0; logged != (tt.status == 500) {
-				t.Errorf("log: %s", b.log.String())
-			}
+			testenv.Diff(t, tt.status == 500, b.log.Len() > 0, "something is logged: %s", b.log.String())
 		})
 	}
 	b := newBench(t)
@@ -216,4 +202,117 @@ func TestAdmission(t *testing.T) {
 	if err := Register(echo.New(), Config{Runtime: b.runtime}); err == nil {
 		t.Error("it needs no door")
 	}
+}
+
+// A damaged instance is listed by its status, without payloads, beside the others; a command for it is not accepted, and a
+// purge by filter passes it by.
+func TestDamagedInstance(t *testing.T) {
+	t.Parallel()
+	b := filled(t)
+	lost := tables.Delete(tables.Key{Partition: "Completed", Row: "r-00000001-00000001"}, "")
+	testenv.Check(t, b.tables.Apply(t.Context(), "orchestrations", lost))
+	shownAs := map[string]shown{}
+	for _, query := range []string{"", "&showInput=false"} {
+		rec := b.send(t, http.MethodGet, base+"/instances?top=100"+query, "")
+		if rec.Code != http.StatusOK {
+			t.Fatalf("%d %s", rec.Code, rec.Body)
+		}
+		for _, i := range body[[]shown](t, rec) {
+			shownAs[i.InstanceID] = i
+		}
+		if i := shownAs["Completed"]; len(shownAs) != 7 || i.RuntimeStatus != "Completed" || string(i.Output) != "null" || i.Name == "" {
+			t.Errorf("%d instances; %+v", len(shownAs), i)
+		}
+	}
+	if i := shownAs["Failed"]; string(i.Output) == "null" {
+		t.Errorf("another one has lost its output: %+v", i)
+	}
+	for _, r := range []struct{ method, path string }{{http.MethodGet, ""}, {http.MethodPost, "/terminate"}, {http.MethodPost, "/rewind"}, {http.MethodPost, "/restart?restartWithNewInstanceId=false"}, {http.MethodDelete, ""}} {
+		if rec := b.send(t, r.method, base+"/instances/Completed"+r.path, ""); rec.Code != http.StatusInternalServerError && rec.Code != http.StatusGone {
+			t.Errorf("%s %s: %d %s", r.method, r.path, rec.Code, rec.Body)
+		}
+	}
+	rec := b.send(t, http.MethodDelete, base+"/instances?createdTimeFrom=2000-01-01T00:00:00Z", "")
+	if rec.Code != http.StatusOK || strings.Contains(rec.Body.String(), `:0`) {
+		t.Errorf("%d %s", rec.Code, rec.Body)
+	}
+	if _, err := b.runtime.Status(t.Context(), "Completed"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A body that is as deep as may be is taken; one that is deeper is refused, with the limit, and does no harm.
+func TestDeepBodies(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.begin(t, "Gate", "gate", `"in"`)
+	for _, door := range []string{"/orchestrators/Hello/", "/instances/gate/raiseEvent/unread"} {
+		for levels, status := range map[int]int{payload.MaxDepth: http.StatusAccepted, payload.MaxDepth + 1: http.StatusBadRequest, 9_998: http.StatusBadRequest} {
+			target := base + door
+			if strings.HasSuffix(door, "/") {
+				target += "deep"
+			}
+			rec := b.send(t, http.MethodPost, target, strings.Repeat("[", levels)+strings.Repeat("]", levels), "Content-Type", "application/json")
+			if rec.Code != status && rec.Code != http.StatusConflict || status == http.StatusBadRequest && !strings.Contains(rec.Body.String(), "500 levels") {
+				t.Errorf("%s, %d levels: %d %.300s", door, levels, rec.Code, rec.Body)
+			}
+			b.drive(t)
+		}
+	}
+	for _, path := range []string{"/instances", "/instances/gate", "/instances/deep?showHistory=true"} {
+		if rec := b.send(t, http.MethodGet, base+path, ""); rec.Code >= http.StatusBadRequest {
+			t.Errorf("%s: %d %.300s", path, rec.Code, rec.Body)
+		}
+	}
+	if rec := b.send(t, http.MethodPost, base+"/instances/gate/terminate", ""); rec.Code != http.StatusAccepted {
+		t.Errorf("%d %s", rec.Code, rec.Body)
+	}
+	b.drive(t)
+	if s, err := b.runtime.Status(t.Context(), "gate"); err != nil || s.Status != orchestrator.Terminated {
+		t.Errorf("%s, %v", s.Status, err)
+	}
+}
+
+// The host repeats a request without a body when the handler dies under it, with the id that it has given to the request.
+// Whenever that happens, the repeat changes nothing; a request of its own does.
+func TestRepeatsByTheHost(t *testing.T) {
+	t.Parallel()
+	const first, second = "0b8a4a62-7df5-4f4e-9a3c-3a6ad4cf2f11", "5e0d7c3b-17a9-4a4e-8d55-9f3f6f4ad1c7"
+	for _, path := range []string{
+		"/orchestrators/Hello", "/orchestrators/Hello/mine", "/instances/Completed/restart",
+		"/instances/Completed/restart?restartWithNewInstanceId=false", "/instances/Failed/rewind",
+	} {
+		testenv.Bubble(t, path, func(t *testing.T) { repeat(t, path, first, second) })
+	}
+}
+
+func repeat(t *testing.T, path, first, second string) {
+	t.Helper()
+	after := func(invocations ...string) []string {
+		b := filled(t)
+		for _, id := range invocations {
+			if rec := b.send(t, http.MethodPost, base+path, "", "X-Azure-Functions-InvocationId", id); rec.Code != http.StatusAccepted {
+				t.Errorf("%s: %d %s", path, rec.Code, rec.Body)
+			}
+			b.drive(t)
+		}
+		return b.executions(t)
+	}
+	once, repeated, twice := after(first), after(first, first), after(first, second)
+	testenv.Diff(t, once, repeated, "%s: a repeat makes a difference", path)
+	if cmp.Equal(once, twice) {
+		t.Errorf("%s: another request makes no difference: %s", path, once)
+	}
+}
+
+// executions lists the orchestrations with how often they were begun.
+func (b *bench) executions(t *testing.T) (all []string) {
+	t.Helper()
+	found, _, err := b.runtime.List(t.Context(), orchestrator.Filter{}, 100, "")
+	testenv.Check(t, err)
+	for _, s := range found {
+		all = append(all, fmt.Sprint(s.ID, " ", s.Execution))
+	}
+	slices.Sort(all)
+	return all
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // row is a request and what the extension answers to it.
@@ -62,9 +62,7 @@ func contract() []row {
 		{name: "purge all", method: "DELETE", path: "/instances?createdTimeFrom=2020-01-01", status: 200, check: purges(4, "Canceled", "Completed", "Failed", "Terminated")},
 		{name: "purge nothing", method: "DELETE", path: "/instances?createdTimeFrom=2999-01-01", status: 404, message: "-"},
 		{name: "purge without a time", method: "DELETE", path: "/instances", status: 400, check: func(t *testing.T, _ *bench, rec *httptest.ResponseRecorder) {
-			if got := body[string](t, rec); got != "Please provide value for 'createdTimeFrom' parameter." {
-				t.Error(got)
-			}
+			testenv.Diff(t, "Please provide value for 'createdTimeFrom' parameter.", body[string](t, rec), "what it answers")
 		}},
 		{name: "purge by a status that is none", method: "DELETE", path: "/instances?createdTimeFrom=2020-01-01&runtimeStatus=Nothing", status: 400, message: "arguments", check: purges(-1)},
 		{name: "purge to what is no time", method: "DELETE", path: "/instances?createdTimeFrom=2020-01-01&createdTimeTo=x", status: 400, message: "arguments", check: purges(-1)},
@@ -170,9 +168,7 @@ func TestContract(t *testing.T) {
 			}
 			switch {
 			case r.message == "-":
-				if text != "" {
-					t.Errorf("body %s, want none", text)
-				}
+				testenv.Diff(t, "", text, "body")
 			case r.message != "":
 				if p := body[problem](t, rec); !strings.Contains(p.Message+" "+p.ExceptionMessage, r.message) {
 					t.Errorf("message %s, want %s in it", text, r.message)
@@ -203,9 +199,7 @@ func isCheckStatus(id string) func(*testing.T, *bench, *httptest.ResponseRecorde
 		path := "https://app.example.net" + machines + "/instances/" + l.ID
 		want := links{l.ID, path + "?" + suffix, path + "/raiseEvent/{eventName}?" + suffix, path + "/terminate?reason={text}&" + suffix, path + "?" + suffix,
 			path + "/restart?" + suffix, path + "/suspend?reason={text}&" + suffix, path + "/resume?reason={text}&" + suffix}
-		if diff := cmp.Diff(want, l); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Diff(t, want, l, "")
 		if rec.Header().Get("Location") != want.StatusQueryGetURI || rec.Header().Get("Retry-After") != "10" {
 			t.Errorf("headers %v", rec.Header())
 		}
@@ -239,9 +233,7 @@ func lists(ids ...string) func(*testing.T, *bench, *httptest.ResponseRecorder) {
 			}
 		}
 		slices.Sort(got)
-		if diff := cmp.Diff(append([]string{}, ids...), got); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Diff(t, append([]string{}, ids...), got, "")
 	}
 }
 
@@ -251,15 +243,11 @@ func purges(n int, ids ...string) func(*testing.T, *bench, *httptest.ResponseRec
 		t.Helper()
 		if n >= 0 {
 			want := map[string]any{"instancesDeleted": float64(n)}
-			if diff := cmp.Diff(want, body[map[string]any](t, rec)); diff != "" {
-				t.Error(diff)
-			}
+			testenv.Diff(t, want, body[map[string]any](t, rec), "")
 		}
 		for _, id := range []string{"Canceled", "Completed", "Failed", "Pending", "Running", "Suspended", "Terminated"} {
 			got := b.send(t, "GET", base+"/instances/"+id, "").Code
-			if gone := slices.Contains(ids, id); gone != (got == http.StatusNotFound) {
-				t.Errorf("%s: %d", id, got)
-			}
+			testenv.Diff(t, got == http.StatusNotFound, slices.Contains(ids, id), "%s is gone", id)
 		}
 	}
 }
@@ -273,9 +261,7 @@ func shows(id, input, output, custom string) func(*testing.T, *bench, *httptest.
 		want := map[string]json.RawMessage{"name": json.RawMessage(name), "instanceId": json.RawMessage(`"` + id + `"`), "runtimeStatus": json.RawMessage(`"` + id + `"`),
 			"input": json.RawMessage(input), "output": json.RawMessage(output), "customStatus": json.RawMessage(custom),
 			"createdTime": got["createdTime"], "lastUpdatedTime": got["lastUpdatedTime"]}
-		if diff := cmp.Diff(texts(want), texts(got)); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Diff(t, texts(want), texts(got), "")
 		if at := string(got["createdTime"]); len(at) != len(`"2026-01-02T03:04:05Z"`) || !strings.HasSuffix(at, `Z"`) {
 			t.Errorf("created %s", at)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/internal/fuzzvalue"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -42,9 +43,7 @@ func FuzzRequests(f *testing.F) {
 			}
 		}
 		read, err := url.ParseQuery(q.Encode())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		got := query(read)
 		gotFrom, fromOK := got.when("createdTimeFrom")
 		gotTo, toOK := got.when("createdTimeTo")

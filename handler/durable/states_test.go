@@ -8,8 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -37,9 +36,7 @@ func (b *bench) flaky() orchestrator.AnyOrchestrator {
 func (b *bench) attempt(t *testing.T) {
 	t.Helper()
 	s := orchestrator.Start{ID: "Retrying", Orchestrator: "Flaky", CorrelationID: "c", Input: []byte(`"in"`), WillRetry: true}
-	if _, err := b.runtime.Run(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Done(t)(b.runtime.Run(t.Context(), s))
 }
 
 // troubled has an instance between two attempts, and one whose code cannot go on, called as their states.
@@ -50,9 +47,7 @@ func troubled(t *testing.T) *bench {
 	b.begin(t, "Turns", "Stalled", `"in"`)
 	b.changed.Store(true)
 	b.raise(t, "Stalled", "open")
-	if err := b.list.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, b.list.Flush(t.Context()))
 	for _, want := range []orchestrator.Status{orchestrator.Retrying, orchestrator.Stalled} {
 		if s, err := b.runtime.Status(t.Context(), string(want)); err != nil || s.Status != want {
 			t.Fatalf("%+v, %v", s, err)
@@ -93,9 +88,7 @@ func TestWhatHasNotEndedRuns(t *testing.T) {
 			ids = append(ids, one.InstanceID)
 		}
 		slices.Sort(ids)
-		if diff := cmp.Diff(want, ids); diff != "" {
-			t.Errorf("%s: %s", status, diff)
-		}
+		testenv.Diff(t, want, ids, "%s", status)
 	}
 	b.changed.Store(false)
 	b.mended.Store(true)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine/provisioning"
 	"github.com/vibedata/roundhouse/handler/intake"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 func TestTokens(t *testing.T) {
@@ -46,9 +47,7 @@ func TestTokens(t *testing.T) {
 			t.Errorf("%s: %d", name, status)
 		}
 	}
-	if n := d.issuer.Asked(); n != 1 {
-		t.Errorf("the key set was read %d times", n)
-	}
+	testenv.Diff(t, 1, d.issuer.Asked(), "readings of the key set")
 }
 
 func TestForgedTokens(t *testing.T) {
@@ -87,9 +86,7 @@ func TestKeySet(t *testing.T) {
 	for range 3 {
 		check("with a key that came up just now", http.StatusServiceUnavailable)
 	}
-	if n := d.issuer.Asked(); n != 2 {
-		t.Errorf("the key set was read %d times", n)
-	}
+	testenv.Diff(t, 2, d.issuer.Asked(), "readings of the key set")
 	d.later.Store(int64(time.Minute))
 	check("a minute later", http.StatusOK)
 }

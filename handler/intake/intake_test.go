@@ -28,6 +28,8 @@ import (
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/internal/marketplacefake"
+	"github.com/vibedata/roundhouse/internal/payload"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -63,17 +65,13 @@ type door struct {
 func newDoor(t *testing.T, intercept faults.Interceptor) *door {
 	t.Helper()
 	d := &door{issuer: marketplacefake.NewIssuer(t, tenant), queues: queues.NewMemory(), blobs: blobs.NewMemory(), log: &strings.Builder{}}
-	if err := errors.Join(d.queues.CreateQueue(t.Context(), provisioning.Queue), d.queues.CreateQueue(t.Context(), alerts.Queue), d.queues.CreateQueue(t.Context(), orders),
-		d.blobs.CreateContainer(t.Context(), "engine-messages")); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, errors.Join(d.queues.CreateQueue(t.Context(), provisioning.Queue), d.queues.CreateQueue(t.Context(), alerts.Queue), d.queues.CreateQueue(t.Context(), orders),
+		d.blobs.CreateContainer(t.Context(), "engine-messages")))
 	entra := func(caller string) *intake.Entra {
 		transport := &http.Transport{DisableKeepAlives: true}
 		e, err := intake.NewEntra(intake.EntraConfig{Tenant: tenant, Audiences: []string{audience}, Callers: []string{caller}, Authority: d.issuer.Authority(),
 			Client: &http.Client{Transport: transport}, Now: func() time.Time { return time.Now().Add(time.Duration(d.later.Load())) }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		return e
 	}
 	e := echo.New()
@@ -89,16 +87,12 @@ func newDoor(t *testing.T, intercept faults.Interceptor) *door {
 			}},
 			{Name: orders, Queue: orders, Intakes: []engine.Intake{{Route: "orders"}, {Route: "closed-orders", Closed: true}}},
 		}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	// The neighbours on the same server, whose routes are wider.
 	store := tables.NewMemory()
-	if err := errors.Join(trigger.Mount(e, trigger.Config{}),
+	testenv.Check(t, errors.Join(trigger.Mount(e, trigger.Config{}),
 		api.Register(e, api.Config{History: engine.NewHistory(store, ""), DeadLetters: engine.NewDeadLetters(store, ""), Engines: []string{"alerts"},
-			Door: access.Door{Name: "api", Audit: &audit.Log{Tables: store}}})); err != nil {
-		t.Fatal(err)
-	}
+			Door: access.Door{Name: "api", Audit: &audit.Log{Tables: store}}})))
 	d.server = httptest.NewServer(e)
 	t.Cleanup(d.server.Close)
 	return d
@@ -117,16 +111,12 @@ type request struct {
 func (d *door) send(t *testing.T, r request) (int, http.Header) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), r.method, d.server.URL+r.path, strings.NewReader(r.body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	for name, value := range r.header {
 		req.Header.Set(name, value)
 	}
 	resp, err := d.server.Client().Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || !json.Valid(body) {
@@ -139,15 +129,11 @@ func (d *door) send(t *testing.T, r request) (int, http.Header) {
 func (d *door) messages(t *testing.T, queue string) []engine.Message {
 	t.Helper()
 	received, err := d.queues.Receive(t.Context(), queue, queues.MaxReceive, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	var all []engine.Message
 	for _, r := range received {
 		var m engine.Message
-		if err := json.Unmarshal(queues.Decode(r.Text), &m); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, json.Unmarshal(queues.Decode(r.Text), &m))
 		all = append(all, m)
 	}
 	return all
@@ -343,12 +329,46 @@ func TestSlowStorage(t *testing.T) {
 	err := intake.Register(e, intake.Config{Queues: faults.Queues(queues.NewMemory(), slow), Claims: engine.NewClaims(blobs.NewMemory(), ""), Timeout: time.Millisecond,
 		Engines: []engine.Definition{{Name: provisioning.Engine, Queue: provisioning.Queue, Adapt: provisioning.Adapt,
 			Intakes: []engine.Intake{{Route: "managed-app/resource", Authorize: intake.Signature("sig", signature)}}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	answer := httptest.NewRecorder()
 	e.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, notificationsPath+"?sig="+signature, strings.NewReader(webhook)))
-	if answer.Code != http.StatusServiceUnavailable {
-		t.Errorf("%d", answer.Code)
+	testenv.Diff(t, http.StatusServiceUnavailable, answer.Code, "status")
+}
+
+// deepen gives a body so many levels, by a member that nobody reads.
+func deepen(body string, levels int) string {
+	return strings.TrimSuffix(body, "}") + `,"more":` + strings.Repeat("[", levels-1) + strings.Repeat("]", levels-1) + "}"
+}
+
+// An alert travels in a message, which has a level of its own; of a webhook, what is not read stays behind.
+func TestDeepBodies(t *testing.T) {
+	t.Parallel()
+	d := newDoor(t, through)
+	const sig = "/api/managed-app/resource?sig=" + signature
+	notification := `{"eventType":"PUT","applicationId":"` + application + `","eventTime":"2026-11-21T10:00:00Z","provisioningState":"Succeeded"}`
+	for name, tt := range map[string]struct {
+		request
+		deepest int
+		queue   string
+	}{
+		"alert":        {request{"POST", "/api/alerts?code=" + alertsKey, alert(""), nil}, payload.MaxDepth - 1, alerts.Queue},
+		"webhook":      {request{"POST", webhookPath, webhook, d.good(t, intake.MarketplaceCaller)}, payload.MaxDepth, provisioning.Queue},
+		"notification": {request{"POST", sig, notification, nil}, payload.MaxDepth, provisioning.Queue},
+	} {
+		for levels, taken := range map[int]bool{tt.deepest: true, tt.deepest + 1: false, 9_998: false} {
+			r := tt.request
+			r.body = deepen(tt.body, levels)
+			status, header := d.send(t, r)
+			if taken && status >= 300 || !taken && (status != http.StatusBadRequest || header.Get("x-ms-error-code") != "BodyTooDeep") {
+				t.Errorf("%s, %d levels: %d %s", name, levels, status, header.Get("x-ms-error-code"))
+			}
+			want := 0
+			if taken {
+				want = 1
+			}
+			if got := d.messages(t, tt.queue); len(got) != want {
+				t.Errorf("%s, %d levels: %d messages", name, levels, len(got))
+			}
+		}
 	}
 }

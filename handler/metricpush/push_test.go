@@ -11,13 +11,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	collector "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
 	"go.uber.org/goleak"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -91,23 +92,17 @@ func TestPush(t *testing.T) {
 	p := New(Config{Endpoint: r.URL + "/v1/metrics", Headers: map[string]string{"x-key": "k"}, Interval: time.Hour, Version: "v1", Instance: "n1",
 		Attributes: map[string]string{"faas.name": "app"}}, registry, slog.New(slog.DiscardHandler))
 	for range 2 {
-		if err := p.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, p.Start(t.Context()))
 	}
 	for range 2 {
-		if err := p.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, p.Close(t.Context()))
 	}
 	if err := p.Start(t.Context()); err != nil || len(r.got) != 1 {
 		t.Fatalf("%v: %d messages, want one", err, len(r.got))
 	}
 	got := <-r.got
 	want := map[string]string{"service.name": "roundhouse", "service.version": "v1", "service.instance.id": "n1", "faas.name": "app"}
-	if diff := cmp.Diff(want, texts(got.ResourceMetrics[0].Resource.Attributes)); diff != "" {
-		t.Error(diff)
-	}
+	testenv.Diff(t, want, texts(got.ResourceMetrics[0].Resource.Attributes), "")
 	sum := sent(t, got, "roundhouse_x_total").GetSum()
 	if point := sum.DataPoints[0]; !sum.IsMonotonic || point.GetAsDouble() != 7 || texts(point.Attributes)["engine"] != "hmac" {
 		t.Errorf("%v", sum)
@@ -116,9 +111,7 @@ func TestPush(t *testing.T) {
 	if point.Count != 1 || len(point.Exemplars) != 1 || len(point.Exemplars[0].TraceId) != 16 || point.Exemplars[0].TraceId[0] != 0xab {
 		t.Errorf("%v", point)
 	}
-	if r.header.Get("x-key") != "k" {
-		t.Errorf("headers %v", r.header)
-	}
+	testenv.Diff(t, "k", r.header.Get("x-key"), "headers %v", r.header)
 }
 
 // It is sent again and again, not only at the end.
@@ -128,9 +121,7 @@ func TestInterval(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "roundhouse_x"}, func() float64 { return 1 }))
 	p := New(Config{Endpoint: r.URL + "/v1/metrics", Interval: time.Millisecond}, registry, slog.New(slog.DiscardHandler))
-	if err := p.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, p.Start(t.Context()))
 	for range 3 {
 		sent(t, <-r.got, "roundhouse_x")
 	}
@@ -145,9 +136,7 @@ func TestReceiverThatRefuses(t *testing.T) {
 	r := newReceiver(t, http.StatusForbidden)
 	var log bytes.Buffer
 	p := New(Config{Endpoint: r.URL + "/v1/metrics", Headers: map[string]string{"x-key": "secret"}, Interval: time.Hour}, prometheus.NewRegistry(), slog.New(slog.NewTextHandler(&log, nil)))
-	if err := p.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, p.Start(t.Context()))
 	if err := p.Close(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -13,12 +13,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/poison"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/faults/faultstest"
+	"github.com/vibedata/roundhouse/internal/sample"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 )
 
@@ -42,9 +44,7 @@ type world struct {
 func newWorld(t *testing.T, names ...string) *world {
 	w := &world{t: t, store: queues.NewMemory(), names: names, letters: map[string]string{}}
 	for _, name := range names {
-		if err := w.store.CreateQueue(t.Context(), name); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, w.store.CreateQueue(t.Context(), name))
 	}
 	return w
 }
@@ -55,9 +55,7 @@ func (w *world) send(queue string, texts ...string) map[string]string {
 	sent := map[string]string{}
 	for _, text := range texts {
 		id, err := w.store.SendText(w.t.Context(), queue, text, 0)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		testenv.Check(w.t, err)
 		sent[queue+"/"+id] = string(queues.Decode(text))
 	}
 	return sent
@@ -97,9 +95,7 @@ func (w *world) left() (n int) {
 // kept checks what was kept, and how many messages stay.
 func (w *world) kept(want map[string]string, left int) {
 	w.t.Helper()
-	if diff := cmp.Diff(want, w.letters); diff != "" {
-		w.t.Errorf("kept (-want +got):\n%s", diff)
-	}
+	testenv.Diff(w.t, want, w.letters, "kept")
 	if n := w.left(); n != left {
 		w.t.Errorf("%d messages stay, want %d", n, left)
 	}
@@ -108,8 +104,9 @@ func (w *world) kept(want map[string]string, left int) {
 // Whatever is in whatever queues is handled once, with its bytes, and nothing stays, whether one process takes it or two at once.
 func TestRandomMessages(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(40) {
-		random := rand.New(rand.NewPCG(seed, 3))
+	sample.Repeat(t)
+	for _, seed := range sample.Seeds(t, 40) {
+		random := rand.New(rand.NewPCG(uint64(seed), 3))
 		w := newWorld(t, "a-poison", "b-poison", "c-poison")
 		want := map[string]string{}
 		for range random.IntN(200) {
@@ -132,26 +129,16 @@ func TestRandomMessages(t *testing.T) {
 // A process that is hit at any call of storage loses nothing: another one takes what it has left, ten minutes later at the latest.
 func TestFaultAtEveryCall(t *testing.T) {
 	t.Parallel()
-	for _, fault := range faults.Faults() {
-		for at := 1; ; at++ {
-			plan := &faults.Plan{At: at, Fault: fault}
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, "a-poison", "b-poison")
-				want := w.send("a-poison", "one", "two")
-				maps.Copy(want, w.send("b-poison", "one"))
-				_, _ = w.process(faults.Queues(w.store, plan.Intercept), 0).Receive(t.Context())
-				plan.Wait()
-				time.Sleep(poison.Hidden)
-				if _, err := w.process(w.store, 0).Receive(t.Context()); err != nil {
-					t.Errorf("%v at %d: %v", fault, at, err)
-				}
-				w.kept(want, 0)
-			})
-			if !plan.Done() {
-				break
-			}
-		}
-	}
+	faultstest.EachCall(t, faults.Faults(), 5, func(t *testing.T, plan *faults.Plan) {
+		w := newWorld(t, "a-poison", "b-poison")
+		want := w.send("a-poison", "one", "two")
+		maps.Copy(want, w.send("b-poison", "one"))
+		_, _ = w.process(faults.Queues(w.store, plan.Intercept), 0).Receive(t.Context())
+		plan.Wait()
+		time.Sleep(poison.Hidden)
+		testenv.Done(t)(w.process(w.store, 0).Receive(t.Context()))
+		w.kept(want, 0)
+	})
 }
 
 // A queue that fails keeps none of the others from their turn, one that is not there is empty and stays away, and the error says

@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -75,9 +76,7 @@ func TestStorageThatComesLate(t *testing.T) {
 			}
 			waited <- time.Since(began)
 		}()
-		if err := p.Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, p.Run(t.Context()))
 		if took := <-waited; took < time.Hour || took > time.Hour+maxDelay {
 			t.Errorf("waited for %v", took)
 		}
@@ -85,9 +84,7 @@ func TestStorageThatComesLate(t *testing.T) {
 		if want := 4 + (3600-15)/15 + 1 + 1; rounds != want && rounds != want-1 {
 			t.Errorf("%d rounds, want about %d", rounds, want)
 		}
-		if lines := strings.Count(log.String(), `"level":"ERROR"`); lines != rounds-1 {
-			t.Errorf("%d lines about %d failed rounds", lines, rounds-1)
-		}
+		testenv.Diff(t, rounds-1, strings.Count(log.String(), `"level":"ERROR"`), "lines about failed rounds")
 		if !strings.Contains(log.String(), `"msg":"storage is prepared","rounds":`) {
 			t.Error("the log does not say when it was over")
 		}
@@ -189,8 +186,6 @@ func TestFailuresAreGrouped(t *testing.T) {
 		"many": {[]error{errors.New("a"), errors.New("b"), errors.New("c"), errors.New("d"), errors.New("e"), errors.New("f")},
 			"6 of 36 steps failed: 1 a; 1 b; 1 c; 1 d; 2 other causes"},
 	} {
-		if got := (&RoundError{Tried: 36, Failures: tt.failures}).Error(); got != tt.want {
-			t.Errorf("%s:\n%s, want\n%s", name, got, tt.want)
-		}
+		testenv.Diff(t, tt.want, (&RoundError{Tried: 36, Failures: tt.failures}).Error(), "%s", name)
 	}
 }

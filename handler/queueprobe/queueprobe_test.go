@@ -13,6 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -37,9 +38,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, queues: queues.NewMemory(), plan: &faults.Plan{}}
 	rows := tables.NewMemory()
-	if err := errors.Join(rows.CreateTable(t.Context(), "hostLocks"), w.queues.CreateQueue(t.Context(), queue)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, errors.Join(rows.CreateTable(t.Context(), "hostLocks"), w.queues.CreateQueue(t.Context(), queue)))
 	w.timer, w.listener = w.process(rows), w.process(rows)
 	w.handle = w.listener.Listen(func(context.Context, engine.Delivery) error { w.handled++; return nil })
 	return w
@@ -48,9 +47,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) process(rows tables.Store) *Probe {
 	w.t.Helper()
 	p, err := New(Config{Tables: faults.Tables(rows, w.plan.Intercept), Table: "hostLocks", Queues: faults.Queues(w.queues, w.plan.Intercept), Queue: queue, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testenv.Check(w.t, err)
 	return p
 }
 
@@ -59,9 +56,7 @@ func (w *world) looks(d time.Duration, listens bool) {
 	w.t.Helper()
 	for range d / lookEvery {
 		time.Sleep(lookEvery)
-		if err := w.timer.Look(w.t.Context()); err != nil {
-			w.t.Fatal(err)
-		}
+		testenv.Check(w.t, w.timer.Look(w.t.Context()))
 		if listens {
 			w.deliver()
 		}
@@ -76,24 +71,18 @@ func (w *world) deliver() {
 		err = errors.Join(err, w.handle(w.t.Context(), engine.Delivery{Queue: queue, ID: m.ID, Body: queues.Decode(m.Text), DequeueCount: 1}),
 			w.queues.Delete(w.t.Context(), queue, m.ID, m.PopReceipt))
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testenv.Check(w.t, err)
 }
 
 func (w *world) send(body string) {
 	w.t.Helper()
-	if _, err := w.queues.Send(w.t.Context(), queue, []byte(body), 0); err != nil {
-		w.t.Fatal(err)
-	}
+	testenv.Done(w.t)(w.queues.Send(w.t.Context(), queue, []byte(body), 0))
 }
 
 func (w *world) state() State {
 	w.t.Helper()
 	s, err := w.listener.State(w.t.Context())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testenv.Check(w.t, err)
 	return s
 }
 
@@ -119,38 +108,29 @@ func TestDeafness(t *testing.T) {
 		{"the queue was cleared", func(w *world) {
 			w.looks(lookEvery, false)
 			_, err := w.queues.Receive(w.t.Context(), queue, 1, queues.MaxDelay)
-			if err != nil {
-				w.t.Fatal(err)
-			}
+			testenv.Check(w.t, err)
 			w.looks(lookEvery, true)
 			w.looks(time.Hour, true)
 		}, false},
 		{"the timer's function was run by hand, again and again", func(w *world) {
 			for range 20 {
 				time.Sleep(time.Second)
-				if err := w.timer.Look(w.t.Context()); err != nil {
-					w.t.Fatal(err)
-				}
+				testenv.Check(w.t, w.timer.Look(w.t.Context()))
 			}
 		}, false},
 		{"the queue is so long that the probe does not come", func(w *world) {
 			for range 20 {
 				w.looks(lookEvery, false)
-				if err := w.handle(w.t.Context(), engine.Delivery{Queue: queue, ID: "1", Body: []byte("a signal"), DequeueCount: 1}); err != nil {
-					w.t.Fatal(err)
-				}
+				testenv.Check(w.t, w.handle(w.t.Context(), engine.Delivery{Queue: queue, ID: "1", Body: []byte("a signal"), DequeueCount: 1}))
 			}
 		}, false},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				tt.pass(w)
-				if s := w.state(); s.Deaf() != tt.deaf {
-					t.Errorf("%+v", s)
-				}
-			})
+		testenv.Bubble(t, tt.name, func(t *testing.T) {
+			w := newWorld(t)
+			tt.pass(w)
+			if s := w.state(); s.Deaf() != tt.deaf {
+				t.Errorf("%+v", s)
+			}
 		})
 	}
 }
@@ -170,9 +150,7 @@ func TestProbesAreTakenOut(t *testing.T) {
 		poison := w.listener.Poison(func(context.Context, engine.Delivery) error { poisoned++; return nil })
 		probe := engine.Delivery{ID: "1", Body: []byte(`{"roundhouseQueueProbe":"2026-11-21T05:41:00Z"}`), DequeueCount: 3}
 		again, err := engine.Again(probe)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		back := probe
 		back.Body = again
 		for _, tt := range []struct {
@@ -205,15 +183,11 @@ func TestCost(t *testing.T) {
 					w.deliver()
 				}
 				if time.Now().Minute()%5 == 0 {
-					if err := w.timer.Look(t.Context()); err != nil {
-						t.Fatal(err)
-					}
+					testenv.Check(t, w.timer.Look(t.Context()))
 					w.deliver()
 				}
 			}
-			if n := len(w.plan.Calls()) - before; n != tt.want {
-				t.Errorf("%s: %d requests, want %d: %v", name, n, tt.want, w.plan.Calls()[before:])
-			}
+			testenv.Diff(t, tt.want, len(w.plan.Calls())-before, "%s: requests: %v", name, w.plan.Calls()[before:])
 		})
 	}
 }
@@ -250,9 +224,7 @@ func TestTroubleWithStorage(t *testing.T) {
 		}
 		w.plan.Refuse = nil
 		time.Sleep(rest - time.Second) // a probe is recorded even by a process that has just tried
-		if err := w.timer.Look(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, w.timer.Look(t.Context()))
 		w.deliver()
 		if s := w.state(); w.delivered != 1 || s.Missing != 1 || s.Deaf() || s.outstanding() {
 			t.Errorf("%d delivered, %+v", w.delivered, s)
@@ -275,9 +247,7 @@ func TestSilence(t *testing.T) {
 		"somebody looks":       {long, State{LookedAt: short}, false},
 		"messages come anyway": {long, State{LookedAt: long, HeardAt: short}, false},
 	} {
-		if got := tt.s.Silent(now, tt.started); got != tt.want {
-			t.Errorf("%s: %v", name, got)
-		}
+		testenv.Diff(t, tt.want, tt.s.Silent(now, tt.started), "%s", name)
 	}
 }
 
@@ -286,4 +256,49 @@ func TestConfigIsChecked(t *testing.T) {
 	if _, err := New(Config{}); err == nil {
 		t.Error("an empty configuration was taken")
 	}
+}
+
+// A message that nobody receives is seen to wait for as long as it is looked at; one that is received, or comes back, is not.
+func TestHeads(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := queues.NewMemory()
+		testenv.Check(t, store.CreateQueue(t.Context(), "work"))
+		h := &Heads{Queues: store, Names: []string{"missing", "work"}}
+		look := func(messages int, age, stuck time.Duration) {
+			t.Helper()
+			heads, err := h.Look(t.Context())
+			want := Head{Queue: "work", Messages: messages, Age: age, Stuck: stuck}
+			if err != nil || len(heads) != 2 || heads[0] != (Head{Queue: "missing"}) || heads[1] != want {
+				t.Errorf("%+v, %v; want %+v", heads, err, want)
+			}
+		}
+		look(0, 0, 0)
+		for _, delay := range []time.Duration{0, 0, time.Hour} {
+			testenv.Done(t)(store.Send(t.Context(), "work", []byte("x"), delay))
+		}
+		look(3, 0, 0)
+		time.Sleep(10 * time.Minute)
+		look(3, 10*time.Minute, 10*time.Minute)
+		time.Sleep(time.Minute)
+		look(3, 11*time.Minute, 11*time.Minute)
+		received, err := store.Receive(t.Context(), "work", 1, time.Minute)
+		testenv.Check(t, err)
+		look(3, 11*time.Minute, 0) // the next one
+		testenv.Check(t, store.Delete(t.Context(), "work", received[0].ID, received[0].PopReceipt))
+		time.Sleep(time.Minute)
+		look(2, 12*time.Minute, time.Minute)
+		_, err = store.Receive(t.Context(), "work", 1, time.Minute)
+		testenv.Check(t, err)
+		look(2, 0, 0)
+		time.Sleep(2 * time.Minute) // it is back: somebody has received it meanwhile
+		look(2, 14*time.Minute, 0)
+		time.Sleep(time.Minute)
+		look(2, 15*time.Minute, time.Minute)
+		if _, err = store.Receive(t.Context(), "work", 1, time.Second); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		look(2, 16*time.Minute, 0) // it was received between two looks, and is back
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/vibedata/roundhouse/internal/fuzzvalue"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
 )
 
@@ -34,9 +35,7 @@ func checkRoutes(t *testing.T, s *fuzzvalue.Source) {
 	var got Outbox
 	got.Options = outbox.DefaultOptions()
 	document, err := json.Marshal(map[string]any{"destinations": destinations, "routes": routes})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	text := string(document)
 	if err := got.readDestinations(text, true); err != nil {
 		if !strings.Contains(err.Error(), outboxSetting) {

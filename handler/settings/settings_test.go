@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/vibedata/roundhouse/handler/settings/settingstest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // emulator is the least that Load takes, with the host.json of the repository.
@@ -56,9 +59,7 @@ func TestLoadSettings(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s, err := Load(NewReader(tt.env.Lookup))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, err)
 			if !tt.check(s) {
 				t.Errorf("settings %+v", s)
 			}
@@ -149,9 +150,7 @@ func TestReadHostFile(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			if err := os.WriteFile(filepath.Join(dir, "host.json"), []byte(tt.content), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, os.WriteFile(filepath.Join(dir, "host.json"), []byte(tt.content), 0o600))
 			got, err := readHostFile(dir, NewReader(tt.lookup))
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) {
@@ -193,22 +192,101 @@ func TestParseTimeSpan(t *testing.T) {
 	}
 }
 
-func TestBlobRetentionSetting(t *testing.T) {
+func TestRetentionSettings(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]time.Duration{"": 180 * day, "168h": 7 * day, "2160h": 90 * day, "167h": 0, "-168h": 0, "30d": 0} {
-		got, err := keepSetting(NewReader(emulator.With(blobSetting, text).Lookup), blobSetting, defaultBlobAge, leastBlobAge)
-		if got != want || (err == nil) != (want != 0) {
-			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
+	for _, tt := range []struct {
+		setting         string
+		fallback, least time.Duration
+		want            map[string]time.Duration // 0 is refused
+	}{
+		{blobSetting, defaultBlobAge, leastBlobAge, map[string]time.Duration{"": 180 * day, "168h": 7 * day, "2160h": 90 * day, "167h": 0, "-168h": 0, "30d": 0}},
+		{purgeSetting, defaultPurgeAfter, time.Hour, map[string]time.Duration{"": 30 * day, "1h": time.Hour, "2160h": 90 * day, "59m": 0, "-1h": 0, "30d": 0}},
+	} {
+		for text, want := range tt.want {
+			got, err := keepSetting(NewReader(emulator.With(tt.setting, text).Lookup), tt.setting, tt.fallback, tt.least)
+			if got != want || (err == nil) != (want != 0) {
+				t.Errorf("%s %q: %v, %v, want %v", tt.setting, text, got, err, want)
+			}
 		}
 	}
 }
 
-func TestOrchestrationRetentionSetting(t *testing.T) {
+func TestHealthSettings(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]time.Duration{"": 30 * day, "1h": time.Hour, "2160h": 90 * day, "59m": 0, "-1h": 0, "30d": 0} {
-		got, err := keepSetting(NewReader(emulator.With(purgeSetting, text).Lookup), purgeSetting, defaultPurgeAfter, time.Hour)
-		if got != want || (err == nil) != (want != 0) {
-			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
+	h, err := healthFrom(NewReader(func(name string) (string, bool) {
+		v, ok := map[string]string{"ROUNDHOUSE_HEALTH_OUTBOX_BACKLOG": " 5, 6 ", "ROUNDHOUSE_HEALTH_OUTBOX_AGE": "-1s,2h",
+			"ROUNDHOUSE_HEALTH_OUTBOX_FAILURE_RATIO": "0.1,0.2", "ROUNDHOUSE_HEALTH_STALLED": "3,-1", "ROUNDHOUSE_HEALTH_OUTBOX_DEAD": "4,8", "ROUNDHOUSE_HEALTH_LIST_LAG": "3h,-1s", "ROUNDHOUSE_HEALTH_SCHEDULE_DELAY": "5m,1h", "ROUNDHOUSE_HEALTH_TIMEOUT": "7s"}[name]
+		return v, ok
+	}))
+	if err != nil || h.Thresholds.Backlog.Degraded != 5 || h.Thresholds.Backlog.Unhealthy != 6 || h.Thresholds.OldestAge.Degraded != -time.Second ||
+		h.Thresholds.FailureRatio.Unhealthy != 0.2 || h.Thresholds.Stalled.Degraded != 3 || h.Thresholds.Dead.Unhealthy != 8 || h.Thresholds.Stalled.Unhealthy != -1 ||
+		h.Thresholds.ListLag.Degraded != 3*time.Hour || h.Thresholds.ScheduleDelay.Unhealthy != time.Hour || h.Timeout != 7*time.Second {
+		t.Errorf("%+v, %v", h, err)
+	}
+	for name, value := range map[string]string{"OUTBOX_BACKLOG": "many", "OUTBOX_AGE": "5m", "OUTBOX_FAILURE_RATIO": "0.5,x", "STALLED": "1,x", "OUTBOX_DEAD": "few", "LIST_LAG": "1h", "SCHEDULE_DELAY": "1h", "TIMEOUT": "0s"} {
+		_, err := healthFrom(NewReader(func(asked string) (string, bool) {
+			v, ok := map[string]string{healthSetting + name: value}[asked]
+			return v, ok
+		}))
+		if err == nil || !strings.Contains(err.Error(), healthSetting+name) || strings.Count(err.Error(), "\n") > 0 {
+			t.Errorf("%s=%s: %v", name, value, err)
 		}
+	}
+	if h, err := healthFrom(NewReader(func(string) (string, bool) { return "", false })); err != nil || h != (Health{}) {
+		t.Errorf("unset: %+v, %v", h, err)
+	}
+}
+
+func TestTaskSettings(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		retention, review string
+		want              Tasks
+		complaint         string
+	}{
+		{want: Tasks{Retention: 90 * day}},
+		{retention: "48h", want: Tasks{Retention: 48 * time.Hour}},
+		{retention: "90d", complaint: taskSetting},
+		{review: "operator, keeper", want: Tasks{Retention: 90 * day, ReviewRoles: []string{"operator", "keeper"}}},
+		{review: "operator,,keeper", complaint: reviewSetting},
+	} {
+		got, err := tasksFrom(NewReader(emulator.With(taskSetting, c.retention).With(reviewSetting, c.review).Lookup))
+		if c.complaint == "" && (err != nil || !cmp.Equal(got, c.want)) || c.complaint != "" && (err == nil || !strings.Contains(err.Error(), c.complaint)) {
+			t.Errorf("%+v: %+v, %v", c, got, err)
+		}
+	}
+}
+
+func TestPublicURL(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		set, host string
+		want, err string
+	}{
+		"nothing":                     {"", "", "", ""},
+		"Azure":                       {"", "app.azurewebsites.net", "https://app.azurewebsites.net", ""},
+		"a host in development":       {"", "localhost:7071", "http://localhost:7071", ""},
+		"an address of one":           {"", "127.0.0.1:7071", "http://127.0.0.1:7071", ""},
+		"a domain of one's own":       {"https://app.example.com/", "app.azurewebsites.net", "https://app.example.com", ""},
+		"with a port":                 {"https://app.example.com:8443", "", "https://app.example.com:8443", ""},
+		"this machine":                {"http://localhost:8080", "", "http://localhost:8080", ""},
+		"in clear":                    {"http://app.example.com", "", "", "ROUNDHOUSE_PUBLIC_URL"},
+		"no address":                  {"app.example.com", "", "", "ROUNDHOUSE_PUBLIC_URL"},
+		"with a path":                 {"https://app.example.com/api", "", "", "ROUNDHOUSE_PUBLIC_URL"},
+		"with a query":                {"https://app.example.com?code=hidden", "", "", "ROUNDHOUSE_PUBLIC_URL"},
+		"with a user":                 {"https://user:hidden@app.example.com", "", "", "ROUNDHOUSE_PUBLIC_URL"},
+		"a host that is more than it": {"", "app.example.com/x", "", "WEBSITE_HOSTNAME"},
+		"a host with a user":          {"", "x@app.example.com", "", "WEBSITE_HOSTNAME"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, err := Load(NewReader(emulator.With("ROUNDHOUSE_PUBLIC_URL", tt.set, "WEBSITE_HOSTNAME", tt.host).Lookup))
+			if tt.err == "" && (err != nil || s.PublicURL != tt.want) {
+				t.Errorf("%q, %v, want %q", s.PublicURL, err, tt.want)
+			}
+			if tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err) || strings.Contains(err.Error(), "hidden")) {
+				t.Errorf("error %v, want %q", err, tt.err)
+			}
+		})
 	}
 }

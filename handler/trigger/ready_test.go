@@ -8,12 +8,12 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 )
 
@@ -56,41 +56,38 @@ func TestInvocationsWaitForTheProgram(t *testing.T) {
 		{"timer in time", "tick", 4*time.Minute - time.Second, nil, http.StatusOK, "done", 4*time.Minute - time.Second, 0},
 		{"timer too early", "tick", time.Hour, nil, http.StatusServiceUnavailable, "not ready", 4 * time.Minute, 0},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				began := time.Now()
-				var handled, back int
-				handle := func(ctx context.Context, _ engine.Delivery) error {
-					handled++
-					if until, ok := ctx.Deadline(); !ok || until.Sub(began) != DefaultBudget {
-						t.Errorf("the budget ends %v after the invocation came", until.Sub(began))
-					}
-					return nil
+		testenv.Bubble(t, tt.name, func(t *testing.T) {
+			began := time.Now()
+			var handled, back int
+			handle := func(ctx context.Context, _ engine.Delivery) error {
+				handled++
+				if until, ok := ctx.Deadline(); !ok || until.Sub(began) != DefaultBudget {
+					t.Errorf("the budget ends %v after the invocation came", until.Sub(began))
 				}
-				c := Config{Ready: readyAfter(tt.ready), Budget: tt.budget,
-					Queues: map[string]Queue{
-						"rotate": {Queue: "q", Parameter: "message", Handle: handle, PutBack: func(context.Context, engine.Delivery, time.Duration) error { back++; return tt.putBack }},
-						"wake":   {Queue: "w", Parameter: "message", Handle: handle},
-					},
-					Timers: map[string]Timer{"tick": {Parameter: "timer", Handle: func(context.Context, TimerDelivery) error { handled++; return nil }}},
-				}
-				e, logged := mount(t, c)
-				body := goodBody
-				if tt.function == "tick" {
-					body = timerBody
-				}
-				rec := invoke(e, tt.function, body)
-				if rec.Code != tt.status || time.Since(began) != tt.took || !strings.Contains(logged.String(), `"outcome":"`+tt.outcome+`"`) {
-					t.Errorf("%d after %v: %s\n%s", rec.Code, time.Since(began), rec.Body, logged)
-				}
-				if (handled == 1) != (tt.outcome == "done") || back > 1 || tt.function == "rotate" && (back == 1) == (handled == 1) {
-					t.Errorf("handled %d times, put back %d times", handled, back)
-				}
-				if tt.status == http.StatusServiceUnavailable && !strings.Contains(rec.Body.String(), errMissing.Error()) {
-					t.Errorf("the answer does not say why: %s", rec.Body)
-				}
-			})
+				return nil
+			}
+			c := Config{Ready: readyAfter(tt.ready), Budget: tt.budget,
+				Queues: map[string]Queue{
+					"rotate": {Queue: "q", Parameter: "message", Handle: handle, PutBack: func(context.Context, engine.Delivery, time.Duration) error { back++; return tt.putBack }},
+					"wake":   {Queue: "w", Parameter: "message", Handle: handle},
+				},
+				Timers: map[string]Timer{"tick": {Parameter: "timer", Handle: func(context.Context, TimerDelivery) error { handled++; return nil }}},
+			}
+			e, logged := mount(t, c)
+			body := goodBody
+			if tt.function == "tick" {
+				body = timerBody
+			}
+			rec := invoke(e, tt.function, body)
+			if rec.Code != tt.status || time.Since(began) != tt.took || !strings.Contains(logged.String(), `"outcome":"`+tt.outcome+`"`) {
+				t.Errorf("%d after %v: %s\n%s", rec.Code, time.Since(began), rec.Body, logged)
+			}
+			if (handled == 1) != (tt.outcome == "done") || back > 1 || tt.function == "rotate" && (back == 1) == (handled == 1) {
+				t.Errorf("handled %d times, put back %d times", handled, back)
+			}
+			if tt.status == http.StatusServiceUnavailable && !strings.Contains(rec.Body.String(), errMissing.Error()) {
+				t.Errorf("the answer does not say why: %s", rec.Body)
+			}
 		})
 	}
 }
@@ -110,25 +107,22 @@ func TestAMessageThatCannotBePutBackWaits(t *testing.T) {
 		"queue before program": {time.Hour, 70 * time.Second, "put back", http.StatusOK, 90 * time.Second, 3},
 		"neither":              {time.Hour, time.Hour, "not ready", http.StatusServiceUnavailable, 100 * time.Second, 4},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				began := time.Now()
-				putBacks := 0
-				c := Config{Ready: readyAfter(tt.ready), Budget: 100 * time.Second, Queues: map[string]Queue{"rotate": {Queue: "q", Parameter: "message",
-					Handle: func(context.Context, engine.Delivery) error { return nil },
-					PutBack: func(context.Context, engine.Delivery, time.Duration) error {
-						if putBacks++; time.Since(began) < tt.outage {
-							return queues.ErrOutcomeUnknown
-						}
-						return nil
-					}}}}
-				e, logged := mount(t, c)
-				rec := invoke(e, "rotate", goodBody)
-				if rec.Code != tt.status || time.Since(began) != tt.took || putBacks != tt.putBacks || !strings.Contains(logged.String(), `"outcome":"`+tt.outcome+`"`) {
-					t.Errorf("%d after %v, put back %d times: %s\n%s", rec.Code, time.Since(began), putBacks, rec.Body, logged)
-				}
-			})
+		testenv.Bubble(t, name, func(t *testing.T) {
+			began := time.Now()
+			putBacks := 0
+			c := Config{Ready: readyAfter(tt.ready), Budget: 100 * time.Second, Queues: map[string]Queue{"rotate": {Queue: "q", Parameter: "message",
+				Handle: func(context.Context, engine.Delivery) error { return nil },
+				PutBack: func(context.Context, engine.Delivery, time.Duration) error {
+					if putBacks++; time.Since(began) < tt.outage {
+						return queues.ErrOutcomeUnknown
+					}
+					return nil
+				}}}}
+			e, logged := mount(t, c)
+			rec := invoke(e, "rotate", goodBody)
+			if rec.Code != tt.status || time.Since(began) != tt.took || putBacks != tt.putBacks || !strings.Contains(logged.String(), `"outcome":"`+tt.outcome+`"`) {
+				t.Errorf("%d after %v, put back %d times: %s\n%s", rec.Code, time.Since(began), putBacks, rec.Body, logged)
+			}
 		})
 	}
 }
@@ -139,9 +133,7 @@ func TestTheProbeAnswersAtOnce(t *testing.T) {
 	e, _ := mount(t, Config{Ready: func(ctx context.Context) error { <-ctx.Done(); return errMissing }})
 	rec := httptest.NewRecorder()
 	e.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/", nil))
-	if rec.Code != http.StatusOK {
-		t.Errorf("status %d", rec.Code)
-	}
+	testenv.Diff(t, http.StatusOK, rec.Code, "status")
 }
 
 // An occurrence without work is for who debugs. A run by hand does not claim to be the next occurrence.
@@ -167,9 +159,7 @@ func TestLogOfTimers(t *testing.T) {
 			logged := &records{}
 			e := echo.New()
 			timer := Timer{Parameter: "timer", Handle: func(context.Context, TimerDelivery) error { return tt.err }}
-			if err := Mount(e, Config{Timers: map[string]Timer{"tick": timer}, Log: slog.New(slog.NewJSONHandler(logged, &slog.HandlerOptions{Level: tt.level}))}); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, Mount(e, Config{Timers: map[string]Timer{"tick": timer}, Log: slog.New(slog.NewJSONHandler(logged, &slog.HandlerOptions{Level: tt.level}))}))
 			if rec := invoke(e, "tick", tt.body); (rec.Code == http.StatusOK) != (tt.err == nil || errors.Is(tt.err, ErrIdle)) {
 				t.Errorf("status %d", rec.Code)
 			}

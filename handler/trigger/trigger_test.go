@@ -17,11 +17,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/labstack/echo/v4"
 	"go.uber.org/goleak"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -49,9 +49,7 @@ func mount(t *testing.T, c Config) (*echo.Echo, *records) {
 	logged := &records{}
 	c.Log = slog.New(slog.NewJSONHandler(logged, nil))
 	e := echo.New()
-	if err := Mount(e, c); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, Mount(e, c))
 	return e, logged
 }
 
@@ -72,12 +70,8 @@ func invoke(e *echo.Echo, function, body string) *httptest.ResponseRecorder {
 // errorText checks that the answer fails the invocation the way the host understands, and returns its text.
 func errorText(t *testing.T, rec *httptest.ResponseRecorder, status int) string {
 	t.Helper()
-	if rec.Code != status {
-		t.Errorf("status %d, want %d: %s", rec.Code, status, rec.Body)
-	}
-	if got := rec.Header().Get("Content-Type"); got != "application/json" {
-		t.Errorf("content type %q", got)
-	}
+	testenv.Diff(t, status, rec.Code, "status: %s", rec.Body)
+	testenv.Diff(t, "application/json", rec.Header().Get("Content-Type"), "content type")
 	var answer map[string]string
 	if err := json.Unmarshal(rec.Body.Bytes(), &answer); err != nil || len(answer) != 1 {
 		t.Fatalf("answer %q: %v", rec.Body, err)
@@ -91,12 +85,8 @@ func succeeded(t *testing.T, rec *httptest.ResponseRecorder) {
 		t.Errorf("answer %d, %q", rec.Code, rec.Header().Get("Content-Type"))
 	}
 	var answer map[string]any
-	if err := json.Unmarshal(rec.Body.Bytes(), &answer); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(map[string]any{"Outputs": map[string]any{}, "Logs": []any{}, "ReturnValue": nil}, answer); diff != "" {
-		t.Errorf("answer (-want +got):\n%s", diff)
-	}
+	testenv.Check(t, json.Unmarshal(rec.Body.Bytes(), &answer))
+	testenv.Diff(t, map[string]any{"Outputs": map[string]any{}, "Logs": []any{}, "ReturnValue": nil}, answer, "answer")
 }
 
 var goodBody = body(quoted(b64("hi")), hostMetadata)
@@ -119,9 +109,7 @@ func TestQueueInvocation(t *testing.T) {
 		return nil
 	}))
 	succeeded(t, invoke(e, "rotate", goodBody))
-	if diff := cmp.Diff(delivery("hi"), got); diff != "" {
-		t.Errorf("delivery (-want +got):\n%s", diff)
-	}
+	testenv.Diff(t, delivery("hi"), got, "delivery")
 
 	var record map[string]any
 	if err := json.Unmarshal([]byte(logged.String()), &record); err != nil {
@@ -136,9 +124,7 @@ func TestQueueInvocation(t *testing.T) {
 		"level": "INFO", "msg": "invocation", "invocationId": testInvocation, "function": "rotate",
 		"messageId": "800ae4b3-bdd2-4c08-badd-f08e5a34b865", "dequeueCount": 3.0, "outcome": "done",
 	}
-	if diff := cmp.Diff(want, record); diff != "" {
-		t.Errorf("log record (-want +got):\n%s", diff)
-	}
+	testenv.Diff(t, want, record, "log record")
 }
 
 func TestTimerInvocation(t *testing.T) {
@@ -150,9 +136,7 @@ func TestTimerInvocation(t *testing.T) {
 	}}}})
 	succeeded(t, invoke(e, "sweep", `{"Data":{"timer":{"ScheduleStatus":{"Next":"2026-11-21T05:41:00+00:00"},"IsPastDue":true}},"Metadata":{}}`))
 	want := TimerDelivery{Function: "sweep", InvocationID: testInvocation, ScheduledAt: time.Date(2026, 11, 21, 5, 41, 0, 0, time.UTC), IsPastDue: true}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("delivery (-want +got):\n%s", diff)
-	}
+	testenv.Diff(t, want, got, "delivery")
 	if !strings.Contains(logged.String(), `"scheduledAt":"2026-11-21T05:41:00Z"`) {
 		t.Errorf("log %q", logged)
 	}
@@ -184,15 +168,11 @@ func TestHandlerThatDoesNotSucceed(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			e, logged := mount(t, queueConfig(tt.handle))
-			if got := errorText(t, invoke(e, "rotate", goodBody), http.StatusInternalServerError); got != tt.answer {
-				t.Errorf("answer %q, want %q", got, tt.answer)
-			}
+			testenv.Diff(t, tt.answer, errorText(t, invoke(e, "rotate", goodBody), http.StatusInternalServerError), "answer")
 			if !strings.Contains(logged.String(), `"outcome":"`+tt.outcome+`"`) {
 				t.Errorf("no outcome %q in the log:\n%s", tt.outcome, logged)
 			}
-			if stack := strings.Contains(logged.String(), "trigger_test.go"); stack != (tt.outcome == "panicked") {
-				t.Errorf("stack in the log: %v\n%s", stack, logged)
-			}
+			testenv.Diff(t, tt.outcome == "panicked", strings.Contains(logged.String(), "trigger_test.go"), "the log has a stack: %s", logged)
 		})
 	}
 }
@@ -239,21 +219,15 @@ func TestChunkedBody(t *testing.T) {
 	defer srv.Close()
 	// A body that is no type known to net/http has no length.
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+"/rotate", io.MultiReader(strings.NewReader(goodBody)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	client := srv.Client()
 	res, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	defer res.Body.Close()
 	if req.ContentLength != 0 || res.StatusCode != http.StatusOK || res.Header.Get("Content-Type") != "application/json" {
 		t.Errorf("length %d, status %d, %q", req.ContentLength, res.StatusCode, res.Header.Get("Content-Type"))
 	}
-	if diff := cmp.Diff(delivery("hi"), <-got); diff != "" {
-		t.Errorf("delivery (-want +got):\n%s", diff)
-	}
+	testenv.Diff(t, delivery("hi"), <-got, "delivery")
 }
 
 func TestBudgetEndsTheContext(t *testing.T) {
@@ -270,9 +244,7 @@ func TestBudgetEndsTheContext(t *testing.T) {
 		if want := "context deadline exceeded: " + ErrBudget.Error(); got != want {
 			t.Errorf("answer %q, want %q", got, want)
 		}
-		if took := time.Since(started); took != time.Minute {
-			t.Errorf("took %v", took)
-		}
+		testenv.Diff(t, time.Minute, time.Since(started), "how long it took")
 		if !strings.Contains(logged.String(), `"outcome":"retry"`) {
 			t.Error(logged)
 		}
@@ -286,31 +258,24 @@ func TestOverrun(t *testing.T) {
 		"returns late": func() error { return nil },
 		"panics late":  func() error { panic("too late") },
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				started := time.Now()
-				release := make(chan struct{})
-				e, logged := mount(t, queueConfig(func(context.Context, engine.Delivery) error {
-					<-release
-					return late()
-				}))
-				got := errorText(t, invoke(e, "rotate", goodBody), http.StatusInternalServerError)
-				if got != errOverrun.Error() {
-					t.Errorf("answer %q", got)
-				}
-				if took := time.Since(started); took != DefaultBudget+DefaultGrace {
-					t.Errorf("took %v", took)
-				}
-				if !strings.Contains(logged.String(), `"outcome":"overran"`) {
-					t.Error(logged)
-				}
-				close(release)
-				synctest.Wait()
-				if panicked := strings.Contains(logged.String(), `"panic":"too late"`); panicked != (name == "panics late") {
-					t.Errorf("panic in the log: %v\n%s", panicked, logged)
-				}
-			})
+		testenv.Bubble(t, name, func(t *testing.T) {
+			started := time.Now()
+			release := make(chan struct{})
+			e, logged := mount(t, queueConfig(func(context.Context, engine.Delivery) error {
+				<-release
+				return late()
+			}))
+			got := errorText(t, invoke(e, "rotate", goodBody), http.StatusInternalServerError)
+			if got != errOverrun.Error() {
+				t.Errorf("answer %q", got)
+			}
+			testenv.Diff(t, DefaultBudget+DefaultGrace, time.Since(started), "how long it took")
+			if !strings.Contains(logged.String(), `"outcome":"overran"`) {
+				t.Error(logged)
+			}
+			close(release)
+			synctest.Wait()
+			testenv.Diff(t, name == "panics late", strings.Contains(logged.String(), `"panic":"too late"`), "the log has the panic: %s", logged)
 		})
 	}
 }
@@ -326,9 +291,7 @@ func TestHangingUpEndsTheContext(t *testing.T) {
 	req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/rotate", strings.NewReader(goodBody))
 	rec := httptest.NewRecorder()
 	e.ServeHTTP(rec, req)
-	if got := errorText(t, rec, http.StatusInternalServerError); got != context.Canceled.Error() {
-		t.Errorf("answer %q", got)
-	}
+	testenv.Diff(t, context.Canceled.Error(), errorText(t, rec, http.StatusInternalServerError), "answer")
 }
 
 func TestErrorTextIsBoundedAndClean(t *testing.T) {
@@ -346,9 +309,7 @@ func TestErrorTextIsBoundedAndClean(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			e, logged := mount(t, queueConfig(func(context.Context, engine.Delivery) error { return errors.New(tt.err) }))
-			if diff := cmp.Diff(tt.want, errorText(t, invoke(e, "rotate", goodBody), http.StatusInternalServerError)); diff != "" {
-				t.Errorf("answer (-want +got):\n%s", diff)
-			}
+			testenv.Diff(t, tt.want, errorText(t, invoke(e, "rotate", goodBody), http.StatusInternalServerError), "answer")
 			var record struct{ Error string }
 			if err := json.Unmarshal([]byte(logged.String()), &record); err != nil || record.Error != tt.want {
 				t.Errorf("log %q: %v", logged, err)

@@ -15,6 +15,8 @@ import (
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/faults/faultstest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
@@ -42,9 +44,7 @@ func newWorld(t *testing.T, messages int) *world {
 	w := &world{tables.NewMemory(), queues.NewMemory(), blobs.NewMemory()}
 	p := w.process(t, nil)
 	o := w.outbox(t, w.tables, w.queues)
-	if err := errors.Join(p.runtime.Prepare(t.Context()), o.Create(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, errors.Join(p.runtime.Prepare(t.Context()), o.Create(t.Context())))
 	if messages == 0 {
 		return w
 	}
@@ -52,20 +52,14 @@ func newWorld(t *testing.T, messages int) *world {
 	for n := range list {
 		list[n] = outbox.Message{TenantID: "acme", EventType: "type", Payload: json.RawMessage("{}"), Key: outbox.Key("test", "", fmt.Sprint(n), "", "")}
 	}
-	if _, err := outbox.NewWriter(o).AddMany(t.Context(), "acme", list); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Done(t)(outbox.NewWriter(o).AddMany(t.Context(), "acme", list))
 	router, err := outbox.NewRouter([]outbox.Route{{EventType: "*", Destination: "refuses"}}, outbox.Destinations{"refuses": refusal{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	d, err := outbox.NewDispatcher(o, outbox.DispatcherConfig{Router: router})
 	for err == nil && w.count(t, outbox.StatusDead) < messages {
 		_, err = d.Sweep(t.Context())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	<-time.After(time.Minute) // an operation means what was there before it
 	return w
 }
@@ -80,9 +74,7 @@ func (refusal) Deliver(context.Context, outbox.Event) error {
 func (w *world) outbox(t *testing.T, ts tables.Store, qs queues.Store) *outbox.Outbox {
 	t.Helper()
 	o, err := outbox.New(outbox.Config{Tables: ts, Queues: qs, Blobs: w.blobs, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	return o
 }
 
@@ -102,9 +94,7 @@ func (w *world) process(t *testing.T, plan *faults.Plan) *process {
 		Tables: ts, Queues: qs, Blobs: faults.Blobs(w.blobs, plan.Intercept), ScheduleQueue: "orchestration-signals", LateAfter: time.Minute,
 		Orchestrators: append(Orchestrators(kinds...), short), Activities: Activities(kinds...), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	return &process{r, admin, NewOperations(r, nil), plan}
 }
 
@@ -113,24 +103,18 @@ func (p *process) work(t *testing.T, w *world) {
 	t.Helper()
 	for idle := 0; idle < 40 && !p.plan.Crashed(); {
 		batch, err := w.queues.Receive(t.Context(), p.runtime.SignalQueue(), 1, 30*time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		if len(batch) == 0 {
 			idle++
 			<-time.After(time.Second)
 			continue
 		}
 		s, err := orchestrator.DecodeSignal(queues.Decode(batch[0].Text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		_, err = p.runtime.Deliver(t.Context(), s)
 		if err == nil && !p.plan.Crashed() {
 			err = w.queues.Delete(t.Context(), p.runtime.SignalQueue(), batch[0].ID, batch[0].PopReceipt)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testenv.Check(t, err)
 		}
 	}
 }
@@ -141,9 +125,7 @@ func (w *world) count(t *testing.T, status outbox.Status) (n int) {
 	f := outbox.Filter{Status: status, Limit: outbox.MaxLimit}
 	for {
 		page, err := admin.List(t.Context(), f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		n += len(page.Records)
 		if f.Continuation = page.Continuation; f.Continuation == "" {
 			return n
@@ -163,9 +145,7 @@ func TestManyMessagesWithADeathInTheMiddle(t *testing.T) {
 		w := newWorld(t, messages)
 		first := w.process(t, &faults.Plan{At: 6_000, Fault: faults.CrashAfter})
 		op, err := first.operations.Start(t.Context(), OutboxKind, request(), "", "corr")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		first.work(t, w)
 		second := w.process(t, nil)
 		between, err := second.operations.Get(t.Context(), op.ID)
@@ -194,65 +174,45 @@ func TestManyMessagesWithADeathInTheMiddle(t *testing.T) {
 func TestCrashAtEveryCall(t *testing.T) {
 	t.Parallel()
 	const messages = 3
-	calls := 0
-	synctest.Test(t, func(t *testing.T) {
+	kinds := []faults.Fault{faults.CrashBefore, faults.CrashAfter, faults.Applied, faults.Unknown, faults.Throttled}
+	faultstest.EachCall(t, kinds, 10, func(t *testing.T, plan *faults.Plan) {
 		w := newWorld(t, messages)
-		p := w.process(t, nil)
-		if _, err := p.operations.Start(t.Context(), OutboxKind, request(), "key", "corr"); err != nil {
-			t.Fatal(err)
+		p := w.process(t, plan)
+		op, err := p.operations.Start(t.Context(), OutboxKind, request(), "key", "corr")
+		if err == nil {
+			p.work(t, w)
+		}
+		p = w.process(t, nil)
+		if err != nil { // the caller repeats the request that was not accepted
+			op, err = p.operations.Start(t.Context(), OutboxKind, request(), "key", "corr")
+			testenv.Check(t, err)
 		}
 		p.work(t, w)
-		calls = len(p.plan.Calls())
-	})
-	for _, fault := range []faults.Fault{faults.CrashBefore, faults.CrashAfter, faults.Applied, faults.Unknown, faults.Throttled} {
-		for at := 1; at <= calls; at++ {
-			t.Run(fmt.Sprintf("%s/%d", fault, at), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					w := newWorld(t, messages)
-					p := w.process(t, &faults.Plan{At: at, Fault: fault})
-					op, err := p.operations.Start(t.Context(), OutboxKind, request(), "key", "corr")
-					if err == nil {
-						p.work(t, w)
-					}
-					p = w.process(t, nil)
-					if err != nil { // the caller repeats the request that was not accepted
-						if op, err = p.operations.Start(t.Context(), OutboxKind, request(), "key", "corr"); err != nil {
-							t.Fatal(err)
-						}
-					}
-					p.work(t, w)
-					op, err = p.operations.Get(t.Context(), op.ID)
-					if err != nil || op.Status != orchestrator.Completed {
-						t.Errorf("%+v, %v", op, err)
-					}
-					if pending := w.count(t, outbox.StatusPending); pending != messages {
-						t.Errorf("%d pending", pending)
-					}
-				})
-			})
+		op, err = p.operations.Get(t.Context(), op.ID)
+		if err != nil || op.Status != orchestrator.Completed {
+			t.Errorf("%+v, %v", op, err)
 		}
-	}
+		testenv.Diff(t, messages, w.count(t, outbox.StatusPending), "pending messages")
+	})
 }
 
 func TestWhatCannotSucceedFailsAtOnce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1)
-		p := w.process(t, nil)
-		r := request()
-		r.Status = "odd"
-		op, err := p.operations.Start(t.Context(), OutboxKind, r, "", "corr")
-		if err != nil {
-			t.Fatal(err)
-		}
-		began := time.Now()
-		p.work(t, w)
-		op, err = p.operations.Get(t.Context(), op.ID)
-		if err != nil || op.Status != orchestrator.Failed || op.EndedAt.Sub(began) > time.Second {
-			t.Errorf("%+v, %v", op, err)
-		}
-	})
+	for kind, r := range map[string]Request{OutboxKind: {Action: string(outbox.ActionReplay), Status: "odd"}, DeadLetterKind: {Action: "odd"}} {
+		testenv.Bubble(t, kind, func(t *testing.T) {
+			w := newWorld(t, 1)
+			w.bury(t, 1, nil)
+			p := w.process(t, nil)
+			op, err := p.operations.Start(t.Context(), kind, r, "", "corr")
+			testenv.Check(t, err)
+			began := time.Now()
+			p.work(t, w)
+			op, err = p.operations.Get(t.Context(), op.ID)
+			if err != nil || op.Status != orchestrator.Failed || op.EndedAt.Sub(began) > time.Second {
+				t.Errorf("%+v, %v", op, err)
+			}
+		})
+	}
 }
 
 // Messages that come while it runs are not meant.

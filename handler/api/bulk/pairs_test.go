@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/internal/fuzzvalue"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // The state of an operation is read as it was kept, and an operation is what it was asked for.
@@ -22,9 +23,7 @@ func FuzzState(f *testing.F) {
 			Continuation: s.Text(2000),
 		}
 		text, err := json.Marshal(want)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		var got state
 		if err := json.Unmarshal(text, &got); err != nil {
 			t.Fatalf("%s: %v", text, err)

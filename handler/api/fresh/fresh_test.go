@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -57,9 +59,7 @@ func TestOneLoadsForAllAndNobodyWaitsLongerThanItsContext(t *testing.T) {
 			}()
 		}
 		for range 8 {
-			if n := <-results; n != 1 {
-				t.Errorf("load %d", n)
-			}
+			testenv.Diff(t, 1, <-results, "the load")
 		}
 		if took := time.Since(began); took != 10*time.Second || loads != 1 {
 			t.Errorf("%d loads in %v", loads, took)

@@ -12,7 +12,10 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/handler/queueprobe"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator/catalog"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
@@ -26,7 +29,6 @@ type world struct {
 	plan     *faults.Plan
 	snapshot outbox.Snapshot
 	err      error
-	stalled  catalog.StatusCount
 	log      bytes.Buffer
 	config   Config
 }
@@ -35,13 +37,11 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{plan: &faults.Plan{}}
 	table, queue := tables.NewMemory(), queues.NewMemory()
-	if err := errors.Join(table.CreateTable(t.Context(), "outbox"), queue.CreateQueue(t.Context(), "wake")); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, errors.Join(table.CreateTable(t.Context(), "outbox"), queue.CreateQueue(t.Context(), "wake")))
 	w.config = Config{
 		Tables: faults.Tables(table, w.plan.Intercept), Table: "outbox", Queues: faults.Queues(queue, w.plan.Intercept), Queue: "wake",
 		Outbox:  func(context.Context) (outbox.Snapshot, error) { return w.snapshot, w.err },
-		Stalled: func(context.Context) (catalog.StatusCount, error) { return w.stalled, w.err },
+		Stalled: func(context.Context) (catalog.StatusCount, error) { return catalog.StatusCount{}, w.err },
 		Log:     slog.New(slog.NewTextHandler(&w.log, nil)),
 	}
 	return w
@@ -50,9 +50,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) checks(t *testing.T) *Checks {
 	t.Helper()
 	c, err := New(w.config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	return c
 }
 
@@ -172,14 +170,10 @@ func TestProbesShareTheirAnswers(t *testing.T) {
 		c.Ready(t.Context())
 		c.Full(t.Context())
 	}
-	if n := len(w.plan.Calls()); n != 2 {
-		t.Errorf("%d calls", n)
-	}
+	testenv.Diff(t, 2, len(w.plan.Calls()), "calls")
 	now = now.Add(DefaultMaxAge)
 	c.Ready(t.Context())
-	if n := len(w.plan.Calls()); n != 4 {
-		t.Errorf("%d calls after MaxAge", n)
-	}
+	testenv.Diff(t, 4, len(w.plan.Calls()), "calls after MaxAge")
 }
 
 func TestAPanicIsAFailure(t *testing.T) {
@@ -222,5 +216,169 @@ func TestWords(t *testing.T) {
 		if got := status.Word(); got != want {
 			t.Errorf("%s: %s", status, got)
 		}
+	}
+}
+
+// Each service that the program needs is asked by itself, and is well again when it answers. Without the vault, the program is ready: it goes
+// on with all that needs no secrets.
+func TestEachServiceByItself(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("no line")
+	for _, part := range []string{"tables", "queues", "blobs", "vault"} {
+		now, down := time.Unix(1000, 0), true
+		w := newWorld(t)
+		fail := func(ctx context.Context, c faults.Call, do func(context.Context) error) error {
+			if down && c.Service == part {
+				return broken
+			}
+			return do(ctx)
+		}
+		w.config.Now = func() time.Time { return now }
+		w.config.Thresholds.ClockSkew = Limit[time.Duration]{-1, -1}
+		w.config.Tables, w.config.Queues = faults.Tables(w.config.Tables, fail), faults.Queues(w.config.Queues, fail)
+		w.config.Blobs, w.config.Container = faults.Blobs(blobs.NewMemory(), fail), "payloads"
+		w.config.Vault = func(ctx context.Context) error {
+			return fail(ctx, faults.Call{Service: "vault"}, func(context.Context) error { return nil })
+		}
+		checks := w.checks(t)
+		for _, want := range []Status{Fail, Pass} {
+			r := checks.Full(t.Context())
+			for name, m := range r.Checks {
+				if of := want; m[0].Status != of && (name == part+":responseTime" || m[0].Status != Pass) {
+					t.Errorf("%s, want %s: %s is %+v", part, want, name, m)
+				}
+			}
+			ready := want
+			if part == "vault" {
+				ready = Pass
+			}
+			if got := checks.Ready(t.Context()).Status; r.Status != want || got != ready {
+				t.Errorf("%s: %s, want %s; ready: %s", part, r.Status, want, got)
+			}
+			down, now = false, now.Add(time.Minute)
+		}
+	}
+}
+
+// datedStore answers with a date of its own.
+type datedStore struct {
+	tables.Store
+	date func() time.Time
+	took time.Duration
+}
+
+func (s *datedStore) Query(ctx context.Context, table string, q tables.Query) (tables.Page, error) {
+	time.Sleep(s.took / 2)
+	if at := s.date(); !at.IsZero() {
+		tables.RecordResponse(ctx, at, "")
+	}
+	time.Sleep(s.took / 2)
+	return tables.Page{}, nil
+}
+
+// A clock that differs from that of storage is told of, until it is set; what a date in whole seconds and a slow answer leave open is no
+// difference.
+func TestClockSkew(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		ahead, took time.Duration
+		undated     bool
+		limits      Limit[time.Duration]
+		want        Status
+		skewed      bool
+	}{
+		"the same":          {want: Pass},
+		"a little":          {ahead: 4 * time.Second, want: Pass, skewed: true},
+		"ahead":             {ahead: 10 * time.Second, want: Warn, skewed: true},
+		"behind":            {ahead: -10 * time.Second, want: Warn, skewed: true},
+		"a slow answer":     {took: 2 * time.Second, want: Pass},
+		"own limit":         {ahead: 10 * time.Second, limits: Limit[time.Duration]{time.Second, 5 * time.Second}, want: Fail, skewed: true},
+		"without any limit": {ahead: time.Hour, limits: Limit[time.Duration]{-1, -1}, want: Pass, skewed: true},
+		"no date":           {undated: true, ahead: time.Hour, want: Pass},
+	} {
+		testenv.Bubble(t, name, func(t *testing.T) {
+			time.Sleep(900 * time.Millisecond) // a date has whole seconds
+			w := newWorld(t)
+			store := &datedStore{w.config.Tables, func() time.Time { return time.Now().Add(test.ahead) }, test.took}
+			if test.undated {
+				store.date = func() time.Time { return time.Time{} }
+			}
+			w.config.Tables, w.config.Thresholds.ClockSkew = store, test.limits
+			checks := w.checks(t)
+			r := checks.Full(t.Context())
+			if got := r.Checks[clockCheck]; test.undated != (len(got) == 0) || !test.undated && (got[0].Status != test.want || (got[0].ObservedValue != 0.0) != test.skewed || (got[0].Output == "") != (test.want == Pass)) {
+				t.Errorf("%+v", got)
+			}
+			if ready := checks.Ready(t.Context()); ready.Status != test.want {
+				t.Errorf("ready: %+v", ready)
+			}
+			store.date = time.Now
+			time.Sleep(time.Minute)
+			if r := checks.Full(t.Context()); r.Status != Pass || r.Checks[clockCheck][0].ObservedValue != 0.0 {
+				t.Errorf("when the clock is set: %+v", r)
+			}
+		})
+	}
+	w := newWorld(t)
+	if _, err := ClockSkew(t.Context(), w.config.Tables, "missing", nil); err == nil || !errors.Is(err, tables.ErrNotFound) {
+		t.Errorf("a table that is missing: %v", err)
+	}
+}
+
+// Messages that nobody receives are told of, first as a warning and then as a failure, until somebody receives them. Whoever receives
+// one after the other, however old they are, is not told of.
+func TestQueuesThatNobodyListensTo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, store := newWorld(t), queues.NewMemory()
+		w.config.Now = time.Now
+		testenv.Check(t, errors.Join(store.CreateQueue(t.Context(), "work"), store.CreateQueue(t.Context(), "busy")))
+		w.config.Heads = (&queueprobe.Heads{Queues: store, Names: []string{"busy", "work"}}).Look
+		checks := w.checks(t)
+		for range 100 {
+			testenv.Done(t)(store.Send(t.Context(), "busy", []byte("x"), 0))
+		}
+		take := func(queue string) {
+			t.Helper()
+			got, err := store.Receive(t.Context(), queue, 1, time.Hour)
+			if err != nil || len(got) != 1 {
+				t.Fatalf("%v, %v", got, err)
+			}
+			testenv.Check(t, store.Delete(t.Context(), queue, got[0].ID, got[0].PopReceipt))
+		}
+		look := func(want Status) {
+			t.Helper()
+			r := checks.Full(t.Context())
+			m := r.Checks[stuckCheck][0]
+			if m.Status != want || r.Status != want || strings.Contains(m.Output, "work (1 messages") != (want != Pass) || strings.Contains(m.Output, "busy") {
+				t.Errorf("want %s: %+v", want, m)
+			}
+			take("busy")
+			time.Sleep(time.Minute)
+		}
+		look(Pass)
+		testenv.Done(t)(store.Send(t.Context(), "work", []byte("x"), 0))
+		for minute := range 25 {
+			switch {
+			case minute < 10:
+				look(Pass)
+			case minute < 20:
+				look(Warn)
+			default:
+				look(Fail)
+			}
+		}
+		take("work")
+		look(Pass)
+	})
+}
+
+// A queue store that does not answer is a failure.
+func TestQueuesThatCannotBeLookedAt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.config.Heads = func(context.Context) ([]queueprobe.Head, error) { return nil, errors.New("no line") }
+	if r := w.checks(t).Full(t.Context()); r.Status != Fail || r.Checks[stuckCheck][0].Status != Fail {
+		t.Errorf("%+v", r)
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"go.uber.org/goleak"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/catalog"
 	"github.com/vibedata/roundhouse/orchestrator/nodes"
@@ -29,9 +29,7 @@ func (l lease) Held(context.Context) bool { return bool(l) }
 func ours(t *testing.T, m *Metrics) map[string]string {
 	t.Helper()
 	page, err := m.Scrape(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	lines := map[string]string{}
 	for line := range strings.Lines(string(page.Body)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -76,9 +74,7 @@ func full(t *testing.T) *Metrics {
 			}
 		}),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	return m
 }
 
@@ -131,9 +127,7 @@ func TestNamesAndValues(t *testing.T) {
 		`roundhouse_poller_last_success_timestamp_seconds{poller="new"}`:            "0",
 		`roundhouse_poller_batch_size{poller="new"}`:                                "0",
 	}
-	if diff := cmp.Diff(want, ours(t, m)); diff != "" {
-		t.Error(diff)
-	}
+	testenv.Diff(t, want, ours(t, m), "")
 	if m.Runtime(nil) == nil || m.Pollers(nil) == nil || m.Nodes(nil) == nil {
 		t.Error("a second registration is no error")
 	}
@@ -148,9 +142,7 @@ func TestNamesAreLinted(t *testing.T) {
 	m.Orchestrations(func(context.Context) (catalog.StatusCounts, error) { return nil, nil }, []string{"hmac"})
 	m.Damaged(func(context.Context) (int, error) { return 1, nil })
 	page, err := m.Scrape(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	problems, err := promlint.New(strings.NewReader(string(page.Body))).Lint()
 	if err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)
@@ -178,9 +170,7 @@ func TestOnlyTheLeaderShowsWhatIsShared(t *testing.T) {
 		t.Errorf("without Collect: %v", got)
 	}
 	m.Collect(lease(false))
-	if diff := cmp.Diff(map[string]string{"roundhouse_collector_leader": "0"}, gauges(m)); diff != "" {
-		t.Error(diff)
-	}
+	testenv.Diff(t, map[string]string{"roundhouse_collector_leader": "0"}, gauges(m), "")
 	m = New()
 	m.Collect(lease(true))
 	m.Events(fixed(snapshot, nil))
@@ -188,9 +178,7 @@ func TestOnlyTheLeaderShowsWhatIsShared(t *testing.T) {
 		"roundhouse_collector_leader": "1", "roundhouse_outbox_pending": "7", "roundhouse_outbox_failed_pending": "3",
 		"roundhouse_outbox_oldest_pending_age_seconds": "1.5",
 	}
-	if diff := cmp.Diff(want, gauges(m)); diff != "" {
-		t.Error(diff)
-	}
+	testenv.Diff(t, want, gauges(m), "")
 	m = New()
 	m.Collect(lease(true))
 	m.Events(fixed(outbox.Snapshot{}, errors.New("no line")))
@@ -212,9 +200,7 @@ func TestFormats(t *testing.T) {
 		if err != nil || !strings.HasPrefix(page.ContentType, want) || len(page.Body) == 0 {
 			t.Errorf("%s: %s, %v", accept, page.ContentType, err)
 		}
-		if ends := strings.HasSuffix(string(page.Body), "# EOF\n"); ends != (want == "application/openmetrics-text") {
-			t.Errorf("%s: ends with EOF: %v", accept, ends)
-		}
+		testenv.Diff(t, want == "application/openmetrics-text", strings.HasSuffix(string(page.Body), "# EOF\n"), "%s: ends with EOF", accept)
 	}
 }
 
@@ -222,9 +208,7 @@ func TestTwoRegistriesAreApart(t *testing.T) {
 	t.Parallel()
 	a, b := New(), New()
 	a.Outbox().Added()
-	if got := ours(t, b)["roundhouse_outbox_added_total"]; got != "0" {
-		t.Error(got)
-	}
+	testenv.Diff(t, "0", ours(t, b)["roundhouse_outbox_added_total"], "events that were added")
 }
 
 func TestCached(t *testing.T) {

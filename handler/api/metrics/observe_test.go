@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/handler/queueprobe"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/nodes"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
@@ -34,9 +34,7 @@ func holds(t *testing.T, m *Metrics, want map[string]string) {
 			delete(got, name)
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	testenv.Diff(t, want, got, "")
 }
 
 // Every fate of every engine is counted, and an engine that is not named is another.
@@ -84,9 +82,7 @@ func TestActivities(t *testing.T) {
 		t.Cleanup(runtime.Close)
 		err = runtime.Prepare(t.Context())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	out, err := runtime.Run(t.Context(), orchestrator.Start{ID: "a", Orchestrator: "run", Input: json.RawMessage("1")})
 	if err != nil || string(out.Output) != `"done"` {
 		t.Fatalf("%s, %v", out.Output, err)
@@ -143,9 +139,7 @@ func TestExemplars(t *testing.T) {
 		m.Engines("hmac")(test.ctx, engine.Settled{Engine: "hmac", Fate: engine.Succeeded, Took: time.Millisecond, SinceSent: time.Minute})
 		m.Outbox().Attempted(test.ctx, "sink", outbox.Succeeded, time.Millisecond)
 		page, err := m.Scrape(t.Context(), http.Header{"Accept": {"application/openmetrics-text;version=1.0.0"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, err)
 		found := strings.Count(string(page.Body), `# {trace_id="ab000000000000000000000000000000"}`)
 		if want := map[bool]int{true: 3}[test.want]; found != want || !test.want && strings.Contains(string(page.Body), traceLabel) {
 			t.Errorf("%s: %d exemplars, want %d", name, found, want)

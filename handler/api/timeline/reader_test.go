@@ -13,6 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
@@ -36,14 +37,10 @@ func newBench(t *testing.T, all ...orchestrator.AnyOrchestrator) *bench {
 	var err error
 	b.runtime, err = orchestrator.New(orchestrator.Config{Tables: b.store, Blobs: blobs.NewMemory(), Queues: queues.NewMemory(), Log: quiet,
 		Orchestrators: all, Activities: []orchestrator.AnyActivity{step}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	history := engine.NewHistory(b.store, "")
 	b.letters = engine.NewDeadLetters(b.store, "")
-	if err := errors.Join(b.runtime.Prepare(t.Context()), history.CreateTable(t.Context()), b.letters.CreateTable(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, errors.Join(b.runtime.Prepare(t.Context()), history.CreateTable(t.Context()), b.letters.CreateTable(t.Context())))
 	b.Reader = NewReader(Config{Engines: []string{"door", engine.SignalEngine}, History: history, DeadLetters: b.letters, Runs: b.runtime, List: b.runtime.List, Tasks: b.runtime.Tasks(),
 		RunID: func(name string, m engine.Message) string {
 			if m.InstanceID == "" {
@@ -59,18 +56,14 @@ func (b *bench) run(t *testing.T, s orchestrator.Start) {
 	if s.Input == nil {
 		s.Input = []byte("1")
 	}
-	if _, err := b.runtime.Run(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Done(t)(b.runtime.Run(t.Context(), s))
 }
 
 // lines are the items of a timeline in words.
 func (b *bench) lines(t *testing.T, q Query) (lines []string, truncated bool) {
 	t.Helper()
 	page, err := b.Read(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	for _, i := range page.Items {
 		switch {
 		case i.Orchestration != nil:
@@ -102,10 +95,8 @@ func TestRunsOfASingleton(t *testing.T) {
 	for n, tenantID := range []string{"acme", "blue"} {
 		id := fmt.Sprint("c", n+1)
 		b.run(t, orchestrator.Start{ID: "door-i1", Orchestrator: "door", CorrelationID: id, TenantID: tenantID, Reuse: orchestrator.ReuseEnded})
-		if err := history.Record(t.Context(), engine.Entry{Engine: "door", InstanceID: "i1", TenantID: tenantID, Operation: "step", Status: engine.StatusSucceeded,
-			CreatedAtUtc: time.Now(), CorrelationID: id}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Check(t, history.Record(t.Context(), engine.Entry{Engine: "door", InstanceID: "i1", TenantID: tenantID, Operation: "step", Status: engine.StatusSucceeded,
+			CreatedAtUtc: time.Now(), CorrelationID: id}))
 	}
 	for n, tenantID := range []string{"acme", "blue"} {
 		want := []string{"message", fmt.Sprintf("door-i1 Completed %d", n+1), "step 1 Completed", "history"}
@@ -131,13 +122,9 @@ func TestDamage(t *testing.T) {
 	b.run(t, orchestrator.Start{ID: "door-i1", Orchestrator: "door", CorrelationID: "c1"})
 	key := tables.Key{Partition: "door-i1", Row: "r-00000001-00000002"}
 	e, err := b.store.Get(t.Context(), "orchestrations", key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, err)
 	e.Properties["Data"] = []byte("garbage")
-	if err := b.store.Apply(t.Context(), "orchestrations", tables.Replace(e)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Check(t, b.store.Apply(t.Context(), "orchestrations", tables.Replace(e)))
 	got, truncated := b.lines(t, Query{CorrelationID: "c1"})
 	if want := []string{"message", "door-i1 Completed 1", "step 1 Running", "Unreadable"}; !slices.Equal(got, want) || !truncated {
 		t.Errorf("%q, %v", got, truncated)
@@ -149,9 +136,7 @@ func TestLettersOfARun(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, door())
 	b.run(t, orchestrator.Start{ID: "door-i1", Orchestrator: "door", CorrelationID: "c1"})
-	if _, err := b.letters.Add(t.Context(), engine.DeadLetter{Engine: engine.SignalEngine, MessageID: "m1", CorrelationID: "door-i1", LastFailureAtUtc: time.Now(), OriginalMessage: []byte("{}")}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Done(t)(b.letters.Add(t.Context(), engine.DeadLetter{Engine: engine.SignalEngine, MessageID: "m1", CorrelationID: "door-i1", LastFailureAtUtc: time.Now(), OriginalMessage: []byte("{}")}))
 	if got, _ := b.lines(t, Query{CorrelationID: "c1", Kind: KindDeadLetter}); !slices.Equal(got, []string{"deadLetter"}) {
 		t.Errorf("%q", got)
 	}

@@ -1,0 +1,111 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/vibedata/roundhouse/internal/fuzzvalue"
+	"github.com/vibedata/roundhouse/internal/testenv"
+)
+
+// A token is taken for the filter that it was made for only, and is one that sealToken makes.
+func FuzzOpenToken(f *testing.F) {
+	f.Add("", "f")
+	f.Add(sealToken("place", "f"), "f")
+	f.Add(sealToken("place", "g"), "f")
+	f.Add("e30", "f")
+	f.Fuzz(func(t *testing.T, token, fingerprint string) {
+		place, err := openToken(token, fingerprint)
+		if err == nil && sealToken(place, fingerprint) != token {
+			t.Errorf("%q is taken for %q", token, place)
+		}
+		if sealed := sealToken(token, fingerprint); len(sealed) <= maxToken {
+			if again, err := openToken(sealed, fingerprint); (err != nil || again != token) && !invalid(token, fingerprint) {
+				t.Errorf("%q does not come back: %q, %v", token, again, err)
+			}
+		}
+	})
+}
+
+// invalid says that JSON does not keep a text.
+func invalid(texts ...string) bool {
+	for _, text := range texts {
+		for _, r := range text {
+			if r == '\uFFFD' {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// A token leads to the place that it was made for, however the place is written, and for its own filter only.
+func FuzzPairOfTokens(f *testing.F) {
+	fuzzvalue.Seeds(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s := fuzzvalue.New(data)
+		place, filter := s.Text(1000), fingerprintOf(s.Text(100), s.Time())
+		token := sealToken(place, filter)
+		if (token == "") != (place == "") {
+			t.Fatalf("%q has the token %q", place, token)
+		}
+		got, err := openToken(token, filter)
+		if len(token) > maxToken {
+			return // no list has such places
+		}
+		if err != nil || got != place {
+			t.Errorf("%q becomes %q, %v", place, got, err)
+		}
+		if _, err := openToken(token, filter+"x"); (err == nil) != (place == "") {
+			t.Errorf("another filter takes %q: %v", place, err)
+		}
+	})
+}
+
+// The token behind the longest ids that there can be is one that the same list takes: by id, by time, and for rounds.
+func TestTokensOfTheLongestIDs(t *testing.T) {
+	t.Parallel()
+	for store, open := range map[string]func(*testing.T) stores{"memory": func(*testing.T) stores { return inMemory() }, "azurite": inAzurite} {
+		t.Run(store, func(t *testing.T) {
+			t.Parallel()
+			b := newOutboxBenchOver(t, open(t))
+			prefixes := []string{strings.Repeat("<", 398), strings.Repeat("/", 168) + "aaaa"}
+			for _, prefix := range prefixes {
+				for i := range 3 {
+					id := prefix + fmt.Sprintf("%02d", i)
+					if rec := b.send(t, http.MethodPost, orchestrationsPath, fmt.Sprintf(`{"orchestrator":"holder","id":%q}`, id)); rec.Code != http.StatusAccepted {
+						t.Fatalf("%d %.300s", rec.Code, rec.Body)
+					}
+				}
+			}
+			b.drive(t)
+			testenv.Check(t, b.list.Flush(t.Context()))
+			for query, want := range map[string]int{"idPrefix=" + url.QueryEscape(prefixes[0]): 3, "idPrefix=" + url.QueryEscape(prefixes[1]): 3, "status=Running": 6, "orchestrator=holder": 6} {
+				testenv.Diff(t, want, len(walk[any](t, b, orchestrationsPath+"?limit=1&"+query)), "%.30s", query)
+			}
+			if got := len(walk[any](t, b, orchestrationPath(prefixes[0]+"00")+"/rounds?limit=1")); got < 1 {
+				t.Errorf("%d rounds", got)
+			}
+		})
+	}
+}
+
+// An id that is too long is refused as one, in bytes and as a key.
+func TestSizesOfIDs(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	for _, tt := range []struct {
+		limit int
+		id    func(n int) string
+	}{{maxOrchestrationID, func(n int) string { return strings.Repeat("i", n) }}, {maxEscapedID, func(n int) string { return strings.Repeat("/", 168) + strings.Repeat("i", n-504) }}} {
+		for n := tt.limit - 1; n <= tt.limit+1; n++ {
+			rec := b.send(t, http.MethodPost, orchestrationsPath, fmt.Sprintf(`{"orchestrator":"holder","id":%q}`, tt.id(n)))
+			if n <= tt.limit && rec.Code != http.StatusAccepted || n > tt.limit && (rec.Code != http.StatusBadRequest || !strings.Contains(rec.Body.String(), fmt.Sprint(tt.limit))) {
+				t.Errorf("%d of %d: %d %.300s", n, tt.limit, rec.Code, rec.Body)
+			}
+		}
+	}
+}
