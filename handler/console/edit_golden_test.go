@@ -23,69 +23,36 @@ func withMessage(message string, more map[string]any) answers {
 // hostileMessage is JSON that is meant to do harm, with numbers that no type of Go holds and letters that turn the direction of writing.
 const hostileMessage = `{"n": 9007199254740993, "big": 123456789012345678901234567890, "f": 1.10, "text": "</textarea></pre><script>alert(3)</script>", "name": "שלום ` + "\u202e" + `cba", "quote": "\"'><img src=x onerror=alert(2)>"}`
 
-// The page that edits a message has all of it, and keeps it as it is: whatever its data is, and where it cannot be edited, it says why.
-func TestGoldenEdit(t *testing.T) {
-	t.Parallel()
-	evilLetter := letterLink(Text("hm/../ac"), Text(evil+"%2F.."))
-	for name, test := range map[string]struct {
-		api    answers
-		target string
-		status int
-	}{
-		"edit_typical":  {typical(), letterM1 + "/edit", 200},
-		"edit_reader":   {typical().with(answers{"/api/me": reader()}), letterM1 + "/edit", 200},
-		"edit_settled":  {typical(), letterM2 + "/edit", 200},
-		"edit_hostile":  {hostile(), evilLetter + "/edit", 200},
-		"edit_turning":  {withMessage(hostileMessage, nil), letterM1 + "/edit", 200},
-		"edit_secret":   {withMessage(`{"password":"[redacted]"}`, nil), letterM1 + "/edit", 200},
-		"edit_text":     {withMessage("\nthis is not JSON <b>", nil), letterM1 + "/edit", 200},
-		"edit_unseen":   {withMessage("no JSON \u202e", nil), letterM1 + "/edit", 200},
-		"edit_binary":   {withMessage("/wA=", map[string]any{"originalMessageEncoding": "base64"}), letterM1 + "/edit", 200},
-		"edit_megabyte": {withMessage(`{"text": "`+strings.Repeat("ש<", 1<<19)+`"}`, nil), letterM1 + "/edit", 200},
-		"edit_empty":    {nothing(), letterM1 + "/edit", 404},
-		"letter_edited": {withMessage(`{"a":1}`, map[string]any{"status": "Resolved", "sentMessage": huge, "retriedAtUtc": "2026-11-26T13:00:00Z", "retriedBy": "ada@example.com", "retryMessageId": "m3",
-			"resolutionNotes": "Retried with an edited message"}), letterM1 + "?done=edited", 200},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			rec := get(t, restoring(newConsole(t, test.api, access.Control{EasyAuth: true})), test.target)
-			if rec.Code != test.status {
-				t.Errorf("status %d, want %d", rec.Code, test.status)
-			}
-			compare(t, name, rec.Body.Bytes())
-			harmless(t, rec.Body.String())
-		})
-	}
-}
-
-// What was entered is shown beside what was there; what the API has against it is said beside what was entered.
-func TestGoldenEdited(t *testing.T) {
-	t.Parallel()
+// editPages are the pages of this file.
+func editPages() map[string]shown {
 	const original = `{"correlationId":"rotation-7","input":{"days":7,"n":9007199254740993,"a":1,"b":2,"c":3,"d":4,"e":5,"f":6}}`
 	refused := withMessage(original, nil).with(answers{oneLetter + "/retry-edited": refusal{422, "InvalidMessage", "The edited message cannot be sent: " + evil + "."}})
 	changed := "{\r\n  \"correlationId\": \"rotation-7\",\r\n  \"input\": {\r\n    \"days\": 9007199254740995,\r\n    \"n\": 9007199254740993,\r\n    \"a\": 1,\r\n    \"b\": 2,\r\n    \"c\": 3,\r\n    \"d\": 4,\r\n    \"e\": 5,\r\n    \"f\": 6\r\n  }\r\n}"
-	for name, test := range map[string]struct {
-		api           answers
-		step, message string
-		status        int
-	}{
-		"edit_diff_typical": {withMessage(original, nil), "", changed, 200},
-		"edit_diff_same":    {withMessage(`{"a":1}`, nil), "", "{\r\n  \"a\": 1\r\n}", 200},
-		"edit_diff_hostile": {withMessage(hostileMessage, nil), "", `{"evil": "` + strings.ReplaceAll(evil, `"`, `\"`) + turning[:3] + `"}`, 200},
-		"edit_diff_broken":  {withMessage(original, nil), "", "{\n\"a\": 1,\n}", 400},
-		"edit_again":        {withMessage(original, nil), "edit", `{"a": ` + "\n\"" + evil + `"}`, 200},
-		"edit_refused":      {refused, "send", changed, 422},
-		"edit_by_reader":    {withMessage(original, nil).with(answers{"/api/me": reader()}), "", changed, 403},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			rec := send(t, newConsole(t, test.api, access.Control{EasyAuth: true}), letterM1+"/edit", url.Values{"key": {"k"}, "etag": {"v0"}, "step": {test.step}, "message": {test.message}})
-			if rec.Code != test.status {
-				t.Errorf("status %d, want %d", rec.Code, test.status)
-			}
-			compare(t, name, rec.Body.Bytes())
-			harmless(t, rec.Body.String())
-		})
+	edited := func(a answers, step, message string, status int) shown {
+		return at(a, letterM1+"/edit", status).sends(url.Values{"key": {"k"}, "etag": {"v0"}, "step": {step}, "message": {message}})
+	}
+	evilLetter := letterLink(Text("hm/../ac"), Text(evil+"%2F.."))
+	return map[string]shown{
+		"edit_typical":  at(typical(), letterM1+"/edit", 200),
+		"edit_reader":   at(typical().with(answers{"/api/me": reader()}), letterM1+"/edit", 200),
+		"edit_settled":  at(typical(), letterM2+"/edit", 200),
+		"edit_hostile":  at(hostile(), evilLetter+"/edit", 200),
+		"edit_turning":  at(withMessage(hostileMessage, nil), letterM1+"/edit", 200),
+		"edit_secret":   at(withMessage(`{"password":"[redacted]"}`, nil), letterM1+"/edit", 200),
+		"edit_text":     at(withMessage("\nthis is not JSON <b>", nil), letterM1+"/edit", 200),
+		"edit_unseen":   at(withMessage("no JSON \u202e", nil), letterM1+"/edit", 200),
+		"edit_binary":   at(withMessage("/wA=", map[string]any{"originalMessageEncoding": "base64"}), letterM1+"/edit", 200),
+		"edit_megabyte": at(withMessage(`{"text": "`+strings.Repeat("ש<", 1<<19)+`"}`, nil), letterM1+"/edit", 200),
+		"edit_empty":    at(nothing(), letterM1+"/edit", 404),
+		"letter_edited": at(withMessage(`{"a":1}`, map[string]any{"status": "Resolved", "sentMessage": huge, "retriedAtUtc": "2026-11-26T13:00:00Z", "retriedBy": "ada@example.com", "retryMessageId": "m3",
+			"resolutionNotes": "Retried with an edited message"}), letterM1+"?done=edited", 200),
+		"edit_diff_typical": edited(withMessage(original, nil), "", changed, 200),
+		"edit_diff_same":    edited(withMessage(`{"a":1}`, nil), "", "{\r\n  \"a\": 1\r\n}", 200),
+		"edit_diff_hostile": edited(withMessage(hostileMessage, nil), "", `{"evil": "`+strings.ReplaceAll(evil, `"`, `\"`)+turning[:3]+`"}`, 200),
+		"edit_diff_broken":  edited(withMessage(original, nil), "", "{\n\"a\": 1,\n}", 400),
+		"edit_again":        edited(withMessage(original, nil), "edit", `{"a": `+"\n\""+evil+`"}`, 200),
+		"edit_refused":      edited(refused, "send", changed, 422),
+		"edit_by_reader":    edited(withMessage(original, nil).with(answers{"/api/me": reader()}), "", changed, 403),
 	}
 }
 

@@ -37,44 +37,28 @@ func operationAt(of string, more ...string) string {
 	return address(operationLink(operationID), query)
 }
 
-// Pages of work on many things are as their golden files have them, and ask again by themselves only while there is more to come.
-func TestGoldenBulk(t *testing.T) {
-	t.Parallel()
+// bulkPages are the pages of this file.
+func bulkPages() map[string]shown {
 	operations := func(o map[string]any) answers { return typical().with(answers{"/api/operations/" + operationID: o}) }
 	ended := map[string]any{"status": "Succeeded", "endedAt": "2026-11-26T13:59:50Z", "progress": map[string]any{"done": 11, "passedOver": 1}}
 	twoCauses := typical().with(answers{"/api/dlq/groups": causesData(causeOf(letterData(nil)), causeOf(letterData(map[string]any{"errorSignature": "cd34"})))})
-	for name, test := range map[string]struct {
-		api     answers
-		target  string
-		status  int
-		refresh string
-	}{
-		"bulk_retry_empty":    {nothing(), retryAllPath + "?engine=hmac", 200, ""},
-		"bulk_retry_typical":  {twoCauses, retryAllPath + "?engine=hmac&errorSignature=ab12&fromDate=2026-11-01&toDate=2099-01-01", 200, ""},
-		"bulk_retry_reader":   {typical().with(answers{"/api/me": reader()}), retryAllPath, 200, ""},
-		"bulk_retry_hostile":  {hostile(), retryAllPath + "?engine=%3Cscript%3E&instanceId=%22%3E%3Cscript%3E&fromDate=%22&toDate=%3C%E2%80%AEx", 200, ""},
-		"bulk_retry_id":       {typical(), retryAllPath + "?correlationId=rotation-7", 400, ""},
-		"bulk_expire_typical": {typical(), expireAllPath + "?instanceId=instance-1&toDate=2026-11-26", 200, ""},
-		"bulk_expire_any":     {typical(), expireAllPath + "?status=any", 400, ""},
-		"operation_typical":   {operations(operationData(nil)), operationAt("12"), 200, "3"},
-		"operation_old":       {operations(operationData(map[string]any{"createdAt": "2026-11-26T13:00:00Z"})), operationAt(""), 200, "15"},
-		"operation_still":     {operations(operationData(nil)), operationAt("12", "off"), 200, ""},
-		"operation_ended":     {operations(operationData(ended)), operationAt("12"), 200, ""},
-		"operation_canary": {operations(operationData(map[string]any{"status": "Failed", "endedAt": "2026-11-26T13:59:50Z", "progress": map[string]any{"done": 5, "returned": 2},
-			"error": map[string]any{"code": "CanaryFailed", "message": "What was tried first came back."}})), operationAt("-1"), 200, ""},
-		"operation_reader":  {operations(operationData(map[string]any{"createdAt": "2026-11-24T13:00:00Z"})).with(answers{"/api/me": reader()}), operationAt("12"), 200, ""},
-		"operation_hostile": {operations(hostileOperation()), operationAt(evil), 200, ""},
-		"operation_none":    {nothing(), operationAt("12"), 404, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			rec := get(t, restoring(newConsole(t, test.api, access.Control{EasyAuth: true})), test.target)
-			if rec.Code != test.status || asksAgain(rec.Body.String()) != test.refresh {
-				t.Errorf("status %d, want %d; it asks again after %q, want %q", rec.Code, test.status, asksAgain(rec.Body.String()), test.refresh)
-			}
-			compare(t, name, rec.Body.Bytes())
-			harmless(t, rec.Body.String())
-		})
+	return map[string]shown{
+		"bulk_retry_empty":    at(nothing(), retryAllPath+"?engine=hmac", 200, ""),
+		"bulk_retry_typical":  at(twoCauses, retryAllPath+"?engine=hmac&errorSignature=ab12&fromDate=2026-11-01&toDate=2099-01-01", 200, ""),
+		"bulk_retry_reader":   at(typical().with(answers{"/api/me": reader()}), retryAllPath, 200, ""),
+		"bulk_retry_hostile":  at(hostile(), retryAllPath+"?engine=%3Cscript%3E&instanceId=%22%3E%3Cscript%3E&fromDate=%22&toDate=%3C%E2%80%AEx", 200, ""),
+		"bulk_retry_id":       at(typical(), retryAllPath+"?correlationId=rotation-7", 400, ""),
+		"bulk_expire_typical": at(typical(), expireAllPath+"?instanceId=instance-1&toDate=2026-11-26", 200, ""),
+		"bulk_expire_any":     at(typical(), expireAllPath+"?status=any", 400, ""),
+		"operation_typical":   at(operations(operationData(nil)), operationAt("12"), 200, "3"),
+		"operation_old":       at(operations(operationData(map[string]any{"createdAt": "2026-11-26T13:00:00Z"})), operationAt(""), 200, "15"),
+		"operation_still":     at(operations(operationData(nil)), operationAt("12", "off"), 200, ""),
+		"operation_ended":     at(operations(operationData(ended)), operationAt("12"), 200, ""),
+		"operation_canary": at(operations(operationData(map[string]any{"status": "Failed", "endedAt": "2026-11-26T13:59:50Z", "progress": map[string]any{"done": 5, "returned": 2},
+			"error": map[string]any{"code": "CanaryFailed", "message": "What was tried first came back."}})), operationAt("-1"), 200, ""),
+		"operation_reader":  at(operations(operationData(map[string]any{"createdAt": "2026-11-24T13:00:00Z"})).with(answers{"/api/me": reader()}), operationAt("12"), 200, ""),
+		"operation_hostile": at(operations(hostileOperation()), operationAt(evil), 200, ""),
+		"operation_none":    at(nothing(), operationAt("12"), 404, ""),
 	}
 }
 

@@ -34,7 +34,7 @@ func member(document any, name string) json.RawMessage {
 }
 
 // upload sends files of a form, by the names of its fields.
-func upload(t *testing.T, h http.Handler, fields ...[2]string) *httptest.ResponseRecorder {
+func upload(t *testing.T, h http.Handler, target string, fields ...[2]string) *httptest.ResponseRecorder {
 	t.Helper()
 	var body bytes.Buffer
 	w := multipart.NewWriter(&body)
@@ -50,42 +50,25 @@ func upload(t *testing.T, h http.Handler, fields ...[2]string) *httptest.Respons
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, openPath, &body)
-	r.Header.Set("Content-Type", w.FormDataContentType())
-	r.Header.Set("Sec-Fetch-Site", "same-origin")
-	rec := httptest.NewRecorder()
-	h.ServeHTTP(rec, r)
-	return rec
+	return sendBody(t, h, target, w.FormDataContentType(), &body)
 }
 
-// The page that asks for a history, and what it makes of one, are as their golden files have them.
-func TestGoldenHistory(t *testing.T) {
-	t.Parallel()
+// historyPages are the page that asks for a history, and what it makes of one.
+func historyPages() map[string]shown {
 	typicalRun, evilRun := runs(runData(nil)), hostileRuns()
 	evilID := evil + "/..%2F"
-	for name, test := range map[string]struct {
-		answer any
-		sent   string
-		status int
-	}{
-		"openhistory_shown":   {opened(runData(nil), member(typicalRun["/api/timeline/rotation-7"], "items"), member(roundsData(), "items"), 3), "{}", 200},
-		"openhistory_hostile": {opened(evilRun[runsAPI+"/"+evilID].(map[string]any), member(evilRun["/api/timeline/"+evil], "items"), member(evilRun[runsAPI+"/"+evilID+"/rounds"], "items"), 0), "{}", 200},
-		"openhistory_refused": {refusal{422, "NotAHistory", "The file is no history of an orchestration: " + evil}, "{}", 422},
-		"openhistory_nothing": {refusal{422, "NotAHistory", ""}, "", 400},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			a := answers{"/api/me": operator(), openAPI: test.answer}
-			rec := upload(t, newConsole(t, a, access.Control{EasyAuth: true}), [2]string{"file", test.sent}, [2]string{"text", ""})
-			if rec.Code != test.status {
-				t.Errorf("status %d, want %d", rec.Code, test.status)
-			}
-			compare(t, name, rec.Body.Bytes())
-			harmless(t, rec.Body.String())
-		})
+	opens := func(answer any, sent string, status int) shown {
+		return at(answers{"/api/me": operator(), openAPI: answer}, openPath, status).uploads([2]string{"file", sent}, [2]string{"text", ""})
 	}
-	golden(t, "openhistory_typical", answers{"/api/me": operator()}, openPath, 200)
-	golden(t, "openhistory_participant", answers{"/api/me": approver()}, openPath, 403)
+	return map[string]shown{
+		"openhistory_shown": opens(opened(runData(nil), member(typicalRun["/api/timeline/rotation-7"], "items"), member(roundsData(), "items"), 3), "{}", 200),
+		"openhistory_hostile": opens(opened(evilRun[runsAPI+"/"+evilID].(map[string]any), member(evilRun["/api/timeline/"+evil], "items"),
+			member(evilRun[runsAPI+"/"+evilID+"/rounds"], "items"), 0), "{}", 200),
+		"openhistory_refused":     opens(refusal{422, "NotAHistory", "The file is no history of an orchestration: " + evil}, "{}", 422),
+		"openhistory_nothing":     opens(refusal{422, "NotAHistory", ""}, "", 400),
+		"openhistory_typical":     at(answers{"/api/me": operator()}, openPath, 200),
+		"openhistory_participant": at(answers{"/api/me": approver()}, openPath, 403),
+	}
 }
 
 // A history reaches the API as it was sent, as a file or as a text; what is too large does not.
@@ -117,7 +100,7 @@ func TestHistoryIsSentAsItIs(t *testing.T) {
 				}
 				a.ServeHTTP(w, r)
 			})
-			rec := upload(t, newConsole(t, h, access.Control{EasyAuth: true}), [2]string{test.field, test.text})
+			rec := at(h, openPath, test.status).uploads([2]string{test.field, test.text}).ask(t)
 			if rec.Code != test.status || (got == test.text) != (test.status == 200) {
 				t.Errorf("%d, and the API got %.80q", rec.Code, got)
 			}

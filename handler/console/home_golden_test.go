@@ -53,28 +53,21 @@ func hostileApp() answers {
 		"/api/health/full": document{200, fmt.Sprintf(`{"status": %s, "releaseId": %[1]s, "output": %[1]s, "checks": {%[1]s: [{"status": %[1]s, "output": %[1]s}], "schedules:delay": [{"status": "pass", "observedValue": %[1]s}, {"observedValue": 1e300}]}}`, text)}})
 }
 
-// The home page is as its golden files have it: each part with what it has, or why it has nothing.
-func TestGoldenHome(t *testing.T) {
-	t.Parallel()
+// homePages are the home page with something in each part, and with why a part has nothing.
+func homePages() map[string]shown {
 	failing := answers{"/api/me": operator()}
 	for _, path := range []string{"/api/dlq", "/api/dlq/groups", "/api/orchestrations", "/api/workflow/outbox", "/api/tasks", "/api/credentials", "/api/operations", "/api/history", "/api/pollers", "/api/health/full"} {
 		failing[path] = refusal{503, "ServiceUnavailable", "Storage did not answer in time."}
 	}
-	for name, a := range map[string]answers{
-		"home_empty": quietApp(), "home_typical": busyApp(), "home_hostile": hostileApp(), "home_unanswered": failing,
-		"home_participant": busyApp().with(answers{"/api/me": someone("pat@example.com", access.Participant.Permissions()...)}),
-		"home_quiet":       quietApp().with(answers{"/api/history": list(map[string]any{"createdAtUtc": "2026-11-26T13:59:00Z"})}),
-		"home_unprepared":  quietApp().with(answers{"/api/health/full": document{503, `{"status": "fail", "output": "Storage is not prepared yet."}`}}),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			rec := get(t, restoring(newConsole(t, a, access.Control{EasyAuth: true})), Root)
-			if rec.Code != http.StatusOK {
-				t.Errorf("status %d", rec.Code)
-			}
-			compare(t, name, rec.Body.Bytes())
-			harmless(t, rec.Body.String())
-		})
+	home := func(a answers) shown { return at(a, Root, http.StatusOK) }
+	return map[string]shown{
+		"home_empty":       home(quietApp()),
+		"home_typical":     home(busyApp()),
+		"home_hostile":     home(hostileApp()),
+		"home_unanswered":  home(failing),
+		"home_participant": home(busyApp().with(answers{"/api/me": someone("pat@example.com", access.Participant.Permissions()...)})),
+		"home_quiet":       home(quietApp().with(answers{"/api/history": list(map[string]any{"createdAtUtc": "2026-11-26T13:59:00Z"})})),
+		"home_unprepared":  home(quietApp().with(answers{"/api/health/full": document{503, `{"status": "fail", "output": "Storage is not prepared yet."}`}})),
 	}
 }
 

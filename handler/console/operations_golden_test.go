@@ -9,9 +9,8 @@ import (
 	"github.com/vibedata/roundhouse/handler/access"
 )
 
-// The list of operations, and the page of one that is paused, are as their golden files have them.
-func TestGoldenOperations(t *testing.T) {
-	t.Parallel()
+// operationPages are the pages of this file.
+func operationPages() map[string]shown {
 	listed := func(items ...any) answers {
 		return typical().with(answers{"/api/operations": map[string]any{"items": items, "continuationToken": "next page"}})
 	}
@@ -19,32 +18,17 @@ func TestGoldenOperations(t *testing.T) {
 		"request": map[string]any{"action": "replay", "tenant": "t1", "by": "bo@example.com"}})
 	paused := operationData(map[string]any{"status": "Paused"})
 	one := func(o map[string]any) answers { return typical().with(answers{"/api/operations/" + operationID: o}) }
-	for name, test := range map[string]struct {
-		api     answers
-		target  string
-		status  int
-		refresh string
-	}{
-		"operations_empty":    {nothing().with(answers{"/api/operations": list()}), operationsPath, 200, ""},
-		"operations_typical":  {listed(operationData(nil), ended), operationsPath + "?status=Open&by=ada", 200, ""},
-		"operations_none":     {nothing().with(answers{"/api/operations": list()}), operationsPath + "?status=Paused", 200, ""},
-		"operations_rare":     {listed(), operationsPath + "?by=bo", 200, ""},
-		"operations_behind":   {nothing().with(answers{"/api/operations": list()}), operationsPath + "?continuationToken=x", 200, ""},
-		"operations_hostile":  {listed(hostileOperation()), address(operationsPath, url.Values{"status": {evil}, "by": {turning + evil}}), 200, ""},
-		"operations_wrong":    {typical().with(answers{"/api/operations": refusal{400, "InvalidParameter", "Use one of NotStarted, Running."}}), operationsPath + "?status=Done", 400, ""},
-		"operation_paused":    {one(paused), operationAt("12"), 200, ""},
-		"operation_resumed":   {one(paused), operationLink(operationID) + "?asked=resume", 200, "3"},
-		"operation_no_resume": {one(paused).with(answers{"/api/me": reader()}), operationAt(""), 200, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			rec := get(t, restoring(newConsole(t, test.api, access.Control{EasyAuth: true})), test.target)
-			if rec.Code != test.status || asksAgain(rec.Body.String()) != test.refresh {
-				t.Errorf("status %d, want %d; it asks again after %q, want %q", rec.Code, test.status, rec.Header().Get("Refresh"), test.refresh)
-			}
-			compare(t, name, rec.Body.Bytes())
-			harmless(t, rec.Body.String())
-		})
+	return map[string]shown{
+		"operations_empty":    at(nothing().with(answers{"/api/operations": list()}), operationsPath, 200, ""),
+		"operations_typical":  at(listed(operationData(nil), ended), operationsPath+"?status=Open&by=ada", 200, ""),
+		"operations_none":     at(nothing().with(answers{"/api/operations": list()}), operationsPath+"?status=Paused", 200, ""),
+		"operations_rare":     at(listed(), operationsPath+"?by=bo", 200, ""),
+		"operations_behind":   at(nothing().with(answers{"/api/operations": list()}), operationsPath+"?continuationToken=x", 200, ""),
+		"operations_hostile":  at(listed(hostileOperation()), address(operationsPath, url.Values{"status": {evil}, "by": {turning + evil}}), 200, ""),
+		"operations_wrong":    at(typical().with(answers{"/api/operations": refusal{400, "InvalidParameter", "Use one of NotStarted, Running."}}), operationsPath+"?status=Done", 400, ""),
+		"operation_paused":    at(one(paused), operationAt("12"), 200, ""),
+		"operation_resumed":   at(one(paused), operationLink(operationID)+"?asked=resume", 200, "3"),
+		"operation_no_resume": at(one(paused).with(answers{"/api/me": reader()}), operationAt(""), 200, ""),
 	}
 }
 

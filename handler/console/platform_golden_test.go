@@ -46,9 +46,8 @@ func drainedInstance() map[string]any {
 	return instanceData(map[string]any{"own": true, "tablesInUse": map[string]any{"history": "history"}, "lock": map[string]any{"held": true, "jobId": "drain/t/o", "drainedBy": "t/o", "untilUtc": "2026-11-26T15:00:00Z"}})
 }
 
-// The pages of schedules and of the registry are as their golden files have them.
-func TestGoldenSchedulesAndRegistry(t *testing.T) {
-	t.Parallel()
+// platformPages are the pages of this file.
+func platformPages() map[string]shown {
 	evilSchedule := scheduleData(map[string]any{"engine": "a/../b", "schedule": evil, "item": turning, "cron": evil, "source": evil, "spread": evil, "correlationId": evil, "result": evil, "error": turning, "failures": 3})
 	evilInstance := instanceData(map[string]any{"instanceId": "a/../b?" + evil, "tenantId": turning, "ring": evil, "version": turning, "damaged": evil, "lock": map[string]any{"held": true, "jobId": evil, "untilUtc": "9999-01-01T00:00:00Z"},
 		"document": map[string]any{"n": turning, "text": evil}})
@@ -60,44 +59,34 @@ func TestGoldenSchedulesAndRegistry(t *testing.T) {
 	bad := answers{"/api/me": operator(), "/api/schedules": list(evilSchedule), "/api/registry": list(evilInstance), "/api/registry/a/../b?" + evil: evilInstance}
 	readers := api.with(answers{"/api/me": reader()})
 	evilLink := instanceItem{InstanceID: Text("a/../b?" + evil)}.Link()
-	for name, test := range map[string]struct {
-		api    answers
-		target string
-		status int
-	}{
-		"schedules_empty":   {none, schedulesPath, 200},
-		"schedules_typical": {api, schedulesPath + "?engine=store&done=run&correlationId=work-1&continuationToken=x", 200},
-		"schedules_reader":  {readers, schedulesPath, 200},
-		"schedules_hostile": {bad, schedulesPath + "?item=%22%3E%3Cscript%3E", 200},
-		"schedules_wrong":   {api.with(answers{"/api/schedules": refusal{400, "InvalidParameter", "engine: Use one of store."}}), schedulesPath + "?engine=x", 400},
-		"run_typical":       {api, scheduleItem{Engine: "store", Schedule: "nightly", Item: "blue"}.Run(), 200},
-		"run_reader":        {readers, scheduleItem{Engine: "store"}.Run(), 200},
-		"run_hostile":       {bad, scheduleItem{Engine: "a/../b", Schedule: evil, Item: turning}.Run(), 200},
-		"run_none":          {api, scheduleItem{Engine: "store", Schedule: "weekly"}.Run(), 404},
-		"registry_empty":    {none, registryPath, 200},
-		"registry_typical":  {api, registryPath + "?locked=true&continuationToken=x", 200},
-		"registry_hostile":  {bad, registryPath + "?ring=%22%3E%3Cscript%3E", 200},
-		"registry_wrong":    {api.with(answers{"/api/registry": refusal{400, "InvalidParameter", "locked: Use one of true, false."}}), registryPath + "?locked=x", 400},
-		"instance_typical":  {api, registryPath + "/blue-1?done=resumed", 200},
-		"instance_drained":  {api, registryPath + "/own", 200},
-		"instance_reader":   {readers, registryPath + "/own", 200},
-		"instance_hostile":  {bad, evilLink, 200},
-		"drain_typical":     {api, registryPath + "/blue-1/drain", 200},
-		"drain_reader":      {readers, registryPath + "/blue-1/drain", 200},
-		"drain_hostile":     {bad, evilLink + "/drain", 200},
-		"resume_typical":    {api, registryPath + "/own/resume", 200},
-		"resume_hostile":    {bad, evilLink + "/resume", 200},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			golden(t, name, test.api, test.target, test.status)
-		})
+	return map[string]shown{
+		"schedules_empty":   at(none, schedulesPath, 200),
+		"schedules_typical": at(api, schedulesPath+"?engine=store&done=run&correlationId=work-1&continuationToken=x", 200),
+		"schedules_reader":  at(readers, schedulesPath, 200),
+		"schedules_hostile": at(bad, schedulesPath+"?item=%22%3E%3Cscript%3E", 200),
+		"schedules_wrong":   at(api.with(answers{"/api/schedules": refusal{400, "InvalidParameter", "engine: Use one of store."}}), schedulesPath+"?engine=x", 400),
+		"run_typical":       at(api, scheduleItem{Engine: "store", Schedule: "nightly", Item: "blue"}.Run(), 200),
+		"run_reader":        at(readers, scheduleItem{Engine: "store"}.Run(), 200),
+		"run_hostile":       at(bad, scheduleItem{Engine: "a/../b", Schedule: evil, Item: turning}.Run(), 200),
+		"run_none":          at(api, scheduleItem{Engine: "store", Schedule: "weekly"}.Run(), 404),
+		"registry_empty":    at(none, registryPath, 200),
+		"registry_typical":  at(api, registryPath+"?locked=true&continuationToken=x", 200),
+		"registry_hostile":  at(bad, registryPath+"?ring=%22%3E%3Cscript%3E", 200),
+		"registry_wrong":    at(api.with(answers{"/api/registry": refusal{400, "InvalidParameter", "locked: Use one of true, false."}}), registryPath+"?locked=x", 400),
+		"instance_typical":  at(api, registryPath+"/blue-1?done=resumed", 200),
+		"instance_drained":  at(api, registryPath+"/own", 200),
+		"instance_reader":   at(readers, registryPath+"/own", 200),
+		"instance_hostile":  at(bad, evilLink, 200),
+		"drain_typical":     at(api, registryPath+"/blue-1/drain", 200),
+		"drain_reader":      at(readers, registryPath+"/blue-1/drain", 200),
+		"drain_hostile":     at(bad, evilLink+"/drain", 200),
+		"resume_typical":    at(api, registryPath+"/own/resume", 200),
+		"resume_hostile":    at(bad, evilLink+"/resume", 200),
 	}
 }
 
-// The pages of the app itself, and of who uses it, are as their golden files have them.
-func TestGoldenPlatform(t *testing.T) {
-	t.Parallel()
+// ownPages are the pages of this file.
+func ownPages() map[string]shown {
 	who := operator()
 	who["appRoles"], who["roles"], who["tenantId"] = []string{"Roundhouse.Administrator"}, []string{"administrator"}, "home"
 	many := approver()
@@ -105,24 +94,15 @@ func TestGoldenPlatform(t *testing.T) {
 	evilNode := map[string]any{"node": evil, "host": turning, "version": evil, "state": evil, "takenBy": turning, "sinceUtc": "0001-01-01T00:00:00Z"}
 	evilMe := map[string]any{"kind": evil, "id": evil, "name": turning, "scope": evil, "tenantId": evil, "roles": []any{evil}, "appRoles": []any{turning}, "permissions": access.Permissions()}
 	evilEntry := map[string]any{"principal": evil, "name": turning, "kind": evil, "permission": evil, "action": evil, "target": evil, "door": evil, "tenantId": turning, "outcome": evil, "before": evil, "after": turning, "reason": evil}
-	for name, test := range map[string]struct {
-		api    answers
-		target string
-		status int
-	}{
-		"me_typical":    {answers{"/api/me": who, "/api/nodes": nodesData()}, mePath, 200},
-		"me_empty":      {answers{"/api/me": who, "/api/nodes": list()}, mePath + "?continuationToken=x", 200},
-		"me_scoped":     {answers{"/api/me": many}, mePath, 200},
-		"me_hostile":    {answers{"/api/me": evilMe, "/api/nodes": nodesData(evilNode)}, mePath, 200},
-		"audit_empty":   {answers{"/api/me": who, "/api/audit": list()}, auditPath, 200},
-		"audit_typical": {answers{"/api/me": who, "/api/audit": map[string]any{"items": []any{auditData(nil), auditData(map[string]any{"outcome": "Refused", "before": "", "after": "", "permission": ""})}, "continuationToken": "next"}}, auditPath + "?target=tasks%2Fx&continuationToken=x", 200},
-		"audit_hostile": {answers{"/api/me": who, "/api/audit": list(auditData(evilEntry))}, auditPath + "?principal=%22%3E%3Cscript%3E", 200},
-		"audit_wrong":   {answers{"/api/me": who, "/api/audit": refusal{400, "InvalidParameter", "principal: Use either target or principal."}}, auditPath + "?principal=a&target=b", 400},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			golden(t, name, test.api, test.target, test.status)
-		})
+	return map[string]shown{
+		"me_typical":    at(answers{"/api/me": who, "/api/nodes": nodesData()}, mePath, 200),
+		"me_empty":      at(answers{"/api/me": who, "/api/nodes": list()}, mePath+"?continuationToken=x", 200),
+		"me_scoped":     at(answers{"/api/me": many}, mePath, 200),
+		"me_hostile":    at(answers{"/api/me": evilMe, "/api/nodes": nodesData(evilNode)}, mePath, 200),
+		"audit_empty":   at(answers{"/api/me": who, "/api/audit": list()}, auditPath, 200),
+		"audit_typical": at(answers{"/api/me": who, "/api/audit": map[string]any{"items": []any{auditData(nil), auditData(map[string]any{"outcome": "Refused", "before": "", "after": "", "permission": ""})}, "continuationToken": "next"}}, auditPath+"?target=tasks%2Fx&continuationToken=x", 200),
+		"audit_hostile": at(answers{"/api/me": who, "/api/audit": list(auditData(evilEntry))}, auditPath+"?principal=%22%3E%3Cscript%3E", 200),
+		"audit_wrong":   at(answers{"/api/me": who, "/api/audit": refusal{400, "InvalidParameter", "principal: Use either target or principal."}}, auditPath+"?principal=a&target=b", 400),
 	}
 }
 

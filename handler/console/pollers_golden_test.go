@@ -1,7 +1,5 @@
 package console
 
-import "testing"
-
 func pollerData(more map[string]any) map[string]any {
 	d := map[string]any{"name": "orders", "condition": "idle", "defined": true, "place": `2026-11-26T13:59:00Z {"id":9007199254740993}`, "seenAtUtc": "2026-11-26T13:59:50Z",
 		"source":    map[string]any{"dialect": "postgres", "sourceId": "shop", "object": "public.orders", "cursor": "updated_at", "keys": []any{"id"}, "bound": "settle"},
@@ -29,9 +27,8 @@ func stoppedPoller() map[string]any {
 		"backfill": map[string]any{"end": "99", "done": false}})
 }
 
-// The pages of pollers are as their golden files have them.
-func TestGoldenPollers(t *testing.T) {
-	t.Parallel()
+// pollerPages are the pages of pollers, and of each change of one.
+func pollerPages() map[string]shown {
 	fresh := map[string]any{"name": "fresh", "condition": "new", "defined": true, "place": "the beginning", "lease": map[string]any{"live": false, "token": 0}}
 	damaged := map[string]any{"name": "damaged", "condition": "damaged", "problem": "state document damaged", "defined": false, "place": "the beginning", "lease": map[string]any{"live": false, "token": 0}}
 	const name = "a/../b?" + evil
@@ -48,36 +45,26 @@ func TestGoldenPollers(t *testing.T) {
 	none := answers{"/api/me": operator(), "/api/pollers": list()}
 	readers := api.with(answers{"/api/me": reader()})
 	evilLink := pollerItem{Name: name}.Link()
-	type test struct {
-		api    answers
-		target string
-		status int
-	}
-	tests := map[string]test{
-		"pollers_empty":                  {none, pollersPath, 200},
-		"pollers_typical":                {api, pollersPath + "?continuationToken=x", 200},
-		"pollers_hostile":                {api.with(answers{"/api/pollers": list(hostile)}), pollersPath, 200},
-		"pollers_wrong":                  {api.with(answers{"/api/pollers": refusal{400, "InvalidContinuationToken", "The continuation token does not belong to this query."}}), pollersPath + "?continuationToken=y", 400},
-		"poller_typical":                 {api, pollersPath + "/orders?lag=now&done=reset-to-cursor", 200},
-		"poller_failing":                 {api, pollersPath + "/failing?lag=now", 200},
-		"poller_stopped":                 {api, pollersPath + "/parts", 200},
-		"poller_empty":                   {api, pollersPath + "/fresh", 200},
-		"poller_damaged":                 {api, pollersPath + "/damaged", 200},
-		"poller_reader":                  {readers, pollersPath + "/orders", 200},
-		"poller_hostile":                 {api, evilLink + "?lag=now", 200},
-		"poller_none":                    {api, pollersPath + "/nobody", 404},
-		"poller_retire_live":             {api, pollersPath + "/parts/retire", 200},
-		"poller_retire_refused":          {api, pollersPath + "/fresh/retire", 200},
-		"poller_retire_reader":           {readers, pollersPath + "/orders/retire", 200},
-		"poller_reset-to-cursor_hostile": {api, evilLink + "/reset-to-cursor", 200},
+	pages := map[string]shown{
+		"pollers_empty":                  at(none, pollersPath, 200),
+		"pollers_typical":                at(api, pollersPath+"?continuationToken=x", 200),
+		"pollers_hostile":                at(api.with(answers{"/api/pollers": list(hostile)}), pollersPath, 200),
+		"pollers_wrong":                  at(api.with(answers{"/api/pollers": refusal{400, "InvalidContinuationToken", "The continuation token does not belong to this query."}}), pollersPath+"?continuationToken=y", 400),
+		"poller_typical":                 at(api, pollersPath+"/orders?lag=now&done=reset-to-cursor", 200),
+		"poller_failing":                 at(api, pollersPath+"/failing?lag=now", 200),
+		"poller_stopped":                 at(api, pollersPath+"/parts", 200),
+		"poller_empty":                   at(api, pollersPath+"/fresh", 200),
+		"poller_damaged":                 at(api, pollersPath+"/damaged", 200),
+		"poller_reader":                  at(readers, pollersPath+"/orders", 200),
+		"poller_hostile":                 at(api, evilLink+"?lag=now", 200),
+		"poller_none":                    at(api, pollersPath+"/nobody", 404),
+		"poller_retire_live":             at(api, pollersPath+"/parts/retire", 200),
+		"poller_retire_refused":          at(api, pollersPath+"/fresh/retire", 200),
+		"poller_retire_reader":           at(readers, pollersPath+"/orders/retire", 200),
+		"poller_reset-to-cursor_hostile": at(api, evilLink+"/reset-to-cursor", 200),
 	}
 	for _, a := range pollerActs() {
-		tests["poller_"+a.name+"_typical"] = test{api, pollersPath + "/orders/" + a.name, 200}
+		pages["poller_"+a.name+"_typical"] = at(api, pollersPath+"/orders/"+a.name, 200)
 	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			golden(t, name, test.api, test.target, test.status)
-		})
-	}
+	return pages
 }

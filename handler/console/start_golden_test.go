@@ -32,61 +32,32 @@ func hostileEngine() map[string]any {
 		"example": map[string]any{"operation": evil, "instanceId": turning, "tenantId": evil, "input": json.RawMessage(huge)}})
 }
 
-// The pages that start orchestrations are as their golden files have them.
-func TestGoldenStart(t *testing.T) {
-	t.Parallel()
+// startPages are the pages of this file.
+func startPages() map[string]shown {
+	form := url.Values{"key": {"key-that-was-sent"}, "operation": {"keep"}, "instanceId": {"i & 1"}, "tenantId": {"contoso"}, "correlationId": {"<b>"}, "f0": {"1"}, "f1": {"2"}, "f2": {"9007199254740993"}}
+	refused := func(by refusal, form url.Values, query string) shown {
+		return at(enginesOf(operator(), engineData(nil)).with(answers{"/api/orchestrations": by}), startStore+query, by.status).refused(by.code).sends(form)
+	}
 	plain := engineData(map[string]any{"inputSchema": nil, "singleton": ""})
 	bare := engineData(map[string]any{"inputSchema": json.RawMessage(`{"type": "array"}`), "singleton": "instance", "example": nil})
 	evilEngine := engineItem{Name: Text(evil)}.Link()
-	for name, test := range map[string]struct {
-		api    answers
-		target string
-		status int
-	}{
-		"start_empty":        {enginesOf(operator()), startPath, 200},
-		"start_typical":      {enginesOf(operator(), engineData(nil), plain, bare), startPath, 200},
-		"start_reader":       {enginesOf(reader(), engineData(nil)), startPath, 200},
-		"start_hostile":      {enginesOf(operator(), hostileEngine()), startPath, 200},
-		"startform_typical":  {enginesOf(operator(), engineData(nil)), startStore, 200},
-		"startform_json":     {enginesOf(operator(), engineData(nil)), startStore + "?as=json", 200},
-		"startform_any":      {enginesOf(operator(), plain), startStore, 200},
-		"startform_schema":   {enginesOf(operator(), bare), startStore, 200},
-		"startform_reader":   {enginesOf(reader(), engineData(nil)), startStore, 200},
-		"startform_hostile":  {enginesOf(operator(), hostileEngine()), evilEngine, 200},
-		"startform_evil_any": {enginesOf(operator(), hostileEngine()), evilEngine + "?as=json", 200},
-		"startform_none":     {enginesOf(operator()), startStore, 404},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			golden(t, name, test.api, test.target, test.status)
-		})
-	}
-}
-
-// What the API refuses, and what cannot be sent to it, is shown beside the form with what was entered.
-func TestGoldenStartRefused(t *testing.T) {
-	t.Parallel()
-	form := url.Values{"key": {"key-that-was-sent"}, "operation": {"keep"}, "instanceId": {"i & 1"}, "tenantId": {"contoso"}, "correlationId": {"<b>"}, "f0": {"1"}, "f1": {"2"}, "f2": {"9007199254740993"}}
-	for name, test := range map[string]struct {
-		refused refusal
-		form    url.Values
-		query   string
-	}{
-		"startform_refused":      {refusal{409, "InstanceLocked", "Another run has the instance."}, form, ""},
-		"startform_refused_key":  {refusal{422, keyReused, "The Idempotency-Key belongs to another request."}, form, ""},
-		"startform_refused_here": {refusal{422, "InvalidRequestBody", ""}, url.Values{"f2": {"many"}, "f4": {"kept"}}, ""},
-		"startform_refused_json": {refusal{422, "InvalidRequestBody", ""}, url.Values{"input": {"not </textarea><b> JSON"}}, "?as=json"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			a := enginesOf(operator(), engineData(nil)).with(answers{"/api/orchestrations": test.refused})
-			rec := send(t, newConsole(t, a, access.Control{EasyAuth: true}), startStore+test.query, test.form)
-			if rec.Code != test.refused.status || rec.Header().Get("x-ms-error-code") != test.refused.code {
-				t.Errorf("%d %s", rec.Code, rec.Header().Get("x-ms-error-code"))
-			}
-			compare(t, name, rec.Body.Bytes())
-			harmless(t, rec.Body.String())
-		})
+	return map[string]shown{
+		"start_empty":            at(enginesOf(operator()), startPath, 200),
+		"start_typical":          at(enginesOf(operator(), engineData(nil), plain, bare), startPath, 200),
+		"start_reader":           at(enginesOf(reader(), engineData(nil)), startPath, 200),
+		"start_hostile":          at(enginesOf(operator(), hostileEngine()), startPath, 200),
+		"startform_typical":      at(enginesOf(operator(), engineData(nil)), startStore, 200),
+		"startform_json":         at(enginesOf(operator(), engineData(nil)), startStore+"?as=json", 200),
+		"startform_any":          at(enginesOf(operator(), plain), startStore, 200),
+		"startform_schema":       at(enginesOf(operator(), bare), startStore, 200),
+		"startform_reader":       at(enginesOf(reader(), engineData(nil)), startStore, 200),
+		"startform_hostile":      at(enginesOf(operator(), hostileEngine()), evilEngine, 200),
+		"startform_hostile_any":  at(enginesOf(operator(), hostileEngine()), evilEngine+"?as=json", 200),
+		"startform_none":         at(enginesOf(operator()), startStore, 404),
+		"startform_refused":      refused(refusal{409, "InstanceLocked", "Another run has the instance."}, form, ""),
+		"startform_refused_key":  refused(refusal{422, keyReused, "The Idempotency-Key belongs to another request."}, form, ""),
+		"startform_refused_here": refused(refusal{422, "InvalidRequestBody", ""}, url.Values{"f2": {"many"}, "f4": {"kept"}}, ""),
+		"startform_refused_json": refused(refusal{422, "InvalidRequestBody", ""}, url.Values{"input": {"not </textarea><b> JSON"}}, "?as=json"),
 	}
 }
 

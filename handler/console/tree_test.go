@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// outline is a tree in one line.
-func outline(n *treeNode) string {
+// sketch is a tree in one line.
+func sketch(n *treeNode) string {
 	if n == nil {
 		return "none"
 	}
@@ -16,7 +16,7 @@ func outline(n *treeNode) string {
 	}
 	var all []string
 	for _, c := range n.Children {
-		all = append(all, outline(c))
+		all = append(all, sketch(c))
 	}
 	if n.Left > 0 {
 		all = append(all, fmt.Sprintf("+%d", n.Left))
@@ -33,7 +33,7 @@ func TestTree(t *testing.T) {
 		``:         "none", `7`: "none", `"{}"`: "none", `{`: "none", `{"a": 1} x`: "none",
 		`{"n": "` + strings.Repeat("é", maxLeaf) + `"}`: `(n="` + strings.Repeat("é", maxLeaf/2-1) + `…)`,
 	} {
-		if got := outline(treeOf([]byte(document))); got != want {
+		if got := sketch(treeOf([]byte(document))); got != want {
 			t.Errorf("%.60s: %s, want %s", document, got, want)
 		}
 	}
