@@ -20,6 +20,20 @@ const (
 	colorRules = `{type: "rule", values: ["color-contrast", "link-in-text-block"]}`
 )
 
+// unreachable are the controls of a page that the Tab key does not reach, or that do not show that they have the focus.
+const unreachable = `(() => {
+  const had = document.activeElement, bad = [];
+  for (const e of document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary")) {
+    if (e.disabled || !e.checkVisibility()) continue;
+    e.focus({focusVisible: true, preventScroll: true});
+    if (document.activeElement !== e || e.tabIndex < 0) bad.push("no focus: " + e.outerHTML.slice(0, 200));
+    else if (getComputedStyle(e).outlineStyle === "none") bad.push("no outline: " + e.outerHTML.slice(0, 200));
+  }
+  document.activeElement.blur();
+  if (had !== document.body) had.focus({preventScroll: true});
+  return bad;
+})()`
+
 // violation is something that axe-core finds in a page.
 type violation struct {
 	ID, Help string
@@ -58,8 +72,8 @@ func (b *Tab) Look(pages map[string]string, seen func(name, how string)) {
 	b.Silent()
 }
 
-// Shown holds the page that is open: it is accessible in both themes, fits a small screen, and has run no script of its data, which is to set
-// the title of the document to "owned". The rules that do not depend on colors are checked in one theme.
+// Shown holds the page that is open: it is accessible in both themes and by keyboard, fits a small screen, and has run no script of its data,
+// which is to set the title of the document to "owned". The rules that do not depend on colors are checked in one theme.
 func (b *Tab) Shown(name string, seen func(name, how string)) {
 	b.T.Helper()
 	if seen == nil {
@@ -67,6 +81,9 @@ func (b *Tab) Shown(name string, seen func(name, how string)) {
 	}
 	b.Prefer("light")
 	b.Accessible(name)
+	for _, bad := range Eval[[]string](b, unreachable) {
+		b.T.Errorf("%s, by keyboard: %s", name, bad)
+	}
 	seen(name, "light")
 	b.Prefer("dark")
 	b.holdRules(name+", dark", colorRules)

@@ -1,14 +1,20 @@
 package console
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"mime/multipart"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/handler/api"
 )
 
 const (
@@ -173,42 +179,19 @@ func TestCommandForms(t *testing.T) {
 			case "purge":
 				method, path, body = http.MethodDelete, runsAPI+"/a/b?c", ""
 			}
-			a := &bodies{answers: answers{"/api/me": operator(), path: map[string]any{}}}
+			a := &calls{answers: answers{"/api/me": operator(), path: map[string]any{}}}
 			form := url.Values{"key": {"form-1"}, "etag": {"v9"}, "reason": {"as asked"}, "name": {"done?x"}, "value": {`{"n": ` + number + `}`}}
 			link := orchestrationLink("a/b?c")
-			rec := send(t, restoring(newConsole(t, a, access.Control{EasyAuth: true})), link+"/"+c.name, form)
-			want := link + "?done=" + c.name
+			to, of := link+"?done="+c.name, ""
 			if c.name == "purge" {
-				want = orchestrationsPath + "?done=purged"
+				to, of = orchestrationsPath+"?done=purged", "v9"
 			}
-			if rec.Code != http.StatusSeeOther || rec.Header().Get("Location") != want {
-				t.Fatalf("%d to %s: %s", rec.Code, rec.Header().Get("Location"), rec.Body)
-			}
-			match := ""
-			if c.name == "purge" {
-				match = "v9"
-			}
-			if got, want := a.got, fmt.Sprintf("%s %s form-1 %s %s", method, path, match, body); got != want {
-				t.Errorf("the API got %q, want %q", got, want)
+			rec := a.sentBy(t, at(nil, link+"/"+c.name, 303).sends(form), fmt.Sprintf(`%s %s key "form-1" of %q: %s`, method, path, of, body))
+			if got := rec.Header().Get("Location"); got != to {
+				t.Errorf("to %s, want %s", got, to)
 			}
 		})
 	}
-}
-
-// bodies notes the last request that the API got besides who asks.
-type bodies struct {
-	answers
-	got string
-}
-
-// ServeHTTP implements [http.Handler].
-func (b *bodies) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path != "/api/me" {
-		text := make([]byte, max(r.ContentLength, 0))
-		_, _ = r.Body.Read(text)
-		b.got = fmt.Sprintf("%s %s %s %s %s", r.Method, r.URL.Path, r.Header.Get("Idempotency-Key"), r.Header.Get("If-Match"), text)
-	}
-	b.answers.ServeHTTP(w, r)
 }
 
 // An event that cannot be sent is asked for again, with what was typed and under the same key, and the API is not told.
@@ -222,22 +205,14 @@ func TestEventFormAsksAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := &bodies{answers: runs(runData(nil))}
-			rec := send(t, newConsole(t, a, access.Control{EasyAuth: true}), orchestrationLink(runID)+"/raise", form)
-			text := rec.Body.String()
-			if rec.Code != http.StatusBadRequest || !strings.Contains(text, `role="alert"`) || !strings.Contains(text, `name="key" value="form-1"`) || strings.Contains(text, "<b>") {
-				t.Errorf("%d %s", rec.Code, text)
-			}
-			if strings.HasPrefix(a.got, http.MethodPost) {
-				t.Errorf("the API got %q", a.got)
+			rec := (&calls{answers: runs(runData(nil))}).sentBy(t, at(nil, orchestrationLink(runID)+"/raise", 400).sends(form), "")
+			if text := rec.Body.String(); !strings.Contains(text, `role="alert"`) || !strings.Contains(text, `name="key" value="form-1"`) || strings.Contains(text, "<b>") {
+				t.Errorf("%s", text)
 			}
 		})
 	}
-	a := &bodies{answers: runs(runData(nil))}
-	rec := send(t, newConsole(t, a, access.Control{EasyAuth: true}), orchestrationLink(runID)+"/raise", url.Values{"name": {"done"}})
-	if rec.Code != http.StatusSeeOther || !strings.HasSuffix(a.got, " null") {
-		t.Errorf("an event without a value: %d, %q", rec.Code, a.got)
-	}
+	form := at(nil, orchestrationLink(runID)+"/raise", 303).sends(url.Values{"name": {"done"}})
+	(&calls{answers: runs(runData(nil))}).sentBy(t, form, "POST "+runsAPI+"/"+runID+`/events/done key "" of "": null`)
 }
 
 // Long rounds and large values are cut, and the page says so.
@@ -289,5 +264,193 @@ func TestOrchestrationPagesGoOn(t *testing.T) {
 		if !slices.Contains(got, want) {
 			t.Errorf("%s: the API got %q, and not %s", target, got, want)
 		}
+	}
+}
+
+// A view that is told by how long ago things are goes on meaning them: the API gets the time of the moment.
+func TestSince(t *testing.T) {
+	t.Parallel()
+	for query, want := range map[string]string{
+		"since=hour":                     "fromDate=2026-11-26T13%3A00%3A00Z",
+		"since=today&status=Failed":      "fromDate=2026-11-26T00%3A00%3A00Z&status=Failed",
+		"since=week":                     "fromDate=2026-11-19T14%3A00%3A00Z",
+		"since=hour&fromDate=2026-11-01": "fromDate=2026-11-01",
+		"columns=tag":                    "",
+	} {
+		a := &calls{answers: nothing()}
+		rec := get(t, newConsole(t, a, access.Control{EasyAuth: true}), orchestrationsPath+"?"+query)
+		if rec.Code != http.StatusOK || len(a.got) != 1 || a.got[0].URL.RawQuery != want {
+			t.Errorf("%s: %d, and the API got %v", query, rec.Code, a.got[0].URL)
+		}
+	}
+	rec := get(t, newConsole(t, nothing(), access.Control{EasyAuth: true}), orchestrationsPath+"?since=ever")
+	if rec.Code != http.StatusBadRequest || !strings.Contains(rec.Body.String(), "Use hour, today or week") {
+		t.Errorf("%d", rec.Code)
+	}
+	p := orchestrationsPage{Filter: orchestrationFilterOf(url.Values{"since": {"hour"}, "status": {"Running"}}), now: goldenNow()}
+	if got := p.Purge(); got != purgePath+"?fromDate=2026-11-26T13%3A00%3A00Z" {
+		t.Errorf("what is purged of it is %s", got)
+	}
+	running := get(t, newConsole(t, nothing(), access.Control{EasyAuth: true}), orchestrationsPath+"?since=hour&status=Running")
+	if want := "roundhouse orchestration list --status=Running --from=2026-11-26T13:00:00Z"; !strings.Contains(running.Body.String(), want) {
+		t.Errorf("the command is not %s", want)
+	}
+}
+
+// Columns are in the address, and stay there with filters, views and pages; one at least is shown.
+func TestColumns(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"": usualColumns, "nothing": usualColumns, "tag,status": "status,tag", "work,work,<b>": "work", usualColumns + ",tag": "orchestrator,status,waits,created,changed,tag,work",
+	} {
+		if got := strings.Join(columnsOf(text), ","); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+	p := orchestrationsPage{Filter: orchestrationFilterOf(url.Values{"status": {"Failed"}}), columns: columnsOf("tag"), now: time.Now()}
+	links := map[string]string{}
+	for _, c := range p.Columns() {
+		links[c.Key] = c.Link
+	}
+	if links["tag"] != "" || links["ended"] != orchestrationsPath+"?columns=ended%2Ctag&status=Failed" {
+		t.Errorf("%v", links)
+	}
+	if got := p.Chips()[0].Without; got != orchestrationsPath+"?columns=tag" {
+		t.Errorf("without the filter: %s", got)
+	}
+	for _, v := range p.Views() {
+		if v.Name == "Running" && v.Link != orchestrationsPath+"?columns=tag&status=Running" || v.Current {
+			t.Errorf("%+v", v)
+		}
+	}
+}
+
+const openAPI = "/api/orchestrations/history/open"
+
+// opened is what the API tells of a history that is like the data of a page.
+func opened(run map[string]any, timeline any, rounds any, left int) map[string]any {
+	return map[string]any{"orchestration": run, "timeline": timeline, "rounds": rounds, "entriesLeft": left, "itemsLeft": left}
+}
+
+// part digs a member out of a document.
+func member(document any, name string) json.RawMessage {
+	text, ok := document.(string)
+	if !ok {
+		raw, _ := json.Marshal(document)
+		text = string(raw)
+	}
+	var all map[string]json.RawMessage
+	_ = json.Unmarshal([]byte(text), &all)
+	return all[name]
+}
+
+// upload sends files of a form, by the names of its fields.
+func upload(t *testing.T, h http.Handler, target string, fields ...[2]string) *httptest.ResponseRecorder {
+	t.Helper()
+	var body bytes.Buffer
+	w := multipart.NewWriter(&body)
+	for _, f := range fields {
+		part, err := w.CreateFormFile(f[0], "history.json")
+		if err == nil {
+			_, err = part.Write([]byte(f[1]))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return sendBody(t, h, target, w.FormDataContentType(), &body)
+}
+
+// historyPages are the page that asks for a history, and what it makes of one.
+func historyPages() map[string]shown {
+	typicalRun, evilRun := runs(runData(nil)), hostileRuns()
+	evilID := evil + "/..%2F"
+	opens := func(answer any, sent string, status int) shown {
+		return at(answers{"/api/me": operator(), openAPI: answer}, openPath, status).uploads([2]string{"file", sent}, [2]string{"text", ""})
+	}
+	return map[string]shown{
+		"openhistory_shown": opens(opened(runData(nil), member(typicalRun["/api/timeline/rotation-7"], "items"), member(roundsData(), "items"), 3), "{}", 200),
+		"openhistory_hostile": opens(opened(evilRun[runsAPI+"/"+evilID].(map[string]any), member(evilRun["/api/timeline/"+evil], "items"),
+			member(evilRun[runsAPI+"/"+evilID+"/rounds"], "items"), 0), "{}", 200),
+		"openhistory_refused":     opens(refusal{422, "NotAHistory", "The file is no history of an orchestration: " + evil}, "{}", 422),
+		"openhistory_nothing":     opens(refusal{422, "NotAHistory", ""}, "", 400),
+		"openhistory_typical":     at(answers{"/api/me": operator()}, openPath, 200),
+		"openhistory_participant": at(answers{"/api/me": approver()}, openPath, 403),
+	}
+}
+
+// A history reaches the API as it was sent, as a file or as a text; what is too large does not.
+func TestHistoryIsSentAsItIs(t *testing.T) {
+	t.Parallel()
+	const text = `{"id": "a",  "n": 123456789012345678901234567890, "<": "\u003c"}`
+	for name, test := range map[string]struct {
+		field, text string
+		status      int
+	}{
+		"a file":      {"file", text, 200},
+		"a text":      {"text", text, 200},
+		"another":     {"other", text, 400},
+		"the largest": {"file", strings.Repeat("x", api.MaxHistory), 200},
+		"larger":      {"file", strings.Repeat("x", api.MaxHistory+1), 400},
+		"far larger":  {"file", strings.Repeat("x", maxUpload+1), 400},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, want := &calls{answers: answers{"/api/me": operator(), openAPI: opened(runData(nil), nil, nil, 0)}}, ""
+			if test.status == 200 {
+				want = "POST " + openAPI + ` key "" of "": ` + test.text
+			}
+			a.sentBy(t, at(nil, openPath, test.status).uploads([2]string{test.field, test.text}), want)
+		})
+	}
+}
+
+// A download is a file for the browser to keep, under the name that the API gives it.
+func TestDownload(t *testing.T) {
+	t.Parallel()
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != runsAPI+"/"+runID+"/history" {
+			runs(runData(nil)).ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Disposition", `attachment; filename="history-x.json"`)
+		_, _ = w.Write([]byte(`{"n": 1.10}`))
+	})
+	rec := get(t, newConsole(t, h, access.Control{EasyAuth: true}), orchestrationLink(runID)+"/history")
+	if head := rec.Header(); rec.Code != 200 || rec.Body.String() != `{"n": 1.10}` || head.Get("Content-Disposition") != `attachment; filename="history-x.json"` || head.Get("Content-Type") != "application/json" || head.Get("Cache-Control") != "no-store" {
+		t.Errorf("%d %v %s", rec.Code, head, rec.Body)
+	}
+	refused := runs(runData(nil)).with(answers{runsAPI + "/" + runID + "/history": refusal{422, "HistoryTooLarge", "The history has 9 MiB."}})
+	rec = get(t, newConsole(t, refused, access.Control{EasyAuth: true}), orchestrationLink(runID)+"/history")
+	if rec.Code != 422 || rec.Header().Get("Content-Disposition") != "" || !strings.Contains(rec.Body.String(), "The history has 9 MiB.") || !strings.Contains(rec.Body.String(), "Back to the orchestration") {
+		t.Errorf("%d %s", rec.Code, rec.Body)
+	}
+}
+
+// purgePages are the pages of this file.
+func purgePages() map[string]shown {
+	one, evilOne := orchestrationLink(runID)+"/force-purge", orchestrationLink(Text(evil+"/..%2F"))+"/force-purge"
+	damaged := nothing().with(answers{runsAPI + "/" + runID: refusal{500, damagedCode, "What is stored of the orchestration is damaged."}})
+	few := nothing().with(answers{runsAPI: list(failedRun(), runData(nil), runData(map[string]any{"status": "Completed", "endedAtUtc": "2026-11-26T13:59:59Z"}))})
+	return map[string]shown{
+		"purge_empty":   at(nothing(), purgePath, 200),
+		"purge_typical": at(few, purgePath+"?orchestrator=hmac&status=Failed&fromDate=2026-11-01", 200),
+		"purge_before":  at(few, purgePath+"?endedBefore=2026-11-26T13:45:00Z", 200),
+		"purge_many":    at(runs(failedRun()), purgePath, 200),
+		"purge_reader":  at(few.with(answers{"/api/me": reader()}), purgePath, 200),
+		"purge_tag":     at(few, purgePath+"?tag=order-12", 400),
+		"purge_wrong":   at(few, purgePath+"?endedBefore=soon", 400),
+		"purge_refused": at(few.with(answers{runsAPI: refusal{400, "InvalidParameter", "toDate: " + evil}}), purgePath+"?toDate=x", 400),
+		"purge_hostile": at(few, purgePath+"?"+url.Values{"orchestrator": {evil}, "idPrefix": {"a&b=c"}, "status": {evil}}.Encode(), 200),
+		"force_typical": at(damaged, one, 200),
+		"force_reader":  at(damaged.with(answers{"/api/me": reader()}), one, 200),
+		"force_running": at(runs(runData(nil)), one, 200),
+		"force_hostile": at(hostileRuns(), evilOne, 200),
+		"force_refused": at(runs(runData(nil)).with(answers{runsAPI + "/" + runID: refusal{400, "InvalidParameter", "reason: A forced purge needs a reason."}}), one, 400).
+			sends(url.Values{"reason": {"no <b> backup"}}),
+		"orchestration_torn": at(damaged, orchestrationLink(runID), 500),
 	}
 }

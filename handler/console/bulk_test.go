@@ -1,14 +1,11 @@
 package console
 
 import (
-	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/vibedata/roundhouse/handler/access"
 )
 
 const operationID = "dead-letter-bulk-0d6b8a2e-6a55-5e4e-9d63-5b8f4d5e3c11"
@@ -90,25 +87,17 @@ func TestBulkForms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var body strings.Builder
-			var path, key string
-			api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.Method == http.MethodPost {
-					path, key = r.URL.Path, r.Header.Get("Idempotency-Key")
-					_ = r.Write(&body)
-				}
-				typical().with(answers{"/api/dlq/retry": operationData(nil), "/api/dlq/expire": operationData(nil)}).ServeHTTP(w, r)
-			})
 			form, err := url.ParseQuery(test.form)
 			if err != nil {
 				t.Fatal(err)
 			}
-			rec := send(t, newConsole(t, api, access.Control{EasyAuth: true}), test.path, form)
-			if rec.Code != test.status || path != test.asks || !strings.HasSuffix(body.String(), test.body) {
-				t.Errorf("%d; the API was asked for %q with %s", rec.Code, path, body.String())
+			a, want := &calls{answers: typical().with(answers{"/api/dlq/retry": operationData(nil), "/api/dlq/expire": operationData(nil)})}, ""
+			if test.status == 303 {
+				want = "POST " + test.asks + ` key "k" of "": ` + test.body
 			}
-			if test.status == 303 && (key != "k" || rec.Header().Get("Location") != operationAt("12")) {
-				t.Errorf("key %q, to %s", key, rec.Header().Get("Location"))
+			rec := a.sentBy(t, at(nil, test.path, test.status).sends(form), want)
+			if to := rec.Header().Get("Location"); test.status == 303 && to != operationAt("12") {
+				t.Errorf("to %s", to)
 			}
 		})
 	}
@@ -140,5 +129,52 @@ func TestFrozen(t *testing.T) {
 		if got, _ := frozen(until, now); got != want {
 			t.Errorf("%q: %q", until, got)
 		}
+	}
+}
+
+// operationPages are the pages of this file.
+func operationPages() map[string]shown {
+	listed := func(items ...any) answers {
+		return typical().with(answers{"/api/operations": map[string]any{"items": items, "continuationToken": "next page"}})
+	}
+	ended := operationData(map[string]any{"status": "Failed", "endedAt": "2026-11-26T13:59:50Z", "kind": "outbox-bulk", "progress": map[string]any{"done": 5, "returned": 2},
+		"request": map[string]any{"action": "replay", "tenant": "t1", "by": "bo@example.com"}})
+	paused := operationData(map[string]any{"status": "Paused"})
+	one := func(o map[string]any) answers { return typical().with(answers{"/api/operations/" + operationID: o}) }
+	return map[string]shown{
+		"operations_empty":    at(nothing().with(answers{"/api/operations": list()}), operationsPath, 200, ""),
+		"operations_typical":  at(listed(operationData(nil), ended), operationsPath+"?status=Open&by=ada", 200, ""),
+		"operations_none":     at(nothing().with(answers{"/api/operations": list()}), operationsPath+"?status=Paused", 200, ""),
+		"operations_rare":     at(listed(), operationsPath+"?by=bo", 200, ""),
+		"operations_behind":   at(nothing().with(answers{"/api/operations": list()}), operationsPath+"?continuationToken=x", 200, ""),
+		"operations_hostile":  at(listed(hostileOperation()), address(operationsPath, url.Values{"status": {evil}, "by": {turning + evil}}), 200, ""),
+		"operations_wrong":    at(typical().with(answers{"/api/operations": refusal{400, "InvalidParameter", "Use one of NotStarted, Running."}}), operationsPath+"?status=Done", 400, ""),
+		"operation_paused":    at(one(paused), operationAt("12"), 200, ""),
+		"operation_resumed":   at(one(paused), operationLink(operationID)+"?asked=resume", 200, "3"),
+		"operation_no_resume": at(one(paused).with(answers{"/api/me": reader()}), operationAt(""), 200, ""),
+	}
+}
+
+// The filter of the page is that of the API.
+func TestOperationFilter(t *testing.T) {
+	t.Parallel()
+	for query, want := range map[string]string{"": "", "?status=any": "", "?status=Open&by=a+b": "by=a+b&status=Open", "?status=Paused&continuationToken=x": "continuationToken=x&status=Paused"} {
+		a := &calls{answers: typical().with(answers{"/api/operations": list()})}
+		if at(a, operationsPath+query, 200).ask(t); a.got[0].URL.Path != "/api/operations" || a.got[0].URL.RawQuery != want {
+			t.Errorf("%s asks for %s, want %q", query, a.got[0].URL, want)
+		}
+	}
+}
+
+// What is paused is looked at again only by who has just asked to resume it.
+func TestRefreshOfPaused(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 26, 14, 0, 0, 0, time.UTC)
+	o := operation{Status: "Paused", CreatedAt: now.Add(-time.Hour)}
+	if got := refreshAfter(o, false, now); got != 0 {
+		t.Errorf("paused: %v", got)
+	}
+	if got := refreshAfter(o, true, now); got != PollSoon {
+		t.Errorf("resumed: %v", got)
 	}
 }
