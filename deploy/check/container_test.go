@@ -3,10 +3,9 @@ package check
 import (
 	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,19 +16,11 @@ import (
 // take.
 func TestContainer(t *testing.T) {
 	t.Parallel()
-	image, err := os.ReadFile(filepath.Join(root, "Dockerfile"))
-	text, err2 := os.ReadFile(filepath.Join(root, "host.json"))
 	var host struct{ FunctionTimeout string }
-	if err := errors.Join(err, err2, json.Unmarshal(text, &host)); err != nil {
-		t.Fatal(err)
-	}
-	exposed := regexp.MustCompile(`(?m)^EXPOSE (\d+)$`).FindSubmatch(image)
-	clock, err := time.Parse(time.TimeOnly, host.FunctionTimeout)
-	if err != nil || exposed == nil {
-		t.Fatalf("functionTimeout %q, %v; EXPOSE %q", host.FunctionTimeout, err, exposed)
-	}
-	port, err := strconv.ParseInt(string(exposed[1]), 10, 64)
-	if err != nil {
+	err := json.Unmarshal([]byte(text(t, "host.json")), &host)
+	clock, err2 := time.Parse(time.TimeOnly, host.FunctionTimeout)
+	port, err3 := strconv.ParseInt(strings.Join(regexp.MustCompile(`(?m)^EXPOSE (\d+)$`).FindStringSubmatch(text(t, "Dockerfile"))[1:], ""), 10, 64)
+	if err := errors.Join(err, err2, err3); err != nil {
 		t.Fatal(err)
 	}
 	for _, context := range contexts() {
@@ -62,10 +53,7 @@ func TestContainer(t *testing.T) {
 // which docs/retention.md lists.
 func TestStorage(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(filepath.Join(root, "docs", "retention.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := text(t, "docs", "retention.md")
 	for _, plan := range plans() {
 		d := deploy(t, inContext("publisher", plan))
 		made := of(d, "Microsoft.Storage/storageAccounts/blobServices/containers")
@@ -73,7 +61,7 @@ func TestStorage(t *testing.T) {
 			t.Errorf("%d containers", len(made))
 		}
 		for _, r := range made {
-			if regexp.MustCompile("(?m)^\\| `" + r.Name() + "` \\|").Match(page) {
+			if regexp.MustCompile("(?m)^\\| `" + r.Name() + "` \\|").MatchString(page) {
 				t.Errorf("the container %s is the app's own", r.Name())
 			}
 		}
@@ -99,18 +87,14 @@ func TestOutputs(t *testing.T) {
 		}
 		fields := regexp.MustCompile(`\.\[\] \| \[([^\]]+)\]`)
 		for _, script := range []string{"publish", "smoke"} {
-			text, err := os.ReadFile(filepath.Join("..", script))
-			if err != nil {
-				t.Fatal(err)
-			}
-			list := fields.FindSubmatch(text)
+			list := fields.FindStringSubmatch(text(t, "deploy", script))
 			if list == nil {
 				t.Fatalf("%s reads no fields", script)
 			}
-			for _, field := range regexp.MustCompile(`\.(\w+)`).FindAllSubmatch(list[1], -1) {
+			for _, field := range regexp.MustCompile(`\.(\w+)`).FindAllStringSubmatch(list[1], -1) {
 				for _, app := range apps {
-					value, ok := app.(*bicep.Object).Get(string(field[1])).(string)
-					if !ok || value == "" && !(string(field[1]) == "registry" && plan != "container-apps") {
+					value, ok := app.(*bicep.Object).Get(field[1]).(string)
+					if !ok || value == "" && !(field[1] == "registry" && plan != "container-apps") {
 						t.Errorf("%s: %s reads %s, which is %q", plan, script, field[1], value)
 					}
 				}

@@ -2,8 +2,6 @@ package check
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -55,24 +53,11 @@ func duration(value any) time.Duration {
 	return d
 }
 
-// Every rule over the logs asks what a file asks, looks at what it may, tells somebody, and says where it is written what to do; every
-// file has a rule.
-func TestLogAlerts(t *testing.T) {
-	t.Parallel()
-	for _, finding := range logAlertFindings(t, template) {
-		t.Error(finding)
-	}
-}
-
 // logAlertFindings are what is wrong with the rules of a template.
 func logAlertFindings(t *testing.T, path string) []string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join(root, "docs", "recovery.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var anchors []string
-	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(page), -1) {
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text(t, "docs", "recovery.md"), -1) {
 		plain := regexp.MustCompile(`[^a-z0-9 _-]`).ReplaceAllString(strings.ToLower(heading[1]), "")
 		anchors = append(anchors, strings.ReplaceAll(plain, " ", "-"))
 	}

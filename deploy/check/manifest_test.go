@@ -7,7 +7,19 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
+
+// text is a file of the repository.
+func text(t *testing.T, path ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(append([]string{root}, path...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
 
 // contexts are what an app can be deployed as.
 func contexts() []string { return []string{"publisher", "managed-app"} }
@@ -24,40 +36,36 @@ type manifest struct {
 	}
 }
 
-var program struct {
-	once sync.Once
-	path string
-	err  error
-}
+// folder is for what all tests share.
+var folder string
 
-// TestMain removes the program that the tests have built.
+// TestMain removes what the tests have built.
 func TestMain(m *testing.M) {
-	status := m.Run()
-	if program.path != "" {
-		os.RemoveAll(filepath.Dir(program.path))
+	var err error
+	if folder, err = os.MkdirTemp("", "check-"); err != nil {
+		panic(err)
 	}
+	status := m.Run()
+	os.RemoveAll(folder)
 	os.Exit(status)
 }
 
-// handler is the program.
+var built = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(folder, "handler")
+	cmd := exec.Command("go", "build", "-o", path, "./cmd/handler")
+	cmd.Dir, cmd.Stderr = root, os.Stderr
+	return path, cmd.Run()
+})
+
+// handler is the program, which the first test that needs it builds.
 func handler(t *testing.T) string {
 	t.Helper()
-	program.once.Do(func() {
-		dir, err := os.MkdirTemp("", "handler-")
-		if err != nil {
-			program.err = err
-			return
-		}
-		program.path = filepath.Join(dir, "handler")
-		cmd := exec.Command("go", "build", "-o", program.path, "./cmd/handler")
-		cmd.Dir = root
-		cmd.Stderr = os.Stderr
-		program.err = cmd.Run()
-	})
-	if program.err != nil {
-		t.Fatal(program.err)
+	testenv.Long(t)
+	path, err := built()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return program.path
+	return path
 }
 
 // describe asks the program what it consists of in a context.

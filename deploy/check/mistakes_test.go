@@ -19,22 +19,18 @@ func broken(t *testing.T, file, old, with string) string {
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("%v, %v", paths, err)
 	}
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
+	whole := text(t, "deploy", file)
+	if !strings.Contains(whole, old) {
+		t.Fatalf("%s has no %q", file, old)
+	}
+	for _, path := range append(paths, filepath.Join("..", file)) {
+		content := text(t, "deploy", "check", path)
+		if content == whole {
+			content = strings.Replace(whole, old, with, 1)
+		}
+		if err := os.WriteFile(filepath.Join(dir, strings.TrimPrefix(path, "../")), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, filepath.Base(path)), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	path := filepath.Join(dir, file)
-	text, err := os.ReadFile(path)
-	if err != nil || strings.Count(string(text), old) == 0 {
-		t.Fatalf("%s has no %q: %v", file, old, err)
-	}
-	if err := os.WriteFile(path, []byte(strings.Replace(string(text), old, with, 1)), 0o600); err != nil {
-		t.Fatal(err)
 	}
 	return filepath.Join(dir, "main.bicep")
 }

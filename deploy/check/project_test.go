@@ -2,7 +2,6 @@ package check
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -33,13 +32,8 @@ type hook struct{ Shell, Run string }
 // readProject reads azure.yaml and refuses what is unknown.
 func readProject(t *testing.T) project {
 	t.Helper()
-	file, err := os.Open(filepath.Join(root, "azure.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
 	var p project
-	decoder := yaml.NewDecoder(file)
+	decoder := yaml.NewDecoder(strings.NewReader(text(t, "azure.yaml")))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(&p); err != nil {
 		t.Fatal(err)
@@ -84,13 +78,10 @@ func TestProject(t *testing.T) {
 // parameters are those that azd gives to the template, as they are written.
 func parameters(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "main.parameters.json"))
 	var file struct {
 		Parameters map[string]struct{ Value string }
 	}
-	if err == nil {
-		err = json.Unmarshal(text, &file)
-	}
+	err := json.Unmarshal([]byte(text(t, "deploy", "main.parameters.json")), &file)
 	if err != nil || len(file.Parameters) == 0 {
 		t.Fatalf("%d parameters, %v", len(file.Parameters), err)
 	}
@@ -108,19 +99,14 @@ var variable = regexp.MustCompile(`^\$\{([A-Z_]+)(=([^}]*))?\}$`)
 // variables. The workflow hands all of them on.
 func TestParameters(t *testing.T) {
 	t.Parallel()
-	source, err := os.ReadFile(filepath.Join("..", "main.bicep"))
-	page, err2 := os.ReadFile(filepath.Join(root, "docs", "deploy.md"))
-	workflow, err3 := os.ReadFile(filepath.Join(root, ".github", "workflows", "deploy.yml"))
-	if err := errors.Join(err, err2, err3); err != nil {
-		t.Fatal(err)
-	}
+	source, page, workflow := text(t, "deploy", "main.bicep"), text(t, "docs", "deploy.md"), text(t, ".github", "workflows", "deploy.yml")
 	for name, value := range parameters(t) {
 		parts := variable.FindStringSubmatch(value)
 		if parts == nil {
 			t.Errorf("%s is %q, which is no variable", name, value)
 			continue
 		}
-		declared := regexp.MustCompile(`(?m)^param ` + name + ` (string|bool|int|object)( = '?([^'\n]*)'?)?$`).FindStringSubmatch(string(source))
+		declared := regexp.MustCompile(`(?m)^param ` + name + ` (string|bool|int|object)( = '?([^'\n]*)'?)?$`).FindStringSubmatch(source)
 		if declared == nil {
 			t.Errorf("the template has no parameter %s", name)
 			continue
@@ -129,14 +115,14 @@ func TestParameters(t *testing.T) {
 		if parts[2] != "" && parts[3] != declared[3] || declared[1] == "object" && parts[2] != "" {
 			t.Errorf("%s: azd's default is %q, the template's %q", name, parts[3], declared[3])
 		}
-		if !strings.Contains(string(page), "`"+parts[1]+"`") {
+		if !strings.Contains(page, "`"+parts[1]+"`") {
 			t.Errorf("docs/deploy.md says nothing of %s", parts[1])
 		}
-		if !strings.HasSuffix(parts[1], "_IMAGE") && !strings.Contains(string(workflow), "      "+parts[1]+": ${{ vars."+parts[1]) {
+		if !strings.HasSuffix(parts[1], "_IMAGE") && !strings.Contains(workflow, "      "+parts[1]+": ${{ vars."+parts[1]) {
 			t.Errorf("the workflow does not hand %s on", parts[1])
 		}
 	}
-	for _, declared := range regexp.MustCompile(`(?m)^param (\w+)`).FindAllStringSubmatch(string(source), -1) {
+	for _, declared := range regexp.MustCompile(`(?m)^param (\w+)`).FindAllStringSubmatch(source, -1) {
 		if _, given := parameters(t)[declared[1]]; !given {
 			t.Errorf("azd cannot set the parameter %s", declared[1])
 		}
@@ -146,12 +132,8 @@ func TestParameters(t *testing.T) {
 // The image is made of things that are there, runs as nobody who may do much, and holds no secret.
 func TestDockerfile(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join(root, "Dockerfile"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	words := map[string][]string{}
-	for line := range strings.Lines(strings.ReplaceAll(string(text), "\\\n", " ")) {
+	for line := range strings.Lines(strings.ReplaceAll(text(t, "Dockerfile"), "\\\n", " ")) {
 		if fields := strings.Fields(line); len(fields) > 0 && fields[0] != "#" {
 			words[fields[0]] = append(words[fields[0]], strings.Join(fields[1:], " "))
 		}
@@ -177,9 +159,8 @@ func TestDockerfile(t *testing.T) {
 	if secret := regexp.MustCompile(`(?i)(key|secret|password|token|connection)\w*=`).FindString(environment); secret != "" {
 		t.Errorf("%q looks like a secret", secret)
 	}
-	ignored, err := os.ReadFile(filepath.Join(root, ".dockerignore"))
-	if err != nil || string(ignored) != "*\n!dist\n!dist-managed-app\n" {
-		t.Errorf("more than what is staged goes to the builder: %q, %v", ignored, err)
+	if ignored := text(t, ".dockerignore"); ignored != "*\n!dist\n!dist-managed-app\n" {
+		t.Errorf("more than what is staged goes to the builder: %q", ignored)
 	}
 	if port := words["EXPOSE"]; len(port) != 1 || port[0] != "8080" {
 		t.Errorf("port %q", port)

@@ -22,28 +22,24 @@ const (
 	newerTypes = "ROUNDHOUSE_ARM_TYPES"
 )
 
-var published struct {
-	once  sync.Once
-	types *arm.Types
-	err   error
-}
+var published = sync.OnceValues(func() (*arm.Types, error) {
+	var module struct{ Dir, Sum, Error string }
+	out, err := exec.Command("go", "mod", "download", "-json", typesModule).Output()
+	if jsonErr := json.Unmarshal(out, &module); err != nil || jsonErr != nil || module.Sum != typesSum {
+		return nil, &daemon.MissingError{Tool: typesModule, Get: "let the go command reach a module proxy: " + module.Error, Err: err}
+	}
+	dirs := []string{module.Dir + typesFolder}
+	if newer := os.Getenv(newerTypes); newer != "" {
+		dirs = append(dirs, newer)
+	}
+	return arm.Open(dirs...)
+})
 
 // publishedTypes are the types that resources are held against.
 func publishedTypes(t *testing.T) *arm.Types {
 	t.Helper()
-	published.once.Do(func() {
-		var module struct{ Dir, Sum, Error string }
-		out, err := exec.Command("go", "mod", "download", "-json", typesModule).Output()
-		if jsonErr := json.Unmarshal(out, &module); err != nil || jsonErr != nil || module.Sum != typesSum {
-			published.err = &daemon.MissingError{Tool: typesModule, Get: "let the go command reach a module proxy: " + module.Error, Err: err}
-			return
-		}
-		dirs := []string{module.Dir + typesFolder}
-		if newer := os.Getenv(newerTypes); newer != "" {
-			dirs = append(dirs, newer)
-		}
-		published.types, published.err = arm.Open(dirs...)
-	})
-	testenv.Started(t, published.err)
-	return published.types
+	testenv.Long(t)
+	types, err := published()
+	testenv.Started(t, err)
+	return types
 }

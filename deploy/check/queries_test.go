@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/vibedata/roundhouse/deploy/check/kql"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // azureMonitor is the folder of what the logs in Azure are asked.
@@ -26,11 +27,7 @@ func queryFiles(t *testing.T, folder string) map[string]string {
 	}
 	files := map[string]string{}
 	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files[strings.TrimSuffix(filepath.Base(path), ".kql")] = string(text)
+		files[strings.TrimSuffix(filepath.Base(path), ".kql")] = text(t, "deploy", "check", path)
 	}
 	return files
 }
@@ -56,6 +53,7 @@ func allQueries(t *testing.T) map[string]string {
 // checked is what the parser makes of queries, and what it finds, as name:line: finding.
 func checked(t *testing.T, queries map[string]string) (results map[string]kql.Result, found []string) {
 	t.Helper()
+	testenv.Long(t) // it starts Node.js
 	names := slices.Sorted(maps.Keys(queries))
 	var texts []string
 	for _, name := range names {
@@ -143,11 +141,7 @@ func TestQueryComments(t *testing.T) {
 // documentedFields are those of the table of the chapter Logs.
 func documentedFields(t *testing.T) []string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join(root, "docs", "observability.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, chapter, ok := strings.Cut(string(page), "\n## Logs\n")
+	_, chapter, ok := strings.Cut(text(t, "docs", "observability.md"), "\n## Logs\n")
 	if !ok {
 		t.Fatal("docs/observability.md has no chapter Logs")
 	}

@@ -38,14 +38,6 @@ func assigned(d *bicep.Deployment) (roles, found []string) {
 	return roles, found
 }
 
-// The app's identity has the roles that the program names, and no other.
-func TestRoles(t *testing.T) {
-	t.Parallel()
-	for _, finding := range roleFindings(t, template) {
-		t.Error(finding)
-	}
-}
-
 // roleFindings are what is wrong with the roles of a template.
 func roleFindings(t *testing.T, file string) []string {
 	t.Helper()

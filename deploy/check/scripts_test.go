@@ -30,6 +30,7 @@ func apps(plan string) string {
 // begins with. "FAIL" is an answer that ends a program with 1.
 func run(t *testing.T, script, plan string, answers map[string]string) (calls string, err error) {
 	t.Helper()
+	testenv.Long(t)
 	testenv.Programs(t, "bash", "jq")
 	bin := t.TempDir()
 	log := filepath.Join(bin, "calls")
@@ -50,15 +51,10 @@ func run(t *testing.T, script, plan string, answers map[string]string) (calls st
 	if readErr != nil && !errors.Is(readErr, os.ErrNotExist) {
 		t.Fatal(readErr)
 	}
-	return string(text), errors.Join(err, ifAny(err, string(out)))
-}
-
-// ifAny is an error with some text, where there is an error.
-func ifAny(err error, text string) error {
-	if err == nil {
-		return nil
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, out)
 	}
-	return errors.New(text)
+	return string(text), err
 }
 
 // Each plan is published in its own way, both contexts with what is theirs.

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,14 +15,8 @@ import (
 
 // ofHost are settings that the Functions host or the platform reads, and the program need not know.
 func ofHost() []string {
-	return []string{
-		"APPLICATIONINSIGHTS_AUTHENTICATION_STRING",
-		"APPLICATIONINSIGHTS_CONNECTION_STRING",
-		"FUNCTIONS_EXTENSION_VERSION",
-		"FUNCTIONS_WORKER_RUNTIME",
-		"WEBSITE_RUN_FROM_PACKAGE",
-		"WEBSITE_RUN_FROM_PACKAGE_BLOB_MI_RESOURCE_ID",
-	}
+	return []string{"APPLICATIONINSIGHTS_AUTHENTICATION_STRING", "APPLICATIONINSIGHTS_CONNECTION_STRING", "FUNCTIONS_EXTENSION_VERSION",
+		"FUNCTIONS_WORKER_RUNTIME", "WEBSITE_RUN_FROM_PACKAGE", "WEBSITE_RUN_FROM_PACKAGE_BLOB_MI_RESOURCE_ID"}
 }
 
 // settingsOf are the settings of the one app of a deployment.
@@ -57,22 +50,10 @@ func inContext(context, plan string) map[string]any {
 		"updateEndpoint": "https://update.example.com", "instanceId": "acme-1", "instanceTenant": "acme", "payloadKey": "payloads", "signInClientId": clientID}
 }
 
-// The template sets what the program needs, and nothing that neither the program nor the host knows or that docs/settings.md
-// leaves out.
-func TestSettings(t *testing.T) {
-	t.Parallel()
-	for _, finding := range settingFindings(t, template) {
-		t.Error(finding)
-	}
-}
-
 // settingFindings are what is wrong with the settings of a template.
 func settingFindings(t *testing.T, path string) []string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "docs", "settings.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := text(t, "docs", "settings.md")
 	var found []string
 	unused := map[string]bool{}
 	for _, name := range ofHost() {
@@ -90,7 +71,7 @@ func settingFindings(t *testing.T, path string) []string {
 			for name := range set {
 				delete(unused, name)
 				if !slices.Contains(ofHost(), name) {
-					found = append(found, known(m, name, string(text))...)
+					found = append(found, known(m, name, page)...)
 				}
 			}
 			if _, ok := set["FUNCTIONS_WORKER_RUNTIME"]; ok != (plan == "premium") {

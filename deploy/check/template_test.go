@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/vibedata/roundhouse/deploy/check/bicep"
+	"github.com/vibedata/roundhouse/internal/sample"
 )
 
 // root is the folder of the repository, template the template.
@@ -63,8 +64,9 @@ func deployFile(t *testing.T, path string, params map[string]any) *bicep.Deploym
 // plans are what apps run on.
 func plans() []string { return []string{"flex", "premium", "container-apps"} }
 
-// variants are all combinations of what can be chosen.
-func variants() []map[string]any {
+// variants are all combinations of what can be chosen, or those that this run tries, with the extremes.
+func variants(t *testing.T) []map[string]any {
+	t.Helper()
 	all := []map[string]any{required()}
 	for name, values := range map[string][]any{
 		"plan": {"flex", "premium", "container-apps"}, "isolated": {false, true}, "publisher": {true, false}, "managedApp": {true, false},
@@ -80,15 +82,24 @@ func variants() []map[string]any {
 		}
 		all = more
 	}
-	return all
+	all = slices.DeleteFunc(all, func(params map[string]any) bool { return !sample.Keep(t, fmt.Sprint(params)) })
+	return append(all, extremes()...)
 }
 
-// Whatever is chosen, the template can be read and worked out, every resource is as the published types have it, and no parameter
-// and no variable is of no use.
-func TestTemplate(t *testing.T) {
+// The template is right, whatever is chosen: every resource is as the published types have it, and no parameter and no variable is of no use. It
+// says the same as the program: which settings it needs, which roles, and which paths are open. Its rules over the logs ask what files ask.
+func TestFindings(t *testing.T) {
 	t.Parallel()
-	for _, finding := range findings(t, template, variants()) {
-		t.Error(finding)
+	for name, look := range map[string]func(*testing.T, string) []string{
+		"resources": func(t *testing.T, path string) []string { return findings(t, path, variants(t)) },
+		"settings":  settingFindings, "roles": roleFindings, "open paths": pathFindings, "rules over logs": logAlertFindings,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, finding := range look(t, template) {
+				t.Error(finding)
+			}
+		})
 	}
 }
 
@@ -118,10 +129,11 @@ func findings(t *testing.T, path string, variants []map[string]any) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// No two resources of one deployment have the same type, name and place.
+// No two resources of one deployment have the same type, name and place. Names and the number of what is deployed, and of settings, are known
+// before anything is there: Azure Resource Manager takes no answers of other resources for them.
 func TestNames(t *testing.T) {
 	t.Parallel()
-	for _, params := range variants() {
+	for _, params := range variants(t) {
 		seen := map[string]string{}
 		for _, r := range deploy(t, params).Resources {
 			if r.Existing || r.Name() == "" {
@@ -132,6 +144,16 @@ func TestNames(t *testing.T) {
 				t.Fatalf("%v: %s is deployed by %s and by %s", params, place, other, r.Module)
 			}
 			seen[place] = r.Module
+		}
+		atStart, err := bicep.Deploy(template, bicep.Config{Params: params})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range atStart.Resources {
+			_, known := r.Body.Get("properties", "siteConfig", "appSettings").([]any)
+			if r.Name() == "" || r.Body.Get("properties", "siteConfig") != nil && !known {
+				t.Fatalf("%s:%d: the name is %v, and the settings are known: %v", r.File, r.Line, r.Body.Get("name"), known)
+			}
 		}
 	}
 }
@@ -256,28 +278,6 @@ func TestContainerSignIn(t *testing.T) {
 		}
 		if _, trusts := settingsOf(t, d)["WEBSITE_AUTH_ENABLED"]; trusts != (c.client != "") {
 			t.Errorf("%s: the app trusts the platform: %v", name, trusts)
-		}
-	}
-}
-
-// Names and the number of what is deployed, and of settings, are known before anything is there: Azure Resource Manager takes no
-// answers of other resources for them.
-func TestKnownAtStart(t *testing.T) {
-	t.Parallel()
-	for _, params := range variants() {
-		d, err := bicep.Deploy(template, bicep.Config{Params: params})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range d.Resources {
-			if r.Name() == "" {
-				t.Fatalf("%s:%d: the name is %v", r.File, r.Line, r.Body.Get("name"))
-			}
-			if settings := r.Body.Get("properties", "siteConfig"); settings != nil {
-				if _, known := r.Body.Get("properties", "siteConfig", "appSettings").([]any); !known {
-					t.Fatalf("%s:%d: which settings there are is not known", r.File, r.Line)
-				}
-			}
 		}
 	}
 }

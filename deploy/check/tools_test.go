@@ -1,6 +1,7 @@
 package check
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,37 +29,36 @@ func workflows(t *testing.T) []string {
 	return append(ours, theirs...)
 }
 
-// Workflows are right as actionlint knows it, and use no action that its owner could change under them.
+// Workflows are right as actionlint knows it, which finds mistakes, and use no action that its owner could change under them.
 func TestWorkflows(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 	action := regexp.MustCompile(`uses: (\S+)`)
 	pinned := regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40}$`)
 	for _, path := range workflows(t) {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cmd := exec.CommandContext(t.Context(), "go", "tool", "actionlint", "-")
-		cmd.Stdin = strings.NewReader(string(text))
-		if out, err := cmd.CombinedOutput(); err != nil {
+		workflow := text(t, "deploy", "check", path)
+		if out, err := lint(t, workflow); err != nil {
 			t.Errorf("%s: %v\n%s", path, err, out)
 		}
-		for _, use := range action.FindAllStringSubmatch(string(text), -1) {
+		for _, use := range action.FindAllStringSubmatch(workflow, -1) {
 			if !pinned.MatchString(use[1]) {
 				t.Errorf("%s: %s is not pinned to a commit", path, use[1])
 			}
 		}
 	}
+	const mistake = "on: push\njobs:\n  a:\n    runs-on: ubuntu-24.04\n    steps:\n      - run: echo ${{ steps.none.outputs.x }}\n"
+	if out, err := lint(t, mistake); err == nil || !strings.Contains(out, "none") {
+		t.Errorf("a mistake is not found: %v\n%s", err, out)
+	}
 }
 
-// A workflow with a mistake is found.
-func TestWorkflowMistake(t *testing.T) {
-	t.Parallel()
+// lint runs actionlint on a workflow.
+func lint(t *testing.T, workflow string) (string, error) {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "tool", "actionlint", "-")
-	cmd.Stdin = strings.NewReader("on: push\njobs:\n  a:\n    runs-on: ubuntu-24.04\n    steps:\n      - run: echo ${{ steps.none.outputs.x }}\n")
-	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "none") {
-		t.Errorf("%v\n%s", err, out)
-	}
+	cmd.Stdin = strings.NewReader(workflow)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
 }
 
 // schemas names a folder with azure.yaml.json, host.json and function.json: JSON schemas, as their makers publish them.
@@ -137,16 +137,11 @@ func spoil(document any) {
 // read is a document in JSON or YAML, as the validator wants it.
 func read(t *testing.T, path string) any {
 	t.Helper()
-	text, err := os.ReadFile(path)
 	var value any
-	if err == nil {
-		err = yaml.Unmarshal(text, &value) // JSON is YAML
-	}
-	if err == nil {
-		text, err = json.Marshal(value)
-	}
-	if err == nil {
-		value, err = jsonschema.UnmarshalJSON(strings.NewReader(string(text)))
+	err := yaml.Unmarshal([]byte(text(t, "deploy", "check", path)), &value) // JSON is YAML
+	plain, err2 := json.Marshal(value)
+	if err = errors.Join(err, err2); err == nil {
+		value, err = jsonschema.UnmarshalJSON(bytes.NewReader(plain))
 	}
 	if err != nil {
 		t.Fatalf("%s: %v", path, err)
@@ -157,6 +152,7 @@ func read(t *testing.T, path string) any {
 // The compiler builds the template, and its linter has nothing to say.
 func TestCompiler(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 	if _, err := exec.LookPath("bicep"); err != nil {
 		testenv.Skip(t, "bicep: az bicep install, and ~/.azure/bin in PATH")
 	}
@@ -174,6 +170,7 @@ func TestCompiler(t *testing.T) {
 // The image can be built of what is staged.
 func TestImage(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 	if err := exec.CommandContext(t.Context(), "docker", "info").Run(); err != nil {
 		testenv.Skip(t, "docker: a daemon that builds images")
 	}

@@ -41,15 +41,15 @@ var workbookParameter = regexp.MustCompile(`\{(\w+)\}`)
 // readWorkbook is the workbook, as the group of all its items.
 func readWorkbook(t *testing.T) workbookItem {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(azureMonitor, "workbook.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var whole workbookItem
-	if err := json.Unmarshal(text, &whole.Content); err != nil {
+	if err := json.Unmarshal([]byte(workbookText(t)), &whole.Content); err != nil {
 		t.Fatal(err)
 	}
 	return whole
+}
+
+func workbookText(t *testing.T) string {
+	return text(t, "deploy", "check", azureMonitor, "workbook.json")
 }
 
 // all are the items of a group and of the groups in it.
@@ -98,13 +98,8 @@ func TestWorkbookQueries(t *testing.T) {
 
 func writeWorkbook(t *testing.T, files map[string]string) {
 	t.Helper()
-	path := filepath.Join(azureMonitor, "workbook.json")
-	text, err := os.ReadFile(path)
 	var whole any
-	if err == nil {
-		err = json.Unmarshal(text, &whole)
-	}
-	if err != nil {
+	if err := json.Unmarshal([]byte(workbookText(t)), &whole); err != nil {
 		t.Fatal(err)
 	}
 	fillIn(whole, files)
@@ -115,7 +110,7 @@ func writeWorkbook(t *testing.T, files map[string]string) {
 	if err := encoder.Encode(whole); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(azureMonitor, "workbook.json"), out.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -180,11 +175,7 @@ func TestWorkbook(t *testing.T) {
 			t.Errorf("%s: %+v", i.Name, i.Content)
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(azureMonitor, "workbook.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range workbookParameter.FindAllStringSubmatch(string(text), -1) {
+	for _, m := range workbookParameter.FindAllStringSubmatch(workbookText(t), -1) {
 		if !parameters[m[1]] {
 			t.Errorf("%s is no parameter", m[0])
 		}

@@ -4,7 +4,6 @@ package observability_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -12,29 +11,14 @@ import (
 	"testing"
 
 	"github.com/vibedata/roundhouse/handler/api/metrics"
-	"github.com/vibedata/roundhouse/internal/daemon"
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
-
-// promtool runs the checker of Prometheus in the folder of the rules.
-func promtool(t *testing.T, args ...string) {
-	t.Helper()
-	path, err := exec.LookPath("promtool")
-	if err != nil {
-		testenv.Started(t, &daemon.MissingError{Tool: "promtool", Get: "install the package prometheus", Err: err})
-	}
-	cmd := exec.CommandContext(t.Context(), path, args...)
-	cmd.Dir = "prometheus"
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-}
 
 // The rules are rules, and each alert is silent before its cause, fires while it lasts, and clears after it.
 func TestRules(t *testing.T) {
 	t.Parallel()
-	promtool(t, "check", "rules", "rules.yaml")
-	promtool(t, "test", "rules", "rules_test.yaml")
+	testenv.Run(t, "prometheus", "promtool", "prometheus", "check", "rules", "rules.yaml")
+	testenv.Run(t, "prometheus", "promtool", "prometheus", "test", "rules", "rules_test.yaml")
 }
 
 func read(t *testing.T, file string) string {

@@ -2,7 +2,6 @@ package console_test
 
 import (
 	"context"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -15,16 +14,6 @@ import (
 	"github.com/vibedata/roundhouse/handler/console"
 	"github.com/vibedata/roundhouse/internal/browser"
 )
-
-// openApp opens a browser on an app, signed in.
-func openApp(t *testing.T, bench bench) *browser.Tab {
-	t.Helper()
-	server := httptest.NewServer(bench.Host)
-	t.Cleanup(server.Close)
-	b := browser.Open(t, server.URL)
-	b.Open(console.Root + "/?code=" + localKey)
-	return b
-}
 
 // ready goes to a page, and waits for its modules.
 func ready(b *browser.Tab, path string) {
@@ -89,7 +78,7 @@ func until(b *browser.Tab, expression string) {
 // A list says how much is new in a link, leaves its rows where they are, and waits when nobody looks; what is new stays text.
 func TestBrowserNews(t *testing.T) {
 	t.Parallel()
-	bench := newBench(t, map[string]string{"ROUNDHOUSE_LOCAL_KEY": localKey})
+	bench := newBench(t, local())
 	bench.bury(t, "work-1", "", "the vault answered 503")
 	b := openApp(t, bench)
 	browser.Eval[bool](b, `localStorage.setItem("every", "5"); true`)
@@ -121,7 +110,7 @@ func TestBrowserNews(t *testing.T) {
 // The keys lead through rows, to the filter and to sections; they do nothing in fields, with Ctrl, and when they are switched off.
 func TestBrowserKeys(t *testing.T) {
 	t.Parallel()
-	bench := newBench(t, map[string]string{"ROUNDHOUSE_LOCAL_KEY": localKey})
+	bench := newBench(t, local())
 	path := bench.bury(t, "work-1", "", "the vault answered 503")
 	bench.bury(t, "work-2", "", "the vault answered 504")
 	b := openApp(t, bench)
@@ -179,7 +168,7 @@ func TestBrowserKeys(t *testing.T) {
 // The palette finds pages, what the page does, and ids, by keyboard; its list is one for screen readers, too.
 func TestBrowserPalette(t *testing.T) {
 	t.Parallel()
-	bench := newBench(t, map[string]string{"ROUNDHOUSE_LOCAL_KEY": localKey})
+	bench := newBench(t, local())
 	path := bench.bury(t, "work-1", "", "the vault answered 503")
 	b := openApp(t, bench)
 	opened := func() {
@@ -190,15 +179,7 @@ func TestBrowserPalette(t *testing.T) {
 	}
 	ready(b, path)
 	opened()
-	for _, scheme := range []string{"light", "dark"} {
-		b.Prefer(scheme)
-		b.Accessible("palette, " + scheme)
-	}
-	b.Do(chromedp.EmulateViewport(360, 740))
-	if width := browser.Eval[int](b, `document.documentElement.scrollWidth`); width > 360 {
-		t.Errorf("with the palette, the page is %d wide on a screen of 360", width)
-	}
-	b.Do(chromedp.EmulateViewport(1280, 800))
+	b.Shown("palette", nil)
 	marked := `document.getElementById(document.getElementById("palette-text").getAttribute("aria-activedescendant"))`
 	first := browser.Eval[string](b, marked+`.textContent`)
 	press(b, kb.ArrowDown)
@@ -237,7 +218,7 @@ func TestBrowserPalette(t *testing.T) {
 // What a page says of itself is copied, or selected where the browser gives no clipboard; both are announced.
 func TestBrowserCopy(t *testing.T) {
 	t.Parallel()
-	bench := newBench(t, map[string]string{"ROUNDHOUSE_LOCAL_KEY": localKey})
+	bench := newBench(t, local())
 	path := bench.bury(t, "work-1", "", "the vault answered 503")
 	b := openApp(t, bench)
 	key := strings.TrimPrefix(path, letters+"/store/")
@@ -266,7 +247,7 @@ func TestBrowserCopy(t *testing.T) {
 // Times are as somebody has chosen them, on the next page as well, with the other way in the title.
 func TestBrowserTimes(t *testing.T) {
 	t.Parallel()
-	bench := newBench(t, map[string]string{"ROUNDHOUSE_LOCAL_KEY": localKey})
+	bench := newBench(t, local())
 	path := bench.bury(t, "work-1", "", "the vault answered 503")
 	b := openApp(t, bench)
 	ready(b, path)
@@ -298,22 +279,16 @@ func TestBrowserTimes(t *testing.T) {
 // On paper there is what the page says, in dark on light, and nothing to click; who asks for less motion gets none.
 func TestBrowserMedia(t *testing.T) {
 	t.Parallel()
-	bench := newBench(t, map[string]string{"ROUNDHOUSE_LOCAL_KEY": localKey})
+	bench := newBench(t, local())
 	path := bench.bury(t, "work-1", "", "the vault answered 503")
 	b := openApp(t, bench)
 	browser.Eval[bool](b, `localStorage.setItem("theme", "dark"); true`)
 	ready(b, path)
-	media := func(p emulation.SetEmulatedMediaParams) {
-		t.Helper()
-		if _, err := chromedp.Call(b.Ctx, emulation.SetEmulatedMedia, p); err != nil {
-			t.Fatal(err)
-		}
-	}
 	const shown = `[...document.querySelectorAll("a, button, select, input")].filter((e) => e.checkVisibility() && !e.closest("dd, li")).map((e) => e.textContent)`
 	if browser.Eval[int](b, shown+`.length`) == 0 {
 		t.Error("nothing can be clicked on the screen")
 	}
-	media(emulation.SetEmulatedMediaParams{Media: "print"})
+	b.Media(emulation.SetEmulatedMediaParams{Media: "print"})
 	if left := browser.Eval[[]string](b, shown); len(left) > 0 {
 		t.Errorf("on paper there are %q", left)
 	}
@@ -322,7 +297,7 @@ func TestBrowserMedia(t *testing.T) {
 	}
 	const motion = `[...document.querySelectorAll("a")].some((a) => getComputedStyle(a).transitionDuration !== "0s")`
 	for value, want := range map[string]bool{"reduce": false, "no-preference": true} {
-		media(emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: value}}})
+		b.Media(emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: value}}})
 		if got := browser.Eval[bool](b, motion); got != want {
 			t.Errorf("%s: something moves: %v", value, got)
 		}

@@ -104,7 +104,7 @@ func fire(b *browser.Tab) {
 // A list looks again as often as somebody has chosen and the page allows, less often when nothing answers, and not while nobody sees it.
 func TestBrowserLooks(t *testing.T) {
 	t.Parallel()
-	bench := newBench(t, map[string]string{"ROUNDHOUSE_LOCAL_KEY": localKey})
+	bench := newBench(t, local())
 	bench.bury(t, "work-1", "", "the vault answered 503")
 	s, b := newWatched(t, bench)
 	ready(b, letters)
@@ -168,7 +168,7 @@ func TestBrowserLooks(t *testing.T) {
 // The page of an operation shows itself anew where it is, with the focus where it was, and stops when the operation has ended.
 func TestBrowserFollows(t *testing.T) {
 	t.Parallel()
-	bench := newBench(t, map[string]string{"ROUNDHOUSE_LOCAL_KEY": localKey})
+	bench := newBench(t, local())
 	bench.bury(t, "work-1", "", "the vault answered 503")
 	bench.mended.Store(true)
 	_, b := newWatched(t, bench)
@@ -202,7 +202,7 @@ func TestBrowserFollows(t *testing.T) {
 // Without scripts, the page of an operation asks again as well.
 func TestBrowserFollowsWithoutScripts(t *testing.T) {
 	t.Parallel()
-	bench := newBench(t, map[string]string{"ROUNDHOUSE_LOCAL_KEY": localKey})
+	bench := newBench(t, local())
 	bench.bury(t, "work-1", "", "the vault answered 503")
 	bench.mended.Store(true)
 	s, b := newWatched(t, bench)

@@ -33,7 +33,7 @@ func openViews(b *browser.Tab) {
 // A list is saved under a name, by keyboard, which stays text whatever it is, and is found again on the list and from any page.
 func TestBrowserSavedViews(t *testing.T) {
 	t.Parallel()
-	b := openApp(t, newBench(t, map[string]string{"ROUNDHOUSE_LOCAL_KEY": localKey}))
+	b := openApp(t, newBench(t, local()))
 	const name = `mine <img src=x onerror="document.title='owned'">`
 	at := letters + "?engine=hmac&status=any"
 	ready(b, at)
@@ -69,7 +69,7 @@ func TestBrowserSavedViews(t *testing.T) {
 // What storage holds that is no view is not offered, and a page works with storage that is damaged.
 func TestBrowserDamagedViews(t *testing.T) {
 	t.Parallel()
-	b := openApp(t, newBench(t, map[string]string{"ROUNDHOUSE_LOCAL_KEY": localKey}))
+	b := openApp(t, newBench(t, local()))
 	ready(b, letters)
 	view := func(name, at any) any { return map[string]any{"name": name, "at": at} }
 	keepViews(b, view("good", letters+"?status=any"), view("elsewhere", "https://example.com"+letters), view("script", "javascript:alert(1)"), view("up", letters+"/../../../dlq"), view("host", "//example.com"+letters),
@@ -93,7 +93,7 @@ func TestBrowserDamagedViews(t *testing.T) {
 // There are 50 views at most; one of the same name takes the place of the other, and is of the list from its beginning on.
 func TestBrowserManyViews(t *testing.T) {
 	t.Parallel()
-	b := openApp(t, newBench(t, map[string]string{"ROUNDHOUSE_LOCAL_KEY": localKey}))
+	b := openApp(t, newBench(t, local()))
 	ready(b, letters)
 	var all []any
 	for i := range 60 {

@@ -3,6 +3,7 @@ package console
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/handler/access"
 )
@@ -102,11 +105,12 @@ func TestFirstPageIsSmall(t *testing.T) {
 	}
 }
 
-// calls notes what the API was asked for.
+// calls notes what the API was asked for, and the last change: its method, path, key, the version that it is of, and its body.
 type calls struct {
 	mu sync.Mutex
 	answers
-	got []*http.Request
+	got  []*http.Request
+	sent string
 }
 
 // ServeHTTP implements [http.Handler].
@@ -114,9 +118,27 @@ func (c *calls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/api/me" {
 		c.mu.Lock()
 		c.got = append(c.got, r)
+		if r.Method != http.MethodGet {
+			body, err := io.ReadAll(r.Body)
+			c.sent = fmt.Sprintf("%s %s key %q of %q: %s", r.Method, r.URL.Path, r.Header.Get("Idempotency-Key"), r.Header.Get("If-Match"), bytes.TrimSpace(body))
+			if err != nil {
+				c.sent += err.Error()
+			}
+		}
 		c.mu.Unlock()
 	}
 	c.answers.ServeHTTP(w, r)
+}
+
+// sentBy holds what the API gets of a form, "" for nothing, and the answer.
+func (c *calls) sentBy(t *testing.T, page shown, want string) *httptest.ResponseRecorder {
+	t.Helper()
+	page.api = c
+	rec := page.ask(t)
+	if diff := cmp.Diff(want, c.sent); diff != "" || rec.Code != page.status {
+		t.Errorf("%d, want %d; the API got (-want +got):\n%s", rec.Code, page.status, upper(diff))
+	}
+	return rec
 }
 
 // Only a page of the console makes changes, and what it sends reaches the API as its own: with the form's key, and in the name of

@@ -12,8 +12,27 @@ import (
 //go:embed axe/axe.min.js
 var axe string
 
-// small is the width of the smallest screen that pages are made for.
-const small = 360
+const (
+	// small is the width of the smallest screen that pages are made for, and wide that of others.
+	small, wide = 360, 1280
+	// everyRule are the rules that pages are held against, and colorRules those of them that depend on the theme.
+	everyRule  = `["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]`
+	colorRules = `{type: "rule", values: ["color-contrast", "link-in-text-block"]}`
+)
+
+// unreachable are the controls of a page that the Tab key does not reach, or that do not show that they have the focus.
+const unreachable = `(() => {
+  const had = document.activeElement, bad = [];
+  for (const e of document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary")) {
+    if (e.disabled || !e.checkVisibility()) continue;
+    e.focus({focusVisible: true, preventScroll: true});
+    if (document.activeElement !== e || e.tabIndex < 0) bad.push("no focus: " + e.outerHTML.slice(0, 200));
+    else if (getComputedStyle(e).outlineStyle === "none") bad.push("no outline: " + e.outerHTML.slice(0, 200));
+  }
+  document.activeElement.blur();
+  if (had !== document.body) had.focus({preventScroll: true});
+  return bad;
+})()`
 
 // violation is something that axe-core finds in a page.
 type violation struct {
@@ -24,9 +43,16 @@ type violation struct {
 // Accessible holds the page against what axe-core knows of WCAG 2.2, levels A and AA, and of good practice.
 func (b *Tab) Accessible(name string) {
 	b.T.Helper()
-	Eval[bool](b, axe+"; true")
+	b.holdRules(name, everyRule)
+}
+
+func (b *Tab) holdRules(name, rules string) {
+	b.T.Helper()
+	if !Eval[bool](b, `!!window.axe`) {
+		Eval[bool](b, axe+"; true")
+	}
 	var found []violation
-	text := Eval[string](b, `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then(r => JSON.stringify(r.violations))`)
+	text := Eval[string](b, `axe.run(document, {runOnly: `+rules+`}).then(r => JSON.stringify(r.violations))`)
 	if err := json.Unmarshal([]byte(text), &found); err != nil {
 		b.T.Fatal(err)
 	}
@@ -35,35 +61,43 @@ func (b *Tab) Accessible(name string) {
 	}
 }
 
-// Look holds pages, by their names: each is accessible in both themes, fits a small screen, and keeps to its policy, whatever its data
-// is. A script of the data that runs is to set the title of the document to "owned". seen is called with each page as it is
-// shown, and "light", "dark" or "small"; nil leaves that.
+// Look opens pages, by their names, and holds each with Shown. seen is called with each page as it is shown, and "light", "dark" or "small";
+// nil leaves that.
 func (b *Tab) Look(pages map[string]string, seen func(name, how string)) {
+	b.T.Helper()
+	for _, name := range slices.Sorted(maps.Keys(pages)) {
+		b.Open(pages[name])
+		b.Shown(name, seen)
+	}
+	b.Silent()
+}
+
+// Shown holds the page that is open: it is accessible in both themes and by keyboard, fits a small screen, and has run no script of its data,
+// which is to set the title of the document to "owned". The rules that do not depend on colors are checked in one theme.
+func (b *Tab) Shown(name string, seen func(name, how string)) {
 	b.T.Helper()
 	if seen == nil {
 		seen = func(string, string) {}
 	}
-	names := slices.Sorted(maps.Keys(pages))
-	for _, scheme := range []string{"light", "dark"} {
-		b.Prefer(scheme)
-		for _, name := range names {
-			b.Open(pages[name])
-			b.Accessible(name + ", " + scheme)
-			seen(name, scheme)
-			if title := Eval[string](b, `document.title`); title == "owned" {
-				b.T.Errorf("%s: a script of the data has run", name)
-			}
-		}
+	b.Prefer("light")
+	b.Accessible(name)
+	for _, bad := range Eval[[]string](b, unreachable) {
+		b.T.Errorf("%s, by keyboard: %s", name, bad)
 	}
+	seen(name, "light")
+	b.Prefer("dark")
+	b.holdRules(name+", dark", colorRules)
+	seen(name, "dark")
 	b.Do(chromedp.EmulateViewport(small, 740))
-	for _, name := range names {
-		b.Open(pages[name])
-		seen(name, "small")
-		if width := Eval[int](b, `document.documentElement.scrollWidth`); width > small {
-			b.T.Errorf("%s is %d wide on a screen of %d", name, width, small)
-		}
+	seen(name, "small")
+	if width := Eval[int](b, `document.documentElement.scrollWidth`); width > small {
+		b.T.Errorf("%s is %d wide on a screen of %d", name, width, small)
 	}
-	b.Silent()
+	if title := Eval[string](b, `document.title`); title == "owned" {
+		b.T.Errorf("%s: a script of the data has run", name)
+	}
+	b.Do(chromedp.EmulateViewport(wide, 800))
+	b.Prefer("light")
 }
 
 // Silent holds that the browser has not complained of a page so far.

@@ -1,5 +1,5 @@
-// Package browser opens pages in a real browser, for tests: a headless Chromium, by its own protocol. What fails, fails the test; without
-// a browser on the machine the test is skipped. It owns no storage keys.
+// Package browser opens pages in a real browser, for tests: a headless Chromium, by its own protocol. A failure fails the test. The test is
+// skipped in a -short run, and on a machine without the browser. It owns no storage keys.
 package browser
 
 import (
@@ -22,7 +22,63 @@ import (
 // program is the browser.
 const program = "chromium-headless-shell"
 
-// Tab is a tab of a browser of its own, at one server.
+// shared is the browser of a test binary. Each tab has cookies and storage of its own.
+var shared struct {
+	mu   sync.Mutex
+	ctx  context.Context // nil while no browser runs
+	stop func()
+	tabs int
+	kept bool // by Run
+}
+
+// Run runs the tests of a package, as its TestMain, with one browser for all of them. Without it the browser ends with the last tab.
+func Run(m interface{ Run() int }) int {
+	shared.mu.Lock()
+	shared.kept = true
+	shared.mu.Unlock()
+	code := m.Run()
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if shared.ctx != nil {
+		shared.stop()
+	}
+	return code
+}
+
+// hold returns the context of the browser, which it starts when none runs, and keeps the browser until the test ends.
+func hold(t *testing.T) context.Context {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if shared.ctx == nil {
+		// Continuous integration runs as root in a container, where the sandbox cannot be set up; all pages are the tests' own.
+		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox)
+		ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
+		ctx, cancel := chromedp.NewContext(ctx)
+		if err := chromedp.Do(ctx); err != nil {
+			cancel()
+			stop()
+			t.Fatalf("start %s: %v", program, err)
+		}
+		shared.ctx, shared.stop = ctx, func() { cancel(); stop() }
+	}
+	shared.tabs++
+	t.Cleanup(func() {
+		shared.mu.Lock()
+		defer shared.mu.Unlock()
+		if shared.tabs--; shared.tabs == 0 && !shared.kept {
+			shared.stop()
+			shared.ctx = nil
+		}
+	})
+	return shared.ctx
+}
+
+// Tab is a tab of the browser, at one server.
 type Tab struct {
 	T   *testing.T
 	Ctx context.Context // for the calls of the protocol that a Tab has no method for
@@ -32,22 +88,20 @@ type Tab struct {
 	complaints []string
 }
 
-// Open opens one at a server, whose address has no path, for as long as the test runs.
+// Open opens a tab at a server, whose address has no path, for as long as the test runs. It skips the test in a -short run.
 func Open(t *testing.T, url string) *Tab {
 	t.Helper()
+	testenv.Long(t)
 	testenv.Programs(t, program)
-	path, err := exec.LookPath(program)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Continuous integration runs as root in a container, where the sandbox cannot be set up; all pages are the tests' own.
-	ctx, cancel := chromedp.NewExecAllocator(testenv.Context(t), append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox)...)
+	ctx, cancel := chromedp.NewContext(hold(t), chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(cancel)
+	context.AfterFunc(testenv.Context(t), cancel)
 	b := &Tab{T: t, Ctx: ctx, URL: url}
 	b.Do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		_, err := cdp.Call(ctx, target, log.Enable, cdp.Empty{})
+		if err == nil { // or only one tab of the browser shows its focus
+			_, err = cdp.Call(ctx, target, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+		}
 		return err
 	}))
 	if err := chromedp.Listen(ctx, b.hear); err != nil {
@@ -104,10 +158,17 @@ func (b *Tab) Open(path string) int {
 	return int(answer.Status)
 }
 
-// Prefer sets what the system prefers, light or dark.
+// Prefer sets what the system prefers, light or dark, and that it prefers pages which do not move: colors change immediately.
 func (b *Tab) Prefer(scheme string) {
 	b.T.Helper()
-	if _, err := chromedp.Call(b.Ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}); err != nil {
+	b.Media(emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}})
+}
+
+// Media sets what pages are shown on.
+func (b *Tab) Media(p emulation.SetEmulatedMediaParams) {
+	b.T.Helper()
+	if _, err := chromedp.Call(b.Ctx, emulation.SetEmulatedMedia, p); err != nil {
 		b.T.Fatal(err)
 	}
 }

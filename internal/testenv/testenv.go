@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/vibedata/roundhouse/internal/daemon"
@@ -56,6 +57,22 @@ func Programs(t testing.TB, names ...string) {
 		if _, err := exec.LookPath(name); err != nil {
 			Started(t, &daemon.MissingError{Tool: name, Get: "install the package " + name, Err: err})
 		}
+	}
+}
+
+// Run runs a program of a package in a folder, and fails the test with its output when it fails. It skips the test in a -short run, and as
+// Started does when the program is not in PATH.
+func Run(t testing.TB, dir, program, pkg string, args ...string) {
+	t.Helper()
+	Long(t)
+	path, err := exec.LookPath(program)
+	if err != nil {
+		Started(t, &daemon.MissingError{Tool: program, Get: "install the package " + pkg, Err: err})
+	}
+	cmd := exec.CommandContext(Context(t), path, args...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%s %s: %v\n%s", program, strings.Join(args, " "), err, out)
 	}
 }
 

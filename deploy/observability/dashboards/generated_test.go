@@ -64,81 +64,57 @@ func TestUIDs(t *testing.T) {
 
 // document is a dashboard as Grafana reads it, as far as the tests look at it.
 type document struct {
-	UID         string     `json:"uid"`
-	Title       string     `json:"title"`
-	Description string     `json:"description"`
-	Tags        []string   `json:"tags"`
-	Panels      []drawing  `json:"panels"`
-	Links       []link     `json:"links"`
-	Templating  templating `json:"templating"`
-	Annotations struct {
-		List []annotation `json:"list"`
-	} `json:"annotations"`
-}
-
-type templating struct {
-	List []variable `json:"list"`
+	UID, Title, Description string
+	Tags                    []string
+	Panels                  []drawing
+	Links                   []link
+	Templating              struct{ List []variable }
+	Annotations             struct{ List []annotation }
 }
 
 // drawing is a panel, or the heading of a row.
 type drawing struct {
-	ID          int          `json:"id"`
-	Type        string       `json:"type"`
-	Title       string       `json:"title"`
-	Description string       `json:"description"`
-	Datasource  dataSource   `json:"datasource"`
-	GridPos     gridPosition `json:"gridPos"`
-	Targets     []target     `json:"targets"`
-	Links       []link       `json:"links"`
-	FieldConfig struct {
+	ID                       int
+	Type, Title, Description string
+	Datasource               dataSource
+	GridPos                  gridPosition
+	Targets                  []target
+	Links                    []link
+	FieldConfig              struct {
 		Defaults struct {
-			Unit  string `json:"unit"`
-			Links []link `json:"links"`
-		} `json:"defaults"`
+			Unit  string
+			Links []link
+		}
 		Overrides []struct {
 			Properties []struct {
-				ID    string          `json:"id"`
-				Value json.RawMessage `json:"value"`
-			} `json:"properties"`
-		} `json:"overrides"`
-	} `json:"fieldConfig"`
+				ID    string
+				Value json.RawMessage
+			}
+		}
+	}
 }
 
-type gridPosition struct {
-	X, Y, W, H int
-}
+type gridPosition struct{ X, Y, W, H int }
 
 type target struct {
-	Expr         string     `json:"expr"`
-	RefID        string     `json:"refId"`
-	LegendFormat string     `json:"legendFormat"`
-	Exemplar     bool       `json:"exemplar"`
-	Instant      bool       `json:"instant"`
-	Datasource   dataSource `json:"datasource"`
+	Expr, RefID, LegendFormat string
+	Exemplar, Instant         bool
+	Datasource                dataSource
 }
 
-type dataSource struct {
-	Type string `json:"type"`
-	UID  string `json:"uid"`
-}
+type dataSource struct{ Type, UID string }
 
-type link struct {
-	Title string `json:"title"`
-	URL   string `json:"url"`
-}
+type link struct{ Title, URL string }
 
 type variable struct {
-	Name    string          `json:"name"`
-	Type    string          `json:"type"`
-	Query   string          `json:"query"`
-	Current json.RawMessage `json:"current"`
+	Name, Type, Query string
+	Current           json.RawMessage
 }
 
 type annotation struct {
-	Name        string     `json:"name"`
-	Target      target     `json:"target"`
-	TitleFormat string     `json:"titleFormat"`
-	Datasource  dataSource `json:"datasource"`
+	Name, TitleFormat string
+	Target            target
+	Datasource        dataSource
 }
 
 // files are the paths of all dashboards.

@@ -3,13 +3,11 @@ package dashboards
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/vibedata/roundhouse/internal/daemon"
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
@@ -60,13 +58,7 @@ func queries(t *testing.T) (all []query) {
 // promtool runs the checker of Prometheus.
 func promtool(t *testing.T, args ...string) {
 	t.Helper()
-	path, err := exec.LookPath("promtool")
-	if err != nil {
-		testenv.Started(t, &daemon.MissingError{Tool: "promtool", Get: "install the package prometheus", Err: err})
-	}
-	if out, err := exec.CommandContext(t.Context(), path, args...).CombinedOutput(); err != nil {
-		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
+	testenv.Run(t, ".", "promtool", "prometheus", args...)
 }
 
 // written is a file for promtool.
@@ -121,60 +113,5 @@ func TestQueriesCompute(t *testing.T) {
 		find("roundhouse-overview.json: Versions"),
 		find("roundhouse-engine.json: Since the last success, A"),
 	))
-	promtool(t, "test", "rules", written(t, dir, "rules_test.yaml", `rule_files: [rules.yaml]
-evaluation_interval: 1m
-tests:
-  - name: the lag is that of the process that committed last
-    interval: 1m
-    input_series:
-      - {series: 'roundhouse_poller_lag_seconds{job="roundhouse", instance="old", poller="p"}', values: '900x20'}
-      - {series: 'roundhouse_poller_lag_seconds{job="roundhouse", instance="new", poller="p"}', values: '3x20'}
-      - {series: 'roundhouse_poller_last_success_timestamp_seconds{job="roundhouse", instance="old", poller="p"}', values: '100x20'}
-      - {series: 'roundhouse_poller_last_success_timestamp_seconds{job="roundhouse", instance="new", poller="p"}', values: '200x20'}
-    promql_expr_test:
-      - {expr: q0, eval_time: 10m, exp_samples: [{labels: 'q0{poller="p"}', value: 3}]}
-  - name: what storage holds is counted once, while the process that shows it changes, and falls at once
-    interval: 1m
-    input_series:
-      - {series: 'roundhouse_dead_letters{job="roundhouse", instance="a", engine="hmac", status="Pending"}', values: '7x5 2x5 stale'}
-      - {series: 'roundhouse_dead_letters{job="roundhouse", instance="b", engine="hmac", status="Pending"}', values: '_x12 2x20'}
-      - {series: 'roundhouse_dead_letters{job="roundhouse", instance="a", engine="spn", status="Pending"}', values: '1x30'}
-      - {series: 'roundhouse_dead_letters{job="roundhouse", instance="a", engine="spn", status="Resolved"}', values: '9x30'}
-      - {series: 'roundhouse_dead_letters{job="another", instance="a", engine="spn", status="Pending"}', values: '9x30'}
-    promql_expr_test:
-      - {expr: q1, eval_time: 5m, exp_samples: [{labels: 'q1', value: 8}]}
-      - {expr: q1, eval_time: 7m, exp_samples: [{labels: 'q1', value: 3}]}
-      - {expr: q1, eval_time: 12m, exp_samples: [{labels: 'q1', value: 3}]}
-      - {expr: q1, eval_time: 14m, exp_samples: [{labels: 'q1', value: 3}]}
-  - name: alerts that fire, since when, and none that is pending, of others or of another job
-    interval: 1m
-    input_series:
-      - {series: 'ALERTS{job="roundhouse", alertname="RoundhouseOutboxDead", alertstate="firing", severity="warning"}', values: '1x20'}
-      - {series: 'ALERTS_FOR_STATE{job="roundhouse", alertname="RoundhouseOutboxDead", severity="warning"}', values: '60x20'}
-      - {series: 'ALERTS{job="roundhouse", alertname="RoundhouseOutboxOld", alertstate="pending", severity="warning"}', values: '1x20'}
-      - {series: 'ALERTS_FOR_STATE{job="roundhouse", alertname="RoundhouseOutboxOld", severity="warning"}', values: '60x20'}
-      - {series: 'ALERTS{job="another", alertname="RoundhouseOutboxDead", alertstate="firing", severity="warning"}', values: '1x20'}
-      - {series: 'ALERTS_FOR_STATE{job="another", alertname="RoundhouseOutboxDead", severity="warning"}', values: '60x20'}
-      - {series: 'ALERTS{job="roundhouse", alertname="Watchdog", alertstate="firing", severity="warning"}', values: '1x20'}
-      - {series: 'ALERTS_FOR_STATE{job="roundhouse", alertname="Watchdog", severity="warning"}', values: '60x20'}
-    promql_expr_test:
-      - {expr: q2, eval_time: 10m, exp_samples: [{labels: 'q2{alertname="RoundhouseOutboxDead", job="roundhouse", severity="warning"}', value: 540}]}
-  - name: a version begins once
-    interval: 1m
-    input_series:
-      - {series: 'roundhouse_build_info{job="roundhouse", instance="a", version="1"}', values: '1x70'}
-      - {series: 'roundhouse_build_info{job="roundhouse", instance="b", version="2"}', values: '_x15 1x60'}
-    promql_expr_test:
-      - {expr: q3, eval_time: 14m, exp_samples: []}
-      - {expr: q3, eval_time: 17m, exp_samples: [{labels: 'q3{version="2"}', value: 1}]}
-      - {expr: q3, eval_time: 27m, exp_samples: []}
-  - name: the last success of processes that are gone counts, and what was not seen does not
-    interval: 1m
-    input_series:
-      - {series: 'roundhouse_engine_last_success_timestamp_seconds{job="roundhouse", instance="gone", engine="hmac"}', values: '60x5 stale'}
-      - {series: 'roundhouse_engine_last_success_timestamp_seconds{job="roundhouse", instance="new", engine="hmac"}', values: '_x5 0x60'}
-      - {series: 'roundhouse_engine_last_success_timestamp_seconds{job="roundhouse", instance="new", engine="spn"}', values: '0x60'}
-    promql_expr_test:
-      - {expr: q4, eval_time: 60m, exp_samples: [{labels: 'q4{engine="hmac"}', value: 3540}]}
-`))
+	promtool(t, "test", "rules", written(t, dir, "rules_test.yaml", read(t, "testdata/compute.yaml")))
 }

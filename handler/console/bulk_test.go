@@ -1,0 +1,180 @@
+package console
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+const operationID = "dead-letter-bulk-0d6b8a2e-6a55-5e4e-9d63-5b8f4d5e3c11"
+
+func operationData(more map[string]any) map[string]any {
+	d := map[string]any{"id": operationID, "kind": "dead-letter-bulk", "status": "Running", "correlationId": "request-7",
+		"request":  map[string]any{"action": "retry", "engine": "hmac", "errorSignature": "ab12", "toDate": "2026-11-26T13:59:30Z", "by": "ada@example.com", "ratePerSecond": 10, "canary": 5, "canarySeconds": 60},
+		"progress": map[string]any{"slices": 1, "done": 5, "passedOver": 1}, "createdAt": "2026-11-26T13:59:30Z", "lastUpdatedAt": "2026-11-26T13:59:45Z"}
+	for name, value := range more {
+		d[name] = value
+	}
+	return d
+}
+
+func hostileOperation() map[string]any {
+	return operationData(map[string]any{"kind": evil, "status": evil, "correlationId": evil, "error": map[string]any{"code": evil, "message": evil + turning},
+		"request": map[string]any{"action": evil, "status": evil, "tenant": turning, "eventType": evil, "correlationId": evil, "engine": evil, "instanceId": turning, "errorSignature": evil,
+			"orchestrator": evil, "idPrefix": evil, "by": evil, "fromDate": "0001-01-02T00:00:00Z", "toDate": "9999-01-01T00:00:00Z", "createdTo": "9999-01-01T00:00:00Z", "olderThanDays": 36500}})
+}
+
+func operationAt(of string, more ...string) string {
+	query := url.Values{"of": {of}}
+	for _, m := range more {
+		query.Set("refresh", m)
+	}
+	return address(operationLink(operationID), query)
+}
+
+// bulkPages are the pages of this file.
+func bulkPages() map[string]shown {
+	operations := func(o map[string]any) answers { return typical().with(answers{"/api/operations/" + operationID: o}) }
+	ended := map[string]any{"status": "Succeeded", "endedAt": "2026-11-26T13:59:50Z", "progress": map[string]any{"done": 11, "passedOver": 1}}
+	twoCauses := typical().with(answers{"/api/dlq/groups": causesData(causeOf(letterData(nil)), causeOf(letterData(map[string]any{"errorSignature": "cd34"})))})
+	return map[string]shown{
+		"bulk_retry_empty":    at(nothing(), retryAllPath+"?engine=hmac", 200, ""),
+		"bulk_retry_typical":  at(twoCauses, retryAllPath+"?engine=hmac&errorSignature=ab12&fromDate=2026-11-01&toDate=2099-01-01", 200, ""),
+		"bulk_retry_reader":   at(typical().with(answers{"/api/me": reader()}), retryAllPath, 200, ""),
+		"bulk_retry_hostile":  at(hostile(), retryAllPath+"?engine=%3Cscript%3E&instanceId=%22%3E%3Cscript%3E&fromDate=%22&toDate=%3C%E2%80%AEx", 200, ""),
+		"bulk_retry_id":       at(typical(), retryAllPath+"?correlationId=rotation-7", 400, ""),
+		"bulk_expire_typical": at(typical(), expireAllPath+"?instanceId=instance-1&toDate=2026-11-26", 200, ""),
+		"bulk_expire_any":     at(typical(), expireAllPath+"?status=any", 400, ""),
+		"operation_typical":   at(operations(operationData(nil)), operationAt("12"), 200, "3"),
+		"operation_old":       at(operations(operationData(map[string]any{"createdAt": "2026-11-26T13:00:00Z"})), operationAt(""), 200, "15"),
+		"operation_still":     at(operations(operationData(nil)), operationAt("12", "off"), 200, ""),
+		"operation_ended":     at(operations(operationData(ended)), operationAt("12"), 200, ""),
+		"operation_canary": at(operations(operationData(map[string]any{"status": "Failed", "endedAt": "2026-11-26T13:59:50Z", "progress": map[string]any{"done": 5, "returned": 2},
+			"error": map[string]any{"code": "CanaryFailed", "message": "What was tried first came back."}})), operationAt("-1"), 200, ""),
+		"operation_reader":  at(operations(operationData(map[string]any{"createdAt": "2026-11-24T13:00:00Z"})).with(answers{"/api/me": reader()}), operationAt("12"), 200, ""),
+		"operation_hostile": at(operations(hostileOperation()), operationAt(evil), 200, ""),
+		"operation_none":    at(nothing(), operationAt("12"), 404, ""),
+	}
+}
+
+var refreshes = regexp.MustCompile(`<noscript><meta http-equiv="refresh" content="(\d+)"></noscript>`)
+
+// asksAgain is after how many seconds a page asks again, without scripts as with them; "" for never.
+func asksAgain(page string) string {
+	m := refreshes.FindStringSubmatch(page)
+	if m == nil || !strings.Contains(page, `data-every="`+m[1]+`" data-follow>`) {
+		return ""
+	}
+	return m[1]
+}
+
+// A form starts what it says, of what was looked at, and nothing when it was made by no page.
+func TestBulkForms(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		path, form, body string
+		status           int
+		asks             string
+	}{
+		"retry": {retryAllPath, "key=k&engine=hmac&toDate=2026-11-26T14:00:00Z&canary=5&canarySeconds=60&ratePerSecond=&of=12", `{"canary":5,"canarySeconds":60,"engine":"hmac","toDate":"2026-11-26T14:00:00Z"}`, 303, "/api/dlq/retry"},
+		"retry without a canary": {retryAllPath, "key=k&errorSignature=ab12&toDate=2026-11-26&canary=&canarySeconds=60&ratePerSecond=7&of=12",
+			`{"errorSignature":"ab12","ratePerSecond":7,"toDate":"2026-11-26"}`, 303, "/api/dlq/retry"},
+		"expire":                {expireAllPath, "key=k&instanceId=i&fromDate=2026-11-01&toDate=2026-11-26&of=12", `{"fromDate":"2026-11-01","instanceId":"i","olderThanDays":0,"toDate":"2026-11-26"}`, 303, "/api/dlq/expire"},
+		"expire of no page":     {expireAllPath, "key=k&of=12", `{}`, 303, "/api/dlq/expire"},
+		"a number that is none": {retryAllPath, "key=k&toDate=2026-11-26&canary=many", "", 400, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			form, err := url.ParseQuery(test.form)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, want := &calls{answers: typical().with(answers{"/api/dlq/retry": operationData(nil), "/api/dlq/expire": operationData(nil)})}, ""
+			if test.status == 303 {
+				want = "POST " + test.asks + ` key "k" of "": ` + test.body
+			}
+			rec := a.sentBy(t, at(nil, test.path, test.status).sends(form), want)
+			if to := rec.Header().Get("Location"); test.status == 303 && to != operationAt("12") {
+				t.Errorf("to %s", to)
+			}
+		})
+	}
+}
+
+// How many a cause has is known only if all were looked at.
+func TestCount(t *testing.T) {
+	t.Parallel()
+	full := causesList{Complete: true, Items: []cause{{Signature: "a", Count: 3}, {Signature: "b", Count: 4}}}
+	for signature, want := range map[string]int{"": 7, "a": 3, "c": 0} {
+		if n, atLeast := full.count(signature); n != want || atLeast {
+			t.Errorf("%q: %d, %v", signature, n, atLeast)
+		}
+	}
+	if _, atLeast := (causesList{Complete: false}).count(""); !atLeast {
+		t.Error("what was not looked at is counted")
+	}
+	if _, atLeast := (causesList{Complete: true, Items: make([]cause, mostCauses)}).count(""); !atLeast {
+		t.Error("causes that were left out are counted")
+	}
+}
+
+// What is meant ends when it was looked at, unless it ended before.
+func TestFrozen(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 26, 14, 0, 0, 0, time.UTC)
+	for until, want := range map[string]Text{"": "2026-11-26T14:00:00Z", "2026-11-26": "2026-11-26", "2026-11-27": "2026-11-26T14:00:00Z", "2026-11-26T14:00:01Z": "2026-11-26T14:00:00Z",
+		"2026-11-26T13:59:59Z": "2026-11-26T13:59:59Z", "soon": "soon"} {
+		if got, _ := frozen(until, now); got != want {
+			t.Errorf("%q: %q", until, got)
+		}
+	}
+}
+
+// operationPages are the pages of this file.
+func operationPages() map[string]shown {
+	listed := func(items ...any) answers {
+		return typical().with(answers{"/api/operations": map[string]any{"items": items, "continuationToken": "next page"}})
+	}
+	ended := operationData(map[string]any{"status": "Failed", "endedAt": "2026-11-26T13:59:50Z", "kind": "outbox-bulk", "progress": map[string]any{"done": 5, "returned": 2},
+		"request": map[string]any{"action": "replay", "tenant": "t1", "by": "bo@example.com"}})
+	paused := operationData(map[string]any{"status": "Paused"})
+	one := func(o map[string]any) answers { return typical().with(answers{"/api/operations/" + operationID: o}) }
+	return map[string]shown{
+		"operations_empty":    at(nothing().with(answers{"/api/operations": list()}), operationsPath, 200, ""),
+		"operations_typical":  at(listed(operationData(nil), ended), operationsPath+"?status=Open&by=ada", 200, ""),
+		"operations_none":     at(nothing().with(answers{"/api/operations": list()}), operationsPath+"?status=Paused", 200, ""),
+		"operations_rare":     at(listed(), operationsPath+"?by=bo", 200, ""),
+		"operations_behind":   at(nothing().with(answers{"/api/operations": list()}), operationsPath+"?continuationToken=x", 200, ""),
+		"operations_hostile":  at(listed(hostileOperation()), address(operationsPath, url.Values{"status": {evil}, "by": {turning + evil}}), 200, ""),
+		"operations_wrong":    at(typical().with(answers{"/api/operations": refusal{400, "InvalidParameter", "Use one of NotStarted, Running."}}), operationsPath+"?status=Done", 400, ""),
+		"operation_paused":    at(one(paused), operationAt("12"), 200, ""),
+		"operation_resumed":   at(one(paused), operationLink(operationID)+"?asked=resume", 200, "3"),
+		"operation_no_resume": at(one(paused).with(answers{"/api/me": reader()}), operationAt(""), 200, ""),
+	}
+}
+
+// The filter of the page is that of the API.
+func TestOperationFilter(t *testing.T) {
+	t.Parallel()
+	for query, want := range map[string]string{"": "", "?status=any": "", "?status=Open&by=a+b": "by=a+b&status=Open", "?status=Paused&continuationToken=x": "continuationToken=x&status=Paused"} {
+		a := &calls{answers: typical().with(answers{"/api/operations": list()})}
+		if at(a, operationsPath+query, 200).ask(t); a.got[0].URL.Path != "/api/operations" || a.got[0].URL.RawQuery != want {
+			t.Errorf("%s asks for %s, want %q", query, a.got[0].URL, want)
+		}
+	}
+}
+
+// What is paused is looked at again only by who has just asked to resume it.
+func TestRefreshOfPaused(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 26, 14, 0, 0, 0, time.UTC)
+	o := operation{Status: "Paused", CreatedAt: now.Add(-time.Hour)}
+	if got := refreshAfter(o, false, now); got != 0 {
+		t.Errorf("paused: %v", got)
+	}
+	if got := refreshAfter(o, true, now); got != PollSoon {
+		t.Errorf("resumed: %v", got)
+	}
+}
