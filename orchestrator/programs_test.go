@@ -20,7 +20,7 @@ var (
 // may do: what comes out is what a plain reference says.
 func TestPrograms(t *testing.T) {
 	t.Parallel()
-	for _, seed := range seedsOf(t, 2000, *programsMost, *programsSeed) {
+	for _, seed := range sample.Chosen(t, 2000, *programsMost, *programsSeed) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			sample.Repeat(t, fmt.Sprintf("-program=%d", seed))

@@ -29,7 +29,7 @@ const startQueue = "orchestration-starts"
 // Several nodes, several orchestrations of each kind, and a host and a storage that do everything that they may do.
 func TestSimulation(t *testing.T) {
 	t.Parallel()
-	for _, seed := range seedsOf(t, 1000, *simulationSeeds, *simulationSeed) {
+	for _, seed := range sample.Chosen(t, 1000, *simulationSeeds, *simulationSeed) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			sample.Repeat(t, fmt.Sprintf("-simulation.seed=%d", seed))
@@ -40,22 +40,6 @@ func TestSimulation(t *testing.T) {
 			})
 		})
 	}
-}
-
-// seedsOf returns the one seed or the first seeds that flags ask for, or else a sample of the nightly ones.
-func seedsOf(t *testing.T, nightly, first, one int) []int {
-	t.Helper()
-	if one != 0 {
-		return []int{one}
-	}
-	if first == 0 {
-		return sample.Seeds(t, nightly)
-	}
-	seeds := make([]int, first)
-	for i := range seeds {
-		seeds[i] = i + 1
-	}
-	return seeds
 }
 
 // simulation draws everything from its seed. Nearly nothing happens at the same time as anything else, so that the order

@@ -11,3 +11,20 @@ func Size(t testing.TB, n, least int) int {
 	}
 	return max(n/int(share), least)
 }
+
+// Chosen returns the seeds of a test whose flags can ask for the one seed, or for the first seeds. Without them, which is 0, it
+// returns Seeds(t, n).
+func Chosen(t testing.TB, n, first, one int) []int {
+	t.Helper()
+	switch {
+	case one != 0:
+		return []int{one}
+	case first == 0:
+		return Seeds(t, n)
+	}
+	seeds := make([]int, first)
+	for i := range seeds {
+		seeds[i] = i + 1
+	}
+	return seeds
+}
