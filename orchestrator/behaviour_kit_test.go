@@ -27,12 +27,10 @@ func everyFault(t *testing.T, flow func(t *testing.T, plan *faults.Plan)) {
 	}
 	for at := range counted.Calls() {
 		for _, fault := range faults.Faults() {
-			t.Run(fmt.Sprintf("%s-%d", fault, at+1), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					plan := &faults.Plan{At: at + 1, Fault: fault}
-					defer plan.Wait() // for what storage carries out behind the caller's back
-					flow(t, plan)
-				})
+			inSample(t, fmt.Sprintf("%s-%d", fault, at+1), func(t *testing.T) {
+				plan := &faults.Plan{At: at + 1, Fault: fault}
+				defer plan.Wait() // for what storage carries out behind the caller's back
+				flow(t, plan)
 			})
 		}
 	}

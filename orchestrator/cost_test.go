@@ -95,7 +95,7 @@ func BenchmarkDrive(b *testing.B) {
 // TestCost holds how many allocations it takes to drive an orchestration. The bounds leave room for a few; whoever
 // crosses them has made every orchestration dearer.
 func TestCost(t *testing.T) {
-	if underRace {
+	if raceDetector() {
 		t.Skip("the race detector allocates, too")
 	}
 	r := newCostRig(t)

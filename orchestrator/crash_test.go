@@ -5,27 +5,18 @@ import (
 	"flag"
 	"fmt"
 	"hash/fnv"
-	"io"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/sample"
 	"github.com/vibedata/roundhouse/tables"
 )
 
 var crashSeed = flag.Uint64("crash.seed", 1, "what TestPairsOfFaults draws from")
-
-// often is how often something is tried: a quarter of it under the race detector.
-func often(n int) int {
-	if underRace {
-		return n / 4
-	}
-	return n
-}
 
 // Every storage call of every scenario fails in every way. Whatever happens, the orchestration ends once and rightly, a
 // result that a round holds is never asked for again, and no call is forgotten.
@@ -44,25 +35,20 @@ func TestCrashAtEveryCall(t *testing.T) {
 			if t.Failed() {
 				return // faults would only say the same again
 			}
-			turn := 0
 			for process, plan := range plans {
 				for at, call := range plan.Calls() {
 					for _, fault := range faults.Faults() {
-						if turn++; underRace && turn%4 != 0 {
-							continue
-						}
 						if fault != faults.Throttled && fault.Refusal(call) == tables.ErrThrottled {
 							continue // storage cannot answer so, and what it answers is tried anyway
 						}
-						t.Run(fmt.Sprintf("process-%d-call-%d-%s-%s", process+1, at+1, call.Operation, fault), func(t *testing.T) {
-							synctest.Test(t, func(t *testing.T) {
-								plans := make([]*faults.Plan, process+1)
-								for i := range plans {
-									plans[i] = &faults.Plan{}
-								}
-								plans[process] = &faults.Plan{At: at + 1, Fault: fault}
-								s.crash(t, 1, plans...)
-							})
+						name := fmt.Sprintf("process-%d-call-%d-%s-%s", process+1, at+1, call.Operation, fault)
+						inSample(t, name, func(t *testing.T) {
+							plans := make([]*faults.Plan, process+1)
+							for i := range plans {
+								plans[i] = &faults.Plan{}
+							}
+							plans[process] = &faults.Plan{At: at + 1, Fault: fault}
+							s.crash(t, 1, plans...)
 						})
 					}
 				}
@@ -98,7 +84,7 @@ func (s scenario) crash(t *testing.T, count int, plans ...*faults.Plan) {
 }
 
 // pairs is how many pairs of faults each scenario meets.
-var pairs = often(40)
+const pairs = 40
 
 // A fault in the first process, and another in the one that takes over.
 func TestPairsOfFaults(t *testing.T) {
@@ -106,22 +92,19 @@ func TestPairsOfFaults(t *testing.T) {
 	for name, s := range everyScenario() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := fnv.New64()
-			_, _ = io.WriteString(h, name) // a hash takes everything
-			chance, met := rand.New(rand.NewPCG(*crashSeed, h.Sum64())), 0
 			all := s.calls(t)
 			if t.Failed() {
 				return // faults would only say the same again
 			}
-			for drawn := 0; drawn < pairs; {
-				first := drawStrike(chance, all)
-				left := s.calls(t, first)
-				if left == 0 {
-					continue // the first process has got over its fault and done all there was to do
+			tried, met := 0, 0
+			for n := range pairs {
+				if !sample.Keep(t, n) {
+					continue
 				}
-				drawn++
-				second := drawStrike(chance, left)
-				t.Run(fmt.Sprintf("%d-%s-then-%d-%s", first.At, first.Fault, second.At, second.Fault), func(t *testing.T) {
+				tried++
+				first, second := s.drawPair(t, chanceOf(*crashSeed, name, n), all)
+				t.Run(fmt.Sprintf("%d-%s-at-%d-then-%s-at-%d", n, first.Fault, first.At, second.Fault, second.At), func(t *testing.T) {
+					sample.Repeat(t, fmt.Sprintf("-crash.seed=%d", *crashSeed))
 					synctest.Test(t, func(t *testing.T) {
 						last := second.plan()
 						s.crash(t, 2, first.plan(), last)
@@ -131,14 +114,30 @@ func TestPairsOfFaults(t *testing.T) {
 					})
 				})
 			}
-			if met < pairs/2 { // what runs at once can make a call more or less
+			if tried == pairs && met < pairs/2 { // what runs at once can make a call more or less
 				t.Errorf("only %d of %d pairs happened", met, pairs)
-			}
-			if t.Failed() {
-				t.Logf("to repeat: go test ./orchestrator -timeout 100s -run '^TestPairsOfFaults$' -crash.seed=%d", *crashSeed)
 			}
 		})
 	}
+}
+
+// chanceOf depends on nothing but a seed and the name of a case.
+func chanceOf(seed uint64, what ...any) *rand.Rand {
+	h := fnv.New64()
+	_, _ = fmt.Fprintln(h, what...) // a hash takes everything
+	return rand.New(rand.NewPCG(seed, h.Sum64()))
+}
+
+// drawPair draws a fault of the first process that leaves something to do, and one of the process that does it.
+func (s scenario) drawPair(t *testing.T, chance *rand.Rand, calls int) (first, second strike) {
+	t.Helper()
+	for left := 0; left == 0; {
+		first = drawStrike(chance, calls)
+		if left = s.calls(t, first); left > 0 {
+			second = drawStrike(chance, left)
+		}
+	}
+	return first, second
 }
 
 // strike is a fault that a process meets.
@@ -167,28 +166,34 @@ func (s scenario) calls(t *testing.T, struck ...strike) int {
 	return len(counted.Calls())
 }
 
-// Several faults in a row, drawn by chance; rapid prints and shrinks what breaks.
+// Several faults in a row, drawn from a seed.
 func TestManyFaults(t *testing.T) {
 	t.Parallel()
 	for name, s := range scenarios() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rapid.Check(t, func(rt *rapid.T) {
-				var plans []*faults.Plan
-				for range rapid.IntRange(1, 6).Draw(rt, "processes") {
-					plans = append(plans, &faults.Plan{
-						At:    rapid.IntRange(1, 12).Draw(rt, "at"),
-						Fault: rapid.SampledFrom(faults.Faults()).Draw(rt, "fault"),
-					})
-				}
-				s.narrow = rapid.Bool().Draw(rt, "narrow")
-				synctest.Test(t, func(t *testing.T) { s.drive(t, newWorld(t), &ledger{}, plans...) })
-				if t.Failed() {
-					rt.FailNow()
-				}
-			})
+			for _, seed := range sample.Seeds(t, 100) {
+				t.Run(fmt.Sprint(seed), func(t *testing.T) {
+					sample.Repeat(t)
+					chance := chanceOf(uint64(seed), name)
+					var plans []*faults.Plan
+					for range 1 + chance.IntN(6) {
+						plans = append(plans, drawStrike(chance, 12).plan())
+					}
+					s.narrow = chance.IntN(2) == 0
+					t.Log(plansText(plans), "narrow", s.narrow)
+					synctest.Test(t, func(t *testing.T) { s.drive(t, newWorld(t), &ledger{}, plans...) })
+				})
+			}
 		})
 	}
+}
+
+func plansText(plans []*faults.Plan) (text string) {
+	for _, p := range plans {
+		text += fmt.Sprintf("%s at call %d, ", p.Fault, p.At)
+	}
+	return text
 }
 
 func FuzzDecodeRound(f *testing.F) {

@@ -53,14 +53,12 @@ func (f flow) runs(t *testing.T, kinds ...faults.Fault) {
 	for process, plan := range plans {
 		for at := range plan.Calls() {
 			for _, fault := range kinds {
-				t.Run(fmt.Sprintf("process-%d-%s-%d", process+1, fault, at+1), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						before := make([]*faults.Plan, process, process+1)
-						for i := range before {
-							before[i] = &faults.Plan{}
-						}
-						f.drive(t, newWorld(t), &ledger{}, append(before, &faults.Plan{At: at + 1, Fault: fault})...)
-					})
+				inSample(t, fmt.Sprintf("process-%d-%s-%d", process+1, fault, at+1), func(t *testing.T) {
+					before := make([]*faults.Plan, process, process+1)
+					for i := range before {
+						before[i] = &faults.Plan{}
+					}
+					f.drive(t, newWorld(t), &ledger{}, append(before, &faults.Plan{At: at + 1, Fault: fault})...)
 				})
 			}
 		}

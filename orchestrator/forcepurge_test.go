@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/sample"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -272,6 +273,7 @@ func TestForcePurgeOfWhatIsRestored(t *testing.T) {
 func TestForcePurgeBesideOthers(t *testing.T) {
 	t.Parallel()
 	kinds := []string{"garbage in the first round", "a middle round is missing", "the first round is missing", "the status is missing"}
+	sample.Rapid(t)
 	rapid.Check(t, func(draw *rapid.T) {
 		kind, at := rapid.SampledFrom(kinds).Draw(draw, "kind"), rapid.IntRange(1, 40).Draw(draw, "damaged after")
 		seed := rapid.Int64().Draw(draw, "seed")

@@ -9,10 +9,12 @@ import (
 	"maps"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/sample"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -193,6 +195,18 @@ func (l *ledger) step(name string, options ...CallOption) *Activity[int, int] {
 		l.add(fmt.Sprintf("%s(%d)", name, n))
 		return n + 1, nil
 	}, options...)
+}
+
+// inSample runs a subtest under synctest if it is in the sample of this run.
+func inSample(t *testing.T, name string, test func(*testing.T)) {
+	t.Helper()
+	if !sample.Keep(t, name) {
+		return
+	}
+	t.Run(name, func(t *testing.T) {
+		sample.Repeat(t)
+		synctest.Test(t, test)
+	})
 }
 
 func startOf(id string, input any) Start {

@@ -7,11 +7,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/vibedata/roundhouse/internal/sample"
 )
 
 // A mailbox is a list of which the oldest of a name is taken, whatever the case of its letters.
 func TestMailboxIsAList(t *testing.T) {
 	t.Parallel()
+	sample.Rapid(t)
 	rapid.Check(t, func(t *rapid.T) {
 		var m mailbox
 		var model []event

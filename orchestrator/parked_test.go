@@ -12,11 +12,9 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/sample"
 	"github.com/vibedata/roundhouse/queues"
 )
-
-// multitude is how many orchestrations are parked at once.
-const multitude = 10_000
 
 // perWake is what it may cost to wake a parked orchestration by an event: the event's message, the host's receipt and
 // deletion of it, a query of the rounds and a round.
@@ -26,6 +24,7 @@ const perWake = 5
 // each within its budget; the messages of all timers are lost, and the sweeper wakes the others when they are due.
 func TestTenThousandParked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		multitude := sample.Size(t, 10_000, 2*indexSlice)
 		w := newWorld(t)
 		w.forgetful = true
 		o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {

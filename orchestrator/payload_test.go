@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/sample"
 )
 
 func TestLargePayloadsSpill(t *testing.T) {
@@ -78,8 +79,8 @@ func TestATurnIsDividedOverRounds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if underRace && c.calls*c.size > 10<<20 {
-				t.Skip("the checks run it without the race detector")
+			if c.calls*c.size > 1<<20 && !sample.Keep(t) {
+				t.Skip("not in this sample")
 			}
 			w, l := newWorld(t), &ledger{}
 			text := c.text(c.size)

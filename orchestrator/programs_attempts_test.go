@@ -40,13 +40,12 @@ func (r *trial) giveUp() {
 	for r.busy() {
 		r.pause(time.Second)
 	}
+	if r.world.status(r.t, trialID).String("RuntimeStatus") != string(Retrying) {
+		return
+	}
 	rt := r.world.configured(r.t, nil, Config{Orchestrators: newMachine(newDeeds()).orchestrators(), Queues: r.world.queues,
 		Publish: func(_ context.Context, all []Publication) error { r.deeds.publish(all); return nil }})
-	out, err := rt.Get(r.t.Context(), trialID)
-	if err == nil && out.Status == Retrying {
-		err = rt.GiveUp(r.t.Context(), trialID, "corr", errors.New("it has no attempts left"))
-	}
-	if err != nil {
+	if err := rt.GiveUp(r.t.Context(), trialID, "corr", errors.New("it has no attempts left")); err != nil {
 		r.t.Errorf("give up: %v", err)
 	}
 }

@@ -108,9 +108,7 @@ func TestPublishedWithItsRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { run(t, count, 0) })
 	for at := range count.Calls() {
 		for _, fault := range faults.Faults() {
-			t.Run(fmt.Sprintf("%s-%d", fault, at+1), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { run(t, &faults.Plan{At: at + 1, Fault: fault}, 0) })
-			})
+			inSample(t, fmt.Sprintf("%s-%d", fault, at+1), func(t *testing.T) { run(t, &faults.Plan{At: at + 1, Fault: fault}, 0) })
 		}
 	}
 	for refuse := range 5 {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/vibedata/roundhouse/internal/sample"
 )
 
 // move is what a coroutine does in one of its turns: it makes tasks done and others begin, and then waits for any of some
@@ -33,6 +35,7 @@ func plays(t *rapid.T, tasks int) [][]move {
 // Coroutines take turns as if each were looked at in the order in which they were made, over and over, until none can go on.
 func TestTurnsAreInOrder(t *testing.T) {
 	t.Parallel()
+	sample.Rapid(t)
 	rapid.Check(t, func(t *rapid.T) {
 		const tasks = 12
 		all := plays(t, tasks)

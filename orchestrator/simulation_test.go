@@ -15,11 +15,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/internal/sample"
 )
 
 var (
-	simulationSeeds = flag.Int("simulation.seeds", often(200), "how many seeds TestSimulation runs, from 1")
-	simulationSeed  = flag.Int("simulation.seed", 0, "the only seed that TestSimulation runs; 0: all")
+	simulationSeeds = flag.Int("simulation.seeds", 0, "how many seeds TestSimulation runs, from 1; 0: a sample of the nightly ones")
+	simulationSeed  = flag.Int("simulation.seed", 0, "the only seed that TestSimulation runs, with a trace; 0: all")
 )
 
 const startQueue = "orchestration-starts"
@@ -27,18 +29,10 @@ const startQueue = "orchestration-starts"
 // Several nodes, several orchestrations of each kind, and a host and a storage that do everything that they may do.
 func TestSimulation(t *testing.T) {
 	t.Parallel()
-	first, last := 1, *simulationSeeds
-	if *simulationSeed != 0 {
-		first, last = *simulationSeed, *simulationSeed
-	}
-	for seed := first; seed <= last; seed++ {
+	for _, seed := range sample.Chosen(t, 1000, *simulationSeeds, *simulationSeed) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			defer func() {
-				if t.Failed() {
-					t.Logf("to repeat: go test ./orchestrator -timeout 100s -run '^TestSimulation$' -simulation.seed=%d", seed)
-				}
-			}()
+			sample.Repeat(t, fmt.Sprintf("-simulation.seed=%d", seed))
 			synctest.Test(t, func(t *testing.T) {
 				s := newSimulation(t, uint64(seed))
 				s.host()

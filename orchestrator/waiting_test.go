@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/vibedata/roundhouse/internal/sample"
 )
 
 // awaiting is a step of a coroutine: it makes calls, and waits so often for any of those that it made last.
@@ -23,6 +25,7 @@ type awaiting struct {
 // What an execution waits for is what a look at all coroutines finds, whatever they wait for and however that ends.
 func TestWaitingFor(t *testing.T) {
 	t.Parallel()
+	sample.Rapid(t)
 	rapid.Check(t, func(t *rapid.T) {
 		all := rapid.SliceOfN(rapid.SliceOfN(rapid.Custom(func(t *rapid.T) awaiting {
 			return awaiting{rapid.IntRange(0, 2).Draw(t, "activities"), rapid.IntRange(0, 2).Draw(t, "events"),

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/vibedata/roundhouse/internal/sample"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -15,6 +16,7 @@ import (
 // any stop in between.
 func TestSums(t *testing.T) {
 	t.Parallel()
+	sample.Rapid(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		ids := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z0-9/]{1,12}`), 1, 30, rapid.ID).Draw(rt, "ids")
 		s, wrong := make(sums, buckets), sums(make([]uint64, buckets))

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/sample"
 )
 
 // CrashEverywhere runs a scenario without a crash, and then, for every storage call of the runtime, with a process that
@@ -15,6 +16,8 @@ import (
 // scenario is called for every run, inside of the bubble, so that the state of its activities is new each time. A crash
 // takes almost no virtual time, but it changes times. Of the output, what the type Out holds is compared: if real
 // activities draw random values, or times are returned, choose an Out without them, or fake the activities.
+//
+// The package comment says in "Samples" when a run tries only some of the crashes.
 func CrashEverywhere[In, Out any](t *testing.T, scenario func(t *testing.T) Scenario[In, Out]) {
 	t.Helper()
 	counted := &faults.Plan{}
@@ -24,7 +27,12 @@ func CrashEverywhere[In, Out any](t *testing.T, scenario func(t *testing.T) Scen
 	}
 	for i, call := range counted.Calls() {
 		for _, fault := range []faults.Fault{faults.CrashBefore, faults.CrashAfter} {
-			t.Run(fmt.Sprintf("%s-%d-%s-%s", fault, i+1, call.Service, call.Operation), func(t *testing.T) {
+			name := fmt.Sprintf("%s-%d-%s-%s", fault, i+1, call.Service, call.Operation)
+			if !sample.Keep(t, name) {
+				continue
+			}
+			t.Run(name, func(t *testing.T) {
+				sample.Repeat(t)
 				got := run(t, scenario, &faults.Plan{At: i + 1, Fault: fault}, nil)
 				if want.ending() != got.ending() {
 					t.Errorf("the crash changes the outcome\nwithout: %s\nwith:    %s", want.ending(), got.ending())

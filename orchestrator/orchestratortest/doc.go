@@ -71,5 +71,15 @@
 // An activity has to be right when it is asked for again, also in another attempt, where its idempotency key is another one:
 // let its input name the work. A fake that counts its runs fails; let it decide by orchestrator.Info(ctx).Execution.
 //
+// # Samples
+//
+// CrashEverywhere and FailEverywhere make hundreds of runs for a long scenario. By default they make all of them; with -short,
+// about one in 64. The environment variable ROUNDHOUSE_TEST_SHARE sets another share: 8 is one run in 8, and 1 is every run, also
+// with -short. ROUNDHOUSE_TEST_SEED chooses which ones: with the commit as its value, a pull request tries a part that can be
+// repeated, and later commits try the others. The run without a crash or a failure is always made.
+//
+// The name of a subtest says what happens at which call, and does not depend on the sample. The output of a subtest that fails
+// ends with the command that repeats it alone.
+//
 // The package keeps nothing outside of memory but the files of [Golden].
 package orchestratortest

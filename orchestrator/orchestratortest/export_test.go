@@ -1,6 +1,14 @@
 package orchestratortest
 
-import "time"
+import (
+	"testing"
+	"time"
+)
 
 // SetStillness changes what a test cannot wait for.
 func SetStillness(d time.Duration) { maxSilence = d }
+
+// FailAtEveryCall is FailEverywhere whatever the share is.
+func FailAtEveryCall[In, Out any](t *testing.T, scenario func(t *testing.T) Scenario[In, Out]) {
+	failEverywhere(t, scenario, func(testing.TB, ...any) bool { return true })
+}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/sample"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -22,8 +23,14 @@ import (
 // does work twice, or cannot continue after half of it, provided that Check or the fakes can tell.
 //
 // scenario is called for every run, inside of the bubble, as in CrashEverywhere. The package comment says more in
-// "Failures".
+// "Failures", and in "Samples" when a run tries only some of them.
 func FailEverywhere[In, Out any](t *testing.T, scenario func(t *testing.T) Scenario[In, Out]) {
+	t.Helper()
+	failEverywhere(t, scenario, sample.Keep)
+}
+
+// failEverywhere is FailEverywhere for the failures that keep chooses by their names.
+func failEverywhere[In, Out any](t *testing.T, scenario func(t *testing.T) Scenario[In, Out], keep func(t testing.TB, name ...any) bool) {
 	t.Helper()
 	want := run(t, scenario, &faults.Plan{}, nil)
 	if t.Failed() {
@@ -33,7 +40,12 @@ func FailEverywhere[In, Out any](t *testing.T, scenario func(t *testing.T) Scena
 		for _, applied := range []bool{false, true} {
 			for _, permanent := range []bool{false, true} {
 				f := &failing{call: e.Info.IdempotencyKey(), attempt: e.Info.Attempt, activity: e.Activity, applied: applied, permanent: permanent}
-				t.Run(fmt.Sprintf("%s-%d-%s", f.name(), i+1, e.Activity), func(t *testing.T) {
+				name := fmt.Sprintf("%s-%d-%s", f.name(), i+1, e.Activity)
+				if !keep(t, name) {
+					continue
+				}
+				t.Run(name, func(t *testing.T) {
+					sample.Repeat(t)
 					got := run(t, scenario, &faults.Plan{}, f)
 					switch {
 					case !f.happened.Load():

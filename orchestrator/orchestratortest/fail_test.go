@@ -104,7 +104,7 @@ func TestFailEverywhere(t *testing.T) {
 func TestFailEverywhereCoversEveryCall(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
-	orchestratortest.FailEverywhere(t, func(t *testing.T) orchestratortest.Scenario[string, string] {
+	orchestratortest.FailAtEveryCall(t, func(t *testing.T) orchestratortest.Scenario[string, string] {
 		s := shop{}.scenario(t)
 		check := s.Check
 		s.Check = func(t *testing.T, r orchestratortest.Result[string]) {

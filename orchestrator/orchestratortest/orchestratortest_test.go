@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/vibedata/roundhouse/internal/sample"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/orchestratortest"
 )
@@ -100,7 +101,8 @@ func broken() map[string]brokenTest {
 				s.Activities = []orchestrator.AnyActivity{count}
 				return s
 			})
-		}, []string{"the crash changes the outcome", "without: Completed: 1", "with:    Completed: 2"}, false},
+		}, []string{"the crash changes the outcome", "without: Completed: 1", "with:    Completed: 2",
+			"to repeat: ROUNDHOUSE_TEST_SHARE=1 go test ./orchestrator/orchestratortest -run '^TestFailures$/^before-2-tables-Apply$'"}, false},
 		"an undo that is not idempotent": {func(t *testing.T) { orchestratortest.FailEverywhere(t, shop{restocks: true}.scenario) },
 			[]string{"ordinary-before-2-take", "permanent-before-2-take", "it is sold: 5 in stock"}, false},
 		"a memory outside of the run": {func(t *testing.T) { orchestratortest.FailEverywhere(t, shop{remembers: true}.scenario) },
@@ -139,7 +141,7 @@ func TestFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.CommandContext(t.Context(), binary, "-test.run=^TestFailures$")
-			cmd.Env = append(os.Environ(), brokenVariable+"="+name, "ROUNDHOUSE_GOLDEN=")
+			cmd.Env = append(os.Environ(), brokenVariable+"="+name, "ROUNDHOUSE_GOLDEN=", sample.Share+"=1")
 			said, err := cmd.CombinedOutput()
 			if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 && !b.panics {
 				t.Errorf("it ended with %v", err)

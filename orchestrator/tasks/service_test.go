@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/sample"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -234,6 +235,7 @@ func newModel() *model {
 // Whatever people do, in whatever order: tasks, events, errors and lists are those of the model.
 func TestDeskIsAsItsModel(t *testing.T) {
 	t.Parallel()
+	sample.Rapid(t)
 	rapid.Check(t, func(t *rapid.T) {
 		o := newFixture(t, tables.NewMemory())
 		refs := []tasks.Ref{o.ask(t, "a", nil), o.ask(t, "b'/ é", nil)}

@@ -12,6 +12,8 @@ import (
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/sample"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/worker"
 	"github.com/vibedata/roundhouse/queues"
@@ -242,8 +244,13 @@ func TestCrashAtEveryCall(t *testing.T) {
 	}
 	for at := 1; at <= calls; at++ {
 		for _, fault := range faults.Faults() {
-			t.Run(fmt.Sprintf("%d-%v", at, fault), func(t *testing.T) {
+			name := fmt.Sprintf("%d-%v", at, fault)
+			if !sample.Keep(t, name) {
+				continue
+			}
+			t.Run(name, func(t *testing.T) {
 				t.Parallel()
+				sample.Repeat(t)
 				synctest.Test(t, func(t *testing.T) { run(t, &faults.Plan{At: at, Fault: fault}) })
 			})
 		}
@@ -252,6 +259,7 @@ func TestCrashAtEveryCall(t *testing.T) {
 
 // Two workers on a real emulator.
 func TestAzurite(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	account := storage.Account(t)
 	w := newWorld()

@@ -14,13 +14,14 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/vibedata/roundhouse/internal/sample"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
-	seeds = flag.Int("seeds", 25, "how many seeds TestNodes runs, from 1")
+	seeds = flag.Int("seeds", 0, "how many seeds TestNodes runs, from 1; 0: a sample of the nightly ones")
 	seed  = flag.Int("seed", 0, "the only seed that TestNodes runs, with a trace; 0: all")
 )
 
@@ -32,18 +33,10 @@ const (
 // TestNodes lets three to five machines do random work while they are killed, frozen and cut off.
 func TestNodes(t *testing.T) {
 	t.Parallel()
-	first, last := 1, *seeds
-	if *seed != 0 {
-		first, last = *seed, *seed
-	}
-	for seed := first; seed <= last; seed++ {
+	for _, seed := range sample.Chosen(t, 300, *seeds, *seed) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			defer func() {
-				if t.Failed() {
-					t.Logf("to repeat: go test ./internal/acceptance/nodes -run '^TestNodes$' -seed=%d -v", seed)
-				}
-			}()
+			sample.Repeat(t, fmt.Sprintf("-seed=%d", seed))
 			synctest.Test(t, func(t *testing.T) {
 				s := newSimulation(t, uint64(seed))
 				s.run()

@@ -1,5 +1,0 @@
-//go:build !race
-
-package orchestrator
-
-const underRace = false
