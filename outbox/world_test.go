@@ -173,13 +173,18 @@ type process struct {
 	monitor    *Monitor
 }
 
+// deliveryOf is the call that delivers a message.
+func deliveryOf(key uuid.UUID) faults.Call {
+	return faults.Call{Service: "transport", Operation: "Deliver", Target: key.String()}
+}
+
 // process starts a process whose calls go through a plan; nil: none. Its delivery is one of these calls.
 func (w *world) process(t testing.TB, plan *faults.Plan) *process {
 	t.Helper()
 	var sink Transport = w
 	if plan != nil {
 		sink = transport(func(ctx context.Context, e Event) error {
-			return plan.Intercept(ctx, faults.Call{Service: "transport", Operation: "Deliver"}, func(ctx context.Context) error { return w.Deliver(ctx, e) })
+			return plan.Intercept(ctx, deliveryOf(e.Key), func(ctx context.Context) error { return w.Deliver(ctx, e) })
 		})
 	}
 	return w.routed(t, plan, []Route{{EventType: "*", Destination: "sink"}}, Destinations{"sink": sink})
