@@ -106,9 +106,7 @@ func TestAdminList(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"Admin_List_Pending", "Outbox_Admin_List_Pending"} {
-		integration(t, name, pending)
-	}
+	integration(t, "Admin_List_Pending", pending)
 	integration(t, "Admin_Filter_Failed", func(t *testing.T, w *world) {
 		p := w.statuses(t)
 		got := p.all(t, Filter{Status: StatusFailed, TenantID: "acme", Limit: 3})

@@ -21,54 +21,50 @@ import (
 
 func TestDispatcher(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"Dispatcher_Marks_Processed", "Dispatcher_Sets_ProcessedAt_OnSuccess"} {
-		integration(t, name, func(t *testing.T, w *world) {
-			p := w.process(t, nil)
-			p.add(t, message1(1))
-			w.pass(time.Second)
-			r, err := p.dispatcher.Dispatch(t.Context(), "acme")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(Result{Claimed: 1, Delivered: 1}, r); diff != "" {
-				t.Error(diff)
-			}
-			got := p.get(t, "acme", key(1).String())
-			if got.Status != StatusProcessed || !got.IsProcessed || !got.ProcessedAt.Equal(noon().Add(time.Second)) || got.Destination != "sink" {
-				t.Errorf("%+v", got)
-			}
-			if len(got.Attempts) != 1 || got.Attempts[0].Error != "" || got.Attempts[0].Node != "node-1" {
-				t.Errorf("%+v", got.Attempts)
-			}
-			if diff := cmp.Diff(map[string]int{"m": 1, "x": 1}, w.rows(t, "acme")); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-	for _, name := range []string{"Dispatcher_Retry_OnFailure", "Dispatcher_Sets_Error_And_Increments_Retry_OnFailure"} {
-		integration(t, name, func(t *testing.T, w *world) {
-			w.deliver = func(context.Context, Event) error { return errors.New("no line") }
-			p := w.process(t, nil)
-			p.add(t, message1(1))
-			p.sweep(t)
-			got := p.get(t, "acme", key(1).String())
-			// Half of 10 s * 2^1.
-			if got.RetryCount != 1 || got.Error != "no line" || !got.ProcessedAt.IsZero() || !got.NextAttemptAt.Equal(noon().Add(10*time.Second)) {
-				t.Errorf("%+v", got)
-			}
-			w.check(t, "acme")
-			if r := p.sweep(t); r != (Result{}) {
-				t.Errorf("before it is due: %+v", r)
-			}
-			w.pass(10 * time.Second)
-			if r := p.sweep(t); r.Failed != 1 {
-				t.Errorf("when it is due: %+v", r)
-			}
-			if got := p.get(t, "acme", key(1).String()); got.RetryCount != 2 || len(got.Attempts) != 2 {
-				t.Errorf("%+v", got)
-			}
-		})
-	}
+	integration(t, "Dispatcher_Marks_Processed", func(t *testing.T, w *world) {
+		p := w.process(t, nil)
+		p.add(t, message1(1))
+		w.pass(time.Second)
+		r, err := p.dispatcher.Dispatch(t.Context(), "acme")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(Result{Claimed: 1, Delivered: 1}, r); diff != "" {
+			t.Error(diff)
+		}
+		got := p.get(t, "acme", key(1).String())
+		if got.Status != StatusProcessed || !got.IsProcessed || !got.ProcessedAt.Equal(noon().Add(time.Second)) || got.Destination != "sink" {
+			t.Errorf("%+v", got)
+		}
+		if len(got.Attempts) != 1 || got.Attempts[0].Error != "" || got.Attempts[0].Node != "node-1" {
+			t.Errorf("%+v", got.Attempts)
+		}
+		if diff := cmp.Diff(map[string]int{"m": 1, "x": 1}, w.rows(t, "acme")); diff != "" {
+			t.Error(diff)
+		}
+	})
+	integration(t, "Dispatcher_Retry_OnFailure", func(t *testing.T, w *world) {
+		w.deliver = func(context.Context, Event) error { return errors.New("no line") }
+		p := w.process(t, nil)
+		p.add(t, message1(1))
+		p.sweep(t)
+		got := p.get(t, "acme", key(1).String())
+		// Half of 10 s * 2^1.
+		if got.RetryCount != 1 || got.Error != "no line" || !got.ProcessedAt.IsZero() || !got.NextAttemptAt.Equal(noon().Add(10*time.Second)) {
+			t.Errorf("%+v", got)
+		}
+		w.check(t, "acme")
+		if r := p.sweep(t); r != (Result{}) {
+			t.Errorf("before it is due: %+v", r)
+		}
+		w.pass(10 * time.Second)
+		if r := p.sweep(t); r.Failed != 1 {
+			t.Errorf("when it is due: %+v", r)
+		}
+		if got := p.get(t, "acme", key(1).String()); got.RetryCount != 2 || len(got.Attempts) != 2 {
+			t.Errorf("%+v", got)
+		}
+	})
 	integration(t, "Dispatcher_Clears_Error_OnSuccess", func(t *testing.T, w *world) {
 		w.deliver = func(_ context.Context, e Event) error {
 			if e.Attempt == 1 {
@@ -120,22 +116,19 @@ func TestDispatcher(t *testing.T) {
 		}
 	})
 	t.Run("Logs_On_Success_And_Failure", logsOnSuccessAndFailure)
-	t.Run("Outbox_Dispatch_Emits_Success_Log", logsOnSuccessAndFailure)
-	for _, name := range []string{"Error_Truncated_When_TooLong", "Outbox_Error_Truncated_When_TooLong"} {
-		integration(t, name, func(t *testing.T, w *world) {
-			w.deliver = func(context.Context, Event) error { return errors.New(strings.Repeat("é\x00\xff", 5000)) }
-			p := w.process(t, nil)
-			p.add(t, message1(1))
-			p.sweep(t)
-			got := p.get(t, "acme", key(1).String())
-			if n := len([]rune(got.Error)); n != 2000 || !strings.HasPrefix(got.Error, "é") {
-				t.Errorf("%d characters: %.20q", n, got.Error)
-			}
-			if n := len([]rune(got.Attempts[0].Error)); n != maxAttemptError {
-				t.Errorf("%d characters in the attempt", n)
-			}
-		})
-	}
+	integration(t, "Error_Truncated_When_TooLong", func(t *testing.T, w *world) {
+		w.deliver = func(context.Context, Event) error { return errors.New(strings.Repeat("é\x00\xff", 5000)) }
+		p := w.process(t, nil)
+		p.add(t, message1(1))
+		p.sweep(t)
+		got := p.get(t, "acme", key(1).String())
+		if n := len([]rune(got.Error)); n != 2000 || !strings.HasPrefix(got.Error, "é") {
+			t.Errorf("%d characters: %.20q", n, got.Error)
+		}
+		if n := len([]rune(got.Attempts[0].Error)); n != maxAttemptError {
+			t.Errorf("%d characters in the attempt", n)
+		}
+	})
 }
 
 func logsOnSuccessAndFailure(t *testing.T) {
@@ -164,34 +157,32 @@ func logsOnSuccessAndFailure(t *testing.T) {
 
 func TestRetries(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"Retry_Stops_After_MaxRetries", "Dispatcher_Retry_Until_MaxRetries_Reached", "Dispatcher_NoRetry_After_MaxRetries"} {
-		integration(t, name, func(t *testing.T, w *world) {
-			attempts := 0
-			w.deliver = func(context.Context, Event) error { attempts++; return errors.New("no line") }
-			p := w.process(t, nil)
-			p.add(t, message1(1))
-			for range 20 {
-				p.sweep(t)
-				w.pass(time.Hour)
-			}
-			got := p.get(t, "acme", key(1).String())
-			if attempts != 5 || got.RetryCount != 5 || got.Status != StatusDead || got.DeadAt.IsZero() || !got.ProcessedAt.IsZero() || got.IsProcessed {
-				t.Errorf("%d attempts, %+v", attempts, got)
-			}
-			deaths := w.deaths()
-			if len(deaths) != 1 {
-				t.Fatalf("%d dead letters", len(deaths))
-			}
-			d := deaths[0]
-			if d.Key != key(1) || d.Reason != ReasonExhausted || d.Error != "no line" || d.RetryCount != 5 || string(d.Payload) != `{"n":1}` ||
-				!d.FirstFailureAt.Equal(noon()) || !d.LastFailureAt.Equal(noon().Add(4*time.Hour)) {
-				t.Errorf("%+v", d)
-			}
-			if diff := cmp.Diff(map[string]int{"m": 1, "d": 1}, w.rows(t, "acme")); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
+	integration(t, "Retry_Stops_After_MaxRetries", func(t *testing.T, w *world) {
+		attempts := 0
+		w.deliver = func(context.Context, Event) error { attempts++; return errors.New("no line") }
+		p := w.process(t, nil)
+		p.add(t, message1(1))
+		for range 20 {
+			p.sweep(t)
+			w.pass(time.Hour)
+		}
+		got := p.get(t, "acme", key(1).String())
+		if attempts != 5 || got.RetryCount != 5 || got.Status != StatusDead || got.DeadAt.IsZero() || !got.ProcessedAt.IsZero() || got.IsProcessed {
+			t.Errorf("%d attempts, %+v", attempts, got)
+		}
+		deaths := w.deaths()
+		if len(deaths) != 1 {
+			t.Fatalf("%d dead letters", len(deaths))
+		}
+		d := deaths[0]
+		if d.Key != key(1) || d.Reason != ReasonExhausted || d.Error != "no line" || d.RetryCount != 5 || string(d.Payload) != `{"n":1}` ||
+			!d.FirstFailureAt.Equal(noon()) || !d.LastFailureAt.Equal(noon().Add(4*time.Hour)) {
+			t.Errorf("%+v", d)
+		}
+		if diff := cmp.Diff(map[string]int{"m": 1, "d": 1}, w.rows(t, "acme")); diff != "" {
+			t.Error(diff)
+		}
+	})
 	t.Run("a permanent error is the end at once", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)

@@ -14,7 +14,7 @@ import (
 // A tenant with few messages does not wait for one with many: not in a sweep, and not when it comes in between.
 func TestFairness(t *testing.T) {
 	t.Parallel()
-	const large, small = 10_000, 10
+	const large, small, soon = 1_500, 10, 500
 	fill := func(t *testing.T, p *process, tenant string, n int) {
 		t.Helper()
 		var list []Message
@@ -50,7 +50,7 @@ func TestFairness(t *testing.T) {
 		if r := p.sweep(t); r.Delivered != large+small {
 			t.Errorf("%+v", r)
 		}
-		if place := last(t, w); place > (large+small)/20 {
+		if place := last(t, w); place > soon {
 			t.Errorf("the small tenant's last was delivery %d", place)
 		}
 	})
@@ -75,7 +75,7 @@ func TestFairness(t *testing.T) {
 			t.Error(err)
 		}
 		wg.Wait()
-		if place := last(t, w); place-before > (large+small)/20 {
+		if place := last(t, w); place-before > soon {
 			t.Errorf("the small tenant's last was delivery %d, %d after its wake-up", place, place-before)
 		}
 	})
@@ -85,11 +85,11 @@ func TestFairness(t *testing.T) {
 		w.options.BatchSize = 10
 		p := w.process(t, nil)
 		for i := range 20 {
-			fill(t, p, fmt.Sprint("large-", i), 500)
+			fill(t, p, fmt.Sprint("large-", i), large/20)
 		}
 		fill(t, p, "small", small)
 		p.sweep(t)
-		if place := last(t, w); place > (large+small)/20 {
+		if place := last(t, w); place > soon {
 			t.Errorf("the small tenant's last was delivery %d", place)
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/sample"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -298,7 +299,12 @@ func TestReleaseCrashAtEveryCall(t *testing.T) {
 	}
 	for at := range count.Calls() {
 		for _, fault := range faults.Faults() {
-			t.Run(fmt.Sprintf("%s-%d", fault, at+1), func(t *testing.T) {
+			name := fmt.Sprintf("%s-%d", fault, at+1)
+			if !sample.Keep(t, name) {
+				continue
+			}
+			t.Run(name, func(t *testing.T) {
+				sample.Repeat(t)
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) { run(t, &faults.Plan{At: at + 1, Fault: fault}) })
 			})

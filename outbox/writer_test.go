@@ -18,39 +18,35 @@ import (
 
 func TestInsert(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"Insert_Duplicate_SameTenant_Idempotent", "TryAddOutbox_Twice_SameKey_SingleRowExists"} {
-		integration(t, name, func(t *testing.T, w *world) {
-			p := w.process(t, nil)
-			first, second := p.add(t, message1(1)), w.process(t, nil).add(t, message1(1))
-			if diff := cmp.Diff(Added{ID: key(1).String(), Key: key(1)}, first); diff != "" {
+	integration(t, "Insert_Duplicate_SameTenant_Idempotent", func(t *testing.T, w *world) {
+		p := w.process(t, nil)
+		first, second := p.add(t, message1(1)), w.process(t, nil).add(t, message1(1))
+		if diff := cmp.Diff(Added{ID: key(1).String(), Key: key(1)}, first); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff(Added{ID: key(1).String(), Key: key(1), AlreadyExisted: true}, second); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff(map[string]int{"m": 1, "p": 1}, w.rows(t, "acme")); diff != "" {
+			t.Error(diff)
+		}
+		if want := "OUTBOX_WORKER_DUPLICATE tenant=acme key=" + key(1).String(); !strings.Contains(w.log(), want) {
+			t.Errorf("no %q in %s", want, w.log())
+		}
+	})
+	integration(t, "Insert_SameKey_DifferentTenant", func(t *testing.T, w *world) {
+		p := w.process(t, nil)
+		for _, tenant := range []string{"acme", "/subscriptions/1 #x", "~tenants"} {
+			m := message1(1)
+			m.TenantID = tenant
+			if added := p.add(t, m); added.AlreadyExisted {
+				t.Errorf("%s: %+v", tenant, added)
+			}
+			if diff := cmp.Diff(map[string]int{"m": 1, "p": 1}, w.rows(t, tenant)); diff != "" {
 				t.Error(diff)
 			}
-			if diff := cmp.Diff(Added{ID: key(1).String(), Key: key(1), AlreadyExisted: true}, second); diff != "" {
-				t.Error(diff)
-			}
-			if diff := cmp.Diff(map[string]int{"m": 1, "p": 1}, w.rows(t, "acme")); diff != "" {
-				t.Error(diff)
-			}
-			if want := "OUTBOX_WORKER_DUPLICATE tenant=acme key=" + key(1).String(); !strings.Contains(w.log(), want) {
-				t.Errorf("no %q in %s", want, w.log())
-			}
-		})
-	}
-	for _, name := range []string{"Insert_SameKey_DifferentTenant", "Outbox_Insert_SameKey_DifferentTenant_ShouldSucceed"} {
-		integration(t, name, func(t *testing.T, w *world) {
-			p := w.process(t, nil)
-			for _, tenant := range []string{"acme", "/subscriptions/1 #x", "~tenants"} {
-				m := message1(1)
-				m.TenantID = tenant
-				if added := p.add(t, m); added.AlreadyExisted {
-					t.Errorf("%s: %+v", tenant, added)
-				}
-				if diff := cmp.Diff(map[string]int{"m": 1, "p": 1}, w.rows(t, tenant)); diff != "" {
-					t.Error(diff)
-				}
-			}
-		})
-	}
+		}
+	})
 	integration(t, "Outbox_Insert_DuplicateIdempotencyKey_SameTenant_ShouldFailDB", func(t *testing.T, w *world) {
 		p := w.process(t, nil)
 		p.add(t, message1(1))
@@ -90,20 +86,18 @@ func TestInsert(t *testing.T) {
 
 func TestMessage(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"OutboxMessage_DefaultValues", "OutboxMessage_Defaults_Assigned_OnAdd"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := newWorld(t).process(t, nil)
-			added := p.add(t, Message{TenantID: "acme", EventType: "e", Payload: json.RawMessage(`1`)})
-			got := p.get(t, "acme", added.ID)
-			if got.IdempotencyKey == uuid.Nil || got.IdempotencyKey != added.Key || !got.ProcessedAt.IsZero() || got.IsProcessed || got.RetryCount != 0 || got.Error != "" {
-				t.Errorf("%+v", got)
-			}
-			if other := p.add(t, Message{TenantID: "acme", EventType: "e", Payload: json.RawMessage(`1`)}); other.Key == added.Key {
-				t.Error("two messages without a key have one")
-			}
-		})
-	}
+	t.Run("OutboxMessage_DefaultValues", func(t *testing.T) {
+		t.Parallel()
+		p := newWorld(t).process(t, nil)
+		added := p.add(t, Message{TenantID: "acme", EventType: "e", Payload: json.RawMessage(`1`)})
+		got := p.get(t, "acme", added.ID)
+		if got.IdempotencyKey == uuid.Nil || got.IdempotencyKey != added.Key || !got.ProcessedAt.IsZero() || got.IsProcessed || got.RetryCount != 0 || got.Error != "" {
+			t.Errorf("%+v", got)
+		}
+		if other := p.add(t, Message{TenantID: "acme", EventType: "e", Payload: json.RawMessage(`1`)}); other.Key == added.Key {
+			t.Error("two messages without a key have one")
+		}
+	})
 	integration(t, "OutboxMessage_Roundtrip_Persists_Values", func(t *testing.T, w *world) {
 		p := w.process(t, nil)
 		m := Message{
@@ -161,13 +155,11 @@ func TestProducer(t *testing.T) {
 
 func TestRaces(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"Parallel_Inserts_SingleRow", "TryAddOutbox_Parallel_Inserts_SingleRow", "Concurrency_IdempotentInsert_Race_Produces_SingleRow"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			t.Run("memory", func(t *testing.T) { t.Parallel(); race(t, newWorld(t), 200) })
-			t.Run("azurite", func(t *testing.T) { t.Parallel(); race(t, azuriteWorld(t), 3) })
-		})
-	}
+	t.Run("Parallel_Inserts_SingleRow", func(t *testing.T) {
+		t.Parallel()
+		t.Run("memory", func(t *testing.T) { t.Parallel(); race(t, newWorld(t), 200) })
+		t.Run("azurite", func(t *testing.T) { t.Parallel(); race(t, azuriteWorld(t), 3) })
+	})
 }
 
 // race lets 16 writers, each a process, add one key at a time.
