@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver of those who write
@@ -21,13 +20,9 @@ import (
 	"github.com/vibedata/roundhouse/poller/logicalsource"
 )
 
-// patience bounds the start of the server, from npm perhaps.
-const patience = 2 * time.Minute
-
-var server = sync.OnceValues(func() (*postgres.Server, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	s, err := postgres.Start(ctx)
+// start starts the server of this package. Tests get it from server only.
+var start = sync.OnceValues(func() (*postgres.Server, error) {
+	s, err := postgres.Start(context.Background())
 	if err == nil {
 		stop = s.Close
 	}
@@ -36,6 +31,15 @@ var server = sync.OnceValues(func() (*postgres.Server, error) {
 
 // stop ends the server, if it was started.
 var stop = func() error { return nil }
+
+// server returns the server that the package's tests share. -short skips the test.
+func server(t testing.TB) *postgres.Server {
+	t.Helper()
+	testenv.Long(t)
+	s, err := start()
+	testenv.Started(t, err)
+	return s
+}
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(stopping{m}) }
 
@@ -60,9 +64,7 @@ type database struct {
 
 func newDatabase(t testing.TB) database {
 	t.Helper()
-	s, err := server()
-	testenv.Started(t, err)
-	return databaseOf(t, s)
+	return databaseOf(t, server(t))
 }
 
 func databaseOf(t testing.TB, s *postgres.Server) database {

@@ -70,8 +70,7 @@ func TestRights(t *testing.T) {
 	user := "u" + d.name
 	d.run("CREATE ROLE " + user + " LOGIN PASSWORD 'secret-of-the-user'")
 	t.Cleanup(func() { _, _ = d.ExecContext(context.Background(), "DROP ROLE "+user) })
-	s, err := server()
-	testenv.Started(t, err)
+	s := server(t)
 	as := func(c *logicalsource.Config) { c.DSN = s.DSNFor(user, "secret-of-the-user", d.name) }
 	if _, err := d.source(as).Check(t.Context()); !errors.Is(err, logicalsource.ErrSetup) || !strings.Contains(err.Error(), "REPLICATION") {
 		t.Errorf("without REPLICATION: %v", err)
@@ -126,7 +125,7 @@ func TestSlotIsBusy(t *testing.T) {
 	if err := pglogrepl.StartReplication(t.Context(), conn, d.slot(), 0, pglogrepl.StartReplicationOptions{PluginArgs: []string{"proto_version '1'", "publication_names 'changes'"}}); err != nil {
 		t.Fatal(err)
 	}
-	short := d.source(func(c *logicalsource.Config) { c.Timeout = time.Second })
+	short := d.source(func(c *logicalsource.Config) { c.Timeout = 3 * time.Second })
 	if err := fetch(t, short, poller.Cursor{}); !errors.Is(err, logicalsource.ErrSlotBusy) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a fetch while it is busy: %v", err)
 	}
@@ -144,9 +143,8 @@ func TestSlotIsBusy(t *testing.T) {
 // A slot that holds back more log than it may is warned of, and when the server has invalidated it, that is an error of its own kind.
 func TestSlotIsInvalidated(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	own, err := postgres.Start(ctx) // for what is set is set for all slots of a server
+	testenv.Long(t)
+	own, err := postgres.Start(testenv.Context(t)) // for what is set is set for all slots of a server
 	testenv.Started(t, err)
 	t.Cleanup(func() {
 		if err := own.Close(); err != nil {

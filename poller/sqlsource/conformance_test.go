@@ -1,16 +1,15 @@
 package sqlsource_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
@@ -55,29 +54,20 @@ func (d database) orders(t testing.TB, n int) {
 // drain reads on until the source has nothing more and holds nothing back.
 func drain(t testing.TB, s *sqlsource.Source, after poller.Cursor, limit int) (rows []poller.Row) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		b, err := s.Fetch(ctx, after, limit, 1<<20)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rows = append(rows, b.Rows...)
-		if len(b.Rows) > 0 {
+	testenv.Until(t, "the rows that are held back", func() bool {
+		for {
+			b, err := s.Fetch(t.Context(), after, limit, 1<<20)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(b.Rows) == 0 {
+				return b.HeldBack == ""
+			}
+			rows = append(rows, b.Rows...)
 			after = b.Rows[len(b.Rows)-1].Cursor
-			continue
 		}
-		if b.HeldBack == "" {
-			return rows
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			t.Fatalf("still held back: %s", b.HeldBack)
-		}
-	}
+	})
+	return rows
 }
 
 func keys(t testing.TB, rows []poller.Row) (ids []int) {

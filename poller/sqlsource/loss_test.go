@@ -17,11 +17,13 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/google/uuid"
 
+	"github.com/vibedata/roundhouse/internal/sample"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
-var lossDuration = flag.Duration("loss.duration", 8*time.Second, "how long TestLoss writes")
+var lossTransactions = flag.Int("loss.transactions", 160, "how many transactions each writer of TestLoss makes, of which a part may be sampled")
 
 const (
 	lossWriters = 16
@@ -34,6 +36,7 @@ func TestLoss(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(testing.TB) database{"postgres": newPostgres, "mariadb": newMaria} {
 		t.Run(name, func(t *testing.T) {
+			sample.Repeat(t)
 			t.Parallel()
 			d := open(t)
 			d.settle = max(d.settle, 500*time.Millisecond)
@@ -140,15 +143,12 @@ func overtake(t *testing.T, d database, db *sql.DB, followers []*follower) []int
 
 func writeAndFollow(t *testing.T, d database, db *sql.DB, followers []*follower) (committed []int64) {
 	t.Helper()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	ctx, cancel := context.WithTimeout(t.Context(), *lossDuration+60*time.Second)
-	defer cancel()
+	ctx, seeds := testenv.Context(t), sample.Seeds(t, *lossTransactions)
 	written := make(chan []int64, lossWriters)
 	var writers, readers sync.WaitGroup
 	for i := range lossWriters {
 		writers.Go(func() {
-			ids, err := write(ctx, d, db, rand.New(rand.NewPCG(seed, uint64(i))))
+			ids, err := write(ctx, d, db, uint64(i), seeds)
 			if err != nil {
 				t.Error(err)
 			}
@@ -219,10 +219,10 @@ func insertSlowly(ctx context.Context, d database, q queryRower, random *rand.Ra
 	return id, q.QueryRowContext(ctx, fmt.Sprintf(statement, seconds)).Scan(&id)
 }
 
-// write runs transactions of up to three rows for the test's duration and gives what was committed.
-func write(ctx context.Context, d database, db *sql.DB, random *rand.Rand) (committed []int64, err error) {
-	for end := time.Now().Add(*lossDuration); time.Now().Before(end); {
-		ids, err := transaction(ctx, d, db, random)
+// write runs a transaction of up to three rows for each seed and returns what was committed.
+func write(ctx context.Context, d database, db *sql.DB, writer uint64, seeds []int) (committed []int64, err error) {
+	for _, seed := range seeds {
+		ids, err := transaction(ctx, d, db, rand.New(rand.NewPCG(uint64(seed), writer)))
 		if err != nil {
 			return nil, err
 		}

@@ -3,8 +3,8 @@ package sqlsource_test
 import (
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
@@ -15,16 +15,13 @@ func TestMySQLBound(t *testing.T) {
 	d := newMaria(t)
 	d.orders(t, 1)
 	db := d.open(t)
-	server, err := mariaServer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := mariaServer(t)
 	name := d.dsn[strings.LastIndex(d.dsn, "/")+1:]
 	name, _, _ = strings.Cut(name, "?")
 	run(t, db, "CREATE USER "+name+"@localhost IDENTIFIED BY 'geheim'", "GRANT SELECT ON "+name+".* TO "+name+"@localhost")
 	c := d.config(byTime)
 	c.DSN = server.DSNFor(name, "geheim", name)
-	_, err = source(t, c).Check(t.Context())
+	_, err := source(t, c).Check(t.Context())
 	wants(t, err, sqlsource.ErrBound, "orders", "GRANT PROCESS")
 	run(t, db, "GRANT PROCESS ON *.* TO "+name+"@localhost")
 	if _, err := source(t, c).Check(t.Context()); err != nil {
@@ -47,10 +44,8 @@ func TestMySQLBound(t *testing.T) {
 	}
 	run(t, db, "INSERT INTO orders (changed) VALUES (NOW(6))", "DO SLEEP(3)")
 	s := source(t, d.config(byTime))
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
 	// The list of transactions may be in use by other tests; that holds back as well.
-	for {
+	testenv.Until(t, "a row held back by the open transaction", func() bool {
 		b, err := s.Fetch(t.Context(), poller.Cursor{}, 10, 1<<20)
 		if err != nil {
 			t.Fatal(err)
@@ -58,11 +53,8 @@ func TestMySQLBound(t *testing.T) {
 		if len(b.Rows) > 1 {
 			t.Fatalf("%d rows beside an open transaction", len(b.Rows))
 		}
-		if strings.Contains(b.HeldBack, "connection ") {
-			break
-		}
-		<-ticker.C
-	}
+		return strings.Contains(b.HeldBack, "connection ")
+	})
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
@@ -70,19 +70,15 @@ func TestPlaces(t *testing.T) {
 // drainFirst is the first batch that a source gives behind a place.
 func drainFirst(t *testing.T, s *sqlsource.Source, after poller.Cursor) []poller.Row {
 	t.Helper()
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		b, err := s.Fetch(t.Context(), after, 1, 1<<20)
-		if err != nil {
-			t.Errorf("behind %s: %v", after, err)
-			return nil
+	var b poller.Batch
+	testenv.Until(t, "the first batch", func() (found bool) {
+		var err error
+		if b, err = s.Fetch(t.Context(), after, 1, 1<<20); err != nil {
+			t.Fatalf("behind %s: %v", after, err)
 		}
-		if len(b.Rows) > 0 || b.HeldBack == "" {
-			return b.Rows
-		}
-		<-ticker.C
-	}
+		return len(b.Rows) > 0 || b.HeldBack == ""
+	})
+	return b.Rows
 }
 
 // Numbers with fractions are read in their order, from every place that they give.

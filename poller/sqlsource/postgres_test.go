@@ -84,15 +84,11 @@ func TestPostgresBoundRefused(t *testing.T) {
 	d := newPostgres(t)
 	d.orders(t, 1)
 	db := d.open(t)
-	server, err := postgresServer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	user := "u" + d.dsn[strings.LastIndex(d.dsn, "/t")+1:][:9]
+	server, user := postgresServer(t), uniqueName()
 	run(t, db, "CREATE USER "+user+" PASSWORD 'geheim'", "GRANT SELECT ON orders TO "+user)
 	c := d.config(byTime)
 	c.DSN = strings.Replace(d.dsn, strings.SplitN(strings.TrimPrefix(d.dsn, "postgres://"), "@", 2)[0], user+":geheim", 1)
-	_, err = source(t, c).Check(t.Context())
+	_, err := source(t, c).Check(t.Context())
 	wants(t, err, sqlsource.ErrBound, "orders", "pg_read_all_stats")
 	run(t, db, "GRANT pg_read_all_stats TO "+user)
 	if _, err := source(t, c).Check(t.Context()); err != nil {

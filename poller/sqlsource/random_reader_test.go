@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
@@ -137,12 +139,16 @@ func checkpoint(t *testing.T, at poller.Cursor) []byte {
 	return text
 }
 
-func (r *reading) readUntil(done <-chan struct{}) {
+// readUntil reads on until the writers are done. It sets moved when the bound has moved several times.
+func (r *reading) readUntil(done <-chan struct{}, moved *atomic.Bool) {
 	ticker := time.NewTicker(randomTick)
 	defer ticker.Stop()
-	for {
+	for moves := 0; ; {
 		r.disturb()
-		r.tick()
+		if r.tick().Rows > 0 {
+			moves++
+			moved.Store(moves >= 3)
+		}
 		select {
 		case <-done:
 			return
@@ -154,25 +160,14 @@ func (r *reading) readUntil(done <-chan struct{}) {
 // finish reads on until all rows have come.
 func (r *reading) finish(want []version) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
-	defer cancel()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	for {
+	testenv.Until(r.t, "the rows that are held back", func() bool {
 		result := r.tick()
 		lost := r.missing(want)
-		if len(lost) == 0 {
-			return
-		}
-		if result.Drained && result.HeldBack == "" {
+		if len(lost) > 0 && result.Drained && result.HeldBack == "" {
 			r.t.Fatalf("of %d rows %d are lost: %v", len(want), len(lost), lost[:min(len(lost), 5)])
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			r.t.Fatalf("of %d rows %d have not come, held back: %s: %v", len(want), len(lost), result.HeldBack, lost[:min(len(lost), 5)])
-		}
-	}
+		return len(lost) == 0
+	})
 }
 
 func (r *reading) missing(want []version) (lost []version) {
@@ -356,23 +351,13 @@ func (r *reading) expected(run int) map[int][]version {
 // await reads from the beginning until nothing is held back any more.
 func (r *reading) await(s *sqlsource.Source, want []version) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
-	defer cancel()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		got := r.versions(r.all(s, poller.Cursor{}))
-		if len(got) == len(want) {
-			if diff := cmp.Diff(want, got); diff != "" {
-				r.t.Errorf("from the beginning (-want +got):\n%s", diff)
-			}
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			r.t.Fatalf("from the beginning (-want +got):\n%s", cmp.Diff(want, got))
-		}
+	var got []version
+	testenv.Until(r.t, fmt.Sprintf("%d rows from the beginning", len(want)), func() bool {
+		got = r.versions(r.all(s, poller.Cursor{}))
+		return len(got) == len(want)
+	})
+	if diff := cmp.Diff(want, got); diff != "" {
+		r.t.Errorf("from the beginning (-want +got):\n%s", diff)
 	}
 }
 

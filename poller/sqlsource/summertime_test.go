@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/sample"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
@@ -25,7 +26,11 @@ const (
 func TestLossSummerTime(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(testing.TB) database{"postgres": newPostgres, "mariadb": newMaria} {
+		if !sample.Keep(t, name) {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
+			sample.Repeat(t)
 			t.Parallel()
 			lossSummerTime(t, open(t))
 		})
