@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/internal/storage"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 const secret = "c2VjcmV0LWtleQ=="
@@ -176,10 +177,7 @@ func TestFromEnvironment(t *testing.T) {
 
 func TestNoSecretIsShown(t *testing.T) {
 	t.Parallel()
-	a, err := FromConnectionString("AccountName=acct1;AccountKey=" + secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := testenv.Must(FromConnectionString("AccountName=acct1;AccountKey=" + secret))(t)
 	var log bytes.Buffer
 	slog.New(slog.NewTextHandler(&log, nil)).Info("connected", "account", a, "pointer", &a)
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("connected", "account", a, "in", []Account{a})

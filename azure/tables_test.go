@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/azure"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -28,10 +29,7 @@ func serve(t *testing.T, handler http.HandlerFunc) tables.Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(a.CloseIdleConnections)
-	store, err := azure.NewTables(a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := testenv.Must(azure.NewTables(a))(t)
 	return store
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // statuses fills a world with four messages of each status and of each of two tenants: 0..3 pending, 4..7 failed, 8..11
@@ -57,10 +58,7 @@ func (w *world) statuses(t testing.TB) *process {
 func (p *process) all(t testing.TB, f Filter) (records []Record) {
 	t.Helper()
 	for pages := 0; pages < 100; pages++ {
-		page, err := p.admin.List(t.Context(), f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := testenv.Must(p.admin.List(t.Context(), f))(t)
 		records = append(records, page.Records...)
 		if page.Continuation == "" {
 			return records
@@ -150,9 +148,7 @@ func TestAdminList(t *testing.T) {
 		}
 	})
 	t.Run("newest first", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
-		p := w.process(t, nil)
+		w, p := start(t)
 		for n := range 3 {
 			p.add(t, message1(n))
 			p.sweep(t)
@@ -166,10 +162,7 @@ func TestAdminList(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		p := w.statuses(t)
-		page, err := p.admin.List(t.Context(), Filter{TenantID: "acme", Limit: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := testenv.Must(p.admin.List(t.Context(), Filter{TenantID: "acme", Limit: 1}))(t)
 		for _, c := range []struct {
 			f    Filter
 			want error
@@ -199,9 +192,7 @@ func TestAdminList(t *testing.T) {
 		for n := range 3000 {
 			list = append(list, message1(n))
 		}
-		if _, err := w.process(t, nil).writer.AddMany(t.Context(), "acme", list); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(w.process(t, nil).writer.AddMany(t.Context(), "acme", list))(t)
 		plan := &faults.Plan{}
 		page, err := w.process(t, plan).admin.List(t.Context(), Filter{Status: StatusPending, TenantID: "acme"})
 		if err != nil || len(page.Records) != DefaultLimit || len(plan.Calls()) != 1 {
@@ -270,9 +261,7 @@ func TestAdminActions(t *testing.T) {
 		p.sweep(t)
 		a := p.admin
 		// One that waits has nothing to hurry for; one of them leaves the line, and then its head.
-		if err := errors.Join(a.Retry(t.Context(), "acme", id(1), "me"), a.Skip(t.Context(), "acme", id(2), "me"), a.Skip(t.Context(), "acme", id(0), "me")); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, errors.Join(a.Retry(t.Context(), "acme", id(1), "me"), a.Skip(t.Context(), "acme", id(2), "me"), a.Skip(t.Context(), "acme", id(0), "me")))
 		if diff := cmp.Diff(map[Status]int{StatusPending: 2, StatusSkipped: 2}, w.check(t, "acme")); diff != "" {
 			t.Error(diff)
 		}
@@ -280,12 +269,8 @@ func TestAdminActions(t *testing.T) {
 		if diff := cmp.Diff([]int{1, 3}, numbersOf(w, "k")); diff != "" {
 			t.Error(diff)
 		}
-		if err := a.Replay(t.Context(), "acme", id(0), "me"); err != nil {
-			t.Fatal(err)
-		}
-		if err := a.Skip(t.Context(), "acme", id(0), "me"); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, a.Replay(t.Context(), "acme", id(0), "me"))
+		testenv.OK(t, a.Skip(t.Context(), "acme", id(0), "me"))
 		if diff := cmp.Diff(map[string]int{"m": 4, "x": 4}, w.rows(t, "acme")); diff != "" {
 			t.Error(diff)
 		}
@@ -388,9 +373,7 @@ func TestRetention(t *testing.T) {
 		}
 	})
 	t.Run("their payloads too", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
-		p := w.process(t, nil)
+		w, p := start(t)
 		m := message1(1)
 		m.Payload = text(spillPayload + 1)
 		p.add(t, m)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -22,9 +23,7 @@ func (w *world) legacy(t testing.TB, tenant, id string, change map[string]any) {
 	}
 	maps.Copy(props, change)
 	e := tables.Entity{Key: tables.Key{Partition: partition(tenant), Row: messageRow(id)}, Properties: props}
-	if err := w.tables.Apply(t.Context(), w.table, tables.Insert(e)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, w.tables.Apply(t.Context(), w.table, tables.Insert(e)))
 }
 
 func TestMigration(t *testing.T) {
@@ -32,9 +31,7 @@ func TestMigration(t *testing.T) {
 	integration(t, "Migration_Adds_Columns", func(t *testing.T, w *world) {
 		p := w.process(t, nil)
 		w.legacy(t, "acme", "1", nil)
-		if _, err := p.admin.Backfill(t.Context(), "acme", "", 0); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(p.admin.Backfill(t.Context(), "acme", "", 0))(t)
 		p.sweep(t)
 		e, err := w.tables.Get(t.Context(), w.table, tables.Key{Partition: "acme", Row: "m-1"})
 		if err != nil {
@@ -64,10 +61,7 @@ func TestMigration(t *testing.T) {
 		var total BackfillProgress
 		for slices := 1; ; slices++ {
 			// Each slice in a process of its own: nothing is remembered but the continuation.
-			s, err := w.process(t, nil).admin.Backfill(t.Context(), "acme", total.Continuation, 30)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := testenv.Must(w.process(t, nil).admin.Backfill(t.Context(), "acme", total.Continuation, 30))(t)
 			total = BackfillProgress{total.Scanned + s.Scanned, total.Assigned + s.Assigned, total.Indexed + s.Indexed, s.Continuation}
 			if s.Continuation == "" {
 				if slices != 4 {
@@ -100,9 +94,7 @@ func TestMigration(t *testing.T) {
 		}
 	})
 	t.Run("a sweep takes rows without key along", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
-		p := w.process(t, nil)
+		w, p := start(t)
 		w.legacy(t, "acme", "old", nil)
 		p.add(t, message1(1))
 		if r := p.sweep(t); r.Delivered != 2 {
@@ -119,9 +111,7 @@ func TestMigration(t *testing.T) {
 			w := newWorld(t)
 			w.legacy(t, tenant, "old", nil)
 			p := w.process(t, nil)
-			if _, err := p.admin.Backfill(t.Context(), tenant, "", 0); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(p.admin.Backfill(t.Context(), tenant, "", 0))(t)
 			return p.get(t, tenant, "old").IdempotencyKey
 		}
 		if first, again, other := backfilled("acme"), backfilled("acme"), backfilled("contoso"); first != again || first == other || first == uuid.Nil {

@@ -56,9 +56,7 @@ func TestBacklog(t *testing.T) {
 
 // However much waits, the same number of messages is looked at, and it says so.
 func TestBacklogBounds(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	p := w.process(t, nil)
+	_, p := start(t)
 	for i := range MaxBacklogMessages {
 		p.add(t, message1(i))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -24,10 +25,7 @@ func TestColumns(t *testing.T) {
 	p := w.process(t, nil)
 	p.add(t, message1(1))
 	row := func() map[string]any {
-		e, err := w.tables.Get(t.Context(), w.table, tables.Key{Partition: "acme", Row: "m-" + key(1).String()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := testenv.Must(w.tables.Get(t.Context(), w.table, tables.Key{Partition: "acme", Row: "m-" + key(1).String()}))(t)
 		return e.Properties
 	}
 	added := row()

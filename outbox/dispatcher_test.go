@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -25,10 +26,7 @@ func TestDispatcher(t *testing.T) {
 		p := w.process(t, nil)
 		p.add(t, message1(1))
 		w.pass(time.Second)
-		r, err := p.dispatcher.Dispatch(t.Context(), "acme")
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := testenv.Must(p.dispatcher.Dispatch(t.Context(), "acme"))(t)
 		if diff := cmp.Diff(Result{Claimed: 1, Delivered: 1}, r); diff != "" {
 			t.Error(diff)
 		}
@@ -94,17 +92,10 @@ func TestDispatcher(t *testing.T) {
 		}
 		// A program of before delivers a message that is in line.
 		w.legacy(t, "acme", "old-1", map[string]any{})
-		if _, err := p.admin.Backfill(t.Context(), "acme", "", 0); err != nil {
-			t.Fatal(err)
-		}
-		e, err := w.tables.Get(t.Context(), w.table, tables.Key{Partition: "acme", Row: "m-old-1"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(p.admin.Backfill(t.Context(), "acme", "", 0))(t)
+		e := testenv.Must(w.tables.Get(t.Context(), w.table, tables.Key{Partition: "acme", Row: "m-old-1"}))(t)
 		e.Properties["ProcessedAt"], e.Properties["IsProcessed"] = noon(), true
-		if err := w.tables.Apply(t.Context(), w.table, tables.Replace(e)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, w.tables.Apply(t.Context(), w.table, tables.Replace(e)))
 		if r := p.sweep(t); r != (Result{Claimed: 1, Skipped: 1}) || len(w.events()) != 1 {
 			t.Errorf("%+v, %d deliveries", r, len(w.events()))
 		}
@@ -368,9 +359,7 @@ func TestHangingDestination(t *testing.T) {
 		_, errOld := p.writer.AddMany(t.Context(), "acme", list[:2000])
 		w.clock = time.Time{}
 		_, errNew := p.writer.AddMany(t.Context(), "acme", list[2000:])
-		if err := errors.Join(errOld, errNew); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, errors.Join(errOld, errNew))
 		r := p.sweep(t)
 		if r.Delivered != 200 || last > 2*time.Second {
 			t.Errorf("the last was delivered after %v: %+v", last, r)
@@ -507,9 +496,7 @@ func TestManyDispatchers(t *testing.T) {
 		for i := range messages {
 			list = append(list, message1(i))
 		}
-		if _, err := first.writer.AddMany(t.Context(), "acme", list); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(first.writer.AddMany(t.Context(), "acme", list))(t)
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() {
@@ -621,18 +608,14 @@ func TestLostClaim(t *testing.T) {
 
 // A row that is damaged is left as it is, and does not hold up the others.
 func TestDamagedRow(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	p := w.process(t, nil)
+	w, p := start(t)
 	p.add(t, message1(1))
 	for e, err := range tables.All(t.Context(), w.tables, w.table, tables.Query{Partition: "acme"}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		e.Properties["IdempotencyKey"] = "none"
-		if err := w.tables.Apply(t.Context(), w.table, tables.Replace(e)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, w.tables.Apply(t.Context(), w.table, tables.Replace(e)))
 	}
 	p.add(t, message1(2))
 	plan := &faults.Plan{}
@@ -649,9 +632,7 @@ func TestDamagedRow(t *testing.T) {
 
 // A row of a newer program is left as it is, and does not hold up the others.
 func TestNewerSchema(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	p := w.process(t, nil)
+	w, p := start(t)
 	for i := range 60 {
 		p.add(t, message1(i))
 	}
@@ -663,9 +644,7 @@ func TestNewerSchema(t *testing.T) {
 		if id := e.String("Id"); id < "8" {
 			e.Properties["SchemaVersion"] = int32(schemaVersion + 1)
 			newer++
-			if err := w.tables.Apply(t.Context(), w.table, tables.Replace(e)); err != nil {
-				t.Fatal(err)
-			}
+			testenv.OK(t, w.tables.Apply(t.Context(), w.table, tables.Replace(e)))
 		}
 	}
 	newer /= 2

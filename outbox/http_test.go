@@ -97,10 +97,7 @@ func newTransport(t *testing.T, url string, change func(c *HTTPConfig)) *HTTP {
 	if change != nil {
 		change(&c)
 	}
-	h, err := NewHTTP(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := testenv.Must(NewHTTP(c))(t)
 	t.Cleanup(func() { _ = h.Close() })
 	return h
 }
@@ -120,9 +117,7 @@ func TestHTTPBinaryMode(t *testing.T) {
 	d := newSink(t, false, nil)
 	h := newTransport(t, d.URL+"/hook?code=1", nil)
 	e := exampleEvent()
-	if err := h.Deliver(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, h.Deliver(t.Context(), e))
 	want := http.Header{
 		"Ce-Specversion": {"1.0"}, "Ce-Id": {eventKey}, "Ce-Source": {"https://roundhouse.example/tenant-1"},
 		"Ce-Type": {"instance.rotated"}, "Ce-Subject": {"tenant-1"}, "Ce-Time": {"2026-11-21T09:30:00.12Z"},
@@ -145,9 +140,7 @@ func TestHTTPBinaryModeEncodesHeaders(t *testing.T) {
 	h := newTransport(t, d.URL, func(c *HTTPConfig) { c.Subject = "{type} of {tenant}" })
 	e := exampleEvent()
 	e.Type, e.TenantID, e.TraceParent, e.CorrelationID, e.Payload = "Euro € \U0001F600", "a/\"%\r\nx: y", "broken", "", nil
-	if err := h.Deliver(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, h.Deliver(t.Context(), e))
 	want := http.Header{
 		"Ce-Specversion": {"1.0"}, "Ce-Id": {eventKey}, "Ce-Source": {"https://roundhouse.example/a%252F%2522%2525%250D%250Ax:%2520y"},
 		"Ce-Type": {"Euro%20%E2%82%AC%20%F0%9F%98%80"}, "Ce-Time": {"2026-11-21T09:30:00.12Z"},
@@ -163,9 +156,7 @@ func TestHTTPStructuredMode(t *testing.T) {
 	t.Parallel()
 	d := newSink(t, false, nil)
 	h := newTransport(t, d.URL, func(c *HTTPConfig) { c.Structured = true })
-	if err := h.Deliver(t.Context(), exampleEvent()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, h.Deliver(t.Context(), exampleEvent()))
 	got := d.seen()[0]
 	if ct := got.header.Get("Content-Type"); ct != "application/cloudevents+json; charset=utf-8" {
 		t.Errorf("content type is %q", ct)
@@ -384,9 +375,7 @@ func TestHTTPRepeatsOnADeadConnection(t *testing.T) {
 	})
 	h := newTransport(t, d.URL, nil)
 	for range 2 {
-		if err := h.Deliver(t.Context(), exampleEvent()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, h.Deliver(t.Context(), exampleEvent()))
 	}
 	seen := d.seen()
 	if len(seen) != 3 || d.opened.Load() != 2 || seen[1].header.Get("Idempotency-Key") != seen[2].header.Get("Idempotency-Key") {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 func TestKeys(t *testing.T) {
@@ -61,10 +63,7 @@ func TestKeys(t *testing.T) {
 // The vectors in docs/outbox.md are what the functions give.
 func TestKeyVectors(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../docs/outbox.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testenv.Must(os.ReadFile("../docs/outbox.md"))(t)
 	checked := 0
 	for line := range strings.Lines(string(text)) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")

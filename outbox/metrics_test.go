@@ -48,9 +48,7 @@ func TestMetrics(t *testing.T) {
 
 // A message is overdue from when it is due until somebody claims it: not while it waits for its next attempt, nor while it is claimed.
 func TestOverdue(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	p := w.process(t, nil)
+	w, p := start(t)
 	w.deliver = func(context.Context, Event) error {
 		return &DeliveryError{RetryAfter: time.Hour, Err: errors.New("later")}
 	}

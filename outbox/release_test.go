@@ -14,6 +14,7 @@ import (
 
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/internal/sample"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -85,10 +86,7 @@ func claimed(t testing.TB, w *world) (list []Message, lost *process, claims []*c
 		}
 		var rows []dueRow
 		for _, e := range page.Entities {
-			m, err := decode(e)
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := testenv.Must(decode(e))(t)
 			rows = append(rows, dueRow{e, m})
 		}
 		batch, err := lost.dispatcher.claim(t.Context(), rows)
@@ -102,10 +100,7 @@ func claimed(t testing.TB, w *world) (list []Message, lost *process, claims []*c
 
 func (p *process) release(t testing.TB, node string, ended bool) int {
 	t.Helper()
-	n, err := p.dispatcher.Release(t.Context(), node, ended)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := testenv.Must(p.dispatcher.Release(t.Context(), node, ended))(t)
 	return n
 }
 
@@ -325,14 +320,9 @@ func (w *world) wakes(t testing.TB) (tenants []string) {
 			return slices.Compact(tenants)
 		}
 		for _, m := range messages {
-			wake, err := DecodeWake(m.Text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			wake := testenv.Must(DecodeWake(m.Text))(t)
 			tenants = append(tenants, wake.Tenant)
-			if err := w.queues.Delete(t.Context(), w.queue, m.ID, m.PopReceipt); err != nil {
-				t.Fatal(err)
-			}
+			testenv.OK(t, w.queues.Delete(t.Context(), w.queue, m.ID, m.PopReceipt))
 		}
 	}
 }

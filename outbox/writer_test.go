@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -50,18 +51,13 @@ func TestInsert(t *testing.T) {
 	integration(t, "Outbox_Insert_DuplicateIdempotencyKey_SameTenant_ShouldFailDB", func(t *testing.T, w *world) {
 		p := w.process(t, nil)
 		p.add(t, message1(1))
-		msg, err := p.writer.prepare(message1(1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		msg := testenv.Must(p.writer.prepare(message1(1)))(t)
 		if err := w.tables.Apply(t.Context(), w.table, tables.Insert(msg.entity())); !errors.Is(err, tables.ErrExists) {
 			t.Errorf("a second row of the key: %v", err)
 		}
 	})
 	t.Run("a duplicate with another payload is reported and counted", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
-		p := w.process(t, nil)
+		w, p := start(t)
 		var counted []bool
 		p.o.observe.Duplicate = func(differs bool) { counted = append(counted, differs) }
 		p.add(t, message1(1))
@@ -140,9 +136,7 @@ func TestProducer(t *testing.T) {
 		}
 	})
 	t.Run("PublishInstanceForceCancelled_Events_Have_UniqueKeys", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
-		p := w.process(t, nil)
+		_, p := start(t)
 		for i := range 2 {
 			m := message1(1)
 			m.Key = p.writer.Key("acme", "instance", fmt.Sprint("instance-", i), "force-cancelled", "")
@@ -182,9 +176,7 @@ func race(t *testing.T, w *world, rounds int) {
 		}
 		close(barrier)
 		wg.Wait()
-		if err := errors.Join(errs...); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, errors.Join(errs...))
 		fresh := 0
 		for _, a := range added {
 			if !a.AlreadyExisted {
@@ -264,9 +256,7 @@ func TestPayloadSizes(t *testing.T) {
 		}
 	})
 	t.Run("a duplicate leaves no blob behind", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
-		p := w.process(t, nil)
+		w, p := start(t)
 		m := message1(1)
 		m.Payload = text(spillPayload + 1)
 		p.add(t, m)
@@ -298,10 +288,7 @@ func TestAddMany(t *testing.T) {
 		list[50].Payload = text(spillPayload + 1)
 		list[60].OrderKey, list[61].OrderKey = "k", "k"
 		list = append(list, message1(7))
-		added, err := p.writer.AddMany(t.Context(), "acme", list)
-		if err != nil {
-			t.Fatal(err)
-		}
+		added := testenv.Must(p.writer.AddMany(t.Context(), "acme", list))(t)
 		for i, a := range added {
 			if want := i == 3 || i == 120; a.AlreadyExisted != want || a.Key != list[i].Key || a.PayloadDiffers {
 				t.Errorf("%d: %+v", i, a)
@@ -329,15 +316,10 @@ func TestAddMany(t *testing.T) {
 // A burst gets two wake-ups a second, one at once and one for the rest; what comes after a dispatcher has looked gets one at
 // once.
 func TestWake(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	p := w.process(t, nil)
+	w, p := start(t)
 	receive := func() (n int) {
 		t.Helper()
-		messages, err := w.queues.Receive(t.Context(), w.queue, 32, time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
+		messages := testenv.Must(w.queues.Receive(t.Context(), w.queue, 32, time.Hour))(t)
 		for _, m := range messages {
 			if wake, err := DecodeWake(m.Text); err != nil || wake.Tenant != "acme" {
 				t.Errorf("%+v, %v", wake, err)
@@ -359,9 +341,7 @@ func TestWake(t *testing.T) {
 	if n := receive(); n != 1 {
 		t.Errorf("%d wake-ups for a late one", n)
 	}
-	if _, err := p.dispatcher.Dispatch(t.Context(), "acme"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(p.dispatcher.Dispatch(t.Context(), "acme"))(t)
 	p.add(t, message1(11))
 	if n := receive(); n != 1 {
 		t.Errorf("%d wake-ups after a dispatch", n)

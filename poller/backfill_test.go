@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/pollertest"
 )
@@ -86,9 +87,7 @@ func TestBackfillBeginsAgain(t *testing.T) {
 				w.tick(r)
 				w.source.Append(5)
 				w.delivered = nil
-				if _, err := one.reset(t.Context(), w.operator()); err != nil {
-					t.Fatal(err)
-				}
+				testenv.Must(one.reset(t.Context(), w.operator()))(t)
 				if result := w.tick(r); !result.Done {
 					t.Errorf("%+v", result)
 				}
@@ -105,9 +104,7 @@ func TestCloneOfABackfill(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.source.Append(5)
 		w.tick(w.process(nil, func(c *poller.RunnerConfig) { c.Options.Backfill = true }))
-		if _, err := w.operator().Clone(t.Context(), name, "copy", poller.ChangeOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(w.operator().Clone(t.Context(), name, "copy", poller.ChangeOptions{}))(t)
 		v, err := w.operator().Show(t.Context(), "copy")
 		if err != nil || v.Document.Backfill != nil || v.Document.Cursor().Value != "5" {
 			t.Errorf("%s, %v", v.Text, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 )
 
@@ -140,9 +141,7 @@ func TestHeartbeatFindsTheLeaseLost(t *testing.T) {
 		var stopped time.Duration
 		w.deliver = func(ctx context.Context, _ poller.Delivery) error {
 			began := time.Now()
-			if _, err := w.operator().BreakLease(t.Context(), name, poller.ChangeOptions{Force: true}); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(w.operator().BreakLease(t.Context(), name, poller.ChangeOptions{Force: true}))(t)
 			<-ctx.Done()
 			stopped = time.Since(began)
 			if !errors.Is(context.Cause(ctx), poller.ErrLost) {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/pollertest"
 )
@@ -185,21 +186,13 @@ func TestTheObserverCountsItsOwnTime(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.source.Append(1)
 		w.tick(w.process(nil, nil))
-		state, err := w.store().Load(t.Context(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		state := testenv.Must(w.store().Load(t.Context(), name))(t)
 		d := w.document()
 		d.Lease.Owner, d.Lease.Nonce = "other", "n"
 		d.Lease.Heartbeat = time.Now().UTC().Add(24 * time.Hour)
 		d.Lease.Expires = d.Lease.Heartbeat.Add(2 * time.Minute)
-		text, err := d.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.store().Swap(t.Context(), name, text, state.ETag); err != nil {
-			t.Fatal(err)
-		}
+		text := testenv.Must(d.Encode())(t)
+		testenv.Must(w.store().Swap(t.Context(), name, text, state.ETag))(t)
 		w.source.Append(1)
 		r := w.process(nil, nil)
 		for i := range 3 {
@@ -223,9 +216,7 @@ func TestChangedDefinitionIsRefused(t *testing.T) {
 		if !errors.Is(err, poller.ErrFingerprint) || !strings.Contains(err.Error(), `cursor: was "id", is "updated_at"`) || !strings.Contains(err.Error(), "poller orders") {
 			t.Errorf("got %v", err)
 		}
-		if _, err := w.operator().AcceptFingerprint(t.Context(), name, redefined{w.source}.Definition(), poller.ChangeOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(w.operator().AcceptFingerprint(t.Context(), name, redefined{w.source}.Definition(), poller.ChangeOptions{}))(t)
 		w.source.Append(1)
 		if result := w.tick(w.process(nil, changed)); result.Rows != 1 {
 			t.Errorf("%+v", result)

@@ -9,6 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/pollertest"
 	"github.com/vibedata/roundhouse/tables"
@@ -30,10 +31,7 @@ func TestTableStore(t *testing.T) {
 
 func TestAzureBlobStore(t *testing.T) {
 	t.Parallel()
-	store, err := azure.NewBlobs(storage.Account(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := testenv.Must(azure.NewBlobs(storage.Account(t)))(t)
 	pollertest.RunStore(t, func(*testing.T) poller.Store {
 		return poller.BlobStore{Blobs: store, Container: azuritetest.Name("c")}
 	})
@@ -41,10 +39,7 @@ func TestAzureBlobStore(t *testing.T) {
 
 func TestAzureTableStore(t *testing.T) {
 	t.Parallel()
-	store, err := azure.NewTables(storage.Account(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := testenv.Must(azure.NewTables(storage.Account(t)))(t)
 	pollertest.RunStore(t, func(*testing.T) poller.Store {
 		return poller.TableStore{Tables: store, Table: azuritetest.Name("t")}
 	})
@@ -55,18 +50,14 @@ func TestRunsOnAzurite(t *testing.T) {
 	t.Parallel()
 	b, blobsErr := azure.NewBlobs(storage.Account(t))
 	s, tablesErr := azure.NewTables(storage.Account(t))
-	if err := errors.Join(blobsErr, tablesErr); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(blobsErr, tablesErr))
 	for what, store := range map[string]poller.Store{
 		"blob":  poller.BlobStore{Blobs: b, Container: azuritetest.Name("c")},
 		"table": poller.TableStore{Tables: s, Table: azuritetest.Name("t")},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			if err := store.Create(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			testenv.OK(t, store.Create(t.Context()))
 			w := newWorld(t)
 			share := func(c *poller.RunnerConfig) { c.Store = store; c.Options.MaxBatch = 100 }
 			first, second := w.process(nil, share), w.process(nil, share)

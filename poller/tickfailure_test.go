@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 )
 
@@ -121,9 +122,7 @@ func TestTickFailuresLeaveOthersAlone(t *testing.T) {
 			return nil
 		}
 		w.tick(w.process(nil, nil))
-		if _, err := w.operator().Retire(t.Context(), name, poller.ChangeOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(w.operator().Retire(t.Context(), name, poller.ChangeOptions{}))(t)
 		before := w.state.count()
 		if err := failures().Add(t.Context(), errors.New("retired")); err != nil || w.state.count() != before {
 			t.Errorf("retired: %d writes, %v", w.state.count()-before, err)

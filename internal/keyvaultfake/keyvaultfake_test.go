@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/vibedata/roundhouse/internal/keyvaultfake"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/services/certificates"
 	"github.com/vibedata/roundhouse/services/secrets"
 )
@@ -23,10 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // client goes through the proxy.
 func client(t *testing.T, s *keyvaultfake.Server) *http.Client {
 	t.Helper()
-	proxy, err := url.Parse(s.Proxy())
-	if err != nil {
-		t.Fatal(err)
-	}
+	proxy := testenv.Must(url.Parse(s.Proxy()))(t)
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(s.AuthorityPEM()) {
 		t.Fatal("the authority is no certificate")
@@ -45,10 +43,7 @@ func TestVault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := values.Add(t.Context(), "a", []byte("the value"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := testenv.Must(values.Add(t.Context(), "a", []byte("the value"), nil))(t)
 	if value, err := values.Value(t.Context(), "a", v.Version); err != nil || string(value) != "the value" || len(s.Secrets.Values()) != 1 {
 		t.Errorf("the value is %q, %v; the vault holds %d", value, err, len(s.Secrets.Values()))
 	}

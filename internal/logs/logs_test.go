@@ -16,6 +16,7 @@ import (
 
 	"github.com/vibedata/roundhouse/internal/logs"
 	"github.com/vibedata/roundhouse/internal/logs/logstest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 type idsKey struct{}
@@ -35,9 +36,7 @@ func records(t *testing.T, log *logstest.Output) (all []map[string]any) {
 	t.Helper()
 	for line := range bytes.Lines(log.Bytes()) {
 		var r map[string]any
-		if err := json.Unmarshal(line, &r); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, json.Unmarshal(line, &r))
 		delete(r, "time")
 		all = append(all, r)
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 func TestCheck(t *testing.T) {
@@ -48,9 +50,7 @@ func FuzzCheck(f *testing.F) {
 			return
 		}
 		var v any
-		if err := json.Unmarshal(text, &v); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, json.Unmarshal(text, &v))
 		if want := depth(v) > MaxDepth; errors.Is(Check(text), ErrTooDeep) != want {
 			t.Errorf("%q is %d deep: %v", text, depth(v), Check(text))
 		}
@@ -86,9 +86,7 @@ func TestMarshal(t *testing.T) {
 			var want bytes.Buffer
 			encoder := json.NewEncoder(&want)
 			encoder.SetEscapeHTML(false)
-			if err := encoder.Encode(v); err != nil {
-				t.Fatal(err)
-			}
+			testenv.OK(t, encoder.Encode(v))
 			if got, err := Marshal(v); err != nil || string(got)+"\n" != want.String() {
 				t.Errorf("%q: %s, %v, want %s", v, got, err, &want)
 			}

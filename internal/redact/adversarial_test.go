@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // adversarial are texts that make a rule begin over and over again without coming to an end.
@@ -87,10 +89,7 @@ func TestAdversarialDocuments(t *testing.T) {
 	const size = 1 << 20
 	nested := `"x"`
 	for range 16 {
-		text, err := json.Marshal(`{"password":` + nested + `,"a":` + nested + `}`)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testenv.Must(json.Marshal(`{"password":` + nested + `,"a":` + nested + `}`))(t)
 		if len(text) > size {
 			break
 		}

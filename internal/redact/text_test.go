@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/vibedata/roundhouse/internal/redact/redacttest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // TestSamples puts each secret into the texts in which secrets are met.
@@ -90,9 +91,7 @@ func documents(t *testing.T, s redacttest.Sample) map[string]json.RawMessage {
 			var out bytes.Buffer
 			encoder := json.NewEncoder(&out)
 			encoder.SetEscapeHTML(escape)
-			if err := encoder.Encode(v); err != nil {
-				t.Fatal(err)
-			}
+			testenv.OK(t, encoder.Encode(v))
 			return bytes.TrimSpace(out.Bytes())
 		}
 		for place, doc := range documentsOf(s, encode) {
@@ -130,10 +129,7 @@ func TestHarmless(t *testing.T) {
 		if sentence := "it said " + text + ", and went on"; !strings.HasPrefix(text, `{"`) && Text(sentence) != sentence {
 			t.Errorf("%q became %q", sentence, Text(sentence))
 		}
-		doc, err := json.Marshal(map[string]string{"message": text})
-		if err != nil {
-			t.Fatal(err)
-		}
+		doc := testenv.Must(json.Marshal(map[string]string{"message": text}))(t)
 		if got := JSON(doc); string(got) != string(doc) {
 			t.Errorf("%s became %s", doc, got)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/outbox/receiver"
 )
@@ -60,9 +61,7 @@ func sent(t *testing.T, structured bool, signer string, e outbox.Event, at time.
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(sender.Deliver(t.Context(), e), sender.Close()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(sender.Deliver(t.Context(), e), sender.Close()))
 	return out
 }
 

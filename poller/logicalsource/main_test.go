@@ -71,9 +71,7 @@ func databaseOf(t testing.TB, s *postgres.Server) database {
 	t.Helper()
 	d := database{t: t, name: "t" + strings.ReplaceAll(uuid.NewString(), "-", "")}
 	owner := openDB(t, s.DSN(postgres.User))
-	if _, err := owner.ExecContext(t.Context(), "CREATE DATABASE "+d.name); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(owner.ExecContext(t.Context(), "CREATE DATABASE "+d.name))(t)
 	d.dsn = s.DSN(d.name)
 	// What is committed is to be in the log at once, which the server of the tests leaves for later.
 	d.DB = openDB(t, d.dsn+"&synchronous_commit=on")
@@ -85,10 +83,7 @@ func databaseOf(t testing.TB, s *postgres.Server) database {
 
 func openDB(t testing.TB, dsn string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("pgx", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := testenv.Must(sql.Open("pgx", dsn))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/internal/sample"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 )
 
@@ -73,9 +74,7 @@ func TestLoss(t *testing.T) {
 	}
 	memory := blobs.NewMemory()
 	store := &killer{Store: &later{Store: poller.BlobStore{Blobs: memory}}, rng: rand.New(rand.NewPCG(7, 99))}
-	if err := (poller.BlobStore{Blobs: memory}).Create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, (poller.BlobStore{Blobs: memory}).Create(t.Context()))
 	reader := &reader{t: t, seen: map[string]string{}, tables: map[string]map[string]string{"public.orders": {}, "public.lines": {}}}
 	done := make(chan struct{})
 	go func() { wg.Wait(); close(done) }()

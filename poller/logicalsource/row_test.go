@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
@@ -56,9 +57,7 @@ func TestChanges(t *testing.T) {
 		`truncate public.lines {} {} deleted`,
 	}
 	s := d.source()
-	if _, err := s.Check(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(s.Check(t.Context()))(t)
 	if diff := cmp.Diff(want, seen(t, d.drain(s, poller.Cursor{}, 100, 1<<20))); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
@@ -138,10 +137,7 @@ func TestTypes(t *testing.T) {
 	defer func() { _ = table.Close() }()
 	var want []poller.Row
 	for len(want) == 0 {
-		b, err := table.Fetch(t.Context(), poller.Cursor{}, 1, 1<<20)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := testenv.Must(table.Fetch(t.Context(), poller.Cursor{}, 1, 1<<20))(t)
 		want = b.Rows
 	}
 	rows := d.drain(d.source(), poller.Cursor{}, 10, 1<<20)

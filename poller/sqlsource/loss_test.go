@@ -118,26 +118,15 @@ func lossFunction(d database) string {
 func overtake(t *testing.T, d database, db *sql.DB, followers []*follower) []int64 {
 	t.Helper()
 	ctx := t.Context()
-	early, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, err := insert(ctx, d, early)
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := insert(ctx, d, db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	early := testenv.Must(db.BeginTx(ctx, nil))(t)
+	first := testenv.Must(insert(ctx, d, early))(t)
+	second := testenv.Must(insert(ctx, d, db))(t)
 	for _, f := range followers {
 		if _, err := f.once(ctx); err != nil {
 			t.Fatalf("%s: %v", f.name, err)
 		}
 	}
-	if err := early.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, early.Commit())
 	return []int64{first, second}
 }
 
@@ -339,9 +328,7 @@ func hold(ctx context.Context, d database, tx execer, random *rand.Rand) error {
 func followSource(t *testing.T, name string, c sqlsource.Config) *follower {
 	t.Helper()
 	s := source(t, c)
-	if _, err := s.Check(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(s.Check(t.Context()))(t)
 	var after poller.Cursor
 	return &follower{name: name, seen: map[int64]int{}, read: func(ctx context.Context) ([]int64, bool, error) {
 		b, err := s.Fetch(ctx, after, 100, 1<<20)

@@ -82,10 +82,7 @@ type database struct {
 
 func (d database) open(t testing.TB) *sql.DB {
 	t.Helper()
-	db, err := sql.Open(d.driver, d.dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := testenv.Must(sql.Open(d.driver, d.dsn))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }

@@ -39,25 +39,18 @@ func TestMySQLBound(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	if _, err := tx.ExecContext(t.Context(), "INSERT INTO orders (changed) VALUES (NOW(6))"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(tx.ExecContext(t.Context(), "INSERT INTO orders (changed) VALUES (NOW(6))"))(t)
 	run(t, db, "INSERT INTO orders (changed) VALUES (NOW(6))", "DO SLEEP(3)")
 	s := source(t, d.config(byTime))
 	// The list of transactions may be in use by other tests; that holds back as well.
 	testenv.Until(t, "a row held back by the open transaction", func() bool {
-		b, err := s.Fetch(t.Context(), poller.Cursor{}, 10, 1<<20)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := testenv.Must(s.Fetch(t.Context(), poller.Cursor{}, 10, 1<<20))(t)
 		if len(b.Rows) > 1 {
 			t.Fatalf("%d rows beside an open transaction", len(b.Rows))
 		}
 		return strings.Contains(b.HeldBack, "connection ")
 	})
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, tx.Commit())
 	if rows := drain(t, s, poller.Cursor{}, 1); len(rows) != 3 {
 		t.Errorf("%d rows after the transaction", len(rows))
 	}

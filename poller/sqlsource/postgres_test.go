@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
@@ -18,14 +19,9 @@ import (
 // begin opens a transaction that has only read yet.
 func begin(t *testing.T, db *sql.DB) *sql.Tx {
 	t.Helper()
-	tx, err := db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := testenv.Must(db.BeginTx(t.Context(), nil))(t)
 	t.Cleanup(func() { _ = tx.Rollback() })
-	if _, err := tx.ExecContext(t.Context(), "SELECT 1"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(tx.ExecContext(t.Context(), "SELECT 1"))(t)
 	return tx
 }
 
@@ -47,9 +43,7 @@ func TestPostgresHeldBack(t *testing.T) {
 	if b, err := reader.Fetch(t.Context(), poller.Cursor{}, 10, 1<<20); err != nil || len(b.Rows) != 2 {
 		t.Errorf("behind a reader: %d rows, held back %q, %v", len(b.Rows), b.HeldBack, err)
 	}
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, tx.Rollback())
 	if rows := drain(t, s, poller.Cursor{}, 10); len(rows) != 2 {
 		t.Errorf("%d rows after the transaction", len(rows))
 	}
@@ -63,9 +57,7 @@ func TestPostgresPrepared(t *testing.T) {
 	db := d.open(t)
 	tx := begin(t, db)
 	for _, statement := range []string{"INSERT INTO orders (changed) VALUES (now())", "PREPARE TRANSACTION 'forgotten'"} {
-		if _, err := tx.ExecContext(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(tx.ExecContext(t.Context(), statement))(t)
 	}
 	s := source(t, d.config(byTime))
 	b, err := s.Fetch(t.Context(), poller.Cursor{}, 10, 1<<20)
@@ -160,9 +152,7 @@ func TestPostgresPlaces(t *testing.T) {
 				c.Bound = sqlsource.BoundXID
 			}
 			s := source(t, c)
-			if _, err := s.Check(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(s.Check(t.Context()))(t)
 			seen := map[string]bool{}
 			for _, r := range drain(t, s, poller.Cursor{}, 1) {
 				seen[string(r.Key)] = true
@@ -185,10 +175,7 @@ func TestPostgresCursorZone(t *testing.T) {
 	run(t, db, "CREATE TABLE orders (id bigint PRIMARY KEY, at timestamp)",
 		"INSERT INTO orders VALUES (1, now() AT TIME ZONE 'America/New_York' - interval '1 minute'), (2, now() AT TIME ZONE 'America/New_York' + interval '1 minute')")
 	s := source(t, d.config(func(c *sqlsource.Config) { c.Cursor, c.CursorZone = "at", "America/New_York" }))
-	b, err := s.Fetch(t.Context(), poller.Cursor{}, 10, 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testenv.Must(s.Fetch(t.Context(), poller.Cursor{}, 10, 1<<20))(t)
 	if diff := cmp.Diff([]int{1}, keys(t, b.Rows)); diff != "" || b.HeldBack == "" {
 		t.Errorf("held back %q, rows (-want +got):\n%s", b.HeldBack, diff)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
@@ -18,10 +19,7 @@ func (d database) propose(t *testing.T, table string, change ...func(*sqlsource.
 	for _, f := range change {
 		f(&q)
 	}
-	p, err := sqlsource.Propose(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := testenv.Must(sqlsource.Propose(t.Context(), q))(t)
 	return p
 }
 

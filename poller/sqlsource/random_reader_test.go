@@ -49,9 +49,7 @@ type reading struct {
 func newReading(t *testing.T, g *generated, db *sql.DB, random *rand.Rand) *reading {
 	t.Helper()
 	store := poller.BlobStore{Blobs: blobs.NewMemory()}
-	if err := store.Create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, store.Create(t.Context()))
 	r := &reading{generated: g, t: t, db: db, random: rand.New(rand.NewPCG(random.Uint64(), 0)), operator: poller.Operator{Store: store}}
 	r.start()
 	return r
@@ -132,10 +130,7 @@ func (r *reading) reset() {
 
 func checkpoint(t *testing.T, at poller.Cursor) []byte {
 	t.Helper()
-	text, err := json.Marshal(map[string]any{"cursor": at})
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testenv.Must(json.Marshal(map[string]any{"cursor": at}))(t)
 	return text
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	mssql "github.com/microsoft/go-mssqldb"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 )
 
@@ -60,17 +61,9 @@ func TestSQLServerStatements(t *testing.T) {
 	defer s.Close()
 	sh := &shape{deleted: -1, columns: []column{{name: "Id", typ: "INT", class: classInteger}, {name: "State", typ: "VARCHAR", class: classText},
 		{name: "rv", typ: "TIMESTAMP", class: classRowVersion}, {name: "At", typ: "DATETIME2", class: classLocal}}}
-	if err := s.locate(sh); err != nil {
-		t.Fatal(err)
-	}
-	filters, err := s.filters(sh)
-	if err != nil {
-		t.Fatal(err)
-	}
-	place, err := s.behind(sh, poller.Cursor{Kind: "rowversion", Value: "0x00000000000007d1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, s.locate(sh))
+	filters := testenv.Must(s.filters(sh))(t)
+	place := testenv.Must(s.behind(sh, poller.Cursor{Kind: "rowversion", Value: "0x00000000000007d1"}))(t)
 	text, args, err := s.build(query{columns: s.expressions(sh), where: append(filters, place), order: s.order(sh, ""), limit: 11})
 	if err != nil {
 		t.Fatal(err)
@@ -172,10 +165,7 @@ func TestDefinition(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	got, err := json.Marshal(s.Definition())
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := testenv.Must(json.Marshal(s.Definition()))(t)
 	if diff := cmp.Diff(`{"dialect":"postgres","sourceId":"shop","object":"orders","cursor":"at","keys":["id"],"bound":"settle"}`, string(got)); diff != "" {
 		t.Errorf("definition (-want +got):\n%s", diff)
 	}

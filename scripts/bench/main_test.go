@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -177,10 +179,7 @@ func TestOnlyOneOfAScenario(t *testing.T) {
 // What pollers do to storage is told to the transaction.
 func TestPollerCost(t *testing.T) {
 	t.Parallel()
-	values, err := pollerCost().measure(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	values := testenv.Must(pollerCost().measure(t.Context(), 0))(t)
 	if diff := cmp.Diff([]float64{1, 364}, values); diff != "" {
 		t.Errorf("tx_per_batch and idle_tx_per_hour (-want +got):\n%s", diff)
 	}

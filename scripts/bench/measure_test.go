@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -22,10 +23,7 @@ func TestTimedScenarios(t *testing.T) {
 	for _, s := range append(timed, outboxes()...) {
 		t.Run(s.metrics[0].name, func(t *testing.T) {
 			t.Parallel()
-			figures, err := s.figures(t.Context(), time.Millisecond)
-			if err != nil {
-				t.Fatal(err)
-			}
+			figures := testenv.Must(s.figures(t.Context(), time.Millisecond))(t)
 			for _, f := range figures {
 				bad := math.IsNaN(f.Value) || math.IsInf(f.Value, 0) || f.Value < 0
 				if bad || (f.Value == 0 && f.Name != "memory/parked/bytes") || f.Unit == "" {
@@ -101,9 +99,7 @@ func TestErrorsEndMeasurements(t *testing.T) {
 func TestReplayChangesNothing(t *testing.T) {
 	t.Parallel()
 	c := newCutOff(7, calls)
-	if err := c.begin(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, c.begin(t.Context()))
 	for range 3 {
 		if took, err := c.replay(t.Context()); err != nil || took <= 0 {
 			t.Fatalf("replay: %v, %v", took, err)

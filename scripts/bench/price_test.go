@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // What Durable Functions asks for is what its code was read to, added up by hand.
@@ -52,10 +53,7 @@ func TestTally(t *testing.T) {
 func TestPrices(t *testing.T) {
 	t.Parallel()
 	for _, s := range prices() {
-		figures, err := s.figures(t.Context(), time.Millisecond)
-		if err != nil {
-			t.Fatal(err)
-		}
+		figures := testenv.Must(s.figures(t.Context(), time.Millisecond))(t)
 		for _, f := range figures {
 			if f.Value <= 0 || f.note == "" {
 				t.Errorf("%+v", f)
