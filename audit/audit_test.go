@@ -71,9 +71,7 @@ func TestEntries(t *testing.T) {
 			begun := testenv.Must(w.log.Begin(t.Context(), whole))(t)
 			want := whole
 			want.ID, want.At, want.Outcome = begun.ID, noon(), audit.Unknown
-			if diff := cmp.Diff([]audit.Entry{want}, w.all(t, audit.Filter{}, 10)); diff != "" {
-				t.Errorf("begun (-want +got):\n%s", diff)
-			}
+			testenv.Equal(t, "begun", []audit.Entry{want}, w.all(t, audit.Filter{}, 10))
 			w.at = noon().Add(time.Second)
 			for range 2 { // a second end changes nothing
 				testenv.OK(t, w.log.End(t.Context(), begun, audit.Done, "Terminated"))

@@ -57,9 +57,7 @@ func TestFromConnectionString(t *testing.T) {
 			t.Errorf("%s: %v", test.name, err)
 			continue
 		}
-		if diff := cmp.Diff(test.want, viewOf(got)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", test.name, diff)
-		}
+		testenv.Equal(t, test.name, test.want, viewOf(got))
 		again, err := FromConnectionString(got.ConnectionString())
 		if err != nil {
 			t.Errorf("%s: its own connection string: %v", test.name, err)
@@ -143,9 +141,7 @@ func TestFromEnvironment(t *testing.T) {
 			t.Errorf("%s: %v", test.name, err)
 			continue
 		}
-		if diff := cmp.Diff(test.want, viewOf(got)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", test.name, diff)
-		}
+		testenv.Equal(t, test.name, test.want, viewOf(got))
 		if got.Credential == nil || got.ConnectionString() != "" {
 			t.Errorf("%s: credential %v, connection string %q, want one and none", test.name, got.Credential, got.ConnectionString())
 		}

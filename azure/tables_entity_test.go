@@ -111,9 +111,7 @@ func TestDecodeValue(t *testing.T) {
 	}
 	want := tables.Entity{Key: tables.Key{Partition: "p", Row: "r"}, ETag: "tag", Properties: map[string]any{"Whole": 5.0, "Exp": 1000.0, "Int": int32(5), "Big": 3e9,
 		"G": "6ba7b810-9dad-11d1-80b4-00c04fd430c8", "D": 5.0, "Inf": math.Inf(-1)}}
-	if diff := cmp.Diff(want, e); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "", want, e)
 }
 
 func TestToASCII(t *testing.T) {

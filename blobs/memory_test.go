@@ -80,9 +80,7 @@ func TestMemoryListWhileDeleting(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff([]string{"b0", "b1", "b3", "b4", "b5"}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "", []string{"b0", "b1", "b3", "b4", "b5"}, got)
 }
 
 // The longest prefix and marker, escaped in the token as much as can be, are continued.

@@ -95,9 +95,7 @@ func TestAdminList(t *testing.T) {
 		}
 		// Those that failed are due at one time, ten seconds behind the first of the others.
 		slices.Sort(list[1:5])
-		if diff := cmp.Diff([]int{0, 4, 5, 6, 7, 1, 2, 3}, list); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", []int{0, 4, 5, 6, 7, 1, 2, 3}, list)
 		for _, r := range got {
 			if r.Status != StatusPending || !r.ProcessedAt.IsZero() {
 				t.Errorf("%+v", r)
@@ -108,9 +106,7 @@ func TestAdminList(t *testing.T) {
 	integration(t, "Admin_Filter_Failed", func(t *testing.T, w *world) {
 		p := w.statuses(t)
 		got := p.all(t, Filter{Status: StatusFailed, TenantID: "acme", Limit: 3})
-		if diff := cmp.Diff([]int{4, 5, 6, 7}, numbers(got)); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", []int{4, 5, 6, 7}, numbers(got))
 		for _, r := range got {
 			if r.RetryCount != 1 || r.Error != "no line" || !r.ProcessedAt.IsZero() {
 				t.Errorf("%+v", r)
@@ -154,9 +150,7 @@ func TestAdminList(t *testing.T) {
 			p.sweep(t)
 			w.pass(time.Minute)
 		}
-		if diff := cmp.Diff([]int{2, 1, 0}, numbers(p.all(t, Filter{Status: StatusProcessed, Limit: 1}))); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", []int{2, 1, 0}, numbers(p.all(t, Filter{Status: StatusProcessed, Limit: 1})))
 	})
 	t.Run("refused", func(t *testing.T) {
 		t.Parallel()
@@ -216,9 +210,7 @@ func TestAdminActions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(map[Status]int{StatusPending: 9, StatusProcessed: 3, StatusDead: 1, StatusSkipped: 3}, w.check(t, "acme")); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", map[Status]int{StatusPending: 9, StatusProcessed: 3, StatusDead: 1, StatusSkipped: 3}, w.check(t, "acme"))
 		if r := p.get(t, "acme", id(12)); r.RetryCount != 0 || !r.DeadAt.IsZero() || len(r.Attempts) != 1 {
 			t.Errorf("%+v", r)
 		}
@@ -232,9 +224,7 @@ func TestAdminActions(t *testing.T) {
 		}
 		w.pass(time.Minute)
 		p.sweep(t)
-		if diff := cmp.Diff(map[Status]int{StatusProcessed: 12, StatusDead: 1, StatusSkipped: 3}, w.check(t, "acme")); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", map[Status]int{StatusProcessed: 12, StatusDead: 1, StatusSkipped: 3}, w.check(t, "acme"))
 		times := 0
 		for _, e := range w.events() {
 			times += boolToInt(e.TenantID == "acme" && e.Key == key(8))
@@ -262,18 +252,12 @@ func TestAdminActions(t *testing.T) {
 		a := p.admin
 		// One that waits has nothing to hurry for; one of them leaves the line, and then its head.
 		testenv.OK(t, errors.Join(a.Retry(t.Context(), "acme", id(1), "me"), a.Skip(t.Context(), "acme", id(2), "me"), a.Skip(t.Context(), "acme", id(0), "me")))
-		if diff := cmp.Diff(map[Status]int{StatusPending: 2, StatusSkipped: 2}, w.check(t, "acme")); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", map[Status]int{StatusPending: 2, StatusSkipped: 2}, w.check(t, "acme"))
 		p.sweep(t)
-		if diff := cmp.Diff([]int{1, 3}, numbersOf(w, "k")); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", []int{1, 3}, numbersOf(w, "k"))
 		testenv.OK(t, a.Replay(t.Context(), "acme", id(0), "me"))
 		testenv.OK(t, a.Skip(t.Context(), "acme", id(0), "me"))
-		if diff := cmp.Diff(map[string]int{"m": 4, "x": 4}, w.rows(t, "acme")); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", map[string]int{"m": 4, "x": 4}, w.rows(t, "acme"))
 	})
 	t.Run("with storage that does not answer", func(t *testing.T) {
 		t.Parallel()
@@ -362,9 +346,7 @@ func TestRetention(t *testing.T) {
 		if removed != 9 {
 			t.Errorf("%d are removed", removed)
 		}
-		if diff := cmp.Diff(map[Status]int{StatusPending: 8, StatusDead: 4}, w.check(t, "acme")); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", map[Status]int{StatusPending: 8, StatusDead: 4}, w.check(t, "acme"))
 		if _, err := p.admin.Get(t.Context(), "acme", key(30).String()); !errors.Is(err, ErrNotFound) {
 			t.Error(err)
 		}

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/internal/testenv"
@@ -70,12 +69,8 @@ func TestMigration(t *testing.T) {
 				break
 			}
 		}
-		if diff := cmp.Diff(BackfillProgress{Scanned: 102, Assigned: 101, Indexed: 101}, total); diff != "" {
-			t.Error(diff)
-		}
-		if diff := cmp.Diff(map[Status]int{StatusPending: 52, StatusProcessed: 50}, w.check(t, "acme")); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", BackfillProgress{Scanned: 102, Assigned: 101, Indexed: 101}, total)
+		testenv.Equal(t, "", map[Status]int{StatusPending: 52, StatusProcessed: 50}, w.check(t, "acme"))
 		if got := p.get(t, "acme", plain); got.IdempotencyKey.String() != plain {
 			t.Errorf("a row whose id is a UUID has the key %s", got.IdempotencyKey)
 		}
@@ -84,9 +79,7 @@ func TestMigration(t *testing.T) {
 			t.Errorf("again: %+v, %v", again, err)
 		}
 		p.sweep(t)
-		if diff := cmp.Diff(map[Status]int{StatusProcessed: 102}, w.check(t, "acme")); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", map[Status]int{StatusProcessed: 102}, w.check(t, "acme"))
 		for _, e := range w.events() {
 			if r := p.get(t, "acme", e.ID); r.IdempotencyKey != e.Key || e.Key == uuid.Nil || e.Type != "order.created" {
 				t.Errorf("delivered %+v, stored %+v", e, r)

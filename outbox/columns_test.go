@@ -47,9 +47,7 @@ func TestColumns(t *testing.T) {
 		"IsProcessed":    {false, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(want, [3]any{added[name], failed[name], processed[name]}); diff != "" {
-				t.Errorf("added, failed, processed (-want +got):\n%s", diff)
-			}
+			testenv.Equal(t, "added, failed, processed", want, [3]any{added[name], failed[name], processed[name]})
 		})
 	}
 }

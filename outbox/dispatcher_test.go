@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/internal/faults"
@@ -27,9 +26,7 @@ func TestDispatcher(t *testing.T) {
 		p.add(t, message1(1))
 		w.pass(time.Second)
 		r := testenv.Must(p.dispatcher.Dispatch(t.Context(), "acme"))(t)
-		if diff := cmp.Diff(Result{Claimed: 1, Delivered: 1}, r); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", Result{Claimed: 1, Delivered: 1}, r)
 		got := p.get(t, "acme", key(1).String())
 		if got.Status != StatusProcessed || !got.IsProcessed || !got.ProcessedAt.Equal(noon().Add(time.Second)) || got.Destination != "sink" {
 			t.Errorf("%+v", got)
@@ -37,9 +34,7 @@ func TestDispatcher(t *testing.T) {
 		if len(got.Attempts) != 1 || got.Attempts[0].Error != "" || got.Attempts[0].Node != "node-1" {
 			t.Errorf("%+v", got.Attempts)
 		}
-		if diff := cmp.Diff(map[string]int{"m": 1, "x": 1}, w.rows(t, "acme")); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", map[string]int{"m": 1, "x": 1}, w.rows(t, "acme"))
 	})
 	integration(t, "Dispatcher_Retry_OnFailure", func(t *testing.T, w *world) {
 		w.deliver = func(context.Context, Event) error { return errors.New("no line") }
@@ -79,9 +74,7 @@ func TestDispatcher(t *testing.T) {
 		if got.Error != "" || got.RetryCount != 1 || got.Status != StatusProcessed || len(got.Attempts) != 2 || got.Attempts[0].Error != "no line" {
 			t.Errorf("%+v", got)
 		}
-		if diff := cmp.Diff(map[string]int{"m": 1, "x": 1}, w.rows(t, "acme")); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", map[string]int{"m": 1, "x": 1}, w.rows(t, "acme"))
 	})
 	integration(t, "Dispatcher_Skips_AlreadyProcessed", func(t *testing.T, w *world) {
 		p := w.process(t, nil)
@@ -102,9 +95,7 @@ func TestDispatcher(t *testing.T) {
 		if !strings.Contains(w.log(), `OUTBOX_WORKER_SKIP_PROCESSED id=old-1`) {
 			t.Error(w.log())
 		}
-		if diff := cmp.Diff(map[string]int{"m": 2, "x": 2}, w.rows(t, "acme")); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", map[string]int{"m": 2, "x": 2}, w.rows(t, "acme"))
 	})
 	t.Run("Logs_On_Success_And_Failure", logsOnSuccessAndFailure)
 	integration(t, "Error_Truncated_When_TooLong", func(t *testing.T, w *world) {
@@ -170,9 +161,7 @@ func TestRetries(t *testing.T) {
 			!d.FirstFailureAt.Equal(noon()) || !d.LastFailureAt.Equal(noon().Add(4*time.Hour)) {
 			t.Errorf("%+v", d)
 		}
-		if diff := cmp.Diff(map[string]int{"m": 1, "d": 1}, w.rows(t, "acme")); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", map[string]int{"m": 1, "d": 1}, w.rows(t, "acme"))
 	})
 	t.Run("a permanent error is the end at once", func(t *testing.T) {
 		t.Parallel()
@@ -301,9 +290,7 @@ func TestCircuit(t *testing.T) {
 	if got := w.check(t, "acme")[StatusProcessed]; got != 20 || len(w.events()) != 20 {
 		t.Errorf("%d are processed, %d delivered", got, len(w.events()))
 	}
-	if diff := cmp.Diff([]bool{true, false}, opened); diff != "" {
-		t.Error(diff)
-	}
+	testenv.Equal(t, "", []bool{true, false}, opened)
 }
 
 // What no route takes is tried again, so that the route can still be made, and dies with an error that says so.
@@ -395,9 +382,7 @@ func TestOrder(t *testing.T) {
 		p.add(t, m)
 		p.sweep(t)
 		w.check(t, "acme")
-		if diff := cmp.Diff([]int{1, 3, 5, 7, 9, 11}, numbersOf(w, "k/1")); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", []int{1, 3, 5, 7, 9, 11}, numbersOf(w, "k/1"))
 		if got := numbersOf(w, ""); len(got) != 1 {
 			t.Errorf("without a key: %v", got)
 		}
@@ -411,12 +396,8 @@ func TestOrder(t *testing.T) {
 		failing = false
 		w.pass(time.Minute)
 		p.sweep(t)
-		if diff := cmp.Diff([]int{0, 2, 4, 6, 8, 10, 12}, numbersOf(w, "k/0")); diff != "" {
-			t.Error(diff)
-		}
-		if diff := cmp.Diff(map[string]int{"m": 14, "x": 14}, w.rows(t, "acme")); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", []int{0, 2, 4, 6, 8, 10, 12}, numbersOf(w, "k/0"))
+		testenv.Equal(t, "", map[string]int{"m": 14, "x": 14}, w.rows(t, "acme"))
 	})
 	t.Run("a dead head lets the others go", func(t *testing.T) {
 		t.Parallel()

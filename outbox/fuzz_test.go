@@ -27,9 +27,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		again := testenv.Must(decode(m.entity()))(t)
 		again.extra, m.extra, again.SchemaVersion, m.SchemaVersion = nil, nil, 0, 0
-		if diff := cmp.Diff(m, again, cmp.AllowUnexported(message{})); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", m, again, cmp.AllowUnexported(message{}))
 	})
 }
 

@@ -18,7 +18,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/internal/testenv"
@@ -126,9 +125,7 @@ func TestHTTPBinaryMode(t *testing.T) {
 		"Idempotency-Key": {eventKey}, "User-Agent": {"roundhouse-outbox"},
 	}
 	got := d.seen()[0]
-	if diff := cmp.Diff(want, got.header); diff != "" {
-		t.Errorf("headers (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "headers", want, got.header)
 	if got.body != string(e.Payload) {
 		t.Errorf("body is %s", got.body)
 	}
@@ -147,9 +144,7 @@ func TestHTTPBinaryModeEncodesHeaders(t *testing.T) {
 		"Ce-Subject": {"Euro%20%E2%82%AC%20%F0%9F%98%80%20of%20a/%22%25%0D%0Ax:%20y"}, "Ce-Tenantid": {"a/%22%25%0D%0Ax:%20y"},
 		"Content-Length": {"0"}, "Idempotency-Key": {eventKey}, "User-Agent": {"roundhouse-outbox"},
 	}
-	if diff := cmp.Diff(want, d.seen()[0].header); diff != "" {
-		t.Errorf("headers (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "headers", want, d.seen()[0].header)
 }
 
 func TestHTTPStructuredMode(t *testing.T) {

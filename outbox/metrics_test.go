@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 func TestMetrics(t *testing.T) {
@@ -28,9 +30,7 @@ func TestMetrics(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := Snapshot{BacklogSize: 18, FailedPending: 8, OldestAgeSeconds: 16 * 60, OverdueSeconds: 4 * 60, Throughput: 8.0 / 240, FailureRatio: 16.0 / 24, Dead: 8, Died: 8}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", want, got)
 		w.pass(time.Minute + time.Second)
 		if got, err = p.monitor.Snapshot(t.Context()); err != nil || got.Throughput != 0 || got.FailureRatio != 0 || got.Died != 0 || got.Dead != 8 || got.OldestAgeSeconds != 17*60+1 || got.OverdueSeconds != 5*60+1 {
 			t.Errorf("after the window: %+v, %v", got, err)
@@ -89,7 +89,5 @@ func TestObserver(t *testing.T) {
 	p.sweep(t)
 	w.pass(time.Minute)
 	p.sweep(t)
-	if diff := cmp.Diff([]any{"added", 1, Failed, 1, Succeeded, StatusProcessed, time.Minute}, got); diff != "" {
-		t.Error(diff)
-	}
+	testenv.Equal(t, "", []any{"added", 1, Failed, 1, Succeeded, StatusProcessed, time.Minute}, got)
 }

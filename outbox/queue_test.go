@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/blobs"
@@ -77,9 +76,7 @@ func TestQueueDelivers(t *testing.T) {
 			"time": "2026-11-21T09:30:00.12Z", "datacontenttype": "application/json", "tenantid": "tenant-1",
 			"correlationid": "c-1", "traceparent": trace, "data": map[string]any{"a": []any{1.0, "ü"}},
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("message (-want +got):\n%s", diff)
-		}
+		testenv.Equal(t, "message", want, got)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/internal/faults"
@@ -22,15 +21,9 @@ func TestInsert(t *testing.T) {
 	integration(t, "Insert_Duplicate_SameTenant_Idempotent", func(t *testing.T, w *world) {
 		p := w.process(t, nil)
 		first, second := p.add(t, message1(1)), w.process(t, nil).add(t, message1(1))
-		if diff := cmp.Diff(Added{ID: key(1).String(), Key: key(1)}, first); diff != "" {
-			t.Error(diff)
-		}
-		if diff := cmp.Diff(Added{ID: key(1).String(), Key: key(1), AlreadyExisted: true}, second); diff != "" {
-			t.Error(diff)
-		}
-		if diff := cmp.Diff(map[string]int{"m": 1, "p": 1}, w.rows(t, "acme")); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", Added{ID: key(1).String(), Key: key(1)}, first)
+		testenv.Equal(t, "", Added{ID: key(1).String(), Key: key(1), AlreadyExisted: true}, second)
+		testenv.Equal(t, "", map[string]int{"m": 1, "p": 1}, w.rows(t, "acme"))
 		if want := "OUTBOX_WORKER_DUPLICATE tenant=acme key=" + key(1).String(); !strings.Contains(w.log(), want) {
 			t.Errorf("no %q in %s", want, w.log())
 		}
@@ -43,9 +36,7 @@ func TestInsert(t *testing.T) {
 			if added := p.add(t, m); added.AlreadyExisted {
 				t.Errorf("%s: %+v", tenant, added)
 			}
-			if diff := cmp.Diff(map[string]int{"m": 1, "p": 1}, w.rows(t, tenant)); diff != "" {
-				t.Error(diff)
-			}
+			testenv.Equal(t, "", map[string]int{"m": 1, "p": 1}, w.rows(t, tenant))
 		}
 	})
 	integration(t, "Outbox_Insert_DuplicateIdempotencyKey_SameTenant_ShouldFailDB", func(t *testing.T, w *world) {
@@ -68,9 +59,7 @@ func TestInsert(t *testing.T) {
 		if a, b := p.add(t, same), p.add(t, other); a.PayloadDiffers || !b.PayloadDiffers || !b.AlreadyExisted {
 			t.Errorf("%+v and %+v", a, b)
 		}
-		if diff := cmp.Diff([]bool{false, true}, counted); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", []bool{false, true}, counted)
 		if !strings.Contains(w.log(), "level=WARN msg=\"OUTBOX_WORKER_DUPLICATE tenant=acme") {
 			t.Error(w.log())
 		}
@@ -106,17 +95,13 @@ func TestMessage(t *testing.T) {
 			CreatedAt: noon(), NextAttemptAt: noon(), OrderKey: m.OrderKey, CorrelationID: m.CorrelationID, TraceParent: m.TraceParent,
 			PayloadHash: payloadHash(m.Payload), PayloadSize: int64(len(m.Payload)), SchemaVersion: 1, Payload: m.Payload,
 		}
-		if diff := cmp.Diff(want, p.get(t, m.TenantID, key(1).String())); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", want, p.get(t, m.TenantID, key(1).String()))
 		p.sweep(t)
 		sent := Event{
 			ID: want.ID, TenantID: m.TenantID, Type: m.EventType, Key: m.Key, Payload: m.Payload, CreatedAt: noon(), OrderKey: m.OrderKey,
 			CorrelationID: m.CorrelationID, TraceParent: m.TraceParent, Attempt: 1,
 		}
-		if diff := cmp.Diff([]Event{sent}, w.events()); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", []Event{sent}, w.events())
 	})
 }
 
@@ -190,9 +175,7 @@ func race(t *testing.T, w *world, rounds int) {
 			t.Errorf("round %d: %d of them say that they added it", round, fresh)
 		}
 	}
-	if diff := cmp.Diff(map[string]int{"m": rounds, "p": rounds}, w.rows(t, "acme")); diff != "" {
-		t.Error(diff)
-	}
+	testenv.Equal(t, "", map[string]int{"m": rounds, "p": rounds}, w.rows(t, "acme"))
 }
 
 func TestAddRefuses(t *testing.T) {

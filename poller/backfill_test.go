@@ -4,8 +4,6 @@ import (
 	"context"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/pollertest"
@@ -29,9 +27,7 @@ func TestBackfillBecomesAPoller(t *testing.T) {
 				if result := w.tick(r); result.Done || !result.Drained {
 					t.Errorf("%+v", result)
 				}
-				if diff := cmp.Diff(numbers(1, 10), w.delivered); diff != "" {
-					t.Errorf("-want +got\n%s", diff)
-				}
+				testenv.Equal(t, "", numbers(1, 10), w.delivered)
 				v, err := w.operator().Show(t.Context(), name)
 				if err != nil || v.Document.Backfill != nil || v.Condition(nil) != poller.Idle {
 					t.Errorf("%s, %v", v.Text, err)
@@ -91,9 +87,7 @@ func TestBackfillBeginsAgain(t *testing.T) {
 				if result := w.tick(r); !result.Done {
 					t.Errorf("%+v", result)
 				}
-				if diff := cmp.Diff(one.want, w.delivered); diff != "" {
-					t.Errorf("-want +got\n%s", diff)
-				}
+				testenv.Equal(t, "", one.want, w.delivered)
 			})
 		})
 	}
@@ -122,8 +116,6 @@ func TestCloneOfABackfill(t *testing.T) {
 			})
 		})
 		w.tick(copied)
-		if diff := cmp.Diff(numbers(6, 7), got); diff != "" {
-			t.Errorf("-want +got\n%s", diff)
-		}
+		testenv.Equal(t, "", numbers(6, 7), got)
 	})
 }

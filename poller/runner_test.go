@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
@@ -36,9 +34,7 @@ func TestDrainsInOrder(t *testing.T) {
 		w.source.Append(1050)
 		r := w.process(nil, nil)
 		result := w.tick(r)
-		if diff := cmp.Diff(numbers(1, 1050), w.delivered); diff != "" {
-			t.Errorf("delivered: -want +got\n%s", diff)
-		}
+		testenv.Equal(t, "delivered", numbers(1, 1050), w.delivered)
 		if want := (poller.Result{Rows: 1050, Batches: 4, Drained: true}); result != want {
 			t.Errorf("got %+v, want %+v", result, want)
 		}
@@ -108,9 +104,7 @@ func TestBatchSizeFollowsTheHandler(t *testing.T) {
 		w.tick(r)
 		// A third of two minutes is 400 rows.
 		want := []int{100, 200, 400, 400, 400, 400, 400, 400, 400, 400, 400, 400, 400, 400, 400, 400}
-		if diff := cmp.Diff(want, sizes[:len(want)]); diff != "" {
-			t.Errorf("-want +got\n%s", diff)
-		}
+		testenv.Equal(t, "", want, sizes[:len(want)])
 		w.deliver = func(_ context.Context, d poller.Delivery) error {
 			sizes = append(sizes, len(d.Rows))
 			wait(50 * time.Second) // slower than it may be
@@ -118,9 +112,7 @@ func TestBatchSizeFollowsTheHandler(t *testing.T) {
 		}
 		sizes = nil
 		w.tick(r)
-		if diff := cmp.Diff([]int{400, 200, 100, 50}, sizes[:4]); diff != "" {
-			t.Errorf("-want +got\n%s", diff)
-		}
+		testenv.Equal(t, "", []int{400, 200, 100, 50}, sizes[:4])
 	})
 }
 
@@ -175,9 +167,7 @@ func TestTheSameOwnerGetsANewToken(t *testing.T) {
 		if result := w.tick(w.process(nil, same)); result.Rows != 1 {
 			t.Errorf("%+v", result)
 		}
-		if diff := cmp.Diff([]int64{1, 2}, w.tokens); diff != "" {
-			t.Errorf("tokens: -want +got\n%s", diff)
-		}
+		testenv.Equal(t, "tokens", []int64{1, 2}, w.tokens)
 	})
 }
 
@@ -303,9 +293,7 @@ func TestBackfillEndsWhereItsSourceEndedWhenItBegan(t *testing.T) {
 		w.source.Append(500)
 		for !w.tick(r).Done {
 		}
-		if diff := cmp.Diff(numbers(1, 500), w.delivered); diff != "" {
-			t.Errorf("-want +got\n%s", diff)
-		}
+		testenv.Equal(t, "", numbers(1, 500), w.delivered)
 		if took := time.Since(began); took < 49*time.Second || took > time.Minute {
 			t.Errorf("500 rows at 10 a second took %v", took)
 		}

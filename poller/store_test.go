@@ -4,8 +4,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
@@ -73,9 +71,7 @@ func TestRunsOnAzurite(t *testing.T) {
 			if err != nil || v.Document.Cursor().Value != "450" || v.Document.Lease.Token != 3 || v.Live {
 				t.Errorf("%s, %v", v.Text, err)
 			}
-			if diff := cmp.Diff(numbers(1, 450), w.delivered); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			testenv.Equal(t, "", numbers(1, 450), w.delivered)
 		})
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/vibedata/roundhouse/internal/faults"
@@ -36,9 +35,7 @@ func TestTickFailuresAreInTheState(t *testing.T) {
 			t.Fatalf("%+v", f)
 		}
 		want := &poller.TickFailure{Ticks: 139, FirstAt: began, LastAt: began.Add(1380 * time.Second)}
-		if diff := cmp.Diff(want, got.TickFailure, cmpopts.IgnoreUnexported(poller.TickFailure{}), cmpopts.IgnoreFields(poller.TickFailure{}, "Error")); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		testenv.Equal(t, "", want, got.TickFailure, cmpopts.IgnoreUnexported(poller.TickFailure{}), cmpopts.IgnoreFields(poller.TickFailure{}, "Error"))
 		if n := w.state.count(); n != 24 || got.Lease.Token != 0 {
 			t.Errorf("%d writes, token %d", n, got.Lease.Token)
 		}

@@ -1,5 +1,15 @@
 package testenv
 
+import (
+	"fmt"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// diffLines is how many lines of a difference a failure shows.
+const diffLines = 30
+
 // Test is what a step needs of a test: that of a *testing.T and of a *rapid.T.
 type Test interface {
 	Helper()
@@ -21,4 +31,25 @@ func Must[T any](value T, err error) func(t Test) T {
 		OK(t, err)
 		return value
 	}
+}
+
+// Comparison is what Equal needs of a test.
+type Comparison interface {
+	Helper()
+	Error(args ...any)
+}
+
+// Equal reports the first lines of the difference between two values. what names them.
+func Equal(t Comparison, what string, want, got any, options ...cmp.Option) {
+	t.Helper()
+	diff := cmp.Diff(want, got, options...)
+	if diff == "" {
+		return
+	}
+	lines := strings.SplitAfter(strings.TrimSuffix(diff, "\n"), "\n")
+	more := ""
+	if n := len(lines) - diffLines; n > 0 {
+		lines, more = lines[:diffLines], fmt.Sprintf("... and %d lines more", n)
+	}
+	t.Error(strings.TrimSpace(what+" (-want +got):") + "\n" + strings.Join(lines, "") + more)
 }

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
@@ -135,9 +134,7 @@ func TestReceive(t *testing.T) {
 				e := event(tenant)
 				want = receiver.Event{ID: e.Key.String(), Source: "/test/t", Type: e.Type, Subject: tenant, TenantID: tenant, CorrelationID: "c-1", Time: e.CreatedAt, Data: e.Payload}
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			testenv.Equal(t, "", want, got)
 		})
 	}
 }

@@ -58,9 +58,7 @@ func TestChanges(t *testing.T) {
 	}
 	s := d.source()
 	testenv.Must(s.Check(t.Context()))(t)
-	if diff := cmp.Diff(want, seen(t, d.drain(s, poller.Cursor{}, 100, 1<<20))); diff != "" {
-		t.Errorf("changes (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "changes", want, seen(t, d.drain(s, poller.Cursor{}, 100, 1<<20)))
 }
 
 // With REPLICA IDENTITY FULL, a delete has all columns, the key is still the primary one, and no value is missing.
@@ -77,9 +75,7 @@ func TestIdentityFull(t *testing.T) {
 		`insert public.bare {"a":1,"b":null} {"a":1,"b":null}`,
 		`update public.bare {"a":1,"b":"x"} {"a":1,"b":"x"} was {"a":1,"b":null}`,
 	}
-	if diff := cmp.Diff(want, seen(t, d.drain(d.source(), poller.Cursor{}, 100, 1<<20))); diff != "" {
-		t.Errorf("changes (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "changes", want, seen(t, d.drain(d.source(), poller.Cursor{}, 100, 1<<20)))
 }
 
 // A large value that an update leaves alone is not in the log: the row says so, and with REPLICA IDENTITY FULL it has it.
@@ -95,9 +91,7 @@ func TestLargeValues(t *testing.T) {
 		`update public.orders {"id":1} {"id":1,"n":2} without doc`,
 		`update public.orders {"id":1} {"id":1,"n":3,"doc":"` + doc + `"}`,
 	}
-	if diff := cmp.Diff(want, seen(t, d.drain(d.source(), poller.Cursor{}, 100, 1<<20))); diff != "" {
-		t.Errorf("changes (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "changes", want, seen(t, d.drain(d.source(), poller.Cursor{}, 100, 1<<20)))
 }
 
 // Values are written as package sqlsource writes those of the same table, byte by byte.
@@ -158,7 +152,5 @@ func TestTypeIsGone(t *testing.T) {
 	d.publish("orders")
 	d.run("INSERT INTO orders VALUES (1, ROW(1,'x'), ROW(2,'y'), '{1}')", "ALTER TABLE orders DROP p, DROP c", "DROP TYPE pair", "ALTER TYPE changed DROP ATTRIBUTE b", "INSERT INTO orders VALUES (2, '{2}')")
 	want := []string{`insert public.orders {"id":1} {"id":1,"p":"(1,x)","c":"(2,y)","l":[1]}`, `insert public.orders {"id":2} {"id":2,"l":[2]}`}
-	if diff := cmp.Diff(want, seen(t, d.drain(d.source(), poller.Cursor{}, 100, 1<<20))); diff != "" {
-		t.Errorf("changes (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "changes", want, seen(t, d.drain(d.source(), poller.Cursor{}, 100, 1<<20)))
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/vibedata/roundhouse/blobs"
@@ -74,9 +73,7 @@ func TestEngine(t *testing.T) {
 		}
 	}
 	want := map[string]int{engine.DeriveCorrelationID("poller", "orders", d.EventIDs[0]): 2, engine.DeriveCorrelationID("poller", "orders", d.EventIDs[1]): 2}
-	if diff := cmp.Diff(want, found); diff != "" {
-		t.Errorf("correlation ids: -want +got\n%s", diff)
-	}
+	testenv.Equal(t, "correlation ids", want, found)
 	for _, data := range []string{`{"id":1}`, `{"instance":null}`, `[]`} {
 		if err := e.Deliver(t.Context(), delivery(data)); !poller.IsPermanent(err) {
 			t.Errorf("%s: %v", data, err)

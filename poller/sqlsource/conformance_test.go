@@ -144,16 +144,12 @@ func testTies(t *testing.T, d database) {
 	run(t, d.open(t), "UPDATE orders SET changed = '2026-04-07 01:23:45.123456'")
 	s := source(t, d.config(byTime))
 	rows := drain(t, s, poller.Cursor{}, 2)
-	if diff := cmp.Diff(upTo(9), keys(t, rows)); diff != "" {
-		t.Errorf("rows (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "rows", upTo(9), keys(t, rows))
 	want := poller.Cursor{Kind: "timestamp+pk", Value: "2026-04-07T01:23:45.123456Z", Tiebreaker: json.RawMessage(`{"id":9}`)}
 	if d.dialect == sqlsource.SQLite {
 		want.Value = "2026-04-07 01:23:45.123456"
 	}
-	if diff := cmp.Diff(want, rows[8].Cursor); diff != "" {
-		t.Errorf("cursor (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "cursor", want, rows[8].Cursor)
 	if got := drain(t, s, poller.Cursor{Kind: want.Kind, Value: want.Value}, 2); len(got) > 0 {
 		t.Errorf("%d rows behind a place without a key", len(got))
 	}
@@ -164,9 +160,7 @@ func testNewRows(t *testing.T, d database) {
 	s := source(t, d.config())
 	rows := drain(t, s, poller.Cursor{}, 10)
 	run(t, d.open(t), "INSERT INTO orders (state) VALUES ('new')")
-	if diff := cmp.Diff([]int{4}, keys(t, drain(t, s, rows[2].Cursor, 10))); diff != "" {
-		t.Errorf("new rows (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "new rows", []int{4}, keys(t, drain(t, s, rows[2].Cursor, 10)))
 }
 
 func testPrecision(t *testing.T, d database) {
@@ -194,9 +188,7 @@ func testPrecision(t *testing.T, d database) {
 	for name, value := range data {
 		got[name] = string(value)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("data (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "data", want, got)
 	if got := rows[0].Cursor; got.Value != "9007199254740993" || got.Kind != "integer" || got.Tiebreaker != nil {
 		t.Errorf("cursor %+v", got)
 	}
@@ -210,9 +202,7 @@ func testFilter(t *testing.T, d database) {
 			{Column: "raw", Op: "is null"}, {Column: "changed", Op: ">", Value: "2020-01-01T00:00:00Z"}, {Column: "open", Op: "=", Value: true}}
 	}))
 	testenv.Must(s.Check(t.Context()))(t)
-	if diff := cmp.Diff([]int{4, 6}, keys(t, drain(t, s, poller.Cursor{}, 10))); diff != "" {
-		t.Errorf("rows (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "rows", []int{4, 6}, keys(t, drain(t, s, poller.Cursor{}, 10)))
 	if got, want := s.Definition().Filter, "state in :where1 and id > :where2 and raw is null and changed > :where4 and open = :where5"; got != want {
 		t.Errorf("filter %q, want %q", got, want)
 	}
@@ -245,9 +235,7 @@ func testSoftDelete(t *testing.T, d database) {
 	for _, r := range drain(t, s, poller.Cursor{}, 10) {
 		deleted = append(deleted, r.Deleted)
 	}
-	if diff := cmp.Diff([]bool{false, false, true}, deleted); diff != "" {
-		t.Errorf("deleted (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "deleted", []bool{false, false, true}, deleted)
 }
 
 // A row of 10 MB comes alone, and does not keep the others from coming.
@@ -275,9 +263,7 @@ func testLargeRow(t *testing.T, d database) {
 			t.Errorf("more is %v at %s", b.More, after.Value)
 		}
 	}
-	if diff := cmp.Diff([]int{2, 1, 2}, sizes); diff != "" {
-		t.Errorf("batches (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "batches", []int{2, 1, 2}, sizes)
 }
 
 func testEnd(t *testing.T, d database) {
@@ -296,9 +282,7 @@ func testEnd(t *testing.T, d database) {
 		s := source(t, c)
 		rows := drain(t, s, poller.Cursor{}, 10)
 		end := testenv.Must(s.End(t.Context()))(t)
-		if diff := cmp.Diff(rows[2].Cursor, end); diff != "" {
-			t.Errorf("end (-want +got):\n%s", diff)
-		}
+		testenv.Equal(t, "end", rows[2].Cursor, end)
 	}
 }
 

@@ -35,9 +35,7 @@ func testBooleanKey(t *testing.T, d database) {
 	d.orders(t, 4)
 	run(t, d.open(t), "UPDATE orders SET open = id > 2, changed = '2026-04-07 01:23:45'")
 	s := source(t, d.config(byTime, func(c *sqlsource.Config) { c.Keys = []string{"open", "id"} }))
-	if diff := cmp.Diff(upTo(4), keys(t, drain(t, s, poller.Cursor{}, 1))); diff != "" {
-		t.Errorf("rows (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "rows", upTo(4), keys(t, drain(t, s, poller.Cursor{}, 1)))
 }
 
 // Rows without a cursor are none of those that a key has to tell apart, where the cursor is the key.

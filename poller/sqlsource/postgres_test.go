@@ -122,12 +122,8 @@ func TestPostgresTypes(t *testing.T) {
 	want := `{"id":1.5,"i2":-3,"f8":0.1,"nan":"NaN","never":"infinity","local":"2026-04-07T01:23:45.000001","day":"2026-04-07",` +
 		`"at":"01:02:03","u":"00000000-0000-0000-0000-000000000001","js":{"a" : 1e2},"jb":{"b": 12345678901234567890.5},"raw":"AP8=",` +
 		`"list":[1, 2],"span":"1 day","mood":"glad","big":1000000000000000000000000000000,"notnumber":"NaN"}`
-	if diff := cmp.Diff(want, string(rows[0].Data)); diff != "" {
-		t.Errorf("data (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(poller.Cursor{Kind: "integer", Value: "1.5"}, rows[0].Cursor); diff != "" {
-		t.Errorf("cursor (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "data", want, string(rows[0].Data))
+	testenv.Equal(t, "cursor", poller.Cursor{Kind: "integer", Value: "1.5"}, rows[0].Cursor)
 }
 
 // Places of each kind of cursor and key lead back to where they were made.

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
@@ -37,9 +35,7 @@ func TestRoundedTimes(t *testing.T) {
 				}
 			}
 			got = append(got, keys(t, drain(t, s, after, 100))...)
-			if diff := cmp.Diff(keys(t, drain(t, source(t, d.config(byTime, change)), poller.Cursor{}, 100)), got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			testenv.Equal(t, "", keys(t, drain(t, source(t, d.config(byTime, change)), poller.Cursor{}, 100)), got)
 		})
 	}
 }

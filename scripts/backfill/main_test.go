@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
@@ -81,9 +79,7 @@ func TestBackfillGoesOnWhereItWas(t *testing.T) {
 	out.Reset()
 	testenv.OK(t, run(t.Context(), []string{"-tenant", "contoso"}, &out, open))
 	again := lines(t, out.String())
-	if diff := cmp.Diff(progress{Tenant: "contoso", Scanned: 7, Done: true}, again[len(again)-1]); diff != "" {
-		t.Errorf("a second time (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "a second time", progress{Tenant: "contoso", Scanned: 7, Done: true}, again[len(again)-1])
 }
 
 func TestBackfillNeedsATenant(t *testing.T) {

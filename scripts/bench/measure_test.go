@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -146,9 +144,7 @@ func TestParkedEvents(t *testing.T) {
 		"tx": 6, "tx/put": 1, "tx/get": 1, "tx/query": 2, "tx/commit": 1, "tx/delete": 1,
 		"direct/tx": 5, "direct/tx/put": 1, "direct/tx/get": 0, "direct/tx/query": 2, "direct/tx/commit": 1, "direct/tx/delete": 1,
 	}
-	if diff := cmp.Diff(want, measured); diff != "" {
-		t.Errorf("transactions (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "transactions", want, measured)
 }
 
 // The raw transactions are those of an orchestration: one for its start and one for each activity, of two rows each.

@@ -37,9 +37,7 @@ func TestTally(t *testing.T) {
 	calls := []faults.Call{{Service: "tables", Operation: "Apply"}, {Service: "tables", Operation: "Query"}, {Service: "queues", Operation: "Get"},
 		{Service: "blobs", Operation: "Get"}, {Service: "blobs", Operation: "Put"}, {Service: "blobs", Operation: "PutIf"}, {Service: "blobs", Operation: "List"}}
 	got := tallied(calls)
-	if diff := cmp.Diff(tally{2, 1, 1, 3}, got, cmp.AllowUnexported(tally{})); diff != "" {
-		t.Errorf("tally (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "tally", tally{2, 1, 1, 3}, got, cmp.AllowUnexported(tally{}))
 	if twice := got.plus(got); twice.total() != 2*len(calls) || twice.minus(got) != got {
 		t.Errorf("%v and %v", twice, twice.minus(got))
 	}

@@ -37,9 +37,7 @@ func TestUpdates(t *testing.T) {
 	}
 	writers.Wait()
 	testenv.OK(t, errors.Join(errs...))
-	if diff := cmp.Diff([]string{"of somebody else", "value-1", "value-3", "value-5", "value-7"}, texts(t, server.Address(), challenge)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "", []string{"of somebody else", "value-1", "value-3", "value-5", "value-7"}, texts(t, server.Address(), challenge))
 }
 
 // A server that refuses says what to look at, and no error has the secret.

@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
@@ -66,9 +64,7 @@ func TestReleaseNode(t *testing.T) {
 						t.Errorf("%d freed, want %d: %v", freed, want, err)
 					}
 				}
-				if diff := cmp.Diff(tt.free, free(t, node("c"), jobs)); diff != "" {
-					t.Error(diff)
-				}
+				testenv.Equal(t, "", tt.free, free(t, node("c"), jobs))
 			})
 		})
 	}
@@ -164,9 +160,7 @@ func TestReleaseNodeCrashAtEveryCall(t *testing.T) {
 		if _, err := other.ReleaseNode(t.Context(), "lost"); err != nil {
 			t.Error(err)
 		}
-		if diff := cmp.Diff(jobs, free(t, other, jobs)); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", jobs, free(t, other, jobs))
 	}
 	count := &faults.Plan{}
 	synctest.Test(t, func(t *testing.T) { run(t, count) })
