@@ -16,6 +16,7 @@ import (
 	"github.com/vibedata/roundhouse/audit"
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -31,9 +32,7 @@ func newWorld(t testing.TB, store tables.Store, table string) *world {
 	t.Helper()
 	w := &world{at: noon()}
 	w.log = audit.Log{Tables: store, Table: table, Now: func() time.Time { return w.at }}
-	if err := w.log.CreateTable(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, w.log.CreateTable(t.Context()))
 	return w
 }
 
@@ -57,10 +56,7 @@ func (w *world) all(t interface {
 
 func stores(t *testing.T) map[string]tables.Store {
 	t.Helper()
-	real, err := azure.NewTables(storage.Account(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	real := testenv.Must(azure.NewTables(storage.Account(t)))(t)
 	return map[string]tables.Store{"memory": tables.NewMemory(), "azurite": real}
 }
 
@@ -72,25 +68,16 @@ func TestEntries(t *testing.T) {
 			w := newWorld(t, store, "auditentries")
 			whole := audit.Entry{Principal: "tenant/Object", Name: "Ann", Kind: "person", Permission: "orchestrations.command", Action: "terminate",
 				Target: "orchestrations/a/1 é", Door: "api", TenantID: "red", CorrelationID: "c", Reason: "stuck", Before: "Running"}
-			begun, err := w.log.Begin(t.Context(), whole)
-			if err != nil {
-				t.Fatal(err)
-			}
+			begun := testenv.Must(w.log.Begin(t.Context(), whole))(t)
 			want := whole
 			want.ID, want.At, want.Outcome = begun.ID, noon(), audit.Unknown
-			if diff := cmp.Diff([]audit.Entry{want}, w.all(t, audit.Filter{}, 10)); diff != "" {
-				t.Errorf("begun (-want +got):\n%s", diff)
-			}
+			testenv.Equal(t, "begun", []audit.Entry{want}, w.all(t, audit.Filter{}, 10))
 			w.at = noon().Add(time.Second)
 			for range 2 { // a second end changes nothing
-				if err := w.log.End(t.Context(), begun, audit.Done, "Terminated"); err != nil {
-					t.Fatal(err)
-				}
+				testenv.OK(t, w.log.End(t.Context(), begun, audit.Done, "Terminated"))
 				w.at = w.at.Add(time.Second)
 			}
-			if err := w.log.End(t.Context(), begun, audit.Failed, "no"); err != nil {
-				t.Fatal(err)
-			}
+			testenv.OK(t, w.log.End(t.Context(), begun, audit.Failed, "no"))
 			want.Outcome, want.After, want.EndedAt = audit.Done, "Terminated", noon().Add(time.Second)
 			for _, f := range []audit.Filter{{}, {Target: "ORCHESTRATIONS/A/1 É"}, {Principal: "Tenant/object"}} {
 				if diff := cmp.Diff([]audit.Entry{want}, w.all(t, f, 1)); diff != "" {
@@ -98,9 +85,7 @@ func TestEntries(t *testing.T) {
 				}
 			}
 			refused := audit.Entry{Action: "purge", Target: "orchestrations/b", Outcome: audit.Refused, After: "no", Door: "cli"}
-			if err := w.log.Record(t.Context(), refused); err != nil {
-				t.Fatal(err)
-			}
+			testenv.OK(t, w.log.Record(t.Context(), refused))
 			if got := w.all(t, audit.Filter{Target: "orchestrations/b"}, 10); len(got) != 1 || got[0].Outcome != audit.Refused || got[0].After != "no" {
 				t.Errorf("%+v", got)
 			}
@@ -226,9 +211,7 @@ func TestCostOfAllTimes(t *testing.T) {
 		return next(ctx)
 	})
 	w := newWorld(t, store, "")
-	if err := w.log.Record(t.Context(), audit.Entry{Principal: "p", Target: "t", Action: "x", Outcome: audit.Refused}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, w.log.Record(t.Context(), audit.Entry{Principal: "p", Target: "t", Action: "x", Outcome: audit.Refused}))
 	year := func(y int) time.Time { return time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC) }
 	for _, f := range []audit.Filter{{From: year(1601)}, {To: year(9999)}, {From: year(1601), To: year(9999)}} {
 		count = 0
@@ -290,9 +273,7 @@ func TestRetention(t *testing.T) {
 	for day := range 300 {
 		w.at = noon().AddDate(0, 0, -day)
 		for range 2 {
-			if err := w.log.Record(t.Context(), audit.Entry{Principal: "p", Target: "t", Action: "x", Outcome: audit.Refused}); err != nil {
-				t.Fatal(err)
-			}
+			testenv.OK(t, w.log.Record(t.Context(), audit.Entry{Principal: "p", Target: "t", Action: "x", Outcome: audit.Refused}))
 		}
 	}
 	w.at = noon()

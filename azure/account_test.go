@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/internal/storage"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 const secret = "c2VjcmV0LWtleQ=="
@@ -56,9 +57,7 @@ func TestFromConnectionString(t *testing.T) {
 			t.Errorf("%s: %v", test.name, err)
 			continue
 		}
-		if diff := cmp.Diff(test.want, viewOf(got)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", test.name, diff)
-		}
+		testenv.Equal(t, test.name, test.want, viewOf(got))
 		again, err := FromConnectionString(got.ConnectionString())
 		if err != nil {
 			t.Errorf("%s: its own connection string: %v", test.name, err)
@@ -142,9 +141,7 @@ func TestFromEnvironment(t *testing.T) {
 			t.Errorf("%s: %v", test.name, err)
 			continue
 		}
-		if diff := cmp.Diff(test.want, viewOf(got)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", test.name, diff)
-		}
+		testenv.Equal(t, test.name, test.want, viewOf(got))
 		if got.Credential == nil || got.ConnectionString() != "" {
 			t.Errorf("%s: credential %v, connection string %q, want one and none", test.name, got.Credential, got.ConnectionString())
 		}
@@ -176,10 +173,7 @@ func TestFromEnvironment(t *testing.T) {
 
 func TestNoSecretIsShown(t *testing.T) {
 	t.Parallel()
-	a, err := FromConnectionString("AccountName=acct1;AccountKey=" + secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := testenv.Must(FromConnectionString("AccountName=acct1;AccountKey=" + secret))(t)
 	var log bytes.Buffer
 	slog.New(slog.NewTextHandler(&log, nil)).Info("connected", "account", a, "pointer", &a)
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("connected", "account", a, "in", []Account{a})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // A blob that others made larger than MaxSize must not fill the memory.
@@ -104,9 +105,6 @@ func storeAt(t *testing.T, address string) *azure.Blobs {
 		t.Fatal(err)
 	}
 	t.Cleanup(a.CloseIdleConnections)
-	store, err := azure.NewBlobs(a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := testenv.Must(azure.NewBlobs(a))(t)
 	return store
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/blobs/blobstest"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/queues/queuestest"
 	"github.com/vibedata/roundhouse/tables"
@@ -23,26 +24,17 @@ func TestConformance(t *testing.T) {
 	account := emulator.Account(t)
 	t.Run("tables", func(t *testing.T) {
 		t.Parallel()
-		store, err := azure.NewTables(account)
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := testenv.Must(azure.NewTables(account))(t)
 		tablestest.Run(t, func(*testing.T) tables.Store { return store })
 	})
 	t.Run("queues", func(t *testing.T) {
 		t.Parallel()
-		store, err := azure.NewQueues(account)
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := testenv.Must(azure.NewQueues(account))(t)
 		queuestest.Run(t, func(*testing.T) queues.Store { return store })
 	})
 	t.Run("blobs", func(t *testing.T) {
 		t.Parallel()
-		store, err := azure.NewBlobs(account)
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := testenv.Must(azure.NewBlobs(account))(t)
 		blobstest.Run(t, func(*testing.T) blobs.Store { return store })
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/vibedata/roundhouse/internal/fuzzvalue"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -19,10 +20,7 @@ func TestRequestSize(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.String().Draw(t, "s")
 		e := tables.Entity{Key: tables.Key{Partition: "p", Row: "r"}, Properties: map[string]any{"S": s, "B": []byte(s), "I": int64(math.MinInt64), "F": math.SmallestNonzeroFloat64}}
-		body, err := encodeEntity(&e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := testenv.Must(encodeEntity(&e))(t)
 		if got := tables.RequestSize(tables.Insert(e)); got < len(body) {
 			t.Errorf("%q: counted %d bytes of %d", s, got, len(body))
 		}
@@ -48,16 +46,9 @@ func FuzzEntities(f *testing.F) {
 			t.Errorf("counted %d bytes of %d", size, len(body))
 		}
 		memory := tables.NewMemory()
-		if err := memory.CreateTable(t.Context(), "rows"); err != nil {
-			t.Fatal(err)
-		}
-		if err := memory.Apply(t.Context(), "rows", op); err != nil {
-			t.Fatal(err)
-		}
-		want, err := memory.Get(t.Context(), "rows", key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, memory.CreateTable(t.Context(), "rows"))
+		testenv.OK(t, memory.Apply(t.Context(), "rows", op))
+		want := testenv.Must(memory.Get(t.Context(), "rows", key))(t)
 		wire, err := decodeEntity(body)
 		if diff := cmp.Diff(want.Properties, wire.Properties, cmpopts.EquateNaNs(), cmpopts.EquateEmpty()); err != nil || diff != "" || wire.Key != e.Key {
 			t.Errorf("wire: %v, %v (-memory +wire)\n%s", wire.Key, err, diff)
@@ -120,9 +111,7 @@ func TestDecodeValue(t *testing.T) {
 	}
 	want := tables.Entity{Key: tables.Key{Partition: "p", Row: "r"}, ETag: "tag", Properties: map[string]any{"Whole": 5.0, "Exp": 1000.0, "Int": int32(5), "Big": 3e9,
 		"G": "6ba7b810-9dad-11d1-80b4-00c04fd430c8", "D": 5.0, "Inf": math.Inf(-1)}}
-	if diff := cmp.Diff(want, e); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "", want, e)
 }
 
 func TestToASCII(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/azure"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -28,10 +29,7 @@ func serve(t *testing.T, handler http.HandlerFunc) tables.Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(a.CloseIdleConnections)
-	store, err := azure.NewTables(a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := testenv.Must(azure.NewTables(a))(t)
 	return store
 }
 
@@ -242,9 +240,7 @@ func TestQueryRequest(t *testing.T) {
 		" and S eq 'O''Brien'' or 1 eq 1' and T eq datetime'2026-11-21T10:00:00.0000001Z' and X eq X'01ff'"
 	first := map[string]string{"filter": filter, "select": "PartitionKey,RowKey,Timestamp,A", "top": "7", "format": "application/json;odata=minimalmetadata", "p": "", "r": ""}
 	second := map[string]string{"filter": filter, "select": first["select"], "top": "7", "format": first["format"], "p": "1!4!cA--", "r": "1!4!cg--"}
-	if diff := cmp.Diff([]map[string]string{first, second}, *got); diff != "" {
-		t.Errorf("requests (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "requests", []map[string]string{first, second}, *got)
 }
 
 // What goes over the wire for a scan. Between two partitions the service may name the next partition only.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // Lists of small pages against a set of names.
@@ -18,24 +20,18 @@ func TestMemoryList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := NewMemory()
 		m.pageLimit = rapid.IntRange(1, 4).Draw(t, "limit")
-		if err := m.CreateContainer(ctx, "payloads"); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, m.CreateContainer(ctx, "payloads"))
 		model := map[string]bool{}
 		name := rapid.StringMatching(`[ab=é]{1,2}(/[ab=é]{1,2})?`)
 		t.Repeat(map[string]func(*rapid.T){
 			"put": func(t *rapid.T) {
 				n := name.Draw(t, "name")
-				if err := m.Put(ctx, "payloads", n, nil); err != nil {
-					t.Fatal(err)
-				}
+				testenv.OK(t, m.Put(ctx, "payloads", n, nil))
 				model[n] = true
 			},
 			"delete": func(t *rapid.T) {
 				n := name.Draw(t, "name")
-				if err := m.Delete(ctx, "payloads", n); err != nil {
-					t.Fatal(err)
-				}
+				testenv.OK(t, m.Delete(ctx, "payloads", n))
 				delete(model, n)
 			},
 			"list": func(t *rapid.T) {
@@ -68,13 +64,9 @@ func TestMemoryListWhileDeleting(t *testing.T) {
 	t.Parallel()
 	m := NewMemory()
 	m.pageLimit = 2
-	if err := m.CreateContainer(t.Context(), "payloads"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, m.CreateContainer(t.Context(), "payloads"))
 	for i := range 6 {
-		if err := m.Put(t.Context(), "payloads", fmt.Sprintf("b%d", i), nil); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, m.Put(t.Context(), "payloads", fmt.Sprintf("b%d", i), nil))
 	}
 	var got []string
 	for name, err := range All(t.Context(), m, "payloads", "b") {
@@ -84,15 +76,11 @@ func TestMemoryListWhileDeleting(t *testing.T) {
 		got = append(got, name)
 		if name == "b0" {
 			for _, gone := range []string{"b0", "b2"} {
-				if err := m.Delete(t.Context(), "payloads", gone); err != nil {
-					t.Fatal(err)
-				}
+				testenv.OK(t, m.Delete(t.Context(), "payloads", gone))
 			}
 		}
 	}
-	if diff := cmp.Diff([]string{"b0", "b1", "b3", "b4", "b5"}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "", []string{"b0", "b1", "b3", "b4", "b5"}, got)
 }
 
 // The longest prefix and marker, escaped in the token as much as can be, are continued.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // Of the old blobs go those that are not used and that nobody writes again meanwhile.
@@ -19,13 +20,9 @@ func TestSweep(t *testing.T) {
 		const container = "payloads"
 		store := blobs.NewMemory()
 		put := func(name string) {
-			if err := store.Put(t.Context(), container, name, nil); err != nil {
-				t.Fatal(err)
-			}
+			testenv.OK(t, store.Put(t.Context(), container, name, nil))
 		}
-		if err := store.CreateContainer(t.Context(), container); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, store.CreateContainer(t.Context(), container))
 		for n := range 1500 {
 			put(fmt.Sprintf("old/%04d", n))
 		}
@@ -67,9 +64,7 @@ func TestSweepWithoutKnowledge(t *testing.T) {
 	if n, next, err := blobs.Sweep(t.Context(), store, "missing", later, "", unused); n != 0 || next != "" || err != nil {
 		t.Errorf("a missing container: %d, %q, %v", n, next, err)
 	}
-	if err := errors.Join(store.CreateContainer(t.Context(), "there"), store.Put(t.Context(), "there", "a", nil)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(store.CreateContainer(t.Context(), "there"), store.Put(t.Context(), "there", "a", nil)))
 	if n, _, err := blobs.Sweep(t.Context(), store, "there", later, "", unused); n != 0 || !errors.Is(err, doubt) {
 		t.Errorf("%d deleted, %v", n, err)
 	}

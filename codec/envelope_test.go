@@ -10,23 +10,18 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/codec"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 func envelope(t testing.TB, c codec.EnvelopeConfig) *codec.Envelope {
 	t.Helper()
-	e, err := codec.NewEnvelope(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := testenv.Must(codec.NewEnvelope(c))(t)
 	return e
 }
 
 func seal(t testing.TB, c codec.Codec, plain, place string) []byte {
 	t.Helper()
-	sealed, err := c.Encode(t.Context(), []byte(plain), place)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sealed := testenv.Must(c.Encode(t.Context(), []byte(plain), place))(t)
 	return sealed
 }
 
@@ -110,9 +105,7 @@ func TestEnvelopeAsksSeldom(t *testing.T) {
 	} {
 		before := v.unwraps.Load()
 		for _, sealed := range all {
-			if _, err := reader.Decode(t.Context(), sealed, "p"); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(reader.Decode(t.Context(), sealed, "p"))(t)
 		}
 		if n := v.unwraps.Load() - before; n != reader.unwraps {
 			t.Errorf("%s: %d unwraps, want %d", reader.name, n, reader.unwraps)
@@ -121,9 +114,7 @@ func TestEnvelopeAsksSeldom(t *testing.T) {
 	small := envelope(t, codec.EnvelopeConfig{Keys: v, Cached: 1})
 	before := v.unwraps.Load()
 	for _, i := range []int{0, 100, 0, 100} {
-		if _, err := small.Decode(t.Context(), all[i], "p"); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(small.Decode(t.Context(), all[i], "p"))(t)
 	}
 	if n := v.unwraps.Load() - before; n != 4 {
 		t.Errorf("two keys in turns, one kept: %d unwraps, want 4", n)

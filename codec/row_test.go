@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // What is packed comes back, whatever the columns are called and hold, and nothing else.
@@ -44,9 +46,7 @@ func TestChunks(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, chunkBytes - 1, chunkBytes, chunkBytes + 1, maxChunks * chunkBytes} {
 		props, sealed := map[string]any{"Name": "n"}, bytes.Repeat([]byte{7}, n)
-		if err := putSealed(props, sealed); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, putSealed(props, sealed))
 		if got := takeSealed(props); !bytes.Equal(got, sealed) || len(props) != 1 {
 			t.Errorf("%d bytes came back as %d, with %d columns", n, len(got), len(props))
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/codec"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -35,9 +36,7 @@ type house struct {
 func newHouse(t testing.TB) house {
 	t.Helper()
 	h := house{newVault(), tables.NewMemory(), queues.NewMemory(), blobs.NewMemory()}
-	if err := errors.Join(h.tables.CreateTable(t.Context(), table), h.queues.CreateQueue(t.Context(), queue), h.blobs.CreateContainer(t.Context(), container)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(h.tables.CreateTable(t.Context(), table), h.queues.CreateQueue(t.Context(), queue), h.blobs.CreateContainer(t.Context(), container)))
 	return h
 }
 
@@ -104,13 +103,8 @@ func TestNothingInClear(t *testing.T) {
 	h := newHouse(t)
 	p := h.program(t, false)
 	_, sent := p.Queues(h.queues).Send(t.Context(), queue, []byte(marker), 0)
-	if err := errors.Join(sent, p.Tables(h.tables).Apply(t.Context(), table, tables.Upsert(row("r", texts()))), p.Blobs(h.blobs).Put(t.Context(), container, "b", []byte(marker))); err != nil {
-		t.Fatal(err)
-	}
-	e, err := h.tables.Get(t.Context(), table, tables.Key{Partition: "p", Row: "r"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(sent, p.Tables(h.tables).Apply(t.Context(), table, tables.Upsert(row("r", texts()))), p.Blobs(h.blobs).Put(t.Context(), container, "b", []byte(marker))))
+	e := testenv.Must(h.tables.Get(t.Context(), table, tables.Key{Partition: "p", Row: "r"}))(t)
 	for _, name := range []string{"Payload", "Payload2", "Data"} {
 		if _, there := e.Properties[name]; there {
 			t.Errorf("the column %s is there", name)
@@ -151,9 +145,7 @@ func TestSelectedColumns(t *testing.T) {
 	h := newHouse(t)
 	p := h.program(t, false)
 	store := p.Tables(h.tables)
-	if err := store.Apply(t.Context(), table, tables.Insert(row("r", texts()))); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, store.Apply(t.Context(), table, tables.Insert(row("r", texts()))))
 	for _, c := range []struct{ ask, want []string }{
 		{[]string{"Name"}, []string{"Name"}},
 		{[]string{"Count"}, []string{"Count"}},
@@ -166,9 +158,7 @@ func TestSelectedColumns(t *testing.T) {
 		}
 		page, err := store.Query(t.Context(), table, tables.Query{Partition: "p", Select: c.ask})
 		scanned, scanErr := store.Scan(t.Context(), table, tables.Scan{Row: "r", Select: c.ask})
-		if err := errors.Join(err, scanErr); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, errors.Join(err, scanErr))
 		for _, e := range append(page.Entities, scanned.Entities...) {
 			if diff := cmp.Diff(want, e.Properties); diff != "" {
 				t.Errorf("%v (-want +got):\n%s", c.ask, diff)
@@ -188,15 +178,11 @@ func TestMovedData(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	p := h.program(t, false)
-	if err := errors.Join(p.Tables(h.tables).Apply(t.Context(), table, tables.Insert(row("a", texts()))), p.Blobs(h.blobs).Put(t.Context(), container, "a", []byte(marker))); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(p.Tables(h.tables).Apply(t.Context(), table, tables.Insert(row("a", texts()))), p.Blobs(h.blobs).Put(t.Context(), container, "a", []byte(marker))))
 	e, err := h.tables.Get(t.Context(), table, tables.Key{Partition: "p", Row: "a"})
 	data, blobErr := h.blobs.Get(t.Context(), container, "a")
 	e.Row = "b"
-	if err := errors.Join(err, blobErr, h.tables.Apply(t.Context(), table, tables.Insert(e)), h.blobs.Put(t.Context(), container, "b", data)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(err, blobErr, h.tables.Apply(t.Context(), table, tables.Insert(e)), h.blobs.Put(t.Context(), container, "b", data)))
 	_, rowErr := p.Tables(h.tables).Get(t.Context(), table, e.Key)
 	_, blobErr = p.Blobs(h.blobs).Get(t.Context(), container, "b")
 	for what, err := range map[string]error{"row": rowErr, "blob": blobErr} {
@@ -212,9 +198,7 @@ func TestWithoutTheKey(t *testing.T) {
 	h := newHouse(t)
 	p := h.program(t, false)
 	_, sent := p.Queues(h.queues).Send(t.Context(), queue, []byte(marker), 0)
-	if err := errors.Join(sent, p.Tables(h.tables).Apply(t.Context(), table, tables.Insert(row("a", texts()))), p.Blobs(h.blobs).Put(t.Context(), container, "a", []byte(marker))); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(sent, p.Tables(h.tables).Apply(t.Context(), table, tables.Insert(row("a", texts()))), p.Blobs(h.blobs).Put(t.Context(), container, "a", []byte(marker))))
 	h.vault.fail(errVault)
 	other := h.program(t, false)
 	_, get := other.Tables(h.tables).Get(t.Context(), table, tables.Key{Partition: "p", Row: "a"})
@@ -252,12 +236,8 @@ func TestWithoutTheKey(t *testing.T) {
 func TestUnreadableMessage(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	if _, err := h.program(t, false).Queues(h.queues).Send(t.Context(), queue, []byte(marker), 0); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.queues.Send(t.Context(), queue, []byte("in clear"), 0); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(h.program(t, false).Queues(h.queues).Send(t.Context(), queue, []byte(marker), 0))(t)
+	testenv.Must(h.queues.Send(t.Context(), queue, []byte("in clear"), 0))(t)
 	h.vault.fail(errVault)
 	got, err := h.program(t, true).Queues(h.queues).Receive(t.Context(), queue, 32, time.Minute)
 	if err != nil || len(got) != 1 || string(queues.Decode(got[0].Text)) != "in clear" {
@@ -365,9 +345,7 @@ func TestOpaque(t *testing.T) {
 	page, err := store.Query(t.Context(), table, tables.Query{Partition: "p"})
 	scanned, scanErr := store.Scan(t.Context(), table, tables.Scan{Row: "sealed"})
 	got, getErr := store.Get(t.Context(), table, tables.Key{Partition: "p", Row: "sealed"})
-	if err := errors.Join(err, scanErr, getErr); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(err, scanErr, getErr))
 	for _, e := range append(append(page.Entities, scanned.Entities...), got) {
 		want := map[string]string{"sealed": "[encrypted, key payloads/1]", "clear": marker}[e.Row]
 		if e.String("Payload") != want || e.String("Name") != "n" {

@@ -14,6 +14,7 @@ import (
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/blobs/blobstest"
 	"github.com/vibedata/roundhouse/codec"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/queues/queuestest"
 	"github.com/vibedata/roundhouse/tables"
@@ -80,10 +81,7 @@ func (s *encryptedTables) CreateTable(ctx context.Context, table string) error {
 // config encrypts all queues, and what else a test adds.
 func config(t *testing.T, v *vault) codec.Config {
 	t.Helper()
-	envelope, err := codec.NewEnvelope(codec.EnvelopeConfig{Keys: v})
-	if err != nil {
-		t.Fatal(err)
-	}
+	envelope := testenv.Must(codec.NewEnvelope(codec.EnvelopeConfig{Keys: v}))(t)
 	return codec.Config{Codec: envelope, Queue: func(string) bool { return true }}
 }
 

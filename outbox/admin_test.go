@@ -14,6 +14,7 @@ import (
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // statuses fills a world with four messages of each status and of each of two tenants: 0..3 pending, 4..7 failed, 8..11
@@ -57,10 +58,7 @@ func (w *world) statuses(t testing.TB) *process {
 func (p *process) all(t testing.TB, f Filter) (records []Record) {
 	t.Helper()
 	for pages := 0; pages < 100; pages++ {
-		page, err := p.admin.List(t.Context(), f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := testenv.Must(p.admin.List(t.Context(), f))(t)
 		records = append(records, page.Records...)
 		if page.Continuation == "" {
 			return records
@@ -97,24 +95,18 @@ func TestAdminList(t *testing.T) {
 		}
 		// Those that failed are due at one time, ten seconds behind the first of the others.
 		slices.Sort(list[1:5])
-		if diff := cmp.Diff([]int{0, 4, 5, 6, 7, 1, 2, 3}, list); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", []int{0, 4, 5, 6, 7, 1, 2, 3}, list)
 		for _, r := range got {
 			if r.Status != StatusPending || !r.ProcessedAt.IsZero() {
 				t.Errorf("%+v", r)
 			}
 		}
 	}
-	for _, name := range []string{"Admin_List_Pending", "Outbox_Admin_List_Pending"} {
-		integration(t, name, pending)
-	}
+	integration(t, "Admin_List_Pending", pending)
 	integration(t, "Admin_Filter_Failed", func(t *testing.T, w *world) {
 		p := w.statuses(t)
 		got := p.all(t, Filter{Status: StatusFailed, TenantID: "acme", Limit: 3})
-		if diff := cmp.Diff([]int{4, 5, 6, 7}, numbers(got)); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", []int{4, 5, 6, 7}, numbers(got))
 		for _, r := range got {
 			if r.RetryCount != 1 || r.Error != "no line" || !r.ProcessedAt.IsZero() {
 				t.Errorf("%+v", r)
@@ -152,26 +144,19 @@ func TestAdminList(t *testing.T) {
 		}
 	})
 	t.Run("newest first", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
-		p := w.process(t, nil)
+		w, p := start(t)
 		for n := range 3 {
 			p.add(t, message1(n))
 			p.sweep(t)
 			w.pass(time.Minute)
 		}
-		if diff := cmp.Diff([]int{2, 1, 0}, numbers(p.all(t, Filter{Status: StatusProcessed, Limit: 1}))); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", []int{2, 1, 0}, numbers(p.all(t, Filter{Status: StatusProcessed, Limit: 1})))
 	})
 	t.Run("refused", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		p := w.statuses(t)
-		page, err := p.admin.List(t.Context(), Filter{TenantID: "acme", Limit: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := testenv.Must(p.admin.List(t.Context(), Filter{TenantID: "acme", Limit: 1}))(t)
 		for _, c := range []struct {
 			f    Filter
 			want error
@@ -201,9 +186,7 @@ func TestAdminList(t *testing.T) {
 		for n := range 3000 {
 			list = append(list, message1(n))
 		}
-		if _, err := w.process(t, nil).writer.AddMany(t.Context(), "acme", list); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(w.process(t, nil).writer.AddMany(t.Context(), "acme", list))(t)
 		plan := &faults.Plan{}
 		page, err := w.process(t, plan).admin.List(t.Context(), Filter{Status: StatusPending, TenantID: "acme"})
 		if err != nil || len(page.Records) != DefaultLimit || len(plan.Calls()) != 1 {
@@ -227,9 +210,7 @@ func TestAdminActions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(map[Status]int{StatusPending: 9, StatusProcessed: 3, StatusDead: 1, StatusSkipped: 3}, w.check(t, "acme")); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", map[Status]int{StatusPending: 9, StatusProcessed: 3, StatusDead: 1, StatusSkipped: 3}, w.check(t, "acme"))
 		if r := p.get(t, "acme", id(12)); r.RetryCount != 0 || !r.DeadAt.IsZero() || len(r.Attempts) != 1 {
 			t.Errorf("%+v", r)
 		}
@@ -243,9 +224,7 @@ func TestAdminActions(t *testing.T) {
 		}
 		w.pass(time.Minute)
 		p.sweep(t)
-		if diff := cmp.Diff(map[Status]int{StatusProcessed: 12, StatusDead: 1, StatusSkipped: 3}, w.check(t, "acme")); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", map[Status]int{StatusProcessed: 12, StatusDead: 1, StatusSkipped: 3}, w.check(t, "acme"))
 		times := 0
 		for _, e := range w.events() {
 			times += boolToInt(e.TenantID == "acme" && e.Key == key(8))
@@ -272,25 +251,13 @@ func TestAdminActions(t *testing.T) {
 		p.sweep(t)
 		a := p.admin
 		// One that waits has nothing to hurry for; one of them leaves the line, and then its head.
-		if err := errors.Join(a.Retry(t.Context(), "acme", id(1), "me"), a.Skip(t.Context(), "acme", id(2), "me"), a.Skip(t.Context(), "acme", id(0), "me")); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(map[Status]int{StatusPending: 2, StatusSkipped: 2}, w.check(t, "acme")); diff != "" {
-			t.Error(diff)
-		}
+		testenv.OK(t, errors.Join(a.Retry(t.Context(), "acme", id(1), "me"), a.Skip(t.Context(), "acme", id(2), "me"), a.Skip(t.Context(), "acme", id(0), "me")))
+		testenv.Equal(t, "", map[Status]int{StatusPending: 2, StatusSkipped: 2}, w.check(t, "acme"))
 		p.sweep(t)
-		if diff := cmp.Diff([]int{1, 3}, numbersOf(w, "k")); diff != "" {
-			t.Error(diff)
-		}
-		if err := a.Replay(t.Context(), "acme", id(0), "me"); err != nil {
-			t.Fatal(err)
-		}
-		if err := a.Skip(t.Context(), "acme", id(0), "me"); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(map[string]int{"m": 4, "x": 4}, w.rows(t, "acme")); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", []int{1, 3}, numbersOf(w, "k"))
+		testenv.OK(t, a.Replay(t.Context(), "acme", id(0), "me"))
+		testenv.OK(t, a.Skip(t.Context(), "acme", id(0), "me"))
+		testenv.Equal(t, "", map[string]int{"m": 4, "x": 4}, w.rows(t, "acme"))
 	})
 	t.Run("with storage that does not answer", func(t *testing.T) {
 		t.Parallel()
@@ -379,9 +346,7 @@ func TestRetention(t *testing.T) {
 		if removed != 9 {
 			t.Errorf("%d are removed", removed)
 		}
-		if diff := cmp.Diff(map[Status]int{StatusPending: 8, StatusDead: 4}, w.check(t, "acme")); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", map[Status]int{StatusPending: 8, StatusDead: 4}, w.check(t, "acme"))
 		if _, err := p.admin.Get(t.Context(), "acme", key(30).String()); !errors.Is(err, ErrNotFound) {
 			t.Error(err)
 		}
@@ -390,9 +355,7 @@ func TestRetention(t *testing.T) {
 		}
 	})
 	t.Run("their payloads too", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
-		p := w.process(t, nil)
+		w, p := start(t)
 		m := message1(1)
 		m.Payload = text(spillPayload + 1)
 		p.add(t, m)

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -22,91 +22,72 @@ func (w *world) legacy(t testing.TB, tenant, id string, change map[string]any) {
 	}
 	maps.Copy(props, change)
 	e := tables.Entity{Key: tables.Key{Partition: partition(tenant), Row: messageRow(id)}, Properties: props}
-	if err := w.tables.Apply(t.Context(), w.table, tables.Insert(e)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, w.tables.Apply(t.Context(), w.table, tables.Insert(e)))
 }
 
 func TestMigration(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"Migration_Adds_Columns", "Migration_DDL_Contains_NewColumns"} {
-		integration(t, name, func(t *testing.T, w *world) {
-			p := w.process(t, nil)
-			w.legacy(t, "acme", "1", nil)
-			if _, err := p.admin.Backfill(t.Context(), "acme", "", 0); err != nil {
-				t.Fatal(err)
-			}
-			p.sweep(t)
-			e, err := w.tables.Get(t.Context(), w.table, tables.Key{Partition: "acme", Row: "m-1"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if e.String("IdempotencyKey") == "" || e.Time("ProcessedAt").IsZero() || e.Int("SchemaVersion") != schemaVersion || e.String("Extra") != "kept" {
-				t.Errorf("%+v", e.Properties)
-			}
-		})
-	}
-	for _, name := range []string{"Migration_Backfills_IdempotencyKey", "LegacyRow_Backfill_Adds_Generated_IdempotencyKey"} {
-		integration(t, name, func(t *testing.T, w *world) {
-			p := w.process(t, nil)
-			plain := uuid.NewString()
-			w.legacy(t, "acme", plain, nil)
-			for i := range 100 {
-				change := map[string]any{}
-				switch i % 4 {
-				case 1:
-					change = map[string]any{"IsProcessed": true}
-				case 2:
-					change = map[string]any{"ProcessedAt": noon().Add(-time.Minute)}
-				case 3:
-					change = map[string]any{"RetryCount": int32(2), "Error": "no line"}
-				}
-				w.legacy(t, "acme", fmt.Sprint("old/", i), change)
-			}
-			p.add(t, message1(1))
-			var total BackfillProgress
-			for slices := 1; ; slices++ {
-				// Each slice in a process of its own: nothing is remembered but the continuation.
-				s, err := w.process(t, nil).admin.Backfill(t.Context(), "acme", total.Continuation, 30)
-				if err != nil {
-					t.Fatal(err)
-				}
-				total = BackfillProgress{total.Scanned + s.Scanned, total.Assigned + s.Assigned, total.Indexed + s.Indexed, s.Continuation}
-				if s.Continuation == "" {
-					if slices != 4 {
-						t.Errorf("%d slices", slices)
-					}
-					break
-				}
-			}
-			if diff := cmp.Diff(BackfillProgress{Scanned: 102, Assigned: 101, Indexed: 101}, total); diff != "" {
-				t.Error(diff)
-			}
-			if diff := cmp.Diff(map[Status]int{StatusPending: 52, StatusProcessed: 50}, w.check(t, "acme")); diff != "" {
-				t.Error(diff)
-			}
-			if got := p.get(t, "acme", plain); got.IdempotencyKey.String() != plain {
-				t.Errorf("a row whose id is a UUID has the key %s", got.IdempotencyKey)
-			}
-			again, err := p.admin.Backfill(t.Context(), "acme", "", 0)
-			if err != nil || again.Indexed != 0 || again.Scanned != 102 {
-				t.Errorf("again: %+v, %v", again, err)
-			}
-			p.sweep(t)
-			if diff := cmp.Diff(map[Status]int{StatusProcessed: 102}, w.check(t, "acme")); diff != "" {
-				t.Error(diff)
-			}
-			for _, e := range w.events() {
-				if r := p.get(t, "acme", e.ID); r.IdempotencyKey != e.Key || e.Key == uuid.Nil || e.Type != "order.created" {
-					t.Errorf("delivered %+v, stored %+v", e, r)
-				}
-			}
-		})
-	}
-	t.Run("a sweep takes rows without key along", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
+	integration(t, "Migration_Adds_Columns", func(t *testing.T, w *world) {
 		p := w.process(t, nil)
+		w.legacy(t, "acme", "1", nil)
+		testenv.Must(p.admin.Backfill(t.Context(), "acme", "", 0))(t)
+		p.sweep(t)
+		e, err := w.tables.Get(t.Context(), w.table, tables.Key{Partition: "acme", Row: "m-1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.String("IdempotencyKey") == "" || e.Time("ProcessedAt").IsZero() || e.Int("SchemaVersion") != schemaVersion || e.String("Extra") != "kept" {
+			t.Errorf("%+v", e.Properties)
+		}
+	})
+	integration(t, "Migration_Backfills_IdempotencyKey", func(t *testing.T, w *world) {
+		p := w.process(t, nil)
+		plain := uuid.NewString()
+		w.legacy(t, "acme", plain, nil)
+		for i := range 100 {
+			change := map[string]any{}
+			switch i % 4 {
+			case 1:
+				change = map[string]any{"IsProcessed": true}
+			case 2:
+				change = map[string]any{"ProcessedAt": noon().Add(-time.Minute)}
+			case 3:
+				change = map[string]any{"RetryCount": int32(2), "Error": "no line"}
+			}
+			w.legacy(t, "acme", fmt.Sprint("old/", i), change)
+		}
+		p.add(t, message1(1))
+		var total BackfillProgress
+		for slices := 1; ; slices++ {
+			// Each slice in a process of its own: nothing is remembered but the continuation.
+			s := testenv.Must(w.process(t, nil).admin.Backfill(t.Context(), "acme", total.Continuation, 30))(t)
+			total = BackfillProgress{total.Scanned + s.Scanned, total.Assigned + s.Assigned, total.Indexed + s.Indexed, s.Continuation}
+			if s.Continuation == "" {
+				if slices != 4 {
+					t.Errorf("%d slices", slices)
+				}
+				break
+			}
+		}
+		testenv.Equal(t, "", BackfillProgress{Scanned: 102, Assigned: 101, Indexed: 101}, total)
+		testenv.Equal(t, "", map[Status]int{StatusPending: 52, StatusProcessed: 50}, w.check(t, "acme"))
+		if got := p.get(t, "acme", plain); got.IdempotencyKey.String() != plain {
+			t.Errorf("a row whose id is a UUID has the key %s", got.IdempotencyKey)
+		}
+		again, err := p.admin.Backfill(t.Context(), "acme", "", 0)
+		if err != nil || again.Indexed != 0 || again.Scanned != 102 {
+			t.Errorf("again: %+v, %v", again, err)
+		}
+		p.sweep(t)
+		testenv.Equal(t, "", map[Status]int{StatusProcessed: 102}, w.check(t, "acme"))
+		for _, e := range w.events() {
+			if r := p.get(t, "acme", e.ID); r.IdempotencyKey != e.Key || e.Key == uuid.Nil || e.Type != "order.created" {
+				t.Errorf("delivered %+v, stored %+v", e, r)
+			}
+		}
+	})
+	t.Run("a sweep takes rows without key along", func(t *testing.T) {
+		w, p := start(t)
 		w.legacy(t, "acme", "old", nil)
 		p.add(t, message1(1))
 		if r := p.sweep(t); r.Delivered != 2 {
@@ -123,9 +104,7 @@ func TestMigration(t *testing.T) {
 			w := newWorld(t)
 			w.legacy(t, tenant, "old", nil)
 			p := w.process(t, nil)
-			if _, err := p.admin.Backfill(t.Context(), tenant, "", 0); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(p.admin.Backfill(t.Context(), tenant, "", 0))(t)
 			return p.get(t, tenant, "old").IdempotencyKey
 		}
 		if first, again, other := backfilled("acme"), backfilled("acme"), backfilled("contoso"); first != again || first == other || first == uuid.Nil {

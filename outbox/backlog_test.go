@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // What waits is counted by tenant and destination, ordered messages and failed ones included, and what is done is not.
@@ -56,9 +57,7 @@ func TestBacklog(t *testing.T) {
 
 // However much waits, the same number of messages is looked at, and it says so.
 func TestBacklogBounds(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	p := w.process(t, nil)
+	_, p := start(t)
 	for i := range MaxBacklogMessages {
 		p.add(t, message1(i))
 	}
@@ -125,9 +124,7 @@ func TestOpenCircuits(t *testing.T) {
 		{{Destination: "sink", Since: opened, Until: tried.Add(time.Minute), Failures: 3, Reason: "no answer in time"}},
 		nil,
 	}
-	if diff := cmp.Diff(want, told); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "", want, told)
 }
 
 // The kind of a failure holds nothing of what the destination has answered.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -24,10 +25,7 @@ func TestColumns(t *testing.T) {
 	p := w.process(t, nil)
 	p.add(t, message1(1))
 	row := func() map[string]any {
-		e, err := w.tables.Get(t.Context(), w.table, tables.Key{Partition: "acme", Row: "m-" + key(1).String()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := testenv.Must(w.tables.Get(t.Context(), w.table, tables.Key{Partition: "acme", Row: "m-" + key(1).String()}))(t)
 		return e.Properties
 	}
 	added := row()
@@ -49,9 +47,7 @@ func TestColumns(t *testing.T) {
 		"IsProcessed":    {false, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(want, [3]any{added[name], failed[name], processed[name]}); diff != "" {
-				t.Errorf("added, failed, processed (-want +got):\n%s", diff)
-			}
+			testenv.Equal(t, "added, failed, processed", want, [3]any{added[name], failed[name], processed[name]})
 		})
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 func TestAdmits(t *testing.T) {
@@ -160,10 +162,7 @@ type dns struct {
 // startDNS returns a resolver that asks it; the last answer is repeated.
 func startDNS(t *testing.T, answers ...[]string) *net.Resolver {
 	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := testenv.Must(net.ListenPacket("udp", "127.0.0.1:0"))(t)
 	d, done := &dns{conn: conn, answers: answers}, make(chan struct{})
 	go func() {
 		defer close(done)

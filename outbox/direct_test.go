@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // direct makes the process deliver what it adds.
@@ -21,9 +22,7 @@ func (p *process) direct() *process {
 // close waits until everything is settled that was begun.
 func (p *process) close(t testing.TB) {
 	t.Helper()
-	if err := p.dispatcher.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, p.dispatcher.Close(t.Context()))
 }
 
 // What a message costs that the process delivers which adds it.

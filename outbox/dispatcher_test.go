@@ -12,63 +12,52 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
 func TestDispatcher(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"Dispatcher_Marks_Processed", "Dispatcher_Sets_ProcessedAt_OnSuccess"} {
-		integration(t, name, func(t *testing.T, w *world) {
-			p := w.process(t, nil)
-			p.add(t, message1(1))
-			w.pass(time.Second)
-			r, err := p.dispatcher.Dispatch(t.Context(), "acme")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(Result{Claimed: 1, Delivered: 1}, r); diff != "" {
-				t.Error(diff)
-			}
-			got := p.get(t, "acme", key(1).String())
-			if got.Status != StatusProcessed || !got.IsProcessed || !got.ProcessedAt.Equal(noon().Add(time.Second)) || got.Destination != "sink" {
-				t.Errorf("%+v", got)
-			}
-			if len(got.Attempts) != 1 || got.Attempts[0].Error != "" || got.Attempts[0].Node != "node-1" {
-				t.Errorf("%+v", got.Attempts)
-			}
-			if diff := cmp.Diff(map[string]int{"m": 1, "x": 1}, w.rows(t, "acme")); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-	for _, name := range []string{"Dispatcher_Retry_OnFailure", "Dispatcher_Sets_Error_And_Increments_Retry_OnFailure"} {
-		integration(t, name, func(t *testing.T, w *world) {
-			w.deliver = func(context.Context, Event) error { return errors.New("no line") }
-			p := w.process(t, nil)
-			p.add(t, message1(1))
-			p.sweep(t)
-			got := p.get(t, "acme", key(1).String())
-			// Half of 10 s * 2^1.
-			if got.RetryCount != 1 || got.Error != "no line" || !got.ProcessedAt.IsZero() || !got.NextAttemptAt.Equal(noon().Add(10*time.Second)) {
-				t.Errorf("%+v", got)
-			}
-			w.check(t, "acme")
-			if r := p.sweep(t); r != (Result{}) {
-				t.Errorf("before it is due: %+v", r)
-			}
-			w.pass(10 * time.Second)
-			if r := p.sweep(t); r.Failed != 1 {
-				t.Errorf("when it is due: %+v", r)
-			}
-			if got := p.get(t, "acme", key(1).String()); got.RetryCount != 2 || len(got.Attempts) != 2 {
-				t.Errorf("%+v", got)
-			}
-		})
-	}
+	integration(t, "Dispatcher_Marks_Processed", func(t *testing.T, w *world) {
+		p := w.process(t, nil)
+		p.add(t, message1(1))
+		w.pass(time.Second)
+		r := testenv.Must(p.dispatcher.Dispatch(t.Context(), "acme"))(t)
+		testenv.Equal(t, "", Result{Claimed: 1, Delivered: 1}, r)
+		got := p.get(t, "acme", key(1).String())
+		if got.Status != StatusProcessed || !got.IsProcessed || !got.ProcessedAt.Equal(noon().Add(time.Second)) || got.Destination != "sink" {
+			t.Errorf("%+v", got)
+		}
+		if len(got.Attempts) != 1 || got.Attempts[0].Error != "" || got.Attempts[0].Node != "node-1" {
+			t.Errorf("%+v", got.Attempts)
+		}
+		testenv.Equal(t, "", map[string]int{"m": 1, "x": 1}, w.rows(t, "acme"))
+	})
+	integration(t, "Dispatcher_Retry_OnFailure", func(t *testing.T, w *world) {
+		w.deliver = func(context.Context, Event) error { return errors.New("no line") }
+		p := w.process(t, nil)
+		p.add(t, message1(1))
+		p.sweep(t)
+		got := p.get(t, "acme", key(1).String())
+		// Half of 10 s * 2^1.
+		if got.RetryCount != 1 || got.Error != "no line" || !got.ProcessedAt.IsZero() || !got.NextAttemptAt.Equal(noon().Add(10*time.Second)) {
+			t.Errorf("%+v", got)
+		}
+		w.check(t, "acme")
+		if r := p.sweep(t); r != (Result{}) {
+			t.Errorf("before it is due: %+v", r)
+		}
+		w.pass(10 * time.Second)
+		if r := p.sweep(t); r.Failed != 1 {
+			t.Errorf("when it is due: %+v", r)
+		}
+		if got := p.get(t, "acme", key(1).String()); got.RetryCount != 2 || len(got.Attempts) != 2 {
+			t.Errorf("%+v", got)
+		}
+	})
 	integration(t, "Dispatcher_Clears_Error_OnSuccess", func(t *testing.T, w *world) {
 		w.deliver = func(_ context.Context, e Event) error {
 			if e.Attempt == 1 {
@@ -85,9 +74,7 @@ func TestDispatcher(t *testing.T) {
 		if got.Error != "" || got.RetryCount != 1 || got.Status != StatusProcessed || len(got.Attempts) != 2 || got.Attempts[0].Error != "no line" {
 			t.Errorf("%+v", got)
 		}
-		if diff := cmp.Diff(map[string]int{"m": 1, "x": 1}, w.rows(t, "acme")); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", map[string]int{"m": 1, "x": 1}, w.rows(t, "acme"))
 	})
 	integration(t, "Dispatcher_Skips_AlreadyProcessed", func(t *testing.T, w *world) {
 		p := w.process(t, nil)
@@ -98,44 +85,32 @@ func TestDispatcher(t *testing.T) {
 		}
 		// A program of before delivers a message that is in line.
 		w.legacy(t, "acme", "old-1", map[string]any{})
-		if _, err := p.admin.Backfill(t.Context(), "acme", "", 0); err != nil {
-			t.Fatal(err)
-		}
-		e, err := w.tables.Get(t.Context(), w.table, tables.Key{Partition: "acme", Row: "m-old-1"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(p.admin.Backfill(t.Context(), "acme", "", 0))(t)
+		e := testenv.Must(w.tables.Get(t.Context(), w.table, tables.Key{Partition: "acme", Row: "m-old-1"}))(t)
 		e.Properties["ProcessedAt"], e.Properties["IsProcessed"] = noon(), true
-		if err := w.tables.Apply(t.Context(), w.table, tables.Replace(e)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, w.tables.Apply(t.Context(), w.table, tables.Replace(e)))
 		if r := p.sweep(t); r != (Result{Claimed: 1, Skipped: 1}) || len(w.events()) != 1 {
 			t.Errorf("%+v, %d deliveries", r, len(w.events()))
 		}
 		if !strings.Contains(w.log(), `OUTBOX_WORKER_SKIP_PROCESSED id=old-1`) {
 			t.Error(w.log())
 		}
-		if diff := cmp.Diff(map[string]int{"m": 2, "x": 2}, w.rows(t, "acme")); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", map[string]int{"m": 2, "x": 2}, w.rows(t, "acme"))
 	})
 	t.Run("Logs_On_Success_And_Failure", logsOnSuccessAndFailure)
-	t.Run("Outbox_Dispatch_Emits_Success_Log", logsOnSuccessAndFailure)
-	for _, name := range []string{"Error_Truncated_When_TooLong", "Outbox_Error_Truncated_When_TooLong"} {
-		integration(t, name, func(t *testing.T, w *world) {
-			w.deliver = func(context.Context, Event) error { return errors.New(strings.Repeat("é\x00\xff", 5000)) }
-			p := w.process(t, nil)
-			p.add(t, message1(1))
-			p.sweep(t)
-			got := p.get(t, "acme", key(1).String())
-			if n := len([]rune(got.Error)); n != 2000 || !strings.HasPrefix(got.Error, "é") {
-				t.Errorf("%d characters: %.20q", n, got.Error)
-			}
-			if n := len([]rune(got.Attempts[0].Error)); n != maxAttemptError {
-				t.Errorf("%d characters in the attempt", n)
-			}
-		})
-	}
+	integration(t, "Error_Truncated_When_TooLong", func(t *testing.T, w *world) {
+		w.deliver = func(context.Context, Event) error { return errors.New(strings.Repeat("é\x00\xff", 5000)) }
+		p := w.process(t, nil)
+		p.add(t, message1(1))
+		p.sweep(t)
+		got := p.get(t, "acme", key(1).String())
+		if n := len([]rune(got.Error)); n != 2000 || !strings.HasPrefix(got.Error, "é") {
+			t.Errorf("%d characters: %.20q", n, got.Error)
+		}
+		if n := len([]rune(got.Attempts[0].Error)); n != maxAttemptError {
+			t.Errorf("%d characters in the attempt", n)
+		}
+	})
 }
 
 func logsOnSuccessAndFailure(t *testing.T) {
@@ -164,34 +139,30 @@ func logsOnSuccessAndFailure(t *testing.T) {
 
 func TestRetries(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"Retry_Stops_After_MaxRetries", "Dispatcher_Retry_Until_MaxRetries_Reached", "Dispatcher_NoRetry_After_MaxRetries"} {
-		integration(t, name, func(t *testing.T, w *world) {
-			attempts := 0
-			w.deliver = func(context.Context, Event) error { attempts++; return errors.New("no line") }
-			p := w.process(t, nil)
-			p.add(t, message1(1))
-			for range 20 {
-				p.sweep(t)
-				w.pass(time.Hour)
-			}
-			got := p.get(t, "acme", key(1).String())
-			if attempts != 5 || got.RetryCount != 5 || got.Status != StatusDead || got.DeadAt.IsZero() || !got.ProcessedAt.IsZero() || got.IsProcessed {
-				t.Errorf("%d attempts, %+v", attempts, got)
-			}
-			deaths := w.deaths()
-			if len(deaths) != 1 {
-				t.Fatalf("%d dead letters", len(deaths))
-			}
-			d := deaths[0]
-			if d.Key != key(1) || d.Reason != ReasonExhausted || d.Error != "no line" || d.RetryCount != 5 || string(d.Payload) != `{"n":1}` ||
-				!d.FirstFailureAt.Equal(noon()) || !d.LastFailureAt.Equal(noon().Add(4*time.Hour)) {
-				t.Errorf("%+v", d)
-			}
-			if diff := cmp.Diff(map[string]int{"m": 1, "d": 1}, w.rows(t, "acme")); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
+	integration(t, "Retry_Stops_After_MaxRetries", func(t *testing.T, w *world) {
+		attempts := 0
+		w.deliver = func(context.Context, Event) error { attempts++; return errors.New("no line") }
+		p := w.process(t, nil)
+		p.add(t, message1(1))
+		for range 20 {
+			p.sweep(t)
+			w.pass(time.Hour)
+		}
+		got := p.get(t, "acme", key(1).String())
+		if attempts != 5 || got.RetryCount != 5 || got.Status != StatusDead || got.DeadAt.IsZero() || !got.ProcessedAt.IsZero() || got.IsProcessed {
+			t.Errorf("%d attempts, %+v", attempts, got)
+		}
+		deaths := w.deaths()
+		if len(deaths) != 1 {
+			t.Fatalf("%d dead letters", len(deaths))
+		}
+		d := deaths[0]
+		if d.Key != key(1) || d.Reason != ReasonExhausted || d.Error != "no line" || d.RetryCount != 5 || string(d.Payload) != `{"n":1}` ||
+			!d.FirstFailureAt.Equal(noon()) || !d.LastFailureAt.Equal(noon().Add(4*time.Hour)) {
+			t.Errorf("%+v", d)
+		}
+		testenv.Equal(t, "", map[string]int{"m": 1, "d": 1}, w.rows(t, "acme"))
+	})
 	t.Run("a permanent error is the end at once", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
@@ -319,9 +290,7 @@ func TestCircuit(t *testing.T) {
 	if got := w.check(t, "acme")[StatusProcessed]; got != 20 || len(w.events()) != 20 {
 		t.Errorf("%d are processed, %d delivered", got, len(w.events()))
 	}
-	if diff := cmp.Diff([]bool{true, false}, opened); diff != "" {
-		t.Error(diff)
-	}
+	testenv.Equal(t, "", []bool{true, false}, opened)
 }
 
 // What no route takes is tried again, so that the route can still be made, and dies with an error that says so.
@@ -377,9 +346,7 @@ func TestHangingDestination(t *testing.T) {
 		_, errOld := p.writer.AddMany(t.Context(), "acme", list[:2000])
 		w.clock = time.Time{}
 		_, errNew := p.writer.AddMany(t.Context(), "acme", list[2000:])
-		if err := errors.Join(errOld, errNew); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, errors.Join(errOld, errNew))
 		r := p.sweep(t)
 		if r.Delivered != 200 || last > 2*time.Second {
 			t.Errorf("the last was delivered after %v: %+v", last, r)
@@ -415,9 +382,7 @@ func TestOrder(t *testing.T) {
 		p.add(t, m)
 		p.sweep(t)
 		w.check(t, "acme")
-		if diff := cmp.Diff([]int{1, 3, 5, 7, 9, 11}, numbersOf(w, "k/1")); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", []int{1, 3, 5, 7, 9, 11}, numbersOf(w, "k/1"))
 		if got := numbersOf(w, ""); len(got) != 1 {
 			t.Errorf("without a key: %v", got)
 		}
@@ -431,12 +396,8 @@ func TestOrder(t *testing.T) {
 		failing = false
 		w.pass(time.Minute)
 		p.sweep(t)
-		if diff := cmp.Diff([]int{0, 2, 4, 6, 8, 10, 12}, numbersOf(w, "k/0")); diff != "" {
-			t.Error(diff)
-		}
-		if diff := cmp.Diff(map[string]int{"m": 14, "x": 14}, w.rows(t, "acme")); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", []int{0, 2, 4, 6, 8, 10, 12}, numbersOf(w, "k/0"))
+		testenv.Equal(t, "", map[string]int{"m": 14, "x": 14}, w.rows(t, "acme"))
 	})
 	t.Run("a dead head lets the others go", func(t *testing.T) {
 		t.Parallel()
@@ -516,9 +477,7 @@ func TestManyDispatchers(t *testing.T) {
 		for i := range messages {
 			list = append(list, message1(i))
 		}
-		if _, err := first.writer.AddMany(t.Context(), "acme", list); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(first.writer.AddMany(t.Context(), "acme", list))(t)
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() {
@@ -630,18 +589,14 @@ func TestLostClaim(t *testing.T) {
 
 // A row that is damaged is left as it is, and does not hold up the others.
 func TestDamagedRow(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	p := w.process(t, nil)
+	w, p := start(t)
 	p.add(t, message1(1))
 	for e, err := range tables.All(t.Context(), w.tables, w.table, tables.Query{Partition: "acme"}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		e.Properties["IdempotencyKey"] = "none"
-		if err := w.tables.Apply(t.Context(), w.table, tables.Replace(e)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, w.tables.Apply(t.Context(), w.table, tables.Replace(e)))
 	}
 	p.add(t, message1(2))
 	plan := &faults.Plan{}
@@ -658,9 +613,7 @@ func TestDamagedRow(t *testing.T) {
 
 // A row of a newer program is left as it is, and does not hold up the others.
 func TestNewerSchema(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	p := w.process(t, nil)
+	w, p := start(t)
 	for i := range 60 {
 		p.add(t, message1(i))
 	}
@@ -672,9 +625,7 @@ func TestNewerSchema(t *testing.T) {
 		if id := e.String("Id"); id < "8" {
 			e.Properties["SchemaVersion"] = int32(schemaVersion + 1)
 			newer++
-			if err := w.tables.Apply(t.Context(), w.table, tables.Replace(e)); err != nil {
-				t.Fatal(err)
-			}
+			testenv.OK(t, w.tables.Apply(t.Context(), w.table, tables.Replace(e)))
 		}
 	}
 	newer /= 2

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // A tenant with few messages does not wait for one with many: not in a sweep, and not when it comes in between.
 func TestFairness(t *testing.T) {
 	t.Parallel()
-	const large, small = 10_000, 10
+	const large, small, soon = 1_500, 10, 500
 	fill := func(t *testing.T, p *process, tenant string, n int) {
 		t.Helper()
 		var list []Message
@@ -22,9 +23,7 @@ func TestFairness(t *testing.T) {
 			list = append(list, message1(i))
 			list[i].TenantID = tenant
 		}
-		if _, err := p.writer.AddMany(t.Context(), tenant, list); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(p.writer.AddMany(t.Context(), tenant, list))(t)
 	}
 	// last is the place of the small tenant's last delivery.
 	last := func(t *testing.T, w *world) (place int) {
@@ -42,22 +41,18 @@ func TestFairness(t *testing.T) {
 		return place
 	}
 	t.Run("in a sweep", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
-		p := w.process(t, nil)
+		w, p := start(t)
 		fill(t, p, "large", large)
 		fill(t, p, "small", small)
 		if r := p.sweep(t); r.Delivered != large+small {
 			t.Errorf("%+v", r)
 		}
-		if place := last(t, w); place > (large+small)/20 {
+		if place := last(t, w); place > soon {
 			t.Errorf("the small tenant's last was delivery %d", place)
 		}
 	})
 	t.Run("by a wake-up in between", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
-		p := w.process(t, nil)
+		w, p := start(t)
 		fill(t, p, "large", large)
 		fill(t, p, "small", small)
 		var once sync.Once
@@ -75,7 +70,7 @@ func TestFairness(t *testing.T) {
 			t.Error(err)
 		}
 		wg.Wait()
-		if place := last(t, w); place-before > (large+small)/20 {
+		if place := last(t, w); place-before > soon {
 			t.Errorf("the small tenant's last was delivery %d, %d after its wake-up", place, place-before)
 		}
 	})
@@ -85,11 +80,11 @@ func TestFairness(t *testing.T) {
 		w.options.BatchSize = 10
 		p := w.process(t, nil)
 		for i := range 20 {
-			fill(t, p, fmt.Sprint("large-", i), 500)
+			fill(t, p, fmt.Sprint("large-", i), large/20)
 		}
 		fill(t, p, "small", small)
 		p.sweep(t)
-		if place := last(t, w); place > (large+small)/20 {
+		if place := last(t, w); place > soon {
 			t.Errorf("the small tenant's last was delivery %d", place)
 		}
 	})
@@ -117,16 +112,9 @@ func TestTransactionsPerMessage(t *testing.T) {
 		}
 		for _, m := range received {
 			wakes++
-			wake, err := DecodeWake(m.Text)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := p.dispatcher.Dispatch(t.Context(), wake.Tenant); err != nil {
-				t.Fatal(err)
-			}
-			if err := w.queues.Delete(t.Context(), w.queue, m.ID, m.PopReceipt); err != nil {
-				t.Fatal(err)
-			}
+			wake := testenv.Must(DecodeWake(m.Text))(t)
+			testenv.Must(p.dispatcher.Dispatch(t.Context(), wake.Tenant))(t)
+			testenv.OK(t, w.queues.Delete(t.Context(), w.queue, m.ID, m.PopReceipt))
 		}
 	}
 	if got := w.check(t, "acme")[StatusProcessed]; got != messages {
@@ -154,9 +142,7 @@ func TestAddManyTransactions(t *testing.T) {
 	for i := range 500 {
 		list = append(list, message1(i))
 	}
-	if _, err := p.writer.AddMany(t.Context(), "acme", list); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(p.writer.AddMany(t.Context(), "acme", list))(t)
 	if n := len(plan.Calls()); n > 18 {
 		t.Errorf("%d transactions", n)
 	}
@@ -164,18 +150,14 @@ func TestAddManyTransactions(t *testing.T) {
 
 // One message alone, of a tenant that is not open: open, add, wake-up, scan, claim, settle.
 func TestTransactionsOfOneMessage(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	p := w.process(t, nil)
+	w, p := start(t)
 	p.add(t, message1(0))
 	p.sweep(t)
 	w.pass(time.Minute)
 	plan := &faults.Plan{}
 	q := w.process(t, plan)
 	q.add(t, message1(1))
-	if _, err := q.dispatcher.Dispatch(t.Context(), "acme"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(q.dispatcher.Dispatch(t.Context(), "acme"))(t)
 	// The first is the look-up of the tenant, once a process.
 	var got []string
 	for _, c := range plan.Calls() {
@@ -189,9 +171,7 @@ func TestTransactionsOfOneMessage(t *testing.T) {
 
 // Storage that fails is reported; nothing is lost by it.
 func TestStorageFails(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	p := w.process(t, nil)
+	w, p := start(t)
 	p.add(t, message1(1))
 	refuse := &faults.Plan{Refuse: func(c faults.Call) bool { return c.Operation == "Query" }}
 	if _, err := w.process(t, refuse).dispatcher.Sweep(t.Context()); err == nil {

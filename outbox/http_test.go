@@ -18,7 +18,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/internal/testenv"
@@ -97,10 +96,7 @@ func newTransport(t *testing.T, url string, change func(c *HTTPConfig)) *HTTP {
 	if change != nil {
 		change(&c)
 	}
-	h, err := NewHTTP(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := testenv.Must(NewHTTP(c))(t)
 	t.Cleanup(func() { _ = h.Close() })
 	return h
 }
@@ -120,9 +116,7 @@ func TestHTTPBinaryMode(t *testing.T) {
 	d := newSink(t, false, nil)
 	h := newTransport(t, d.URL+"/hook?code=1", nil)
 	e := exampleEvent()
-	if err := h.Deliver(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, h.Deliver(t.Context(), e))
 	want := http.Header{
 		"Ce-Specversion": {"1.0"}, "Ce-Id": {eventKey}, "Ce-Source": {"https://roundhouse.example/tenant-1"},
 		"Ce-Type": {"instance.rotated"}, "Ce-Subject": {"tenant-1"}, "Ce-Time": {"2026-11-21T09:30:00.12Z"},
@@ -131,9 +125,7 @@ func TestHTTPBinaryMode(t *testing.T) {
 		"Idempotency-Key": {eventKey}, "User-Agent": {"roundhouse-outbox"},
 	}
 	got := d.seen()[0]
-	if diff := cmp.Diff(want, got.header); diff != "" {
-		t.Errorf("headers (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "headers", want, got.header)
 	if got.body != string(e.Payload) {
 		t.Errorf("body is %s", got.body)
 	}
@@ -145,27 +137,21 @@ func TestHTTPBinaryModeEncodesHeaders(t *testing.T) {
 	h := newTransport(t, d.URL, func(c *HTTPConfig) { c.Subject = "{type} of {tenant}" })
 	e := exampleEvent()
 	e.Type, e.TenantID, e.TraceParent, e.CorrelationID, e.Payload = "Euro € \U0001F600", "a/\"%\r\nx: y", "broken", "", nil
-	if err := h.Deliver(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, h.Deliver(t.Context(), e))
 	want := http.Header{
 		"Ce-Specversion": {"1.0"}, "Ce-Id": {eventKey}, "Ce-Source": {"https://roundhouse.example/a%252F%2522%2525%250D%250Ax:%2520y"},
 		"Ce-Type": {"Euro%20%E2%82%AC%20%F0%9F%98%80"}, "Ce-Time": {"2026-11-21T09:30:00.12Z"},
 		"Ce-Subject": {"Euro%20%E2%82%AC%20%F0%9F%98%80%20of%20a/%22%25%0D%0Ax:%20y"}, "Ce-Tenantid": {"a/%22%25%0D%0Ax:%20y"},
 		"Content-Length": {"0"}, "Idempotency-Key": {eventKey}, "User-Agent": {"roundhouse-outbox"},
 	}
-	if diff := cmp.Diff(want, d.seen()[0].header); diff != "" {
-		t.Errorf("headers (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "headers", want, d.seen()[0].header)
 }
 
 func TestHTTPStructuredMode(t *testing.T) {
 	t.Parallel()
 	d := newSink(t, false, nil)
 	h := newTransport(t, d.URL, func(c *HTTPConfig) { c.Structured = true })
-	if err := h.Deliver(t.Context(), exampleEvent()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, h.Deliver(t.Context(), exampleEvent()))
 	got := d.seen()[0]
 	if ct := got.header.Get("Content-Type"); ct != "application/cloudevents+json; charset=utf-8" {
 		t.Errorf("content type is %q", ct)
@@ -384,9 +370,7 @@ func TestHTTPRepeatsOnADeadConnection(t *testing.T) {
 	})
 	h := newTransport(t, d.URL, nil)
 	for range 2 {
-		if err := h.Deliver(t.Context(), exampleEvent()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, h.Deliver(t.Context(), exampleEvent()))
 	}
 	seen := d.seen()
 	if len(seen) != 3 || d.opened.Load() != 2 || seen[1].header.Get("Idempotency-Key") != seen[2].header.Get("Idempotency-Key") {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // While letters cannot be told, no message goes on whose letter has to show what has become of it.
@@ -27,9 +29,7 @@ func TestNothingOvertakesALetter(t *testing.T) {
 		return nil
 	}
 	w.tellFails = func() error { return errors.New("no table") }
-	if err := p.admin.Retry(t.Context(), "acme", id, "me"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, p.admin.Retry(t.Context(), "acme", id, "me"))
 	if err := p.admin.Skip(t.Context(), "acme", id, "me"); err == nil {
 		t.Error("another decision went by what its letter has to show")
 	}
@@ -133,9 +133,7 @@ func TestMisconfiguredDecisions(t *testing.T) {
 		t.Run(string(action), func(t *testing.T) {
 			t.Parallel()
 			w, p := reported(t)
-			if err := p.admin.Act(t.Context(), action, "acme", id, Decision{By: "me", Letter: p.get(t, "acme", id).DeadLetter}); err != nil {
-				t.Fatal(err)
-			}
+			testenv.OK(t, p.admin.Act(t.Context(), action, "acme", id, Decision{By: "me", Letter: p.get(t, "acme", id).DeadLetter}))
 			w.check(t, "acme")
 			if diff := cmp.Diff([]ClosedAs{want.end}, ends(w)); diff != "" || p.get(t, "acme", id).Status != want.status {
 				t.Errorf("%+v: %s", p.get(t, "acme", id), diff)

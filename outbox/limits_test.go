@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // Messages at each limit are added, shown and delivered as they were given, in rows and in blobs; beyond one they are
@@ -61,9 +63,7 @@ func TestSizesOfMessages(t *testing.T) {
 
 // The token behind the longest keys that there can be is one that a list takes.
 func TestTokensOfTheLongestKeys(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	p := w.process(t, nil)
+	_, p := start(t)
 	tenant := strings.Repeat("/", MaxIDLength)
 	for i := range 3 {
 		m := message1(i)
@@ -72,10 +72,7 @@ func TestTokensOfTheLongestKeys(t *testing.T) {
 	}
 	f, seen := Filter{Status: StatusPending, TenantID: tenant, EventType: strings.Repeat("<", MaxIDLength), Limit: 1}, 0
 	for {
-		page, err := p.admin.List(t.Context(), f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := testenv.Must(p.admin.List(t.Context(), f))(t)
 		seen += len(page.Records)
 		if f.Continuation = page.Continuation; page.Continuation == "" {
 			break

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // A destination that only writes to the log says what came, without the payload, which may be anything.
@@ -12,9 +14,7 @@ func TestLogDelivers(t *testing.T) {
 	t.Parallel()
 	var lines bytes.Buffer
 	e := Event{ID: "i-1", TenantID: "acme", Type: "order.created", Key: key(1), Payload: []byte(`{"card":"4711"}`), Attempt: 1}
-	if err := NewLog(slog.New(slog.NewTextHandler(&lines, nil))).Deliver(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, NewLog(slog.New(slog.NewTextHandler(&lines, nil))).Deliver(t.Context(), e))
 	for _, want := range []string{"acme", "order.created", key(1).String()} {
 		if !strings.Contains(lines.String(), want) {
 			t.Errorf("%s is not in %s", want, &lines)

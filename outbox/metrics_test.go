@@ -8,36 +8,34 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"Metrics_Computation_Accurate", "Metrics_Snapshot_Computation"} {
-		integration(t, name, func(t *testing.T, w *world) {
-			empty, err := w.process(t, nil).monitor.Snapshot(t.Context())
-			if diff := cmp.Diff(Snapshot{}, empty); err != nil || diff != "" {
-				t.Errorf("%v: %s", err, diff)
-			}
-			p := w.statuses(t) // 8 of 24 failed, 8 died, 8 were processed at 12:12; it is 12:16
-			ordered := message1(31)
-			ordered.OrderKey = "k"
-			p.add(t, ordered)
-			ordered.Key = key(32)
-			p.add(t, ordered)
-			got, err := p.monitor.Snapshot(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := Snapshot{BacklogSize: 18, FailedPending: 8, OldestAgeSeconds: 16 * 60, OverdueSeconds: 4 * 60, Throughput: 8.0 / 240, FailureRatio: 16.0 / 24, Dead: 8, Died: 8}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Error(diff)
-			}
-			w.pass(time.Minute + time.Second)
-			if got, err = p.monitor.Snapshot(t.Context()); err != nil || got.Throughput != 0 || got.FailureRatio != 0 || got.Died != 0 || got.Dead != 8 || got.OldestAgeSeconds != 17*60+1 || got.OverdueSeconds != 5*60+1 {
-				t.Errorf("after the window: %+v, %v", got, err)
-			}
-		})
-	}
+	integration(t, "Metrics_Computation_Accurate", func(t *testing.T, w *world) {
+		empty, err := w.process(t, nil).monitor.Snapshot(t.Context())
+		if diff := cmp.Diff(Snapshot{}, empty); err != nil || diff != "" {
+			t.Errorf("%v: %s", err, diff)
+		}
+		p := w.statuses(t) // 8 of 24 failed, 8 died, 8 were processed at 12:12; it is 12:16
+		ordered := message1(31)
+		ordered.OrderKey = "k"
+		p.add(t, ordered)
+		ordered.Key = key(32)
+		p.add(t, ordered)
+		got, err := p.monitor.Snapshot(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := Snapshot{BacklogSize: 18, FailedPending: 8, OldestAgeSeconds: 16 * 60, OverdueSeconds: 4 * 60, Throughput: 8.0 / 240, FailureRatio: 16.0 / 24, Dead: 8, Died: 8}
+		testenv.Equal(t, "", want, got)
+		w.pass(time.Minute + time.Second)
+		if got, err = p.monitor.Snapshot(t.Context()); err != nil || got.Throughput != 0 || got.FailureRatio != 0 || got.Died != 0 || got.Dead != 8 || got.OldestAgeSeconds != 17*60+1 || got.OverdueSeconds != 5*60+1 {
+			t.Errorf("after the window: %+v, %v", got, err)
+		}
+	})
 	t.Run("the names are the document's", func(t *testing.T) {
 		t.Parallel()
 		text, err := json.Marshal(Snapshot{})
@@ -50,9 +48,7 @@ func TestMetrics(t *testing.T) {
 
 // A message is overdue from when it is due until somebody claims it: not while it waits for its next attempt, nor while it is claimed.
 func TestOverdue(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	p := w.process(t, nil)
+	w, p := start(t)
 	w.deliver = func(context.Context, Event) error {
 		return &DeliveryError{RetryAfter: time.Hour, Err: errors.New("later")}
 	}
@@ -93,7 +89,5 @@ func TestObserver(t *testing.T) {
 	p.sweep(t)
 	w.pass(time.Minute)
 	p.sweep(t)
-	if diff := cmp.Diff([]any{"added", 1, Failed, 1, Succeeded, StatusProcessed, time.Minute}, got); diff != "" {
-		t.Error(diff)
-	}
+	testenv.Equal(t, "", []any{"added", 1, Failed, 1, Succeeded, StatusProcessed, time.Minute}, got)
 }

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -104,9 +105,7 @@ func TestTenantsOfOlderVersions(t *testing.T) {
 func apply(t *testing.T, w *world, ops ...tables.Op) {
 	t.Helper()
 	for _, op := range ops {
-		if err := w.tables.Apply(t.Context(), w.table, op); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, w.tables.Apply(t.Context(), w.table, op))
 	}
 }
 

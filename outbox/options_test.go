@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 func TestBackoff(t *testing.T) {
@@ -43,9 +43,7 @@ func TestOptions(t *testing.T) {
 	t.Parallel()
 	d := DefaultOptions()
 	got := []any{d.PollIntervalSeconds, d.BatchSize, d.MaxRetries, d.BaseRetryDelaySeconds, d.UseExponentialBackoff, d.MaxErrorTextLength}
-	if diff := cmp.Diff([]any{15, 50, 5, 10, true, 2000}, got); diff != "" {
-		t.Error(diff)
-	}
+	testenv.Equal(t, "", []any{15, 50, 5, 10, true, 2000}, got)
 	if err := errors.Join(d.Validate(), Options{}.Validate()); err != nil {
 		t.Error(err)
 	}

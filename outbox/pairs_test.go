@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/internal/fuzzvalue"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -40,18 +41,13 @@ func FuzzMessageRows(f *testing.F) {
 			msg.log(Attempt{At: s.Time(), Node: s.Text(60), Destination: s.Text(60), TookMilliseconds: s.Int64(), Status: s.Int(599), SentAs: s.Text(400), Error: s.Text(400)})
 		}
 		store := tables.NewMemory()
-		if err := store.CreateTable(context.Background(), DefaultTable); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, store.CreateTable(context.Background(), DefaultTable))
 		rows := map[string]tables.Entity{"m": msg.entity(), "p": msg.pendingEntity(pendingRow(msg.NextAttemptAt, msg.ID))}
 		for kind, row := range rows {
 			if err := store.Apply(context.Background(), DefaultTable, tables.Insert(row)); err != nil {
 				t.Fatalf("%s: it is taken and does not fit: %v", kind, err)
 			}
-			e, err := store.Get(context.Background(), DefaultTable, row.Key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			e := testenv.Must(store.Get(context.Background(), DefaultTable, row.Key))(t)
 			got, err := decode(e)
 			if err != nil {
 				t.Fatalf("%s: %v", kind, err)
@@ -92,10 +88,7 @@ func FuzzPairOfTokens(f *testing.F) {
 		if s.Bool() {
 			filter.TenantID = s.Name(MaxIDLength)
 		}
-		of, err := statusRanges(filter.Status)
-		if err != nil {
-			t.Fatal(err)
-		}
+		of := testenv.Must(statusRanges(filter.Status))(t)
 		i := s.Int(len(of) - 1)
 		at := position{Tenant: s.Name(MaxIDLength), Band: i, Row: of[i].prefix + digits(s.Time()) + "-" + suffix(s.Text(500))}
 		if filter.TenantID != "" {
@@ -107,10 +100,7 @@ func FuzzPairOfTokens(f *testing.F) {
 		if err != nil || got != at {
 			t.Errorf("%+v becomes %+v, %v", at, got, err)
 		}
-		body, err := json.Marshal(Wake{Tenant: at.Tenant})
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := testenv.Must(json.Marshal(Wake{Tenant: at.Tenant}))(t)
 		if wake, err := DecodeWake(string(body)); err != nil || wake.Tenant != at.Tenant {
 			t.Errorf("the tenant %q becomes %q, %v", at.Tenant, wake.Tenant, err)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 )
 
@@ -57,14 +58,10 @@ func TestPayloadsThatNobodyNames(t *testing.T) {
 
 // What is not a payload of a tenant that is known stays.
 func TestPayloadsThatAreLeftAlone(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	p := w.process(t, nil)
+	w, p := start(t)
 	p.add(t, message1(1))
 	for _, name := range []string{"a", "a/b", digest("acme") + "/b", digest("nobody") + "/" + key(1).String() + "/0", digest("acme") + "/1/2/3"} {
-		if err := w.blobs.Put(t.Context(), w.container, name, nil); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, w.blobs.Put(t.Context(), w.container, name, nil))
 	}
 	if n, _, err := p.admin.SweepPayloads(t.Context(), time.Now().Add(time.Hour), ""); n != 0 || err != nil {
 		t.Errorf("%d went, %v", n, err)
@@ -84,12 +81,8 @@ func TestDataOfQueues(t *testing.T) {
 			t.Errorf("%d payloads went, want %d: %v", n, want, err)
 		}
 	}
-	if err := k.Deliver(t.Context(), sized(t, queues.MaxBody+1)); err != nil {
-		t.Fatal(err)
-	}
-	if err := k.blobs.Put(t.Context(), DataContainer, "of/somebody else", nil); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, k.Deliver(t.Context(), sized(t, queues.MaxBody+1)))
+	testenv.OK(t, k.blobs.Put(t.Context(), DataContainer, "of/somebody else", nil))
 	sweep(later, 0) // its message is there
 	k.receive(t)
 	sweep(later, 0) // and hidden
@@ -98,12 +91,8 @@ func TestDataOfQueues(t *testing.T) {
 		t.Fatal(messages, err)
 	}
 	poison := "events" + poisonSuffix
-	if err := k.queues.CreateQueue(t.Context(), poison); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := k.queues.Send(t.Context(), poison, []byte("{}"), 0); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, k.queues.CreateQueue(t.Context(), poison))
+	testenv.Must(k.queues.Send(t.Context(), poison, []byte("{}"), 0))(t)
 	k.empty(t, "events")
 	sweep(later, 0) // it was given up
 	k.empty(t, poison)

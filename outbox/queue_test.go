@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 )
 
@@ -29,9 +29,7 @@ func newQueueKit(t *testing.T) queueKit {
 		t.Fatal(err)
 	}
 	k.Queue = q
-	if err := q.Prepare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, q.Prepare(t.Context()))
 	return k
 }
 
@@ -55,18 +53,9 @@ func sized(t *testing.T, bytes int) Event {
 	t.Helper()
 	e := exampleEvent()
 	e.Payload = json.RawMessage(`""`)
-	from, err := newOrigin("urn:roundhouse", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := from.toCloudEvent(e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := c.encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	from := testenv.Must(newOrigin("urn:roundhouse", ""))(t)
+	c := testenv.Must(from.toCloudEvent(e))(t)
+	body := testenv.Must(c.encode())(t)
 	e.Payload = json.RawMessage(`"` + strings.Repeat("x", bytes-len(body)) + `"`)
 	return e
 }
@@ -78,9 +67,7 @@ func TestQueueDelivers(t *testing.T) {
 	e.Payload = json.RawMessage(`{"a": [1, "ü"]}`)
 	// A second attempt of an event that did arrive.
 	for e.Attempt = 1; e.Attempt <= 2; e.Attempt++ {
-		if err := k.Deliver(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, k.Deliver(t.Context(), e))
 	}
 	for range 2 {
 		got, _ := k.receive(t)
@@ -89,27 +76,21 @@ func TestQueueDelivers(t *testing.T) {
 			"time": "2026-11-21T09:30:00.12Z", "datacontenttype": "application/json", "tenantid": "tenant-1",
 			"correlationid": "c-1", "traceparent": trace, "data": map[string]any{"a": []any{1.0, "ü"}},
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("message (-want +got):\n%s", diff)
-		}
+		testenv.Equal(t, "message", want, got)
 	}
 }
 
 func TestQueueSpillsLargePayloads(t *testing.T) {
 	t.Parallel()
 	k := newQueueKit(t)
-	if err := k.Deliver(t.Context(), sized(t, queues.MaxBody)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, k.Deliver(t.Context(), sized(t, queues.MaxBody)))
 	if got, size := k.receive(t); got["dataref"] != nil || size != queues.MaxBody {
 		t.Errorf("a message of %d bytes that just fits was spilled to %v", size, got["dataref"])
 	}
 	e := sized(t, queues.MaxBody+1)
 	var refs []any
 	for range 2 {
-		if err := k.Deliver(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, k.Deliver(t.Context(), e))
 		got, _ := k.receive(t)
 		if got["data"] != nil || got["id"] != eventKey || got["datacontenttype"] != "application/json" {
 			t.Errorf("message is %v", got)
@@ -126,9 +107,7 @@ func TestQueueSpillsLargePayloads(t *testing.T) {
 	}
 	other := e
 	other.TenantID = "../tenant-2."
-	if err := k.Deliver(t.Context(), other); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, k.Deliver(t.Context(), other))
 	got, _ := k.receive(t)
 	if got["dataref"] == ref {
 		t.Error("two tenants share a blob")
@@ -138,9 +117,7 @@ func TestQueueSpillsLargePayloads(t *testing.T) {
 func TestQueueMakesTheContainerThatIsMissing(t *testing.T) {
 	t.Parallel()
 	q := queues.NewMemory()
-	if err := q.CreateQueue(t.Context(), "events"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, q.CreateQueue(t.Context(), "events"))
 	transport, err := NewQueue(QueueConfig{Queue: "events", Queues: q, Blobs: blobs.NewMemory(), Source: "urn:roundhouse"})
 	if err != nil {
 		t.Fatal(err)
@@ -153,14 +130,8 @@ func TestQueueMakesTheContainerThatIsMissing(t *testing.T) {
 func TestQueueFailures(t *testing.T) {
 	t.Parallel()
 	full := newQueueKit(t)
-	noBlobs, err := NewQueue(QueueConfig{Queue: "events", Queues: full.queues, Source: "urn:roundhouse"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	missing, err := NewQueue(QueueConfig{Queue: "missing", Queues: full.queues, Source: "urn:roundhouse"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noBlobs := testenv.Must(NewQueue(QueueConfig{Queue: "events", Queues: full.queues, Source: "urn:roundhouse"}))(t)
+	missing := testenv.Must(NewQueue(QueueConfig{Queue: "missing", Queues: full.queues, Source: "urn:roundhouse"}))(t)
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	with := func(change func(e *Event)) Event {

@@ -13,6 +13,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/sample"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -84,10 +86,7 @@ func claimed(t testing.TB, w *world) (list []Message, lost *process, claims []*c
 		}
 		var rows []dueRow
 		for _, e := range page.Entities {
-			m, err := decode(e)
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := testenv.Must(decode(e))(t)
 			rows = append(rows, dueRow{e, m})
 		}
 		batch, err := lost.dispatcher.claim(t.Context(), rows)
@@ -101,10 +100,7 @@ func claimed(t testing.TB, w *world) (list []Message, lost *process, claims []*c
 
 func (p *process) release(t testing.TB, node string, ended bool) int {
 	t.Helper()
-	n, err := p.dispatcher.Release(t.Context(), node, ended)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := testenv.Must(p.dispatcher.Release(t.Context(), node, ended))(t)
 	return n
 }
 
@@ -298,7 +294,12 @@ func TestReleaseCrashAtEveryCall(t *testing.T) {
 	}
 	for at := range count.Calls() {
 		for _, fault := range faults.Faults() {
-			t.Run(fmt.Sprintf("%s-%d", fault, at+1), func(t *testing.T) {
+			name := fmt.Sprintf("%s-%d", fault, at+1)
+			if !sample.Keep(t, name) {
+				continue
+			}
+			t.Run(name, func(t *testing.T) {
+				sample.Repeat(t)
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) { run(t, &faults.Plan{At: at + 1, Fault: fault}) })
 			})
@@ -319,14 +320,9 @@ func (w *world) wakes(t testing.TB) (tenants []string) {
 			return slices.Compact(tenants)
 		}
 		for _, m := range messages {
-			wake, err := DecodeWake(m.Text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			wake := testenv.Must(DecodeWake(m.Text))(t)
 			tenants = append(tenants, wake.Tenant)
-			if err := w.queues.Delete(t.Context(), w.queue, m.ID, m.PopReceipt); err != nil {
-				t.Fatal(err)
-			}
+			testenv.OK(t, w.queues.Delete(t.Context(), w.queue, m.ID, m.PopReceipt))
 		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 func signingKey(id string, fill byte) SigningKey {
@@ -28,18 +30,13 @@ const (
 func exampleRequest(t *testing.T, keys ...SigningKey) http.Header {
 	t.Helper()
 	h := http.Header{}
-	if err := Sign(h, exampleID, time.Unix(exampleTime, 0), []byte(exampleBody), keys); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, Sign(h, exampleID, time.Unix(exampleTime, 0), []byte(exampleBody), keys))
 	return h
 }
 
 func TestSignStandardWebhooksExample(t *testing.T) {
 	t.Parallel()
-	key, err := ParseSigningKey("k1", exampleSecret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := testenv.Must(ParseSigningKey("k1", exampleSecret))(t)
 	h := exampleRequest(t, key)
 	for name, want := range map[string]string{
 		"webhook-id": exampleID, "webhook-timestamp": "1614265330", "webhook-signature": exampleSignature, "webhook-key-id": "k1",
@@ -199,11 +196,7 @@ func FuzzVerifySignature(f *testing.F) {
 		if id == "" || strings.Contains(id, ".") {
 			return
 		}
-		if err := Sign(h, id, now, body, []SigningKey{key}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := VerifySignature(h, body, []SigningKey{key}, now, 0); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, Sign(h, id, now, body, []SigningKey{key}))
+		testenv.Must(VerifySignature(h, body, []SigningKey{key}, now, 0))(t)
 	})
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/vibedata/roundhouse/azure"
+	"github.com/vibedata/roundhouse/internal/testenv"
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
@@ -74,19 +75,23 @@ func azuriteWorld(t testing.TB) *world {
 	w.tables, errs[0] = azure.NewTables(account)
 	w.queues, errs[1] = azure.NewQueues(account)
 	w.blobs, errs[2] = azure.NewBlobs(account)
-	if err := errors.Join(errs[:]...); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(errs[:]...))
 	w.table, w.queue, w.container = azuritetest.Name("t"), azuritetest.Name("q"), azuritetest.Name("c")
 	w.create(t)
 	return w
 }
 
+// start lets a test run in parallel with others, in a world of its own with one process.
+func start(t *testing.T) (*world, *process) {
+	t.Helper()
+	t.Parallel()
+	w := newWorld(t)
+	return w, w.process(t, nil)
+}
+
 func (w *world) create(t testing.TB) {
 	t.Helper()
-	if err := w.process(t, nil).o.Create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, w.process(t, nil).o.Create(t.Context()))
 }
 
 // integration runs a test of the document's matrix in memory and against the emulator.
@@ -173,13 +178,18 @@ type process struct {
 	monitor    *Monitor
 }
 
+// deliveryOf is the call that delivers a message.
+func deliveryOf(key uuid.UUID) faults.Call {
+	return faults.Call{Service: "transport", Operation: "Deliver", Target: key.String()}
+}
+
 // process starts a process whose calls go through a plan; nil: none. Its delivery is one of these calls.
 func (w *world) process(t testing.TB, plan *faults.Plan) *process {
 	t.Helper()
 	var sink Transport = w
 	if plan != nil {
 		sink = transport(func(ctx context.Context, e Event) error {
-			return plan.Intercept(ctx, faults.Call{Service: "transport", Operation: "Deliver"}, func(ctx context.Context) error { return w.Deliver(ctx, e) })
+			return plan.Intercept(ctx, deliveryOf(e.Key), func(ctx context.Context) error { return w.Deliver(ctx, e) })
 		})
 	}
 	return w.routed(t, plan, []Route{{EventType: "*", Destination: "sink"}}, Destinations{"sink": sink})
@@ -204,18 +214,9 @@ func (w *world) intercepted(t testing.TB, intercept faults.Interceptor, routes [
 	if intercept != nil {
 		c.Tables, c.Queues, c.Blobs = faults.Tables(w.tables, intercept), faults.Queues(w.queues, intercept), faults.Blobs(w.blobs, intercept)
 	}
-	o, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	router, err := NewRouter(routes, destinations)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dispatcher, err := NewDispatcher(o, DispatcherConfig{Router: router})
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := testenv.Must(New(c))(t)
+	router := testenv.Must(NewRouter(routes, destinations))(t)
+	dispatcher := testenv.Must(NewDispatcher(o, DispatcherConfig{Router: router}))(t)
 	return &process{o: o, writer: NewWriter(o), dispatcher: dispatcher, admin: NewAdmin(o), monitor: NewMonitor(o)}
 }
 
@@ -293,31 +294,23 @@ func message1(n int) Message {
 
 func (p *process) add(t testing.TB, m Message) Added {
 	t.Helper()
-	added, err := p.writer.Add(t.Context(), m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	added := testenv.Must(p.writer.Add(t.Context(), m))(t)
 	return added
 }
 
 func (p *process) sweep(t testing.TB) Result {
 	t.Helper()
-	r, err := p.dispatcher.Sweep(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testenv.Must(p.dispatcher.Sweep(t.Context()))(t)
 	return r
 }
 
 func (p *process) get(t testing.TB, tenant, id string) Record {
 	t.Helper()
-	r, err := p.admin.Get(t.Context(), tenant, id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testenv.Must(p.admin.Get(t.Context(), tenant, id))(t)
 	looked, err := p.admin.Look(t.Context(), tenant, id)
-	looked.Payload = r.Payload
-	if diff := cmp.Diff(r, looked); diff != "" || err != nil {
+	read := r
+	read.Payload = nil // a look leaves it out
+	if diff := cmp.Diff(read, looked); diff != "" || err != nil {
 		t.Errorf("a look shows something else than a read: %v\n%s", err, diff)
 	}
 	return r
@@ -351,10 +344,7 @@ func (w *world) check(t testing.TB, tenant string) map[Status]int {
 		}
 		switch prefix := e.Row[:2]; prefix {
 		case messagePrefix:
-			m, err := decode(e)
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := testenv.Must(decode(e))(t)
 			records[m.ID] = m
 			statuses[m.Status]++
 		case orderPrefix, openPrefix:

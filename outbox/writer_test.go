@@ -9,63 +9,46 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
 func TestInsert(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"Insert_Duplicate_SameTenant_Idempotent", "TryAddOutbox_Twice_SameKey_SingleRowExists"} {
-		integration(t, name, func(t *testing.T, w *world) {
-			p := w.process(t, nil)
-			first, second := p.add(t, message1(1)), w.process(t, nil).add(t, message1(1))
-			if diff := cmp.Diff(Added{ID: key(1).String(), Key: key(1)}, first); diff != "" {
-				t.Error(diff)
+	integration(t, "Insert_Duplicate_SameTenant_Idempotent", func(t *testing.T, w *world) {
+		p := w.process(t, nil)
+		first, second := p.add(t, message1(1)), w.process(t, nil).add(t, message1(1))
+		testenv.Equal(t, "", Added{ID: key(1).String(), Key: key(1)}, first)
+		testenv.Equal(t, "", Added{ID: key(1).String(), Key: key(1), AlreadyExisted: true}, second)
+		testenv.Equal(t, "", map[string]int{"m": 1, "p": 1}, w.rows(t, "acme"))
+		if want := "OUTBOX_WORKER_DUPLICATE tenant=acme key=" + key(1).String(); !strings.Contains(w.log(), want) {
+			t.Errorf("no %q in %s", want, w.log())
+		}
+	})
+	integration(t, "Insert_SameKey_DifferentTenant", func(t *testing.T, w *world) {
+		p := w.process(t, nil)
+		for _, tenant := range []string{"acme", "/subscriptions/1 #x", "~tenants"} {
+			m := message1(1)
+			m.TenantID = tenant
+			if added := p.add(t, m); added.AlreadyExisted {
+				t.Errorf("%s: %+v", tenant, added)
 			}
-			if diff := cmp.Diff(Added{ID: key(1).String(), Key: key(1), AlreadyExisted: true}, second); diff != "" {
-				t.Error(diff)
-			}
-			if diff := cmp.Diff(map[string]int{"m": 1, "p": 1}, w.rows(t, "acme")); diff != "" {
-				t.Error(diff)
-			}
-			if want := "OUTBOX_WORKER_DUPLICATE tenant=acme key=" + key(1).String(); !strings.Contains(w.log(), want) {
-				t.Errorf("no %q in %s", want, w.log())
-			}
-		})
-	}
-	for _, name := range []string{"Insert_SameKey_DifferentTenant", "Outbox_Insert_SameKey_DifferentTenant_ShouldSucceed"} {
-		integration(t, name, func(t *testing.T, w *world) {
-			p := w.process(t, nil)
-			for _, tenant := range []string{"acme", "/subscriptions/1 #x", "~tenants"} {
-				m := message1(1)
-				m.TenantID = tenant
-				if added := p.add(t, m); added.AlreadyExisted {
-					t.Errorf("%s: %+v", tenant, added)
-				}
-				if diff := cmp.Diff(map[string]int{"m": 1, "p": 1}, w.rows(t, tenant)); diff != "" {
-					t.Error(diff)
-				}
-			}
-		})
-	}
+			testenv.Equal(t, "", map[string]int{"m": 1, "p": 1}, w.rows(t, tenant))
+		}
+	})
 	integration(t, "Outbox_Insert_DuplicateIdempotencyKey_SameTenant_ShouldFailDB", func(t *testing.T, w *world) {
 		p := w.process(t, nil)
 		p.add(t, message1(1))
-		msg, err := p.writer.prepare(message1(1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		msg := testenv.Must(p.writer.prepare(message1(1)))(t)
 		if err := w.tables.Apply(t.Context(), w.table, tables.Insert(msg.entity())); !errors.Is(err, tables.ErrExists) {
 			t.Errorf("a second row of the key: %v", err)
 		}
 	})
 	t.Run("a duplicate with another payload is reported and counted", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
-		p := w.process(t, nil)
+		w, p := start(t)
 		var counted []bool
 		p.o.observe.Duplicate = func(differs bool) { counted = append(counted, differs) }
 		p.add(t, message1(1))
@@ -76,9 +59,7 @@ func TestInsert(t *testing.T) {
 		if a, b := p.add(t, same), p.add(t, other); a.PayloadDiffers || !b.PayloadDiffers || !b.AlreadyExisted {
 			t.Errorf("%+v and %+v", a, b)
 		}
-		if diff := cmp.Diff([]bool{false, true}, counted); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", []bool{false, true}, counted)
 		if !strings.Contains(w.log(), "level=WARN msg=\"OUTBOX_WORKER_DUPLICATE tenant=acme") {
 			t.Error(w.log())
 		}
@@ -90,20 +71,18 @@ func TestInsert(t *testing.T) {
 
 func TestMessage(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"OutboxMessage_DefaultValues", "OutboxMessage_Defaults_Assigned_OnAdd"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := newWorld(t).process(t, nil)
-			added := p.add(t, Message{TenantID: "acme", EventType: "e", Payload: json.RawMessage(`1`)})
-			got := p.get(t, "acme", added.ID)
-			if got.IdempotencyKey == uuid.Nil || got.IdempotencyKey != added.Key || !got.ProcessedAt.IsZero() || got.IsProcessed || got.RetryCount != 0 || got.Error != "" {
-				t.Errorf("%+v", got)
-			}
-			if other := p.add(t, Message{TenantID: "acme", EventType: "e", Payload: json.RawMessage(`1`)}); other.Key == added.Key {
-				t.Error("two messages without a key have one")
-			}
-		})
-	}
+	t.Run("OutboxMessage_DefaultValues", func(t *testing.T) {
+		t.Parallel()
+		p := newWorld(t).process(t, nil)
+		added := p.add(t, Message{TenantID: "acme", EventType: "e", Payload: json.RawMessage(`1`)})
+		got := p.get(t, "acme", added.ID)
+		if got.IdempotencyKey == uuid.Nil || got.IdempotencyKey != added.Key || !got.ProcessedAt.IsZero() || got.IsProcessed || got.RetryCount != 0 || got.Error != "" {
+			t.Errorf("%+v", got)
+		}
+		if other := p.add(t, Message{TenantID: "acme", EventType: "e", Payload: json.RawMessage(`1`)}); other.Key == added.Key {
+			t.Error("two messages without a key have one")
+		}
+	})
 	integration(t, "OutboxMessage_Roundtrip_Persists_Values", func(t *testing.T, w *world) {
 		p := w.process(t, nil)
 		m := Message{
@@ -116,17 +95,13 @@ func TestMessage(t *testing.T) {
 			CreatedAt: noon(), NextAttemptAt: noon(), OrderKey: m.OrderKey, CorrelationID: m.CorrelationID, TraceParent: m.TraceParent,
 			PayloadHash: payloadHash(m.Payload), PayloadSize: int64(len(m.Payload)), SchemaVersion: 1, Payload: m.Payload,
 		}
-		if diff := cmp.Diff(want, p.get(t, m.TenantID, key(1).String())); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", want, p.get(t, m.TenantID, key(1).String()))
 		p.sweep(t)
 		sent := Event{
 			ID: want.ID, TenantID: m.TenantID, Type: m.EventType, Key: m.Key, Payload: m.Payload, CreatedAt: noon(), OrderKey: m.OrderKey,
 			CorrelationID: m.CorrelationID, TraceParent: m.TraceParent, Attempt: 1,
 		}
-		if diff := cmp.Diff([]Event{sent}, w.events()); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", []Event{sent}, w.events())
 	})
 }
 
@@ -146,9 +121,7 @@ func TestProducer(t *testing.T) {
 		}
 	})
 	t.Run("PublishInstanceForceCancelled_Events_Have_UniqueKeys", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
-		p := w.process(t, nil)
+		_, p := start(t)
 		for i := range 2 {
 			m := message1(1)
 			m.Key = p.writer.Key("acme", "instance", fmt.Sprint("instance-", i), "force-cancelled", "")
@@ -161,13 +134,11 @@ func TestProducer(t *testing.T) {
 
 func TestRaces(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"Parallel_Inserts_SingleRow", "TryAddOutbox_Parallel_Inserts_SingleRow", "Concurrency_IdempotentInsert_Race_Produces_SingleRow"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			t.Run("memory", func(t *testing.T) { t.Parallel(); race(t, newWorld(t), 200) })
-			t.Run("azurite", func(t *testing.T) { t.Parallel(); race(t, azuriteWorld(t), 3) })
-		})
-	}
+	t.Run("Parallel_Inserts_SingleRow", func(t *testing.T) {
+		t.Parallel()
+		t.Run("memory", func(t *testing.T) { t.Parallel(); race(t, newWorld(t), 200) })
+		t.Run("azurite", func(t *testing.T) { t.Parallel(); race(t, azuriteWorld(t), 3) })
+	})
 }
 
 // race lets 16 writers, each a process, add one key at a time.
@@ -190,9 +161,7 @@ func race(t *testing.T, w *world, rounds int) {
 		}
 		close(barrier)
 		wg.Wait()
-		if err := errors.Join(errs...); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, errors.Join(errs...))
 		fresh := 0
 		for _, a := range added {
 			if !a.AlreadyExisted {
@@ -206,9 +175,7 @@ func race(t *testing.T, w *world, rounds int) {
 			t.Errorf("round %d: %d of them say that they added it", round, fresh)
 		}
 	}
-	if diff := cmp.Diff(map[string]int{"m": rounds, "p": rounds}, w.rows(t, "acme")); diff != "" {
-		t.Error(diff)
-	}
+	testenv.Equal(t, "", map[string]int{"m": rounds, "p": rounds}, w.rows(t, "acme"))
 }
 
 func TestAddRefuses(t *testing.T) {
@@ -272,9 +239,7 @@ func TestPayloadSizes(t *testing.T) {
 		}
 	})
 	t.Run("a duplicate leaves no blob behind", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
-		p := w.process(t, nil)
+		w, p := start(t)
 		m := message1(1)
 		m.Payload = text(spillPayload + 1)
 		p.add(t, m)
@@ -306,10 +271,7 @@ func TestAddMany(t *testing.T) {
 		list[50].Payload = text(spillPayload + 1)
 		list[60].OrderKey, list[61].OrderKey = "k", "k"
 		list = append(list, message1(7))
-		added, err := p.writer.AddMany(t.Context(), "acme", list)
-		if err != nil {
-			t.Fatal(err)
-		}
+		added := testenv.Must(p.writer.AddMany(t.Context(), "acme", list))(t)
 		for i, a := range added {
 			if want := i == 3 || i == 120; a.AlreadyExisted != want || a.Key != list[i].Key || a.PayloadDiffers {
 				t.Errorf("%d: %+v", i, a)
@@ -337,15 +299,10 @@ func TestAddMany(t *testing.T) {
 // A burst gets two wake-ups a second, one at once and one for the rest; what comes after a dispatcher has looked gets one at
 // once.
 func TestWake(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	p := w.process(t, nil)
+	w, p := start(t)
 	receive := func() (n int) {
 		t.Helper()
-		messages, err := w.queues.Receive(t.Context(), w.queue, 32, time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
+		messages := testenv.Must(w.queues.Receive(t.Context(), w.queue, 32, time.Hour))(t)
 		for _, m := range messages {
 			if wake, err := DecodeWake(m.Text); err != nil || wake.Tenant != "acme" {
 				t.Errorf("%+v, %v", wake, err)
@@ -367,9 +324,7 @@ func TestWake(t *testing.T) {
 	if n := receive(); n != 1 {
 		t.Errorf("%d wake-ups for a late one", n)
 	}
-	if _, err := p.dispatcher.Dispatch(t.Context(), "acme"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(p.dispatcher.Dispatch(t.Context(), "acme"))(t)
 	p.add(t, message1(11))
 	if n := receive(); n != 1 {
 		t.Errorf("%d wake-ups after a dispatch", n)

@@ -4,8 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/pollertest"
 )
@@ -28,9 +27,7 @@ func TestBackfillBecomesAPoller(t *testing.T) {
 				if result := w.tick(r); result.Done || !result.Drained {
 					t.Errorf("%+v", result)
 				}
-				if diff := cmp.Diff(numbers(1, 10), w.delivered); diff != "" {
-					t.Errorf("-want +got\n%s", diff)
-				}
+				testenv.Equal(t, "", numbers(1, 10), w.delivered)
 				v, err := w.operator().Show(t.Context(), name)
 				if err != nil || v.Document.Backfill != nil || v.Condition(nil) != poller.Idle {
 					t.Errorf("%s, %v", v.Text, err)
@@ -86,15 +83,11 @@ func TestBackfillBeginsAgain(t *testing.T) {
 				w.tick(r)
 				w.source.Append(5)
 				w.delivered = nil
-				if _, err := one.reset(t.Context(), w.operator()); err != nil {
-					t.Fatal(err)
-				}
+				testenv.Must(one.reset(t.Context(), w.operator()))(t)
 				if result := w.tick(r); !result.Done {
 					t.Errorf("%+v", result)
 				}
-				if diff := cmp.Diff(one.want, w.delivered); diff != "" {
-					t.Errorf("-want +got\n%s", diff)
-				}
+				testenv.Equal(t, "", one.want, w.delivered)
 			})
 		})
 	}
@@ -105,9 +98,7 @@ func TestCloneOfABackfill(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.source.Append(5)
 		w.tick(w.process(nil, func(c *poller.RunnerConfig) { c.Options.Backfill = true }))
-		if _, err := w.operator().Clone(t.Context(), name, "copy", poller.ChangeOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(w.operator().Clone(t.Context(), name, "copy", poller.ChangeOptions{}))(t)
 		v, err := w.operator().Show(t.Context(), "copy")
 		if err != nil || v.Document.Backfill != nil || v.Document.Cursor().Value != "5" {
 			t.Errorf("%s, %v", v.Text, err)
@@ -125,8 +116,6 @@ func TestCloneOfABackfill(t *testing.T) {
 			})
 		})
 		w.tick(copied)
-		if diff := cmp.Diff(numbers(6, 7), got); diff != "" {
-			t.Errorf("-want +got\n%s", diff)
-		}
+		testenv.Equal(t, "", numbers(6, 7), got)
 	})
 }

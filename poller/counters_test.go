@@ -4,8 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 )
 
@@ -19,12 +18,8 @@ func TestCountersPlus(t *testing.T) {
 		BatchSize: 200, Lag: 0, LastSuccess: late}
 	sum := poller.Counters{Rows: 11, Batches: 22, Quarantined: 33, Ticks: 44, Idle: 55, Skipped: 66, Failures: 77, Failed: 88, LeasesLost: 99, Unconfirmed: 110,
 		BatchSize: 200, Lag: 0, LastSuccess: late}
-	if diff := cmp.Diff(sum, first.Plus(second)); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	testenv.Equal(t, "", sum, first.Plus(second))
 	fresh := first
 	fresh.HeldBack = ""
-	if diff := cmp.Diff(fresh, first.Plus(poller.Counters{Lag: -1})); diff != "" {
-		t.Errorf("with a runner that has done nothing: -want +got\n%s", diff)
-	}
+	testenv.Equal(t, "with a runner that has done nothing", fresh, first.Plus(poller.Counters{Lag: -1}))
 }

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/sample"
 	"github.com/vibedata/roundhouse/poller"
 )
 
@@ -102,7 +103,12 @@ func TestCrashAtEveryCall(t *testing.T) {
 	for at, call := range plan.Calls() {
 		seen[call.Operation]++
 		for _, fault := range faults.Faults() {
-			t.Run(fmt.Sprintf("%02d-%s-%s", at+1, call.Operation, fault), func(t *testing.T) {
+			name := fmt.Sprintf("%02d-%s-%s", at+1, call.Operation, fault)
+			if !sample.Keep(t, name) {
+				continue
+			}
+			t.Run(name, func(t *testing.T) {
+				sample.Repeat(t)
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					w := crashWorld(t)

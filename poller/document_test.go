@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 )
 
@@ -44,29 +45,20 @@ const specified = `{
 
 func TestDocumentKeepsWhatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
-	d, err := poller.Decode([]byte(specified))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := testenv.Must(poller.Decode([]byte(specified)))(t)
 	if c := d.Cursor(); c.Kind != "timestamp+pk" || c.Value != "2026-04-07T01:23:45.123456700Z" || string(c.Tiebreaker) != `{"id":9007199254740993}` {
 		t.Errorf("the cursor is %+v", c)
 	}
 	if d.Lease.Token != 9007199254740993 || d.Checkpoint.Metadata.RowCount != 100 {
 		t.Errorf("%+v", d)
 	}
-	text, err := d.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testenv.Must(d.Encode())(t)
 	for _, want := range []string{"90071992547409931234567890", "1.10", "18446744073709551615", "1e3", `"not the cursor"`, `"region": "eu"`} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%s is lost:\n%s", want, text)
 		}
 	}
-	again, err := poller.Decode(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := testenv.Must(poller.Decode(text))(t)
 	if second, err := again.Encode(); err != nil || !bytes.Equal(text, second) {
 		t.Errorf("another text the second time: %v\n%s", err, cmp.Diff(string(text), string(second)))
 	}

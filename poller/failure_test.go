@@ -8,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 )
 
@@ -32,9 +31,7 @@ func TestCommittedThenDead(t *testing.T) {
 		wait(10 * time.Minute)
 		w.source.Append(2)
 		w.tick(w.process(nil, nil))
-		if diff := cmp.Diff(numbers(1, 5), w.delivered); diff != "" {
-			t.Errorf("-want +got\n%s", diff)
-		}
+		testenv.Equal(t, "", numbers(1, 5), w.delivered)
 	})
 }
 
@@ -51,9 +48,7 @@ func TestDeliveredNotCommitted(t *testing.T) {
 		}
 		wait(10 * time.Minute)
 		w.tick(w.process(nil, nil))
-		if diff := cmp.Diff(append(numbers(1, 3), numbers(1, 3)...), w.delivered); diff != "" {
-			t.Errorf("-want +got\n%s", diff)
-		}
+		testenv.Equal(t, "", append(numbers(1, 3), numbers(1, 3)...), w.delivered)
 	})
 }
 
@@ -74,9 +69,7 @@ func TestAmbiguousCommitIsResolvedAtOnce(t *testing.T) {
 					if result.Rows != 3 {
 						t.Errorf("%+v", result)
 					}
-					if diff := cmp.Diff(numbers(1, 3), w.delivered); diff != "" {
-						t.Errorf("-want +got\n%s", diff)
-					}
+					testenv.Equal(t, "", numbers(1, 3), w.delivered)
 				})
 			})
 		}
@@ -107,9 +100,7 @@ func TestStaleOwnerCannotCommit(t *testing.T) {
 		if other.Rows != 3 {
 			t.Errorf("the other: %+v", other)
 		}
-		if diff := cmp.Diff([]int64{2, 1}, w.tokens); diff != "" {
-			t.Errorf("tokens: -want +got\n%s", diff)
-		}
+		testenv.Equal(t, "tokens", []int64{2, 1}, w.tokens)
 		if d := w.document(); d.Lease.Token != 2 || d.Cursor().Value != "3" {
 			t.Errorf("%+v", d)
 		}
@@ -140,9 +131,7 @@ func TestHeartbeatFindsTheLeaseLost(t *testing.T) {
 		var stopped time.Duration
 		w.deliver = func(ctx context.Context, _ poller.Delivery) error {
 			began := time.Now()
-			if _, err := w.operator().BreakLease(t.Context(), name, poller.ChangeOptions{Force: true}); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(w.operator().BreakLease(t.Context(), name, poller.ChangeOptions{Force: true}))(t)
 			<-ctx.Done()
 			stopped = time.Since(began)
 			if !errors.Is(context.Cause(ctx), poller.ErrLost) {
@@ -240,9 +229,7 @@ func TestPoisonRowGoesToQuarantine(t *testing.T) {
 			wait(time.Minute)
 		}
 		delivered, quarantined := w.times()
-		if diff := cmp.Diff(map[int]int{37: 1, 38: 1, 150: 1}, quarantined); diff != "" {
-			t.Errorf("quarantined: -want +got\n%s", diff)
-		}
+		testenv.Equal(t, "quarantined", map[int]int{37: 1, 38: 1, 150: 1}, quarantined)
 		for _, n := range numbers(1, 200) {
 			if delivered[n]+quarantined[n] != 1 {
 				t.Errorf("row %d: delivered %d times, quarantined %d times", n, delivered[n], quarantined[n])

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/pollertest"
 )
@@ -69,15 +70,11 @@ func TestResetAfterAChangedDefinition(t *testing.T) {
 		w.source.Append(3)
 		w.tick(w.process(nil, nil))
 		changed := w.process(nil, func(c *poller.RunnerConfig) { c.Source = redefined{w.source} })
-		if _, err := w.operator().ResetToCursor(t.Context(), name, place(1), poller.ChangeOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(w.operator().ResetToCursor(t.Context(), name, place(1), poller.ChangeOptions{}))(t)
 		if _, err := changed.Tick(t.Context()); !errors.Is(err, poller.ErrFingerprint) || !strings.Contains(err.Error(), "reset the poller orders to the beginning") {
 			t.Errorf("with another place: %v", err)
 		}
-		if _, err := w.operator().ResetToBeginning(t.Context(), name, poller.ChangeOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(w.operator().ResetToBeginning(t.Context(), name, poller.ChangeOptions{}))(t)
 		if result := w.tick(changed); result.Rows != 3 {
 			t.Errorf("%+v", result)
 		}
@@ -92,14 +89,10 @@ func TestResetAfterAChangedDefinition(t *testing.T) {
 func TestRestoreKeepsTheDefinition(t *testing.T) {
 	for what, forget := range map[string]func(*testing.T, *world){
 		"reset to the beginning": func(t *testing.T, w *world) {
-			if _, err := w.operator().ResetToBeginning(t.Context(), name, poller.ChangeOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(w.operator().ResetToBeginning(t.Context(), name, poller.ChangeOptions{}))(t)
 		},
 		"lost, and failing": func(t *testing.T, w *world) {
-			if err := w.state.Delete(t.Context(), poller.DefaultContainer, name+".json"); err != nil {
-				t.Fatal(err)
-			}
+			testenv.OK(t, w.state.Delete(t.Context(), poller.DefaultContainer, name+".json"))
 			w.source.Fail(errors.New("away"))
 			w.state.last = nil
 			if _, err := w.process(nil, nil).Tick(t.Context()); err == nil {
@@ -113,14 +106,9 @@ func TestRestoreKeepsTheDefinition(t *testing.T) {
 				w.state.rewinds = true
 				w.source.Append(3)
 				w.tick(w.process(nil, nil))
-				v, err := w.operator().Show(t.Context(), name)
-				if err != nil {
-					t.Fatal(err)
-				}
+				v := testenv.Must(w.operator().Show(t.Context(), name))(t)
 				forget(t, w)
-				if _, err := w.operator().ResetToCheckpoint(t.Context(), name, v.Text, poller.ChangeOptions{}); err != nil {
-					t.Fatal(err)
-				}
+				testenv.Must(w.operator().ResetToCheckpoint(t.Context(), name, v.Text, poller.ChangeOptions{}))(t)
 				changed := w.process(nil, func(c *poller.RunnerConfig) { c.Source = redefined{w.source} })
 				if _, err := changed.Tick(t.Context()); !errors.Is(err, poller.ErrFingerprint) {
 					t.Errorf("another definition goes on from the place: %v", err)

@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 )
 
@@ -38,9 +37,7 @@ func TestLeaseIsTakenAMarginAfterItsEnd(t *testing.T) {
 		if result := w.tick(w.process(nil, nil)); result.Rows != 3 {
 			t.Errorf("five seconds behind the end: %+v", result)
 		}
-		if diff := cmp.Diff([]int64{1, 2}, w.tokens); diff != "" {
-			t.Errorf("tokens: -want +got\n%s", diff)
-		}
+		testenv.Equal(t, "tokens", []int64{1, 2}, w.tokens)
 	})
 }
 
@@ -85,9 +82,7 @@ func TestOneOfManyGetsTheLease(t *testing.T) {
 				if delivered != 1 || held != many-1 {
 					t.Errorf("%d delivered, %d left it alone", delivered, held)
 				}
-				if diff := cmp.Diff([]int64{token}, w.tokens); diff != "" {
-					t.Errorf("tokens: -want +got\n%s", diff)
-				}
+				testenv.Equal(t, "tokens", []int64{token}, w.tokens)
 			})
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -19,10 +20,7 @@ func sizedDocument(t *testing.T, n int) *Document {
 	t.Helper()
 	d := newDocument("orders")
 	d.extra = fields{"more": json.RawMessage(`""`)}
-	text, err := d.compact(maxDocument)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testenv.Must(d.compact(maxDocument))(t)
 	d.extra["more"] = json.RawMessage(`"` + strings.Repeat("x", n-len(text)) + `"`)
 	return d
 }
@@ -31,9 +29,7 @@ func sizedDocument(t *testing.T, n int) *Document {
 func TestSizesOfDocuments(t *testing.T) {
 	t.Parallel()
 	b, table := BlobStore{Blobs: blobs.NewMemory()}, TableStore{Tables: tables.NewMemory()}
-	if err := errors.Join(b.Create(t.Context()), table.Create(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(b.Create(t.Context()), table.Create(t.Context())))
 	for n := maxDocument - 1; n <= maxDocument+1; n++ {
 		text, err := sizedDocument(t, n).Encode()
 		if n > maxDocument {
@@ -75,9 +71,7 @@ func TestSizesOfPlaces(t *testing.T) {
 			t.Errorf("%d bytes: %v", n, err)
 		}
 		store := BlobStore{Blobs: blobs.NewMemory()}
-		if err := store.Create(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, store.Create(t.Context()))
 		d := newDocument("orders")
 		d.Failure = &Failure{Error: strings.Repeat("<", maxErrorText), FirstAt: time.Unix(1, 0), LastAt: time.Unix(1, 0), NextAt: time.Unix(1, 0)}
 		text, encodeErr := d.Encode()

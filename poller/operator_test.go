@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/pollertest"
 )
@@ -107,15 +108,11 @@ func TestRetiredPollersDoNotRun(t *testing.T) {
 		w.state.rewinds = true
 		w.source.Append(3)
 		w.tick(w.process(nil, nil))
-		if _, err := w.operator().Retire(t.Context(), name, poller.ChangeOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(w.operator().Retire(t.Context(), name, poller.ChangeOptions{}))(t)
 		if result := w.tick(w.process(nil, nil)); !errors.Is(result.Skipped, poller.ErrRetired) {
 			t.Errorf("%+v", result)
 		}
-		if _, err := w.operator().ResetToBeginning(t.Context(), name, poller.ChangeOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(w.operator().ResetToBeginning(t.Context(), name, poller.ChangeOptions{}))(t)
 		if result := w.tick(w.process(nil, nil)); result.Rows != 3 || w.document().Lease.Token != 4 {
 			t.Errorf("%+v", result)
 		}
@@ -127,9 +124,7 @@ func TestClone(t *testing.T) {
 		w.source.Append(3)
 		w.tick(w.process(nil, nil))
 		o := w.operator()
-		if _, err := o.Clone(t.Context(), name, "copy", poller.ChangeOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(o.Clone(t.Context(), name, "copy", poller.ChangeOptions{}))(t)
 		if _, err := o.Clone(t.Context(), name, "copy", poller.ChangeOptions{Force: true}); !errors.Is(err, poller.ErrExists) {
 			t.Errorf("a second time: %v", err)
 		}
@@ -153,20 +148,14 @@ func TestCloneOverATombstone(t *testing.T) {
 	o := w.operator()
 	for _, file := range []string{name, "old"} {
 		text := `{"version":1,"poller_name":"` + file + `","source_fingerprint":"","lease":{"owner_id":"","fencing_token":7}}`
-		if _, err := (poller.BlobStore{Blobs: w.state.Store}).Swap(t.Context(), file, []byte(text), ""); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must((poller.BlobStore{Blobs: w.state.Store}).Swap(t.Context(), file, []byte(text), ""))(t)
 	}
 	plain := poller.Operator{Store: poller.BlobStore{Blobs: w.state.Store}}
-	if _, err := plain.Retire(t.Context(), "old", poller.ChangeOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(plain.Retire(t.Context(), "old", poller.ChangeOptions{}))(t)
 	if _, err := plain.Clone(t.Context(), "old", "new", poller.ChangeOptions{}); !errors.Is(err, poller.ErrRetired) {
 		t.Errorf("clone of a tombstone: %v", err)
 	}
-	if _, err := plain.Clone(t.Context(), name, "old", poller.ChangeOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(plain.Clone(t.Context(), name, "old", poller.ChangeOptions{}))(t)
 	if v, err := o.Show(t.Context(), "old"); err != nil || v.Document.Lease.Token != 9 || v.Document.Retired {
 		t.Errorf("%s, %v", v.Text, err)
 	}
@@ -177,10 +166,7 @@ func TestRestore(t *testing.T) {
 		w.state.rewinds = true
 		w.source.Append(3)
 		w.tick(w.process(nil, nil))
-		v, err := w.operator().Show(t.Context(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := testenv.Must(w.operator().Show(t.Context(), name))(t)
 		w.source.Append(3)
 		w.tick(w.process(nil, nil))
 		c, err := w.operator().ResetToCheckpoint(t.Context(), name, v.Text, poller.ChangeOptions{})
@@ -192,9 +178,7 @@ func TestRestore(t *testing.T) {
 		if c, err = w.operator().ResetToCheckpoint(t.Context(), name, []byte(newer), poller.ChangeOptions{}); err != nil || c.After.Lease.Token != 91 {
 			t.Errorf("%+v, %v", c, err)
 		}
-		if err := w.state.Delete(t.Context(), poller.DefaultContainer, name+".json"); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, w.state.Delete(t.Context(), poller.DefaultContainer, name+".json"))
 		if c, err = w.operator().ResetToCheckpoint(t.Context(), name, []byte(newer), poller.ChangeOptions{}); err != nil || c.After.Lease.Token != 91 || c.Before != nil {
 			t.Errorf("%+v, %v", c, err)
 		}
@@ -219,9 +203,7 @@ func TestRepair(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	store := poller.BlobStore{Blobs: w.state.Store}
-	if _, err := store.Swap(t.Context(), name, []byte(`{"version":1, "lease": {"fencing_token": 41, `), ""); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(store.Swap(t.Context(), name, []byte(`{"version":1, "lease": {"fencing_token": 41, `), ""))(t)
 	if _, err := w.process(nil, nil).Tick(t.Context()); !errors.Is(err, poller.ErrCorrupt) {
 		t.Errorf("a tick: %v", err)
 	}
@@ -288,9 +270,7 @@ func TestResetToCursorKnowsTheKeys(t *testing.T) {
 		definition := w.source.Definition()
 		definition.Keys = []string{"id", "part"}
 		o := w.operator()
-		if _, err := o.AcceptFingerprint(t.Context(), name, definition, poller.ChangeOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(o.AcceptFingerprint(t.Context(), name, definition, poller.ChangeOptions{}))(t)
 		for keys, reason := range map[string]string{
 			`{"nope":3}`: `"nope" is no key column`, `{"id":3}`: "the key column part is missing", `{"id":3,"part":null}`: "neither text nor number",
 			`{"id":3,"part":[1]}`: "neither text nor number", `{"id":3,"part":"x","nope":1}`: "no key column",

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/internal/fuzzvalue"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 func anyFields(s *fuzzvalue.Source) fields {
@@ -85,10 +86,7 @@ func FuzzDocuments(f *testing.F) {
 		if want.Checkpoint == nil || want.Cursor().check() != nil {
 			return
 		}
-		file, err := json.Marshal(want.Checkpoint)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := testenv.Must(json.Marshal(want.Checkpoint))(t)
 		for _, file := range [][]byte{text, file} {
 			if restored, err := readCheckpoint("orders", file); err != nil || !restored.Cursor().Equal(want.Cursor()) {
 				t.Errorf("restored as %v, %v", restored, err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 )
 
@@ -33,9 +34,7 @@ func TestRequestsAreMadeOnce(t *testing.T) {
 				}
 				for n := range 20 {
 					how := poller.ChangeOptions{Request: poller.Request{ID: fmt.Sprint(n), Digest: "a"}}
-					if _, err := w.operator().BreakLease(t.Context(), name, how); err != nil {
-						t.Fatal(err)
-					}
+					testenv.Must(w.operator().BreakLease(t.Context(), name, how))(t)
 				}
 				if all := w.document().Requests; len(all) != 8 || all[7].ID != "19" || all[7].At.IsZero() {
 					t.Errorf("%+v", all)
@@ -53,13 +52,9 @@ func TestCloneOntoOneThatHasOnlyFailed(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.source.Append(3)
 		w.tick(w.process(nil, nil))
-		if _, err := w.operator().BreakLease(t.Context(), name, poller.ChangeOptions{Request: poller.Request{ID: "of the other", Digest: "a"}}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(w.operator().BreakLease(t.Context(), name, poller.ChangeOptions{Request: poller.Request{ID: "of the other", Digest: "a"}}))(t)
 		failures := poller.TickFailures{Store: w.store(), Poller: "copy"}
-		if err := failures.Add(t.Context(), errors.New("no connection string")); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, failures.Add(t.Context(), errors.New("no connection string")))
 		if _, err := w.operator().Clone(t.Context(), name, "copy", poller.ChangeOptions{}); err != nil {
 			t.Error(err)
 		}

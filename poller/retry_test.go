@@ -6,8 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/pollertest"
 )
@@ -33,9 +32,7 @@ func TestRetryDelays(t *testing.T) {
 			wait(time.Second)
 		}
 		s := time.Second
-		if diff := cmp.Diff([]time.Duration{30 * s, 60 * s, 120 * s, 240 * s, 480 * s, 900 * s, 900 * s, 900 * s}, got); diff != "" {
-			t.Errorf("-want +got\n%s", diff)
-		}
+		testenv.Equal(t, "", []time.Duration{30 * s, 60 * s, 120 * s, 240 * s, 480 * s, 900 * s, 900 * s, 900 * s}, got)
 	})
 }
 
@@ -103,9 +100,7 @@ func TestBoundsAndLagOfABatch(t *testing.T) {
 			if err != nil || result.Rows != 1 || result.Drained {
 				t.Errorf("%+v, %v", result, err)
 			}
-			if diff := cmp.Diff([][]int{{7}, {bytes}}, [][]int{source.limits, source.bytes}); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			testenv.Equal(t, "", [][]int{{7}, {bytes}}, [][]int{source.limits, source.bytes})
 			if c := r.Counters(); c.Lag != 69*time.Second {
 				t.Errorf("a lag of %v", c.Lag)
 			}

@@ -9,9 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/pollertest"
 )
@@ -35,9 +34,7 @@ func TestDrainsInOrder(t *testing.T) {
 		w.source.Append(1050)
 		r := w.process(nil, nil)
 		result := w.tick(r)
-		if diff := cmp.Diff(numbers(1, 1050), w.delivered); diff != "" {
-			t.Errorf("delivered: -want +got\n%s", diff)
-		}
+		testenv.Equal(t, "delivered", numbers(1, 1050), w.delivered)
 		if want := (poller.Result{Rows: 1050, Batches: 4, Drained: true}); result != want {
 			t.Errorf("got %+v, want %+v", result, want)
 		}
@@ -107,9 +104,7 @@ func TestBatchSizeFollowsTheHandler(t *testing.T) {
 		w.tick(r)
 		// A third of two minutes is 400 rows.
 		want := []int{100, 200, 400, 400, 400, 400, 400, 400, 400, 400, 400, 400, 400, 400, 400, 400}
-		if diff := cmp.Diff(want, sizes[:len(want)]); diff != "" {
-			t.Errorf("-want +got\n%s", diff)
-		}
+		testenv.Equal(t, "", want, sizes[:len(want)])
 		w.deliver = func(_ context.Context, d poller.Delivery) error {
 			sizes = append(sizes, len(d.Rows))
 			wait(50 * time.Second) // slower than it may be
@@ -117,9 +112,7 @@ func TestBatchSizeFollowsTheHandler(t *testing.T) {
 		}
 		sizes = nil
 		w.tick(r)
-		if diff := cmp.Diff([]int{400, 200, 100, 50}, sizes[:4]); diff != "" {
-			t.Errorf("-want +got\n%s", diff)
-		}
+		testenv.Equal(t, "", []int{400, 200, 100, 50}, sizes[:4])
 	})
 }
 
@@ -174,9 +167,7 @@ func TestTheSameOwnerGetsANewToken(t *testing.T) {
 		if result := w.tick(w.process(nil, same)); result.Rows != 1 {
 			t.Errorf("%+v", result)
 		}
-		if diff := cmp.Diff([]int64{1, 2}, w.tokens); diff != "" {
-			t.Errorf("tokens: -want +got\n%s", diff)
-		}
+		testenv.Equal(t, "tokens", []int64{1, 2}, w.tokens)
 	})
 }
 
@@ -185,21 +176,13 @@ func TestTheObserverCountsItsOwnTime(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.source.Append(1)
 		w.tick(w.process(nil, nil))
-		state, err := w.store().Load(t.Context(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		state := testenv.Must(w.store().Load(t.Context(), name))(t)
 		d := w.document()
 		d.Lease.Owner, d.Lease.Nonce = "other", "n"
 		d.Lease.Heartbeat = time.Now().UTC().Add(24 * time.Hour)
 		d.Lease.Expires = d.Lease.Heartbeat.Add(2 * time.Minute)
-		text, err := d.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.store().Swap(t.Context(), name, text, state.ETag); err != nil {
-			t.Fatal(err)
-		}
+		text := testenv.Must(d.Encode())(t)
+		testenv.Must(w.store().Swap(t.Context(), name, text, state.ETag))(t)
 		w.source.Append(1)
 		r := w.process(nil, nil)
 		for i := range 3 {
@@ -223,9 +206,7 @@ func TestChangedDefinitionIsRefused(t *testing.T) {
 		if !errors.Is(err, poller.ErrFingerprint) || !strings.Contains(err.Error(), `cursor: was "id", is "updated_at"`) || !strings.Contains(err.Error(), "poller orders") {
 			t.Errorf("got %v", err)
 		}
-		if _, err := w.operator().AcceptFingerprint(t.Context(), name, redefined{w.source}.Definition(), poller.ChangeOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(w.operator().AcceptFingerprint(t.Context(), name, redefined{w.source}.Definition(), poller.ChangeOptions{}))(t)
 		w.source.Append(1)
 		if result := w.tick(w.process(nil, changed)); result.Rows != 1 {
 			t.Errorf("%+v", result)
@@ -312,9 +293,7 @@ func TestBackfillEndsWhereItsSourceEndedWhenItBegan(t *testing.T) {
 		w.source.Append(500)
 		for !w.tick(r).Done {
 		}
-		if diff := cmp.Diff(numbers(1, 500), w.delivered); diff != "" {
-			t.Errorf("-want +got\n%s", diff)
-		}
+		testenv.Equal(t, "", numbers(1, 500), w.delivered)
 		if took := time.Since(began); took < 49*time.Second || took > time.Minute {
 			t.Errorf("500 rows at 10 a second took %v", took)
 		}

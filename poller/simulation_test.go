@@ -12,44 +12,43 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/sample"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/tables"
 )
 
-var (
-	simulationSeeds = flag.Int("simulation.seeds", 200, "how many seeds TestSimulation runs")
-	simulationFirst = flag.Int("simulation.first", 1, "the first of them")
-	simulationSeed  = flag.Int("simulation.seed", 0, "the only seed that TestSimulation runs; 0: all")
-)
+const simulationSeeds = 1000
 
-// Several nodes with wrong clocks run one poller, stand still for longer than their leases, and lose answers. What is
-// watched at every write: the token never goes back, a token has one committer, the checkpoint never goes back, and every
-// row that it passes was delivered or given up.
+var simulationSeed = flag.Int("simulation.seed", 0, "the only seed that TestSimulation runs; 0: all")
+
+// Several nodes with wrong clocks run one poller, stand still for longer than their leases, and lose answers. Every write is checked:
+// the token never goes back, a token has one committer, the checkpoint never goes back, and every row that it passes was delivered or
+// given up.
 func TestSimulation(t *testing.T) {
 	t.Parallel()
-	first, last := *simulationFirst, *simulationFirst+*simulationSeeds-1
-	if *simulationSeed > 0 {
-		first, last = *simulationSeed, *simulationSeed
+	seeds := []int{*simulationSeed}
+	if *simulationSeed == 0 {
+		seeds = sample.Seeds(t, simulationSeeds)
 	}
 	var total tally
 	t.Run("seeds", func(t *testing.T) {
-		for seed := first; seed <= last; seed++ {
+		for _, seed := range seeds {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				sample.Repeat(t, fmt.Sprint("-simulation.seed=", seed))
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) { simulate(t, uint64(seed), &total) })
 			})
 		}
 	})
 	t.Logf("%+v", total.counts)
-	seeds := last - first + 1
-	if seeds < 50 {
+	if len(seeds) < 50 {
 		return
 	}
 	// A simulation in which nothing goes wrong shows nothing.
 	for what, n := range map[string]int{"leases lost": total.counts.lost, "rows unconfirmed": total.counts.unconfirmed,
 		"duplicates": total.counts.duplicates, "rows quarantined": total.counts.quarantined, "tokens": total.counts.tokens} {
-		if n < seeds/10 {
-			t.Errorf("%s: %d in %d seeds", what, n, seeds)
+		if n < len(seeds)/10 {
+			t.Errorf("%s: %d in %d seeds", what, n, len(seeds))
 		}
 	}
 }

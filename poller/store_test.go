@@ -4,11 +4,10 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/pollertest"
 	"github.com/vibedata/roundhouse/tables"
@@ -30,10 +29,7 @@ func TestTableStore(t *testing.T) {
 
 func TestAzureBlobStore(t *testing.T) {
 	t.Parallel()
-	store, err := azure.NewBlobs(storage.Account(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := testenv.Must(azure.NewBlobs(storage.Account(t)))(t)
 	pollertest.RunStore(t, func(*testing.T) poller.Store {
 		return poller.BlobStore{Blobs: store, Container: azuritetest.Name("c")}
 	})
@@ -41,10 +37,7 @@ func TestAzureBlobStore(t *testing.T) {
 
 func TestAzureTableStore(t *testing.T) {
 	t.Parallel()
-	store, err := azure.NewTables(storage.Account(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := testenv.Must(azure.NewTables(storage.Account(t)))(t)
 	pollertest.RunStore(t, func(*testing.T) poller.Store {
 		return poller.TableStore{Tables: store, Table: azuritetest.Name("t")}
 	})
@@ -55,18 +48,14 @@ func TestRunsOnAzurite(t *testing.T) {
 	t.Parallel()
 	b, blobsErr := azure.NewBlobs(storage.Account(t))
 	s, tablesErr := azure.NewTables(storage.Account(t))
-	if err := errors.Join(blobsErr, tablesErr); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(blobsErr, tablesErr))
 	for what, store := range map[string]poller.Store{
 		"blob":  poller.BlobStore{Blobs: b, Container: azuritetest.Name("c")},
 		"table": poller.TableStore{Tables: s, Table: azuritetest.Name("t")},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			if err := store.Create(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			testenv.OK(t, store.Create(t.Context()))
 			w := newWorld(t)
 			share := func(c *poller.RunnerConfig) { c.Store = store; c.Options.MaxBatch = 100 }
 			first, second := w.process(nil, share), w.process(nil, share)
@@ -82,9 +71,7 @@ func TestRunsOnAzurite(t *testing.T) {
 			if err != nil || v.Document.Cursor().Value != "450" || v.Document.Lease.Token != 3 || v.Live {
 				t.Errorf("%s, %v", v.Text, err)
 			}
-			if diff := cmp.Diff(numbers(1, 450), w.delivered); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			testenv.Equal(t, "", numbers(1, 450), w.delivered)
 		})
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 )
 
@@ -35,9 +35,7 @@ func TestTickFailuresAreInTheState(t *testing.T) {
 			t.Fatalf("%+v", f)
 		}
 		want := &poller.TickFailure{Ticks: 139, FirstAt: began, LastAt: began.Add(1380 * time.Second)}
-		if diff := cmp.Diff(want, got.TickFailure, cmpopts.IgnoreUnexported(poller.TickFailure{}), cmpopts.IgnoreFields(poller.TickFailure{}, "Error")); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		testenv.Equal(t, "", want, got.TickFailure, cmpopts.IgnoreUnexported(poller.TickFailure{}), cmpopts.IgnoreFields(poller.TickFailure{}, "Error"))
 		if n := w.state.count(); n != 24 || got.Lease.Token != 0 {
 			t.Errorf("%d writes, token %d", n, got.Lease.Token)
 		}
@@ -121,9 +119,7 @@ func TestTickFailuresLeaveOthersAlone(t *testing.T) {
 			return nil
 		}
 		w.tick(w.process(nil, nil))
-		if _, err := w.operator().Retire(t.Context(), name, poller.ChangeOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(w.operator().Retire(t.Context(), name, poller.ChangeOptions{}))(t)
 		before := w.state.count()
 		if err := failures().Add(t.Context(), errors.New("retired")); err != nil || w.state.count() != before {
 			t.Errorf("retired: %d writes, %v", w.state.count()-before, err)

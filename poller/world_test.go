@@ -12,6 +12,7 @@ import (
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/pollertest"
 )
@@ -38,9 +39,7 @@ func newWorld(t testing.TB) *world {
 	memory := blobs.NewMemory()
 	w := &world{t: t, source: &pollertest.Source{}}
 	w.state = &watched{Store: memory, w: w, committers: map[int64]string{}}
-	if err := (poller.BlobStore{Blobs: memory}).Create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, (poller.BlobStore{Blobs: memory}).Create(t.Context()))
 	return w
 }
 

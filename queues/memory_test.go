@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 )
 
@@ -18,19 +19,12 @@ func TestMemoryTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := queues.NewMemory()
 		ctx := t.Context()
-		if err := m.CreateQueue(ctx, "work"); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, m.CreateQueue(ctx, "work"))
 		start := time.Now()
-		if _, err := m.Send(ctx, "work", []byte("x"), 1500*time.Millisecond); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(m.Send(ctx, "work", []byte("x"), 1500*time.Millisecond))(t)
 		receive := func(visibility time.Duration) []queues.Message {
 			t.Helper()
-			got, err := m.Receive(ctx, "work", 32, visibility)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := testenv.Must(m.Receive(ctx, "work", 32, visibility))(t)
 			return got
 		}
 		at := func(after time.Duration) { <-time.After(time.Until(start.Add(after))) }
@@ -50,10 +44,7 @@ func TestMemoryTime(t *testing.T) {
 		}
 		// Its time is over, but nobody else has it: the receipt still holds.
 		at(40 * time.Second)
-		receipt, err := m.Renew(ctx, "work", first[0].ID, first[0].PopReceipt, queues.MaxDelay)
-		if err != nil {
-			t.Fatal(err)
-		}
+		receipt := testenv.Must(m.Renew(ctx, "work", first[0].ID, first[0].PopReceipt, queues.MaxDelay))(t)
 		at(40*time.Second + queues.MaxDelay - 1)
 		if got := receive(time.Minute); len(got) != 0 {
 			t.Errorf("a renewal of 7 days ended too early")
@@ -74,12 +65,8 @@ func TestMemoryClock(t *testing.T) {
 	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	m := queues.NewMemory()
 	m.Now = func() time.Time { return now }
-	if err := m.CreateQueue(t.Context(), "work"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := m.Send(t.Context(), "work", []byte("x"), time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, m.CreateQueue(t.Context(), "work"))
+	testenv.Must(m.Send(t.Context(), "work", []byte("x"), time.Hour))(t)
 	for _, want := range []int{0, 1} {
 		got, err := m.Receive(t.Context(), "work", 1, time.Minute)
 		if err != nil || len(got) != want {
@@ -97,9 +84,7 @@ func TestMemoryModel(t *testing.T) {
 		m := queues.NewMemory()
 		m.Now = func() time.Time { return now }
 		ctx := t.Context()
-		if err := m.CreateQueue(ctx, "work"); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, m.CreateQueue(ctx, "work"))
 		visible := map[string]time.Time{} // by id
 		receipts := map[string]string{}
 		span := rapid.Map(rapid.IntRange(0, 30), func(n int) time.Duration { return time.Duration(n) * time.Second })
@@ -113,10 +98,7 @@ func TestMemoryModel(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"send": func(t *rapid.T) {
 				delay := span.Draw(t, "delay")
-				id, err := m.Send(ctx, "work", []byte("x"), delay)
-				if err != nil {
-					t.Fatal(err)
-				}
+				id := testenv.Must(m.Send(ctx, "work", []byte("x"), delay))(t)
 				visible[id] = now.Add(delay)
 			},
 			"receive": func(t *rapid.T) {
@@ -146,10 +128,7 @@ func TestMemoryModel(t *testing.T) {
 					return
 				}
 				visibility := span.Draw(t, "visibility")
-				receipt, err := m.Renew(ctx, "work", id, receipts[id], visibility)
-				if err != nil {
-					t.Fatal(err)
-				}
+				receipt := testenv.Must(m.Renew(ctx, "work", id, receipts[id], visibility))(t)
 				visible[id], receipts[id] = now.Add(visibility), receipt
 			},
 			"delete": func(t *rapid.T) {
@@ -157,9 +136,7 @@ func TestMemoryModel(t *testing.T) {
 				if !ok {
 					return
 				}
-				if err := m.Delete(ctx, "work", id, receipts[id]); err != nil {
-					t.Fatal(err)
-				}
+				testenv.OK(t, m.Delete(ctx, "work", id, receipts[id]))
 				delete(visible, id)
 				delete(receipts, id)
 			},

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/vibedata/roundhouse/internal/fuzzvalue"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // A body that is UTF-8 comes back as it was sent; another comes back as the text that storage holds.
@@ -18,9 +19,7 @@ func FuzzBodies(f *testing.F) {
 			body = s.Bytes(64)
 		}
 		q := NewMemory()
-		if err := q.CreateQueue(t.Context(), "bodies"); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, q.CreateQueue(t.Context(), "bodies"))
 		_, err := q.Send(t.Context(), "bodies", body, 0)
 		if fits := len(body) > 0 && len(body) <= MaxBody; (err == nil) != fits {
 			t.Fatalf("%d bytes: %v", len(body), err)

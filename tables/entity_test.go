@@ -8,8 +8,9 @@ import (
 	"time"
 	"unicode/utf16"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 func TestGetters(t *testing.T) {
@@ -17,9 +18,7 @@ func TestGetters(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	e := Entity{Properties: map[string]any{"S": "s", "I": int32(-1), "L": int64(1) << 40, "B": true, "F": 1.5, "T": at, "X": []byte{1}}}
 	got := []any{e.String("S"), e.Int("I"), e.Int("L"), e.Bool("B"), e.Float("F"), e.Time("T"), e.Bytes("X")}
-	if diff := cmp.Diff([]any{"s", int64(-1), int64(1) << 40, true, 1.5, at, []byte{1}}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "", []any{"s", int64(-1), int64(1) << 40, true, 1.5, at, []byte{1}}, got)
 	for _, name := range []string{"S", "I", "L", "B", "F", "T", "X", "Missing"} {
 		zero := 0
 		for _, isZero := range []bool{e.String(name) == "", e.Int(name) == 0, !e.Bool(name), e.Float(name) == 0, e.Time(name).IsZero(), e.Bytes(name) == nil} {

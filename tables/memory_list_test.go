@@ -8,25 +8,21 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // A page looks at 1,000 rows: what a list must cope with in the service, it meets in memory.
 func TestMemoryScanPassesRows(t *testing.T) {
 	t.Parallel()
 	m := NewMemory()
-	if err := m.CreateTable(t.Context(), "orchestrations"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, m.CreateTable(t.Context(), "orchestrations"))
 	for i := range 1000 {
 		key := Key{Partition: fmt.Sprintf("p%d", i/500), Row: fmt.Sprintf("r-%05d", i)}
-		if err := m.Apply(t.Context(), "orchestrations", Insert(Entity{Key: key})); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, m.Apply(t.Context(), "orchestrations", Insert(Entity{Key: key})))
 	}
 	last := Key{Partition: "p1", Row: "status"}
-	if err := m.Apply(t.Context(), "orchestrations", Insert(Entity{Key: last})); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, m.Apply(t.Context(), "orchestrations", Insert(Entity{Key: last})))
 	first, err := m.Scan(t.Context(), "orchestrations", Scan{Row: "status"})
 	if err != nil || len(first.Entities) != 0 || first.Next == "" {
 		t.Fatalf("the first page is %+v, %v, want an empty one with a next", first, err)
@@ -43,9 +39,7 @@ func TestMemoryScan(t *testing.T) {
 	ctx := t.Context()
 	rapid.Check(t, func(t *rapid.T) {
 		m := NewMemory()
-		if err := m.CreateTable(ctx, "orchestrations"); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, m.CreateTable(ctx, "orchestrations"))
 		model := map[Key]bool{}
 		text := rapid.StringOfN(rapid.SampledFrom([]rune("ab-é")), 1, 3, -1)
 		bound := rapid.OneOf(rapid.Just(""), text)
@@ -53,9 +47,7 @@ func TestMemoryScan(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"put": func(t *rapid.T) {
 				key := Key{Partition: text.Draw(t, "partition"), Row: row.Draw(t, "row")}
-				if err := m.Apply(ctx, "orchestrations", Upsert(Entity{Key: key})); err != nil {
-					t.Fatal(err)
-				}
+				testenv.OK(t, m.Apply(ctx, "orchestrations", Upsert(Entity{Key: key})))
 				model[key] = true
 			},
 			"delete": func(t *rapid.T) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/internal/fuzzvalue"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // anyProperties are properties of every type; names and values are what a store may refuse, too.
@@ -68,9 +69,7 @@ func FuzzRows(f *testing.F) {
 		s := fuzzvalue.New(data)
 		e := Entity{Key: Key{EscapeKey(s.Name(100)), EscapeKey(s.Name(100))}, Properties: anyProperties(s)}
 		op, store := Insert(e), NewMemory()
-		if err := store.CreateTable(context.Background(), "rows"); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, store.CreateTable(context.Background(), "rows"))
 		err := store.Apply(context.Background(), "rows", op)
 		if (err == nil) != (CheckOps([]Op{op}) == nil) {
 			t.Fatalf("memory says %v, the check %v", err, CheckOps([]Op{op}))

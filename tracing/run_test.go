@@ -20,6 +20,7 @@ import (
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
@@ -160,10 +161,7 @@ func (w *traveller) process(t *testing.T, plan *faults.Plan) *orchestrator.Runti
 	for i, a := range c.Activities {
 		c.Activities[i] = Activity(a)
 	}
-	r, err := orchestrator.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testenv.Must(orchestrator.New(c))(t)
 	return r
 }
 
@@ -197,9 +195,7 @@ func travel(t *testing.T, o *told, plan *faults.Plan) {
 		t.Fatal(err)
 	}
 	sound := w.process(t, &faults.Plan{})
-	if err := sound.Prepare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, sound.Prepare(t.Context()))
 	first := w.process(t, plan)
 	started, raised := false, false
 	for ended := false; !ended; time.Sleep(10 * time.Minute) {

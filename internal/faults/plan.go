@@ -92,7 +92,7 @@ type Plan struct {
 	late    sync.WaitGroup // Slow calls that storage has not carried out
 }
 
-// Calls returns the calls so far, those that failed included.
+// Calls returns the calls so far, including failed calls, but not the calls of a process that had crashed.
 func (p *Plan) Calls() []Call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,6 +167,7 @@ func (p *Plan) next(c Call) Fault {
 	}
 	p.calls = append(p.calls, c)
 	if len(p.calls) == p.At {
+		p.crashed = p.Fault == CrashBefore // concurrent calls that begin after this one must not reach storage
 		return p.Fault
 	}
 	if p.Refuse != nil && p.Refuse(c) {

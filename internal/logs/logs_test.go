@@ -12,8 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/internal/logs"
 	"github.com/vibedata/roundhouse/internal/logs/logstest"
 	"github.com/vibedata/roundhouse/internal/testenv"
@@ -60,9 +58,7 @@ func TestWithin(t *testing.T) {
 		{"level": "INFO", "msg": "two", "b": "other", "c": "logger", "d": "other"},
 		{"level": "INFO", "msg": "three", "c": "logger", "g": map[string]any{"a": 1.0}},
 	}
-	if diff := cmp.Diff(want, records(t, &out)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	testenv.Equal(t, "", want, records(t, &out))
 	for line := range strings.Lines(out.String()) {
 		if strings.Count(line, `"c"`) != 1 || strings.Count(line, `"b"`) > 1 {
 			t.Errorf("a field is there twice: %s", line)

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/outbox/receiver"
 )
@@ -60,9 +60,7 @@ func sent(t *testing.T, structured bool, signer string, e outbox.Event, at time.
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(sender.Deliver(t.Context(), e), sender.Close()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(sender.Deliver(t.Context(), e), sender.Close()))
 	return out
 }
 
@@ -136,9 +134,7 @@ func TestReceive(t *testing.T) {
 				e := event(tenant)
 				want = receiver.Event{ID: e.Key.String(), Source: "/test/t", Type: e.Type, Subject: tenant, TenantID: tenant, CorrelationID: "c-1", Time: e.CreatedAt, Data: e.Payload}
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			testenv.Equal(t, "", want, got)
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/admin"
 	"github.com/vibedata/roundhouse/tables"
@@ -19,9 +20,7 @@ func newAdmin(t *testing.T, intercept faults.Interceptor) admin.Admin {
 	settings, err := poller.ParseSettings(`{"odd": {` + fmt.Sprintf(source, "oracle") + `}, "orders": {` + fmt.Sprintf(source, "sqlite") + `}}`)
 	a := admin.Admin{Blob: poller.BlobStore{Blobs: faults.Blobs(blobs.NewMemory(), intercept)}, Table: poller.TableStore{Tables: faults.Tables(tables.NewMemory(), intercept)}, Settings: settings,
 		DSN: func(context.Context, poller.Setting) (string, error) { return "", errors.New("nobody may ask") }}
-	if err := errors.Join(err, a.Blob.Create(t.Context()), a.Table.Create(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(err, a.Blob.Create(t.Context()), a.Table.Create(t.Context())))
 	return a
 }
 
@@ -34,16 +33,11 @@ func TestPollersWhereverTheyAre(t *testing.T) {
 		return next(ctx)
 	})
 	doc := func(name string) []byte {
-		text, err := (&poller.Document{Version: 1, PollerName: name}).Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testenv.Must((&poller.Document{Version: 1, PollerName: name}).Encode())(t)
 		return text
 	}
 	for name, store := range map[string]poller.Store{"left-in-a-blob": a.Blob, "left-in-the-table": a.Table, "orders": a.Table} {
-		if _, err := store.Swap(t.Context(), name, doc(name), ""); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(store.Swap(t.Context(), name, doc(name), ""))(t)
 	}
 	for len(reads) > 0 {
 		<-reads

@@ -20,7 +20,8 @@ import (
 	"github.com/vibedata/roundhouse/poller/logicalsource"
 )
 
-var server = sync.OnceValues(func() (*postgres.Server, error) {
+// start starts the server of this package. Tests get it from server only.
+var start = sync.OnceValues(func() (*postgres.Server, error) {
 	s, err := postgres.Start(context.Background())
 	if err == nil {
 		stop = s.Close
@@ -30,6 +31,15 @@ var server = sync.OnceValues(func() (*postgres.Server, error) {
 
 // stop ends the server, if it was started.
 var stop = func() error { return nil }
+
+// server returns the server that the package's tests share. -short skips the test.
+func server(t testing.TB) *postgres.Server {
+	t.Helper()
+	testenv.Long(t)
+	s, err := start()
+	testenv.Started(t, err)
+	return s
+}
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(stopping{m}) }
 
@@ -54,18 +64,14 @@ type database struct {
 
 func newDatabase(t testing.TB) database {
 	t.Helper()
-	s, err := server()
-	testenv.Started(t, err)
-	return databaseOf(t, s)
+	return databaseOf(t, server(t))
 }
 
 func databaseOf(t testing.TB, s *postgres.Server) database {
 	t.Helper()
 	d := database{t: t, name: "t" + strings.ReplaceAll(uuid.NewString(), "-", "")}
 	owner := openDB(t, s.DSN(postgres.User))
-	if _, err := owner.ExecContext(t.Context(), "CREATE DATABASE "+d.name); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(owner.ExecContext(t.Context(), "CREATE DATABASE "+d.name))(t)
 	d.dsn = s.DSN(d.name)
 	// What is committed is to be in the log at once, which the server of the tests leaves for later.
 	d.DB = openDB(t, d.dsn+"&synchronous_commit=on")
@@ -77,10 +83,7 @@ func databaseOf(t testing.TB, s *postgres.Server) database {
 
 func openDB(t testing.TB, dsn string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("pgx", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := testenv.Must(sql.Open("pgx", dsn))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/logicalsource"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
@@ -79,9 +80,7 @@ func TestSlotFollowsPlace(t *testing.T) {
 	}
 	for _, i := range []int{4, 9, 11} {
 		place := rows[i].Cursor
-		if _, err := s.Fetch(t.Context(), place, 1, 1<<20); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(s.Fetch(t.Context(), place, 1, 1<<20))(t)
 		if at := parse(t, d.confirmed()); at.LSN != parse(t, place.Value).LSN {
 			t.Errorf("behind %s it begins at %s", place, at)
 		}
@@ -132,10 +131,7 @@ func TestLargeTransaction(t *testing.T) {
 	var after poller.Cursor
 	s, rows := d.source(), 0
 	for more := true; more; {
-		b, err := s.Fetch(t.Context(), after, 1500, 100_000)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := testenv.Must(s.Fetch(t.Context(), after, 1500, 100_000))(t)
 		size := 0
 		for _, row := range b.Rows {
 			rows++

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
@@ -56,12 +57,8 @@ func TestChanges(t *testing.T) {
 		`truncate public.lines {} {} deleted`,
 	}
 	s := d.source()
-	if _, err := s.Check(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, seen(t, d.drain(s, poller.Cursor{}, 100, 1<<20))); diff != "" {
-		t.Errorf("changes (-want +got):\n%s", diff)
-	}
+	testenv.Must(s.Check(t.Context()))(t)
+	testenv.Equal(t, "changes", want, seen(t, d.drain(s, poller.Cursor{}, 100, 1<<20)))
 }
 
 // With REPLICA IDENTITY FULL, a delete has all columns, the key is still the primary one, and no value is missing.
@@ -78,9 +75,7 @@ func TestIdentityFull(t *testing.T) {
 		`insert public.bare {"a":1,"b":null} {"a":1,"b":null}`,
 		`update public.bare {"a":1,"b":"x"} {"a":1,"b":"x"} was {"a":1,"b":null}`,
 	}
-	if diff := cmp.Diff(want, seen(t, d.drain(d.source(), poller.Cursor{}, 100, 1<<20))); diff != "" {
-		t.Errorf("changes (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "changes", want, seen(t, d.drain(d.source(), poller.Cursor{}, 100, 1<<20)))
 }
 
 // A large value that an update leaves alone is not in the log: the row says so, and with REPLICA IDENTITY FULL it has it.
@@ -96,9 +91,7 @@ func TestLargeValues(t *testing.T) {
 		`update public.orders {"id":1} {"id":1,"n":2} without doc`,
 		`update public.orders {"id":1} {"id":1,"n":3,"doc":"` + doc + `"}`,
 	}
-	if diff := cmp.Diff(want, seen(t, d.drain(d.source(), poller.Cursor{}, 100, 1<<20))); diff != "" {
-		t.Errorf("changes (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "changes", want, seen(t, d.drain(d.source(), poller.Cursor{}, 100, 1<<20)))
 }
 
 // Values are written as package sqlsource writes those of the same table, byte by byte.
@@ -138,10 +131,7 @@ func TestTypes(t *testing.T) {
 	defer func() { _ = table.Close() }()
 	var want []poller.Row
 	for len(want) == 0 {
-		b, err := table.Fetch(t.Context(), poller.Cursor{}, 1, 1<<20)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := testenv.Must(table.Fetch(t.Context(), poller.Cursor{}, 1, 1<<20))(t)
 		want = b.Rows
 	}
 	rows := d.drain(d.source(), poller.Cursor{}, 10, 1<<20)
@@ -162,7 +152,5 @@ func TestTypeIsGone(t *testing.T) {
 	d.publish("orders")
 	d.run("INSERT INTO orders VALUES (1, ROW(1,'x'), ROW(2,'y'), '{1}')", "ALTER TABLE orders DROP p, DROP c", "DROP TYPE pair", "ALTER TYPE changed DROP ATTRIBUTE b", "INSERT INTO orders VALUES (2, '{2}')")
 	want := []string{`insert public.orders {"id":1} {"id":1,"p":"(1,x)","c":"(2,y)","l":[1]}`, `insert public.orders {"id":2} {"id":2,"l":[2]}`}
-	if diff := cmp.Diff(want, seen(t, d.drain(d.source(), poller.Cursor{}, 100, 1<<20))); diff != "" {
-		t.Errorf("changes (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "changes", want, seen(t, d.drain(d.source(), poller.Cursor{}, 100, 1<<20)))
 }

@@ -70,8 +70,7 @@ func TestRights(t *testing.T) {
 	user := "u" + d.name
 	d.run("CREATE ROLE " + user + " LOGIN PASSWORD 'secret-of-the-user'")
 	t.Cleanup(func() { _, _ = d.ExecContext(context.Background(), "DROP ROLE "+user) })
-	s, err := server()
-	testenv.Started(t, err)
+	s := server(t)
 	as := func(c *logicalsource.Config) { c.DSN = s.DSNFor(user, "secret-of-the-user", d.name) }
 	if _, err := d.source(as).Check(t.Context()); !errors.Is(err, logicalsource.ErrSetup) || !strings.Contains(err.Error(), "REPLICATION") {
 		t.Errorf("without REPLICATION: %v", err)
@@ -118,15 +117,10 @@ func TestSlotIsBusy(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	d.history(1)
-	conn, err := pgconn.Connect(t.Context(), d.dsn+"&replication=database")
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := testenv.Must(pgconn.Connect(t.Context(), d.dsn+"&replication=database"))(t)
 	defer func() { _ = conn.Close(context.Background()) }()
-	if err := pglogrepl.StartReplication(t.Context(), conn, d.slot(), 0, pglogrepl.StartReplicationOptions{PluginArgs: []string{"proto_version '1'", "publication_names 'changes'"}}); err != nil {
-		t.Fatal(err)
-	}
-	short := d.source(func(c *logicalsource.Config) { c.Timeout = time.Second })
+	testenv.OK(t, pglogrepl.StartReplication(t.Context(), conn, d.slot(), 0, pglogrepl.StartReplicationOptions{PluginArgs: []string{"proto_version '1'", "publication_names 'changes'"}}))
+	short := d.source(func(c *logicalsource.Config) { c.Timeout = 3 * time.Second })
 	if err := fetch(t, short, poller.Cursor{}); !errors.Is(err, logicalsource.ErrSlotBusy) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a fetch while it is busy: %v", err)
 	}
@@ -144,6 +138,7 @@ func TestSlotIsBusy(t *testing.T) {
 // A slot that holds back more log than it may is warned of, and when the server has invalidated it, that is an error of its own kind.
 func TestSlotIsInvalidated(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 	own, err := postgres.Start(testenv.Context(t)) // for what is set is set for all slots of a server
 	testenv.Started(t, err)
 	t.Cleanup(func() {
@@ -200,9 +195,7 @@ func TestQuietTable(t *testing.T) {
 	d := newDatabase(t)
 	d.history(1)
 	store := &later{Store: poller.BlobStore{Blobs: blobs.NewMemory()}}
-	if err := store.Create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, store.Create(t.Context()))
 	source := d.source()
 	delivered := 0
 	runner, err := poller.NewRunner(poller.RunnerConfig{Name: "orders", Source: source, Store: store, Options: poller.Options{IdleHeartbeat: 1},
@@ -213,9 +206,7 @@ func TestQuietTable(t *testing.T) {
 	before := parse(t, d.confirmed())
 	for i := range 4 {
 		d.run("INSERT INTO other SELECT generate_series(1, 1000)")
-		if _, err := runner.Tick(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(runner.Tick(t.Context()))(t)
 		now := parse(t, d.confirmed())
 		if i >= 2 && now.Compare(before) <= 0 {
 			t.Errorf("after %d ticks it is still at %s", i+1, now)

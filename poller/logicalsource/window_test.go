@@ -4,8 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/logicalsource"
 )
@@ -29,9 +28,7 @@ func TestWindow(t *testing.T) {
 	}
 	s := d.source()
 	s.SetWindow(1)
-	if diff := cmp.Diff(all, d.drain(s, poller.Cursor{}, 2, 1<<20)); diff != "" {
-		t.Errorf("rows (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "rows", all, d.drain(s, poller.Cursor{}, 2, 1<<20))
 }
 
 // A place behind all changes of a transaction, as people write them, is one in front of the next transaction.
@@ -44,9 +41,7 @@ func TestPlaceBehindTransaction(t *testing.T) {
 	place.Change = 99
 	s := d.source()
 	s.SetWindow(1)
-	if diff := cmp.Diff(all[10:], d.drain(s, poller.Cursor{Kind: "lsn", Value: place.String()}, 2, 1<<20)); diff != "" {
-		t.Errorf("rows (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "rows", all[10:], d.drain(s, poller.Cursor{Kind: "lsn", Value: place.String()}, 2, 1<<20))
 }
 
 // A message that is cut off is an error and no panic.

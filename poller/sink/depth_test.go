@@ -9,6 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/internal/payload"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sink"
@@ -25,9 +26,7 @@ func TestDeepRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	letters := engine.NewDeadLetters(store, "")
-	if err := errors.Join(o.Create(t.Context()), letters.CreateTable(t.Context()), q.CreateQueue(t.Context(), "work")); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(o.Create(t.Context()), letters.CreateTable(t.Context()), q.CreateQueue(t.Context(), "work")))
 	for name, tt := range map[string]struct {
 		poller.Handler
 		wraps int // levels that a message or an event has around the data of a row

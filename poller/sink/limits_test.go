@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sink"
 	"github.com/vibedata/roundhouse/tables"
@@ -20,9 +21,7 @@ func TestSizesOfQuarantinedRows(t *testing.T) {
 	t.Parallel()
 	const limit = 128 << 10
 	letters := engine.NewDeadLetters(tables.NewMemory(), "")
-	if err := letters.CreateTable(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, letters.CreateTable(t.Context()))
 	for _, unit := range []string{"x", "<", "\u2028", "𝄞", `\"`, `\u0000`} {
 		for n := limit - 1; n <= limit+1; n++ {
 			text := strings.Repeat(unit, (n-8)/len(unit))

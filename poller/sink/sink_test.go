@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sink"
@@ -37,31 +37,22 @@ func delivery(data ...string) poller.Delivery {
 func TestEngine(t *testing.T) {
 	t.Parallel()
 	q, b := queues.NewMemory(), blobs.NewMemory()
-	if err := errors.Join(q.CreateQueue(t.Context(), "work"), b.CreateContainer(t.Context(), "engine-messages")); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(q.CreateQueue(t.Context(), "work"), b.CreateContainer(t.Context(), "engine-messages")))
 	e := sink.Engine{Target: poller.EngineTarget{Engine: "update", Operation: "sync", InstanceColumn: "instance", Tenant: "acme"},
 		Queue: "work", Queues: q, Claims: engine.NewClaims(b, "")}
 	d := delivery(`{"id":1,"instance":"i-1"}`, `{"id":2,"instance":9007199254740993,"long":"`+strings.Repeat("x", 60<<10)+`"}`)
 	for range 2 {
-		if err := e.Deliver(t.Context(), d); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, e.Deliver(t.Context(), d))
 	}
 	found := map[string]int{}
 	for {
-		received, err := q.Receive(t.Context(), "work", queues.MaxReceive, time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
+		received := testenv.Must(q.Receive(t.Context(), "work", queues.MaxReceive, time.Minute))(t)
 		if len(received) == 0 {
 			break
 		}
 		for _, r := range received {
 			var m engine.Message
-			if err := json.Unmarshal(queues.Decode(r.Text), &m); err != nil {
-				t.Fatal(err)
-			}
+			testenv.OK(t, json.Unmarshal(queues.Decode(r.Text), &m))
 			found[m.CorrelationID]++
 			switch m.InstanceID {
 			case "i-1":
@@ -82,9 +73,7 @@ func TestEngine(t *testing.T) {
 		}
 	}
 	want := map[string]int{engine.DeriveCorrelationID("poller", "orders", d.EventIDs[0]): 2, engine.DeriveCorrelationID("poller", "orders", d.EventIDs[1]): 2}
-	if diff := cmp.Diff(want, found); diff != "" {
-		t.Errorf("correlation ids: -want +got\n%s", diff)
-	}
+	testenv.Equal(t, "correlation ids", want, found)
 	for _, data := range []string{`{"id":1}`, `{"instance":null}`, `[]`} {
 		if err := e.Deliver(t.Context(), delivery(data)); !poller.IsPermanent(err) {
 			t.Errorf("%s: %v", data, err)
@@ -96,14 +85,10 @@ func TestEngine(t *testing.T) {
 func TestEngineInput(t *testing.T) {
 	t.Parallel()
 	q := queues.NewMemory()
-	if err := q.CreateQueue(t.Context(), "work"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, q.CreateQueue(t.Context(), "work"))
 	e := sink.Engine{Target: poller.EngineTarget{Engine: "update", InputColumn: "input"}, Queue: "work", Queues: q, Claims: engine.NewClaims(blobs.NewMemory(), "")}
 	for data, want := range map[string]string{`{"input":{"a":9007199254740993}}`: `{"a":9007199254740993}`, `{"input":"{\"a\":1}"}`: `{"a":1}`, `{"input":null}`: ""} {
-		if err := e.Deliver(t.Context(), delivery(data)); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, e.Deliver(t.Context(), delivery(data)))
 		received, err := q.Receive(t.Context(), "work", 1, time.Minute)
 		if err != nil || len(received) != 1 {
 			t.Fatalf("%d messages, %v", len(received), err)
@@ -126,22 +111,15 @@ func TestOutbox(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := o.Create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, o.Create(t.Context()))
 	s := sink.Outbox{Target: poller.OutboxTarget{EventType: "order.changed", TenantColumn: "tenant", Ordered: true}, Writer: outbox.NewWriter(o)}
 	d := delivery(`{"id":1,"tenant":"acme"}`, `{"id":2,"tenant":"contoso"}`, `{"id":3,"tenant":"acme"}`)
 	for range 2 {
-		if err := s.Deliver(t.Context(), d); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, s.Deliver(t.Context(), d))
 	}
 	admin := outbox.NewAdmin(o)
 	for i, tenant := range []string{"acme", "contoso", "acme"} {
-		r, err := admin.Get(t.Context(), tenant, d.EventIDs[i])
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := testenv.Must(admin.Get(t.Context(), tenant, d.EventIDs[i]))(t)
 		var event sink.Event
 		if err := json.Unmarshal(r.Payload, &event); err != nil || !bytes.Equal(event.Data, d.Rows[i].Data) || r.EventType != "order.changed" || r.OrderKey == "" {
 			t.Errorf("%+v, %v", r, err)
@@ -155,18 +133,14 @@ func TestOutbox(t *testing.T) {
 func TestDeadLetters(t *testing.T) {
 	t.Parallel()
 	letters := engine.NewDeadLetters(tables.NewMemory(), "")
-	if err := letters.CreateTable(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, letters.CreateTable(t.Context()))
 	d := delivery(`{"id":1}`, `{"id":2,"tenant":"acme","x":"`+strings.Repeat("x", 200<<10)+`"}`)
 	at := time.Date(2026, 4, 7, 1, 2, 3, 0, time.UTC)
 	quarantine := sink.DeadLetters(letters, poller.Setting{Engine: &poller.EngineTarget{TenantColumn: "tenant"}})
 	for range 2 {
 		for i, row := range d.Rows {
 			q := poller.Quarantined{Poller: d.Poller, Row: row, EventID: d.EventIDs[i], Attempts: 5, Err: errors.New("refused"), FirstFailureAt: at, LastFailureAt: at.Add(time.Duration(i+1) * time.Minute)}
-			if err := quarantine(t.Context(), q); err != nil {
-				t.Fatal(err)
-			}
+			testenv.OK(t, quarantine(t.Context(), q))
 		}
 	}
 	page, err := letters.List(t.Context(), engine.DeadLetterFilter{Engines: []string{"poller-orders"}})
@@ -195,10 +169,7 @@ func TestDeadLetters(t *testing.T) {
 	if len(got) != 1 || got[0].EventIDs[0] != d.EventIDs[0] || string(got[0].Rows[0].Data) != `{"id":1}` {
 		t.Errorf("%+v", got)
 	}
-	letter, err := letters.Get(t.Context(), "poller-orders", page.DeadLetters[1].RowKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	letter := testenv.Must(letters.Get(t.Context(), "poller-orders", page.DeadLetters[1].RowKey))(t)
 	for err, notRetryable := range map[error]bool{errors.New("storage is away"): false, poller.Permanent(errors.New("no value")): true} {
 		refuse := sink.Retry(poller.HandlerFunc(func(context.Context, poller.Delivery) error { return err }))
 		if _, got := refuse(t.Context(), letter); !errors.Is(got, err) || errors.Is(got, engine.ErrNotRetryable) != notRetryable {

@@ -28,10 +28,7 @@ func byTime(c *sqlsource.Config) { c.Cursor, c.Bound = "changed", sqlsource.Boun
 
 func source(t testing.TB, c sqlsource.Config) *sqlsource.Source {
 	t.Helper()
-	s, err := sqlsource.Open(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testenv.Must(sqlsource.Open(c))(t)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -54,16 +51,14 @@ func (d database) orders(t testing.TB, n int) {
 // drain reads on until the source has nothing more and holds nothing back.
 func drain(t testing.TB, s *sqlsource.Source, after poller.Cursor, limit int) (rows []poller.Row) {
 	t.Helper()
-	testenv.Await(t, "nothing is held back", func() (heldBack string, ok bool) {
+	testenv.Until(t, "the rows that are held back", func() bool {
 		for {
-			b, err := s.Fetch(t.Context(), after, limit, 1<<20)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := testenv.Must(s.Fetch(t.Context(), after, limit, 1<<20))(t)
 			if len(b.Rows) == 0 {
-				return b.HeldBack, b.HeldBack == ""
+				return b.HeldBack == ""
 			}
-			rows, after = append(rows, b.Rows...), b.Rows[len(b.Rows)-1].Cursor
+			rows = append(rows, b.Rows...)
+			after = b.Rows[len(b.Rows)-1].Cursor
 		}
 	})
 	return rows
@@ -73,9 +68,7 @@ func keys(t testing.TB, rows []poller.Row) (ids []int) {
 	t.Helper()
 	for _, r := range rows {
 		var key struct{ ID int }
-		if err := json.Unmarshal(r.Key, &key); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, json.Unmarshal(r.Key, &key))
 		ids = append(ids, key.ID)
 	}
 	return ids
@@ -138,9 +131,7 @@ func testInOrder(t *testing.T, d database) {
 	d.orders(t, 25)
 	for _, c := range []sqlsource.Config{d.config(), d.config(byTime)} {
 		s := source(t, c)
-		if _, err := s.Check(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(s.Check(t.Context()))(t)
 		if diff := cmp.Diff(upTo(25), keys(t, drain(t, s, poller.Cursor{}, 10))); diff != "" {
 			t.Errorf("cursor %s (-want +got):\n%s", c.Cursor, diff)
 		}
@@ -153,16 +144,12 @@ func testTies(t *testing.T, d database) {
 	run(t, d.open(t), "UPDATE orders SET changed = '2026-04-07 01:23:45.123456'")
 	s := source(t, d.config(byTime))
 	rows := drain(t, s, poller.Cursor{}, 2)
-	if diff := cmp.Diff(upTo(9), keys(t, rows)); diff != "" {
-		t.Errorf("rows (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "rows", upTo(9), keys(t, rows))
 	want := poller.Cursor{Kind: "timestamp+pk", Value: "2026-04-07T01:23:45.123456Z", Tiebreaker: json.RawMessage(`{"id":9}`)}
 	if d.dialect == sqlsource.SQLite {
 		want.Value = "2026-04-07 01:23:45.123456"
 	}
-	if diff := cmp.Diff(want, rows[8].Cursor); diff != "" {
-		t.Errorf("cursor (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "cursor", want, rows[8].Cursor)
 	if got := drain(t, s, poller.Cursor{Kind: want.Kind, Value: want.Value}, 2); len(got) > 0 {
 		t.Errorf("%d rows behind a place without a key", len(got))
 	}
@@ -173,17 +160,13 @@ func testNewRows(t *testing.T, d database) {
 	s := source(t, d.config())
 	rows := drain(t, s, poller.Cursor{}, 10)
 	run(t, d.open(t), "INSERT INTO orders (state) VALUES ('new')")
-	if diff := cmp.Diff([]int{4}, keys(t, drain(t, s, rows[2].Cursor, 10))); diff != "" {
-		t.Errorf("new rows (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "new rows", []int{4}, keys(t, drain(t, s, rows[2].Cursor, 10)))
 }
 
 func testPrecision(t *testing.T, d database) {
 	d.orders(t, 0)
 	db := d.open(t)
-	if _, err := db.ExecContext(t.Context(), "INSERT INTO orders (id, state, amount, open, changed) VALUES (9007199254740993, 'a\"b\n\u00fc', '12345678901234567890.100000000000000001', true, '2026-04-07 01:23:45.000001')"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(db.ExecContext(t.Context(), "INSERT INTO orders (id, state, amount, open, changed) VALUES (9007199254740993, 'a\"b\n\u00fc', '12345678901234567890.100000000000000001', true, '2026-04-07 01:23:45.000001')"))(t)
 	s := source(t, d.config())
 	rows := drain(t, s, poller.Cursor{}, 10)
 	if len(rows) != 1 {
@@ -205,9 +188,7 @@ func testPrecision(t *testing.T, d database) {
 	for name, value := range data {
 		got[name] = string(value)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("data (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "data", want, got)
 	if got := rows[0].Cursor; got.Value != "9007199254740993" || got.Kind != "integer" || got.Tiebreaker != nil {
 		t.Errorf("cursor %+v", got)
 	}
@@ -220,12 +201,8 @@ func testFilter(t *testing.T, d database) {
 		c.Where = []sqlsource.Condition{{Column: "state", Op: "in", Value: []any{"state1", "x' OR '1'='1"}}, {Column: "id", Op: ">", Value: 2.0},
 			{Column: "raw", Op: "is null"}, {Column: "changed", Op: ">", Value: "2020-01-01T00:00:00Z"}, {Column: "open", Op: "=", Value: true}}
 	}))
-	if _, err := s.Check(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]int{4, 6}, keys(t, drain(t, s, poller.Cursor{}, 10))); diff != "" {
-		t.Errorf("rows (-want +got):\n%s", diff)
-	}
+	testenv.Must(s.Check(t.Context()))(t)
+	testenv.Equal(t, "rows", []int{4, 6}, keys(t, drain(t, s, poller.Cursor{}, 10)))
 	if got, want := s.Definition().Filter, "state in :where1 and id > :where2 and raw is null and changed > :where4 and open = :where5"; got != want {
 		t.Errorf("filter %q, want %q", got, want)
 	}
@@ -240,9 +217,7 @@ func testQuery(t *testing.T, d database) {
 		}
 		c.Params = map[string]any{"state": "state0", "least": 1.0}
 	}))
-	if _, err := s.Check(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(s.Check(t.Context()))(t)
 	rows := drain(t, s, poller.Cursor{}, 10)
 	if diff := cmp.Diff([]int{3, 5}, keys(t, rows)); diff != "" {
 		t.Fatalf("rows (-want +got):\n%s", diff)
@@ -260,9 +235,7 @@ func testSoftDelete(t *testing.T, d database) {
 	for _, r := range drain(t, s, poller.Cursor{}, 10) {
 		deleted = append(deleted, r.Deleted)
 	}
-	if diff := cmp.Diff([]bool{false, false, true}, deleted); diff != "" {
-		t.Errorf("deleted (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "deleted", []bool{false, false, true}, deleted)
 }
 
 // A row of 10 MB comes alone, and does not keep the others from coming.
@@ -273,21 +246,14 @@ func testLargeRow(t *testing.T, d database) {
 	if placeholder == "" {
 		placeholder = "?"
 	}
-	if _, err := db.ExecContext(t.Context(), "UPDATE orders SET raw = "+placeholder+" WHERE id = 3", make([]byte, 10<<20)); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(db.ExecContext(t.Context(), "UPDATE orders SET raw = "+placeholder+" WHERE id = 3", make([]byte, 10<<20)))(t)
 	s := source(t, d.config())
 	var sizes []int
 	var after poller.Cursor
 	// The bound of integers is known after two looks.
-	if _, err := s.End(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(s.End(t.Context()))(t)
 	for range 10 {
-		b, err := s.Fetch(t.Context(), after, 10, 1<<20)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := testenv.Must(s.Fetch(t.Context(), after, 10, 1<<20))(t)
 		if len(b.Rows) == 0 {
 			break
 		}
@@ -297,9 +263,7 @@ func testLargeRow(t *testing.T, d database) {
 			t.Errorf("more is %v at %s", b.More, after.Value)
 		}
 	}
-	if diff := cmp.Diff([]int{2, 1, 2}, sizes); diff != "" {
-		t.Errorf("batches (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "batches", []int{2, 1, 2}, sizes)
 }
 
 func testEnd(t *testing.T, d database) {
@@ -317,13 +281,8 @@ func testEnd(t *testing.T, d database) {
 	for _, c := range []sqlsource.Config{d.config(), d.config(byTime)} {
 		s := source(t, c)
 		rows := drain(t, s, poller.Cursor{}, 10)
-		end, err := s.End(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(rows[2].Cursor, end); diff != "" {
-			t.Errorf("end (-want +got):\n%s", diff)
-		}
+		end := testenv.Must(s.End(t.Context()))(t)
+		testenv.Equal(t, "end", rows[2].Cursor, end)
 	}
 }
 
@@ -338,9 +297,7 @@ func testNullCursor(t *testing.T, d database) {
 		t.Errorf("advice %q, %v", text, err)
 	}
 	s := source(t, c)
-	if _, err := s.End(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(s.End(t.Context()))(t)
 	b, err := s.Fetch(t.Context(), poller.Cursor{}, 10, 1<<20)
 	if err != nil || len(b.Rows) != 1 || !strings.Contains(b.HeldBack, "version") {
 		t.Errorf("%d rows, held back %q, %v", len(b.Rows), b.HeldBack, err)
@@ -372,9 +329,7 @@ func testNotUniqueLater(t *testing.T, d database) {
 	d.orders(t, 4)
 	run(t, d.open(t), "UPDATE orders SET state = 'same', changed = '2026-04-07 01:23:45' WHERE id IN (2, 4)")
 	s := source(t, d.config(byTime, func(c *sqlsource.Config) { c.Keys = []string{"state"} }))
-	if _, err := s.End(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(s.End(t.Context()))(t)
 	_, err := s.Fetch(t.Context(), poller.Cursor{}, 1, 1<<20)
 	wants(t, err, sqlsource.ErrNotUnique, "orders", "same")
 }
@@ -424,10 +379,7 @@ func testAdvice(t *testing.T, d database) {
 	db := d.open(t)
 	check := func() string {
 		t.Helper()
-		advice, err := source(t, d.config(byTime)).Check(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		advice := testenv.Must(source(t, d.config(byTime)).Check(t.Context()))(t)
 		return strings.Join(advice, "\n")
 	}
 	if got := check(); got != "" {
@@ -476,17 +428,13 @@ func testOddNames(t *testing.T, d database) {
 		placeholder = "$1"
 	}
 	for i := range 3 {
-		if _, err := db.ExecContext(t.Context(), fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", q(table), q(id), placeholder), i+1); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(db.ExecContext(t.Context(), fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", q(table), q(id), placeholder), i+1))(t)
 	}
 	if d.dialect == sqlsource.Postgres {
 		run(t, db, "SELECT setval(pg_get_serial_sequence('"+q(table)+"', '"+strings.ReplaceAll(id, "'", "''")+"'), 3)")
 	}
 	s := source(t, d.config(func(c *sqlsource.Config) { c.Table, c.Cursor, c.Keys = table, id, []string{id} }))
-	if _, err := s.Check(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(s.Check(t.Context()))(t)
 	if rows := drain(t, s, poller.Cursor{}, 2); len(rows) != 3 {
 		t.Errorf("%d rows, want 3", len(rows))
 	}

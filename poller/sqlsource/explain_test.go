@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
@@ -71,16 +72,11 @@ func TestExplainNamesTheTransaction(t *testing.T) {
 	d := newPostgres(t)
 	db := d.open(t)
 	run(t, db, "CREATE TABLE orders (id bigint PRIMARY KEY, changed_in xid8 NOT NULL DEFAULT pg_current_xact_id(), changed timestamptz NOT NULL DEFAULT now())")
-	tx, err := db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := testenv.Must(db.BeginTx(t.Context(), nil))(t)
 	defer func() { _ = tx.Rollback() }()
 	var pid int
 	var xid string
-	if err := tx.QueryRowContext(t.Context(), "SELECT pg_backend_pid(), pg_current_xact_id()::text").Scan(&pid, &xid); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, tx.QueryRowContext(t.Context(), "SELECT pg_backend_pid(), pg_current_xact_id()::text").Scan(&pid, &xid))
 	run(t, db, "INSERT INTO orders (id) VALUES (1)")
 	for bound, cursor := range map[string]string{sqlsource.BoundXID: "changed_in", sqlsource.BoundSettle: "changed"} {
 		s := source(t, d.config(func(c *sqlsource.Config) { c.Cursor, c.Bound = cursor, bound }))
@@ -89,9 +85,7 @@ func TestExplainNamesTheTransaction(t *testing.T) {
 			t.Errorf("%s does not name process %d", e.Why, pid)
 		}
 	}
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, tx.Rollback())
 	s := source(t, d.config(func(c *sqlsource.Config) { c.Cursor, c.Bound = "changed_in", sqlsource.BoundXID }))
 	wantVerdict(t, s, `{"id":1}`, poller.Cursor{}, sqlsource.RowDue)
 }

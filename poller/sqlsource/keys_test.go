@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
@@ -20,9 +21,7 @@ func testSameByCollation(t *testing.T, d database) {
 	run(t, db, fmt.Sprintf("CREATE TABLE orders (id int, name varchar(20) COLLATE %s, changed %s)", collation, d.timestamp),
 		"INSERT INTO orders VALUES (1, 'a', '2026-04-07 01:23:45'), (2, 'b', '2026-04-07 01:23:45'), (3, 'B', '2026-04-07 01:23:45')")
 	s := source(t, d.config(byTime, func(c *sqlsource.Config) { c.Keys = []string{"name"} }))
-	if _, err := s.End(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(s.End(t.Context()))(t)
 	b, err := s.Fetch(t.Context(), poller.Cursor{}, 1, 1<<20)
 	if err != nil || len(b.Rows) != 1 {
 		t.Fatalf("%d rows, %v", len(b.Rows), err)
@@ -36,9 +35,7 @@ func testBooleanKey(t *testing.T, d database) {
 	d.orders(t, 4)
 	run(t, d.open(t), "UPDATE orders SET open = id > 2, changed = '2026-04-07 01:23:45'")
 	s := source(t, d.config(byTime, func(c *sqlsource.Config) { c.Keys = []string{"open", "id"} }))
-	if diff := cmp.Diff(upTo(4), keys(t, drain(t, s, poller.Cursor{}, 1))); diff != "" {
-		t.Errorf("rows (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "rows", upTo(4), keys(t, drain(t, s, poller.Cursor{}, 1)))
 }
 
 // Rows without a cursor are none of those that a key has to tell apart, where the cursor is the key.

@@ -17,12 +17,13 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/google/uuid"
 
+	"github.com/vibedata/roundhouse/internal/sample"
 	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
-var lossDuration = flag.Duration("loss.duration", 8*time.Second, "how long TestLoss writes")
+var lossTransactions = flag.Int("loss.transactions", 160, "how many transactions each writer of TestLoss makes, of which a part may be sampled")
 
 const (
 	lossWriters = 16
@@ -35,6 +36,7 @@ func TestLoss(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(testing.TB) database{"postgres": newPostgres, "mariadb": newMaria} {
 		t.Run(name, func(t *testing.T) {
+			sample.Repeat(t)
 			t.Parallel()
 			d := open(t)
 			d.settle = max(d.settle, 500*time.Millisecond)
@@ -116,39 +118,26 @@ func lossFunction(d database) string {
 func overtake(t *testing.T, d database, db *sql.DB, followers []*follower) []int64 {
 	t.Helper()
 	ctx := t.Context()
-	early, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, err := insert(ctx, d, early)
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := insert(ctx, d, db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	early := testenv.Must(db.BeginTx(ctx, nil))(t)
+	first := testenv.Must(insert(ctx, d, early))(t)
+	second := testenv.Must(insert(ctx, d, db))(t)
 	for _, f := range followers {
 		if _, err := f.once(ctx); err != nil {
 			t.Fatalf("%s: %v", f.name, err)
 		}
 	}
-	if err := early.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, early.Commit())
 	return []int64{first, second}
 }
 
 func writeAndFollow(t *testing.T, d database, db *sql.DB, followers []*follower) (committed []int64) {
 	t.Helper()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	ctx := testenv.Context(t)
+	ctx, seeds := testenv.Context(t), sample.Seeds(t, *lossTransactions)
 	written := make(chan []int64, lossWriters)
 	var writers, readers sync.WaitGroup
 	for i := range lossWriters {
 		writers.Go(func() {
-			ids, err := write(ctx, d, db, rand.New(rand.NewPCG(seed, uint64(i))))
+			ids, err := write(ctx, d, db, uint64(i), seeds)
 			if err != nil {
 				t.Error(err)
 			}
@@ -219,10 +208,10 @@ func insertSlowly(ctx context.Context, d database, q queryRower, random *rand.Ra
 	return id, q.QueryRowContext(ctx, fmt.Sprintf(statement, seconds)).Scan(&id)
 }
 
-// write runs transactions of up to three rows for the test's duration and gives what was committed.
-func write(ctx context.Context, d database, db *sql.DB, random *rand.Rand) (committed []int64, err error) {
-	for end := time.Now().Add(*lossDuration); time.Now().Before(end); {
-		ids, err := transaction(ctx, d, db, random)
+// write runs a transaction of up to three rows for each seed and returns what was committed.
+func write(ctx context.Context, d database, db *sql.DB, writer uint64, seeds []int) (committed []int64, err error) {
+	for _, seed := range seeds {
+		ids, err := transaction(ctx, d, db, rand.New(rand.NewPCG(uint64(seed), writer)))
 		if err != nil {
 			return nil, err
 		}
@@ -339,9 +328,7 @@ func hold(ctx context.Context, d database, tx execer, random *rand.Rand) error {
 func followSource(t *testing.T, name string, c sqlsource.Config) *follower {
 	t.Helper()
 	s := source(t, c)
-	if _, err := s.Check(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(s.Check(t.Context()))(t)
 	var after poller.Cursor
 	return &follower{name: name, seen: map[int64]int{}, read: func(ctx context.Context) ([]int64, bool, error) {
 		b, err := s.Fetch(ctx, after, 100, 1<<20)

@@ -20,35 +20,42 @@ import (
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
-// The servers are started by the first test that needs them.
+// The servers of this package, and what ends them. Tests get them from postgresServer and mariaServer only.
 var (
-	postgresServer = sync.OnceValues(func() (*postgres.Server, error) {
-		s, err := postgres.Start(context.Background())
-		if err == nil {
-			atEnd(s.Close)
-		}
-		return s, err
-	})
-	mariaServer = sync.OnceValues(func() (*mariadb.Server, error) {
-		s, err := mariadb.Start(context.Background())
-		if err == nil {
-			atEnd(s.Close)
-		}
-		return s, err
-	})
-	endLock sync.Mutex
-	ends    []func() error
+	startPostgres = sync.OnceValues(func() (*postgres.Server, error) { return endLater(postgres.Start(context.Background())) })
+	startMaria    = sync.OnceValues(func() (*mariadb.Server, error) { return endLater(mariadb.Start(context.Background())) })
+	endLock       sync.Mutex
+	ends          []func() error
 )
 
-func atEnd(f func() error) {
+func endLater[S interface{ Close() error }](s S, err error) (S, error) {
 	endLock.Lock()
 	defer endLock.Unlock()
-	ends = append(ends, f)
+	if err == nil {
+		ends = append(ends, s.Close)
+	}
+	return s, err
 }
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(stopping{m})
+// postgresServer returns the server that the package's tests share. -short skips the test.
+func postgresServer(t testing.TB) *postgres.Server {
+	t.Helper()
+	testenv.Long(t)
+	s, err := startPostgres()
+	testenv.Started(t, err)
+	return s
 }
+
+// mariaServer returns the server that the package's tests share. -short skips the test.
+func mariaServer(t testing.TB) *mariadb.Server {
+	t.Helper()
+	testenv.Long(t)
+	s, err := startMaria()
+	testenv.Started(t, err)
+	return s
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(stopping{m}) }
 
 // stopping stops the servers after the tests, before goroutines are counted.
 type stopping struct{ m *testing.M }
@@ -75,10 +82,7 @@ type database struct {
 
 func (d database) open(t testing.TB) *sql.DB {
 	t.Helper()
-	db, err := sql.Open(d.driver, d.dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := testenv.Must(sql.Open(d.driver, d.dsn))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
@@ -88,11 +92,12 @@ func databases() map[string]func(testing.TB) database {
 	return map[string]func(testing.TB) database{"postgres": newPostgres, "sqlite": newSQLite, "mariadb": newMaria}
 }
 
+// uniqueName is one for a database, a user or a slot, which a server that packages share may not have yet.
+func uniqueName() string { return "t" + strings.ReplaceAll(uuid.NewString(), "-", "") }
+
 func newPostgres(t testing.TB) database {
 	t.Helper()
-	s, err := postgresServer()
-	testenv.Started(t, err)
-	name := "t" + strings.ReplaceAll(uuid.NewString(), "-", "")
+	s, name := postgresServer(t), uniqueName()
 	d := database{dialect: sqlsource.Postgres, driver: "pgx", dsn: s.DSN("postgres"), integer: "bigint",
 		serial: "bigserial PRIMARY KEY", timestamp: "timestamptz", decimal: "numeric", boolean: "boolean", bytes: "bytea",
 		now: "clock_timestamp()", settle: 50 * time.Millisecond}
@@ -103,9 +108,7 @@ func newPostgres(t testing.TB) database {
 
 func newMaria(t testing.TB) database {
 	t.Helper()
-	s, err := mariaServer()
-	testenv.Started(t, err)
-	name := "t" + strings.ReplaceAll(uuid.NewString(), "-", "")
+	s, name := mariaServer(t), uniqueName()
 	d := database{dialect: sqlsource.MySQL, driver: "mysql", dsn: s.DSN(""), integer: "bigint",
 		serial: "bigint AUTO_INCREMENT PRIMARY KEY", timestamp: "timestamp(6)", decimal: "decimal(38,18)", boolean: "boolean",
 		bytes: "longblob", now: "NOW(6)", settle: 2 * time.Second}

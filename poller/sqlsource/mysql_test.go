@@ -15,16 +15,13 @@ func TestMySQLBound(t *testing.T) {
 	d := newMaria(t)
 	d.orders(t, 1)
 	db := d.open(t)
-	server, err := mariaServer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := mariaServer(t)
 	name := d.dsn[strings.LastIndex(d.dsn, "/")+1:]
 	name, _, _ = strings.Cut(name, "?")
 	run(t, db, "CREATE USER "+name+"@localhost IDENTIFIED BY 'geheim'", "GRANT SELECT ON "+name+".* TO "+name+"@localhost")
 	c := d.config(byTime)
 	c.DSN = server.DSNFor(name, "geheim", name)
-	_, err = source(t, c).Check(t.Context())
+	_, err := source(t, c).Check(t.Context())
 	wants(t, err, sqlsource.ErrBound, "orders", "GRANT PROCESS")
 	run(t, db, "GRANT PROCESS ON *.* TO "+name+"@localhost")
 	if _, err := source(t, c).Check(t.Context()); err != nil {
@@ -42,25 +39,18 @@ func TestMySQLBound(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	if _, err := tx.ExecContext(t.Context(), "INSERT INTO orders (changed) VALUES (NOW(6))"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(tx.ExecContext(t.Context(), "INSERT INTO orders (changed) VALUES (NOW(6))"))(t)
 	run(t, db, "INSERT INTO orders (changed) VALUES (NOW(6))", "DO SLEEP(3)")
 	s := source(t, d.config(byTime))
 	// The list of transactions may be in use by other tests; that holds back as well.
-	testenv.Await(t, "a connection holds back", func() (string, bool) {
-		b, err := s.Fetch(t.Context(), poller.Cursor{}, 10, 1<<20)
-		if err != nil {
-			t.Fatal(err)
-		}
+	testenv.Until(t, "a row held back by the open transaction", func() bool {
+		b := testenv.Must(s.Fetch(t.Context(), poller.Cursor{}, 10, 1<<20))(t)
 		if len(b.Rows) > 1 {
 			t.Fatalf("%d rows beside an open transaction", len(b.Rows))
 		}
-		return b.HeldBack, strings.Contains(b.HeldBack, "connection ")
+		return strings.Contains(b.HeldBack, "connection ")
 	})
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, tx.Commit())
 	if rows := drain(t, s, poller.Cursor{}, 1); len(rows) != 3 {
 		t.Errorf("%d rows after the transaction", len(rows))
 	}

@@ -70,13 +70,15 @@ func TestPlaces(t *testing.T) {
 // drainFirst is the first batch that a source gives behind a place.
 func drainFirst(t *testing.T, s *sqlsource.Source, after poller.Cursor) []poller.Row {
 	t.Helper()
-	return testenv.Await(t, "the first batch behind "+after.String(), func() ([]poller.Row, bool) {
-		b, err := s.Fetch(t.Context(), after, 1, 1<<20)
-		if err != nil {
-			t.Errorf("behind %s: %v", after, err)
+	var b poller.Batch
+	testenv.Until(t, "the first batch", func() (found bool) {
+		var err error
+		if b, err = s.Fetch(t.Context(), after, 1, 1<<20); err != nil {
+			t.Fatalf("behind %s: %v", after, err)
 		}
-		return b.Rows, err != nil || len(b.Rows) > 0 || b.HeldBack == ""
+		return len(b.Rows) > 0 || b.HeldBack == ""
 	})
+	return b.Rows
 }
 
 // Numbers with fractions are read in their order, from every place that they give.

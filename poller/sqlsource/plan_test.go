@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
@@ -28,20 +29,14 @@ func TestPlan(t *testing.T) {
 			})
 			rows := drain(t, source(t, config), poller.Cursor{}, 100)
 			s := source(t, config)
-			p, err := s.Plan(t.Context(), rows[4].Cursor, sqlsource.PlanOptions{Limit: 5, Count: 10})
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := testenv.Must(s.Plan(t.Context(), rows[4].Cursor, sqlsource.PlanOptions{Limit: 5, Count: 10}))(t)
 			if want := (sqlsource.Count{Rows: 10, AtLeast: true}); p.Due != want || p.Waiting != want || p.HeldBack != "" || p.Estimated < 15 || p.Estimated > 25 {
 				t.Errorf("%+v", p)
 			}
 			if diff := cmp.Diff([]string{"changed", "id"}, p.Order); diff != "" || p.Index != "orders_changed" || p.Missing != "" {
 				t.Errorf("%+v %s", p, diff)
 			}
-			text, err := json.Marshal(p)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := testenv.Must(json.Marshal(p))(t)
 			if len(p.Explain) == 0 || !strings.Contains(p.Statement, "ORDER BY") || strings.Contains(string(text), "s3cret") || strings.Contains(string(text), rows[4].Cursor.Value[:10]) {
 				t.Errorf("%s", text)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
@@ -18,14 +19,9 @@ import (
 // begin opens a transaction that has only read yet.
 func begin(t *testing.T, db *sql.DB) *sql.Tx {
 	t.Helper()
-	tx, err := db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := testenv.Must(db.BeginTx(t.Context(), nil))(t)
 	t.Cleanup(func() { _ = tx.Rollback() })
-	if _, err := tx.ExecContext(t.Context(), "SELECT 1"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(tx.ExecContext(t.Context(), "SELECT 1"))(t)
 	return tx
 }
 
@@ -47,9 +43,7 @@ func TestPostgresHeldBack(t *testing.T) {
 	if b, err := reader.Fetch(t.Context(), poller.Cursor{}, 10, 1<<20); err != nil || len(b.Rows) != 2 {
 		t.Errorf("behind a reader: %d rows, held back %q, %v", len(b.Rows), b.HeldBack, err)
 	}
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, tx.Rollback())
 	if rows := drain(t, s, poller.Cursor{}, 10); len(rows) != 2 {
 		t.Errorf("%d rows after the transaction", len(rows))
 	}
@@ -63,9 +57,7 @@ func TestPostgresPrepared(t *testing.T) {
 	db := d.open(t)
 	tx := begin(t, db)
 	for _, statement := range []string{"INSERT INTO orders (changed) VALUES (now())", "PREPARE TRANSACTION 'forgotten'"} {
-		if _, err := tx.ExecContext(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(tx.ExecContext(t.Context(), statement))(t)
 	}
 	s := source(t, d.config(byTime))
 	b, err := s.Fetch(t.Context(), poller.Cursor{}, 10, 1<<20)
@@ -84,15 +76,11 @@ func TestPostgresBoundRefused(t *testing.T) {
 	d := newPostgres(t)
 	d.orders(t, 1)
 	db := d.open(t)
-	server, err := postgresServer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	user := "u" + d.dsn[strings.LastIndex(d.dsn, "/t")+1:][:9]
+	server, user := postgresServer(t), uniqueName()
 	run(t, db, "CREATE USER "+user+" PASSWORD 'geheim'", "GRANT SELECT ON orders TO "+user)
 	c := d.config(byTime)
 	c.DSN = strings.Replace(d.dsn, strings.SplitN(strings.TrimPrefix(d.dsn, "postgres://"), "@", 2)[0], user+":geheim", 1)
-	_, err = source(t, c).Check(t.Context())
+	_, err := source(t, c).Check(t.Context())
 	wants(t, err, sqlsource.ErrBound, "orders", "pg_read_all_stats")
 	run(t, db, "GRANT pg_read_all_stats TO "+user)
 	if _, err := source(t, c).Check(t.Context()); err != nil {
@@ -134,12 +122,8 @@ func TestPostgresTypes(t *testing.T) {
 	want := `{"id":1.5,"i2":-3,"f8":0.1,"nan":"NaN","never":"infinity","local":"2026-04-07T01:23:45.000001","day":"2026-04-07",` +
 		`"at":"01:02:03","u":"00000000-0000-0000-0000-000000000001","js":{"a" : 1e2},"jb":{"b": 12345678901234567890.5},"raw":"AP8=",` +
 		`"list":[1, 2],"span":"1 day","mood":"glad","big":1000000000000000000000000000000,"notnumber":"NaN"}`
-	if diff := cmp.Diff(want, string(rows[0].Data)); diff != "" {
-		t.Errorf("data (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(poller.Cursor{Kind: "integer", Value: "1.5"}, rows[0].Cursor); diff != "" {
-		t.Errorf("cursor (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "data", want, string(rows[0].Data))
+	testenv.Equal(t, "cursor", poller.Cursor{Kind: "integer", Value: "1.5"}, rows[0].Cursor)
 }
 
 // Places of each kind of cursor and key lead back to where they were made.
@@ -164,9 +148,7 @@ func TestPostgresPlaces(t *testing.T) {
 				c.Bound = sqlsource.BoundXID
 			}
 			s := source(t, c)
-			if _, err := s.Check(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must(s.Check(t.Context()))(t)
 			seen := map[string]bool{}
 			for _, r := range drain(t, s, poller.Cursor{}, 1) {
 				seen[string(r.Key)] = true
@@ -189,10 +171,7 @@ func TestPostgresCursorZone(t *testing.T) {
 	run(t, db, "CREATE TABLE orders (id bigint PRIMARY KEY, at timestamp)",
 		"INSERT INTO orders VALUES (1, now() AT TIME ZONE 'America/New_York' - interval '1 minute'), (2, now() AT TIME ZONE 'America/New_York' + interval '1 minute')")
 	s := source(t, d.config(func(c *sqlsource.Config) { c.Cursor, c.CursorZone = "at", "America/New_York" }))
-	b, err := s.Fetch(t.Context(), poller.Cursor{}, 10, 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testenv.Must(s.Fetch(t.Context(), poller.Cursor{}, 10, 1<<20))(t)
 	if diff := cmp.Diff([]int{1}, keys(t, b.Rows)); diff != "" || b.HeldBack == "" {
 		t.Errorf("held back %q, rows (-want +got):\n%s", b.HeldBack, diff)
 	}

@@ -6,8 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
@@ -18,10 +17,7 @@ func (d database) propose(t *testing.T, table string, change ...func(*sqlsource.
 	for _, f := range change {
 		f(&q)
 	}
-	p, err := sqlsource.Propose(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := testenv.Must(sqlsource.Propose(t.Context(), q))(t)
 	return p
 }
 
@@ -163,9 +159,7 @@ func TestProposedNotNullKeepsTheColumn(t *testing.T) {
 			if before.Cursor != "changed" || len(p.Missing) > 0 || !strings.Contains(strings.Join(p.Reasons, "\n"), "updates are seen") {
 				t.Errorf("%+v", p)
 			}
-			if diff := cmp.Diff(before, p.Config); diff != "" {
-				t.Error(diff)
-			}
+			testenv.Equal(t, "", before, p.Config)
 		})
 	}
 }

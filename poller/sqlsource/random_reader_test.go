@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,9 +49,7 @@ type reading struct {
 func newReading(t *testing.T, g *generated, db *sql.DB, random *rand.Rand) *reading {
 	t.Helper()
 	store := poller.BlobStore{Blobs: blobs.NewMemory()}
-	if err := store.Create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, store.Create(t.Context()))
 	r := &reading{generated: g, t: t, db: db, random: rand.New(rand.NewPCG(random.Uint64(), 0)), operator: poller.Operator{Store: store}}
 	r.start()
 	return r
@@ -131,19 +130,20 @@ func (r *reading) reset() {
 
 func checkpoint(t *testing.T, at poller.Cursor) []byte {
 	t.Helper()
-	text, err := json.Marshal(map[string]any{"cursor": at})
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testenv.Must(json.Marshal(map[string]any{"cursor": at}))(t)
 	return text
 }
 
-func (r *reading) readUntil(done <-chan struct{}) {
+// readUntil reads on until the writers are done. It sets moved when the bound has moved several times.
+func (r *reading) readUntil(done <-chan struct{}, moved *atomic.Bool) {
 	ticker := time.NewTicker(randomTick)
 	defer ticker.Stop()
-	for {
+	for moves := 0; ; {
 		r.disturb()
-		r.tick()
+		if r.tick().Rows > 0 {
+			moves++
+			moved.Store(moves >= 3)
+		}
 		select {
 		case <-done:
 			return
@@ -155,14 +155,13 @@ func (r *reading) readUntil(done <-chan struct{}) {
 // finish reads on until all rows have come.
 func (r *reading) finish(want []version) {
 	r.t.Helper()
-	testenv.Await(r.t, fmt.Sprintf("%d rows", len(want)), func() (state string, ok bool) {
+	testenv.Until(r.t, "the rows that are held back", func() bool {
 		result := r.tick()
 		lost := r.missing(want)
-		state = fmt.Sprintf("%d are missing, held back: %s: %v", len(lost), result.HeldBack, lost[:min(len(lost), 5)])
 		if len(lost) > 0 && result.Drained && result.HeldBack == "" {
-			r.t.Fatal(state)
+			r.t.Fatalf("of %d rows %d are lost: %v", len(want), len(lost), lost[:min(len(lost), 5)])
 		}
-		return state, len(lost) == 0
+		return len(lost) == 0
 	})
 }
 
@@ -347,9 +346,10 @@ func (r *reading) expected(run int) map[int][]version {
 // await reads from the beginning until nothing is held back any more.
 func (r *reading) await(s *sqlsource.Source, want []version) {
 	r.t.Helper()
-	got := testenv.Await(r.t, fmt.Sprintf("%d rows from the beginning", len(want)), func() (got []version, ok bool) {
+	var got []version
+	testenv.Until(r.t, fmt.Sprintf("%d rows from the beginning", len(want)), func() bool {
 		got = r.versions(r.all(s, poller.Cursor{}))
-		return got, len(got) == len(want)
+		return len(got) == len(want)
 	})
 	if diff := cmp.Diff(want, got); diff != "" {
 		r.t.Errorf("from the beginning (-want +got):\n%s", diff)

@@ -8,39 +8,49 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
-	"time"
 
+	"github.com/vibedata/roundhouse/internal/sample"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
 var (
-	randomSeed     = flag.Uint64("random.seed", 1, "the seed of TestRandom's first table; the next ones follow it, 0 is any")
-	randomTables   = flag.Int("random.tables", 0, "how many random tables there are of each database; 0 is a few")
-	randomDuration = flag.Duration("random.duration", 0, "how long each random table is written to; 0 is as long as it takes to see a bound move")
+	randomSeed   = flag.Uint64("random.seed", 1, "the seed of TestRandom's first table; the next ones follow it, 0 is any")
+	randomTables = flag.Int("random.tables", 0, "how many random tables of each database there are, of which a part may be sampled; 0: 8 or 24")
 )
 
-const randomWriters = 4
+const (
+	randomWriters = 4
+	// randomTransactions is how many transactions a writer makes at the least, mostTransactions how many if the bound does not move.
+	randomTransactions = 25
+	mostTransactions   = 40 * randomTransactions
+)
 
 // Random tables with random writers are held against what is in them at the end: each row that is there and has a cursor was delivered,
 // rows came in the order of the database, and behind each place that the poller ever had come exactly the rows that the database
 // itself says are behind it.
 func TestRandom(t *testing.T) {
 	t.Parallel()
-	seed := *randomSeed
-	if seed == 0 {
-		seed = uint64(rand.Uint32()) + 1
+	testenv.Long(t)
+	first := *randomSeed
+	if first == 0 {
+		first = uint64(rand.Uint32()) + 1
 	}
-	for name, few := range map[string]int{"postgres": 5, "sqlite": 5, "mariadb": 2} {
-		tables := *randomTables
-		if tables == 0 {
-			tables = few
+	for name, tables := range map[string]int{"postgres": 24, "sqlite": 24, "mariadb": 8} {
+		if *randomTables > 0 {
+			tables = *randomTables
 		}
-		for i := range tables {
-			t.Run(fmt.Sprintf("%s/seed=%d", name, seed+uint64(i)), func(t *testing.T) {
-				t.Parallel()
-				randomTable(t, databases()[name](t), rand.New(rand.NewPCG(seed+uint64(i), 0)))
-			})
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, n := range sample.Seeds(t, tables) {
+				seed := first + uint64(n) - 1
+				t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+					sample.Repeat(t, fmt.Sprint("-random.seed=", seed), "-random.tables=1")
+					t.Parallel()
+					randomTable(t, databases()[name](t), rand.New(rand.NewPCG(seed, 0)))
+				})
+			}
+		})
 	}
 }
 
@@ -68,7 +78,7 @@ func randomTable(t *testing.T, d database, random *rand.Rand) {
 		writers.Wait()
 		close(done)
 	}()
-	r.readUntil(done)
+	r.readUntil(done, &w.moved)
 	<-done
 	want := g.current(t, db)
 	t.Logf("%d transactions committed, %d rolled back, %d rows, %d deliveries, %d restarts, %d resets", w.committed.Load(), w.rolledBack.Load(), len(want), len(r.delivered), r.restarts, r.resets)
@@ -78,14 +88,6 @@ func randomTable(t *testing.T, d database, random *rand.Rand) {
 	r.finish(want)
 	r.checkOrder()
 	r.checkPlaces(want)
-}
-
-// randomly is how long a table is written to.
-func (d database) randomly() time.Duration {
-	if *randomDuration > 0 {
-		return *randomDuration
-	}
-	return max(1500*time.Millisecond, 7*d.settle/2)
 }
 
 // openWriters opens the database for those that write.
@@ -110,13 +112,9 @@ func (g *generated) current(t testing.TB, db *sql.DB) (all []version) {
 	defer rows.Close()
 	for rows.Next() {
 		var v version
-		if err := rows.Scan(&v.ID, &v.Version); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, rows.Scan(&v.ID, &v.Version))
 		all = append(all, v)
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, rows.Err())
 	return all
 }

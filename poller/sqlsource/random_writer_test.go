@@ -24,11 +24,13 @@ type writing struct {
 	// ids and versions are the last that were given.
 	ids, versions         atomic.Int64
 	committed, rolledBack atomic.Int64
+	// moved is set when the reader has seen the bound move.
+	moved atomic.Bool
 }
 
-// write runs random transactions.
+// write runs random transactions, and more of them as long as the bound has not moved.
 func (w *writing) write(ctx context.Context, random *rand.Rand) error {
-	for end := time.Now().Add(w.d.randomly()); time.Now().Before(end); {
+	for n := 0; n < randomTransactions || n < mostTransactions && !w.moved.Load(); n++ {
 		committed, err := w.transaction(ctx, random)
 		if err != nil && !contended(err) {
 			return err

@@ -5,8 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
@@ -30,18 +29,13 @@ func TestRoundedTimes(t *testing.T) {
 			var after poller.Cursor
 			for id := 100; id > 0; id-- { // descending, so that of one time the later row comes first
 				run(t, db, fmt.Sprintf("INSERT INTO orders VALUES (%d, now())", id), "SELECT pg_sleep(0.02)")
-				b, err := s.Fetch(t.Context(), after, 100, 1<<20)
-				if err != nil {
-					t.Fatal(err)
-				}
+				b := testenv.Must(s.Fetch(t.Context(), after, 100, 1<<20))(t)
 				if got = append(got, keys(t, b.Rows)...); len(b.Rows) > 0 {
 					after = b.Rows[len(b.Rows)-1].Cursor
 				}
 			}
 			got = append(got, keys(t, drain(t, s, after, 100))...)
-			if diff := cmp.Diff(keys(t, drain(t, source(t, d.config(byTime, change)), poller.Cursor{}, 100)), got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			testenv.Equal(t, "", keys(t, drain(t, source(t, d.config(byTime, change)), poller.Cursor{}, 100)), got)
 		})
 	}
 }

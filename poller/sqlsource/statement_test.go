@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	mssql "github.com/microsoft/go-mssqldb"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 )
 
@@ -40,9 +41,7 @@ func TestNamed(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", test.query, err)
 		}
-		if diff := cmp.Diff(test.want, st.text.String()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", test.query, diff)
-		}
+		testenv.Equal(t, test.query, test.want, st.text.String())
 		if diff := cmp.Diff(test.args, st.args); diff != "" {
 			t.Errorf("%s: args (-want +got):\n%s", test.query, diff)
 		}
@@ -60,30 +59,18 @@ func TestSQLServerStatements(t *testing.T) {
 	defer s.Close()
 	sh := &shape{deleted: -1, columns: []column{{name: "Id", typ: "INT", class: classInteger}, {name: "State", typ: "VARCHAR", class: classText},
 		{name: "rv", typ: "TIMESTAMP", class: classRowVersion}, {name: "At", typ: "DATETIME2", class: classLocal}}}
-	if err := s.locate(sh); err != nil {
-		t.Fatal(err)
-	}
-	filters, err := s.filters(sh)
-	if err != nil {
-		t.Fatal(err)
-	}
-	place, err := s.behind(sh, poller.Cursor{Kind: "rowversion", Value: "0x00000000000007d1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, s.locate(sh))
+	filters := testenv.Must(s.filters(sh))(t)
+	place := testenv.Must(s.behind(sh, poller.Cursor{Kind: "rowversion", Value: "0x00000000000007d1"}))(t)
 	text, args, err := s.build(query{columns: s.expressions(sh), where: append(filters, place), order: s.order(sh, ""), limit: 11})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := "SELECT TOP (@p1) q.[Id] AS [Id], q.[State] AS [State], q.[rv] AS [rv], CONVERT(varchar(40), CAST(q.[At] AS datetime2(7)), 126) AS [At] " +
 		"FROM [dbo].[Orders] q WHERE q.[State] in (@p2, @p3) AND q.[rv] >= CAST(@p4 AS binary(8)) AND (q.[rv] > CAST(@p5 AS binary(8))) ORDER BY q.[rv]"
-	if diff := cmp.Diff(want, text); diff != "" {
-		t.Errorf("statement (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "statement", want, text)
 	rv := []byte{0, 0, 0, 0, 0, 0, 7, 0xd1}
-	if diff := cmp.Diff([]any{11, mssql.VarChar("a"), mssql.VarChar("b"), rv, rv}, args); diff != "" {
-		t.Errorf("args (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "args", []any{11, mssql.VarChar("a"), mssql.VarChar("b"), rv, rv}, args)
 }
 
 // What the driver's source says of its connections and names of types is met; no server has seen it.
@@ -117,12 +104,8 @@ func TestExpanded(t *testing.T) {
 	st := &statement{dialect: d}
 	number := func(name string) column { return column{name: name, class: classInteger} }
 	s.expanded(st, []column{number("a"), number("b"), number("c")}, []string{"1", "2", "18446744073709551615"})
-	if diff := cmp.Diff("(q.`a` > ? OR q.`a` = ? AND (q.`b` > ? OR q.`b` = ? AND (q.`c` > ?)))", st.text.String()); diff != "" {
-		t.Errorf("condition (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]any{int64(1), int64(1), int64(2), int64(2), uint64(18446744073709551615)}, st.args); diff != "" {
-		t.Errorf("args (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "condition", "(q.`a` > ? OR q.`a` = ? AND (q.`b` > ? OR q.`b` = ? AND (q.`c` > ?)))", st.text.String())
+	testenv.Equal(t, "args", []any{int64(1), int64(1), int64(2), int64(2), uint64(18446744073709551615)}, st.args)
 }
 
 func TestValidate(t *testing.T) {
@@ -172,13 +155,8 @@ func TestDefinition(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	got, err := json.Marshal(s.Definition())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(`{"dialect":"postgres","sourceId":"shop","object":"orders","cursor":"at","keys":["id"],"bound":"settle"}`, string(got)); diff != "" {
-		t.Errorf("definition (-want +got):\n%s", diff)
-	}
+	got := testenv.Must(json.Marshal(s.Definition()))(t)
+	testenv.Equal(t, "definition", `{"dialect":"postgres","sourceId":"shop","object":"orders","cursor":"at","keys":["id"],"bound":"settle"}`, string(got))
 }
 
 // Whatever decides which rows come behind a place is in the definition. How it is read, such as by whom and how long, is not.

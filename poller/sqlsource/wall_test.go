@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // Whatever a zone's clocks do: none shows less than the bound of a time afterwards, and the bound is not further back than they are set.
@@ -12,10 +14,7 @@ func TestWallBound(t *testing.T) {
 	zones := []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Sao_Paulo", "Africa/Casablanca", "Pacific/Apia", "Asia/Gaza"}
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, name := range zones {
-		zone, err := time.LoadLocation(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		zone := testenv.Must(time.LoadLocation(name))(t)
 		wall := func(at time.Time) string { return at.In(zone).Format("2006-01-02T15:04:05.000000") }
 		check := func(at time.Time) {
 			bound := wallBound(at, zone)

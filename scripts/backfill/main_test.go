@@ -9,9 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
@@ -42,9 +41,7 @@ func lines(t *testing.T, text string) []progress {
 	var all []progress
 	for line := range strings.Lines(text) {
 		var p progress
-		if err := json.Unmarshal([]byte(line), &p); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, json.Unmarshal([]byte(line), &p))
 		all = append(all, p)
 	}
 	return all
@@ -74,21 +71,15 @@ func TestBackfillGoesOnWhereItWas(t *testing.T) {
 		t.Fatalf("%v, %+v", err, first)
 	}
 	out.Reset()
-	if err := run(t.Context(), []string{"-tenant", "contoso", "-slice", "3", "-continuation", first[0].Continuation}, &out, open); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, run(t.Context(), []string{"-tenant", "contoso", "-slice", "3", "-continuation", first[0].Continuation}, &out, open))
 	rest := lines(t, out.String())
 	if last := rest[len(rest)-1]; !last.Done || last.Assigned != 4 {
 		t.Errorf("%+v", last)
 	}
 	out.Reset()
-	if err := run(t.Context(), []string{"-tenant", "contoso"}, &out, open); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, run(t.Context(), []string{"-tenant", "contoso"}, &out, open))
 	again := lines(t, out.String())
-	if diff := cmp.Diff(progress{Tenant: "contoso", Scanned: 7, Done: true}, again[len(again)-1]); diff != "" {
-		t.Errorf("a second time (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "a second time", progress{Tenant: "contoso", Scanned: 7, Done: true}, again[len(again)-1])
 }
 
 func TestBackfillNeedsATenant(t *testing.T) {

@@ -8,8 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -144,9 +145,7 @@ func TestJSON(t *testing.T) {
 	want := []string{
 		"memory/fanout/100/activities_per_s", "memory/fanout/1000/activities_per_s",
 	}
-	if diff := cmp.Diff(want, names); diff != "" {
-		t.Errorf("names (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "names", want, names)
 }
 
 func TestTable(t *testing.T) {
@@ -177,13 +176,8 @@ func TestOnlyOneOfAScenario(t *testing.T) {
 // What pollers do to storage is told to the transaction.
 func TestPollerCost(t *testing.T) {
 	t.Parallel()
-	values, err := pollerCost().measure(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]float64{1, 364}, values); diff != "" {
-		t.Errorf("tx_per_batch and idle_tx_per_hour (-want +got):\n%s", diff)
-	}
+	values := testenv.Must(pollerCost().measure(t.Context(), 0))(t)
+	testenv.Equal(t, "tx_per_batch and idle_tx_per_hour", []float64{1, 364}, values)
 }
 
 // What is measured with a PostgreSQL gives a value for each name.

@@ -10,8 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -22,10 +21,7 @@ func TestTimedScenarios(t *testing.T) {
 	for _, s := range append(timed, outboxes()...) {
 		t.Run(s.metrics[0].name, func(t *testing.T) {
 			t.Parallel()
-			figures, err := s.figures(t.Context(), time.Millisecond)
-			if err != nil {
-				t.Fatal(err)
-			}
+			figures := testenv.Must(s.figures(t.Context(), time.Millisecond))(t)
 			for _, f := range figures {
 				bad := math.IsNaN(f.Value) || math.IsInf(f.Value, 0) || f.Value < 0
 				if bad || (f.Value == 0 && f.Name != "memory/parked/bytes") || f.Unit == "" {
@@ -101,9 +97,7 @@ func TestErrorsEndMeasurements(t *testing.T) {
 func TestReplayChangesNothing(t *testing.T) {
 	t.Parallel()
 	c := newCutOff(7, calls)
-	if err := c.begin(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, c.begin(t.Context()))
 	for range 3 {
 		if took, err := c.replay(t.Context()); err != nil || took <= 0 {
 			t.Fatalf("replay: %v, %v", took, err)
@@ -150,9 +144,7 @@ func TestParkedEvents(t *testing.T) {
 		"tx": 6, "tx/put": 1, "tx/get": 1, "tx/query": 2, "tx/commit": 1, "tx/delete": 1,
 		"direct/tx": 5, "direct/tx/put": 1, "direct/tx/get": 0, "direct/tx/query": 2, "direct/tx/commit": 1, "direct/tx/delete": 1,
 	}
-	if diff := cmp.Diff(want, measured); diff != "" {
-		t.Errorf("transactions (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "transactions", want, measured)
 }
 
 // The raw transactions are those of an orchestration: one for its start and one for each activity, of two rows each.

@@ -3,6 +3,8 @@ package main
 import (
 	"testing"
 	"testing/synctest"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // No message costs more than its budget, and each does all of its work. Time is virtual, so that results that wait for
@@ -15,14 +17,8 @@ func TestBudgets(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				h, err := newHouse(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				n, err := m.count(t.Context(), h)
-				if err != nil {
-					t.Fatal(err)
-				}
+				h := testenv.Must(newHouse(t.Context()))(t)
+				n := testenv.Must(m.count(t.Context(), h))(t)
 				if n > m.budget {
 					t.Errorf("%d storage transactions, the budget is %d", n, m.budget)
 				}

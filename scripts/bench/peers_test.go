@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // scripted is a contestant whose samples are known beforehand, one a round.
@@ -62,10 +64,7 @@ func TestContestWithoutPeers(t *testing.T) {
 	var order []string
 	c := contest{sample: "some", duels: []duel{{name: "rate", unit: "runs/s", higher: true, goal: 12, known: 20, knownOf: "another library"}}}
 	f := field{leave: func() {}, missing: errors.New("no network"), contestants: []contestant{scripted(&order, "us", []float64{60}, []float64{60}, []float64{60})}}
-	figures, err := c.scenario(entering(f)).figures(t.Context(), time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	figures := testenv.Must(c.scenario(entering(f)).figures(t.Context(), time.Second))(t)
 	best, ratio := figures[1], figures[2]
 	if best.Value != 20 || ratio.Value != 3 || !strings.Contains(best.note, "no network") {
 		t.Errorf("%+v, %+v", best, ratio)

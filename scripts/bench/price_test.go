@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // What Durable Functions asks for is what its code was read to, added up by hand.
@@ -36,9 +37,7 @@ func TestTally(t *testing.T) {
 	calls := []faults.Call{{Service: "tables", Operation: "Apply"}, {Service: "tables", Operation: "Query"}, {Service: "queues", Operation: "Get"},
 		{Service: "blobs", Operation: "Get"}, {Service: "blobs", Operation: "Put"}, {Service: "blobs", Operation: "PutIf"}, {Service: "blobs", Operation: "List"}}
 	got := tallied(calls)
-	if diff := cmp.Diff(tally{2, 1, 1, 3}, got, cmp.AllowUnexported(tally{})); diff != "" {
-		t.Errorf("tally (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "tally", tally{2, 1, 1, 3}, got, cmp.AllowUnexported(tally{}))
 	if twice := got.plus(got); twice.total() != 2*len(calls) || twice.minus(got) != got {
 		t.Errorf("%v and %v", twice, twice.minus(got))
 	}
@@ -52,10 +51,7 @@ func TestTally(t *testing.T) {
 func TestPrices(t *testing.T) {
 	t.Parallel()
 	for _, s := range prices() {
-		figures, err := s.figures(t.Context(), time.Millisecond)
-		if err != nil {
-			t.Fatal(err)
-		}
+		figures := testenv.Must(s.figures(t.Context(), time.Millisecond))(t)
 		for _, f := range figures {
 			if f.Value <= 0 || f.note == "" {
 				t.Errorf("%+v", f)

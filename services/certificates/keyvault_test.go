@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/services/certificates"
 	"github.com/vibedata/roundhouse/services/certificates/certificatestest"
 	"github.com/vibedata/roundhouse/services/secrets"
@@ -52,10 +53,7 @@ func TestKeyVaultLostAnswers(t *testing.T) {
 	vault, ca := certificatestest.NewVault(t), certificatestest.NewAuthority(t)
 	store := openVault(t, vault)
 	vault.Inject(certificatestest.Fault{Method: http.MethodPost, Path: "/create", Applied: true}, certificatestest.Fault{Method: http.MethodGet, Path: "/pending"})
-	csr, err := store.Request(t.Context(), name, domains, certificates.DefaultKeyType)
-	if err != nil {
-		t.Fatal(err)
-	}
+	csr := testenv.Must(store.Request(t.Context(), name, domains, certificates.DefaultKeyType))(t)
 	vault.Inject(certificatestest.Fault{Method: http.MethodPost, Path: "/merge", Applied: true})
 	chain := ca.Sign(t, csr, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
 	if _, err := store.Merge(t.Context(), name, chain, map[string]string{"job": "1"}); !errors.Is(err, certificates.ErrNoRequest) {

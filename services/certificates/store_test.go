@@ -3,6 +3,7 @@ package certificates_test
 import (
 	"testing"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/services/certificates"
 	"github.com/vibedata/roundhouse/services/certificates/certificatestest"
 	"github.com/vibedata/roundhouse/tables"
@@ -12,9 +13,7 @@ func TestDevelopment(t *testing.T) {
 	t.Parallel()
 	certificatestest.Run(t, func(t *testing.T) certificates.Store {
 		store := tables.NewMemory()
-		if err := store.CreateTable(t.Context(), certificates.DevelopmentTable); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, store.CreateTable(t.Context(), certificates.DevelopmentTable))
 		return certificates.NewDevelopment(store)
 	})
 }
@@ -26,9 +25,6 @@ func TestKeyVault(t *testing.T) {
 
 func openVault(t *testing.T, vault *certificatestest.Vault) *certificates.KeyVault {
 	t.Helper()
-	store, err := certificates.NewKeyVault(vault.URL(), vault.Credential(), vault.Options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := testenv.Must(certificates.NewKeyVault(vault.URL(), vault.Credential(), vault.Options()))(t)
 	return store
 }

@@ -38,10 +38,7 @@ func keyOf(s *named.Server) dns.Key {
 // zoneAt is a zone that is changed at its server.
 func zoneAt(t *testing.T, zone string, s *named.Server) dns.Provider {
 	t.Helper()
-	p, err := dns.NewRFC2136(zone, s.Address(), keyOf(s))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := testenv.Must(dns.NewRFC2136(zone, s.Address(), keyOf(s)))(t)
 	return p
 }
 

@@ -36,12 +36,8 @@ func TestUpdates(t *testing.T) {
 		})
 	}
 	writers.Wait()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"of somebody else", "value-1", "value-3", "value-5", "value-7"}, texts(t, server.Address(), challenge)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	testenv.OK(t, errors.Join(errs...))
+	testenv.Equal(t, "", []string{"of somebody else", "value-1", "value-3", "value-5", "value-7"}, texts(t, server.Address(), challenge))
 }
 
 // A server that refuses says what to look at, and no error has the secret.
@@ -143,9 +139,7 @@ func TestAwait(t *testing.T) {
 		return zones
 	}
 	both := open(time.Minute, primary.Address(), gone, secondary.Address())
-	if err := both.Add(t.Context(), at, "v1"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, both.Add(t.Context(), at, "v1"))
 	if err := both.Await(t.Context(), at, "v1"); err != nil || !slices.Equal(texts(t, secondary.Address(), challenge), []string{"v1"}) {
 		t.Errorf("the secondary has %v: %v", texts(t, secondary.Address(), challenge), err)
 	}

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/vibedata/roundhouse/internal/graphfake"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/services/entra"
 )
 
@@ -46,9 +47,7 @@ func open(t *testing.T) (server *graphfake.Server, graph *entra.Graph, login *en
 	options.Logging.IncludeBody = true // which is not obeyed
 	graph, graphErr := entra.NewGraph(address, server.Credential(), options)
 	login, loginErr := entra.NewLogin(address, graphfake.Tenant, address, options)
-	if err := errors.Join(graphErr, loginErr); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, errors.Join(graphErr, loginErr))
 	var noted bytes.Buffer
 	t.Cleanup(func() {
 		sdkLog.Lock()

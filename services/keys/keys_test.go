@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/vibedata/roundhouse/codec"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/services/keys"
 	"github.com/vibedata/roundhouse/services/keys/keystest"
 	"github.com/vibedata/roundhouse/services/secrets"
@@ -17,15 +18,11 @@ func TestDevelopment(t *testing.T) {
 	t.Parallel()
 	keystest.Run(t, func(t *testing.T) keystest.Key {
 		store := tables.NewMemory()
-		if err := store.CreateTable(t.Context(), secrets.DevelopmentTable); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, store.CreateTable(t.Context(), secrets.DevelopmentTable))
 		kept := secrets.NewDevelopment(store)
 		named, err := keys.NewDevelopment(kept, "payloads")
 		unnamed, alsoErr := keys.NewDevelopment(kept, "")
-		if err := errors.Join(err, alsoErr); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, errors.Join(err, alsoErr))
 		return keystest.Key{Keys: named, Unnamed: unnamed, Disable: named.Disable,
 			Rotate: func(ctx context.Context) error { _, err := named.Rotate(ctx); return err }}
 	})
@@ -45,18 +42,13 @@ func TestKeyVault(t *testing.T) {
 func newVault(t *testing.T) *keystest.Vault {
 	t.Helper()
 	vault := keystest.NewVault(t)
-	if _, err := vault.Rotate("payloads"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(vault.Rotate("payloads"))(t)
 	return vault
 }
 
 func connect(t *testing.T, vault *keystest.Vault, name string) *keys.KeyVault {
 	t.Helper()
-	k, err := keys.NewKeyVault(vault.URL(), name, vault.Credential(), vault.Options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := testenv.Must(keys.NewKeyVault(vault.URL(), name, vault.Credential(), vault.Options()))(t)
 	return k
 }
 
@@ -112,10 +104,7 @@ func TestKeyVaultIsAskedSeldom(t *testing.T) {
 		}
 	}
 	for range 1000 {
-		sealed, err := envelopes[0].Encode(t.Context(), []byte("payload"), "p")
-		if err != nil {
-			t.Fatal(err)
-		}
+		sealed := testenv.Must(envelopes[0].Encode(t.Context(), []byte("payload"), "p"))(t)
 		if got, err := envelopes[1].Decode(t.Context(), sealed, "p"); err != nil || string(got) != "payload" {
 			t.Fatalf("%q, %v", got, err)
 		}

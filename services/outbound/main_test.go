@@ -30,6 +30,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/services/secrets"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -62,9 +63,7 @@ func newWorld(t *testing.T, change ...func(*Config)) *world {
 	w := &world{plan: &faults.Plan{}, now: time.Now(), roots: x509.NewCertPool()}
 	store := tables.NewMemory()
 	w.vault = secrets.NewDevelopment(faults.Tables(store, w.plan.Intercept))
-	if err := store.CreateTable(t.Context(), secrets.DevelopmentTable); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, store.CreateTable(t.Context(), secrets.DevelopmentTable))
 	config := Config{Identity: func() (azcore.TokenCredential, error) { return identity{}, nil }, Vault: w.vault, Roots: w.roots,
 		Log: slog.New(slog.NewTextHandler(&w.log, nil)), Now: func() time.Time {
 			w.mu.Lock()
@@ -91,27 +90,17 @@ func (w *world) pass(d time.Duration) {
 // store adds a version, and disables those before it: the vault tells versions of one second apart by chance.
 func (w *world) store(t *testing.T, name, value string) {
 	t.Helper()
-	before, err := w.vault.Versions(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := testenv.Must(w.vault.Versions(t.Context(), name))(t)
 	for _, v := range before {
-		if err := w.vault.Disable(t.Context(), name, v.Version); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, w.vault.Disable(t.Context(), name, v.Version))
 	}
-	if _, err := w.vault.Add(t.Context(), name, []byte(value), nil); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(w.vault.Add(t.Context(), name, []byte(value), nil))(t)
 }
 
 // client is the client of a receiver.
 func (w *world) client(t *testing.T, to *receiver, a Auth) *http.Client {
 	t.Helper()
-	c, err := w.Client("TARGET", to.URL+"/secret-path", a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := testenv.Must(w.Client("TARGET", to.URL+"/secret-path", a))(t)
 	t.Cleanup(c.CloseIdleConnections)
 	return c
 }
@@ -185,10 +174,7 @@ func fingerprintOf(raw []byte) string {
 // post sends a body under a key, and gives the error of what did not come back as 200.
 func post(t *testing.T, ctx context.Context, c *http.Client, url, key, body string) error {
 	t.Helper()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := testenv.Must(http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body)))(t)
 	if key != "" {
 		req.Header.Set("Idempotency-Key", key)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/services/secrets"
 	"github.com/vibedata/roundhouse/tables"
@@ -27,10 +28,7 @@ const (
 
 func secretBytes(t *testing.T, text string) []byte {
 	t.Helper()
-	raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(text, "whsec_"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := testenv.Must(base64.StdEncoding.DecodeString(strings.TrimPrefix(text, "whsec_")))(t)
 	return raw
 }
 
@@ -40,9 +38,7 @@ func TestToken(t *testing.T) {
 	w := newWorld(t)
 	r, other := w.newReceiver(t, nil), w.newReceiver(t, nil)
 	c := w.client(t, r, Auth{Audience: audience})
-	if err := post(t, t.Context(), c, r.URL+"/hook", "", "x"); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, post(t, t.Context(), c, r.URL+"/hook", "", "x"))
 	if got := r.last(t).header.Get("Authorization"); got != "Bearer "+tokenPrefix+audience+"/.default" {
 		t.Errorf("Authorization: %q", got)
 	}
@@ -82,9 +78,7 @@ func TestSignature(t *testing.T) {
 	w.store(t, "hook-before", strings.Repeat("b", outbox.MinSecret))
 	c := w.client(t, r, Auth{SigningKeys: []SigningKey{{"2026-11", "hook"}, {"2026-10", "hook-before"}}})
 	for range 2 {
-		if err := post(t, t.Context(), c, r.URL+"/hook", "key-1", `{"n":1}`); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, post(t, t.Context(), c, r.URL+"/hook", "key-1", `{"n":1}`))
 		got := r.last(t)
 		if !verified(got, secretBytes(t, secret1)) || !verified(got, []byte(strings.Repeat("b", outbox.MinSecret))) || verified(got, []byte("another")) {
 			t.Errorf("signature %v", got.header)
@@ -96,9 +90,7 @@ func TestSignature(t *testing.T) {
 	second := strings.Repeat("\xf0\x01", 16)
 	w.store(t, "hook", second)
 	w.pass(fresh)
-	if err := post(t, t.Context(), c, r.URL+"/hook", "", ""); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, post(t, t.Context(), c, r.URL+"/hook", "", ""))
 	if got := r.last(t); !verified(got, []byte(second)) || verified(got, secretBytes(t, secret1)) || len(got.header.Get("Webhook-Id")) != 36 {
 		t.Errorf("after the rotation: %v", got.header)
 	}
@@ -125,9 +117,7 @@ func TestKeysOfTheVault(t *testing.T) {
 		t.Errorf("without a version: %v, %d requests", err, len(r.all()))
 	}
 	w.store(t, "hook", secret1)
-	if err := send(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, send())
 	calls := len(w.plan.Calls())
 	if err := send(); err != nil || len(w.plan.Calls()) != calls {
 		t.Errorf("keys are not kept: %v, %d calls more", err, len(w.plan.Calls())-calls)
@@ -174,9 +164,7 @@ func TestClientCertificate(t *testing.T) {
 	for _, want := range []string{firstPrint, secondPrint} {
 		for range 2 {
 			ctx, last := Record(t.Context())
-			if err := post(t, ctx, c, r.URL+"/hook", "", "x"); err != nil {
-				t.Fatal(err)
-			}
+			testenv.OK(t, post(t, ctx, c, r.URL+"/hook", "", "x"))
 			if got := r.last(t).certificate; got != want || last() == nil || last().ClientCertificate != want {
 				t.Errorf("the receiver saw %s, the record has %+v, want %s", got, last(), want)
 			}
@@ -197,16 +185,10 @@ func TestClientCertificate(t *testing.T) {
 // Key Vault gives certificates as PKCS #12 in base64, too.
 func TestClientCertificateAsPKCS12(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("testdata/client.pfx.base64")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testenv.Must(os.ReadFile("testdata/client.pfx.base64"))(t)
 	w := newWorld(t)
 	w.store(t, "client", string(text))
-	found, err := readCertificate(t.Context(), w.vault, "client")
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := testenv.Must(readCertificate(t.Context(), w.vault, "client"))(t)
 	r := w.newReceiver(t, demand(found.Leaf))
 	if err := post(t, t.Context(), w.client(t, r, Auth{ClientCertificate: "client"}), r.URL+"/hook", "", "x"); err != nil || r.last(t).certificate != fingerprintOf(found.Leaf.Raw) {
 		t.Errorf("%v", err)
@@ -284,9 +266,7 @@ func TestRecord(t *testing.T) {
 		if last() != nil {
 			t.Error("something is recorded before anything was sent")
 		}
-		if err := post(t, ctx, c, r.URL+"/hook", key, "x"); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, post(t, ctx, c, r.URL+"/hook", key, "x"))
 		got := r.last(t)
 		want := &Sent{Target: r.URL, Audience: audience, SignedBy: strings.Fields(got.header.Get("Webhook-Key-Id")), ClientCertificate: got.certificate,
 			WebhookID: got.header.Get("Webhook-Id"), Idempotency: got.header.Get("Idempotency-Key")}
@@ -364,9 +344,7 @@ func TestTargetsWithoutIdentityAreLogged(t *testing.T) {
 		"on this machine":   {"http://127.0.0.1:1/hidden", Auth{}, false, ""},
 	} {
 		w := newWorld(t, func(c *Config) { c.Development = tt.development })
-		if _, err := w.Client("TARGET", tt.target, tt.auth); err != nil {
-			t.Fatal(err)
-		}
+		testenv.Must(w.Client("TARGET", tt.target, tt.auth))(t)
 		if log := w.log.String(); !strings.Contains(log, tt.want) || (log == "") != (tt.want == "") || strings.Contains(log, "hidden") {
 			t.Errorf("%s: log %q", name, log)
 		}
@@ -378,9 +356,7 @@ func TestInstanceKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	auth := Auth{SigningKeys: []SigningKey{{"all", "shared"}, {"own", "events-{instance}"}}}
-	if err := auth.ValidateFor(); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, auth.ValidateFor())
 	if err := auth.Validate(); err == nil {
 		t.Error("a destination that is no instance's takes keys of instances")
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/services/secrets"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -55,10 +56,7 @@ func TestDevelopmentErrors(t *testing.T) {
 func TestDevelopmentAddSentTwice(t *testing.T) {
 	t.Parallel()
 	store := secrets.NewDevelopment(failingTables{newTables(t), tables.ErrExists, true})
-	v, err := store.Add(t.Context(), "key", []byte("v"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := testenv.Must(store.Add(t.Context(), "key", []byte("v"), nil))(t)
 	if got, err := store.Versions(t.Context(), "key"); err != nil || len(got) != 1 || got[0].Version != v.Version {
 		t.Errorf("Versions = %v, %v; want %s alone", got, err, v.Version)
 	}
@@ -71,10 +69,7 @@ func TestDevelopmentListsOldestFirst(t *testing.T) {
 	store.Now = func() time.Time { return now }
 	var want []string
 	for range 10 {
-		v, err := store.Add(t.Context(), "key", []byte("v"), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := testenv.Must(store.Add(t.Context(), "key", []byte("v"), nil))(t)
 		if wantCreated := now.UTC().Truncate(time.Second); v.Created != wantCreated {
 			t.Errorf("Created = %v, want %v", v.Created, wantCreated)
 		}

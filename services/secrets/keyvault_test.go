@@ -16,6 +16,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/security/keyvault/azsecrets"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/services/secrets"
 	"github.com/vibedata/roundhouse/services/secrets/secretstest"
 )
@@ -84,9 +85,7 @@ func TestKeyVaultAddRepeatsWhatWasTurnedAway(t *testing.T) {
 	store := openVault(t, vault)
 	turnedAway := secretstest.Fault{Method: http.MethodPut, Status: 429, RetryAfter: time.Millisecond}
 	vault.Inject(turnedAway, turnedAway)
-	if _, err := store.Add(t.Context(), "key", []byte("value"), nil); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(store.Add(t.Context(), "key", []byte("value"), nil))(t)
 	if n := vault.Count(http.MethodPut); n != 3 {
 		t.Errorf("%d requests, want 3", n)
 	}
@@ -116,10 +115,7 @@ func TestKeyVaultReadsAreRepeated(t *testing.T) {
 	for _, fault := range []secretstest.Fault{{Status: 503}, {Status: 429, RetryAfter: time.Millisecond}, {}} {
 		vault := secretstest.NewVault(t)
 		store := openVault(t, vault)
-		v, err := store.Add(t.Context(), "key", []byte("value"), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := testenv.Must(store.Add(t.Context(), "key", []byte("value"), nil))(t)
 		get, patch := fault, fault
 		get.Method, patch.Method = http.MethodGet, http.MethodPatch
 		vault.Inject(get, patch)
@@ -150,10 +146,7 @@ func TestKeyVaultListsOldestFirst(t *testing.T) {
 	store := openVault(t, vault)
 	var want []string
 	for range 30 {
-		v, err := store.Add(t.Context(), "key", []byte("v"), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := testenv.Must(store.Add(t.Context(), "key", []byte("v"), nil))(t)
 		want = append(want, v.Version)
 	}
 	got, err := store.Versions(t.Context(), "key")
@@ -200,9 +193,7 @@ func TestKeyVaultSoftDeleted(t *testing.T) {
 	t.Parallel()
 	vault := secretstest.NewVault(t)
 	store := openVault(t, vault)
-	if _, err := store.Add(t.Context(), "key", []byte("value"), nil); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(store.Add(t.Context(), "key", []byte("value"), nil))(t)
 	vault.SoftDelete("key")
 	if got, err := store.Versions(t.Context(), "key"); err != nil || len(got) != 0 {
 		t.Errorf("Versions = %v, %v; want none", got, err)
@@ -242,17 +233,9 @@ func TestKeyVaultLogsNoValue(t *testing.T) {
 	vault := secretstest.NewVault(t)
 	options := vault.Options()
 	options.Logging.IncludeBody = true
-	store, err := secrets.NewKeyVault(vault.URL(), vault.Credential(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := store.Add(t.Context(), "key", value, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := store.Value(t.Context(), "key", v.Version); err != nil {
-		t.Fatal(err)
-	}
+	store := testenv.Must(secrets.NewKeyVault(vault.URL(), vault.Credential(), options))(t)
+	v := testenv.Must(store.Add(t.Context(), "key", value, nil))(t)
+	testenv.Must(store.Value(t.Context(), "key", v.Version))(t)
 	mu.Lock()
 	defer mu.Unlock()
 	if !strings.Contains(lines.String(), "/secrets/key") {

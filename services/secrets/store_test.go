@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/services/secrets"
 	"github.com/vibedata/roundhouse/services/secrets/secretstest"
 	"github.com/vibedata/roundhouse/tables"
@@ -27,19 +28,14 @@ func TestKeyVault(t *testing.T) {
 func newTables(t *testing.T) tables.Store {
 	t.Helper()
 	store := tables.NewMemory()
-	if err := store.CreateTable(t.Context(), secrets.DevelopmentTable); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, store.CreateTable(t.Context(), secrets.DevelopmentTable))
 	return store
 }
 
 // openVault connects to a vault.
 func openVault(t *testing.T, vault *secretstest.Vault) *secrets.KeyVault {
 	t.Helper()
-	store, err := secrets.NewKeyVault(vault.URL(), vault.Credential(), vault.Options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := testenv.Must(secrets.NewKeyVault(vault.URL(), vault.Credential(), vault.Options()))(t)
 	return store
 }
 
@@ -65,9 +61,7 @@ func TestUpdatedShowsTheLastChange(t *testing.T) {
 		}
 	}
 	now = now.Add(time.Hour)
-	if err := development.Disable(t.Context(), "key", list(t, development)[0].Version); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, development.Disable(t.Context(), "key", list(t, development)[0].Version))
 	if got := list(t, development); got[0].Updated.Equal(now) {
 		t.Errorf("%+v counts as changed when it was disabled again", got)
 	}
@@ -75,9 +69,6 @@ func TestUpdatedShowsTheLastChange(t *testing.T) {
 
 func list(t *testing.T, store secretstest.Store) []secrets.Version {
 	t.Helper()
-	versions, err := store.Versions(t.Context(), "key")
-	if err != nil {
-		t.Fatal(err)
-	}
+	versions := testenv.Must(store.Versions(t.Context(), "key"))(t)
 	return versions
 }

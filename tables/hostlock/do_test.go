@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 	"github.com/vibedata/roundhouse/tables/hostlock"
 )
@@ -93,9 +94,7 @@ func TestALostLockEndsTheWork(t *testing.T) {
 				plan := &faults.Plan{Refuse: func(faults.Call) bool { return away.Load() }}
 				a := hostlock.Locks{Tables: faults.Tables(store, plan.Intercept), Node: named("a")}
 				early := hostlock.Locks{Tables: store, Node: named("b"), Now: func() time.Time { return time.Now().Add(2 * lease) }}
-				if err := a.CreateTable(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				testenv.OK(t, a.CreateTable(t.Context()))
 				began := time.Now()
 				err := a.Do(t.Context(), job, lease, func(ctx context.Context) error {
 					away.Store(tt.refuse)

@@ -14,6 +14,7 @@ import (
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 	"github.com/vibedata/roundhouse/tables/hostlock"
 )
@@ -48,10 +49,7 @@ func eachStore(t *testing.T, test func(t *testing.T, store tables.Store)) {
 	})
 	t.Run("azurite", func(t *testing.T) {
 		t.Parallel()
-		store, err := azure.NewTables(storage.Account(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := testenv.Must(azure.NewTables(storage.Account(t)))(t)
 		test(t, store)
 	})
 }
@@ -65,9 +63,7 @@ func nodes(t *testing.T, store tables.Store, c *clock) func(name string) hostloc
 	node := func(name string) hostlock.Locks {
 		return hostlock.Locks{Tables: store, Table: table, Node: named(name), Now: c.now}
 	}
-	if err := node("").CreateTable(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, node("").CreateTable(t.Context()))
 	return node
 }
 
@@ -221,9 +217,7 @@ func TestCrashAtEveryCall(t *testing.T) {
 		}
 		first := hostlock.Locks{Tables: faults.Tables(inner, plan.Intercept), Node: named("first")}
 		other := hostlock.Locks{Tables: inner, Node: named("other")}
-		if err := other.CreateTable(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, other.CreateTable(t.Context()))
 		err := first.Do(t.Context(), job, lease, enter(plan))
 		if err == nil && done.Load() != 1 {
 			t.Error("Do succeeded without the work")

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 	"github.com/vibedata/roundhouse/tables/hostlock"
 )
@@ -32,9 +33,7 @@ func TestList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := node("b").Acquire(t.Context(), "drain/1", 2*lease); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(node("b").Acquire(t.Context(), "drain/1", 2*lease))(t)
 	c.put(lease / 2)
 	if mine, err = node("a").Renew(t.Context(), mine, lease); err != nil {
 		t.Fatal(err)
@@ -43,9 +42,7 @@ func TestList(t *testing.T) {
 	if !held[0].AcquiredAt.Equal(taken.UTC().Truncate(time.Microsecond)) || held[0].Node == held[1].Node {
 		t.Errorf("%+v", held)
 	}
-	if err := node("a").Release(t.Context(), mine); err != nil {
-		t.Fatal(err)
-	}
+	testenv.OK(t, node("a").Release(t.Context(), mine))
 	list("drain/1")
 	c.put(2 * lease)
 	list()

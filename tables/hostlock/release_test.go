@@ -9,9 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 	"github.com/vibedata/roundhouse/tables/hostlock"
 )
@@ -51,9 +50,7 @@ func TestReleaseNode(t *testing.T) {
 				node := nodes(t, store, c)
 				jobs := []string{"/odd job/#?", "purge", "sweeper", "taken since"}
 				for i, holder := range []string{"lost", "lost", "b", "lost"} {
-					if _, err := node(holder).Acquire(t.Context(), jobs[i], lease); err != nil {
-						t.Fatal(err)
-					}
+					testenv.Must(node(holder).Acquire(t.Context(), jobs[i], lease))(t)
 				}
 				given, err := node("lost").Acquire(t.Context(), "given back", lease)
 				if err = errors.Join(err, node("lost").Release(t.Context(), given)); err != nil {
@@ -61,17 +58,13 @@ func TestReleaseNode(t *testing.T) {
 				}
 				early := node("b")
 				early.Now = func() time.Time { return c.now().Add(lease) }
-				if _, err := early.Acquire(t.Context(), "taken since", lease); err != nil {
-					t.Fatal(err)
-				}
+				testenv.Must(early.Acquire(t.Context(), "taken since", lease))(t)
 				for _, want := range []int{tt.freed, 0} {
 					if freed, err := node("c").ReleaseNode(t.Context(), tt.node); freed != want || err != nil {
 						t.Errorf("%d freed, want %d: %v", freed, want, err)
 					}
 				}
-				if diff := cmp.Diff(tt.free, free(t, node("c"), jobs)); diff != "" {
-					t.Error(diff)
-				}
+				testenv.Equal(t, "", tt.free, free(t, node("c"), jobs))
 			})
 		})
 	}
@@ -95,9 +88,7 @@ func TestReleaseNodeBesideAnother(t *testing.T) {
 	inner := tables.NewMemory()
 	c := newClock()
 	node := nodes(t, inner, c)
-	if _, err := node("lost").Acquire(t.Context(), job, lease); err != nil {
-		t.Fatal(err)
-	}
+	testenv.Must(node("lost").Acquire(t.Context(), job, lease))(t)
 	taker := node("taker")
 	taker.Tables = faults.Tables(inner, func(ctx context.Context, call faults.Call, next func(context.Context) error) error {
 		err := next(ctx)
@@ -123,9 +114,7 @@ func TestAFencedNodeStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := tables.NewMemory()
 		fenced, taker := hostlock.Locks{Tables: store, Node: named("fenced")}, hostlock.Locks{Tables: store, Node: named("taker")}
-		if err := taker.CreateTable(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, taker.CreateTable(t.Context()))
 		inside := make(chan struct{})
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
@@ -158,13 +147,9 @@ func TestReleaseNodeCrashAtEveryCall(t *testing.T) {
 	run := func(t *testing.T, plan *faults.Plan) {
 		inner := tables.NewMemory()
 		other := hostlock.Locks{Tables: inner, Node: named("other")}
-		if err := other.CreateTable(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testenv.OK(t, other.CreateTable(t.Context()))
 		for _, name := range jobs {
-			if _, err := (hostlock.Locks{Tables: inner, Node: named("lost")}).Acquire(t.Context(), name, time.Hour); err != nil {
-				t.Fatal(err)
-			}
+			testenv.Must((hostlock.Locks{Tables: inner, Node: named("lost")}).Acquire(t.Context(), name, time.Hour))(t)
 		}
 		broken := hostlock.Locks{Tables: faults.Tables(inner, plan.Intercept), Node: named("broken")}
 		freed, err := broken.ReleaseNode(t.Context(), "lost")
@@ -175,9 +160,7 @@ func TestReleaseNodeCrashAtEveryCall(t *testing.T) {
 		if _, err := other.ReleaseNode(t.Context(), "lost"); err != nil {
 			t.Error(err)
 		}
-		if diff := cmp.Diff(jobs, free(t, other, jobs)); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", jobs, free(t, other, jobs))
 	}
 	count := &faults.Plan{}
 	synctest.Test(t, func(t *testing.T) { run(t, count) })
