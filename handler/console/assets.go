@@ -13,6 +13,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 //go:embed assets
@@ -33,6 +34,9 @@ type assets struct {
 	// modules are the addresses of what main.js is made of.
 	modules []string
 }
+
+// builtAssets loads the files once: each process has the same.
+var builtAssets = sync.OnceValues(loadAssets)
 
 func loadAssets() (*assets, error) {
 	out := &assets{files: map[string]asset{}, paths: map[string]string{}}

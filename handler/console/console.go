@@ -53,8 +53,8 @@ func New(c Config) (*Console, error) {
 	}
 	out := &Console{config: c, mux: http.NewServeMux()}
 	var err error
-	if out.assets, err = loadAssets(); err == nil {
-		out.pages, err = loadTemplates()
+	if out.assets, err = builtAssets(); err == nil {
+		out.pages, err = builtTemplates()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("make the console: %w", err)

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/vibedata/roundhouse/handler/access"
@@ -118,6 +119,9 @@ func (v *visit) may(need access.Permission) bool { return slices.Contains(v.me.P
 // templates are the pages by the names of their files, each with the layout around it.
 type templates struct{ byName map[string]*template.Template }
 
+// builtTemplates loads the pages once: each process has the same.
+var builtTemplates = sync.OnceValues(loadTemplates)
+
 func loadTemplates() (*templates, error) {
 	shared, err := template.New("layout").ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/everywhere.html")
 	if err != nil {
@@ -178,9 +182,11 @@ func (c *Console) show(w http.ResponseWriter, r *http.Request, v *visit, p page)
 		http.Error(w, "The page cannot be written.", http.StatusInternalServerError)
 		return
 	}
-	gzipped, err := compress(body.Bytes())
-	if err != nil {
-		gzipped = nil // unreachable: a buffer takes everything
+	var gzipped []byte
+	if acceptsGzip(r) {
+		if gzipped, err = compress(body.Bytes()); err != nil {
+			gzipped = nil // unreachable: a buffer takes everything
+		}
 	}
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Vary", "Accept-Encoding")
