@@ -121,7 +121,7 @@ func TestChangesAreRecorded(t *testing.T) {
 		if r.before == "created from" && strings.HasPrefix(got.Before, r.before) {
 			want.Before = got.Before
 		}
-		testenv.Diff(t, want, got, r.route)
+		testenv.Diff(t, want, got, "%s", r.route)
 	}
 	slices.Sort(routes)
 	slices.Sort(tried)

@@ -24,9 +24,9 @@ func (f *failures) Fatal(args ...any) {
 
 func TestCheckAndDiff(t *testing.T) {
 	t.Parallel()
-	var long []int
+	long, other := map[int]int{}, map[int]int{}
 	for n := range 100 {
-		long = append(long, n)
+		long[n], other[n] = n, n+1
 	}
 	oh := errors.New("oh")
 	for name, tt := range map[string]struct {
@@ -39,7 +39,7 @@ func TestCheckAndDiff(t *testing.T) {
 		"no difference": {func(f *failures) { Diff(f, long, long, "") }, ""},
 		"a difference":  {func(f *failures) { Diff(f, 1, 2, "run %d", 7) }, "run 7 (-want +got):\n"},
 		"without words": {func(f *failures) { Diff(f, 1, 2, "") }, "(-want +got):\n"},
-		"a long one":    {func(f *failures) { Diff(f, long, nil, "all") }, "more lines"},
+		"a long one":    {func(f *failures) { Diff(f, long, other, "all") }, "more lines"},
 	} {
 		f, ended := &failures{}, make(chan struct{})
 		go func() {
