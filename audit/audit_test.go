@@ -80,9 +80,7 @@ func TestEntries(t *testing.T) {
 			testenv.OK(t, w.log.End(t.Context(), begun, audit.Failed, "no"))
 			want.Outcome, want.After, want.EndedAt = audit.Done, "Terminated", noon().Add(time.Second)
 			for _, f := range []audit.Filter{{}, {Target: "ORCHESTRATIONS/A/1 É"}, {Principal: "Tenant/object"}} {
-				if diff := cmp.Diff([]audit.Entry{want}, w.all(t, f, 1)); diff != "" {
-					t.Errorf("%+v (-want +got):\n%s", f, diff)
-				}
+				testenv.Equal(t, fmt.Sprintf("%+v", f), []audit.Entry{want}, w.all(t, f, 1))
 			}
 			refused := audit.Entry{Action: "purge", Target: "orchestrations/b", Outcome: audit.Refused, After: "no", Door: "cli"}
 			testenv.OK(t, w.log.Record(t.Context(), refused))

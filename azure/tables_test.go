@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
@@ -267,8 +265,6 @@ func TestScanRequest(t *testing.T) {
 			{"filter": test.filter, "select": "PartitionKey,RowKey,Timestamp,A", "top": "7", "format": format, "p": "", "r": ""},
 			{"filter": test.filter, "select": "PartitionKey,RowKey,Timestamp,A", "top": "7", "format": format, "p": "1!4!cA--", "r": ""},
 		}
-		if diff := cmp.Diff(want, *got); diff != "" {
-			t.Errorf("requests of %+v (-want +got):\n%s", test.scan, diff)
-		}
+		testenv.Equal(t, fmt.Sprintf("requests of %+v", test.scan), want, *got)
 	}
 }

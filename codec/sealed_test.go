@@ -77,9 +77,7 @@ func TestMixedData(t *testing.T) {
 			t.Fatalf("%d rows, %v", len(page.Entities), err)
 		}
 		for _, e := range page.Entities {
-			if diff := cmp.Diff(texts(), e.Properties); diff != "" {
-				t.Errorf("row %s (-want +got):\n%s", e.Row, diff)
-			}
+			testenv.Equal(t, "row "+e.Row, texts(), e.Properties)
 			data, err := p.Blobs(h.blobs).Get(t.Context(), container, e.Row)
 			if err != nil || string(data) != marker {
 				t.Errorf("blob %s: %q, %v", e.Row, data, err)
@@ -160,9 +158,7 @@ func TestSelectedColumns(t *testing.T) {
 		scanned, scanErr := store.Scan(t.Context(), table, tables.Scan{Row: "r", Select: c.ask})
 		testenv.OK(t, errors.Join(err, scanErr))
 		for _, e := range append(page.Entities, scanned.Entities...) {
-			if diff := cmp.Diff(want, e.Properties); diff != "" {
-				t.Errorf("%v (-want +got):\n%s", c.ask, diff)
-			}
+			testenv.Equal(t, strings.Join(c.ask, " "), want, e.Properties)
 		}
 	}
 	for name, refused := range map[string]bool{"Payload": true, "Name": false} {

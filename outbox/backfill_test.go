@@ -32,10 +32,7 @@ func TestMigration(t *testing.T) {
 		w.legacy(t, "acme", "1", nil)
 		testenv.Must(p.admin.Backfill(t.Context(), "acme", "", 0))(t)
 		p.sweep(t)
-		e, err := w.tables.Get(t.Context(), w.table, tables.Key{Partition: "acme", Row: "m-1"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := testenv.Must(w.tables.Get(t.Context(), w.table, tables.Key{Partition: "acme", Row: "m-1"}))(t)
 		if e.String("IdempotencyKey") == "" || e.Time("ProcessedAt").IsZero() || e.Int("SchemaVersion") != schemaVersion || e.String("Extra") != "kept" {
 			t.Errorf("%+v", e.Properties)
 		}

@@ -103,10 +103,7 @@ func TestTransactionsPerMessage(t *testing.T) {
 	w.pass(2 * time.Second)
 	wakes := 0
 	for {
-		received, err := w.queues.Receive(t.Context(), w.queue, 32, time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
+		received := testenv.Must(w.queues.Receive(t.Context(), w.queue, 32, time.Minute))(t)
 		if len(received) == 0 {
 			break
 		}

@@ -111,12 +111,17 @@ func failure(t *testing.T, err error) *DeliveryError {
 	return out
 }
 
+// delivered is an event as a destination sees it.
+func delivered(t *testing.T, e Event, change func(c *HTTPConfig)) received {
+	t.Helper()
+	d := newSink(t, false, nil)
+	testenv.OK(t, newTransport(t, d.URL+"/hook?code=1", change).Deliver(t.Context(), e))
+	return d.seen()[0]
+}
+
 func TestHTTPBinaryMode(t *testing.T) {
 	t.Parallel()
-	d := newSink(t, false, nil)
-	h := newTransport(t, d.URL+"/hook?code=1", nil)
 	e := exampleEvent()
-	testenv.OK(t, h.Deliver(t.Context(), e))
 	want := http.Header{
 		"Ce-Specversion": {"1.0"}, "Ce-Id": {eventKey}, "Ce-Source": {"https://roundhouse.example/tenant-1"},
 		"Ce-Type": {"instance.rotated"}, "Ce-Subject": {"tenant-1"}, "Ce-Time": {"2026-11-21T09:30:00.12Z"},
@@ -124,35 +129,28 @@ func TestHTTPBinaryMode(t *testing.T) {
 		"Content-Type": {"application/json"}, "Content-Length": {fmt.Sprint(len(e.Payload))},
 		"Idempotency-Key": {eventKey}, "User-Agent": {"roundhouse-outbox"},
 	}
-	got := d.seen()[0]
+	got := delivered(t, e, nil)
 	testenv.Equal(t, "headers", want, got.header)
-	if got.body != string(e.Payload) {
-		t.Errorf("body is %s", got.body)
-	}
+	testenv.Equal(t, "body", string(e.Payload), got.body)
 }
 
 func TestHTTPBinaryModeEncodesHeaders(t *testing.T) {
 	t.Parallel()
-	d := newSink(t, false, nil)
-	h := newTransport(t, d.URL, func(c *HTTPConfig) { c.Subject = "{type} of {tenant}" })
 	e := exampleEvent()
 	e.Type, e.TenantID, e.TraceParent, e.CorrelationID, e.Payload = "Euro € \U0001F600", "a/\"%\r\nx: y", "broken", "", nil
-	testenv.OK(t, h.Deliver(t.Context(), e))
 	want := http.Header{
 		"Ce-Specversion": {"1.0"}, "Ce-Id": {eventKey}, "Ce-Source": {"https://roundhouse.example/a%252F%2522%2525%250D%250Ax:%2520y"},
 		"Ce-Type": {"Euro%20%E2%82%AC%20%F0%9F%98%80"}, "Ce-Time": {"2026-11-21T09:30:00.12Z"},
 		"Ce-Subject": {"Euro%20%E2%82%AC%20%F0%9F%98%80%20of%20a/%22%25%0D%0Ax:%20y"}, "Ce-Tenantid": {"a/%22%25%0D%0Ax:%20y"},
 		"Content-Length": {"0"}, "Idempotency-Key": {eventKey}, "User-Agent": {"roundhouse-outbox"},
 	}
-	testenv.Equal(t, "headers", want, d.seen()[0].header)
+	got := delivered(t, e, func(c *HTTPConfig) { c.Subject = "{type} of {tenant}" })
+	testenv.Equal(t, "headers", want, got.header)
 }
 
 func TestHTTPStructuredMode(t *testing.T) {
 	t.Parallel()
-	d := newSink(t, false, nil)
-	h := newTransport(t, d.URL, func(c *HTTPConfig) { c.Structured = true })
-	testenv.OK(t, h.Deliver(t.Context(), exampleEvent()))
-	got := d.seen()[0]
+	got := delivered(t, exampleEvent(), func(c *HTTPConfig) { c.Structured = true })
 	if ct := got.header.Get("Content-Type"); ct != "application/cloudevents+json; charset=utf-8" {
 		t.Errorf("content type is %q", ct)
 	}
@@ -162,9 +160,7 @@ func TestHTTPStructuredMode(t *testing.T) {
 	want := `{"specversion":"1.0","id":"` + eventKey + `","source":"https://roundhouse.example/tenant-1","type":"instance.rotated",` +
 		`"subject":"tenant-1","time":"2026-11-21T09:30:00.12Z","datacontenttype":"application/json","tenantid":"tenant-1",` +
 		`"correlationid":"c-1","traceparent":"` + trace + `","data":{"big":12345678901234567890,"html":"<a&b>"}}`
-	if got.body != want {
-		t.Errorf("body is\n%s, want\n%s", got.body, want)
-	}
+	testenv.Equal(t, "body", want, got.body)
 }
 
 func TestHTTPRefusesEvents(t *testing.T) {

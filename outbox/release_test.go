@@ -311,10 +311,7 @@ func TestReleaseCrashAtEveryCall(t *testing.T) {
 func (w *world) wakes(t testing.TB) (tenants []string) {
 	t.Helper()
 	for {
-		messages, err := w.queues.Receive(t.Context(), w.queue, 32, time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
+		messages := testenv.Must(w.queues.Receive(t.Context(), w.queue, 32, time.Hour))(t)
 		if len(messages) == 0 {
 			slices.Sort(tenants)
 			return slices.Compact(tenants)

@@ -61,10 +61,7 @@ func (w *world) process(plan *faults.Plan, change func(*poller.RunnerConfig)) *p
 	if change != nil {
 		change(&c)
 	}
-	r, err := poller.NewRunner(c)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	r := testenv.Must(poller.NewRunner(c))(w.t)
 	return r
 }
 
@@ -139,20 +136,14 @@ func (w *world) passed(n int) bool {
 // document is the state as it is stored.
 func (w *world) document() *poller.Document {
 	w.t.Helper()
-	v, err := w.operator().Show(w.t.Context(), name)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	v := testenv.Must(w.operator().Show(w.t.Context(), name))(w.t)
 	return v.Document
 }
 
 // tick runs a tick that must not fail.
 func (w *world) tick(r *poller.Runner) poller.Result {
 	w.t.Helper()
-	result, err := r.Tick(w.t.Context())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	result := testenv.Must(r.Tick(w.t.Context()))(w.t)
 	return result
 }
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/vibedata/roundhouse/internal/testenv"
@@ -72,9 +71,7 @@ func TestMemoryScan(t *testing.T) {
 					}
 				}
 				slices.SortFunc(want, strings.Compare)
-				if diff := cmp.Diff(want, got); diff != "" {
-					t.Errorf("%+v (-want +got):\n%s", s, diff)
-				}
+				testenv.Equal(t, fmt.Sprintf("%+v", s), want, got)
 			},
 		})
 	})

@@ -6,8 +6,9 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // The ordered rows of a partition against a map.
@@ -52,9 +53,7 @@ func TestRows(t *testing.T) {
 					got = append(got, r.key)
 				}
 				want := slices.DeleteFunc(slices.Sorted(maps.Keys(model)), func(k string) bool { return k < from })
-				if diff := cmp.Diff(append([]string{}, want...), append([]string{}, got...)); diff != "" {
-					t.Errorf("rows from %s (-want +got):\n%s", from, diff)
-				}
+				testenv.Equal(t, "rows from "+from, append([]string{}, want...), append([]string{}, got...))
 				for _, c := range set.chunks {
 					if len(c) == 0 || len(c) > maxChunk {
 						t.Errorf("a chunk of %d", len(c))

@@ -117,10 +117,7 @@ func (d database) source(change ...func(*logicalsource.Config)) *logicalsource.S
 	for _, f := range change {
 		f(&c)
 	}
-	s, err := logicalsource.Open(c)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	s := testenv.Must(logicalsource.Open(c))(d.t)
 	d.t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			d.t.Error(err)
@@ -133,10 +130,7 @@ func (d database) source(change ...func(*logicalsource.Config)) *logicalsource.S
 func (d database) drain(s *logicalsource.Source, after poller.Cursor, limit, bytes int) (rows []poller.Row) {
 	d.t.Helper()
 	for {
-		b, err := s.Fetch(d.t.Context(), after, limit, bytes)
-		if err != nil {
-			d.t.Fatal(err)
-		}
+		b := testenv.Must(s.Fetch(d.t.Context(), after, limit, bytes))(d.t)
 		rows = append(rows, b.Rows...)
 		if len(b.Rows) > 0 {
 			after = b.Rows[len(b.Rows)-1].Cursor

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/logicalsource"
@@ -16,9 +14,7 @@ import (
 // confirmed is where the slot begins.
 func (d database) confirmed() (at string) {
 	d.t.Helper()
-	if err := d.QueryRowContext(d.t.Context(), "SELECT confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = $1", d.slot()).Scan(&at); err != nil {
-		d.t.Fatal(err)
-	}
+	testenv.OK(d.t, d.QueryRowContext(d.t.Context(), "SELECT confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = $1", d.slot()).Scan(&at))
 	return at
 }
 
@@ -48,9 +44,7 @@ func TestEveryPlace(t *testing.T) {
 			after = all[i-1].Cursor
 		}
 		s := d.source()
-		if diff := cmp.Diff(all[i:], d.drain(s, after, 1+i%7, 1<<20)); diff != "" {
-			t.Errorf("behind %s (-want +got):\n%s", after, diff)
-		}
+		testenv.Equal(t, fmt.Sprintf("behind %s", after), all[i:], d.drain(s, after, 1+i%7, 1<<20))
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}

@@ -163,23 +163,16 @@ func write(ctx context.Context, db *sql.DB, rng *rand.Rand) (changes int, err er
 // contents is the data of each row by its key.
 func (d database) contents(table string) map[string]string {
 	d.t.Helper()
-	rows, err := d.QueryContext(d.t.Context(), "SELECT id, n, to_jsonb(tags)::text FROM "+table)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	rows := testenv.Must(d.QueryContext(d.t.Context(), "SELECT id, n, to_jsonb(tags)::text FROM "+table))(d.t)
 	defer rows.Close()
 	found := map[string]string{}
 	for rows.Next() {
 		var id, n int64
 		var tags string
-		if err := rows.Scan(&id, &n, &tags); err != nil {
-			d.t.Fatal(err)
-		}
+		testenv.OK(d.t, rows.Scan(&id, &n, &tags))
 		found[fmt.Sprintf(`{"id":%d}`, id)] = fmt.Sprintf(`{"id":%d,"n":%d,"tags":%s}`, id, n, tags)
 	}
-	if err := rows.Err(); err != nil {
-		d.t.Fatal(err)
-	}
+	testenv.OK(d.t, rows.Err())
 	return found
 }
 

@@ -132,9 +132,7 @@ func testInOrder(t *testing.T, d database) {
 	for _, c := range []sqlsource.Config{d.config(), d.config(byTime)} {
 		s := source(t, c)
 		testenv.Must(s.Check(t.Context()))(t)
-		if diff := cmp.Diff(upTo(25), keys(t, drain(t, s, poller.Cursor{}, 10))); diff != "" {
-			t.Errorf("cursor %s (-want +got):\n%s", c.Cursor, diff)
-		}
+		testenv.Equal(t, fmt.Sprintf("cursor %s", c.Cursor), upTo(25), keys(t, drain(t, s, poller.Cursor{}, 10)))
 	}
 }
 

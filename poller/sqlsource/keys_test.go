@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
@@ -56,9 +54,7 @@ func TestMySQLWideDecimals(t *testing.T) {
 			(3, 1e50, 0.00000000000000000000000000000000000003, '2026-04-07 01:23:45'), (4, 1e60, 0.00000000000000000000000000000000000004, '2026-04-07 01:23:45')`)
 	for _, key := range []string{"wide", "fine"} {
 		s := source(t, d.config(byTime, func(c *sqlsource.Config) { c.Keys = []string{key, "id"} }))
-		if diff := cmp.Diff(upTo(4), keys(t, drain(t, s, poller.Cursor{}, 1))); diff != "" {
-			t.Errorf("by %s (-want +got):\n%s", key, diff)
-		}
+		testenv.Equal(t, fmt.Sprintf("by %s", key), upTo(4), keys(t, drain(t, s, poller.Cursor{}, 1)))
 	}
 }
 

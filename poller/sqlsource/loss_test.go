@@ -76,7 +76,10 @@ func loss(t *testing.T, d database) {
 		followers = append(followers, followSource(t, "xid", d.config(func(c *sqlsource.Config) { c.Cursor, c.Bound = "xid", sqlsource.BoundXID })))
 	}
 	committed := overtake(t, d, db, followers)
-	committed = append(committed, writeAndFollow(t, d, db, followers)...)
+	seeds := sample.Seeds(t, *lossTransactions)
+	committed = append(committed, writeAndFollow(t, followers, func(ctx context.Context, writer uint64) ([]int64, error) {
+		return write(ctx, d, db, writer, seeds)
+	})...)
 
 	for _, f := range followers {
 		lost, repeated := 0, 0
@@ -130,14 +133,15 @@ func overtake(t *testing.T, d database, db *sql.DB, followers []*follower) []int
 	return []int64{first, second}
 }
 
-func writeAndFollow(t *testing.T, d database, db *sql.DB, followers []*follower) (committed []int64) {
+// writeAndFollow lets writers write while followers read on. It returns what was committed.
+func writeAndFollow(t *testing.T, followers []*follower, write func(ctx context.Context, writer uint64) ([]int64, error)) (committed []int64) {
 	t.Helper()
-	ctx, seeds := testenv.Context(t), sample.Seeds(t, *lossTransactions)
+	ctx := testenv.Context(t)
 	written := make(chan []int64, lossWriters)
 	var writers, readers sync.WaitGroup
 	for i := range lossWriters {
 		writers.Go(func() {
-			ids, err := write(ctx, d, db, uint64(i), seeds)
+			ids, err := write(ctx, uint64(i))
 			if err != nil {
 				t.Error(err)
 			}
@@ -329,6 +333,11 @@ func followSource(t *testing.T, name string, c sqlsource.Config) *follower {
 	t.Helper()
 	s := source(t, c)
 	testenv.Must(s.Check(t.Context()))(t)
+	return follow(t, name, s)
+}
+
+func follow(t *testing.T, name string, s *sqlsource.Source) *follower {
+	t.Helper()
 	var after poller.Cursor
 	return &follower{name: name, seen: map[int64]int{}, read: func(ctx context.Context) ([]int64, bool, error) {
 		b, err := s.Fetch(ctx, after, 100, 1<<20)

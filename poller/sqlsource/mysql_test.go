@@ -34,10 +34,7 @@ func TestMySQLBound(t *testing.T) {
 		t.Errorf("the password is in %v", err)
 	}
 
-	tx, err := db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := testenv.Must(db.BeginTx(t.Context(), nil))(t)
 	defer func() { _ = tx.Rollback() }()
 	testenv.Must(tx.ExecContext(t.Context(), "INSERT INTO orders (changed) VALUES (NOW(6))"))(t)
 	run(t, db, "INSERT INTO orders (changed) VALUES (NOW(6))", "DO SLEEP(3)")

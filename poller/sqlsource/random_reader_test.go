@@ -101,10 +101,7 @@ func (r *reading) disturb() {
 // tick reads on.
 func (r *reading) tick() poller.Result {
 	r.t.Helper()
-	result, err := r.runner.Tick(r.t.Context())
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	result := testenv.Must(r.runner.Tick(r.t.Context()))(r.t)
 	if result.Skipped != nil {
 		r.t.Fatal(result.Skipped)
 	}
@@ -244,14 +241,10 @@ func (r *reading) checkOrder() {
 	defer rows.Close()
 	for rows.Next() {
 		var run, n int
-		if err := rows.Scan(&run, &n); err != nil {
-			r.t.Fatal(err)
-		}
+		testenv.OK(r.t, rows.Scan(&run, &n))
 		r.t.Errorf("%s came before %s", runs[run][n], runs[run][n+1])
 	}
-	if err := rows.Err(); err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.OK(r.t, rows.Err())
 }
 
 // checkPlaces starts at places where the poller has been, and holds what comes against what the database says is behind them.
@@ -268,10 +261,7 @@ func (r *reading) checkPlaces(want []version) {
 			r.t.Errorf("behind %s (-want +got):\n%s", at, diff)
 		}
 	}
-	end, err := s.End(r.t.Context())
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	end := testenv.Must(s.End(r.t.Context()))(r.t)
 	rows := r.all(s, poller.Cursor{})
 	if len(rows) == 0 {
 		return
@@ -309,13 +299,8 @@ func (r *reading) places() (all []poller.Cursor) {
 
 func (r *reading) restored(name string, reset func() error) poller.Cursor {
 	r.t.Helper()
-	if err := reset(); err != nil {
-		r.t.Fatal(err)
-	}
-	view, err := r.operator.Show(r.t.Context(), name)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.OK(r.t, reset())
+	view := testenv.Must(r.operator.Show(r.t.Context(), name))(r.t)
 	return view.Document.Cursor()
 }
 
@@ -332,14 +317,10 @@ func (r *reading) expected(run int) map[int][]version {
 	for rows.Next() {
 		var n int
 		var v version
-		if err := rows.Scan(&n, &v.ID, &v.Version); err != nil {
-			r.t.Fatal(err)
-		}
+		testenv.OK(r.t, rows.Scan(&n, &v.ID, &v.Version))
 		behind[n] = append(behind[n], v)
 	}
-	if err := rows.Err(); err != nil {
-		r.t.Fatal(err)
-	}
+	testenv.OK(r.t, rows.Err())
 	return behind
 }
 
@@ -376,9 +357,7 @@ func (r *reading) versions(rows []poller.Row) (all []version) {
 	r.t.Helper()
 	for _, row := range rows {
 		var v version
-		if err := json.Unmarshal(row.Data, &v); err != nil {
-			r.t.Fatal(err)
-		}
+		testenv.OK(r.t, json.Unmarshal(row.Data, &v))
 		all = append(all, v)
 	}
 	return all

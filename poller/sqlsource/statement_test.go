@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	mssql "github.com/microsoft/go-mssqldb"
 
 	"github.com/vibedata/roundhouse/internal/testenv"
@@ -42,9 +41,7 @@ func TestNamed(t *testing.T) {
 			t.Errorf("%s: %v", test.query, err)
 		}
 		testenv.Equal(t, test.query, test.want, st.text.String())
-		if diff := cmp.Diff(test.args, st.args); diff != "" {
-			t.Errorf("%s: args (-want +got):\n%s", test.query, diff)
-		}
+		testenv.Equal(t, test.query+": args", test.args, st.args)
 	}
 }
 

@@ -5,13 +5,11 @@ import (
 	"database/sql"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/vibedata/roundhouse/internal/sample"
 	"github.com/vibedata/roundhouse/internal/testenv"
-	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
@@ -54,34 +52,10 @@ func lossSummerTime(t *testing.T, d database) {
 	goesOn := followSummer(t, d, "takes clocks to go on", time.FixedZone("summer", int(summerBack.Seconds())))
 	goesOn.naive = true
 
-	done := make(chan struct{})
-	var writers, readers sync.WaitGroup
-	written := make(chan []int64, lossWriters)
-	for i := range lossWriters {
-		random := rand.New(rand.NewPCG(uint64(change.Unix()), uint64(i)))
-		writers.Go(func() {
-			ids, err := writeInZone(t.Context(), d, db, random, setZone, change.Add(summerAfter))
-			if err != nil {
-				t.Error(err)
-			}
-			written <- ids
-		})
-	}
-	for _, f := range []*follower{knows, goesOn} {
-		readers.Go(func() {
-			if err := f.follow(t.Context(), done); err != nil {
-				t.Errorf("%s: %v", f.name, err)
-			}
-		})
-	}
-	writers.Wait()
-	close(written)
-	close(done)
-	readers.Wait()
-	var committed []int64
-	for ids := range written {
-		committed = append(committed, ids...)
-	}
+	committed := writeAndFollow(t, []*follower{knows, goesOn}, func(ctx context.Context, writer uint64) ([]int64, error) {
+		random := rand.New(rand.NewPCG(uint64(change.Unix()), writer))
+		return writeInZone(ctx, d, db, random, setZone, change.Add(summerAfter))
+	})
 	var twice int
 	testenv.OK(t, db.QueryRowContext(t.Context(), count).Scan(&twice))
 	if twice == 0 {
@@ -128,20 +102,7 @@ func followSummer(t *testing.T, d database, name string, zone *time.Location) *f
 	t.Helper()
 	s := source(t, d.config(byTime))
 	sqlsource.SetZone(s, zone)
-	var after poller.Cursor
-	return &follower{name: name, seen: map[int64]int{}, read: func(ctx context.Context) (ids []int64, more bool, err error) {
-		b, err := s.Fetch(ctx, after, 100, 1<<20)
-		if err != nil {
-			return nil, false, err
-		}
-		for _, id := range keys(t, b.Rows) {
-			ids = append(ids, int64(id))
-		}
-		if len(b.Rows) > 0 {
-			after = b.Rows[len(b.Rows)-1].Cursor
-		}
-		return ids, b.More || b.HeldBack != "" || len(b.Rows) > 0, nil
-	}}
+	return follow(t, name, s)
 }
 
 func writeInZone(ctx context.Context, d database, db *sql.DB, random *rand.Rand, setZone string, until time.Time) (committed []int64, err error) {

@@ -1,6 +1,7 @@
 package tablestest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -138,8 +138,10 @@ func (e env) wantStored(t *testing.T, what string, want tables.Entity, stored bo
 		}
 		return
 	}
-	if diff := cmp.Diff(want.Properties, got.Properties, cmpopts.EquateEmpty()); err != nil || diff != "" {
-		t.Errorf("%s: %v, %d bytes of difference", what, err, len(diff))
+	// cmp compares bytes one by one, which takes seconds for all limits.
+	same := len(want.Properties)+len(got.Properties) == 0 || cmp.Equal(want.Properties, got.Properties, cmp.Comparer(bytes.Equal))
+	if err != nil || !same {
+		t.Errorf("%s: %v, or other properties are stored", what, err)
 	}
 	e.mustApply(t, tables.Delete(want.Key, ""))
 }
