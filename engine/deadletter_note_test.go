@@ -25,9 +25,7 @@ func TestNoteAtEveryCall(t *testing.T) {
 			t.Run(fmt.Sprintf("%s-%d", fault, at), func(t *testing.T) {
 				t.Parallel()
 				store, _, letters := newTables(t)
-				if _, err := letters.Add(t.Context(), pendingLetter()); err != nil {
-					t.Fatal(err)
-				}
+				addLetter(t, letters, pendingLetter())
 				n := Note{ID: "n1", At: noon(), By: "me", Text: "token=abc " + strings.Repeat("é", 900)}
 				plan := &faults.Plan{At: at, Fault: fault}
 				if _, err := NewDeadLetters(faults.Tables(store, plan.Intercept), "").AddNote(t.Context(), "hmac", pendingRow, n, ""); errors.Is(err, ErrChanged) {
@@ -53,9 +51,7 @@ func TestNoteAtEveryCall(t *testing.T) {
 func TestNotesAreBounded(t *testing.T) {
 	t.Parallel()
 	_, _, letters := newTables(t)
-	if _, err := letters.Add(t.Context(), pendingLetter()); err != nil {
-		t.Fatal(err)
-	}
+	addLetter(t, letters, pendingLetter())
 	for n := range MaxNotes {
 		if _, err := letters.AddNote(t.Context(), "hmac", pendingRow, Note{ID: fmt.Sprint(n), At: noon(), Text: strings.Repeat("\"", MaxNoteText)}, ""); err != nil {
 			t.Fatal(err)
@@ -97,9 +93,7 @@ func TestAssignAtEveryCall(t *testing.T) {
 				other := pendingLetter()
 				other.MessageID = "other"
 				for _, l := range []DeadLetter{pendingLetter(), other} {
-					if _, err := letters.Add(t.Context(), l); err != nil {
-						t.Fatal(err)
-					}
+					addLetter(t, letters, l)
 				}
 				old, err := letters.Get(t.Context(), "hmac", pendingRow)
 				if err != nil {
@@ -141,9 +135,7 @@ func lists(t *testing.T, letters *DeadLetters, assignee, row string, unassigned 
 func TestAssign(t *testing.T) {
 	t.Parallel()
 	store, _, letters := newTables(t)
-	if _, err := letters.Add(t.Context(), pendingLetter()); err != nil {
-		t.Fatal(err)
-	}
+	addLetter(t, letters, pendingLetter())
 	assign := func(a Assignment) (DeadLetter, error) {
 		a.At = noon()
 		return letters.Assign(t.Context(), "hmac", pendingRow, a)
