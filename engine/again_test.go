@@ -165,9 +165,7 @@ func TestAnEventThatComesEarly(t *testing.T) {
 			t.Helper()
 			body := `{"signalId":"s` + sequence + `","workflowInstanceId":"turntable-c1","runtimeProvider":"roundhouse","signalType":"ExternalSignal",
 				"payload":{"event":"go","data":1,"stream":"other/1","sequence":` + sequence + previous + `}}`
-			if _, err := w.Queues.Send(t.Context(), signalQueue, []byte(body), 0); err != nil {
-				t.Fatal(err)
-			}
+			w.Send(signalQueue, body)
 		}
 		say("2", `,"previous":"`+time.Now().UTC().Format(time.RFC3339)+`"`)
 		if err := p.HandleSignal(t.Context(), w.Take(signalQueue)); err != nil {

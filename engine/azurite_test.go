@@ -37,12 +37,8 @@ func TestTablesOnAzurite(t *testing.T) {
 		letter.OriginalMessage, letter.TenantID = []byte(id+"\xff\x00"), id
 		letter.LastFailureAtUtc = entry.CreatedAtUtc
 		for range 2 {
-			if err := history.Record(t.Context(), entry); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := letters.Add(t.Context(), letter); err != nil {
-				t.Fatal(err)
-			}
+			recordEntries(t, history, entry)
+			addLetter(t, letters, letter)
 		}
 		run, err := history.Run(t.Context(), "hmac", id)
 		if err != nil || len(run) != 1 {
@@ -115,9 +111,7 @@ func TestLargestRecordOnAzurite(t *testing.T) {
 		entry.CreatedAtUtc = noon().Add(time.Duration(i) * time.Microsecond)
 		entries = append(entries, entry)
 	}
-	if err := history.Record(t.Context(), entries...); err != nil {
-		t.Fatal(err)
-	}
+	recordEntries(t, history, entries...)
 	run, err := history.Run(t.Context(), "hmac", "run/1")
 	if err != nil || len(run) != len(entries) {
 		t.Fatalf("%d entries, %v", len(run), err)

@@ -67,9 +67,7 @@ func TestInputsStayForAsLongAsTheyAreNeeded(t *testing.T) {
 	send := func(queue string) func(*testing.T, *world, *enginetest.Process, []byte) {
 		return func(t *testing.T, w *world, _ *enginetest.Process, body []byte) {
 			t.Helper()
-			if _, err := w.Queues.Send(t.Context(), queue, body, 0); err != nil {
-				t.Fatal(err)
-			}
+			w.Send(queue, string(body))
 		}
 	}
 	deadLetter := func(t *testing.T, w *world, p *enginetest.Process, body []byte) {

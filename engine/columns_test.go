@@ -26,9 +26,7 @@ func TestDeadLetterColumns(t *testing.T) {
 	t.Parallel()
 	store, _, letters := newTables(t)
 	d := pendingLetter()
-	if _, err := letters.Add(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
+	addLetter(t, letters, d)
 	pending := allRows(t, store, DefaultDeadLetterTable, d.Engine)[0]
 	if _, err := letters.Decide(t.Context(), d.Engine, pending.Row, Decision{Status: StatusResolved, Notes: ptr("by hand"), By: "ada", At: noon()}); err != nil {
 		t.Fatal(err)
@@ -70,9 +68,7 @@ func TestHistoryColumns(t *testing.T) {
 	failed.Status, failed.RunStatus, failed.Output, failed.Error, failed.CreatedAtUtc = StatusFailed, StatusFailed, nil, "no vault", noon().Add(time.Second)
 	succeeded := rotateEntry()
 	succeeded.RunStatus = ""
-	if err := history.Record(t.Context(), succeeded, failed); err != nil {
-		t.Fatal(err)
-	}
+	recordEntries(t, history, succeeded, failed)
 	rows := allRows(t, store, DefaultHistoryTable, "hmac")
 	for name, c := range map[string]struct{ succeeded, failed any }{
 		"PartitionKey":  {"hmac", "hmac"},

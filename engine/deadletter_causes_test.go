@@ -75,9 +75,7 @@ func TestGroupsCostTwoQueries(t *testing.T) {
 			letter := pendingLetter()
 			letter.MessageID, letter.ErrorMessage = fmt.Sprint(i), []string{"no vault", "no key", "no answer"}[i%3]
 			letter.LastFailureAtUtc = noon().Add(time.Duration(i) * time.Second)
-			if _, err := letters.Add(t.Context(), letter); err != nil {
-				t.Fatal(err)
-			}
+			addLetter(t, letters, letter)
 		}
 		look := func(want, queries int) {
 			t.Helper()
@@ -91,9 +89,7 @@ func TestGroupsCostTwoQueries(t *testing.T) {
 		n++
 		rare := pendingLetter()
 		rare.MessageID, rare.ErrorMessage, rare.LastFailureAtUtc = "rare", "no time", noon().Add(-time.Hour)
-		if _, err := letters.Add(t.Context(), rare); err != nil {
-			t.Fatal(err)
-		}
+		addLetter(t, letters, rare)
 		look(4, 4+n/groupPage)
 	}
 }
@@ -107,9 +103,7 @@ func TestCausesOfAnOlderProgram(t *testing.T) {
 	add := func(id, text string) {
 		letter := pendingLetter()
 		letter.MessageID, letter.ErrorMessage, letter.TenantID = id, text, "Contoso"
-		if _, err := letters.Add(t.Context(), letter); err != nil {
-			t.Fatal(err)
-		}
+		addLetter(t, letters, letter)
 		got, err := letters.Get(t.Context(), "hmac", rowKey(id, letter.InsertedAtUtc))
 		if err != nil {
 			t.Fatal(err)

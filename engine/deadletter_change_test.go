@@ -89,9 +89,7 @@ func TestDecide(t *testing.T) {
 				store, _, letters := newTables(t)
 				letter := pendingLetter()
 				letter.Status = from
-				if _, err := letters.Add(t.Context(), letter); err != nil {
-					t.Fatal(err)
-				}
+				addLetter(t, letters, letter)
 				got, err := letters.Decide(t.Context(), "hmac", pendingRow, Decision{Status: to, Notes: ptr("token=abc"), By: "me", At: noon()})
 				if refused := from == StatusResolved && to == StatusExpired; refused {
 					if !errors.Is(err, ErrState) {
@@ -109,9 +107,7 @@ func TestDecide(t *testing.T) {
 func TestDecideTellsWhoAndWhen(t *testing.T) {
 	t.Parallel()
 	_, _, letters := newTables(t)
-	if _, err := letters.Add(t.Context(), pendingLetter()); err != nil {
-		t.Fatal(err)
-	}
+	addLetter(t, letters, pendingLetter())
 	at := noon().Add(time.Hour)
 	decide := func(status DeadLetterStatus, notes *string) DeadLetter {
 		l, err := letters.Decide(t.Context(), "hmac", pendingRow, Decision{Status: status, Notes: notes, By: "me", At: at})
@@ -134,9 +130,7 @@ func TestDecideTellsWhoAndWhen(t *testing.T) {
 func TestDecideRefuses(t *testing.T) {
 	t.Parallel()
 	_, _, letters := newTables(t)
-	if _, err := letters.Add(t.Context(), pendingLetter()); err != nil {
-		t.Fatal(err)
-	}
+	addLetter(t, letters, pendingLetter())
 	old, err := letters.Get(t.Context(), "hmac", pendingRow)
 	if err != nil {
 		t.Fatal(err)
@@ -171,9 +165,7 @@ func TestDecideAtEveryCall(t *testing.T) {
 			t.Run(fmt.Sprintf("%s-%d", fault, at), func(t *testing.T) {
 				t.Parallel()
 				store, _, letters := newTables(t)
-				if _, err := letters.Add(t.Context(), pendingLetter()); err != nil {
-					t.Fatal(err)
-				}
+				addLetter(t, letters, pendingLetter())
 				old, err := letters.Get(t.Context(), "hmac", pendingRow)
 				if err != nil {
 					t.Fatal(err)
@@ -274,9 +266,7 @@ func TestRetentionKeepsWhatItHasTo(t *testing.T) {
 	add := func(id string, status DeadLetterStatus, resolved, expired time.Time) {
 		letter := pendingLetter()
 		letter.MessageID, letter.Status, letter.ResolvedAtUtc, letter.ExpiredAtUtc = id, status, resolved, expired
-		if _, err := letters.Add(t.Context(), letter); err != nil {
-			t.Fatal(err)
-		}
+		addLetter(t, letters, letter)
 	}
 	old, young := noon().Add(time.Minute), noon().Add(2*time.Hour)
 	add("pending", StatusPending, time.Time{}, time.Time{})
@@ -287,9 +277,7 @@ func TestRetentionKeepsWhatItHasTo(t *testing.T) {
 	for i, at := range []time.Time{noon(), old, young} {
 		e := rotateEntry()
 		e.CorrelationID, e.CreatedAtUtc = fmt.Sprint(i), at
-		if err := history.Record(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
+		recordEntries(t, history, e)
 	}
 	rule := Retention{Engines: []string{"tls", "hmac"}}
 	var steps []string
@@ -330,9 +318,7 @@ func TestHistoryRetentionBesideAnother(t *testing.T) {
 	for i := range 3 {
 		e := rotateEntry()
 		e.CreatedAtUtc, e.RunStatus = noon().Add(time.Duration(i)*time.Second), ""
-		if err := history.Record(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
+		recordEntries(t, history, e)
 	}
 	rows := allRows(t, store, DefaultHistoryTable, "hmac")
 	if err := store.Apply(t.Context(), DefaultHistoryTable, tables.Delete(rows[0].Key, "")); err != nil {
@@ -357,9 +343,7 @@ func TestGroups(t *testing.T) {
 		if i%10 == 0 {
 			letter.TenantID = "Contoso"
 		}
-		if _, err := letters.Add(t.Context(), letter); err != nil {
-			t.Fatal(err)
-		}
+		addLetter(t, letters, letter)
 	}
 	store.reset()
 	got, err := letters.Groups(t.Context(), DeadLetterFilter{Engines: []string{"hmac", "tls"}, Status: StatusPending})

@@ -12,50 +12,49 @@ import (
 	"github.com/vibedata/roundhouse/internal/faults"
 )
 
-// quickFaults are those that take no time.
-func quickFaults() []faults.Fault {
-	return []faults.Fault{faults.CrashBefore, faults.CrashAfter, faults.Applied, faults.Unknown, faults.Conflict, faults.Precondition, faults.Throttled}
-}
-
-// A note is added once, whichever call fails in whichever way and however often it is repeated, and a decision leaves it.
-func TestNoteAtEveryCall(t *testing.T) {
-	t.Parallel()
-	for _, fault := range quickFaults() {
+// atEveryCall runs a change of a dead letter with every fault that takes no time at each of its calls, which are at most four.
+func atEveryCall(t *testing.T, run func(t *testing.T, store *watchedStore, letters, failing *DeadLetters)) {
+	t.Helper()
+	for _, fault := range []faults.Fault{faults.CrashBefore, faults.CrashAfter, faults.Applied, faults.Unknown, faults.Conflict, faults.Precondition, faults.Throttled} {
 		for at := 1; at <= 4; at++ {
 			t.Run(fmt.Sprintf("%s-%d", fault, at), func(t *testing.T) {
 				t.Parallel()
 				store, _, letters := newTables(t)
-				if _, err := letters.Add(t.Context(), pendingLetter()); err != nil {
-					t.Fatal(err)
-				}
-				n := Note{ID: "n1", At: noon(), By: "me", Text: "token=abc " + strings.Repeat("é", 900)}
 				plan := &faults.Plan{At: at, Fault: fault}
-				if _, err := NewDeadLetters(faults.Tables(store, plan.Intercept), "").AddNote(t.Context(), "hmac", pendingRow, n, ""); errors.Is(err, ErrChanged) {
-					t.Errorf("its own write is taken for another's: %v", err)
-				}
-				if _, err := letters.AddNote(t.Context(), "hmac", pendingRow, n, ""); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := letters.Decide(t.Context(), "hmac", pendingRow, Decision{Status: StatusExpired, At: noon()}); err != nil {
-					t.Fatal(err)
-				}
-				l, err := letters.AddNote(t.Context(), "hmac", pendingRow, Note{ID: "n2", At: noon(), Text: "later"}, "")
-				n.Text = strings.Replace(n.Text, "abc", "[redacted]", 1)
-				if diff := cmp.Diff([]Note{n, {ID: "n2", At: noon(), Text: "later"}}, l.Notes); err != nil || diff != "" {
-					t.Errorf("%v (-want +got):\n%s", err, diff)
-				}
-				checkRows(t, store, letters, "hmac")
+				run(t, store, letters, NewDeadLetters(faults.Tables(store, plan.Intercept), ""))
 			})
 		}
 	}
 }
 
+// A note is added once, whichever call fails in whichever way and however often it is repeated, and a decision leaves it.
+func TestNoteAtEveryCall(t *testing.T) {
+	t.Parallel()
+	atEveryCall(t, func(t *testing.T, store *watchedStore, letters, failing *DeadLetters) {
+		addLetter(t, letters, pendingLetter())
+		n := Note{ID: "n1", At: noon(), By: "me", Text: "token=abc " + strings.Repeat("é", 900)}
+		if _, err := failing.AddNote(t.Context(), "hmac", pendingRow, n, ""); errors.Is(err, ErrChanged) {
+			t.Errorf("its own write is taken for another's: %v", err)
+		}
+		if _, err := letters.AddNote(t.Context(), "hmac", pendingRow, n, ""); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := letters.Decide(t.Context(), "hmac", pendingRow, Decision{Status: StatusExpired, At: noon()}); err != nil {
+			t.Fatal(err)
+		}
+		l, err := letters.AddNote(t.Context(), "hmac", pendingRow, Note{ID: "n2", At: noon(), Text: "later"}, "")
+		n.Text = strings.Replace(n.Text, "abc", "[redacted]", 1)
+		if diff := cmp.Diff([]Note{n, {ID: "n2", At: noon(), Text: "later"}}, l.Notes); err != nil || diff != "" {
+			t.Errorf("%v (-want +got):\n%s", err, diff)
+		}
+		checkRows(t, store, letters, "hmac")
+	})
+}
+
 func TestNotesAreBounded(t *testing.T) {
 	t.Parallel()
 	_, _, letters := newTables(t)
-	if _, err := letters.Add(t.Context(), pendingLetter()); err != nil {
-		t.Fatal(err)
-	}
+	addLetter(t, letters, pendingLetter())
 	for n := range MaxNotes {
 		if _, err := letters.AddNote(t.Context(), "hmac", pendingRow, Note{ID: fmt.Sprint(n), At: noon(), Text: strings.Repeat("\"", MaxNoteText)}, ""); err != nil {
 			t.Fatal(err)
@@ -89,36 +88,27 @@ func TestNotesAreBounded(t *testing.T) {
 // Who takes care of a dead letter is in every list, whichever call failed in whichever way when it was said.
 func TestAssignAtEveryCall(t *testing.T) {
 	t.Parallel()
-	for _, fault := range quickFaults() {
-		for at := 1; at <= 4; at++ {
-			t.Run(fmt.Sprintf("%s-%d", fault, at), func(t *testing.T) {
-				t.Parallel()
-				store, _, letters := newTables(t)
-				other := pendingLetter()
-				other.MessageID = "other"
-				for _, l := range []DeadLetter{pendingLetter(), other} {
-					if _, err := letters.Add(t.Context(), l); err != nil {
-						t.Fatal(err)
-					}
-				}
-				old, err := letters.Get(t.Context(), "hmac", pendingRow)
-				if err != nil {
-					t.Fatal(err)
-				}
-				a := Assignment{To: "t/ann", Name: "Ann", At: noon(), Claim: true, IfMatch: old.ETag}
-				plan := &faults.Plan{At: at, Fault: fault}
-				if _, err := NewDeadLetters(faults.Tables(store, plan.Intercept), "").Assign(t.Context(), "hmac", pendingRow, a); errors.Is(err, ErrChanged) || errors.Is(err, ErrHeld) {
-					t.Errorf("its own write is taken for another's: %v", err)
-				}
-				l, err := letters.Assign(t.Context(), "hmac", pendingRow, a)
-				if err != nil || l.Assignee != "t/ann" || l.AssigneeName != "Ann" || !l.AssignedAtUtc.Equal(noon()) {
-					t.Errorf("%+v, %v", l, err)
-				}
-				lists(t, letters, "t/ann", pendingRow, 1)
-				checkRows(t, store, letters, "hmac")
-			})
+	atEveryCall(t, func(t *testing.T, store *watchedStore, letters, failing *DeadLetters) {
+		other := pendingLetter()
+		other.MessageID = "other"
+		for _, l := range []DeadLetter{pendingLetter(), other} {
+			addLetter(t, letters, l)
 		}
-	}
+		old, err := letters.Get(t.Context(), "hmac", pendingRow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := Assignment{To: "t/ann", Name: "Ann", At: noon(), Claim: true, IfMatch: old.ETag}
+		if _, err := failing.Assign(t.Context(), "hmac", pendingRow, a); errors.Is(err, ErrChanged) || errors.Is(err, ErrHeld) {
+			t.Errorf("its own write is taken for another's: %v", err)
+		}
+		l, err := letters.Assign(t.Context(), "hmac", pendingRow, a)
+		if err != nil || l.Assignee != "t/ann" || l.AssigneeName != "Ann" || !l.AssignedAtUtc.Equal(noon()) {
+			t.Errorf("%+v, %v", l, err)
+		}
+		lists(t, letters, "t/ann", pendingRow, 1)
+		checkRows(t, store, letters, "hmac")
+	})
 }
 
 // lists holds what the lists have for somebody, and for nobody.
@@ -141,9 +131,7 @@ func lists(t *testing.T, letters *DeadLetters, assignee, row string, unassigned 
 func TestAssign(t *testing.T) {
 	t.Parallel()
 	store, _, letters := newTables(t)
-	if _, err := letters.Add(t.Context(), pendingLetter()); err != nil {
-		t.Fatal(err)
-	}
+	addLetter(t, letters, pendingLetter())
 	assign := func(a Assignment) (DeadLetter, error) {
 		a.At = noon()
 		return letters.Assign(t.Context(), "hmac", pendingRow, a)

@@ -35,9 +35,7 @@ func TestOldestPending(t *testing.T) {
 					if oldest.IsZero() || at.Before(oldest) {
 						oldest = at
 					}
-					if _, err := letters.Add(t.Context(), DeadLetter{Engine: "hmac", MessageID: id, CorrelationID: id, FirstFailureAtUtc: at, LastFailureAtUtc: at, ErrorMessage: "no"}); err != nil {
-						t.Fatal(err)
-					}
+					addLetter(t, letters, DeadLetter{Engine: "hmac", MessageID: id, CorrelationID: id, FirstFailureAtUtc: at, LastFailureAtUtc: at, ErrorMessage: "no"})
 				}
 				for i, age := range test.ages {
 					add(fmt.Sprintf("old-%d", i), age)

@@ -114,9 +114,7 @@ func TestDeadLetterReadsBack(t *testing.T) {
 	want := pendingLetter()
 	want.Status = StatusResolved
 	want.ResolutionNotes, want.ResolvedAtUtc, want.ResolvedBy = "Retried", noon().Add(time.Hour), "someone"
-	if _, err := letters.Add(t.Context(), want); err != nil {
-		t.Fatal(err)
-	}
+	addLetter(t, letters, want)
 	got, err := letters.Get(t.Context(), "hmac", "msg=231-20261121T110000.000000Z")
 	if err != nil {
 		t.Fatal(err)
@@ -150,9 +148,7 @@ func TestOriginalMessageKeepsItsBytes(t *testing.T) {
 			_, _, letters := newTables(t)
 			letter := pendingLetter()
 			letter.OriginalMessage = []byte(original)
-			if _, err := letters.Add(t.Context(), letter); err != nil {
-				t.Fatal(err)
-			}
+			addLetter(t, letters, letter)
 			got, err := letters.Get(t.Context(), "hmac", "msg=231-20261121T110000.000000Z")
 			if err != nil || !bytes.Equal(got.OriginalMessage, []byte(original)) {
 				t.Errorf("got %.40q, %v, want %.40q", got.OriginalMessage, err, original)
@@ -214,9 +210,7 @@ func TestPending(t *testing.T) {
 		letter := pendingLetter()
 		letter.MessageID, letter.CorrelationID, letter.Status = message, correlation, status
 		letter.LastFailureAtUtc = noon().Add(after)
-		if _, err := letters.Add(t.Context(), letter); err != nil {
-			t.Fatal(err)
-		}
+		addLetter(t, letters, letter)
 	}
 	add("a", "run", StatusPending, 1*time.Second)
 	add("b", "run", StatusPending, 3*time.Second)

@@ -35,9 +35,7 @@ func TestSupersede(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range failed() {
-			if err := history.Record(t.Context(), e); err != nil {
-				t.Fatal(err)
-			}
+			recordEntries(t, history, e)
 		}
 		dying := NewHistory(faults.Tables(memory, plan.Intercept), "")
 		if known, err := dying.Run(t.Context(), success.Engine, success.CorrelationID); err == nil {

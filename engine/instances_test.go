@@ -51,9 +51,7 @@ func TestListByInstanceCostsTwoQueries(t *testing.T) {
 		for i := range n / 20 {
 			letter := pendingLetter()
 			letter.MessageID, letter.InstanceID = fmt.Sprint(i), fmt.Sprintf("instance-%d", i)
-			if _, err := letters.Add(t.Context(), letter); err != nil {
-				t.Fatal(err)
-			}
+			addLetter(t, letters, letter)
 		}
 		_, _, historyErr := history.Retention(t.Context(), Retention{Engines: engines}, noon(), 1)
 		_, _, lettersErr := letters.Retention(t.Context(), Retention{Engines: engines}, noon(), 1)
@@ -140,12 +138,8 @@ func TestListOfABusyInstanceCostsItsPage(t *testing.T) {
 func TestRegisterTrustsNewTablesOnly(t *testing.T) {
 	t.Parallel()
 	store, history, letters := newTables(t)
-	if err := history.Record(t.Context(), rotateEntry()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := letters.Add(t.Context(), pendingLetter()); err != nil {
-		t.Fatal(err)
-	}
+	recordEntries(t, history, rotateEntry())
+	addLetter(t, letters, pendingLetter())
 	if err := errors.Join(history.Register(t.Context(), nil, []string{"hmac", "tls"}), letters.Register(t.Context(), []string{"hmac", "tls"})); err != nil {
 		t.Fatal(err)
 	}
@@ -167,9 +161,7 @@ func TestIndexByInstanceCatchesUp(t *testing.T) {
 	add := func(id string, at time.Time) string {
 		letter := pendingLetter()
 		letter.MessageID, letter.LastFailureAtUtc = id, at
-		if _, err := letters.Add(t.Context(), letter); err != nil {
-			t.Fatal(err)
-		}
+		addLetter(t, letters, letter)
 		row := rowKey(id, letter.InsertedAtUtc)
 		forgetInstance(t, store, DefaultDeadLetterTable, "hmac", row)
 		return row

@@ -158,9 +158,7 @@ func TestSizesOfTexts(t *testing.T) {
 	around(MaxResolutionNotes, func(n int, fits bool) {
 		l, notes := pendingLetter(), strings.Repeat("<", n)
 		l.MessageID = fmt.Sprint("notes", n)
-		if _, err := letters.Add(t.Context(), l); err != nil {
-			t.Fatal(err)
-		}
+		addLetter(t, letters, l)
 		_, err := letters.Decide(t.Context(), l.Engine, l.Key(), Decision{Status: StatusResolved, Notes: &notes, At: noon()})
 		got, getErr := letters.Get(t.Context(), l.Engine, l.Key())
 		if (err == nil) != fits || getErr != nil || (got.ResolutionNotes == notes) != fits || (got.Status == StatusResolved) != fits || !fits && !strings.Contains(err.Error(), "at most 4096") {
@@ -181,9 +179,7 @@ func TestSizesOfRuns(t *testing.T) {
 		for i := range n {
 			entries = append(entries, Entry{Engine: "e", CorrelationID: fmt.Sprint(n), Status: StatusSucceeded, CreatedAtUtc: noon().Add(time.Duration(i) * time.Millisecond), Input: ofLength(maxDocument)})
 		}
-		if err := history.Record(t.Context(), entries...); err != nil {
-			t.Fatal(err)
-		}
+		recordEntries(t, history, entries...)
 		if got, err := history.Run(t.Context(), "e", fmt.Sprint(n)); err != nil || len(got) != n {
 			t.Errorf("%d of %d entries, %v", len(got), n, err)
 		}

@@ -37,9 +37,7 @@ func fillHistory(t *testing.T, history *History, n int) (engines []string) {
 		batches[entry.Engine] = append(batches[entry.Engine], entry)
 	}
 	for _, batch := range batches {
-		if err := history.Record(t.Context(), batch...); err != nil {
-			t.Fatal(err)
-		}
+		recordEntries(t, history, batch...)
 	}
 	return engines
 }
@@ -100,50 +98,6 @@ func TestListOfFewMatches(t *testing.T) {
 	page, err := history.List(t.Context(), HistoryFilter{Engines: engines, InstanceID: "instance-1"})
 	if err != nil || len(page.Entries) != 1 || page.Token != "" {
 		t.Errorf("%d entries, token %q, %v, want the one entry and no token", len(page.Entries), page.Token, err)
-	}
-}
-
-func TestListTimesAreHalfOpen(t *testing.T) {
-	t.Parallel()
-	_, history, _ := newTables(t)
-	engines := fillHistory(t, history, 40)
-	at := func(i int) time.Time { return noon().Add(time.Duration(i) * time.Microsecond) }
-	tests := map[string]struct {
-		from, to    time.Time
-		first, last int // of what is found, newest first; -1: nothing
-	}{
-		"open":               {time.Time{}, time.Time{}, 39, 0},
-		"from inclusive":     {at(10), time.Time{}, 39, 10},
-		"from between":       {at(10).Add(1), time.Time{}, 39, 11},
-		"to exclusive":       {time.Time{}, at(10), 9, 0},
-		"to between":         {time.Time{}, at(10).Add(1), 10, 0},
-		"both":               {at(5), at(7), 6, 5},
-		"empty":              {at(5), at(5), -1, -1},
-		"reversed":           {at(7), at(5), -1, -1},
-		"far past and after": {time.Date(1601, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC), 39, 0},
-		"other zone":         {at(5).In(time.FixedZone("east", 3600)), at(7).In(time.FixedZone("west", -3600)), 6, 5},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			for _, correlation := range []string{"", "run/1"} {
-				f := HistoryFilter{Engines: engines, From: test.from, To: test.to, CorrelationID: correlation}
-				page, err := history.List(t.Context(), f)
-				if err != nil {
-					t.Fatal(err)
-				}
-				var got, want []string
-				for _, entry := range page.Entries {
-					got = append(got, entry.InstanceID)
-				}
-				for i := test.first; i >= test.last && i >= 0; i-- {
-					want = append(want, fmt.Sprintf("instance-%d", i))
-				}
-				if diff := cmp.Diff(want, got); diff != "" {
-					t.Errorf("correlation id %q (-want +got):\n%s", correlation, diff)
-				}
-			}
-		})
 	}
 }
 
@@ -277,16 +231,74 @@ func within(at, from, to time.Time) bool {
 	return (from.IsZero() || !at.Before(from)) && (to.IsZero() || at.Before(to))
 }
 
+// drawBound draws an end of a filter's time, in any zone: open, at a row, between two, or long before or after all of them.
 func drawBound(t *rapid.T, name string) time.Time {
-	n := rapid.IntRange(-1, 8).Draw(t, name)
-	if n < 0 {
+	zone := time.FixedZone("", 3600*rapid.IntRange(-1, 1).Draw(t, name+" zone"))
+	switch n := rapid.IntRange(-1, 10).Draw(t, name); n {
+	case -1:
 		return time.Time{}
+	case 9:
+		return time.Date(1601, 1, 1, 12, 0, 0, 0, zone)
+	case 10:
+		return time.Date(9999, 12, 31, 0, 0, 0, 0, zone)
+	default:
+		return noon().Add(time.Duration(n)*time.Microsecond - time.Duration(rapid.IntRange(0, 1).Draw(t, name+" offset"))).In(zone)
 	}
-	return noon().Add(time.Duration(n)*time.Microsecond - time.Duration(rapid.IntRange(0, 1).Draw(t, name+" offset")))
 }
 
 func drawOne(t *rapid.T, name string, of ...string) string {
 	return rapid.SampledFrom(of).Draw(t, name)
+}
+
+// drawFilter draws a filter that both tables have.
+func drawFilter(t *rapid.T, engines []string, statuses ...string) HistoryFilter {
+	return HistoryFilter{
+		Engines:       rapid.SampledFrom([][]string{engines, {"hmac"}, {"tls", "alerts"}, {"none"}}).Draw(t, "engines"),
+		InstanceID:    drawOne(t, "instance filter", "", "", "a"),
+		TenantID:      drawOne(t, "caller", tenants()...),
+		Status:        Status(drawOne(t, "status filter", append(statuses, "")...)),
+		Operation:     drawOne(t, "operation filter", "", "", "notify"),
+		CorrelationID: drawOne(t, "correlation filter", append(correlations(), "", "", "", "")...),
+		From:          drawBound(t, "from"),
+		To:            drawBound(t, "to"),
+	}
+}
+
+// correlations are ids that are easily taken for each other.
+func correlations() []string {
+	return []string{"run", "run-20261121T120000.123456Z", "rün/2", "r"}
+}
+
+// selectedBy reports whether a filter selects the row.
+func (r listModel) selectedBy(f HistoryFilter) bool {
+	return r.seen(f.TenantID) && slices.Contains(f.Engines, r.engine) && within(r.at, f.From, f.To) &&
+		(f.InstanceID == "" || f.InstanceID == r.instance) && (f.Status == "" || string(f.Status) == r.status) &&
+		(f.Operation == "" || f.Operation == r.operation) && (f.CorrelationID == "" || f.CorrelationID == r.correlation)
+}
+
+// walk reads the pages of a list, whose keys list returns, and holds them against what a filter selects of all rows. Between two pages,
+// newer writes a row that is newer.
+func walk(t *rapid.T, rows map[string]listModel, f HistoryFilter, list func(HistoryFilter) (keys []string, token string, err error), newer func(n int)) {
+	want := expected(rows, func(r listModel) bool { return r.selectedBy(f) })
+	var got []string
+	for n := 0; ; n++ {
+		f.Limit = rapid.IntRange(1, 9).Draw(t, "limit")
+		keys, token, err := list(f)
+		if err != nil {
+			t.Fatalf("list: %v", err)
+		}
+		if token != "" && len(keys) != f.Limit {
+			t.Fatalf("a page of %d with a token, want %d", len(keys), f.Limit)
+		}
+		got = append(got, keys...)
+		if f.Token = token; f.Token == "" {
+			break
+		}
+		newer(n)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("walk (-want +got):\n%s", diff)
+	}
 }
 
 // Walking the pages of any filter gives what it selects of all rows: in order, none twice, none missing, whatever is
@@ -296,27 +308,18 @@ func TestHistoryWalkEqualsFilteredSort(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ctx := context.Background()
 		store, history, _ := newTables(t)
-		engines := []string{"alerts", "hmac", "tls"}
-		correlations := []string{"run", "run-20261121T120000.123456Z", "rün/2", "r"}
-		rows := map[string]listModel{}
-		record := func(e Entry) {
-			if err := history.Record(ctx, e); err != nil {
-				t.Fatalf("record: %v", err)
-			}
-		}
+		engines, rows := []string{"alerts", "hmac", "tls"}, map[string]listModel{}
 		for range rapid.IntRange(0, 60).Draw(t, "rows") {
 			e := rotateEntry()
-			e.Engine = drawOne(t, "engine", engines...)
-			e.CorrelationID = drawOne(t, "correlation id", correlations...)
+			e.Engine, e.CorrelationID = drawOne(t, "engine", engines...), drawOne(t, "correlation id", correlations()...)
 			e.CreatedAtUtc = noon().Add(time.Duration(rapid.IntRange(0, 7).Draw(t, "time")) * time.Microsecond)
 			e.InstanceID, e.Operation = drawOne(t, "instance", "a", "b"), drawOne(t, "operation", "rotate", "notify")
-			e.Status = Status(drawOne(t, "status", "Succeeded", "Failed"))
-			e.TenantID = drawOne(t, "tenant", tenants()...)
+			e.Status, e.TenantID = Status(drawOne(t, "status", "Succeeded", "Failed")), drawOne(t, "tenant", tenants()...)
 			key := rowKey(e.CorrelationID, e.CreatedAtUtc)
 			if _, taken := rows[e.Engine+"/"+key]; taken {
 				continue
 			}
-			record(e)
+			recordEntries(t, history, e)
 			if rapid.Bool().Draw(t, "by an older program") {
 				forgetInstance(t, store, DefaultHistoryTable, e.Engine, key)
 			}
@@ -330,45 +333,18 @@ func TestHistoryWalkEqualsFilteredSort(t *testing.T) {
 				t.Fatalf("retention: %v", err)
 			}
 		}
-		f := HistoryFilter{
-			Engines:       rapid.SampledFrom([][]string{engines, {"hmac"}, {"tls", "alerts"}, {"none"}}).Draw(t, "engines"),
-			InstanceID:    drawOne(t, "instance filter", "", "", "a"),
-			TenantID:      drawOne(t, "caller", tenants()...),
-			Status:        Status(drawOne(t, "status filter", "", "Succeeded", "Failed")),
-			Operation:     drawOne(t, "operation filter", "", "", "notify"),
-			CorrelationID: drawOne(t, "correlation filter", append(correlations, "", "", "", "")...),
-			From:          drawBound(t, "from"),
-			To:            drawBound(t, "to"),
-		}
-		want := expected(rows, func(r listModel) bool {
-			return r.seen(f.TenantID) && slices.Contains(f.Engines, r.engine) && within(r.at, f.From, f.To) &&
-				(f.InstanceID == "" || f.InstanceID == r.instance) && (f.Status == "" || string(f.Status) == r.status) &&
-				(f.Operation == "" || f.Operation == r.operation) && (f.CorrelationID == "" || f.CorrelationID == r.correlation)
-		})
-		var got []string
-		for n := 0; ; n++ {
-			f.Limit = rapid.IntRange(1, 9).Draw(t, "limit")
+		f := drawFilter(t, engines, "Succeeded", "Failed")
+		walk(t, rows, f, func(f HistoryFilter) (keys []string, token string, err error) {
 			page, err := history.List(ctx, f)
-			if err != nil {
-				t.Fatalf("list: %v", err)
-			}
-			if page.Token != "" && len(page.Entries) != f.Limit {
-				t.Fatalf("a page of %d entries with a token, want %d", len(page.Entries), f.Limit)
-			}
 			for _, e := range page.Entries {
-				got = append(got, e.Engine+"/"+e.RowKey)
+				keys = append(keys, e.Engine+"/"+e.RowKey)
 			}
-			if f.Token = page.Token; f.Token == "" {
-				break
-			}
+			return keys, page.Token, err
+		}, func(n int) {
 			newer := rotateEntry()
-			newer.TenantID = f.TenantID
-			newer.Engine, newer.CreatedAtUtc = f.Engines[0], noon().Add(time.Second+time.Duration(n)*time.Second)
-			record(newer)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("walk (-want +got):\n%s", diff)
-		}
+			newer.TenantID, newer.Engine, newer.CreatedAtUtc = f.TenantID, f.Engines[0], noon().Add(time.Duration(n+1)*time.Second)
+			recordEntries(t, history, newer)
+		})
 	})
 }
 
@@ -377,8 +353,7 @@ func TestDeadLetterWalkEqualsFilteredSort(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ctx := context.Background()
 		store, _, letters := newTables(t)
-		engines := []string{"alerts", "hmac", "tls"}
-		rows := map[string]listModel{}
+		engines, rows := []string{"alerts", "hmac", "tls"}, map[string]listModel{}
 		add := func(d DeadLetter) {
 			if created, err := letters.Add(ctx, d); err != nil || !created {
 				t.Fatalf("add: created %v, %v", created, err)
@@ -386,9 +361,8 @@ func TestDeadLetterWalkEqualsFilteredSort(t *testing.T) {
 		}
 		for i := range rapid.IntRange(0, 60).Draw(t, "rows") {
 			d := pendingLetter()
-			d.Engine = drawOne(t, "engine", engines...)
+			d.Engine, d.CorrelationID = drawOne(t, "engine", engines...), drawOne(t, "correlation id", correlations()...)
 			d.MessageID = fmt.Sprintf("%s%d", drawOne(t, "id", "a", "~", "ü", "😀", "\ue000"), i)
-			d.CorrelationID = drawOne(t, "correlation id", "run", "run-1")
 			d.LastFailureAtUtc = noon().Add(time.Duration(rapid.IntRange(0, 7).Draw(t, "time")) * time.Microsecond)
 			d.InstanceID, d.TenantID = drawOne(t, "instance", "a", "b"), drawOne(t, "tenant", tenants()...)
 			d.Status = DeadLetterStatus(drawOne(t, "status", "Pending", "Resolved", "Expired"))
@@ -407,45 +381,21 @@ func TestDeadLetterWalkEqualsFilteredSort(t *testing.T) {
 				t.Fatalf("retention: %v", err)
 			}
 		}
-		f := DeadLetterFilter{
-			Engines:       rapid.SampledFrom([][]string{engines, {"hmac"}, {"tls", "alerts"}, {"none"}}).Draw(t, "engines"),
-			InstanceID:    drawOne(t, "instance filter", "", "", "a"),
-			TenantID:      drawOne(t, "caller", tenants()...),
-			Status:        DeadLetterStatus(drawOne(t, "status filter", "", "Pending", "Resolved", "Expired")),
-			CorrelationID: drawOne(t, "correlation filter", "", "", "run", "run-1"),
-			From:          drawBound(t, "from"),
-			To:            drawBound(t, "to"),
-		}
-		want := expected(rows, func(r listModel) bool {
-			return r.seen(f.TenantID) && slices.Contains(f.Engines, r.engine) && within(r.at, f.From, f.To) &&
-				(f.InstanceID == "" || f.InstanceID == r.instance) && (f.Status == "" || string(f.Status) == r.status) &&
-				(f.CorrelationID == "" || f.CorrelationID == r.correlation)
-		})
-		var got []string
-		for n := 0; ; n++ {
-			f.Limit = rapid.IntRange(1, 9).Draw(t, "limit")
-			page, err := letters.List(ctx, f)
-			if err != nil {
-				t.Fatalf("list: %v", err)
-			}
-			if page.Token != "" && len(page.DeadLetters) != f.Limit {
-				t.Fatalf("a page of %d with a token, want %d", len(page.DeadLetters), f.Limit)
-			}
+		f := drawFilter(t, engines, "Pending", "Resolved", "Expired")
+		f.Operation = "" // dead letters have none
+		walk(t, rows, f, func(f HistoryFilter) (keys []string, token string, err error) {
+			page, err := letters.List(ctx, DeadLetterFilter{Engines: f.Engines, InstanceID: f.InstanceID, TenantID: f.TenantID, CorrelationID: f.CorrelationID,
+				Status: DeadLetterStatus(f.Status), From: f.From, To: f.To, Limit: f.Limit, Token: f.Token})
 			for _, d := range page.DeadLetters {
-				got = append(got, d.Engine+"/"+d.RowKey)
+				keys = append(keys, d.Engine+"/"+d.RowKey)
 			}
-			if f.Token = page.Token; f.Token == "" {
-				break
-			}
+			return keys, page.Token, err
+		}, func(n int) {
 			newer := pendingLetter()
-			newer.TenantID = f.TenantID
-			newer.Engine, newer.MessageID = f.Engines[0], fmt.Sprintf("newer%d", n)
-			newer.LastFailureAtUtc = noon().Add(time.Second + time.Duration(n)*time.Second)
+			newer.TenantID, newer.Engine, newer.MessageID = f.TenantID, f.Engines[0], fmt.Sprintf("newer%d", n)
+			newer.LastFailureAtUtc = noon().Add(time.Duration(n+1) * time.Second)
 			add(newer)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("walk (-want +got):\n%s", diff)
-		}
+		})
 	})
 }
 

@@ -124,9 +124,7 @@ func TestWakingForNothingCostsNoHistory(t *testing.T) {
 		before := len(historyCalls(plan))
 		for i := range 10 { // events that nobody waits for yet
 			body := fmt.Sprintf(`{"signalId":"e%d","workflowInstanceId":"turntable-c1","runtimeProvider":"roundhouse","signalType":"ExternalSignal","payload":{"event":"go","data":1}}`, i)
-			if _, err := w.Queues.Send(t.Context(), signalQueue, []byte(body), 0); err != nil {
-				t.Fatal(err)
-			}
+			w.Send(signalQueue, body)
 			w.Pass(time.Minute)
 		}
 		if after := historyCalls(plan); before != 2 || len(after) != before {

@@ -153,9 +153,7 @@ func TestSignalsThatAreDropped(t *testing.T) {
 				}
 				rounds := w.rounds(t)
 				body := strings.Replace(tt.body, "{", `{"workflowInstanceId":"turntable-c1","runtimeProvider":"roundhouse",`, 1)
-				if _, err := w.Queues.Send(t.Context(), signalQueue, []byte(body), 0); err != nil {
-					t.Fatal(err)
-				}
+				w.Send(signalQueue, body)
 				handle(signalQueue, (*engine.Pipeline).HandleSignal) // acknowledged, as it gives no error
 				if got := w.Runtime().Counts(); got.Stale != tt.stale || got.Duplicates != tt.dup {
 					t.Errorf("counted %+v", got)

@@ -42,9 +42,7 @@ func TestRunsThatWait(t *testing.T) {
 				}
 				// A signal that comes late changes nothing.
 				late := `{"signalId":"late","workflowInstanceId":"turntable-c1","runtimeProvider":"roundhouse","signalType":"TimerDue"}`
-				if _, err := w.Queues.Send(t.Context(), signalQueue, []byte(late), 0); err != nil {
-					t.Fatal(err)
-				}
+				w.Send(signalQueue, late)
 				if n := p.Run(); n != 1 || w.turns.Load() != tt.turns {
 					t.Errorf("a late signal led to %d deliveries and %d turns", n, w.turns.Load())
 				}

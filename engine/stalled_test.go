@@ -140,9 +140,7 @@ func TestARunThatFailsAfterItWasStalled(t *testing.T) {
 func (w *world) wake(t *testing.T) {
 	t.Helper()
 	body := `{"signalId":"wake","workflowInstanceId":"turntable-c1","runtimeProvider":"roundhouse","signalType":"InternalContinue"}`
-	if _, err := w.Queues.Send(t.Context(), signalQueue, []byte(body), 0); err != nil {
-		t.Fatal(err)
-	}
+	w.Send(signalQueue, body)
 }
 
 // hostOnce delivers once what is visible.

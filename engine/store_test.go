@@ -72,6 +72,22 @@ func newTables(t fataler) (*watchedStore, *History, *DeadLetters) {
 	return store, history, letters
 }
 
+// addLetter adds a dead letter.
+func addLetter(t fataler, letters *DeadLetters, d DeadLetter) {
+	t.Helper()
+	if _, err := letters.Add(context.Background(), d); err != nil {
+		t.Fatalf("add: %v", err)
+	}
+}
+
+// recordEntries records entries of the history.
+func recordEntries(t fataler, history *History, entries ...Entry) {
+	t.Helper()
+	if err := history.Record(context.Background(), entries...); err != nil {
+		t.Fatalf("record: %v", err)
+	}
+}
+
 // allRows reads a partition as it is stored.
 func allRows(t *testing.T, store tables.Store, table, partition string) []tables.Entity {
 	t.Helper()

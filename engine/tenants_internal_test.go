@@ -15,9 +15,7 @@ func TestRetentionRemovesTheRowsOfTenants(t *testing.T) {
 	for i := range 2 * removedAtOnce {
 		e := rotateEntry()
 		e.CorrelationID, e.TenantID = fmt.Sprint(i), tenants()[i%len(tenants())]
-		if err := history.Record(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
+		recordEntries(t, history, e)
 	}
 	n, more, err := history.Retention(t.Context(), Retention{Engines: []string{"hmac"}}, noon().Add(2*DefaultKeep), 1000)
 	if left := allRows(t, store, DefaultHistoryTable, "hmac"); err != nil || more || n != 2*removedAtOnce || len(left) > 0 {
@@ -32,9 +30,7 @@ func TestDeadLettersThatAnOlderProgramChanged(t *testing.T) {
 	store, _, letters := newTables(t)
 	letter := pendingLetter()
 	letter.TenantID = "Contoso"
-	if _, err := letters.Add(t.Context(), letter); err != nil {
-		t.Fatal(err)
-	}
+	addLetter(t, letters, letter)
 	older := func() {
 		for _, row := range allRows(t, store, DefaultDeadLetterTable, "hmac") {
 			if tenantRow := tenantPrefix("contoso", "P")[:len(indexMark+"t-")]; len(row.Row) > 3 && row.Row[:3] == tenantRow {

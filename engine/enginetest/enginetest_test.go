@@ -28,19 +28,22 @@ const (
 
 // backup waits for an hour, dumps a database and publishes an event. Work does the dump.
 func backup(work func(database string) error) func(enginetest.Stores) []engine.Definition {
-	dump := orchestrator.NewActivity("dump", func(_ context.Context, database string) (string, error) { return database + ".dump", work(database) })
+	dump := orchestrator.NewActivity("dump", func(_ context.Context, database string) (string, error) {
+		return database + ".dump", work(database)
+	})
 	run := func(ctx *orchestrator.Context, r engine.Request[string]) (string, error) {
 		if err := ctx.Sleep(time.Hour); err != nil {
 			return "", err
 		}
 		file, err := dump.Call(ctx, r.Input).Await()
 		if err == nil {
-			err = ctx.Publish(orchestrator.Publication{TenantID: engine.PublisherInstance, Type: "dumped", Key: "dump/" + r.Input, Payload: []byte(`{}`)})
+			err = ctx.Publish(orchestrator.Publication{TenantID: "contoso", Type: "dumped", Key: "dump/" + r.Input, Payload: []byte(`{}`)})
 		}
 		return file, err
 	}
 	return func(enginetest.Stores) []engine.Definition {
-		return []engine.Definition{{Name: "backup", Queue: queue, Orchestrator: engine.Orchestrate("backup", run), Operations: []orchestrator.AnyActivity{dump}}}
+		return []engine.Definition{{Name: "backup", Queue: queue, Orchestrator: engine.Orchestrate("backup", run),
+			Operations: []orchestrator.AnyActivity{dump}}}
 	}
 }
 
@@ -54,8 +57,8 @@ func statuses(w *enginetest.World) (all []engine.Status) {
 	return all
 }
 
-// An engine's test in a bubble of virtual time: a message, an hour that takes no time, and the history. It is a function here, and a
-// Test function in a test file.
+// An engine's test in a bubble of virtual time: a message, an hour that takes no time, and the history. It is a
+// function here, and a Test function in a test file.
 func Example() {
 	_ = func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -69,7 +72,8 @@ func Example() {
 	}
 }
 
-// Whatever storage call fails, the work is done and its event published once. It is a function here, and a Test function in a test file.
+// Whatever storage call fails, the work is done and its event published once. It is a function here, and a Test
+// function in a test file.
 func ExampleFailEverywhere() {
 	_ = func(t *testing.T) {
 		enginetest.FailEverywhere(t, nil, func(t *testing.T, plan *enginetest.Plan) {
@@ -98,8 +102,9 @@ func TestTime(t *testing.T) {
 			t.Errorf("after %v it is %s", time.Since(began), out.Status)
 		}
 		w.Run()
-		if out := w.Outcome("backup-c1"); out.Status != orchestrator.Completed || time.Since(began) < time.Hour || time.Since(began) > 62*time.Minute {
-			t.Errorf("after %v it is %s", time.Since(began), out.Status)
+		took := time.Since(began)
+		if out := w.Outcome("backup-c1"); out.Status != orchestrator.Completed || took < time.Hour || took > 62*time.Minute {
+			t.Errorf("after %v it is %s", took, out.Status)
 		}
 		if got := w.Published(); len(got) != 1 || got[0].Type != "dumped" {
 			t.Errorf("published %+v", got)
@@ -115,7 +120,8 @@ func TestAttempts(t *testing.T) {
 		w.Send(queue, message)
 		w.Run()
 		dead := w.DeadLetters("backup")
-		if len(dead) != 1 || dead[0].DetectedReason != engine.ReasonAttemptsExhausted || string(dead[0].OriginalMessage) != message || len(statuses(w)) != 4 {
+		if len(dead) != 1 || dead[0].DetectedReason != engine.ReasonAttemptsExhausted ||
+			string(dead[0].OriginalMessage) != message || len(statuses(w)) != 4 {
 			t.Errorf("%+v, history %v", dead, statuses(w))
 		}
 	})
@@ -126,10 +132,13 @@ func TestPoison(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, began := enginetest.New(t, enginetest.Config{Engines: backup(succeeds)}), time.Now()
-		w.Restart(&enginetest.Plan{Refuse: func(c enginetest.Call) bool { return c.Service == "tables" && time.Since(began) < 5*time.Minute }})
+		w.Restart(&enginetest.Plan{Refuse: func(c enginetest.Call) bool {
+			return c.Service == "tables" && time.Since(began) < 5*time.Minute
+		}})
 		w.Send(queue, message)
 		w.Run()
-		if dead := w.DeadLetters("backup"); len(dead) != 1 || dead[0].DetectedReason != engine.ReasonPoison || dead[0].DequeueCount != enginetest.HostMaxDequeueCount {
+		dead := w.DeadLetters("backup")
+		if len(dead) != 1 || dead[0].DetectedReason != engine.ReasonPoison || dead[0].DequeueCount != enginetest.HostMaxDequeueCount {
 			t.Errorf("%+v", dead)
 		}
 	})
@@ -141,7 +150,11 @@ func TestRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, handled := enginetest.New(t, enginetest.Config{Engines: backup(succeeds)}), 0
 		w.Send(queue, message)
-		if !w.DeliverTo(queue, func(context.Context, engine.Delivery) error { handled++; time.Sleep(time.Hour); return nil }) {
+		if !w.DeliverTo(queue, func(context.Context, engine.Delivery) error {
+			handled++
+			time.Sleep(time.Hour)
+			return nil
+		}) {
 			t.Error("no message is due")
 		}
 		if w.Run(); handled != 1 || len(statuses(w)) != 0 {
@@ -202,7 +215,9 @@ func TestCheckInputSchema(t *testing.T) {
 		Slot string `json:"slot"`
 	}
 	for schema, want := range map[string]bool{
-		`{"properties":{"name":{},"slot":{}}}`: true, `{"properties":{"name":{}}}`: false, `{"properties":{"name":{},"slot":{},"other":{}}}`: false,
+		`{"properties":{"name":{},"slot":{}}}`:            true,
+		`{"properties":{"name":{}}}`:                      false,
+		`{"properties":{"name":{},"slot":{},"other":{}}}`: false,
 	} {
 		r := &recorder{TB: t}
 		if enginetest.CheckInputSchema[input](r, schema); r.failed == want {
@@ -229,7 +244,8 @@ func TestFailEverywhere(t *testing.T) {
 		w.Send(queue, message)
 		w.Restart(plan)
 		w.Run()
-		if out := w.Outcome("backup-c1"); string(out.Output) != `"shop.dump"` || len(w.Published()) != 1 || !slices.Contains(statuses(w), engine.StatusSucceeded) {
+		out, succeeded := w.Outcome("backup-c1"), slices.Contains(statuses(w), engine.StatusSucceeded)
+		if string(out.Output) != `"shop.dump"` || len(w.Published()) != 1 || !succeeded {
 			t.Errorf("%s, %d events, history %v", out.Output, len(w.Published()), statuses(w))
 		}
 	})

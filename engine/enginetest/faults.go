@@ -13,7 +13,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/sample"
 )
 
-// Plan counts the storage calls of a process and breaks one of them: call At, from 1, has Fault. The zero value only counts.
+// Plan counts the storage calls of a process and breaks one of them: call At, from 1, has Fault. The zero value only
+// counts.
 type Plan = faults.Plan
 
 // Fault is what happens at a storage call.
@@ -22,7 +23,8 @@ type Fault = faults.Fault
 // Call is a storage call.
 type Call = faults.Call
 
-// The faults of a process that dies. FailEverywhere also tries answers that report no outcome, refusals, and calls that take long.
+// The faults of a process that dies. FailEverywhere also tries answers that report no outcome, refusals, and calls
+// that take long.
 const (
 	CrashBefore = faults.CrashBefore
 	CrashAfter  = faults.CrashAfter
@@ -31,9 +33,10 @@ const (
 // maxFailures is after how many failed cases FailEverywhere gives up: others would say the same again.
 const maxFailures = 3
 
-// FailEverywhere runs a test as it is, and then once for every storage call of its plan and every fault of that call. Each run is a
-// subtest and a bubble of synctest. The test gives the plan to Restart. Skip, unless it is nil, leaves out faults that storage cannot
-// answer with; at counts calls from 1. With -short, it is a sample (see CONTRIBUTING.md).
+// FailEverywhere runs a test as it is, and then once for every storage call of its plan and every fault of that call.
+// Each run is a subtest and a bubble of synctest. The test gives the plan to Restart. Skip, unless it is nil, leaves
+// out faults that storage cannot answer with; at counts calls from 1. With -short, it is a sample (see
+// CONTRIBUTING.md).
 func FailEverywhere(t *testing.T, skip func(at int, c Call, f Fault) bool, run func(t *testing.T, plan *Plan)) {
 	t.Helper()
 	counted := &Plan{}

@@ -10,17 +10,20 @@ import (
 )
 
 const (
-	// Visibility is the delay after which a message is delivered again that a process refused, as in the host.json of new modules.
+	// Visibility is the delay after which a message is delivered again that a process refused, as in the host.json of
+	// new modules.
 	Visibility = 30 * time.Second
 	// hold is for how long the host hides a message that it delivers; it renews that while the process handles it.
 	hold = 10 * time.Minute
-	// patience is for how long the host does not look at queues in which no message is due, for messages that others send meanwhile.
+	// patience is for how long the host does not look at queues in which no message is due, for messages that others
+	// send meanwhile.
 	patience = 5 * time.Minute
 	// maxDeliveries bounds Run.
 	maxDeliveries = 10_000
 )
 
-// Deliver delivers the messages that are due, and those that these lead to, until none is due. It returns the number of deliveries.
+// Deliver delivers the messages that are due, and those that these lead to, until none is due. It returns the number
+// of deliveries.
 func (w *World) Deliver() (deliveries int) {
 	w.t.Helper()
 	for w.round(w.Process, &deliveries) {
@@ -28,8 +31,8 @@ func (w *World) Deliver() (deliveries int) {
 	return deliveries
 }
 
-// Run delivers messages until none is left; while none is due, time passes. It returns the number of deliveries. The test has to be
-// in a bubble of synctest if it waits.
+// Run delivers messages until none is left; while none is due, time passes. It returns the number of deliveries. The
+// test has to be in a bubble of synctest if it waits.
 func (w *World) Run() (deliveries int) {
 	w.t.Helper()
 	return w.run(w.Process)
@@ -103,8 +106,8 @@ func (w *World) round(next func() *Process, deliveries *int) (any bool) {
 	return any
 }
 
-// deliver delivers one message as the host does: it renews the message while the process handles it, and then deletes it, or lets it
-// become visible again.
+// deliver delivers one message as the host does: it renews the message while the process handles it, and then deletes
+// it, or lets it become visible again.
 func (w *World) deliver(q queue, m queues.Message) {
 	w.t.Helper()
 	var mu sync.Mutex
@@ -144,7 +147,8 @@ func (w *World) deliver(q queue, m queues.Message) {
 
 // Delivery is a received message as the host delivers it.
 func Delivery(queue string, m queues.Message) engine.Delivery {
-	return engine.Delivery{Queue: queue, ID: m.ID, Body: queues.Decode(m.Text), DequeueCount: int(m.DequeueCount), InsertedAt: m.InsertedAt}
+	return engine.Delivery{Queue: queue, ID: m.ID, Body: queues.Decode(m.Text), DequeueCount: int(m.DequeueCount),
+		InsertedAt: m.InsertedAt}
 }
 
 // DeliverTo delivers one message that is due in a queue to handle, and reports whether there was one.

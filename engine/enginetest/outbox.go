@@ -15,7 +15,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Outbox is an outbox with one receiver of all events, for engines that look at what has arrived. Its Publish fits Config.Publish.
+// Outbox is an outbox with one receiver of all events, for engines that look at what has arrived. Its Publish fits
+// Config.Publish.
 type Outbox struct {
 	// Down has the receiver refuse events, for good with Permanent.
 	Down, Permanent bool
@@ -43,8 +44,8 @@ func NewOutbox(t testing.TB, store tables.Store, now func() time.Time) *Outbox {
 // Over returns the outbox of a process that reaches storage through another store, such as one with faults.
 func (o *Outbox) Over(store tables.Store) *outbox.Outbox {
 	o.t.Helper()
-	over, err := outbox.New(outbox.Config{Tables: store, Queues: o.queue, Blobs: o.blobs, Options: outbox.DefaultOptions(),
-		Logger: slog.New(slog.DiscardHandler), Now: o.now})
+	over, err := outbox.New(outbox.Config{Tables: store, Queues: o.queue, Blobs: o.blobs, Now: o.now,
+		Options: outbox.DefaultOptions(), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -68,7 +69,8 @@ func (o *Outbox) Deliver(context.Context, outbox.Event) error {
 // Sweep delivers the events that are due.
 func (o *Outbox) Sweep() {
 	o.t.Helper()
-	router, routerErr := outbox.NewRouter([]outbox.Route{{EventType: "*", Destination: "receiver"}}, outbox.Destinations{"receiver": o})
+	routes := []outbox.Route{{EventType: "*", Destination: "receiver"}}
+	router, routerErr := outbox.NewRouter(routes, outbox.Destinations{"receiver": o})
 	dispatcher, err := outbox.NewDispatcher(o.Over(o.store), outbox.DispatcherConfig{Router: router})
 	if err := errors.Join(routerErr, err); err != nil {
 		o.t.Fatal(err)
@@ -98,8 +100,8 @@ func (o *Outbox) Recover() {
 func (o *Outbox) Publish(ctx context.Context, events []orchestrator.Publication) error {
 	writer := outbox.NewWriter(o.Over(o.store))
 	for _, e := range events {
-		_, err := writer.Add(ctx, outbox.Message{TenantID: e.TenantID, EventType: e.Type, Payload: e.Payload, OrderKey: e.OrderKey,
-			Key: writer.Key(e.TenantID, "orchestration", e.Key, e.Type, "")})
+		_, err := writer.Add(ctx, outbox.Message{TenantID: e.TenantID, EventType: e.Type, OrderKey: e.OrderKey,
+			Payload: e.Payload, Key: writer.Key(e.TenantID, "orchestration", e.Key, e.Type, "")})
 		if err != nil {
 			return err
 		}

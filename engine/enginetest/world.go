@@ -90,7 +90,8 @@ func New(t testing.TB, c Config) *World {
 		w.Tables = tables.NewMemory()
 	}
 	p := w.Restart(nil)
-	if err := errors.Join(p.Runtime.Prepare(t.Context()), p.Prepare(t.Context()), w.Registry().CreateTable(t.Context())); err != nil {
+	ctx := t.Context()
+	if err := errors.Join(p.Runtime.Prepare(ctx), p.Prepare(ctx), w.Registry().CreateTable(ctx)); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -122,7 +123,8 @@ func (w *World) RestartOver(intercept faults.Interceptor) *Process {
 // start starts a process. Its configuration is that of an app (package handler).
 func (w *World) start(plan *Plan, intercept faults.Interceptor) *Process {
 	w.t.Helper()
-	s := Stores{faults.Tables(w.Tables, intercept), faults.Queues(w.Queues, intercept), faults.Blobs(w.Blobs, intercept), intercept}
+	s := Stores{Tables: faults.Tables(w.Tables, intercept), Queues: faults.Queues(w.Queues, intercept),
+		Blobs: faults.Blobs(w.Blobs, intercept), Intercept: intercept}
 	p, log := &Process{Stores: s, world: w, plan: plan}, cmp.Or(w.Config.Log, slog.New(slog.DiscardHandler))
 	var definitions []engine.Definition
 	if w.Config.Engines != nil {
@@ -143,9 +145,9 @@ func (w *World) start(plan *Plan, intercept faults.Interceptor) *Process {
 	if p.Runtime, err = orchestrator.New(rc); err != nil {
 		w.t.Fatalf("the runtime: %v", err)
 	}
-	pc := engine.Config{Definitions: definitions, Runtime: p.Runtime, Queues: s.Queues, Log: log, HostMaxDequeueCount: HostMaxDequeueCount,
-		History: engine.NewHistory(s.Tables, ""), DeadLetters: engine.NewDeadLetters(s.Tables, ""), Claims: engine.NewClaims(s.Blobs, ""),
-		Locks: registry.New(s.Tables, "")}
+	pc := engine.Config{Definitions: definitions, Runtime: p.Runtime, Queues: s.Queues, Log: log,
+		History: engine.NewHistory(s.Tables, ""), DeadLetters: engine.NewDeadLetters(s.Tables, ""),
+		Claims: engine.NewClaims(s.Blobs, ""), Locks: registry.New(s.Tables, ""), HostMaxDequeueCount: HostMaxDequeueCount}
 	if w.Config.Pipeline != nil {
 		w.Config.Pipeline(&pc)
 	}
@@ -163,7 +165,8 @@ func (w *World) start(plan *Plan, intercept faults.Interceptor) *Process {
 
 // listen adds a queue, and the one for messages that the host gives up.
 func (p *Process) listen(name string, handle, poison func(context.Context, engine.Delivery) error) {
-	p.queues = append(p.queues, queue{name, handle, name + engine.PoisonSuffix}, queue{name + engine.PoisonSuffix, poison, ""})
+	poisoned := name + engine.PoisonSuffix
+	p.queues = append(p.queues, queue{name, handle, poisoned}, queue{poisoned, poison, ""})
 }
 
 // publish records events, each once, as an outbox keeps them.
@@ -209,8 +212,8 @@ func (w *World) Runtime() *orchestrator.Runtime { return w.Process().Runtime }
 // Registry returns the registry of instances.
 func (w *World) Registry() *registry.Registry { return registry.New(w.Tables, "") }
 
-// Outcome returns the state or the end of an orchestration, read without faults. The id of a run is "{engine}-{correlation id}", that of a singleton
-// "{engine}-{instance id}".
+// Outcome returns the state or the end of an orchestration, read without faults. The id of a run is
+// "{engine}-{correlation id}", that of a singleton "{engine}-{instance id}".
 func (w *World) Outcome(id string) orchestrator.Outcome {
 	w.t.Helper()
 	reader, err := orchestrator.New(orchestrator.Config{Tables: w.Tables, Blobs: w.Blobs})

@@ -1,66 +1,19 @@
 package hmac_test
 
 import (
+	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/vibedata/roundhouse/engine/enginetest"
 	"github.com/vibedata/roundhouse/engine/hmac"
-	"github.com/vibedata/roundhouse/internal/sample"
+	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/services/secrets"
-	"github.com/vibedata/roundhouse/tables"
 )
-
-var errCrash = errors.New("the process is dead")
-
-// The ways in which a call goes wrong.
-const (
-	crashBefore      = "crash before"
-	crashAfter       = "crash after"
-	appliedUnknown   = "applied, outcome unknown"
-	unappliedUnknown = "not applied, outcome unknown"
-	throttled        = "throttled"
-)
-
-// trouble counts the calls of a process and spoils one of them.
-type trouble struct {
-	mu   sync.Mutex
-	at   int // the call that goes wrong, from 1; 0 for none
-	how  string
-	seen int
-	dead bool
-}
-
-// around spoils a call of a store whose errors are the two given.
-func (tr *trouble) around(unknown, busy error, do func() error) error {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	if tr.dead {
-		return errCrash
-	}
-	tr.seen++
-	if tr.seen != tr.at {
-		return do()
-	}
-	switch tr.how {
-	case crashBefore:
-		tr.dead = true
-		return errCrash
-	case crashAfter:
-		tr.dead = true
-		return errors.Join(do(), errCrash)
-	case appliedUnknown:
-		return errors.Join(do(), unknown)
-	case unappliedUnknown:
-		return unknown
-	default:
-		return busy
-	}
-}
 
 // scenario is a rotation from some state of the world.
 type scenario struct {
@@ -112,24 +65,13 @@ func rotateAs(t testing.TB, w *world, slot, job string) {
 	}
 }
 
-// TestCrashes spoils each store call of each scenario in each way, and then runs the steps again until they succeed.
+// Each storage call of each scenario, of the vault and of the slots, fails in each way, and then the steps run again until they succeed.
 func TestCrashes(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenarios {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			calls := s.run(t, &trouble{})
-			if calls < 8 {
-				t.Fatalf("the scenario makes %d calls; the decorators miss some", calls)
-			}
-			for at := 1; at <= calls; at++ {
-				for _, how := range []string{crashBefore, crashAfter, appliedUnknown, unappliedUnknown, throttled} {
-					if !sample.Keep(t, at, how) {
-						continue
-					}
-					t.Run(fmt.Sprintf("call %d %s", at, how), func(t *testing.T) { s.run(t, &trouble{at: at, how: how}) })
-				}
-			}
+			enginetest.FailEverywhere(t, randomKeys, s.run)
 		})
 	}
 }
@@ -140,21 +82,20 @@ type result struct {
 	told hmac.NotifyOutput
 }
 
-// run runs a scenario to its end, checks what is left, and returns the number of calls of the first process.
-func (s scenario) run(t *testing.T, tr *trouble) int {
+// run runs a scenario to its end, and checks what is left.
+func (s scenario) run(t *testing.T, plan *enginetest.Plan) {
 	t.Helper()
 	w := newWorld(t)
 	if s.prepare != nil {
 		s.prepare(t, w)
 	}
-	steps, meanwhile := s.process(t, w, tr), sync.OnceFunc(func() {
+	steps, meanwhile := s.process(t, w, plan), sync.OnceFunc(func() {
 		if s.duringGrace != nil {
 			s.duringGrace(t, w)
 		}
 	})
 	var seen []any
 	var out result
-	first := 0
 	for try := 0; ; try++ {
 		var err error
 		if out, err = whole(t, steps, meanwhile); err == nil {
@@ -164,10 +105,13 @@ func (s scenario) run(t *testing.T, tr *trouble) int {
 		if try == 5 {
 			t.Fatalf("no success after %d tries: %v", try, err)
 		}
-		if errors.Is(err, errCrash) {
-			first = max(first, tr.seen)
+		if errors.Is(err, faults.ErrCrashed) {
 			steps = w.steps(t) // the next process
 		}
+	}
+	plan.Wait()
+	if calls := len(plan.Calls()); plan.At == 0 && calls < 8 {
+		t.Fatalf("the scenario makes %d calls; the plan misses some", calls)
 	}
 	s.check(t, w, out)
 	again, err := whole(t, w.steps(t), func() {})
@@ -176,7 +120,6 @@ func (s scenario) run(t *testing.T, tr *trouble) int {
 	}
 	s.check(t, w, out)
 	w.checkSecret(t, append(seen, out)...)
-	return max(first, tr.seen)
 }
 
 // check holds the world against the end of a run: one event of it, and of each slot that has a key one that is usable.
@@ -206,20 +149,19 @@ func (s scenario) check(t *testing.T, w *world, out result) {
 	}
 }
 
-// process is the process that meets the trouble.
-func (s scenario) process(t *testing.T, w *world, tr *trouble) *hmac.Steps {
+// process is the process that the plan breaks.
+func (s scenario) process(t *testing.T, w *world, plan *enginetest.Plan) *hmac.Steps {
 	t.Helper()
 	met := s.beforeAdd == nil
-	vault := vaultHook{w.vault, func(call string, do func() error) error {
-		if call == "Add" && !met {
+	store := faults.Tables(w.tables, plan.Intercept)
+	vault := secrets.NewDevelopment(faults.Tables(w.tables, func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
+		if c.Operation == "Apply" && !met {
 			met = true
 			s.beforeAdd(t, w)
 		}
-		return tr.around(secrets.ErrOutcomeUnknown, secrets.ErrThrottled, do)
-	}}
-	store := tablesHook{w.tables, func(_ string, do func() error) error {
-		return tr.around(tables.ErrOutcomeUnknown, tables.ErrThrottled, do)
-	}}
+		return plan.Intercept(ctx, c, next)
+	}))
+	vault.Now = func() time.Time { return w.clock() }
 	return w.stepsOver(t, vault, store)
 }
 

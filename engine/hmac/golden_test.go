@@ -18,17 +18,6 @@ func TestGolden(t *testing.T) {
 	orchestratortest.Golden(t, "testdata/waiting.json", confirmed(t))
 }
 
-// Whatever crashes in the runtime, a rotation succeeds and leaves one usable key.
-func TestRotationCrashesEverywhere(t *testing.T) {
-	t.Parallel()
-	for name, scenario := range map[string]func(*testing.T) orchestratortest.Scenario[engine.Message, struct{}]{"first": rotation, "follows": following, "waits": confirmed} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			orchestratortest.CrashEverywhere(t, scenario)
-		})
-	}
-}
-
 // rotation is a run of the engine over a world of its own. Its output is not compared: versions are random.
 func rotation(t *testing.T) orchestratortest.Scenario[engine.Message, struct{}] {
 	t.Helper()

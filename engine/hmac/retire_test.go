@@ -2,7 +2,6 @@ package hmac_test
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -106,47 +105,6 @@ func TestRetireWaitsForTheGrace(t *testing.T) {
 	}
 	if diff := cmp.Diff(set(foreign, b.Version), w.usable(t)); diff != "" {
 		t.Errorf("usable (-want +got):\n%s", diff)
-	}
-}
-
-// Slots overlap: each run retires what its own slot took the place of, in whatever order they end.
-func TestRetireOverlappingSlots(t *testing.T) {
-	t.Parallel()
-	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
-		for _, late := range []bool{false, true} { // each when its grace ends, if it can be, or all when the last one does
-			t.Run(fmt.Sprint(order, late), func(t *testing.T) {
-				t.Parallel()
-				retireInOrder(t, order, late)
-			})
-		}
-	}
-}
-
-func retireInOrder(t *testing.T, order []int, late bool) {
-	t.Helper()
-	w := newWorld(t)
-	var told []hmac.NotifyOutput
-	for i := range len(order) {
-		w.move(start.Add(time.Duration(i) * time.Hour))
-		told = append(told, w.turn(t, fmt.Sprint(i)))
-	}
-	latest := 0 // the latest slot whose run has ended
-	for _, i := range order {
-		if end := told[i].GraceEndsAtUtc; end.After(w.clock()) {
-			w.move(end)
-		}
-		if late {
-			w.move(told[len(told)-1].GraceEndsAtUtc)
-		}
-		w.retire(t, told[i])
-		latest = max(latest, i)
-		want := map[string]bool{}
-		for _, o := range told[latest:] {
-			want[o.Version] = true
-		}
-		if diff := cmp.Diff(want, w.usable(t)); diff != "" {
-			t.Fatalf("after the run of slot %d (-want +got):\n%s", i, diff)
-		}
 	}
 }
 

@@ -66,28 +66,6 @@ func TestRotation(t *testing.T) {
 	})
 }
 
-// The overlap lasts: until its end both passwords work.
-func TestBothWorkDuringTheOverlap(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(t *testing.T, w *world) {
-		older := rotated(t, w, "2026-10")
-		value, err := w.vault.Value(t.Context(), older.SecretName, older.Version)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.Send(spn.Queue, message)
-		for began := time.Now(); time.Since(began) < overlap+removeAfter; w.Pass(time.Minute) {
-			if !w.graph.Accepts(application, value) {
-				t.Fatalf("the older password stopped working after %s", time.Since(began))
-			}
-		}
-		w.Run()
-		if w.graph.Accepts(application, value) {
-			t.Error("the older password still works")
-		}
-	})
-}
-
 // What Entra ID answers when it cannot or will not, and how the run comes to its end all the same.
 func TestTroubleWithEntra(t *testing.T) {
 	t.Parallel()
