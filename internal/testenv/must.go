@@ -1,20 +1,55 @@
 package testenv
 
-import "testing"
+import (
+	"fmt"
+	"strings"
 
-// OK fails the test when err is not nil.
-func OK(t testing.TB, err error) {
+	"github.com/google/go-cmp/cmp"
+)
+
+// diffLines is how many lines of a difference a failure shows.
+const diffLines = 30
+
+// Test is what a step needs of a test: that of a *testing.T and of a *rapid.T.
+type Test interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+// OK ends the test when a step that it needs fails.
+func OK(t Test, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Must returns the value of a call that has to succeed, as in v := Must(f())(t).
-func Must[T any](v T, err error) func(t testing.TB) T {
-	return func(t testing.TB) T {
+// Must returns the value of a step that the test needs, and ends the test when the step fails: Must(store.Get(ctx, key))(t).
+func Must[T any](value T, err error) func(t Test) T {
+	return func(t Test) T {
 		t.Helper()
 		OK(t, err)
-		return v
+		return value
 	}
+}
+
+// Comparison is what Equal needs of a test.
+type Comparison interface {
+	Helper()
+	Error(args ...any)
+}
+
+// Equal reports the first lines of the difference between two values. what names them.
+func Equal(t Comparison, what string, want, got any, options ...cmp.Option) {
+	t.Helper()
+	diff := cmp.Diff(want, got, options...)
+	if diff == "" {
+		return
+	}
+	lines := strings.SplitAfter(strings.TrimSuffix(diff, "\n"), "\n")
+	more := ""
+	if n := len(lines) - diffLines; n > 0 {
+		lines, more = lines[:diffLines], fmt.Sprintf("... and %d lines more", n)
+	}
+	t.Error(strings.TrimSpace(what+" (-want +got):") + "\n" + strings.Join(lines, "") + more)
 }
