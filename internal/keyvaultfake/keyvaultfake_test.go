@@ -43,10 +43,7 @@ func TestVault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := values.Add(t.Context(), "a", []byte("the value"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := testenv.Must(values.Add(t.Context(), "a", []byte("the value"), nil))(t)
 	if value, err := values.Value(t.Context(), "a", v.Version); err != nil || string(value) != "the value" || len(s.Secrets.Values()) != 1 {
 		t.Errorf("the value is %q, %v; the vault holds %d", value, err, len(s.Secrets.Values()))
 	}
