@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -47,7 +46,7 @@ func TestEventsThatAreRefused(t *testing.T) {
 			r.Body = io.NopCloser(strings.NewReader(strings.Replace(string(body), from, to, 1)))
 		}
 	}
-	for name, c := range map[string]struct {
+	cases := map[string]struct {
 		report     bool
 		kind, data string
 		key        string
@@ -73,48 +72,50 @@ func TestEventsThatAreRefused(t *testing.T) {
 		"a report that makes no sense":  {report: true, data: `{"instanceId":"i1","status":"a b","sinceUtc":"1999-11-01T00:00:00Z"}`, key: "b", status: http.StatusUnprocessableEntity, code: "NotTaken"},
 		"a notice among the reports":    {report: true, kind: release.EventAvailable, data: notice, key: "b", status: http.StatusUnprocessableEntity, code: "NotTaken"},
 		"a notice with a hostile value": {data: strings.Replace(notice, "1.1", "../1", 1), key: "a", status: http.StatusUnprocessableEntity, code: "NotTaken"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				f := newFleet(t, "[]")
-				to, path, queue, kind := f.managed, "/api/updates", update.Queue, release.EventAvailable
-				if c.report {
-					to, path, queue, kind = f.publisher, "/api/reports", updatepublisher.Queue, release.EventHealth
-				}
-				if c.kind != "" {
-					kind = c.kind
-				}
-				for range 2 {
-					r := signedEvent(t, kind, c.data, c.key, time.Now().Add(-c.late))
-					r.URL.Path, r.RequestURI = path, path
-					if c.change != nil {
-						c.change(r)
-					}
-					rec := httptest.NewRecorder()
-					to.ServeHTTP(rec, r)
-					if rec.Code != c.status || rec.Header().Get("x-ms-error-code") != c.code {
-						t.Fatalf("%d %s", rec.Code, rec.Body)
-					}
-				}
-				n, err := to.Queues.Length(t.Context(), queue)
-				if err != nil || (n > 0) != (c.status == http.StatusAccepted) {
-					t.Errorf("%d messages, %v", n, err)
-				}
-				f.pass(5 * time.Minute)
-				var runs []string
-				for _, e := range slices.Concat(to.History(update.Engine), to.History(updatepublisher.Engine)) {
-					if !slices.Contains(runs, e.CorrelationID) {
-						runs = append(runs, e.CorrelationID)
-					}
-				}
-				if c.status == http.StatusAccepted && !slices.Equal(runs, []string{"7e0c9c9e-1111-4222-8333-000000000001"}) || c.status != http.StatusAccepted && len(runs) > 0 {
-					t.Errorf("runs %v", runs)
-				}
-				f.noDeadLetters()
-			})
-		})
 	}
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, "[]")
+		for name, c := range cases {
+			to, path, queue, kind := f.managed, "/api/updates", update.Queue, release.EventAvailable
+			if c.report {
+				to, path, queue, kind = f.publisher, "/api/reports", updatepublisher.Queue, release.EventHealth
+			}
+			if c.kind != "" {
+				kind = c.kind
+			}
+			before := testenv.Must(to.Queues.Length(t.Context(), queue))(t)
+			for range 2 {
+				r := signedEvent(t, kind, c.data, c.key, time.Now().Add(-c.late))
+				r.URL.Path, r.RequestURI = path, path
+				if c.change != nil {
+					c.change(r)
+				}
+				rec := httptest.NewRecorder()
+				to.ServeHTTP(rec, r)
+				if rec.Code != c.status || rec.Header().Get("x-ms-error-code") != c.code {
+					t.Errorf("%s: %d %s", name, rec.Code, rec.Body)
+				}
+			}
+			if n := testenv.Must(to.Queues.Length(t.Context(), queue))(t); (n > before) != (c.status == http.StatusAccepted) {
+				t.Errorf("%s: %d messages, %d before", name, n, before)
+			}
+		}
+		f.pass(5 * time.Minute)
+		const event = "7e0c9c9e-1111-4222-8333-000000000001"
+		runs := map[string]bool{}
+		for _, e := range f.managed.History(update.Engine) {
+			runs[e.CorrelationID] = true
+		}
+		testenv.Equal(t, "updates", map[string]bool{event: true}, runs)
+		runs = map[string]bool{}
+		for _, e := range f.publisher.History(updatepublisher.Engine) {
+			runs[e.CorrelationID] = true
+		}
+		if !runs[event] || len(runs) != 2 { // that of the report, and that of the update's end
+			t.Errorf("reports %v", runs)
+		}
+		f.noDeadLetters()
+	})
 }
 
 // A report of an instance that the publisher does not know is a dead letter there, if it is signed with a key that is for all.

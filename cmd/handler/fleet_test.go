@@ -142,10 +142,10 @@ func (f *fleet) register(with *handlertest.Host, id string, fields map[string]an
 	}
 }
 
-// pass lets time pass in both apps.
+// pass lets time pass in both apps, whose timers fire 30 times meanwhile, and every 30 seconds at most.
 func (f *fleet) pass(d time.Duration) {
 	f.t.Helper()
-	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(30 * time.Second) {
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(max(30*time.Second, d/30)) {
 		for _, h := range []*handlertest.Host{f.publisher, f.managed} {
 			f.bury(h)
 			h.Tick("outbox-sweep-timer", time.Now())

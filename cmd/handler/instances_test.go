@@ -22,10 +22,7 @@ func TestInstances(t *testing.T) {
 	}
 	state := func(want provisioning.State) {
 		t.Helper()
-		document, err := documents.Get(t.Context(), "i")
-		if err != nil {
-			t.Fatal(err)
-		}
+		document := testenv.Must(documents.Get(t.Context(), "i"))(t)
 		var i provisioning.Instance
 		if _, err := document.Field(provisioningField, &i); err != nil || i.State != want || document.TenantID != "contoso" {
 			t.Errorf("%+v of %s, %v; want it %s", i, document.TenantID, err, want)

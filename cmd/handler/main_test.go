@@ -62,10 +62,7 @@ func TestFunctionsAreGenerated(t *testing.T) {
 	for _, in := range contexts() {
 		for name, f := range manifest(t, in).Functions {
 			f.Name = name
-			text, err := f.JSON()
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := testenv.Must(f.JSON())(t)
 			if other, ok := want[name]; ok && other != string(text) {
 				t.Errorf("%s differs between the contexts:\n%s%s", name, other, text)
 			}

@@ -210,10 +210,7 @@ func TestRedirectsAreRefused(t *testing.T) {
 	t.Cleanup(server.Close)
 	all, _ := clients(t)
 	auth := outbound.Auth{SigningKeys: []outbound.SigningKey{{ID: "k", Secret: "hook"}}}
-	with, err := all.Client("TEST", server.URL, auth)
-	if err != nil {
-		t.Fatal(err)
-	}
+	with := testenv.Must(all.Client("TEST", server.URL, auth))(t)
 	t.Cleanup(with.CloseIdleConnections)
 	for name, client := range map[string]*http.Client{"with identity": with, "without": {Transport: &http.Transport{DisableKeepAlives: true}}} {
 		checkRedirects(t, name, server.URL, client)
@@ -257,10 +254,7 @@ func checkRedirects(t *testing.T, name, url string, client *http.Client) {
 func TestEventsWithAClientCertificate(t *testing.T) {
 	t.Parallel()
 	all, vault := clients(t)
-	text, err := os.ReadFile("../../services/outbound/testdata/client.pfx.base64")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testenv.Must(os.ReadFile("../../services/outbound/testdata/client.pfx.base64"))(t)
 	testenv.Must(vault.Add(t.Context(), "client", text, nil))(t)
 	var presented []string
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

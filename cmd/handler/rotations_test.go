@@ -128,10 +128,7 @@ func TestRotationsRefused(t *testing.T) {
 // The times that docs/settings.md gives schedules are those of a setting that works, and what is wrong with one is told.
 func TestScheduleSetting(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join(root, "docs", "settings.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testenv.Must(os.ReadFile(filepath.Join(root, "docs", "settings.md")))(t)
 	_, example, found := strings.Cut(string(text), "```json setting ROUNDHOUSE_SCHEDULES\n")
 	example, _, ended := strings.Cut(example, "```")
 	if !found || !ended {

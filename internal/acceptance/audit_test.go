@@ -19,10 +19,7 @@ func (p *platform) testAudit(t *testing.T) {
 	log := audit.Log{Tables: p.tables}
 	entries := func(id string) []audit.Entry {
 		t.Helper()
-		page, err := log.List(t.Context(), audit.Filter{Target: "orchestrations/" + id}, 10, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := testenv.Must(log.List(t.Context(), audit.Filter{Target: "orchestrations/" + id}, 10, ""))(t)
 		return page.Entries
 	}
 	there := func(id string) bool {

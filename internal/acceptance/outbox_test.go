@@ -104,10 +104,7 @@ func newFleet(t *testing.T, storage azure.Account) *fleet {
 	queue, err2 := azure.NewQueues(storage)
 	blob, err3 := azure.NewBlobs(storage)
 	testenv.OK(t, errors.Join(err1, err2, err3))
-	var err error
-	if f.outbox, err = outbox.New(outbox.Config{Tables: table, Queues: queue, Blobs: blob}); err != nil {
-		t.Fatal(err)
-	}
+	f.outbox = testenv.Must(outbox.New(outbox.Config{Tables: table, Queues: queue, Blobs: blob}))(t)
 	testenv.OK(t, f.outbox.Create(t.Context()))
 	return f
 }

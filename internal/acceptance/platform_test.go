@@ -133,10 +133,7 @@ func startWith(t *testing.T, s setup) *platform {
 // newLog makes a file for what a handler logs, whose lines have to be those that the documents list. Its end is shown when the test fails.
 func newLog(t *testing.T) *os.File {
 	t.Helper()
-	log, err := os.Create(filepath.Join(t.TempDir(), "handler.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := testenv.Must(os.Create(filepath.Join(t.TempDir(), "handler.log")))(t)
 	t.Cleanup(func() {
 		log.Close()
 		text, err := os.ReadFile(log.Name())
@@ -177,10 +174,7 @@ const newYear = "0 0 0 1 1 *"
 func reschedule(t *testing.T, dist, timers, to string) {
 	t.Helper()
 	schedule := regexp.MustCompile(`("schedule": )"[^"]*"`)
-	paths, err := filepath.Glob(filepath.Join(dist, timers, "function.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	paths := testenv.Must(filepath.Glob(filepath.Join(dist, timers, "function.json")))(t)
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		if err != nil || !schedule.Match(text) {

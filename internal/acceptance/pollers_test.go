@@ -56,10 +56,7 @@ func TestPollers(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel() // on a storage of its own
 	ctx := testenv.Context(t)
-	storage, err := azurite.Start(ctx, azurite.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	storage := testenv.Must(azurite.Start(ctx, azurite.Config{}))(t)
 	t.Cleanup(func() { _ = storage.Close() })
 	server, err := postgres.Start(ctx)
 	testenv.Started(t, err)

@@ -73,10 +73,7 @@ func (w *world) bootstrap(t *testing.T, correlationID string, b provisioning.Boo
 	t.Helper()
 	events := w.sink.told(t, provisioning.CommandBootstrap, correlationID)
 	command := decode[provisioning.Command](t, events[0].Body)
-	data, err := json.Marshal(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := testenv.Must(json.Marshal(b))(t)
 	body, err := json.Marshal(orchestrator.Signal{SignalID: uuid.NewString(), InstanceID: command.Orchestration, RuntimeProvider: "roundhouse",
 		Type: orchestrator.ExternalSignal, OccurredAtUtc: time.Now().UTC(), Payload: orchestrator.Payload{Event: command.Event, Data: data}})
 	if err != nil {

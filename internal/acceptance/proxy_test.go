@@ -49,10 +49,7 @@ func newProxy(t *testing.T, storage azure.Account) *proxy {
 // serve forwards one service and returns the port it listens on.
 func (p *proxy) serve(t *testing.T, endpoint string) int {
 	t.Helper()
-	target, err := url.Parse(endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
+	target := testenv.Must(url.Parse(endpoint))(t)
 	transport := &http.Transport{DisableKeepAlives: true}
 	quiet := log.New(io.Discard, "", 0) // storage that is away is what some tests are about
 	forward := &httputil.ReverseProxy{Transport: transport, ErrorLog: quiet, Rewrite: func(r *httputil.ProxyRequest) {

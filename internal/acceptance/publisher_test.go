@@ -11,7 +11,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/engine"
@@ -95,9 +94,7 @@ func (w *world) testSPN(t *testing.T) {
 
 	want := []string{byHand, second.KeyID}
 	slices.Sort(want)
-	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(w.graph.Live(w.application)))); diff != "" {
-		t.Errorf("passwords in the directory (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "passwords in the directory", want, slices.Sorted(maps.Keys(w.graph.Live(w.application))))
 	if _, err := w.outside.vault.Value(t.Context(), first.SecretName, first.Version); !errors.Is(err, secrets.ErrForbidden) {
 		t.Errorf("the first version: %v, want that it is disabled", err)
 	}

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
@@ -79,9 +77,7 @@ func (p *platform) checkHistory(t *testing.T, e entrance, correlationID string, 
 	for _, row := range entries {
 		got = append(got, strings.TrimSpace(fmt.Sprint(row.Operation, " of ", row.InstanceID, " ", row.Status, " ", row.RunStatus)))
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("history (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "history", want, got)
 	for i, row := range p.list(t, "/api/history", url.Values{"engine": {e.engine}, "correlationId": {correlationID}}) {
 		listed = append(listed, fmt.Sprint(row["operation"], " of ", row["instanceId"], " ", row["status"]))
 		if row["correlationId"] != correlationID || i == 0 && len(entries) > 0 && row["rowKey"] != entries[len(entries)-1].RowKey {

@@ -77,10 +77,7 @@ func beginSearch(t *testing.T, fewest int) *search {
 	id := uuid.New()
 	s := &search{data: t.TempDir(), canary: id[:], fewest: fewest, seen: map[string][]byte{}, mute: map[string]bool{}}
 	s.hostLog = slog.New(slog.NewJSONHandler(&s.hostText, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	var err error
-	if s.server, err = azurite.Start(t.Context(), azurite.Config{DataDir: s.data}); err != nil {
-		t.Fatal(err)
-	}
+	s.server = testenv.Must(azurite.Start(t.Context(), azurite.Config{DataDir: s.data}))(t)
 	t.Cleanup(func() {
 		testenv.OK(t, s.server.Close())
 		if !t.Failed() {

@@ -40,10 +40,7 @@ func passingStorage(t *testing.T) (account azure.Account, begin, end func()) {
 	var server *azurite.Server
 	begin = func() {
 		t.Helper()
-		var err error
-		if server, err = azurite.Start(testenv.Context(t), config); err != nil {
-			t.Fatal(err)
-		}
+		server = testenv.Must(azurite.Start(testenv.Context(t), config))(t)
 	}
 	end = func() {
 		if err := server.Close(); err != nil {

@@ -251,10 +251,7 @@ func (p *pair) testHealthReported(t *testing.T) {
 	p.managed.send(t, health.Queue, at(health.Engine, health.Queue).message(t, engine.Message{CorrelationID: id, InstanceID: p.instance, TenantID: "contoso"}))
 	p.managed.ran(t, at(health.Engine, health.Queue), id, "check of "+p.instance+" Succeeded", "check of "+p.instance+" Succeeded", "aggregate of "+p.instance+" Succeeded Succeeded")
 	testenv.Until(t, "the report of the health", func() bool {
-		document, err := registry.New(p.publisher.tables, "").Get(t.Context(), p.instance)
-		if err != nil {
-			t.Fatal(err)
-		}
+		document := testenv.Must(registry.New(p.publisher.tables, "").Get(t.Context(), p.instance))(t)
 		var reported struct{ Status health.Status }
 		found, err := document.Field("health", &reported)
 		return err == nil && found && reported.Status == health.Degraded

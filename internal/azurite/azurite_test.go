@@ -96,14 +96,8 @@ func TestDataSurvivesRestart(t *testing.T) {
 		t.Errorf("Running with two ports exchanged: %v, want %v", err, ErrBusy)
 	}
 	key := tables.Key{Partition: "p", Row: "r"}
-	table, err := azure.NewTables(a)
-	if err != nil {
-		t.Fatal(err)
-	}
-	queue, err := azure.NewQueues(a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := testenv.Must(azure.NewTables(a))(t)
+	queue := testenv.Must(azure.NewQueues(a))(t)
 	blob, err := azure.NewBlobs(a)
 	if err != nil {
 		t.Fatal(err)

@@ -20,10 +20,7 @@ func TestDiesWithParent(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", asParent, testenv.Port(t))) // nobody else listens there afterwards
 	cmd.Stderr = os.Stderr
-	output, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	output := testenv.Must(cmd.StdoutPipe())(t)
 	testenv.OK(t, cmd.Start())
 	line, readErr := bufio.NewReader(output).ReadString('\n')
 	killErr := cmd.Process.Kill()
@@ -31,10 +28,7 @@ func TestDiesWithParent(t *testing.T) {
 	if readErr != nil || killErr != nil {
 		t.Fatal(readErr, killErr)
 	}
-	u, err := url.Parse(strings.TrimSpace(line))
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := testenv.Must(url.Parse(strings.TrimSpace(line)))(t)
 	testenv.Until(t, "the end of the Azurite whose parent was killed", func() bool {
 		conn, err := net.Dial("tcp", u.Host)
 		if err == nil {

@@ -25,10 +25,7 @@ type app struct {
 func start(t *testing.T) app {
 	t.Helper()
 	ready := testenv.Context(t)
-	server, err := azurite.Start(ready, azurite.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := testenv.Must(azurite.Start(ready, azurite.Config{}))(t)
 	t.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			t.Error(err)
@@ -36,18 +33,9 @@ func start(t *testing.T) app {
 	})
 	account := server.Account()
 	t.Cleanup(account.CloseIdleConnections)
-	queueStore, err := azure.NewQueues(account)
-	if err != nil {
-		t.Fatal(err)
-	}
-	blobStore, err := azure.NewBlobs(account)
-	if err != nil {
-		t.Fatal(err)
-	}
-	log, err := os.Create(filepath.Join(t.TempDir(), "handler.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	queueStore := testenv.Must(azure.NewQueues(account))(t)
+	blobStore := testenv.Must(azure.NewBlobs(account))(t)
+	log := testenv.Must(os.Create(filepath.Join(t.TempDir(), "handler.log")))(t)
 	t.Cleanup(func() { showLog(t, log) })
 	key, kept := rand.Text(), filepath.Join(t.TempDir(), "key")
 	testenv.OK(t, os.WriteFile(kept, []byte(key+"\n"), 0o600))

@@ -44,9 +44,7 @@ func TestHeld(t *testing.T) {
 		h.hear(note{Kind: noteReceived, Queue: Queue, Message: id, Body: []byte(`{"correlationId":"` + id + `"}`)})
 		h.hear(note{Kind: kind, Message: id})
 	}
-	if diff := cmp.Diff([]string{"work-a"}, h.Held()); diff != "" {
-		t.Errorf("held (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "held", []string{"work-a"}, h.Held())
 }
 
 func TestProgress(t *testing.T) {

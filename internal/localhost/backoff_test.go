@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 func TestBackoff(t *testing.T) {
@@ -30,9 +30,7 @@ func TestBackoff(t *testing.T) {
 					b.random = func() float64 { return draw }
 					got = append(got, int(b.next().Round(time.Millisecond).Milliseconds()))
 				}
-				if diff := cmp.Diff(test.want, got); diff != "" {
-					t.Errorf("waits (-want +got):\n%s", diff)
-				}
+				testenv.Equal(t, "waits", test.want, got)
 				b.reset()
 			}
 		})

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
@@ -68,9 +66,7 @@ func TestQueueEnvelope(t *testing.T) {
 			d.body = []byte(test.body)
 			f := &function{name: "fn", trigger: binding{Type: queueTrigger, Name: "q", DataType: test.dataType}}
 			e := testenv.Must(queueEnvelope(f, d, moment))(t)
-			if diff := cmp.Diff(decoded(t, test.want), plain(t, e)); diff != "" {
-				t.Error(diff)
-			}
+			testenv.Equal(t, "", decoded(t, test.want), plain(t, e))
 		})
 	}
 }
@@ -91,9 +87,7 @@ func TestQueueEnvelopeByHand(t *testing.T) {
 	e := testenv.Must(queueEnvelope(f, queueDelivery{inserted: moment, body: []byte("x")}, moment))(t)
 	want := `{"Data":{"q":"\"x\""},"Metadata":{"DequeueCount":"0","ExpirationTime":"9999-12-31T23:59:59+00:00",
 		"InsertionTime":"2019-10-09T17:58:32+00:00","NextVisibleTime":"9999-12-31T23:59:59+00:00"}}`
-	if diff := cmp.Diff(decoded(t, want), plain(t, e)); diff != "" {
-		t.Error(diff)
-	}
+	testenv.Equal(t, "", decoded(t, want), plain(t, e))
 }
 
 func TestTimerEnvelope(t *testing.T) {
@@ -116,9 +110,7 @@ func TestTimerEnvelope(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := timerEnvelope(f, test.schedule, test.status, test.pastDue, moment)
-			if diff := cmp.Diff(decoded(t, test.want), plain(t, e)); diff != "" {
-				t.Error(diff)
-			}
+			testenv.Equal(t, "", decoded(t, test.want), plain(t, e))
 		})
 	}
 }
@@ -128,9 +120,7 @@ func TestManualEnvelope(t *testing.T) {
 	f := &function{name: "fn", trigger: binding{Type: manualTrigger, Name: "msg", DataType: "binary"}}
 	e := testenv.Must(manualEnvelope(f, `{"a":1}`, moment))(t)
 	want := `{"Data":{"msg":"\"{\\\"a\\\":1}\""},"Metadata":{"msg":"\"{\\\"a\\\":1}\"","a":"\"1\""}}`
-	if diff := cmp.Diff(decoded(t, want), plain(t, e)); diff != "" {
-		t.Error(diff)
-	}
+	testenv.Equal(t, "", decoded(t, want), plain(t, e))
 }
 
 func TestSystemMetadata(t *testing.T) {

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
@@ -77,10 +75,7 @@ func TestDiscoverLooksAtDirectChildrenOnly(t *testing.T) {
 	put(t, filepath.Join(root, "alpha", "function.json"), manual)
 	put(t, filepath.Join(root, "folder", "inner", "function.json"), manual)
 	put(t, filepath.Join(root, "function.json"), manual)
-	found, err := discover(root, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := testenv.Must(discover(root, nil))(t)
 	var names []string
 	for _, f := range found {
 		names = append(names, f.name)
@@ -88,9 +83,7 @@ func TestDiscoverLooksAtDirectChildrenOnly(t *testing.T) {
 			t.Errorf("%s: error %v", f.name, f.err)
 		}
 	}
-	if diff := cmp.Diff([]string{"Alpha", "alpha", "beta"}, names); diff != "" {
-		t.Error(diff)
-	}
+	testenv.Equal(t, "", []string{"Alpha", "alpha", "beta"}, names)
 }
 
 func put(t *testing.T, path, text string) {

@@ -58,9 +58,7 @@ func TestHostJSON(t *testing.T) {
 			got := testenv.Must(hostJSON(t, test.text, test.env))(t)
 			want := defaults
 			test.change(&want)
-			if diff := cmp.Diff(want, got, cmp.AllowUnexported(hostConfig{}, queueOptions{}), cmpopts.EquateEmpty()); diff != "" {
-				t.Error(diff)
-			}
+			testenv.Equal(t, "", want, got, cmp.AllowUnexported(hostConfig{}, queueOptions{}), cmpopts.EquateEmpty())
 		})
 	}
 }
@@ -117,9 +115,7 @@ func TestEnvironmentLayers(t *testing.T) {
 	t.Parallel()
 	env := newEnvironment([]string{"B=base", "C=base", "=x"}, map[string]string{"A": "local", "B": "local", "C": "local"}, []string{"C=extra=1", "D="})
 	want := []string{"A=local", "B=base", "C=extra=1", "D="}
-	if diff := cmp.Diff(want, env.list()); diff != "" {
-		t.Error(diff)
-	}
+	testenv.Equal(t, "", want, env.list())
 	if got, err := env.resolve("x-%A%-%C%"); err != nil || got != "x-local-extra=1" {
 		t.Errorf("resolve: %q, %v", got, err)
 	}
@@ -145,9 +141,7 @@ func TestLocalSettings(t *testing.T) {
 			root := t.TempDir()
 			testenv.OK(t, os.WriteFile(filepath.Join(root, "local.settings.json"), []byte(test.text), 0o644))
 			got, err := localSettings(root)
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Error(diff)
-			}
+			testenv.Equal(t, "", test.want, got)
 			if (err == nil) != (test.err == "") || err != nil && (!strings.Contains(err.Error(), test.err) || strings.Contains(err.Error(), "hidden")) {
 				t.Errorf("error %v, want %q and no value", err, test.err)
 			}

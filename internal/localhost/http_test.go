@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
@@ -53,9 +51,7 @@ func TestHandedOverRequest(t *testing.T) {
 			if response.StatusCode != http.StatusTeapot {
 				t.Fatalf("status %d: %s", response.StatusCode, text)
 			}
-			if diff := cmp.Diff([]string{"a=1", "b=2"}, response.Header.Values("Set-Cookie")); diff != "" {
-				t.Error(diff)
-			}
+			testenv.Equal(t, "", []string{"a=1", "b=2"}, response.Header.Values("Set-Cookie"))
 			var got seen
 			testenv.OK(t, json.Unmarshal([]byte(text), &got))
 			want.forwardedHost = strings.Replace(want.forwardedHost, "client", client(host), 1)
@@ -242,9 +238,7 @@ func TestRequestByTheJSONProtocol(t *testing.T) {
 		"Identities":[{"AuthenticationType":null,"IsAuthenticated":false,"Actor":null,"BootstrapContext":null,"Claims":[],"Label":null,"Name":null,
 		"NameClaimType":"http://schemas.xmlsoap.org/ws/2005/05/identity/claims/name","RoleClaimType":"http://schemas.microsoft.com/ws/2008/06/identity/claims/role"}]}}`
 	want = strings.ReplaceAll(want, `client`, client(host))
-	if diff := cmp.Diff(decoded(t, want), decoded(t, text)); diff != "" {
-		t.Error(diff)
-	}
+	testenv.Equal(t, "", decoded(t, want), decoded(t, text))
 	for path, want := range map[string]int{"/api/good": http.StatusNoContent, "/api/null": http.StatusInternalServerError} {
 		if response, _ := request(t, http.MethodGet, host.URL()+path, nil); response.StatusCode != want {
 			t.Errorf("%s: status %d, want %d", path, response.StatusCode, want)

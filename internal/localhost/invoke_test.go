@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
@@ -52,9 +50,7 @@ func TestInvocationOnTheWire(t *testing.T) {
 			}
 			slices.Sort(got)
 			slices.Sort(want)
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Error(diff)
-			}
+			testenv.Equal(t, "", want, got)
 			if !strings.Contains(body, `{"Data":null,"Metadata":null}`) {
 				t.Errorf("body %q", body)
 			}

@@ -107,9 +107,7 @@ func TestMessageThatSucceedsIsDeleted(t *testing.T) {
 		if n := length(t, store, "work"); n != 0 {
 			t.Errorf("%d messages left", n)
 		}
-		if diff := cmp.Diff([]string{"1 succeeded"}, o.outcomes()); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", []string{"1 succeeded"}, o.outcomes())
 	})
 }
 
@@ -127,9 +125,7 @@ func TestMessageThatFailsComesAgainAndIsPoisoned(t *testing.T) {
 		elapse(10 * time.Minute)
 		synctest.Wait()
 		want := []string{"1 failed", "2 failed", "3 failed", "4 failed", "5 poisoned"}
-		if diff := cmp.Diff(want, o.outcomes()); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", want, o.outcomes())
 		for i := 1; i < len(times); i++ {
 			if gap := times[i].Sub(times[i-1]); gap < 30*time.Second || gap > 91*time.Second {
 				t.Errorf("attempt %d came after %v, want 30 s and a poll", i+1, gap)
@@ -162,9 +158,7 @@ func TestMessageOverItsAttemptsIsNotRun(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		if diff := cmp.Diff([]string{"6 poisoned"}, o.outcomes()); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", []string{"6 poisoned"}, o.outcomes())
 		if n := length(t, store, "work-poison"); n != 1 {
 			t.Errorf("%d poison messages", n)
 		}
@@ -180,9 +174,7 @@ func TestPoisonQueueHasNoPoisonQueue(t *testing.T) {
 		})
 		send(t, store, "work-poison", "text")
 		elapse(9 * time.Minute)
-		if diff := cmp.Diff([]string{"1 failed"}, o.outcomes()); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", []string{"1 failed"}, o.outcomes())
 		// It rests for as long as it was hidden; past its attempts it does not run any more, and stays.
 		elapse(2 * time.Hour)
 		seen := o.outcomes()
@@ -292,13 +284,9 @@ func TestMessageIsKeptHiddenWhileItRuns(t *testing.T) {
 		})
 		send(t, store, "work", "text")
 		elapse(59 * time.Minute)
-		if diff := cmp.Diff([]string(nil), o.outcomes()); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", []string(nil), o.outcomes())
 		elapse(2 * time.Minute)
-		if diff := cmp.Diff([]string{"1 succeeded"}, o.outcomes()); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", []string{"1 succeeded"}, o.outcomes())
 		if n := length(t, store, "work"); n != 0 {
 			t.Errorf("%d messages left: the receipt of the last renewal was not used", n)
 		}
@@ -343,12 +331,8 @@ func TestFailedRenewalIsRepeatedSooner(t *testing.T) {
 		for _, at := range store.tries {
 			got = append(got, at.Sub(begin).Truncate(time.Second))
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
-		}
-		if diff := cmp.Diff([]string{"1 succeeded"}, o.outcomes()); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", want, got)
+		testenv.Equal(t, "", []string{"1 succeeded"}, o.outcomes())
 	})
 }
 

@@ -321,9 +321,7 @@ func TestConsole(t *testing.T) {
 	if diff := cmp.Diff("one\nerror two\nfail three\nWARN: error\nsevere four\nunhandled exception five\nsix\n", out.text.String()); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"fail three", "severe four", "unhandled exception five"}, c.takeErrors()); diff != "" {
-		t.Error(diff)
-	}
+	testenv.Equal(t, "", []string{"fail three", "severe four", "unhandled exception five"}, c.takeErrors())
 	for range 3 {
 		_, _ = w.Write(make([]byte, maxLine))
 	}
@@ -349,7 +347,5 @@ func TestConsoleLogsWithoutAnOutput(t *testing.T) {
 		}
 		levels = append(levels, entry.Level)
 	}
-	if diff := cmp.Diff([]string{"INFO", "WARN", "ERROR", "ERROR"}, levels); diff != "" {
-		t.Error(diff)
-	}
+	testenv.Equal(t, "", []string{"INFO", "WARN", "ERROR", "ERROR"}, levels)
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // TestAnswers has a row for every kind of answer that the real host tells apart.
@@ -75,9 +75,7 @@ func TestAnswerMembersMatchInAnyCaseButOutputNames(t *testing.T) {
 		Logs:        []string{"l", "1", "true"},
 		ReturnValue: json.RawMessage(`{"x":1}`),
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	testenv.Equal(t, "", want, got)
 }
 
 // FuzzJudge holds that whatever a handler answers is judged without a panic, and that success needs a JSON object.

@@ -76,9 +76,7 @@ func TestTimerFires(t *testing.T) {
 					test.prepare(c)
 				}
 				c.runFor(5*time.Minute - time.Second)
-				if diff := cmp.Diff(test.want, c.fired); diff != "" {
-					t.Error(diff)
-				}
+				testenv.Equal(t, "", test.want, c.fired)
 			})
 		})
 	}
@@ -90,17 +88,13 @@ func TestTimerRemembersOverRestarts(t *testing.T) {
 		store := blobs.NewMemory()
 		first := newClockwork(t, "0 */5 * * * *", store)
 		first.runFor(6 * time.Minute)
-		if diff := cmp.Diff([]string{"5m0s last 00:00:00 next 00:05:00"}, first.fired); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", []string{"5m0s last 00:00:00 next 00:05:00"}, first.fired)
 		data, err := store.Get(t.Context(), "azure-webjobs-hosts", "timers/host-1/Host.Functions.tick/status")
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := `{"Last":"2000-01-01T00:05:00+00:00","Next":"2000-01-01T00:10:00+00:00","LastUpdated":"2000-01-01T00:05:00+00:00"}`
-		if diff := cmp.Diff(want, string(data)); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", want, string(data))
 
 		inTime := newClockwork(t, "0 */5 * * * *", store)
 		inTime.runFor(time.Minute)

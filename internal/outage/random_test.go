@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/internal/outage"
+	"github.com/vibedata/roundhouse/internal/sample"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -90,9 +91,11 @@ func (w *world) program(ctx context.Context, name string, random *rand.Rand, unt
 // service is asked one at a time.
 func TestRandomOutages(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(24) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+	for _, n := range sample.Seeds(t, 24) {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
+			sample.Repeat(t)
+			seed := uint64(n)
 			synctest.Test(t, func(t *testing.T) {
 				random := rand.New(rand.NewPCG(seed, 1))
 				w := newWorld(t, seed)

@@ -5,10 +5,13 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // Every alert fires when there is a cause, alone but for those that belong to it, and clears when the cause is gone.
 func TestCauses(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	rules, judging := readRules(t), promtool(t)
 	for _, s := range scenarios() {

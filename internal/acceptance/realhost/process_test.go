@@ -54,10 +54,7 @@ func startReal(t *testing.T, a app) *real {
 	if a.auth {
 		arguments = append(arguments, "--enableAuth")
 	}
-	log, err := os.Create(filepath.Join(t.TempDir(), "host.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := testenv.Must(os.Create(filepath.Join(t.TempDir(), "host.log")))(t)
 	h := &real{url: fmt.Sprintf("http://127.0.0.1:%d", port), log: log.Name(), ended: make(chan struct{})}
 	h.command = exec.Command(filepath.Join(folder, "npm", "package", "bin", "linux-x64", "func"), arguments...)
 	h.command.Dir, h.command.Stdout, h.command.Stderr = a.dist, log, log

@@ -35,10 +35,7 @@ func TestQueues(t *testing.T) {
 	two.dist = filepath.Join(t.TempDir(), "copy")
 	copyDir(t, two.dist, one.dist)
 	hosts := []*real{startReal(t, one), startReal(t, two)}
-	tables, err := azure.NewTables(one.account)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tables := testenv.Must(azure.NewTables(one.account))(t)
 
 	runs, broken := sendAll(t, one)
 	history := engine.NewHistory(tables, "")

@@ -32,10 +32,7 @@ func TestHostIsKilled(t *testing.T) {
 		}
 	}
 	progress := func() map[string]hosts.Progress {
-		now, err := c.Progress(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		now := testenv.Must(c.Progress(t.Context()))(t)
 		return now
 	}
 	testenv.Until(t, "all are under way", func() bool { return len(progress()) == len(ids) })

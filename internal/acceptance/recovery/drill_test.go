@@ -76,10 +76,7 @@ func newDrill(t *testing.T) *drill {
 // startStorage starts Azurite, on the same ports as before.
 func (d *drill) startStorage(t *testing.T) {
 	t.Helper()
-	var err error
-	if d.server, err = azurite.Start(testenv.Context(t), d.config); err != nil {
-		t.Fatal(err)
-	}
+	d.server = testenv.Must(azurite.Start(testenv.Context(t), d.config))(t)
 }
 
 // stopStorage stops Azurite. It writes its data first, as storage that is away has.
@@ -306,10 +303,7 @@ func checkRounds(t *testing.T, id string, rounds []orchestrator.Round) (latest t
 func (d *drill) empty(t *testing.T, queue string) {
 	t.Helper()
 	name, key, _ := d.account.SharedKey()
-	credential, err := azqueue.NewSharedKeyCredential(name, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	credential := testenv.Must(azqueue.NewSharedKeyCredential(name, key))(t)
 	client, err := azqueue.NewQueueClientWithSharedKeyCredential(d.account.QueueEndpoint+"/"+queue, credential, &azqueue.ClientOptions{ClientOptions: d.account.ClientOptions(time.Minute)})
 	if err == nil {
 		_, err = client.ClearMessages(t.Context(), nil)

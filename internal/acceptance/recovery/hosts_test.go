@@ -127,10 +127,7 @@ func TestHostKilled(t *testing.T) {
 	c, all := newCluster(t, 2)
 	ids, release := inHand(t, c)
 	victim, other := fuller(all)
-	hand, err := c.InHand(t.Context(), victim)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hand := testenv.Must(c.InHand(t.Context(), victim))(t)
 	victim.Kill()
 	testenv.Await(t, "the other host has all in hand", func() (left []string, ok bool) {
 		now, err := c.Progress(t.Context())

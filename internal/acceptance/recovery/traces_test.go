@@ -53,10 +53,7 @@ func TestOneTrace(t *testing.T) {
 		child = childOf(t, c, run)
 		return child != "" && count(collector, "activity:step client") > 0
 	})
-	before, err := c.Inspect(t.Context(), child)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := testenv.Must(c.Inspect(t.Context(), child))(t)
 	victim, other := all[0], all[1] // the process that was told of the answer goes on itself; that it did, the nodes show
 	victim.Kill()
 	testenv.Until(t, "the end", func() bool {
@@ -160,9 +157,7 @@ func checkConnected(t *testing.T, spans []otlpfake.Span) {
 		"activity:step client", "activity:step server", "publish work.done producer", "deliver hook client"} {
 		want[name] = true
 	}
-	if diff := cmp.Diff(want, names); diff != "" {
-		t.Errorf("the spans (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "the spans", want, names)
 }
 
 // entry is something of a trace or of a timeline, from when it began to when it ended.

@@ -42,10 +42,7 @@ func (r *releases) step(publisher *site) {
 // forward is how the managed application hears of a release.
 func forward(t testing.TB, managed *site, n release.Notice, id string) {
 	t.Helper()
-	input, err := json.Marshal(map[string]any{"version": n.Version, "components": n.Components})
-	if err != nil {
-		t.Fatal(err)
-	}
+	input := testenv.Must(json.Marshal(map[string]any{"version": n.Version, "components": n.Components}))(t)
 	body, err := json.Marshal(engine.Message{CorrelationID: id, Engine: update.Engine, InstanceID: home, TenantID: tenant, Input: input})
 	if err != nil {
 		t.Fatal(err)

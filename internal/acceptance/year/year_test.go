@@ -40,6 +40,7 @@ func longest() map[part]time.Duration {
 
 // TestYear runs both apps for a year.
 func TestYear(t *testing.T) {
+	testenv.Long(t) // its clock is virtual, and yet it takes minutes
 	t.Parallel()
 	for seed := range *seeds {
 		target := listen(t)

@@ -153,10 +153,7 @@ func TestInsecure(t *testing.T) {
 	t.Parallel()
 	ports := freePorts(t, 4)
 	cmd := command(t, ports, "--insecure", "--no-sample")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := testenv.Must(cmd.StdoutPipe())(t)
 	testenv.OK(t, cmd.Start())
 	if said := readUntil(t, out, "Ctrl-C stops everything."); strings.Contains(said, "KEY") {
 		t.Errorf("there is a key:\n%s", said)
@@ -256,10 +253,7 @@ func readUntil(t *testing.T, r io.Reader, mark string) string {
 
 func TestWhatIsWrongIsNamed(t *testing.T) {
 	t.Parallel()
-	busy, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	busy := testenv.Must(net.Listen("tcp4", "127.0.0.1:0"))(t)
 	defer busy.Close()
 	var serving sync.WaitGroup
 	serving.Go(func() {

@@ -40,10 +40,7 @@ func (keyless) Unwrap(_ context.Context, _ string, wrapped []byte) ([]byte, erro
 func TestEncryptedRows(t *testing.T) {
 	t.Parallel()
 	memory := tables.NewMemory()
-	envelope, err := codec.NewEnvelope(codec.EnvelopeConfig{Keys: keyless{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	envelope := testenv.Must(codec.NewEnvelope(codec.EnvelopeConfig{Keys: keyless{}}))(t)
 	clear := maps.Clone(engine.ClearColumns())
 	at := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 	for name, store := range map[string]tables.Store{"sealed": codec.Config{Codec: envelope, Clear: clear}.Tables(memory), "clear": memory} {
@@ -65,15 +62,9 @@ func TestEncryptedRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Header.Set("Content-Type", "application/json")
-		answer, err := transport.RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := testenv.Must(transport.RoundTrip(r))(t)
 		defer answer.Body.Close()
-		text, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testenv.Must(io.ReadAll(answer.Body))(t)
 		return answer.StatusCode, string(text)
 	}
 	for _, list := range []string{"/api/dlq", "/api/history", "/api/dlq/groups", "/api/dlq/counts"} {
@@ -126,14 +117,8 @@ func TestTablesOfTheApp(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{"/api/history": `"c1"`, "/api/dlq": `"c2"`, "/api/timeline/c2": `"deadLetter"`, "/api/registry": `"items":[]`} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, direct.Address+path, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := transport.RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := testenv.Must(http.NewRequestWithContext(t.Context(), http.MethodGet, direct.Address+path, http.NoBody))(t)
+		answer := testenv.Must(transport.RoundTrip(r))(t)
 		text, err := io.ReadAll(answer.Body)
 		if err := errors.Join(err, answer.Body.Close()); err != nil || answer.StatusCode != http.StatusOK || !strings.Contains(string(text), want) {
 			t.Errorf("%s: %d %s, %v", path, answer.StatusCode, text, err)

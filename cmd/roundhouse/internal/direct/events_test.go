@@ -49,10 +49,7 @@ func TestDeadEvents(t *testing.T) {
 	}
 	testenv.Must(dispatcher.Sweep(t.Context()))(t)
 	event := func() outbox.Record {
-		r, err := outbox.NewAdmin(o).Get(t.Context(), "acme", added.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := testenv.Must(outbox.NewAdmin(o).Get(t.Context(), "acme", added.ID))(t)
 		return r
 	}
 	transport, err := direct.New(direct.Config{Tables: store, Queues: messages, Blobs: payloads, Engines: []string{deadevent.Engine}, By: "ann", Log: slog.New(slog.DiscardHandler), Now: time.Now})

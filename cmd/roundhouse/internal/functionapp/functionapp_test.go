@@ -300,8 +300,6 @@ func TestEndpoints(t *testing.T) {
 		{nil, map[string]string{}},
 	} {
 		app := functionapp.App{Settings: functionapp.Part[map[string]string]{Is: tt.settings}}
-		if diff := cmp.Diff(tt.want, app.Endpoints()); diff != "" {
-			t.Error(diff)
-		}
+		testenv.Equal(t, "", tt.want, app.Endpoints())
 	}
 }

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/module"
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
@@ -57,9 +55,7 @@ func TestPackage(t *testing.T) {
 		got = append(got, entry{f.Name, f.Mode()})
 	}
 	want := []entry{{"a-function/function.json", 0o644}, {"handler", 0o755}, {"host.json", 0o644}, {"z-function/function.json", 0o644}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("entries (-want +got):\n%s", diff)
-	}
+	testenv.Equal(t, "entries", want, got)
 
 	// What cannot be packed leaves the package of before, and nothing beside it.
 	testenv.OK(t, os.Symlink("handler", filepath.Join(dir, "link")))
