@@ -108,9 +108,7 @@ func (w *world) row(t *testing.T, id, row string) tables.Entity {
 
 func (w *world) apply(t *testing.T, op tables.Op) {
 	t.Helper()
-	if err := w.tables.Apply(t.Context(), "orchestrations", op); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, w.tables.Apply(t.Context(), "orchestrations", op))
 }
 
 // waitingMessages is how many messages the signal queue holds, hidden ones included.

@@ -93,15 +93,11 @@ func (f flow) drive(t *testing.T, w *world, l *ledger, plans ...*faults.Plan) {
 		case w.deliver(ctx, t, rt), w.runActivities(ctx, t, rt):
 			invoked = true
 		case len(steps) > 0 && time.Since(begin) >= steps[0].at:
-			if err := steps[0].do(ctx, outsider); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, steps[0].do(ctx, outsider))
 			steps = steps[1:]
 		case time.Since(swept) >= time.Hour:
 			swept = time.Now()
-			if _, err := outsider.Sweep(ctx, 100); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(outsider.Sweep(ctx, 100)))
 		default:
 			acted = false
 		}

@@ -239,3 +239,24 @@ func applies(calls []faults.Call) int {
 func entityOf(encoding string, data []byte) tables.Entity {
 	return tables.Entity{Properties: map[string]any{columnEncoding: encoding, columnData: data}}
 }
+
+// inBubble runs a test in a bubble of synctest, in parallel with others.
+func inBubble(t *testing.T, test func(*testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, test)
+}
+
+// noError ends a test that could not prepare what it needs.
+func noError(t interface {
+	Helper()
+	Fatal(...any)
+}, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// errorOf returns the error of a call whose result does not matter.
+func errorOf[T any](_ T, err error) error { return err }

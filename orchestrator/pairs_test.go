@@ -93,9 +93,7 @@ func FuzzRounds(f *testing.F) {
 		}
 		for _, events := range [][]event{got.Learned, got.Decided} {
 			for i := range events {
-				if err := j.fetchOne(ctx, id, &events[i]); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, j.fetchOne(ctx, id, &events[i]))
 			}
 		}
 		if diff := cmp.Diff(want, got, same()); diff != "" {
@@ -128,9 +126,7 @@ func FuzzSignals(f *testing.F) {
 		store := blobs.NewMemory()
 		r := &Runtime{config: Config{Blobs: store, Container: "c3c"}}
 		ctx := context.Background()
-		if err := store.CreateContainer(ctx, "c3c"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, store.CreateContainer(ctx, "c3c"))
 		if want.validate() != nil || !validID(want.InstanceID) {
 			return
 		}
@@ -200,9 +196,7 @@ func FuzzHeard(f *testing.F) {
 		m.saveTo(&left, now)
 		text, err := json.Marshal(left)
 		var read inheritance
-		if err := errors.Join(err, json.Unmarshal(text, &read)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errors.Join(err, json.Unmarshal(text, &read)))
 		var next receivedSignals
 		next.restore(&read, now)
 		for id, at := range ids {

@@ -250,9 +250,7 @@ func TestPrepareCreatesWhatIsMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := rt.Prepare(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rt.Prepare(t.Context()))
 	}
 	if _, err := w.tables.Query(t.Context(), "others", tables.Query{Partition: "x"}); err != nil {
 		t.Error(err)

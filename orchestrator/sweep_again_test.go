@@ -2,15 +2,13 @@ package orchestrator
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
 // An orchestration whose timer is overdue, and whom nobody wakes although the sweeper says so, is woken again, ever later, for about
 // a day.
 func TestSweepWakesAgainAndGivesUp(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		const step = 5 * time.Minute
 		w, l := newWorld(t), &ledger{}
 		orchestrators, activities := sleeper(l, time.Hour)

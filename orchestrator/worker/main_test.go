@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/vibedata/roundhouse/blobs"
@@ -200,3 +201,21 @@ func failure(t *testing.T, err error) *orchestrator.Failure {
 }
 
 func id(n int) string { return fmt.Sprintf("order-%d", n) }
+
+// inBubble runs a test in a bubble of synctest, in parallel with others.
+func inBubble(t *testing.T, test func(*testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, test)
+}
+
+// noError ends a test that could not prepare what it needs.
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// errorOf returns the error of a call whose result does not matter.
+func errorOf[T any](_ T, err error) error { return err }
