@@ -341,10 +341,7 @@ func FuzzDecodeBatch(f *testing.F) {
 		if strings.ContainsAny(b.Blob, "/.") {
 			t.Errorf("blob %q", b.Blob)
 		}
-		text, err := marshal(b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(marshal(b))(t)
 		again, err := decodeBatch(text)
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)

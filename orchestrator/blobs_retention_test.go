@@ -48,10 +48,7 @@ func (w *world) needed(t *testing.T, names []string) []string {
 	t.Helper()
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		parts := strings.Split(name, "/")
-		id, err := tables.UnescapeKey(parts[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		id := must(tables.UnescapeKey(parts[0]))(t)
 		for _, row := range w.rows(t, id) {
 			if !strings.HasPrefix(row.Row, roundPrefix) {
 				continue

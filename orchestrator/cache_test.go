@@ -57,10 +57,7 @@ func TestCachedExecution(t *testing.T) {
 	here, elsewhere, forgetful := process(hereCalls, 10_000), process(elsewhereCalls, 10_000), process(forgetfulCalls, 100)
 	deliver := func(rt *Runtime, n int) Outcome {
 		t.Helper()
-		out, err := rt.Deliver(t.Context(), numbered("x", n))
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must(rt.Deliver(t.Context(), numbered("x", n)))(t)
 		return out
 	}
 	noError(t, errorOf(here.Run(t.Context(), Start{ID: "x", Orchestrator: "listener", Input: []byte("200")})))

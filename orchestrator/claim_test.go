@@ -137,17 +137,11 @@ func TestSignalsNameOnlyTheirOwnBlobs(t *testing.T) {
 	t.Parallel()
 	for _, blob := range []string{"../b/" + hashOf(nil), "x", strings.ToUpper(hashOf(nil)) + "/", hashOf(nil)[:62]} {
 		s := Signal{SignalID: "s", InstanceID: "a", RuntimeProvider: provider, Type: InternalContinue, Payload: Payload{Blob: blob}}
-		text, err := marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(marshal(s))(t)
 		if _, err := DecodeSignal(text); !errors.Is(err, ErrSignal) {
 			t.Errorf("blob %q: %v", blob, err)
 		}
-		b, err := marshal(activityBatch{RuntimeProvider: provider, Orchestration: "a", Execution: 1, Blob: blob})
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must(marshal(activityBatch{RuntimeProvider: provider, Orchestration: "a", Execution: 1, Blob: blob}))(t)
 		if _, err := decodeBatch(queues.Decode(string(b))); !errors.Is(err, ErrBatch) {
 			t.Errorf("blob %q: %v", blob, err)
 		}

@@ -250,10 +250,7 @@ func TestWait(t *testing.T) {
 func purgeAll(t *testing.T, rt *Runtime, f Filter, limit int) (total Purged, calls int) {
 	t.Helper()
 	for next, first := "", true; first || next != ""; first = false {
-		p, err := rt.PurgeAll(t.Context(), f, limit, next)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must(rt.PurgeAll(t.Context(), f, limit, next))(t)
 		total.Orchestrations, total.Active, next, calls = total.Orchestrations+p.Orchestrations, total.Active+p.Active, p.Continuation, calls+1
 		if p.Orchestrations+p.Active > limit {
 			t.Errorf("a slice of %+v", p)
@@ -338,10 +335,7 @@ func TestPurgeAllInterrupted(t *testing.T) {
 			}
 		}
 		for first := true; first || next != ""; first = false { // the same call, and those that follow
-			p, err := rt.PurgeAll(t.Context(), f, 2, next)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := must(rt.PurgeAll(t.Context(), f, 2, next))(t)
 			next = p.Continuation
 		}
 		if total, _ := purgeAll(t, rt, f, 2); total.Active != 1 {

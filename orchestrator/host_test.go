@@ -158,10 +158,7 @@ func (h *host) rests(t *testing.T) bool {
 	for _, plan := range h.used {
 		plan.Wait()
 	}
-	n, err := h.world.queues.Length(t.Context(), signalQueue)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must(h.world.queues.Length(t.Context(), signalQueue))(t)
 	return n == 0 && len(h.requests) == 0 && h.started
 }
 

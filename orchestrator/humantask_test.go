@@ -216,10 +216,7 @@ func (w *world) checkTasks(t *testing.T, rt *Runtime, out Outcome) {
 	}
 	listed := map[string]tasks.Status{}
 	for _, status := range []tasks.Status{tasks.Completed, tasks.Canceled} {
-		page, err := service.List(t.Context(), tasks.Filter{Status: status}, 100, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must(service.List(t.Context(), tasks.Filter{Status: status}, 100, ""))(t)
 		for _, e := range page.Tasks {
 			listed[e.ID] = e.Status
 		}
@@ -238,8 +235,7 @@ func askedRun(t *testing.T) (w *world, code deployment, rt *Runtime, task tasks.
 	code.orchestrators, code.activities = withQuestion(&ledger{})
 	rt = w.signalling(t, nil, code.orchestrators, code.activities)
 	mustRun(t, rt, startOf("a", 1))
-	task, err := taskOf(t.Context(), rt, 0)
-	noError(t, err)
+	task = must(taskOf(t.Context(), rt, 0))(t)
 	return w, code, rt, task
 }
 

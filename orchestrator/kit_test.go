@@ -96,10 +96,7 @@ func (w *world) configured(t *testing.T, plan *faults.Plan, c Config) *Runtime {
 	if !w.forgetful {
 		c.CachedEvents = 10_000
 	}
-	rt, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rt := must(New(c))(t)
 	t.Cleanup(rt.Close)
 	if w.roundBudget != (roundBudget{}) {
 		rt.roundBudget = w.roundBudget
@@ -260,3 +257,12 @@ func noError(t interface {
 
 // errorOf returns the error of a call whose result does not matter.
 func errorOf[T any](_ T, err error) error { return err }
+
+// must returns the result of a call, and ends a test that could not prepare what it needs.
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		noError(t, err)
+		return v
+	}
+}

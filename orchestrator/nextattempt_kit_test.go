@@ -110,10 +110,7 @@ func stands(t *testing.T, rt *Runtime, id string) string {
 // shownStatus is the one that the status row shows.
 func shownStatus(t *testing.T, rt *Runtime, id string) Status {
 	t.Helper()
-	s, err := rt.Status(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must(rt.Status(t.Context(), id))(t)
 	return s.Status
 }
 

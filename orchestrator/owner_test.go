@@ -258,10 +258,7 @@ func (o *office) everything(t *testing.T, rt *Runtime) {
 	t.Helper()
 	for {
 		o.settle(t, rt)
-		batch, err := o.queues.Receive(t.Context(), activityQueue, 1, time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
+		batch := must(o.queues.Receive(t.Context(), activityQueue, 1, time.Hour))(t)
 		if len(batch) == 0 {
 			return
 		}

@@ -358,9 +358,6 @@ func TestPainBodyCorruption(t *testing.T) {
 
 func jsonOf(t *testing.T, v any) string {
 	t.Helper()
-	text, err := marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(marshal(v))(t)
 	return string(text)
 }

@@ -87,10 +87,7 @@ func FuzzRounds(f *testing.F) {
 		if err := errors.Join(err, errRows, j.fillBlobs(ctx, id, rows)); err != nil || len(rows) != 1 {
 			t.Fatalf("%d rows, %v", len(rows), err)
 		}
-		got, err := decodeRound(rows[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must(decodeRound(rows[0]))(t)
 		for _, events := range [][]event{got.Learned, got.Decided} {
 			for i := range events {
 				noError(t, j.fetchOne(ctx, id, &events[i]))
@@ -130,10 +127,7 @@ func FuzzSignals(f *testing.F) {
 		if want.validate() != nil || !validID(want.InstanceID) {
 			return
 		}
-		body, err := r.pack(ctx, want)
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := must(r.pack(ctx, want))(t)
 		got, err := DecodeSignal(body)
 		gone := false
 		if err == nil {
@@ -163,14 +157,8 @@ func FuzzBatches(f *testing.F) {
 		if !validID(want.Orchestration) {
 			return
 		}
-		body, err := marshal(want)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := decodeBatch(body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := must(marshal(want))(t)
+		got := must(decodeBatch(body))(t)
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("(-sent +received):\n%s", diff)
 		}

@@ -71,10 +71,7 @@ func newTrial(t *testing.T, seed uint64) *trial {
 	for i := range s.nodes {
 		s.nodes[i] = r.newNode()
 	}
-	data, err := json.Marshal(r.plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must(json.Marshal(r.plan))(t)
 	t.Logf("%s", data)
 	return r
 }

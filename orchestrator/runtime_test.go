@@ -245,10 +245,7 @@ func TestLoggerKeepsSilentInReplay(t *testing.T) {
 func TestPrepareCreatesWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	rt, err := New(Config{Tables: w.tables, Blobs: w.blobs, Table: "others", Container: "others"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rt := must(New(Config{Tables: w.tables, Blobs: w.blobs, Table: "others", Container: "others"}))(t)
 	for range 2 {
 		noError(t, rt.Prepare(t.Context()))
 	}

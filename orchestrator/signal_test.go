@@ -31,10 +31,7 @@ func (w *world) settle(t *testing.T, rt *Runtime) {
 
 func mustGet(t *testing.T, rt *Runtime, id string) Outcome {
 	t.Helper()
-	out, err := rt.Get(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must(rt.Get(t.Context(), id))(t)
 	return out
 }
 
@@ -217,10 +214,7 @@ func TestDecodeSignal(t *testing.T) {
 	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	good := Signal{SignalID: "s", InstanceID: "a", RuntimeProvider: provider, Type: ExternalSignal, OccurredAtUtc: now, DueAtUtc: &now,
 		ExpectedVersion: 3, WaitingToken: "1-2", Payload: Payload{Event: "e", Data: []byte(`{"a":1}`)}}
-	text, err := json.Marshal(good)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(json.Marshal(good))(t)
 	want := `{"signalId":"s","workflowInstanceId":"a","runtimeProvider":"roundhouse","signalType":"ExternalSignal","expectedVersion":3,` +
 		`"waitingToken":"1-2","occurredAtUtc":"2026-11-21T10:00:00Z","dueAtUtc":"2026-11-21T10:00:00Z","payload":{"event":"e","data":{"a":1}}}`
 	if string(text) != want {

@@ -17,10 +17,7 @@ func TestSweepWakesAgainAndGivesUp(t *testing.T) {
 		var pauses []time.Duration
 		for last := time.Now(); time.Since(last) < 48*time.Hour; time.Sleep(step) {
 			w.loseMessages(t)
-			n, err := w.signalling(t, nil, orchestrators, activities).Sweep(t.Context(), 10)
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := must(w.signalling(t, nil, orchestrators, activities).Sweep(t.Context(), 10))(t)
 			if n > 0 {
 				pauses = append(pauses, time.Since(last))
 				last = time.Now()

@@ -28,10 +28,7 @@ func sleeper(l *ledger, d time.Duration) ([]AnyOrchestrator, []AnyActivity) {
 // mustSweep sweeps and delivers what that sends.
 func (w *world) mustSweep(t *testing.T, rt *Runtime) int {
 	t.Helper()
-	n, err := rt.Sweep(t.Context(), 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must(rt.Sweep(t.Context(), 100))(t)
 	for w.deliver(t.Context(), t, rt) {
 	}
 	return n
@@ -227,10 +224,7 @@ func TestSweepOfAThousand(t *testing.T) {
 		time.Sleep(66 * time.Minute)
 		woken := 0
 		for range 10 {
-			one, err := rt.Sweep(t.Context(), 300)
-			if err != nil {
-				t.Fatal(err)
-			}
+			one := must(rt.Sweep(t.Context(), 300))(t)
 			if woken += one; one > 300 {
 				t.Errorf("%d woken at once", one)
 			}

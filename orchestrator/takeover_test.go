@@ -73,10 +73,7 @@ func (x *takeovers) takeOver(t *testing.T, rt *Runtime, lost string, begun *atom
 
 func (x *takeovers) drivenBy(t *testing.T) string {
 	t.Helper()
-	in, err := x.there.Inspect(context.WithoutCancel(t.Context()), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must(x.there.Inspect(context.WithoutCancel(t.Context()), "a"))(t)
 	return in.Node
 }
 

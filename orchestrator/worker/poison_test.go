@@ -85,10 +85,7 @@ func TestABystander(t *testing.T) {
 		w := newWorld()
 		step := w.step(0)
 		c := w.config(nil, orchestrators(order(time.Minute, step)), step)
-		starter, err := worker.New(t.Context(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		starter := must(worker.New(t.Context(), c))(t)
 		noError(t, worker.Start(t.Context(), starter, order(time.Minute, step), "a", "a"))
 		w.die(t, signalQueue, 8)
 		run, stop := mustRun(t, c)
@@ -150,10 +147,7 @@ func TestActivitiesThatAreGivenUp(t *testing.T) {
 				c := w.config(nil, orchestrators(o), step)
 				c.Runtime.MaxInlineActivities = 2
 				// A process that only drives: what is to be spread stays in the queue.
-				driver, err := orchestrator.New(c.Runtime)
-				if err != nil {
-					t.Fatal(err)
-				}
+				driver := must(orchestrator.New(c.Runtime))(t)
 				noError(t, errorOf(worker.New(t.Context(), c)))
 				noError(t, errorOf(driver.Run(t.Context(), orchestrator.Start{ID: "a", Orchestrator: "fan", Input: []byte(`""`)})))
 				if deadly {

@@ -21,10 +21,7 @@ func (w *world) ids(t *testing.T) (ids []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		id, err := tables.UnescapeKey(row.Partition)
-		if err != nil {
-			t.Fatal(err)
-		}
+		id := must(tables.UnescapeKey(row.Partition))(t)
 		ids = append(ids, id)
 	}
 	return ids
@@ -35,10 +32,7 @@ func TestSchedules(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld()
 		report := orchestrator.NewOrchestrator("report", func(_ *orchestrator.Context, in string) (string, error) { return in, nil })
-		berlin, err := time.LoadLocation("Europe/Berlin")
-		if err != nil {
-			t.Fatal(err)
-		}
+		berlin := must(time.LoadLocation("Europe/Berlin"))(t)
 		c := w.config(nil, orchestrators(report))
 		c.Schedules = []worker.Schedule{
 			{Name: "quarters", Cron: "0 */15 * * * *", Orchestrator: "report", Input: []byte(`"q"`)},

@@ -191,10 +191,7 @@ func TestCrashAtEveryCall(t *testing.T) {
 	run := func(t *testing.T, plan *faults.Plan) {
 		w := newWorld()
 		step := w.step(0)
-		starter, err := worker.New(t.Context(), w.config(nil, orchestrators(order(time.Minute, step)), step))
-		if err != nil {
-			t.Fatal(err)
-		}
+		starter := must(worker.New(t.Context(), w.config(nil, orchestrators(order(time.Minute, step)), step)))(t)
 		noError(t, errors.Join(worker.Start(t.Context(), starter, order(time.Minute, step), "a", "a"), starter.Runtime().Raise(t.Context(), "a", "paid", "cash", "")))
 		c := w.config(plan, orchestrators(order(time.Minute, step)), step)
 		first, err := worker.New(t.Context(), c)
