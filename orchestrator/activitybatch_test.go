@@ -70,9 +70,7 @@ func TestSpread(t *testing.T) {
 			}}
 			f.check = func(t *testing.T, w *world, rt *Runtime, l *ledger) {
 				var got []string
-				if err := json.Unmarshal(mustGet(t, rt, "a").Output, &got); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, json.Unmarshal(mustGet(t, rt, "a").Output, &got))
 				if diff := cmp.Diff([]string{"out 0", "out 1", "out 2", "out 3", "true true", "out 5", "out 6"}, got); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
@@ -108,8 +106,7 @@ func plainActivity(l *ledger) *Activity[string, string] {
 
 // Two processes share the work; results come twice and in any order.
 func TestSpreadResultsInAnyOrder(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		rt := spreadOut(t, w, 130, 0, plainActivity(l))
 		other := w.configured(t, nil, Config{Orchestrators: []AnyOrchestrator{tolerant(plainActivity(l), 0)}, Activities: []AnyActivity{plainActivity(l)},
@@ -126,9 +123,7 @@ func TestSpreadResultsInAnyOrder(t *testing.T) {
 				break
 			}
 			signals = append(signals, s)
-			if err := w.queues.Delete(t.Context(), signalQueue, m.ID, m.PopReceipt); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, w.queues.Delete(t.Context(), signalQueue, m.ID, m.PopReceipt))
 		}
 		if batches != 3 || len(signals) != 3 { // 128 activities, 50 a message
 			t.Fatalf("%d batches, %d signals", batches, len(signals))
@@ -162,14 +157,10 @@ func TestSpreadForAnOrchestrationThatHasEnded(t *testing.T) {
 			if err != nil || !w.holds(t, "a", b.Blob) {
 				t.Fatalf("%+v %v", b, err)
 			}
-			if err := rt.Terminate(t.Context(), "a", "enough"); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, rt.Terminate(t.Context(), "a", "enough"))
 			w.settle(t, rt)
 			if purged {
-				if err := rt.Purge(t.Context(), "a"); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, rt.Purge(t.Context(), "a"))
 			}
 			if err := rt.RunActivities(t.Context(), queues.Decode(m.Text)); err != nil || w.waitingMessages(t) != 0 {
 				t.Errorf("the batch stays: %v", err)
@@ -187,8 +178,7 @@ func TestSpreadForAnOrchestrationThatHasEnded(t *testing.T) {
 // A worker whose time is over reports what is done and hands the rest out again, with how far that is. One that has done
 // nothing leaves the message.
 func TestSpreadWhenTheTimeIsOver(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		slow := NewActivity("slow", func(ctx context.Context, in string) (string, error) {
 			if in[0] >= '2' && in[0]%2 == 1 && Info(ctx).Progress == nil {
@@ -230,15 +220,12 @@ func TestSpreadWhenTheTimeIsOver(t *testing.T) {
 
 // What the host gives up has failed, with that as the reason; nothing waits for ever.
 func TestSpreadThatIsGivenUp(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		rt := spreadOut(t, w, 9, 10<<10, plainActivity(l))
 		m, _ := w.receiveBatch(t)
 		for range 2 { // the host may say so twice
-			if err := rt.GiveUpActivities(t.Context(), queues.Decode(m.Text), "five crashes"); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, rt.GiveUpActivities(t.Context(), queues.Decode(m.Text), "five crashes"))
 		}
 		w.settle(t, rt)
 		out := mustGet(t, rt, "a")
@@ -275,9 +262,7 @@ func TestSpreadThatIsLost(t *testing.T) {
 			begin := time.Now()
 			for !mustGet(t, rt, "a").Ended() && time.Since(begin) < 24*time.Hour {
 				time.Sleep(5 * time.Minute)
-				if _, err := rt.Sweep(t.Context(), 10); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, errorOf(rt.Sweep(t.Context(), 10)))
 				if late > 0 {
 					for { // the lost message stays lost
 						b, ok := w.receiveBatch(t)
@@ -285,13 +270,9 @@ func TestSpreadThatIsLost(t *testing.T) {
 							break
 						}
 						if b.ID != m.ID {
-							if err := rt.RunActivities(t.Context(), queues.Decode(b.Text)); err != nil {
-								t.Fatal(err)
-							}
+							noError(t, rt.RunActivities(t.Context(), queues.Decode(b.Text)))
 						}
-						if err := w.queues.Delete(t.Context(), activityQueue, b.ID, b.PopReceipt); err != nil {
-							t.Fatal(err)
-						}
+						noError(t, w.queues.Delete(t.Context(), activityQueue, b.ID, b.PopReceipt))
 					}
 				} else {
 					w.runActivities(t.Context(), t, rt)
@@ -309,8 +290,7 @@ func TestSpreadThatIsLost(t *testing.T) {
 
 // An activity in another process learns at a heartbeat that nobody waits for it any more.
 func TestSpreadActivityThatIsNotWantedAnyMore(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		busy := NewActivity("busy", func(ctx context.Context, in string) (string, error) {
 			for in[0] >= '2' {
@@ -326,9 +306,7 @@ func TestSpreadActivityThatIsNotWantedAnyMore(t *testing.T) {
 		done := make(chan bool)
 		go func() { done <- w.runActivities(t.Context(), t, rt) }()
 		time.Sleep(10 * time.Second)
-		if err := rt.Terminate(t.Context(), "a", "enough"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rt.Terminate(t.Context(), "a", "enough"))
 		w.deliver(t.Context(), t, rt)
 		if !<-done || l.count("stopped") != 1 {
 			t.Errorf("calls: %v", l.all())
@@ -363,10 +341,7 @@ func FuzzDecodeBatch(f *testing.F) {
 		if strings.ContainsAny(b.Blob, "/.") {
 			t.Errorf("blob %q", b.Blob)
 		}
-		text, err := marshal(b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(marshal(b))(t)
 		again, err := decodeBatch(text)
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)

@@ -35,8 +35,7 @@ func TestWhatIsTooLarge(t *testing.T) {
 		return fmt.Errorf("put blob: %w", blobs.ErrTooLarge)
 	}
 	t.Run("input", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			w, l := newWorld(t), &ledger{}
 			step := l.step("step")
 			rt := w.signalling(t, nil, []AnyOrchestrator{damaged(step), other()}, []AnyActivity{step})
@@ -52,8 +51,7 @@ func TestWhatIsTooLarge(t *testing.T) {
 	})
 	// A result that cannot be stored is the failure of its call: another attempt would not be smaller.
 	t.Run("output of an activity", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			w, l := newWorld(t), &ledger{}
 			big := NewActivity("big", func(context.Context, int) (string, error) {
 				l.add("big")
@@ -71,8 +69,7 @@ func TestWhatIsTooLarge(t *testing.T) {
 	})
 	// Whatever storage finds too large, the run ends: nothing is tried for ever.
 	t.Run("for storage alone", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			w := newWorld(t)
 			big := NewActivity("big", func(context.Context, int) (string, error) { return strings.Repeat("x", spillFrom), nil })
 			rt := w.intercepted(t, full, Config{Orchestrators: []AnyOrchestrator{NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
@@ -88,8 +85,7 @@ func TestWhatIsTooLarge(t *testing.T) {
 		})
 	})
 	t.Run("error of an activity", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			w := newWorld(t)
 			text := incompressible(2 << 20)
 			chatty := NewActivity("chatty", func(context.Context, int) (int, error) { return 0, errors.New("the disk is full: " + text) })
@@ -165,9 +161,7 @@ func TestLargeValuesAreReadBack(t *testing.T) {
 				text := strings.Repeat("x", size)
 				dying := w.signalling(t, plan, orchestrators, nil)
 				if err := dying.Raise(t.Context(), "a", "text", text, "1"); err != nil { // it is repeated then
-					if err := w.signalling(t, nil, orchestrators, nil).Raise(t.Context(), "a", "text", text, "1"); err != nil {
-						t.Fatal(err)
-					}
+					noError(t, w.signalling(t, nil, orchestrators, nil).Raise(t.Context(), "a", "text", text, "1"))
 				}
 				w.deliver(t.Context(), t, dying) // it may die
 				next := w.signalling(t, nil, orchestrators, nil)
@@ -248,8 +242,7 @@ func TestUnreadEventsOfAnySize(t *testing.T) {
 		"fails":            func(int) error { return errors.New("not yet") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
 				w, release := newWorld(t), make(chan struct{})
 				block := NewActivity("block", func(context.Context, int) (int, error) { <-release; return 0, nil })
 				o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {

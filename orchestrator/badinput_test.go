@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,9 +41,7 @@ func (s stall) check(t *testing.T, w *world, id string, start Start) {
 		if signal, m, ok := w.receive(t, time.Second); ok {
 			_, bySignal := s.rt.Deliver(t.Context(), signal)
 			s.checkError(t, "Deliver", id, bySignal)
-			if _, err := w.queues.Renew(t.Context(), signalQueue, m.ID, m.PopReceipt, 0); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(w.queues.Renew(t.Context(), signalQueue, m.ID, m.PopReceipt, 0)))
 		}
 	}
 	w.unchanged(t, id, before)
@@ -85,9 +82,7 @@ func (s stall) checkKept(t *testing.T, w *world, id string, start Start) {
 			if !before[len(before)-1].knows(signal.SignalID) {
 				kept = append(kept, signal.SignalID)
 			}
-			if err := w.queues.Delete(t.Context(), signalQueue, m.ID, m.PopReceipt); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, w.queues.Delete(t.Context(), signalQueue, m.ID, m.PopReceipt))
 		}
 	}
 	w.onlyStalled(t, id, before, kept...)
@@ -232,8 +227,7 @@ func TestDamagedRoundsStall(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
 				w, l := newWorld(t), &ledger{}
 				step := l.step("step")
 				rt := w.signalling(t, nil, []AnyOrchestrator{damaged(step), other()}, []AnyActivity{step})
@@ -252,9 +246,7 @@ func TestDamagedRoundsStall(t *testing.T) {
 				}
 				stalled.check(t, w, "a", start)
 
-				if err := w.tables.Apply(t.Context(), "orchestrations", tables.Upsert(tables.Entity{Key: tables.Key{Partition: "a", Row: "r-x"}})); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, w.tables.Apply(t.Context(), "orchestrations", tables.Upsert(tables.Entity{Key: tables.Key{Partition: "a", Row: "r-x"}})))
 				w.apply(t, tables.Delete(tables.Key{Partition: "a", Row: "r-x"}, ""))
 				for _, e := range good {
 					w.apply(t, tables.Upsert(e))
@@ -276,8 +268,7 @@ func TestDamagedRoundsStall(t *testing.T) {
 
 // A decision that this version does not know is one that it cannot take: replay differs, and says from what.
 func TestADecisionOfANewerVersionStalls(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		step := l.step("step")
 		rt := w.signalling(t, nil, []AnyOrchestrator{damaged(step), other()}, []AnyActivity{step})
@@ -356,8 +347,7 @@ func TestAFailureWithoutAnErrorIsDamage(t *testing.T) {
 
 // A payload's blob that is gone stalls what needs it, until it is back.
 func TestAMissingBlobStalls(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		step := l.step("step")
 		rt := w.signalling(t, nil, []AnyOrchestrator{damaged(step), other()}, []AnyActivity{step})
@@ -365,15 +355,11 @@ func TestAMissingBlobStalls(t *testing.T) {
 		mustRun(t, rt, start)
 		raise(t, w, "a", 7, 0)
 		name := blobName("a", blobOf(1, hashOf(start.Input)))
-		if err := w.blobs.Delete(t.Context(), "orchestrations", name); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, w.blobs.Delete(t.Context(), "orchestrations", name))
 		start.Resume = true // the start of one that is not there would write the blob again
 		stall{rt: rt, is: ErrCorrupt, says: []string{name, "restore"}}.check(t, w, "a", start)
 		stall{rt: rt, is: blobs.ErrNotFound, says: []string{"ExecutionStarted"}}.check(t, w, "a", start)
-		if err := w.blobs.Put(t.Context(), "orchestrations", name, start.Input); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, w.blobs.Put(t.Context(), "orchestrations", name, start.Input))
 		w.settle(t, rt)
 		if out := mustGet(t, rt, "a"); string(out.Output) != fmt.Sprint(8+spillFrom) || l.count("step(0)") != 1 {
 			t.Errorf("after the repair: %s %s %v", out.Status, out.Output, out.Failure)
@@ -384,8 +370,7 @@ func TestAMissingBlobStalls(t *testing.T) {
 func TestUnknownCodeStalls(t *testing.T) {
 	t.Parallel()
 	t.Run("orchestrator, at the start", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			w, l := newWorld(t), &ledger{}
 			step := l.step("step")
 			old := w.signalling(t, nil, []AnyOrchestrator{other()}, []AnyActivity{step})
@@ -399,8 +384,7 @@ func TestUnknownCodeStalls(t *testing.T) {
 		})
 	})
 	t.Run("orchestrator, at a signal", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			w, l := newWorld(t), &ledger{}
 			step := l.step("step")
 			rt := w.signalling(t, nil, []AnyOrchestrator{stepThenEvent(step)}, []AnyActivity{step})
@@ -415,8 +399,7 @@ func TestUnknownCodeStalls(t *testing.T) {
 		})
 	})
 	t.Run("activity", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			w, l := newWorld(t), &ledger{}
 			step, unknown := l.step("step"), l.step("unknown")
 			o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
@@ -438,9 +421,7 @@ func TestUnknownCodeStalls(t *testing.T) {
 				t.Errorf("%s %v", out.Status, err)
 			}
 			wants(t, "rounds", len(w.stored(t, "a")[0].rounds), rounds+2)
-			if _, err := w.queues.Renew(t.Context(), signalQueue, m.ID, m.PopReceipt, 0); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(w.queues.Renew(t.Context(), signalQueue, m.ID, m.PopReceipt, 0)))
 			stall{rt: old, is: ErrUnknownActivity, says: []string{`"unknown"`, "Config.Activities"}}.check(t, w, "a", startOf("a", 1))
 			w.attend(t, w.signalling(t, nil, []AnyOrchestrator{o}, []AnyActivity{step, unknown}), time.Hour)
 			if out := mustGet(t, old, "a"); string(out.Output) != "2" || l.count("step(1)") != 1 || l.count("unknown(1)") != 1 {
@@ -449,8 +430,7 @@ func TestUnknownCodeStalls(t *testing.T) {
 		})
 	})
 	t.Run("sub-orchestrator", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			w := newWorld(t)
 			child := NewOrchestrator("child", func(_ *Context, n int) (int, error) { return n + 1, nil })
 			o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) { return child.Call(ctx, n).Await() })
@@ -468,8 +448,7 @@ func TestUnknownCodeStalls(t *testing.T) {
 
 // A call that cannot be made does not cost the others of its round what they have done: their results are kept.
 func TestAStallKeepsWhatOthersHaveDone(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		unknown := l.step("unknown")
 		good := NewActivity("good", func(_ context.Context, n int) (int, error) {

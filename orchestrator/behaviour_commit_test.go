@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/vibedata/roundhouse/internal/faults"
@@ -24,8 +23,7 @@ import (
 func TestAtomicity(t *testing.T) {
 	t.Parallel()
 	t.Run("failure_rollback", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			w, l, closed := newWorld(t), &ledger{}, false
 			step := l.step("step")
 			plan := &faults.Plan{Refuse: func(c faults.Call) bool { return closed && c.Operation == "Apply" }}
@@ -48,8 +46,7 @@ func TestAtomicity(t *testing.T) {
 		})
 	})
 	t.Run("multi_operation_atomic_ack", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			w, l := newWorld(t), &ledger{}
 			step := l.step("step")
 			rounds := 0
@@ -69,8 +66,7 @@ func TestAtomicity(t *testing.T) {
 		})
 	})
 	t.Run("concurrent_ack_prevention", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			w, l := newWorld(t), &ledger{}
 			step := l.step("step")
 			orchestrators, activities := []AnyOrchestrator{stepThenEvent(step)}, []AnyActivity{step}
@@ -114,8 +110,7 @@ func TestErrorHandling(t *testing.T) {
 	t.Parallel()
 	// The answer to a commit is lost, and the row that is there bears another's token.
 	t.Run("invalid_lock_token_on_ack", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			w, l := newWorld(t), &ledger{}
 			step := l.step("step")
 			var before []tables.Entity
@@ -187,8 +182,7 @@ func TestErrorHandling(t *testing.T) {
 		}
 	})
 	t.Run("lock_expiration_during_ack", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			if _, got := overtaken(t, newWorld(t), &ledger{}, 2, storeTimeout-time.Second, nil); got.err != nil {
 				t.Errorf("%v", got.err)
 			}

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -164,9 +163,7 @@ func TestCustomStatusOfAnOrchestration(t *testing.T) {
 		seen := []string{w.status(t, "a").String("CustomStatus")}
 		for i, data := range events {
 			// Each by another process, so that what is not in the rounds does not count.
-			if _, err := w.signalling(t, nil, []AnyOrchestrator{o}, nil).Deliver(t.Context(), eventSignal("a", fmt.Sprint(i), "say", data)); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(w.signalling(t, nil, []AnyOrchestrator{o}, nil).Deliver(t.Context(), eventSignal("a", fmt.Sprint(i), "say", data))))
 			seen = append(seen, w.status(t, "a").String("CustomStatus"))
 		}
 		w.stored(t, "a")
@@ -180,8 +177,7 @@ func TestCustomStatusOfAnOrchestration(t *testing.T) {
 		"clear":          {[]string{`"one"`, `""`}, []string{"", `"one"`, `""`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
 				if _, seen := run(t, tt.events...); cmp.Diff(tt.want, seen) != "" {
 					t.Errorf("(-want +got):\n%s", cmp.Diff(tt.want, seen))
 				}
@@ -198,9 +194,7 @@ func TestCustomStatusOfAnOrchestration(t *testing.T) {
 			before := w.status(t, "a").Int("StateVersion")
 			signal := eventSignal("a", fmt.Sprint(n), "say", `"x"`)
 			for range 2 { // the second is the same, and changes nothing
-				if _, err := rt.Deliver(t.Context(), signal); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, errorOf(rt.Deliver(t.Context(), signal)))
 			}
 			if got := w.status(t, "a").Int("StateVersion"); got != before+1 {
 				t.Errorf("version %d after %d", got, before)

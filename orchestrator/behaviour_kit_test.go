@@ -43,10 +43,7 @@ func (w *world) intercepted(t *testing.T, i faults.Interceptor, c Config) *Runti
 	if c.Log == nil {
 		c.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	rt, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rt := must(New(c))(t)
 	return rt
 }
 
@@ -99,44 +96,30 @@ func (w *world) status(t *testing.T, id string) tables.Entity {
 
 func (w *world) row(t *testing.T, id, row string) tables.Entity {
 	t.Helper()
-	e, err := w.tables.Get(t.Context(), "orchestrations", tables.Key{Partition: tables.EscapeKey(id), Row: row})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must(w.tables.Get(t.Context(), "orchestrations", tables.Key{Partition: tables.EscapeKey(id), Row: row}))(t)
 	return e
 }
 
 func (w *world) apply(t *testing.T, op tables.Op) {
 	t.Helper()
-	if err := w.tables.Apply(t.Context(), "orchestrations", op); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, w.tables.Apply(t.Context(), "orchestrations", op))
 }
 
 // waitingMessages is how many messages the signal queue holds, hidden ones included.
 func (w *world) waitingMessages(t *testing.T) int {
 	t.Helper()
-	n, err := w.queues.Length(t.Context(), signalQueue)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must(w.queues.Length(t.Context(), signalQueue))(t)
 	return n
 }
 
 // receive takes the next visible signal and leaves it in the queue.
 func (w *world) receive(t *testing.T, visibility time.Duration) (Signal, queues.Message, bool) {
 	t.Helper()
-	messages, err := w.queues.Receive(t.Context(), signalQueue, 1, visibility)
-	if err != nil {
-		t.Fatal(err)
-	}
+	messages := must(w.queues.Receive(t.Context(), signalQueue, 1, visibility))(t)
 	if len(messages) == 0 {
 		return Signal{}, queues.Message{}, false
 	}
-	s, err := DecodeSignal(queues.Decode(messages[0].Text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must(DecodeSignal(queues.Decode(messages[0].Text)))(t)
 	return s, messages[0], true
 }
 

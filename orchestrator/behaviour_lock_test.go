@@ -22,7 +22,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -76,8 +75,7 @@ func TestInstanceLocking(t *testing.T) {
 	})
 	// One that hangs in storage holds up nothing but itself.
 	t.Run("cross_instance_lock_isolation", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			w, l := newWorld(t), &ledger{}
 			step := l.step("step")
 			reached, goOn := make(chan struct{}), make(chan struct{})
@@ -94,8 +92,7 @@ func TestInstanceLocking(t *testing.T) {
 		})
 	})
 	t.Run("ack_only_affects_locked_messages", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			w := newWorld(t)
 			rt := w.signalling(t, nil, []AnyOrchestrator{numberLoop(2)}, nil)
 			mustRun(t, rt, startOf("a", []int{}))
@@ -138,9 +135,7 @@ func TestInstanceLocking(t *testing.T) {
 			t.Errorf("%s in execution %d", out.Status, out.Execution)
 		}
 		var got []int
-		if err := json.Unmarshal(out.Output, &got); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, json.Unmarshal(out.Output, &got))
 		slices.Sort(got)
 		if diff := cmp.Diff([]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, got); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
@@ -169,8 +164,7 @@ func TestLockExpiration(t *testing.T) {
 	t.Parallel()
 	// A step may take longer than any lease lasts: as long as nobody else goes on, its result is taken.
 	t.Run("no_renewal_needed", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			w := newWorld(t)
 			long := NewActivity("long", func(_ context.Context, n int) (int, error) {
 				time.Sleep(1000 * time.Hour)
@@ -183,8 +177,7 @@ func TestLockExpiration(t *testing.T) {
 	})
 	// A result that comes when another process has recorded one is dropped.
 	t.Run("worker_ack_fails_after_lock_expiry", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			w, l := newWorld(t), &ledger{}
 			goOn := make(chan struct{})
 			step := NewActivity("step", func(_ context.Context, n int) (int, error) {
@@ -209,8 +202,7 @@ func TestLockExpiration(t *testing.T) {
 		})
 	})
 	t.Run("concurrent_attempts_respect_expiry", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			w, l := newWorld(t), &ledger{}
 			step := l.step("step")
 			orchestrators, activities := []AnyOrchestrator{stepThenTimer(step, 100*time.Hour)}, []AnyActivity{step}
@@ -258,8 +250,7 @@ func TestLockExpiration(t *testing.T) {
 	})
 	// Whoever gave up in the middle left nothing behind that the next has to wait for, not even an unsent answer.
 	t.Run("abandoned_commit", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			w, l := newWorld(t), &ledger{}
 			step := l.step("step")
 			plan := &faults.Plan{Refuse: func(c faults.Call) bool { return c.Operation == "Apply" }}

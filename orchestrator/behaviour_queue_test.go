@@ -13,7 +13,6 @@ package orchestrator
 import (
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/vibedata/roundhouse/internal/faults"
@@ -30,8 +29,7 @@ func TestQueueSemantics(t *testing.T) {
 		return w, rt
 	}
 	t.Run("fifo", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			w, rt := waiting(t, 5)
 			for _, n := range []int{3, 1, 4, 1_000, 5} {
 				raise(t, w, "a", n, 0)
@@ -44,8 +42,7 @@ func TestQueueSemantics(t *testing.T) {
 	})
 	// A signal whose acknowledgement is lost comes again, and brings nothing.
 	t.Run("peek_lock", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			w, rt := waiting(t, 2)
 			raise(t, w, "a", 1, 0)
 			for range 3 {
@@ -53,9 +50,7 @@ func TestQueueSemantics(t *testing.T) {
 				if !ok {
 					t.Fatal("the message does not come again")
 				}
-				if _, err := rt.Deliver(t.Context(), s); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, errorOf(rt.Deliver(t.Context(), s)))
 				if _, _, visible := w.receive(t, time.Minute); visible {
 					t.Error("the message is visible while it is held")
 				}
@@ -67,8 +62,7 @@ func TestQueueSemantics(t *testing.T) {
 		})
 	})
 	t.Run("lost_lock_token", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			w, rt := waiting(t, 1)
 			raise(t, w, "a", 1, 0)
 			late, m, _ := w.receive(t, time.Minute)
@@ -84,8 +78,7 @@ func TestQueueSemantics(t *testing.T) {
 		})
 	})
 	t.Run("timer_delayed_visibility", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			w, l := newWorld(t), &ledger{}
 			step := l.step("step")
 			rt := w.signalling(t, nil, []AnyOrchestrator{stepThenTimer(step, time.Hour)}, []AnyActivity{step})
@@ -101,12 +94,9 @@ func TestQueueSemantics(t *testing.T) {
 		})
 	})
 	t.Run("immediate_visibility", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			w, rt := waiting(t, 1)
-			if err := rt.Raise(t.Context(), "a", "number", 1, ""); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, rt.Raise(t.Context(), "a", "number", 1, ""))
 			if !w.deliver(t.Context(), t, rt) {
 				t.Error("the event is not visible")
 			}
@@ -114,8 +104,7 @@ func TestQueueSemantics(t *testing.T) {
 	})
 	// A timer that is far away does not stand before what is there.
 	t.Run("delayed_visibility_skips_future", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			w := newWorld(t)
 			o := NewOrchestrator("test", func(ctx *Context, _ int) (int, error) {
 				return Any(ctx, Timer(ctx, 100*time.Hour), Event[int](ctx, "number")), nil
@@ -138,8 +127,7 @@ func TestQueueSemantics(t *testing.T) {
 	// is not, as the peers do: its orchestration may be about to start. It changes nothing, and the host's dequeue count
 	// bounds how often it comes.
 	t.Run("orphan_queue_messages_dropped", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			w, l, plan := newWorld(t), &ledger{}, &faults.Plan{}
 			step := l.step("step")
 			rt := w.signalling(t, plan, []AnyOrchestrator{stepThenEvent(step)}, []AnyActivity{step})
@@ -196,9 +184,7 @@ func TestInstanceCreation(t *testing.T) {
 		t.Parallel()
 		w, plan := newWorld(t), &faults.Plan{}
 		rt := w.signalling(t, plan, []AnyOrchestrator{numberLoop(1)}, nil)
-		if err := errors.Join(rt.Raise(t.Context(), "a", "number", 1, "1"), rt.Suspend(t.Context(), "a", ""), rt.Resume(t.Context(), "a", "")); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errors.Join(rt.Raise(t.Context(), "a", "number", 1, "1"), rt.Suspend(t.Context(), "a", ""), rt.Resume(t.Context(), "a", "")))
 		for _, c := range plan.Calls() {
 			if c.Operation != "Send" {
 				t.Errorf("to send a signal makes the call %v", c)

@@ -48,10 +48,7 @@ func (w *world) needed(t *testing.T, names []string) []string {
 	t.Helper()
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		parts := strings.Split(name, "/")
-		id, err := tables.UnescapeKey(parts[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		id := must(tables.UnescapeKey(parts[0]))(t)
 		for _, row := range w.rows(t, id) {
 			if !strings.HasPrefix(row.Row, roundPrefix) {
 				continue
@@ -64,9 +61,7 @@ func (w *world) needed(t *testing.T, names []string) []string {
 			}
 			r, err := decodeRound(row)
 			text, bad := marshal(r)
-			if err := errors.Join(err, bad); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errors.Join(err, bad))
 			if strings.Contains(string(text), parts[1]) {
 				return false
 			}
@@ -83,9 +78,7 @@ func (w *world) goesOn(t *testing.T, rt *Runtime) {
 		w.stored(t, s.ID)
 		mustGet(t, rt, s.ID)
 		if !s.Ended() {
-			if err := rt.Raise(t.Context(), s.ID, "more", "or less", ""); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, rt.Raise(t.Context(), s.ID, "more", "or less", ""))
 		}
 	}
 	w.serve(t, rt, time.Hour)
@@ -274,14 +267,10 @@ func TestWhatPayloadsNeedToStay(t *testing.T) {
 		if n := w.sweeps(t, rt, time.Now().Add(time.Hour), asked); n != want {
 			t.Errorf("%s: %d went, want %d", name, n, want)
 		}
-		if err := w.blobs.Delete(t.Context(), "orchestrations", name); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, w.blobs.Delete(t.Context(), "orchestrations", name))
 	}
 	no := errors.New("no line")
-	if err := w.blobs.Put(t.Context(), "orchestrations", "gone/"+other, nil); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, w.blobs.Put(t.Context(), "orchestrations", "gone/"+other, nil))
 	if n, _, err := rt.SweepBlobs(t.Context(), time.Now().Add(time.Hour), "", func(context.Context, string) (bool, error) { return false, no }); n != 0 || !errors.Is(err, no) {
 		t.Errorf("%d went without an answer: %v", n, err)
 	}

@@ -57,15 +57,10 @@ func TestCachedExecution(t *testing.T) {
 	here, elsewhere, forgetful := process(hereCalls, 10_000), process(elsewhereCalls, 10_000), process(forgetfulCalls, 100)
 	deliver := func(rt *Runtime, n int) Outcome {
 		t.Helper()
-		out, err := rt.Deliver(t.Context(), numbered("x", n))
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must(rt.Deliver(t.Context(), numbered("x", n)))(t)
 		return out
 	}
-	if _, err := here.Run(t.Context(), Start{ID: "x", Orchestrator: "listener", Input: []byte("200")}); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errorOf(here.Run(t.Context(), Start{ID: "x", Orchestrator: "listener", Input: []byte("200")})))
 	for _, step := range []struct {
 		name  string
 		on    *Runtime
@@ -105,24 +100,12 @@ func TestCachedExecutionOfAPurgedOrchestration(t *testing.T) {
 	}
 	here, elsewhere := process(), process()
 	start := Start{ID: "x", Orchestrator: "listener", Input: []byte("0")}
-	if _, err := here.Run(t.Context(), start); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := here.Deliver(t.Context(), numbered("x", 1)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := elsewhere.Deliver(t.Context(), numbered("x", -1)); err != nil {
-		t.Fatal(err)
-	}
-	if err := elsewhere.Purge(t.Context(), "x"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := elsewhere.Run(t.Context(), start); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := elsewhere.Deliver(t.Context(), numbered("x", 2)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errorOf(here.Run(t.Context(), start)))
+	noError(t, errorOf(here.Deliver(t.Context(), numbered("x", 1))))
+	noError(t, errorOf(elsewhere.Deliver(t.Context(), numbered("x", -1))))
+	noError(t, elsewhere.Purge(t.Context(), "x"))
+	noError(t, errorOf(elsewhere.Run(t.Context(), start)))
+	noError(t, errorOf(elsewhere.Deliver(t.Context(), numbered("x", 2))))
 	out, err := here.Deliver(t.Context(), numbered("x", -1))
 	if err != nil || string(out.Output) != "[2]" {
 		t.Errorf("%s, %v", out.Output, err)
@@ -148,9 +131,7 @@ func TestCacheLetsGo(t *testing.T) {
 	}
 	rt := w.intercepted(t, callCounter{}.intercept, Config{Orchestrators: []AnyOrchestrator{o}, CachedEvents: 2 * (coroutineWeight + 2)})
 	for _, name := range []string{"a", "b", "c"} {
-		if _, err := rt.Run(t.Context(), Start{ID: name, Orchestrator: "waits", Input: fmt.Appendf(nil, "%q", name)}); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(rt.Run(t.Context(), Start{ID: name, Orchestrator: "waits", Input: fmt.Appendf(nil, "%q", name)})))
 	}
 	if name := gone(); name != "a" {
 		t.Errorf("%s left, not the one that rested longest", name)
@@ -161,9 +142,7 @@ func TestCacheLetsGo(t *testing.T) {
 			t.Errorf("%s left, not %s", name, want)
 		}
 	}
-	if _, err := rt.Run(t.Context(), Start{ID: "d", Orchestrator: "waits", Input: []byte(`"d"`)}); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errorOf(rt.Run(t.Context(), Start{ID: "d", Orchestrator: "waits", Input: []byte(`"d"`)})))
 	if name := gone(); name != "d" {
 		t.Errorf("%s left", name)
 	}

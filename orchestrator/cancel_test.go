@@ -220,9 +220,7 @@ func TestCancelReachesARunningActivity(t *testing.T) {
 					here := w.signalling(t, nil, []AnyOrchestrator{o}, []AnyActivity{busy})
 					done := runInBackground(t.Context(), here, startOf("a", 1))
 					time.Sleep(10 * time.Second)
-					if err := here.signal(t.Context(), "a", Payload{Command: command, Reason: "enough"}, ""); err != nil {
-						t.Fatal(err)
-					}
+					noError(t, here.signal(t.Context(), "a", Payload{Command: command, Reason: "enough"}, ""))
 					deliverer := here
 					if elsewhere {
 						deliverer = w.signalling(t, nil, []AnyOrchestrator{o}, []AnyActivity{busy})

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/vibedata/roundhouse/blobs"
@@ -57,8 +56,7 @@ func largeEvents(size int) flow {
 
 // A late duplicate of a claimed signal, whose payload is gone, is acknowledged and changes nothing.
 func TestLateDuplicatesOfClaimedSignals(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		a := NewActivity("large", func(_ context.Context, in string) (string, error) { l.add("large"); return in + in, nil })
 		rt := spreadOut(t, w, 5, 20<<10, a)
@@ -69,9 +67,7 @@ func TestLateDuplicatesOfClaimedSignals(t *testing.T) {
 		if !ok || !w.holds(t, "a", s.Payload.Blob) {
 			t.Fatalf("%+v", s)
 		}
-		if _, err := rt.Deliver(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(rt.Deliver(t.Context(), s)))
 		if w.holds(t, "a", s.Payload.Blob) {
 			t.Error("the payload stays")
 		}
@@ -80,15 +76,11 @@ func TestLateDuplicatesOfClaimedSignals(t *testing.T) {
 			t.Errorf("delivered again: %v", err)
 		}
 		w.unchanged(t, "a", before)
-		if err := w.queues.Delete(t.Context(), signalQueue, m.ID, m.PopReceipt); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, w.queues.Delete(t.Context(), signalQueue, m.ID, m.PopReceipt))
 		if out := mustGet(t, rt, "a"); out.Status != Completed || l.count("large") != 5 {
 			t.Errorf("%s, calls %v", out.Status, l.all())
 		}
-		if err := rt.Purge(t.Context(), "a"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rt.Purge(t.Context(), "a"))
 		if _, err := rt.Deliver(t.Context(), s); err != nil {
 			t.Errorf("delivered after the purge: %v", err)
 		}
@@ -98,8 +90,7 @@ func TestLateDuplicatesOfClaimedSignals(t *testing.T) {
 // A large event's blob goes when the event is in the rounds, that of another event with the same value stays, and one that
 // is gone before is an error that a person sees.
 func TestBlobsOfEventsGo(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		rt := w.signalling(t, nil, []AnyOrchestrator{NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
 			for range 3 {
@@ -115,9 +106,7 @@ func TestBlobsOfEventsGo(t *testing.T) {
 		value := incompressible(queues.MaxBody)
 		var signals []Signal
 		for _, id := range []string{"1", "2", "3"} {
-			if err := rt.Raise(t.Context(), "a", "large", value, id); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, rt.Raise(t.Context(), "a", "large", value, id))
 			s, _, ok := w.receive(t, time.Hour)
 			if !ok || !w.holds(t, "a", s.Payload.Blob) {
 				t.Fatalf("%+v", s)
@@ -125,24 +114,18 @@ func TestBlobsOfEventsGo(t *testing.T) {
 			signals = append(signals, s)
 		}
 		for range 2 { // and once more
-			if _, err := rt.Deliver(t.Context(), signals[0]); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(rt.Deliver(t.Context(), signals[0])))
 		}
 		if w.holds(t, "a", signals[0].Payload.Blob) || !w.holds(t, "a", signals[1].Payload.Blob) {
 			t.Error("not the blob of the first event, and that alone, is gone")
 		}
-		if err := rt.dropBlob(t.Context(), "a", signals[1].Payload.Blob); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rt.dropBlob(t.Context(), "a", signals[1].Payload.Blob))
 		before := w.rows(t, "a")
 		if _, err := rt.Deliver(t.Context(), signals[1]); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "raise the event again") {
 			t.Errorf("%v", err)
 		}
 		w.unchanged(t, "a", before)
-		if _, err := rt.Deliver(t.Context(), signals[2]); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(rt.Deliver(t.Context(), signals[2])))
 		if out := mustGet(t, rt, "a"); len(out.Calls) != 3 || out.Status != Running {
 			t.Errorf("%s, %d calls", out.Status, len(out.Calls))
 		}
@@ -154,17 +137,11 @@ func TestSignalsNameOnlyTheirOwnBlobs(t *testing.T) {
 	t.Parallel()
 	for _, blob := range []string{"../b/" + hashOf(nil), "x", strings.ToUpper(hashOf(nil)) + "/", hashOf(nil)[:62]} {
 		s := Signal{SignalID: "s", InstanceID: "a", RuntimeProvider: provider, Type: InternalContinue, Payload: Payload{Blob: blob}}
-		text, err := marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(marshal(s))(t)
 		if _, err := DecodeSignal(text); !errors.Is(err, ErrSignal) {
 			t.Errorf("blob %q: %v", blob, err)
 		}
-		b, err := marshal(activityBatch{RuntimeProvider: provider, Orchestration: "a", Execution: 1, Blob: blob})
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must(marshal(activityBatch{RuntimeProvider: provider, Orchestration: "a", Execution: 1, Blob: blob}))(t)
 		if _, err := decodeBatch(queues.Decode(string(b))); !errors.Is(err, ErrBatch) {
 			t.Errorf("blob %q: %v", blob, err)
 		}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -101,9 +100,7 @@ func TestRestart(t *testing.T) {
 			if out := o.start(t, rt, startOf("a", 1)); out.Status != Failed {
 				t.Fatalf("%+v", out)
 			}
-			if _, err := rt.Restart(t.Context(), "a", ""); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(rt.Restart(t.Context(), "a", "")))
 			o.rest(t, rt)
 			out := mustGet(t, rt, "a")
 			if out.Status != Running || out.Execution != 2 || o.ledger.count("step(1)") != 2 || o.ledger.count("step(20)") != 2 || out.Calls[0].Reused {
@@ -121,9 +118,7 @@ func TestRestart(t *testing.T) {
 			if out, err := rt.Deliver(t.Context(), approved); err != nil || out.Status != Completed {
 				t.Fatalf("%+v %v", out, err)
 			}
-			if _, err := rt.Restart(t.Context(), "a", "r"); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(rt.Restart(t.Context(), "a", "r")))
 			o.settle(t, rt)
 			// Its acknowledgement was lost, so it comes again.
 			if out, err := rt.Deliver(t.Context(), approved); err != nil || out.Status != Running {
@@ -139,9 +134,7 @@ func TestRestart(t *testing.T) {
 			rt := o.open(t, nil)
 			_, err := rt.Restart(t.Context(), "a", "")
 			isError(t, "of nobody", err, ErrNotFound)
-			if _, err := rt.Start(t.Context(), startOf("a", 1)); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(rt.Start(t.Context(), startOf("a", 1))))
 			for range 2 { // pending, then waiting
 				before := o.rows(t, "a")
 				_, err = rt.Restart(t.Context(), "a", "")
@@ -223,9 +216,7 @@ func TestRewind(t *testing.T) {
 			rt := o.open(t, nil)
 			o.start(t, rt, startOf("a", 1))
 			fixed = true
-			if _, err := rt.Rewind(t.Context(), "a", ""); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(rt.Rewind(t.Context(), "a", "")))
 			o.settle(t, rt)
 			out := mustGet(t, rt, "a")
 			if out.Status != Completed || string(out.Output) != "2" || out.Calls[0].Reused {
@@ -259,9 +250,7 @@ func TestRewind(t *testing.T) {
 			rt := o.open(t, nil)
 			o.start(t, rt, startOf("a", 1))
 			fixed = true
-			if _, err := rt.Rewind(t.Context(), "a", ""); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(rt.Rewind(t.Context(), "a", "")))
 			o.settle(t, rt)
 			if out := mustGet(t, rt, "a"); out.Status != Completed || string(out.Output) != "2" {
 				t.Errorf("%+v", out)
@@ -287,9 +276,7 @@ func TestRewind(t *testing.T) {
 			}
 			for n := 2; n <= 3; n++ { // it fails once more
 				bad = n == 2
-				if _, err := rt.Rewind(t.Context(), "a", fmt.Sprint("r", n)); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, errorOf(rt.Rewind(t.Context(), "a", fmt.Sprint("r", n))))
 				o.settle(t, rt)
 			}
 			wants(t, "output", string(mustGet(t, rt, "a").Output), "7")
@@ -309,18 +296,14 @@ func TestRewind(t *testing.T) {
 				o.unchanged(t, "a", before)
 			}
 			refused("of nobody", ErrNotFound)
-			if _, err := rt.Start(t.Context(), startOf("a", 1)); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(rt.Start(t.Context(), startOf("a", 1))))
 			refused("of one that is pending", ErrActive)
 			o.rest(t, rt)
 			refused("of one that waits", ErrActive)
 			isError(t, "raise", rt.Raise(t.Context(), "a", "number", 1, ""), nil)
 			o.rest(t, rt)
 			refused("of one that completed", ErrEnded)
-			if _, err := rt.Restart(t.Context(), "a", ""); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(rt.Restart(t.Context(), "a", "")))
 			o.rest(t, rt)
 			isError(t, "terminate", rt.Terminate(t.Context(), "a", ""), nil)
 			o.rest(t, rt)
@@ -353,15 +336,12 @@ func TestRewindInterrupted(t *testing.T) {
 
 // A rewind that comes again when the execution that it began has failed, and others have followed, begins no other.
 func TestRewindRepeatedLater(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		o := flakyOffice(100)(t)
 		rt := o.open(t, nil)
 		s := startOf("a", 1)
 		o.start(t, rt, s)
-		if _, err := rt.Rewind(t.Context(), "a", "r"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(rt.Rewind(t.Context(), "a", "r")))
 		o.settle(t, rt)
 		mustRun(t, rt, s) // the next attempt of a message
 		wants(t, "executions before", o.executions(t, "a"), 3)

@@ -91,8 +91,7 @@ func TestCancelRuns(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"timer", "event", "child", "coroutine"} {
 		t.Run(how, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
 				o := undoOffice(t)
 				rt := o.open(t, nil)
 				o.start(t, rt, startOf("a", how))
@@ -202,9 +201,7 @@ func TestCancel(t *testing.T) {
 				o := undoOffice(t)
 				rt := o.open(t, nil)
 				s := startOf("a", "event")
-				if _, err := rt.Start(t.Context(), s); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, errorOf(rt.Start(t.Context(), s)))
 				out, err := rt.Deliver(t.Context(), commandSignal("a", command))
 				if err != nil || out.Status != want || len(out.Calls) != 0 || !strings.Contains(out.Failure.Message, "enough") {
 					t.Errorf("%s: %+v %v", command, out, err)
@@ -259,9 +256,7 @@ func TestCancelInterrupted(t *testing.T) {
 		o := undoOffice(t)
 		rt := o.open(t, nil)
 		out := o.start(t, rt, startOf("a", "child"))
-		if err := rt.Cancel(t.Context(), "a", "enough"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rt.Cancel(t.Context(), "a", "enough"))
 		dying := o.open(t, plan)
 		for range 4 {
 			o.deliver(t.Context(), t, dying) // it may die
@@ -278,8 +273,7 @@ func TestCancelInterrupted(t *testing.T) {
 
 // What a signal is about can be over, or not come yet. It changes nothing then, is counted, and may be acknowledged.
 func TestStaleSignals(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		o := newOffice(t)
 		step := o.ledger.step("step")
 		o.orchestrators, o.activities = []AnyOrchestrator{NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
@@ -354,8 +348,7 @@ func TestStaleSignals(t *testing.T) {
 
 // Whatever a process sends twice, or whoever repeats it, is applied once.
 func TestCommandsAreIdempotent(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		o := eventOffice(t)
 		rt := o.open(t, nil)
 		o.start(t, rt, startOf("a", 1))

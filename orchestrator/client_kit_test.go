@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/internal/faults"
@@ -92,9 +91,7 @@ func (o *office) open(t *testing.T, plan *faults.Plan) *Runtime {
 // start starts an orchestration and drives it until it waits, or has ended.
 func (o *office) start(t *testing.T, rt *Runtime, s Start) Outcome {
 	t.Helper()
-	if _, err := rt.Start(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errorOf(rt.Start(t.Context(), s)))
 	o.rest(t, rt)
 	return mustGet(t, rt, s.ID)
 }
@@ -189,8 +186,7 @@ func inBubbles(t *testing.T, tests map[string]func(*testing.T)) {
 	t.Helper()
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, test)
+			inBubble(t, test)
 		})
 	}
 }

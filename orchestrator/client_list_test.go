@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,16 +30,12 @@ func crowd(t *testing.T, n int) (*office, *Runtime) {
 		s := startOf(fmt.Sprintf("/subscriptions/%02d/x", i), i)
 		s.CorrelationID = fmt.Sprint("corr", i%3)
 		s.Orchestrator = []string{"other", "bad", "test", "test", "other"}[i%5]
-		if _, err := rt.Start(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(rt.Start(t.Context(), s)))
 		if i%5 != 3 { // stays pending
 			for o.deliver(t.Context(), t, rt) {
 			}
 		} else if _, m, ok := o.receive(t, time.Minute); ok {
-			if err := o.queues.Delete(t.Context(), signalQueue, m.ID, m.PopReceipt); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, o.queues.Delete(t.Context(), signalQueue, m.ID, m.PopReceipt))
 		}
 		time.Sleep(time.Minute)
 	}
@@ -65,8 +60,7 @@ func pages(t *testing.T, rt *Runtime, f Filter, limit int) []Summary {
 }
 
 func TestList(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		const n = 30
 		begin := time.Now()
 		_, rt := crowd(t, n)
@@ -120,8 +114,7 @@ func TestList(t *testing.T) {
 
 // Ids with characters that keys cannot hold are listed as they are, and found by their beginnings.
 func TestListOfAwkwardIDs(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		o := eventOffice(t)
 		rt := o.open(t, nil)
 		ids := []string{"a", "a/b", "a/b/c", "a\\b", "a#b", "a?b", "a%2Fb", "a=2Fb", "a~b", "~a", "zürich/日本", "a'b"}
@@ -148,8 +141,7 @@ func TestListOfAwkwardIDs(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		o := newOffice(t)
 		o.orchestrators = []AnyOrchestrator{NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
 			if err := ctx.SetStatus(n); err != nil {
@@ -190,9 +182,7 @@ func TestWait(t *testing.T) {
 			o := eventOffice(t)
 			plan := &faults.Plan{}
 			rt := o.open(t, nil)
-			if _, err := rt.Start(t.Context(), startOf("a", 1)); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(rt.Start(t.Context(), startOf("a", 1))))
 			done := make(chan ran, 1)
 			waiting := o.open(t, plan)
 			go func() {
@@ -260,10 +250,7 @@ func TestWait(t *testing.T) {
 func purgeAll(t *testing.T, rt *Runtime, f Filter, limit int) (total Purged, calls int) {
 	t.Helper()
 	for next, first := "", true; first || next != ""; first = false {
-		p, err := rt.PurgeAll(t.Context(), f, limit, next)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must(rt.PurgeAll(t.Context(), f, limit, next))(t)
 		total.Orchestrations, total.Active, next, calls = total.Orchestrations+p.Orchestrations, total.Active+p.Active, p.Continuation, calls+1
 		if p.Orchestrations+p.Active > limit {
 			t.Errorf("a slice of %+v", p)
@@ -296,8 +283,7 @@ func TestPurgeAll(t *testing.T) {
 	} {
 		for _, limit := range []int{1, 3, 1000} {
 			t.Run(fmt.Sprintf("%s, limits %d", name, limit), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
+				inBubble(t, func(t *testing.T) {
 					_, rt := crowd(t, 10)
 					got, calls := purgeAll(t, rt, tt.filter, limit)
 					wants(t, "purged", got, tt.want)
@@ -311,8 +297,7 @@ func TestPurgeAll(t *testing.T) {
 		}
 	}
 	t.Run("with their sub-orchestrations", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			o := largeOffice(t)
 			got, _ := purgeAll(t, o.open(t, nil), Filter{}, 10)
 			wants(t, "purged", got, Purged{Orchestrations: 2})
@@ -350,10 +335,7 @@ func TestPurgeAllInterrupted(t *testing.T) {
 			}
 		}
 		for first := true; first || next != ""; first = false { // the same call, and those that follow
-			p, err := rt.PurgeAll(t.Context(), f, 2, next)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := must(rt.PurgeAll(t.Context(), f, 2, next))(t)
 			next = p.Continuation
 		}
 		if total, _ := purgeAll(t, rt, f, 2); total.Active != 1 {

@@ -109,8 +109,7 @@ func TestPurgeUnderAPausedOperation(t *testing.T) {
 		"purge": func(ctx context.Context, rt *Runtime) error { return rt.Purge(ctx, "a") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
 				o := eventOffice(t)
 				rt := o.open(t, nil)
 				s := startOf("a", 1)

@@ -40,13 +40,9 @@ func largeOffice(t *testing.T) *office {
 	rt := o.open(t, nil)
 	// Both events are there before the first turn, so that the second execution inherits one of them, which fits the
 	// message and not the round.
-	if _, err := rt.Start(t.Context(), startOf("a", strings.Repeat("x", spillFrom))); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errorOf(rt.Start(t.Context(), startOf("a", strings.Repeat("x", spillFrom)))))
 	for i, size := range []int{2 * spillFrom, 40 << 10} {
-		if err := rt.Raise(t.Context(), "a", "text", incompressible(size), fmt.Sprint(i)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rt.Raise(t.Context(), "a", "text", incompressible(size), fmt.Sprint(i)))
 	}
 	o.settle(t, rt)
 	if out := mustGet(t, rt, "a"); out.Status != Completed || out.Execution != 2 || mustGet(t, rt, "loose").Status != Completed {
@@ -120,9 +116,7 @@ func TestPurge(t *testing.T) {
 		"running_rejected": func(t *testing.T) {
 			o := eventOffice(t)
 			rt := o.open(t, nil)
-			if _, err := rt.Start(t.Context(), startOf("a", 1)); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(rt.Start(t.Context(), startOf("a", 1))))
 			for _, state := range []Status{Pending, Running, Suspended} {
 				wants(t, "state", mustGet(t, rt, "a").Status, state)
 				before := o.rows(t, "a")
@@ -288,8 +282,7 @@ func TestPurgeInterrupted(t *testing.T) {
 
 // What was sent to an orchestration that is gone is dropped and counted if it only wakes, and does not hold up a queue.
 func TestPurgeAndLateSignals(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		o := newOffice(t)
 		step := o.ledger.step("step")
 		o.orchestrators, o.activities = []AnyOrchestrator{stepThenTimer(step, 100*time.Hour)}, []AnyActivity{step}

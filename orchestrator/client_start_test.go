@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/vibedata/roundhouse/internal/faults"
@@ -51,9 +50,7 @@ func TestStart(t *testing.T) {
 			o := eventOffice(t)
 			rt := o.open(t, nil)
 			s := startRequest("a", 1, "r", ReuseNever)
-			if _, err := rt.Start(t.Context(), s); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(rt.Start(t.Context(), s)))
 			if out := mustRun(t, rt, s); out.Status != Running || !out.Woken || out.Execution != 1 {
 				t.Errorf("%+v", out)
 			}
@@ -63,12 +60,8 @@ func TestStart(t *testing.T) {
 		"events and commands before it is taken up": func(t *testing.T) {
 			o := eventOffice(t)
 			rt := o.open(t, nil)
-			if _, err := rt.Start(t.Context(), startOf("a", 1)); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := o.open(t, nil).Deliver(t.Context(), eventSignal("a", "1", "number", "7")); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(rt.Start(t.Context(), startOf("a", 1))))
+			noError(t, errorOf(o.open(t, nil).Deliver(t.Context(), eventSignal("a", "1", "number", "7"))))
 			o.settle(t, rt)
 			wants(t, "output", string(mustGet(t, rt, "a").Output), "8")
 			o.stored(t, "a")
@@ -78,9 +71,7 @@ func TestStart(t *testing.T) {
 			o := eventOffice(t)
 			rt := o.open(t, nil)
 			o.start(t, rt, startRequest("a", 1, "same", ReuseNever))
-			if err := rt.Raise(t.Context(), "a", "number", 7, "same"); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, rt.Raise(t.Context(), "a", "number", 7, "same"))
 			o.settle(t, rt)
 			wants(t, "output", string(mustGet(t, rt, "a").Output), "8")
 			wants(t, "counts", rt.Counts(), Counts{})
@@ -127,9 +118,7 @@ func TestStartUnderAnIDThatIsTaken(t *testing.T) {
 	}{
 		"pending": {Pending, func(t *testing.T, _ *office, rt *Runtime) {
 			t.Helper()
-			if _, err := rt.Start(t.Context(), startRequest("a", 1, "first", ReuseNever)); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(rt.Start(t.Context(), startRequest("a", 1, "first", ReuseNever))))
 		}},
 		"waiting": {Running, func(t *testing.T, o *office, rt *Runtime) {
 			t.Helper()
@@ -164,8 +153,7 @@ func TestStartUnderAnIDThatIsTaken(t *testing.T) {
 		active := slices.Contains([]Status{Pending, Running, Suspended}, f.status)
 		for _, reuse := range []Reuse{ReuseNever, ReuseEnded, ReuseAny} {
 			t.Run(fmt.Sprintf("%s, policy %d", name, reuse), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
+				inBubble(t, func(t *testing.T) {
 					o := eventOffice(t)
 					rt := o.open(t, nil)
 					f.make(t, o, rt)
@@ -217,8 +205,7 @@ func TestStartUnderAnIDThatIsTaken(t *testing.T) {
 
 // Whoever drives the one that a start terminates stops, and its sub-orchestrations do.
 func TestStartTerminatesWhatRuns(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		o := newOffice(t)
 		told := false
 		long := NewActivity("long", func(ctx context.Context, n int) (int, error) {
@@ -237,9 +224,7 @@ func TestStartTerminatesWhatRuns(t *testing.T) {
 		done := runInBackground(t.Context(), slow, startRequest("a", 1, "first", ReuseNever))
 		time.Sleep(time.Minute)
 		rt := o.open(t, nil)
-		if _, err := rt.Start(t.Context(), startRequest("a", 2, "second", ReuseAny)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(rt.Start(t.Context(), startRequest("a", 2, "second", ReuseAny))))
 		o.settle(t, rt)
 		got := <-done // when it wants to commit, it finds that it was terminated, and that the id has another run since
 		if got.err != nil || got.out.Execution != 1 || got.out.Status != Terminated || got.out.Output != nil || told {
@@ -333,8 +318,7 @@ func TestStartRace(t *testing.T) {
 	t.Parallel()
 	for name, same := range map[string]bool{"the same request": true, "different requests": false} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
 				o := eventOffice(t)
 				const processes = 8
 				errs := make(chan error, processes)
@@ -370,8 +354,7 @@ func TestStartRace(t *testing.T) {
 
 // A storage that is busy is an error that says so, and changes nothing.
 func TestStartThrottled(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		o := eventOffice(t)
 		rt := o.open(t, &faults.Plan{Refuse: func(c faults.Call) bool { return c.Operation == "Apply" }})
 		_, err := rt.Start(t.Context(), startOf("a", 1))

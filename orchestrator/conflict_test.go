@@ -25,8 +25,7 @@ func besideActivity(long *Activity[int, int], step *Activity[int, int]) *Orchest
 
 // An event that another process delivers while a long activity runs here: both go on, and the activity runs once.
 func TestAnEventElsewhereDoesNotDisturbAnActivity(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		long := NewActivity("long", func(ctx context.Context, n int) (int, error) {
 			l.add("long")
@@ -56,8 +55,7 @@ func TestAnEventElsewhereDoesNotDisturbAnActivity(t *testing.T) {
 // An event that comes here after another process has committed a round loses the race for the next one, and is applied then,
 // whatever runs here meanwhile.
 func TestAnEventThatLosesARaceWaitsForNothing(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		long := NewActivity("long", func(ctx context.Context, n int) (int, error) { return n, pause(ctx, 10*time.Minute) })
 		o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
@@ -73,9 +71,7 @@ func TestAnEventThatLosesARaceWaitsForNothing(t *testing.T) {
 		there := w.signalling(t, nil, []AnyOrchestrator{o}, []AnyActivity{long})
 		done := runInBackground(t.Context(), here, startOf("a", 1))
 		time.Sleep(time.Minute)
-		if _, err := there.Deliver(t.Context(), eventSignal("a", "e1", "number", "1")); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(there.Deliver(t.Context(), eventSignal("a", "e1", "number", "1"))))
 		delivered := make(chan error, 1)
 		go func() {
 			_, err := here.Deliver(t.Context(), eventSignal("a", "e2", "number", "2"))
@@ -188,8 +184,7 @@ func TestElsewhereOnlyWhileARivalWorks(t *testing.T) {
 
 // Taking in what others commit is bounded: who always comes too late gives up, having changed nothing.
 func TestConflictsAreBounded(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		step := l.step("step")
 		o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
@@ -231,8 +226,7 @@ func TestConflictsAreBounded(t *testing.T) {
 // An event that another process commits while a result leads to a call here: what the attempt before has completed is not
 // called again, although this process has to begin anew with what it has learned.
 func TestAnEventElsewhereDoesNotRepeatWhatIsKept(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		kept := l.step("kept")
 		picky := NewActivity("picky", func(_ context.Context, n int) (int, error) {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/vibedata/roundhouse/internal/faults"
@@ -21,8 +20,7 @@ func eachInjury(t *testing.T, test func(t *testing.T, c *clinic, hurt injury)) {
 	t.Parallel()
 	for name, hurt := range injuries() {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { test(t, newClinic(t), hurt) })
+			inBubble(t, func(t *testing.T) { test(t, newClinic(t), hurt) })
 		})
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/vibedata/roundhouse/internal/faults"
@@ -79,8 +78,7 @@ func again2(n int) error {
 
 // An event that another process delivers does not hide a start that was decided and not carried out.
 func TestAnEventDoesNotHideADetachedStart(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		other := NewOrchestrator("other", func(*Context, int) (int, error) { return 1, nil })
 		o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
@@ -110,8 +108,7 @@ func TestAnEventDoesNotHideADetachedStart(t *testing.T) {
 // An id that is taken is left alone, a rewind of the starter starts nothing again, and an id that cannot be one is an error
 // of the call and not a stall.
 func TestDetachedIDs(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		other := NewOrchestrator("other", func(ctx *Context, n int) (int, error) { l.add(ctx.ID()); return n, nil })
 		once := NewActivity("once", func(context.Context, int) (int, error) {
@@ -141,17 +138,13 @@ func TestDetachedIDs(t *testing.T) {
 		rt := w.signalling(t, nil, []AnyOrchestrator{o, other, nothing}, []AnyActivity{once})
 		s := startOf("taken", 5)
 		s.Orchestrator, s.CorrelationID = "other", "somebody else's"
-		if _, err := rt.Start(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(rt.Start(t.Context(), s)))
 		w.settle(t, rt)
 		if out := mustRun(t, rt, startOf("a", 1)); out.Status != Failed {
 			t.Fatalf("%+v", out)
 		}
 		w.settle(t, rt)
-		if _, err := rt.Rewind(t.Context(), "a", "again"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(rt.Rewind(t.Context(), "a", "again")))
 		w.settle(t, rt)
 		if out := mustGet(t, rt, "a"); string(out.Output) != `"true true"` || out.Execution != 2 {
 			t.Errorf("%+v", out)
@@ -171,8 +164,7 @@ func TestDetachedIDs(t *testing.T) {
 
 // What has not been committed starts nothing.
 func TestADetachedStartNeedsItsRound(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		other := NewOrchestrator("other", func(*Context, int) (int, error) { return 1, nil })
 		o := NewOrchestrator("test", func(ctx *Context, n int) (string, error) { return other.Start(ctx, "b", n) })

@@ -29,9 +29,7 @@ func TestSentActivitiesLeaveTheSteps(t *testing.T) {
 	}
 	send := func(calls ...int) {
 		t.Helper()
-		if err := x.markSent(event{Kind: activitiesSent, Target: &target{Tasks: calls}}); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, x.markSent(event{Kind: activitiesSent, Target: &target{Tasks: calls}}))
 	}
 	steps(1, 2, 3, 4)
 	send(1, 2, 3)

@@ -16,10 +16,7 @@ func TestExportAndReplay(t *testing.T) {
 			s.drive(t, w, &ledger{})
 			orchestrators, activities := s.make(&ledger{})
 			rt := w.signalling(t, nil, orchestrators, activities)
-			history, err := rt.Export(t.Context(), "a")
-			if err != nil {
-				t.Fatal(err)
-			}
+			history := must(rt.Export(t.Context(), "a"))(t)
 			if err := Replay(orchestrators[0], history); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}

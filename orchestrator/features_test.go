@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,8 +16,7 @@ import (
 
 // The execution that follows a failed one does not wait again for what it has waited for.
 func TestAFailedOrchestrationKeepsItsTimers(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		step := NewActivity("step", func(_ context.Context, n int) (int, error) {
 			if l.add("step") == 1 {
@@ -136,8 +134,7 @@ func TestCustomStatus(t *testing.T) {
 }
 
 func TestRetryTimeoutBoundsTheAttempts(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		step := NewActivity("step", func(context.Context, int) (int, error) { l.add("step"); return 0, errors.New("boom") },
 			WithRetry(Retry{MaxAttempts: 100, FirstInterval: time.Minute, Coefficient: 1, Timeout: 10 * time.Minute}))
@@ -151,8 +148,7 @@ func TestRetryTimeoutBoundsTheAttempts(t *testing.T) {
 
 // A failed branch runs again when it fails, not when it is awaited.
 func TestBranchesRetryOnTheirOwn(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		step := NewActivity("step", func(ctx context.Context, n int) (int, error) {
 			if Info(ctx).Attempt < 3 {
@@ -169,8 +165,7 @@ func TestBranchesRetryOnTheirOwn(t *testing.T) {
 }
 
 func TestAnyGivesTheFirst(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		after := NewActivity("after", func(ctx context.Context, d time.Duration) (time.Duration, error) {
 			select {
@@ -198,8 +193,7 @@ func TestAnyGivesTheFirst(t *testing.T) {
 
 // An execution that waits for too long fails, also when nothing else would wake it.
 func TestTimeoutOfAnOrchestration(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		orchestrators, activities := withEvents(l)
 		rt := w.signalling(t, nil, orchestrators, activities)

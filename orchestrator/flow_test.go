@@ -93,15 +93,11 @@ func (f flow) drive(t *testing.T, w *world, l *ledger, plans ...*faults.Plan) {
 		case w.deliver(ctx, t, rt), w.runActivities(ctx, t, rt):
 			invoked = true
 		case len(steps) > 0 && time.Since(begin) >= steps[0].at:
-			if err := steps[0].do(ctx, outsider); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, steps[0].do(ctx, outsider))
 			steps = steps[1:]
 		case time.Since(swept) >= time.Hour:
 			swept = time.Now()
-			if _, err := outsider.Sweep(ctx, 100); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(outsider.Sweep(ctx, 100)))
 		default:
 			acted = false
 		}
@@ -151,10 +147,7 @@ func (w *world) replays(t *testing.T, rt *Runtime) {
 	t.Helper()
 	for _, s := range w.all(t, rt) {
 		w.stored(t, s.ID)
-		history, err := rt.Export(t.Context(), s.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		history := must(rt.Export(t.Context(), s.ID))(t)
 		o := rt.versions[version{s.Orchestrator, s.Version}]
 		if err := Replay(o, history); err != nil {
 			t.Errorf("replay of %s: %v", s.ID, err)
@@ -185,20 +178,14 @@ func (w *world) ended(t *testing.T, rt *Runtime) bool {
 
 func (w *world) waitingBatches(t *testing.T) int {
 	t.Helper()
-	n, err := w.queues.Length(t.Context(), activityQueue)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must(w.queues.Length(t.Context(), activityQueue))(t)
 	return n
 }
 
 // receiveBatch takes the next visible message of the activity queue.
 func (w *world) receiveBatch(t *testing.T) (queues.Message, bool) {
 	t.Helper()
-	messages, err := w.queues.Receive(t.Context(), activityQueue, 1, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	messages := must(w.queues.Receive(t.Context(), activityQueue, 1, time.Hour))(t)
 	if len(messages) == 0 {
 		return queues.Message{}, false
 	}

@@ -43,10 +43,7 @@ func (c *clinic) childrenOf(t *testing.T, rt *Runtime) []string {
 
 func (c *clinic) openTasks(t *testing.T, rt *Runtime) []tasks.Task {
 	t.Helper()
-	page, err := rt.Tasks().List(t.Context(), tasks.Filter{}, 100, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must(rt.Tasks().List(t.Context(), tasks.Filter{}, 100, ""))(t)
 	return page.Tasks
 }
 

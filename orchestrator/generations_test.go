@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/vibedata/roundhouse/blobs"
@@ -32,8 +31,7 @@ func TestBlobsOfOldExecutionsGo(t *testing.T) {
 	t.Parallel()
 	for _, everyTime := range []bool{false, true} {
 		t.Run(fmt.Sprint("a process each ", everyTime), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
 				w := newWorld(t)
 				big := NewActivity("big", func(_ context.Context, n int) (string, error) {
 					return fmt.Sprint(n) + strings.Repeat("x", 100<<10), nil
@@ -82,8 +80,7 @@ func TestSignalsAreKnownForATime(t *testing.T) {
 		twice bool
 	}{"at once": {0, false}, "within the horizon": {SignalHorizon - 2*time.Hour, false}, "behind it": {SignalHorizon + 2*time.Hour, true}} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
 				w := newWorld(t)
 				rt := w.signalling(t, nil, []AnyOrchestrator{numberLoop(113)}, nil)
 				mustRun(t, rt, startOf("a", []int{}))
@@ -117,8 +114,7 @@ func (w *world) learnedNumbers(t *testing.T, rt *Runtime) int {
 
 // What is loaded over several answers of storage, between which others commit, is no damage.
 func TestRoundsThatAreCommittedBetweenTwoPages(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		step := l.step("step")
 		o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
@@ -173,8 +169,7 @@ func (s inPages) Query(ctx context.Context, table string, q tables.Query) (table
 
 // An export holds every execution that is whole, with what blobs hold of it.
 func TestExportOfOlderExecutions(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		big := NewActivity("big", func(_ context.Context, n int) (string, error) {
 			return fmt.Sprint(n) + strings.Repeat("x", spillFrom), nil
@@ -190,15 +185,13 @@ func TestExportOfOlderExecutions(t *testing.T) {
 		for i := range 3 {
 			if i == 0 {
 				mustRun(t, rt, startOf("a", 1))
-			} else if _, err := rt.Restart(t.Context(), "a", fmt.Sprint(i)); err != nil {
+			} else if err := errorOf(rt.Restart(t.Context(), "a", fmt.Sprint(i))); err != nil {
 				t.Fatal(err)
 			}
 			w.settle(t, rt)
 		}
 		history, err := rt.Export(t.Context(), "a")
-		if err := errors.Join(err, Replay(o, history)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errors.Join(err, Replay(o, history)))
 		if n := strings.Count(string(history), `"execution": `); n < 4 {
 			t.Errorf("%d executions", n)
 		}

@@ -132,8 +132,7 @@ func TestHandOver(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
 				r := beginHandover(t, tt.wait)
 				defer r.cancel()
 				tt.comes(t, r)

@@ -184,9 +184,7 @@ func TestDeadlineOfAnActivity(t *testing.T) {
 					ctx, cancel = context.WithTimeout(ctx, tt.invocation)
 					defer cancel()
 				}
-				if _, err := w.process(t, nil, calling(step), step).Run(ctx, startOf("a", 1)); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, errorOf(w.process(t, nil, calling(step), step).Run(ctx, startOf("a", 1))))
 				if (tt.want == 0) != info.Deadline.IsZero() || tt.want != 0 && info.Deadline.Sub(begin) != tt.want {
 					t.Errorf("deadline %v", info.Deadline)
 				}

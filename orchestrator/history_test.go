@@ -26,17 +26,11 @@ func TestOpenHistory(t *testing.T) {
 			s.drive(t, w, &ledger{})
 			orchestrators, activities := s.make(&ledger{})
 			rt := w.signalling(t, nil, orchestrators, activities)
-			text, err := rt.ExportRedacted(t.Context(), "a")
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must(rt.ExportRedacted(t.Context(), "a"))(t)
 			if err := Replay(orchestrators[0], text); err != nil {
 				t.Errorf("%s: replay: %v", name, err)
 			}
-			in, err := rt.Inspect(t.Context(), "a")
-			if err != nil {
-				t.Fatal(err)
-			}
+			in := must(rt.Inspect(t.Context(), "a"))(t)
 			h, err := OpenHistory(text)
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
@@ -74,14 +68,8 @@ func TestExportRedacted(t *testing.T) {
 	s.Carry = []byte(`{"password":"hunter-1"}`)
 	mustRun(t, w.process(t, nil, o, step), s)
 	rt := w.process(t, nil, o, step)
-	open, err := rt.Export(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := rt.ExportRedacted(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	open := must(rt.Export(t.Context(), "a"))(t)
+	text := must(rt.ExportRedacted(t.Context(), "a"))(t)
 	carried := base64.StdEncoding.EncodeToString(s.Carry)
 	if !bytes.Contains(open, []byte("hunter-1-2")) || !bytes.Contains(open, []byte(carried)) || bytes.Contains(text, []byte("hunter")) || bytes.Contains(text, []byte(carried)) || !bytes.Contains(text, []byte("[redacted]")) {
 		t.Errorf("all of it: %s\nfor people: %s", open, text)

@@ -57,9 +57,7 @@ func (s scenario) drive(t *testing.T, w *world, l *ledger, plans ...*faults.Plan
 func (s scenario) rouse(t *testing.T, w *world, l *ledger) {
 	t.Helper()
 	rt := w.signalling(t, nil, nil, nil)
-	if err := rt.send(t.Context(), Signal{SignalID: "late", InstanceID: "a", Type: InternalContinue}, 0); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, rt.send(t.Context(), Signal{SignalID: "late", InstanceID: "a", Type: InternalContinue}, 0))
 	if s.end() == Failed { // its message, and an operator, would revive it
 		h := &host{scenario: s, world: w, ledger: l, started: true}
 		h.run(t)
@@ -160,10 +158,7 @@ func (h *host) rests(t *testing.T) bool {
 	for _, plan := range h.used {
 		plan.Wait()
 	}
-	n, err := h.world.queues.Length(t.Context(), signalQueue)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must(h.world.queues.Length(t.Context(), signalQueue))(t)
 	return n == 0 && len(h.requests) == 0 && h.started
 }
 

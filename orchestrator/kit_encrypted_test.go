@@ -15,10 +15,7 @@ var encrypted = flag.Bool("encrypted", false, "whether what the tests store is e
 // encrypt encrypts what is stored in the world from then on, as a program with a key does.
 func (w *world) encrypt(t *testing.T) {
 	t.Helper()
-	envelope, err := payloads.NewEnvelope(payloads.EnvelopeConfig{Keys: testKey{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	envelope := must(payloads.NewEnvelope(payloads.EnvelopeConfig{Keys: testKey{}}))(t)
 	c := payloads.Config{Codec: envelope, Clear: ClearColumns(), Containers: []string{DefaultContainer}, Queue: func(string) bool { return true }}
 	w.tables, w.blobs, w.queues = c.Tables(w.tables), c.Blobs(w.blobs), c.Queues(w.queues)
 }

@@ -96,10 +96,7 @@ func (w *world) configured(t *testing.T, plan *faults.Plan, c Config) *Runtime {
 	if !w.forgetful {
 		c.CachedEvents = 10_000
 	}
-	rt, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rt := must(New(c))(t)
 	t.Cleanup(rt.Close)
 	if w.roundBudget != (roundBudget{}) {
 		rt.roundBudget = w.roundBudget
@@ -238,4 +235,34 @@ func applies(calls []faults.Call) int {
 
 func entityOf(encoding string, data []byte) tables.Entity {
 	return tables.Entity{Properties: map[string]any{columnEncoding: encoding, columnData: data}}
+}
+
+// inBubble runs a test in a bubble of synctest, in parallel with others.
+func inBubble(t *testing.T, test func(*testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, test)
+}
+
+// noError ends a test that could not prepare what it needs.
+func noError(t interface {
+	Helper()
+	Fatal(...any)
+}, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// errorOf returns the error of a call whose result does not matter.
+func errorOf[T any](_ T, err error) error { return err }
+
+// must returns the result of a call, and ends a test that could not prepare what it needs.
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		noError(t, err)
+		return v
+	}
 }

@@ -100,8 +100,7 @@ func TestLocalActivitiesRideWithTheNextRound(t *testing.T) {
 
 // Results that nothing but local activities follow from are committed after a while all the same, so that little is repeated.
 func TestLocalActivitiesAreCommittedInTime(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		step := NewActivity("step", func(ctx context.Context, n int) (int, error) {
 			l.add("step")

@@ -105,9 +105,7 @@ func TestARunNeverSucceedsOnWorkThatItUndid(t *testing.T) {
 					if out := mustGet(t, rt, "a"); out.Status != Failed {
 						t.Fatalf("the first attempt: %s", stands(t, rt, "a"))
 					}
-					if err := again(t.Context(), rt); err != nil {
-						t.Fatal(err)
-					}
+					noError(t, again(t.Context(), rt))
 					w.settle(t, rt)
 					wants(t, "it ends", stands(t, rt, "a"), `Completed "updated 2"`)
 					wants(t, "installed", p.versions(), map[string]int{"database": 2, "web": 2})
@@ -161,16 +159,12 @@ func TestAnApprovalThatTimedOutIsWaitedForAgain(t *testing.T) {
 					mustRun(t, rt, startOf("a", 1))
 					w.settle(t, rt)
 					wants(t, "the first attempt", stands(t, rt, "a"), "Failed: nobody approved in time")
-					if err := again(t.Context(), rt); err != nil {
-						t.Fatal(err)
-					}
+					noError(t, again(t.Context(), rt))
 					w.attend(t, rt, 40*time.Hour)
 					if out := mustGet(t, rt, "a"); out.Status != Running {
 						t.Fatalf("the second attempt does not wait: %s after %v", stands(t, rt, "a"), out.EndedAt.Sub(out.StartedAt))
 					}
-					if err := wait.approve(t.Context(), rt); err != nil {
-						t.Fatal(err)
-					}
+					noError(t, wait.approve(t.Context(), rt))
 					w.attend(t, rt, 10*time.Minute)
 					wants(t, "the approval", stands(t, rt, "a"), "Completed true")
 					w.replays(t, rt)
@@ -218,9 +212,7 @@ func TestAnEventBetweenTwoAttemptsIsKept(t *testing.T) {
 			s := willRetry(startOf("a", 1))
 			mustRun(t, rt, s)
 			wants(t, "between the attempts, it is", mustGet(t, rt, "a").Status, Retrying)
-			if err := news.send(t.Context(), rt); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, news.send(t.Context(), rt))
 			w.deliverDue(t, rt)
 			time.Sleep(10 * time.Minute)
 			mustRun(t, rt, s)
@@ -295,9 +287,7 @@ func owing(t *testing.T, plan *faults.Plan, follow func(context.Context, *Runtim
 	if out, err := rt.Get(t.Context(), "a"); err != nil || !out.Ended() {
 		return // it has died before that
 	}
-	if err := follow(t.Context(), rt); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, follow(t.Context(), rt))
 	w.settle(t, rt)
 	if len(p.events) != 1 {
 		t.Errorf("%d events were published, 1 is owed", len(p.events))
@@ -331,9 +321,7 @@ func TestAReusedIDIsNotDrivenByTheOldRun(t *testing.T) {
 			before.CorrelationID, after.CorrelationID = "old", "new"
 			done := runInBackground(t.Context(), here, before)
 			synctest.Wait()
-			if _, err := there.Start(t.Context(), after); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(there.Start(t.Context(), after)))
 			delivered := make(chan struct{})
 			go func() {
 				defer close(delivered)

@@ -62,9 +62,7 @@ func TestASleepThatIsCanceledEndsTheRun(t *testing.T) {
 			rt := w.publishing(t, nil, p, []AnyOrchestrator{o, other}, []AnyActivity{charge(l)})
 			mustRun(t, rt, startOf("a", 1))
 			w.attend(t, rt, time.Hour)
-			if err := rt.Cancel(t.Context(), "a", "no need"); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, rt.Cancel(t.Context(), "a", "no need"))
 			w.attend(t, rt, 10*time.Minute)
 			wants(t, "it ends", stands(t, rt, "a"), "Canceled: the orchestration was canceled: no need")
 			wants(t, "charged", l.count("charge(1)"), 0)
@@ -154,23 +152,17 @@ func TestSuspendAndResumeApplyInTheOrderInWhichTheyWereAccepted(t *testing.T) {
 			mustRun(t, rt, startOf("a", 1))
 			var sent []Signal
 			for _, do := range order.operations {
-				if err := do(t.Context(), rt); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, do(t.Context(), rt))
 				s, m, ok := w.receive(t, time.Hour)
 				if !ok {
 					t.Fatal("no signal")
 				}
-				if err := w.queues.Delete(t.Context(), signalQueue, m.ID, m.PopReceipt); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, w.queues.Delete(t.Context(), signalQueue, m.ID, m.PopReceipt))
 				sent = append(sent, s)
 				time.Sleep(time.Second)
 			}
 			for _, s := range slices.Backward(sent) {
-				if _, err := rt.Deliver(t.Context(), s); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, errorOf(rt.Deliver(t.Context(), s)))
 			}
 			wants(t, "in reverse, it is", shownStatus(t, rt, "a"), order.want)
 			w.replays(t, rt)
@@ -191,17 +183,13 @@ func TestASuspendedOrchestrationDoesNotRetry(t *testing.T) {
 		}, WithRetry(Retry{MaxAttempts: 10, FirstInterval: 2 * time.Minute, Coefficient: 1}))
 		rt := w.signalling(t, nil, []AnyOrchestrator{sequence(step)}, []AnyActivity{step})
 		mustRun(t, rt, startOf("a", 1))
-		if err := rt.Suspend(t.Context(), "a", "maintenance"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rt.Suspend(t.Context(), "a", "maintenance"))
 		w.deliverDue(t, rt)
 		before := l.count("step")
 		w.attend(t, rt, 3*time.Hour)
 		wants(t, "it is", shownStatus(t, rt, "a"), Suspended)
 		wants(t, "attempts while it is suspended", l.count("step")-before, 0)
-		if err := rt.Resume(t.Context(), "a", ""); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rt.Resume(t.Context(), "a", ""))
 		w.attend(t, rt, time.Hour)
 		if got := stands(t, rt, "a"); !strings.HasPrefix(got, "Completed") || l.count("step") != 5 {
 			t.Errorf("resumed: %s after %d attempts", got, l.count("step"))

@@ -200,9 +200,7 @@ func TestACanceledChildRunsAgainAfterARewind(t *testing.T) {
 		w.attend(t, rt, 2*time.Hour)
 		wants(t, "the first attempt", stands(t, rt, "a"), "Failed: the child takes too long")
 		rt = w.signalling(t, nil, []AnyOrchestrator{patient, child}, nil)
-		if _, err := rt.Rewind(t.Context(), "a", "rewind"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(rt.Rewind(t.Context(), "a", "rewind")))
 		w.attend(t, rt, 3*time.Hour)
 		wants(t, "the second attempt", stands(t, rt, "a"), "Completed 2")
 	})

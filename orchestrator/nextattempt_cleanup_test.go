@@ -51,9 +51,7 @@ func TestEveryWaitGivesTheCancellation(t *testing.T) {
 			defer cancel()
 			done := runInBackground(ctx, rt, startOf("a", 1))
 			time.Sleep(time.Minute)
-			if err := rt.Cancel(t.Context(), "a", "no need"); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, rt.Cancel(t.Context(), "a", "no need"))
 			w.attend(t, rt, 10*time.Minute)
 			<-done
 			isError(t, "the wait before", before, ErrCanceled)
@@ -108,13 +106,9 @@ func TestCleanUpRunsBehindACancellation(t *testing.T) {
 			})
 			rt := w.signalling(t, nil, []AnyOrchestrator{o}, []AnyActivity{cleanUp})
 			mustRun(t, rt, willRetry(startOf("a", 1)))
-			if err := rt.Cancel(t.Context(), "a", "no need"); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, rt.Cancel(t.Context(), "a", "no need"))
 			w.attend(t, rt, 30*time.Minute)
-			if err := rt.Cancel(t.Context(), "a", "no need at all"); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, rt.Cancel(t.Context(), "a", "no need at all"))
 			w.attend(t, rt, time.Hour)
 			out := mustGet(t, rt, "a")
 			wants(t, "it ends", out.Status, end.status)

@@ -87,9 +87,7 @@ func TestATerminatedParentLeavesTheAbandonedAlone(t *testing.T) {
 		})
 		rt := w.signalling(t, nil, []AnyOrchestrator{o, child}, nil)
 		mustRun(t, rt, startOf("a", 1))
-		if err := rt.Terminate(t.Context(), "a", "enough"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rt.Terminate(t.Context(), "a", "enough"))
 		w.attend(t, rt, time.Hour)
 		for id, want := range map[string]Status{"a": Terminated, "canceled": Terminated, "terminated": Terminated, "abandoned": Running} {
 			wants(t, id, mustGet(t, rt, id).Status, want)

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/vibedata/roundhouse/internal/faults"
@@ -29,9 +28,7 @@ func (w *world) attend(t *testing.T, rt *Runtime, d time.Duration) {
 	for ; time.Now().Before(end); time.Sleep(time.Minute) {
 		if time.Since(swept) >= sweepEvery {
 			swept = time.Now()
-			if _, err := rt.Sweep(t.Context(), 100); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(rt.Sweep(t.Context(), 100)))
 		}
 		for w.deliverOrGiveUp(t, rt) {
 		}
@@ -113,18 +110,8 @@ func stands(t *testing.T, rt *Runtime, id string) string {
 // shownStatus is the one that the status row shows.
 func shownStatus(t *testing.T, rt *Runtime, id string) Status {
 	t.Helper()
-	s, err := rt.Status(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must(rt.Status(t.Context(), id))(t)
 	return s.Status
-}
-
-// inBubble runs a test under synctest, in parallel with others.
-func inBubble(t *testing.T, test func(*testing.T)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, test)
 }
 
 // secondChances are the ways in which what has failed is run again.

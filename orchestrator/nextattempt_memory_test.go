@@ -90,9 +90,7 @@ func TestWhatIsUndoneIsForgottenAndTheRestIsKept(t *testing.T) {
 				mustRun(t, rt, startOf("a", 1))
 				w.settle(t, rt)
 				wants(t, "the first attempt", mustGet(t, rt, "a").Status, Failed)
-				if err := again(t.Context(), rt); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, again(t.Context(), rt))
 				w.settle(t, rt)
 				wants(t, "it ends", stands(t, rt, "a"), `Completed "updated"`)
 				wants(t, "done", d.all(), []string{"make update", "take update", "make update"})
@@ -146,9 +144,7 @@ func TestUndoIsShieldedFromCancellation(t *testing.T) {
 		})
 		rt := w.signalling(t, nil, []AnyOrchestrator{o}, []AnyActivity{makes, takes})
 		mustRun(t, rt, startOf("a", 1))
-		if err := rt.Cancel(t.Context(), "a", "no need"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rt.Cancel(t.Context(), "a", "no need"))
 		w.attend(t, rt, time.Hour)
 		wants(t, "it ends", mustGet(t, rt, "a").Status, Canceled)
 		wants(t, "taken back", []int{d.count("take one"), d.count("take two")}, []int{0, 1})
@@ -234,9 +230,7 @@ func TestTheNextAttemptKeepsWhatIsSound(t *testing.T) {
 			rt := w.publishing(t, nil, &post{}, []AnyOrchestrator{o, child, other}, []AnyActivity{step, fail})
 			mustRun(t, rt, startOf("a", 1))
 			w.settle(t, rt)
-			if _, err := rt.Rewind(t.Context(), "a", "rewind"); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(rt.Rewind(t.Context(), "a", "rewind")))
 			begin := time.Now()
 			w.attend(t, rt, 3*time.Hour)
 			out, times := mustGet(t, rt, "a"), 2

@@ -89,9 +89,7 @@ func TestLiveCodeSeesWhatReplaySees(t *testing.T) {
 			rt := process()
 			mustRun(t, rt, s)
 			event := eventSignal("a", "event", "number", ` {"c" :  1} `)
-			if _, err := rt.Deliver(t.Context(), event); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(rt.Deliver(t.Context(), event)))
 			rt = process()
 			w.attend(t, rt, 3*time.Hour)
 			if got := stands(t, rt, "a"); !strings.HasPrefix(got, "Completed") {
@@ -132,9 +130,7 @@ func TestAnyTakesEventsInTheOrderOfTheirArrival(t *testing.T) {
 			rt := w.signalling(t, nil, []AnyOrchestrator{o}, nil)
 			mustRun(t, rt, startOf("a", len(arrivals)))
 			for _, event := range arrivals {
-				if err := rt.Raise(t.Context(), "a", string(event), 1, ""); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, rt.Raise(t.Context(), "a", string(event), 1, ""))
 				w.deliverDue(t, rt)
 				time.Sleep(time.Second)
 			}

@@ -172,9 +172,7 @@ func TestFaultsInASeriesOfRuns(t *testing.T) {
 			case err == nil && out.Ended():
 				l.hear(out)
 			case err == nil && out.Woken:
-				if err := open(&faults.Plan{}).Raise(t.Context(), "a", "number", 7, "go "+s.CorrelationID); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, open(&faults.Plan{}).Raise(t.Context(), "a", "number", 7, "go "+s.CorrelationID))
 			default:
 				waiting = append(waiting, s)
 			}

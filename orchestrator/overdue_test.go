@@ -2,14 +2,12 @@ package orchestrator
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
 // What nobody wakes is counted as overdue until somebody sweeps.
 func TestOverdue(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		orchestrators, activities := sleeper(l, time.Hour)
 		rt := w.signalling(t, nil, orchestrators, activities)

@@ -95,23 +95,18 @@ func TestOrchestrationsKeepTheirTenant(t *testing.T) {
 		"fails once, run by itself": {again("CONTOSO", "fails once")},
 	} {
 		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
 				o := newOffice(t)
 				o.orchestrators, o.activities = owned()
 				rt := o.spreading(t)
 				input, _, _ := strings.Cut(what, ",")
 				s := startOf("a", input)
 				s.TenantID = own
-				if _, err := rt.Start(t.Context(), s); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, errorOf(rt.Start(t.Context(), s)))
 				o.everything(t, rt)
 				for _, step := range steps {
 					rt = o.spreading(t) // another process, which knows what is stored
-					if err := step(t.Context(), rt); err != nil {
-						t.Fatal(err)
-					}
+					noError(t, step(t.Context(), rt))
 					o.everything(t, rt)
 				}
 				for _, s := range o.all(t, rt) {
@@ -192,8 +187,7 @@ func TestRunsOfAnotherTenant(t *testing.T) {
 // Runs that follow each other under one id may belong to different tenants; a caller of each sees the latest only if it
 // is his.
 func TestRunsThatFollowBelongToTheirOwnTenants(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		o := newOffice(t)
 		o.orchestrators, o.activities = owned()
 		rt := o.spreading(t)
@@ -221,8 +215,7 @@ func TestRunsThatFollowBelongToTheirOwnTenants(t *testing.T) {
 
 // A caller that ends before its sub-orchestration has begun stops it under its own tenant.
 func TestChildStoppedBeforeItBegins(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		o := newOffice(t)
 		o.orchestrators, o.activities = owned()
 		rt := o.spreading(t)
@@ -230,9 +223,7 @@ func TestChildStoppedBeforeItBegins(t *testing.T) {
 		s.TenantID = "contoso"
 		o.start(t, rt, s)
 		by := &caller{ID: "a", CorrelationID: "corr", TenantID: "contoso", Orchestrator: "leaf", Call: callRef{Execution: 1, Task: 2}}
-		if err := rt.signal(t.Context(), "a:1-2", Payload{Command: commandCancel, Caller: by}, ""); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rt.signal(t.Context(), "a:1-2", Payload{Command: commandCancel, Caller: by}, ""))
 		o.settle(t, rt)
 		if s, err := rt.Status(t.Context(), "a:1-2"); err != nil || s.TenantID != "contoso" {
 			t.Errorf("%+v, %v", s, err)
@@ -267,16 +258,11 @@ func (o *office) everything(t *testing.T, rt *Runtime) {
 	t.Helper()
 	for {
 		o.settle(t, rt)
-		batch, err := o.queues.Receive(t.Context(), activityQueue, 1, time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
+		batch := must(o.queues.Receive(t.Context(), activityQueue, 1, time.Hour))(t)
 		if len(batch) == 0 {
 			return
 		}
-		if err := errors.Join(rt.RunActivities(t.Context(), queues.Decode(batch[0].Text)), o.queues.Delete(t.Context(), activityQueue, batch[0].ID, batch[0].PopReceipt)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errors.Join(rt.RunActivities(t.Context(), queues.Decode(batch[0].Text)), o.queues.Delete(t.Context(), activityQueue, batch[0].ID, batch[0].PopReceipt)))
 	}
 }
 

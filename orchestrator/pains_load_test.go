@@ -22,8 +22,7 @@ import (
 
 // What is parked costs nothing: no call while it waits for an event, and a few messages for a timer of any length.
 func TestPainIdlePolling(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l, plan := newWorld(t), &ledger{}, &faults.Plan{}
 		step := l.step("step")
 		rt := w.signalling(t, plan, []AnyOrchestrator{stepThenEvent(step)}, []AnyActivity{step})
@@ -101,17 +100,14 @@ func TestPainLargeHistories(t *testing.T) {
 
 // Nothing waits for a poll: neither between the steps, nor between an event and what it leads to.
 func TestPainLatency(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		step := l.step("step")
 		begin := time.Now()
 		mustRun(t, w.process(t, nil, sequence(step), step), startOf("s", 20))
 		rt := w.signalling(t, nil, []AnyOrchestrator{stepThenEvent(step)}, []AnyActivity{step})
 		mustRun(t, rt, startOf("a", 100))
-		if err := rt.Raise(t.Context(), "a", "number", 200, ""); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rt.Raise(t.Context(), "a", "number", 200, ""))
 		w.deliver(t.Context(), t, rt)
 		if out := mustGet(t, rt, "a"); out.Status != Completed || time.Since(begin) != 0 {
 			t.Errorf("%s after %v", out.Status, time.Since(begin))
@@ -121,8 +117,7 @@ func TestPainLatency(t *testing.T) {
 
 // Of many processes that start the same singleton at the same moment one does, and the others are told so.
 func TestPainSingletonStartRace(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		step := l.step("step")
 		const processes = 16
@@ -155,8 +150,7 @@ func TestPainSingletonStartRace(t *testing.T) {
 
 // A termination ends what runs: the activity is told at once, and what it leaves behind is not waited for.
 func TestPainTerminateDoesNotReachActivities(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		var told time.Duration
 		begin := time.Now()
@@ -171,9 +165,7 @@ func TestPainTerminateDoesNotReachActivities(t *testing.T) {
 		rt := w.signalling(t, nil, []AnyOrchestrator{sequence(long)}, []AnyActivity{long})
 		done := runInBackground(t.Context(), rt, startOf("a", 1))
 		time.Sleep(time.Hour)
-		if err := rt.Terminate(t.Context(), "a", "enough"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rt.Terminate(t.Context(), "a", "enough"))
 		w.deliver(t.Context(), t, rt)
 		if got := <-done; got.err != nil || got.out.Status != Terminated || told != time.Hour {
 			t.Errorf("%+v, the activity was told after %v", got, told)
@@ -184,8 +176,7 @@ func TestPainTerminateDoesNotReachActivities(t *testing.T) {
 
 // An activity that takes no notice of its time-out fails all the same, and does not hold up its orchestration for ever.
 func TestPainActivityThatNeverEnds(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, release := newWorld(t), make(chan struct{})
 		defer close(release)
 		deaf := NewActivity("deaf", func(context.Context, int) (int, error) { <-release; return 0, nil }, WithTimeout(time.Minute))
@@ -200,8 +191,7 @@ func TestPainActivityThatNeverEnds(t *testing.T) {
 
 // A timer's signal that comes again and again, before and after the end, writes nothing and sends nothing.
 func TestPainTimerFiredLoop(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		step := l.step("step")
 		rt := w.signalling(t, nil, []AnyOrchestrator{stepThenTimer(step, time.Hour)}, []AnyActivity{step})
@@ -211,12 +201,8 @@ func TestPainTimerFiredLoop(t *testing.T) {
 		if !ok || fired.Type != TimerDue {
 			t.Fatalf("%+v", fired)
 		}
-		if _, err := rt.Deliver(t.Context(), fired); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.queues.Delete(t.Context(), signalQueue, message.ID, message.PopReceipt); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(rt.Deliver(t.Context(), fired)))
+		noError(t, w.queues.Delete(t.Context(), signalQueue, message.ID, message.PopReceipt))
 		before := w.rows(t, "a")
 		for range 50 {
 			if out, err := rt.Deliver(t.Context(), fired); err != nil || out.Status != Completed {
@@ -247,8 +233,7 @@ func TestPainOrphanedLock(t *testing.T) {
 
 // To lose the race for a round is normal: it is no error and no warning, and it is counted.
 func TestPainConflictNoise(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		var log bytes.Buffer
 		logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 		slow, got := overtaken(t, newWorld(t), &ledger{}, 2, 0, logger)
@@ -291,14 +276,11 @@ func TestPainLateDuplicateWithoutBlob(t *testing.T) {
 
 // A termination that comes before the start it is meant for waits for it.
 func TestPainTerminateOfPending(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		step := l.step("step")
 		rt := w.signalling(t, nil, []AnyOrchestrator{stepThenEvent(step)}, []AnyActivity{step})
-		if err := rt.Terminate(t.Context(), "a", "changed my mind"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rt.Terminate(t.Context(), "a", "changed my mind"))
 		s, _, _ := w.receive(t, time.Second)
 		if _, err := rt.Deliver(t.Context(), s); !errors.Is(err, ErrNotFound) || len(w.rows(t, "a")) != 0 {
 			t.Errorf("a termination without an orchestration: %v", err)

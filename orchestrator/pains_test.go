@@ -259,8 +259,7 @@ func TestPainEventsAroundContinueAsNew(t *testing.T) {
 		want = append(want, n)
 	}
 	t.Run("one after the other, each twice", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			w := newWorld(t)
 			rt := w.signalling(t, nil, []AnyOrchestrator{numberLoop(events)}, nil)
 			mustRun(t, rt, startOf("a", []int{}))
@@ -275,14 +274,11 @@ func TestPainEventsAroundContinueAsNew(t *testing.T) {
 		})
 	})
 	t.Run("while it is suspended", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			w := newWorld(t)
 			rt := w.signalling(t, nil, []AnyOrchestrator{numberLoop(events)}, nil)
 			mustRun(t, rt, startOf("a", []int{}))
-			if err := rt.Suspend(t.Context(), "a", ""); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, rt.Suspend(t.Context(), "a", ""))
 			for n := range events {
 				raise(t, w, "a", n, time.Second)
 				raise(t, w, "a", n, time.Minute) // behind the first execution
@@ -292,9 +288,7 @@ func TestPainEventsAroundContinueAsNew(t *testing.T) {
 			if n := w.learnedEvents(t, "a", eventRaised); n != events || mustGet(t, rt, "a").Execution != 1 {
 				t.Errorf("%d events are kept", n)
 			}
-			if err := rt.Resume(t.Context(), "a", ""); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, rt.Resume(t.Context(), "a", ""))
 			w.settle(t, rt)
 			if out := mustGet(t, rt, "a"); string(out.Output) != jsonOf(t, want) || out.Execution != events {
 				t.Errorf("%s %s", out.Status, out.Output)
@@ -328,8 +322,7 @@ func TestPainEventsAroundContinueAsNew(t *testing.T) {
 
 // Characters that are no XML, or no text at all, come through queue and table as they are.
 func TestPainBodyCorruption(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		const odd = "\ufffe\uffff\x00\x01\x1f\u2028</QueueMessage>&<\U0001f680\\u0000\"e\u0301"
 		w := newWorld(t)
 		echo := NewActivity("echo", func(_ context.Context, s string) (string, error) { return s, nil })
@@ -352,9 +345,7 @@ func TestPainBodyCorruption(t *testing.T) {
 		})
 		rt := w.signalling(t, nil, []AnyOrchestrator{o}, []AnyActivity{echo, fail})
 		mustRun(t, rt, startOf("a", odd))
-		if err := rt.Raise(t.Context(), "a", odd, odd, ""); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rt.Raise(t.Context(), "a", odd, odd, ""))
 		w.settle(t, rt)
 		if out := mustGet(t, rt, "a"); string(out.Output) != jsonOf(t, []string{odd, odd, odd, odd}) {
 			t.Errorf("%s %s %v", out.Status, out.Output, out.Failure)
@@ -367,9 +358,6 @@ func TestPainBodyCorruption(t *testing.T) {
 
 func jsonOf(t *testing.T, v any) string {
 	t.Helper()
-	text, err := marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(marshal(v))(t)
 	return string(text)
 }

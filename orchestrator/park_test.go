@@ -61,8 +61,7 @@ func TestRetryFollowsItsPolicy(t *testing.T) {
 }
 
 func TestParkAtTheDeadlineAndResume(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		first := l.step("first")
 		slow := NewActivity("slow", func(ctx context.Context, n int) (int, error) {
@@ -97,8 +96,7 @@ func TestParkAtTheDeadlineAndResume(t *testing.T) {
 }
 
 func TestParkWhenTheNextAttemptIsFarAway(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		step := NewActivity("step", func(_ context.Context, n int) (int, error) {
 			if l.add("step") == 1 {
@@ -125,8 +123,7 @@ func TestParkWhenTheNextAttemptIsFarAway(t *testing.T) {
 }
 
 func TestActivityTimeout(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		step := NewActivity("step", func(ctx context.Context, n int) (int, error) {
 			<-ctx.Done()
@@ -141,8 +138,7 @@ func TestActivityTimeout(t *testing.T) {
 
 // A signal wakes more work than its invocation has time for: another goes on with it, and the sweeper would.
 func TestTheTimeOfASignalRunsOut(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		slow := NewActivity("slow", func(ctx context.Context, n int) (int, error) { return n + 1, pause(ctx, time.Minute) })
 		o := NewOrchestrator("test", func(ctx *Context, _ int) (int, error) {

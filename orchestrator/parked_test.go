@@ -59,12 +59,8 @@ func TestTenThousandParked(t *testing.T) {
 		host := faults.Queues(w.queues, count)
 		most, before := int64(0), int64(0)
 		for i := range multitude / 2 {
-			if err := cold.Raise(t.Context(), parkedID(i), "go", i, ""); err != nil {
-				t.Fatal(err)
-			}
-			if err := handOne(t.Context(), host, cold); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, cold.Raise(t.Context(), parkedID(i), "go", i, ""))
+			noError(t, handOne(t.Context(), host, cold))
 			now := calls.Load()
 			most, before = max(most, now-before), now
 		}

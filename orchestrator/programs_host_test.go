@@ -57,16 +57,12 @@ func newTrial(t *testing.T, seed uint64) *trial {
 	r := &trial{simulation: s, plan: generate(seed), deeds: newDeeds(), chains: map[string][]Signal{}, sent: map[string]bool{}, retried: map[int]bool{}}
 	if *programsPlan != "" {
 		r.plan = plan{}
-		if err := json.Unmarshal([]byte(*programsPlan), &r.plan); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, json.Unmarshal([]byte(*programsPlan), &r.plan))
 	}
 	if seed%4 == 0 {
 		s.world.encrypt(t)
 	}
-	if err := s.world.queues.CreateQueue(t.Context(), startQueue); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.world.queues.CreateQueue(t.Context(), startQueue))
 	r.deeds.asked = r.asked
 	if *programsCalm {
 		r.plan.Faulty, r.plan.Lossy, r.plan.Skew, r.plan.Spread = 0, 0, 0, 1000
@@ -75,10 +71,7 @@ func newTrial(t *testing.T, seed uint64) *trial {
 	for i := range s.nodes {
 		s.nodes[i] = r.newNode()
 	}
-	data, err := json.Marshal(r.plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must(json.Marshal(r.plan))(t)
 	t.Logf("%s", data)
 	return r
 }

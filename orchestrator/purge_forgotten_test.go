@@ -42,9 +42,7 @@ func TestForgottenChildrenArePurged(t *testing.T) {
 		mustRun(t, rt, startOf("a", 1))
 		for range 9 {
 			w.attend(t, rt, time.Hour)
-			if err := rt.Raise(t.Context(), "a", "next", 1, ""); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, rt.Raise(t.Context(), "a", "next", 1, ""))
 		}
 		w.attend(t, rt, time.Hour)
 		stored := map[int]bool{}
@@ -73,16 +71,12 @@ func TestForgottenChildrenArePurged(t *testing.T) {
 			t.Errorf("%d purged, %d executions of 10 are stored (-want +got):\n%s", purged, len(stored), diff)
 		}
 		w.replays(t, rt)
-		if err := rt.Raise(t.Context(), "a", "next", 1, ""); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rt.Raise(t.Context(), "a", "next", 1, ""))
 		w.attend(t, rt, time.Hour)
 		if s := mustGet(t, rt, "a"); s.Execution != 11 || s.Status != Running {
 			t.Errorf("%s in execution %d", s.Status, s.Execution)
 		}
-		if err := rt.Terminate(t.Context(), "a", ""); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rt.Terminate(t.Context(), "a", ""))
 		w.attend(t, rt, time.Hour)
 		purge(Filter{EndedBefore: time.Now().Add(time.Hour)})
 		purge(Filter{EndedBefore: time.Now().Add(time.Hour)}) // what is in front of its caller

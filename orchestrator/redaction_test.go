@@ -32,10 +32,7 @@ func TestEventsFromOutsideHaveNoSecrets(t *testing.T) {
 	e := event{Signal: &signalDetails{Reason: "password=abc"}, Failure: &Failure{Message: "password=abc", Code: "password=abc", Stack: "password=abc", Detail: json.RawMessage(`{"password":"abc"}`)},
 		Payload: json.RawMessage(`{"password":"abc"}`)}
 	got := e.clean()
-	text, err := marshal(got)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(marshal(got))(t)
 	if strings.Count(string(text), "abc") != 1 || string(got.Payload) != string(e.Payload) {
 		t.Errorf("the event is %s", text)
 	}

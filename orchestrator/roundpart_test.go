@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/vibedata/roundhouse/internal/faults"
@@ -13,8 +12,7 @@ import (
 
 // What is learned behind the result that ended an execution does not hide its end, in however many rounds they stand.
 func TestTheEndStandsInTheLastRound(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		w.roundBudget = narrow()
 		one, two := l.step("one"), l.step("two")
@@ -59,8 +57,7 @@ func firstOf2(ctx *Context, a, b *Future[int]) (int, error) {
 // A process that cannot go on with what it has committed, and whose message does not come again, is made up for by the
 // sweeper.
 func TestWhatFailsAfterACommitIsGoneOnWith(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		step := l.step("step")
 		o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {

@@ -245,14 +245,9 @@ func TestLoggerKeepsSilentInReplay(t *testing.T) {
 func TestPrepareCreatesWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	rt, err := New(Config{Tables: w.tables, Blobs: w.blobs, Table: "others", Container: "others"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rt := must(New(Config{Tables: w.tables, Blobs: w.blobs, Table: "others", Container: "others"}))(t)
 	for range 2 {
-		if err := rt.Prepare(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rt.Prepare(t.Context()))
 	}
 	if _, err := w.tables.Query(t.Context(), "others", tables.Query{Partition: "x"}); err != nil {
 		t.Error(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,8 +12,7 @@ import (
 // A Start for other work than that of the run under its ids changes nothing: whether the run waits, has ended, is driven at this
 // moment, or is the one before the latest of a series.
 func TestOtherWork(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		running, release := make(chan struct{}, 1), make(chan struct{})
 		hold := NewActivity("hold", func(context.Context, string) (string, error) { running <- struct{}{}; <-release; return "held", nil })

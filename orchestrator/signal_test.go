@@ -31,25 +31,19 @@ func (w *world) settle(t *testing.T, rt *Runtime) {
 
 func mustGet(t *testing.T, rt *Runtime, id string) Outcome {
 	t.Helper()
-	out, err := rt.Get(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must(rt.Get(t.Context(), id))(t)
 	return out
 }
 
 func TestSuspendAndResume(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		orchestrators, activities := withEvents(l)
 		rt := w.signalling(t, nil, orchestrators, activities)
 		if out := mustRun(t, rt, startOf("a", 1)); !out.Woken {
 			t.Fatalf("%+v", out)
 		}
-		if err := rt.Suspend(t.Context(), "a", "maintenance"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rt.Suspend(t.Context(), "a", "maintenance"))
 		raise(t, w, "a", 1, time.Second)
 		for range 2 {
 			w.deliver(t.Context(), t, rt)
@@ -59,9 +53,7 @@ func TestSuspendAndResume(t *testing.T) {
 		if out := mustGet(t, rt, "a"); err != nil || out.Status != Suspended || row.String("RuntimeStatus") != "Suspended" || l.count("step(1)") != 0 {
 			t.Errorf("%s %s, calls %v", out.Status, row.String("RuntimeStatus"), l.all())
 		}
-		if err := rt.Resume(t.Context(), "a", ""); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rt.Resume(t.Context(), "a", ""))
 		w.deliver(t.Context(), t, rt)
 		if out := mustGet(t, rt, "a"); out.Status != Running || l.count("step(1)") != 1 {
 			t.Errorf("%s, calls %v", out.Status, l.all())
@@ -76,8 +68,7 @@ func TestSuspendAndResume(t *testing.T) {
 
 // A wait that has timed out takes no event: the one that is made after it gets it.
 func TestAnEventGoesToWhoWaits(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		o := NewOrchestrator("test", func(ctx *Context, _ int) ([]int, error) {
 			var got []int
@@ -111,16 +102,13 @@ func TestAnEventGoesToWhoWaits(t *testing.T) {
 }
 
 func TestTerminateTakesTheChildrenWithIt(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		orchestrators, activities := withWaitingChild(l)
 		rt := w.signalling(t, nil, orchestrators, activities)
 		mustRun(t, rt, startOf("a", 1))
 		for range 2 { // the second meets an end, and changes nothing
-			if err := rt.Terminate(t.Context(), "a", "no longer needed"); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, rt.Terminate(t.Context(), "a", "no longer needed"))
 		}
 		w.settle(t, rt)
 		parent := mustGet(t, rt, "a")
@@ -138,8 +126,7 @@ func TestTerminateTakesTheChildrenWithIt(t *testing.T) {
 
 // What runs in this process takes a signal into its next round. The signal is acknowledged when the orchestration rests.
 func TestASignalJoinsTheDriver(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		release := make(chan struct{})
 		block := NewActivity("block", func(context.Context, int) (int, error) { <-release; return 0, nil })
@@ -185,8 +172,7 @@ func TestASignalJoinsTheDriver(t *testing.T) {
 }
 
 func TestEndedIsToldUntilItIsHeard(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		orchestrators, activities := withEventLoop(l)
 		var told []Outcome
@@ -228,10 +214,7 @@ func TestDecodeSignal(t *testing.T) {
 	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	good := Signal{SignalID: "s", InstanceID: "a", RuntimeProvider: provider, Type: ExternalSignal, OccurredAtUtc: now, DueAtUtc: &now,
 		ExpectedVersion: 3, WaitingToken: "1-2", Payload: Payload{Event: "e", Data: []byte(`{"a":1}`)}}
-	text, err := json.Marshal(good)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(json.Marshal(good))(t)
 	want := `{"signalId":"s","workflowInstanceId":"a","runtimeProvider":"roundhouse","signalType":"ExternalSignal","expectedVersion":3,` +
 		`"waitingToken":"1-2","occurredAtUtc":"2026-11-21T10:00:00Z","dueAtUtc":"2026-11-21T10:00:00Z","payload":{"event":"e","data":{"a":1}}}`
 	if string(text) != want {

@@ -74,9 +74,7 @@ type subject struct {
 func newSimulation(t *testing.T, seed uint64) *simulation {
 	s := &simulation{t: t, seed: seed, world: newWorld(t), scenarios: scenarios(), chance: rand.New(rand.NewPCG(seed, 0)),
 		ledgers: map[string]*ledger{}, subjects: map[string]*subject{}}
-	if err := s.world.queues.CreateQueue(t.Context(), startQueue); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.world.queues.CreateQueue(t.Context(), startQueue))
 	s.scenarios["events in any order"] = scenario{make: withAnyOrder, output: `[1,2,3,4,5]`}
 	s.scenarios["large values"] = scenario{make: withLargeValues, output: fmt.Sprint(3 * largeValue)}
 	s.scenarios["terminated"] = scenario{make: withNoEnd, status: Terminated}

@@ -33,9 +33,7 @@ func storages(t *testing.T) map[string]func() Config {
 	account := storage.Account(t)
 	azureTables, errTables := azure.NewTables(account)
 	azureBlobs, errBlobs := azure.NewBlobs(account)
-	if err := errors.Join(errTables, errBlobs); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(errTables, errBlobs))
 	return map[string]func() Config{
 		"memory":  memory,
 		"azurite": func() Config { return named(Config{Tables: azureTables, Blobs: azureBlobs}) },

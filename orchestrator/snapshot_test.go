@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -71,8 +70,7 @@ func waitsForEverything(step *Activity[int, int], child *Orchestrator[int, int])
 
 // After every round, the columns say what the rounds say (persistence document, section 3).
 func TestColumnsAfterEveryRound(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		step := NewActivity("step", func(ctx context.Context, n int) (int, error) {
 			if Info(ctx).Attempt == 1 {
@@ -106,13 +104,9 @@ func TestColumnsAfterEveryRound(t *testing.T) {
 		mustRun(t, rt, s)
 		time.Sleep(11 * time.Minute)
 		w.deliver(t.Context(), t, rt)
-		if err := rt.Suspend(t.Context(), "a", ""); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rt.Suspend(t.Context(), "a", ""))
 		w.deliver(t.Context(), t, rt)
-		if err := rt.Resume(t.Context(), "a", ""); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rt.Resume(t.Context(), "a", ""))
 		w.deliver(t.Context(), t, rt)
 		time.Sleep(61 * time.Minute)
 		w.deliver(t.Context(), t, rt)
@@ -286,8 +280,7 @@ func TestStateIsJSONWhateverTheNames(t *testing.T) {
 
 // An orchestration with hostile names and a failure of any size commits, and goes on.
 func TestColumnsOfHostileThings(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		long := strings.Repeat("\x01", 900)
 		step := NewActivity("step", func(context.Context, int) (int, error) {
@@ -305,9 +298,7 @@ func TestColumnsOfHostileThings(t *testing.T) {
 			t.Fatalf("%+v", out)
 		}
 		for i := range 25 {
-			if _, err := rt.Deliver(t.Context(), eventSignal("a", fmt.Sprint(i, long), fmt.Sprint(i, long), "1")); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(rt.Deliver(t.Context(), eventSignal("a", fmt.Sprint(i, long), fmt.Sprint(i, long), "1"))))
 		}
 		row := w.status(t, "a")
 		if _, err := decodeState(row.String("StateJson")); err != nil || row.Int("Round") != 27 {

@@ -54,8 +54,7 @@ func TestDepthOfWhatIsStored(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
 				for _, n := range []int{MaxDepth - 1, MaxDepth, MaxDepth + 1, 9_998} {
 					w := newWorld(t)
 					rt := w.configured(t, nil, Config{Queues: w.queues, Orchestrators: []AnyOrchestrator{NewOrchestrator("test", body), child}, Activities: []AnyActivity{same, grow},
@@ -77,8 +76,7 @@ func TestDepthOfWhatIsStored(t *testing.T) {
 
 // The same of what comes from outside: it is refused before it is stored, or sent.
 func TestDepthOfWhatComes(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		rt := w.signalling(t, nil, []AnyOrchestrator{NewOrchestrator("test", func(ctx *Context, in json.RawMessage) (json.RawMessage, error) {
 			return Event[json.RawMessage](ctx, "x").Await()
@@ -115,8 +113,7 @@ func TestManyUnreadEventsAreHandedOn(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ events, size int }{"continue as new": {2_500, 600}, "rewind": {1_500, 900}} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
 				w, fails, release := newWorld(t), true, make(chan struct{})
 				block := NewActivity("block", func(context.Context, int) (int, error) { <-release; return 0, nil })
 				rt := w.signalling(t, nil, []AnyOrchestrator{NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
@@ -152,9 +149,7 @@ func TestManyUnreadEventsAreHandedOn(t *testing.T) {
 				synctest.Wait()
 				if name == "rewind" {
 					fails = false
-					if _, err := rt.Rewind(t.Context(), "a", "again"); err != nil {
-						t.Fatal(err)
-					}
+					noError(t, errorOf(rt.Rewind(t.Context(), "a", "again")))
 					w.settle(t, rt)
 				}
 				if out := mustGet(t, rt, "a"); out.Status != Completed || string(out.Output) != fmt.Sprint(c.events) {
@@ -168,8 +163,7 @@ func TestManyUnreadEventsAreHandedOn(t *testing.T) {
 
 // As many people as may be are asked something else, with as much to read as may be, in one turn.
 func TestHumanTasksAreReplacedInOneTurn(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		question := func(n int) HumanTask {
 			return HumanTask{Name: fmt.Sprint("question ", n), Payload: strings.Repeat("<", (tasks.MaxPayload-2)/6)}

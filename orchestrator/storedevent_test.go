@@ -23,9 +23,7 @@ func TestStoredEventsKeepAllFields(t *testing.T) {
 			want.Kind, want.Payload = kind, json.RawMessage(`{"a":"<&>"}`)
 			text, err := marshal(want)
 			var read event
-			if err := errors.Join(err, json.Unmarshal(text, &read)); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errors.Join(err, json.Unmarshal(text, &read)))
 			if diff := cmp.Diff(want, read.stored()); diff != "" {
 				t.Errorf("(-stored +read):\n%s", diff)
 			}

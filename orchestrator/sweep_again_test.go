@@ -2,15 +2,13 @@ package orchestrator
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
 // An orchestration whose timer is overdue, and whom nobody wakes although the sweeper says so, is woken again, ever later, for about
 // a day.
 func TestSweepWakesAgainAndGivesUp(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		const step = 5 * time.Minute
 		w, l := newWorld(t), &ledger{}
 		orchestrators, activities := sleeper(l, time.Hour)
@@ -19,10 +17,7 @@ func TestSweepWakesAgainAndGivesUp(t *testing.T) {
 		var pauses []time.Duration
 		for last := time.Now(); time.Since(last) < 48*time.Hour; time.Sleep(step) {
 			w.loseMessages(t)
-			n, err := w.signalling(t, nil, orchestrators, activities).Sweep(t.Context(), 10)
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := must(w.signalling(t, nil, orchestrators, activities).Sweep(t.Context(), 10))(t)
 			if n > 0 {
 				pauses = append(pauses, time.Since(last))
 				last = time.Now()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/vibedata/roundhouse/internal/faults"
@@ -17,9 +16,7 @@ func (w *world) loseMessages(t *testing.T) {
 	t.Helper()
 	w.queues = queues.NewMemory()
 	for _, queue := range []string{signalQueue, activityQueue} {
-		if err := w.queues.CreateQueue(t.Context(), queue); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, w.queues.CreateQueue(t.Context(), queue))
 	}
 }
 
@@ -31,10 +28,7 @@ func sleeper(l *ledger, d time.Duration) ([]AnyOrchestrator, []AnyActivity) {
 // mustSweep sweeps and delivers what that sends.
 func (w *world) mustSweep(t *testing.T, rt *Runtime) int {
 	t.Helper()
-	n, err := rt.Sweep(t.Context(), 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must(rt.Sweep(t.Context(), 100))(t)
 	for w.deliver(t.Context(), t, rt) {
 	}
 	return n
@@ -95,9 +89,7 @@ func TestSweepAfterAStaleTimer(t *testing.T) {
 		}
 		_, _ = w.signalling(t, plan, orchestrators, nil).Deliver(t.Context(), first) // it may die over it
 		rt := w.signalling(t, nil, orchestrators, nil)
-		if _, err := rt.Deliver(t.Context(), first); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(rt.Deliver(t.Context(), first)))
 		mustRun(t, rt, startOf("b", 1)) // which takes rows out of the index that say nothing any more
 		w.loseMessages(t)
 		rt = w.signalling(t, nil, orchestrators, nil)
@@ -113,8 +105,7 @@ func TestSweepAfterAStaleTimer(t *testing.T) {
 // Where no message is lost, the sweeper wakes nobody, and rows go when they say nothing any more: whoever is canceled,
 // fires in time, or is purged, leaves none behind.
 func TestSweepOfWhatIsInOrder(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		orchestrators, activities := sleeper(l, 3*time.Hour)
 		canceling := NewOrchestrator("canceling", func(ctx *Context, _ int) (int, error) {
@@ -133,13 +124,9 @@ func TestSweepOfWhatIsInOrder(t *testing.T) {
 			t.Fatalf("%q", rows)
 		}
 		raise(t, w, "canceled", 1, time.Hour)
-		if err := rt.Terminate(t.Context(), "purged", ""); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rt.Terminate(t.Context(), "purged", ""))
 		w.deliver(t.Context(), t, rt)
-		if err := rt.Purge(t.Context(), "purged"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rt.Purge(t.Context(), "purged"))
 		for range 24 * 6 {
 			time.Sleep(10 * time.Minute)
 			for w.deliver(t.Context(), t, rt) {
@@ -162,8 +149,7 @@ func TestSweepOfWhatIsInOrder(t *testing.T) {
 
 // Parents and children that wait for weeks keep a row each, or less; the rows do not become more with time.
 func TestTheIndexDoesNotGrow(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		child := NewOrchestrator("child", func(ctx *Context, n int) (int, error) { return Event[int](ctx, "never").Await() })
 		ticking := NewOrchestrator("ticking", func(ctx *Context, n int) (int, error) {
@@ -198,16 +184,13 @@ func TestTheIndexDoesNotGrow(t *testing.T) {
 
 // A sub-orchestration's end that is lost is found out.
 func TestSweepFindsALostEndOfAChild(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		orchestrators, activities := withWaitingChild(l)
 		rt := w.signalling(t, nil, orchestrators, activities)
 		mustRun(t, rt, startOf("a", 1))
 		childID := mustGet(t, rt, "a").Calls[0].Child
-		if _, err := rt.Deliver(t.Context(), eventSignal(childID, "e", "number", "2")); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(rt.Deliver(t.Context(), eventSignal(childID, "e", "number", "2"))))
 		time.Sleep(61 * time.Minute)
 		w.deliver(t.Context(), t, rt) // the child's timer
 		if out := mustGet(t, rt, childID); out.Status != Completed {
@@ -228,8 +211,7 @@ func TestSweepFindsALostEndOfAChild(t *testing.T) {
 
 // A thousand that are overdue at once are found in slices, each once.
 func TestSweepOfAThousand(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) { _ = ctx.Sleep(time.Hour); l.add("fired"); return n, nil })
 		rt := w.signalling(t, nil, []AnyOrchestrator{o}, nil)
@@ -242,10 +224,7 @@ func TestSweepOfAThousand(t *testing.T) {
 		time.Sleep(66 * time.Minute)
 		woken := 0
 		for range 10 {
-			one, err := rt.Sweep(t.Context(), 300)
-			if err != nil {
-				t.Fatal(err)
-			}
+			one := must(rt.Sweep(t.Context(), 300))(t)
 			if woken += one; one > 300 {
 				t.Errorf("%d woken at once", one)
 			}
@@ -264,8 +243,7 @@ func TestSweepOfAThousand(t *testing.T) {
 
 // Two sweepers at once do no harm.
 func TestSweepersAtOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		orchestrators, activities := sleeper(l, time.Hour)
 		mustRun(t, w.signalling(t, nil, orchestrators, activities), startOf("a", 1))

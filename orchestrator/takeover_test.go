@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/vibedata/roundhouse/orchestrator/nodes"
@@ -74,18 +73,14 @@ func (x *takeovers) takeOver(t *testing.T, rt *Runtime, lost string, begun *atom
 
 func (x *takeovers) drivenBy(t *testing.T) string {
 	t.Helper()
-	in, err := x.there.Inspect(context.WithoutCancel(t.Context()), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must(x.there.Inspect(context.WithoutCancel(t.Context()), "a"))(t)
 	return in.Node
 }
 
 // A process that was taken for dead, and lives, can take over in its turn, although it still drives the orchestration under its
 // lost name.
 func TestTakeoverByWhoWasTakenOver(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		x := newTakeovers(t)
 		first := runInBackground(t.Context(), x.here, startOf("a", 1))
 		time.Sleep(time.Minute)
@@ -117,8 +112,7 @@ func TestTakeoverByWhoWasTakenOver(t *testing.T) {
 
 // A process that is taken over itself finishes no takeover: who takes over from it does.
 func TestTakeoverByWhoIsFenced(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		x := newTakeovers(t)
 		first := runInBackground(t.Context(), x.here, startOf("a", 1))
 		time.Sleep(time.Minute)

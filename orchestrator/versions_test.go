@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/vibedata/roundhouse/internal/faults"
@@ -34,8 +33,7 @@ func versioned(v string) *Orchestrator[string, string] {
 
 // What runs keeps its version, what begins takes the one that was registered last, and without its version it stalls.
 func TestVersions(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		one, two := versioned("1"), versioned("2")
 		old := w.signalling(t, nil, []AnyOrchestrator{one}, nil)
@@ -79,16 +77,13 @@ func TestVersions(t *testing.T) {
 
 // A start may ask for a version, which the first execution takes: what continues as new, or begins again, takes the latest.
 func TestVersionOfAStart(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		rt := w.signalling(t, nil, []AnyOrchestrator{versioned("1"), versioned("2")}, nil)
 		for id, v := range map[string]string{"a": "1", "b": "2", "c": ""} {
 			s := startOf(id, "")
 			s.Version = v
-			if _, err := rt.Start(t.Context(), s); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(rt.Start(t.Context(), s)))
 		}
 		w.attend(t, rt, time.Minute)
 		for id, want := range map[string]string{"a": "1", "b": "2", "c": "2"} {
@@ -96,9 +91,7 @@ func TestVersionOfAStart(t *testing.T) {
 				t.Errorf("%s has the version %q", id, got)
 			}
 		}
-		if _, err := rt.Deliver(t.Context(), eventSignal("a", "e", "number", "1")); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(rt.Deliver(t.Context(), eventSignal("a", "e", "number", "1"))))
 		if out := mustGet(t, rt, "a"); out.Version != "2" || out.Execution != 2 {
 			t.Errorf("it continues as new in the version %q, execution %d", out.Version, out.Execution)
 		}
@@ -118,8 +111,7 @@ func TestVersionOfAStart(t *testing.T) {
 
 // An event that nobody waits for is dropped, with one warning; the option holds for what began with it.
 func TestDropEarlyEvents(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		make := func(options ...OrchestratorOption) *Orchestrator[int, string] {
 			return NewOrchestrator("test", func(ctx *Context, _ int) (string, error) {
@@ -143,17 +135,13 @@ func TestDropEarlyEvents(t *testing.T) {
 		mustRun(t, first, startOf("a", 1))
 		mustRun(t, then, startOf("b", 1))
 		for _, id := range []string{"a", "b"} { // code and option have changed meanwhile
-			if _, err := then.Deliver(t.Context(), eventSignal(id, "early", "number", "1")); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(then.Deliver(t.Context(), eventSignal(id, "early", "number", "1"))))
 		}
 		time.Sleep(61 * time.Minute)
 		for w.deliver(t.Context(), t, then) {
 		}
 		for _, rt := range []*Runtime{then, first} {
-			if _, err := rt.Deliver(t.Context(), eventSignal("a", "early", "number", "1")); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(rt.Deliver(t.Context(), eventSignal("a", "early", "number", "1"))))
 		}
 		w.settle(t, then)
 		if a, b := mustGet(t, then, "a"), mustGet(t, then, "b"); string(a.Output) != `"none"` || string(b.Output) != `"1"` {
@@ -216,8 +204,7 @@ func TestErrorsThatPanic(t *testing.T) {
 		"text":        func() error { return &sour{} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
 				w := newWorld(t)
 				step := NewActivity("step", func(context.Context, int) (int, error) { return 0, fail() }, WithError[*sour](), WithError[*vaultError]())
 				o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {

@@ -54,9 +54,7 @@ func TestWaitingFor(t *testing.T) {
 			if len(open) == 0 {
 				t.Fatal("it waits for nothing")
 			}
-			if err := x.apply(endOrFail(t, x, open)); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, x.apply(endOrFail(t, x, open)))
 			if rapid.Bool().Draw(t, "look") {
 				check()
 			}

@@ -92,12 +92,8 @@ func newHouse(t *testing.T) *house {
 	})
 	h.runtime, err = orchestrator.New(orchestrator.Config{Tables: counted, Blobs: blobs.NewMemory(), Queues: h.queues, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		StatusChanged: func(n orchestrator.StatusChange) { h.Record(n) }, Orchestrators: []orchestrator.AnyOrchestrator{short, bad, gate}})
-	if err := errors.Join(err, h.Prepare(t.Context())); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.runtime.Prepare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(err, h.Prepare(t.Context())))
+	noError(t, h.runtime.Prepare(t.Context()))
 	return h
 }
 
@@ -128,9 +124,7 @@ func (h *house) startFor(t *testing.T, tenant, id, name, tag string, n int) {
 	if tag != "" {
 		s.Reference = &orchestrator.Reference{Key: tag}
 	}
-	if _, err := h.runtime.Start(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errorOf(h.runtime.Start(t.Context(), s)))
 	h.drive(t)
 }
 
@@ -150,9 +144,7 @@ func (h *house) drive(t *testing.T) {
 			if errors.Is(err, orchestrator.ErrNotFound) {
 				err = nil // it was purged meanwhile
 			}
-			if err := errors.Join(err, h.queues.Delete(t.Context(), h.runtime.SignalQueue(), m.ID, m.PopReceipt)); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errors.Join(err, h.queues.Delete(t.Context(), h.runtime.SignalQueue(), m.ID, m.PopReceipt)))
 		}
 		if len(batch) == 0 {
 			return
@@ -217,8 +209,7 @@ func filled(t *testing.T, n int) *house {
 }
 
 func TestListSelects(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		const n = 40
 		begin := time.Now()
 		h := filled(t, n)
@@ -289,8 +280,7 @@ func TestListSelects(t *testing.T) {
 
 // What changes is written behind, together, and a list shows where things stand before that.
 func TestListFollows(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		h := newHouse(t)
 		for i := range 10 {
 			h.start(t, fmt.Sprint("g", i), "gate", "", i)
@@ -304,9 +294,7 @@ func TestListFollows(t *testing.T) {
 			t.Errorf("%d transactions for ten that began together", n)
 		}
 		for i := range 10 {
-			if err := h.runtime.Raise(t.Context(), fmt.Sprint("g", i), "open", []byte("1"), ""); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, h.runtime.Raise(t.Context(), fmt.Sprint("g", i), "open", []byte("1"), ""))
 		}
 		h.drive(t)
 		running := orchestrator.Filter{Statuses: []orchestrator.Status{orchestrator.Running}}
@@ -323,8 +311,7 @@ func TestListFollows(t *testing.T) {
 
 // A page costs as much in a long list as in a short one.
 func TestListCostsItsPage(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		cost := func(n int) int {
 			h := filled(t, n)
 			before := h.meter.count("Query")
@@ -341,8 +328,7 @@ func TestListCostsItsPage(t *testing.T) {
 
 // A page of a tenant costs the same however many orchestrations of others there are, whatever else the filter says.
 func TestListOfATenantCostsItsPage(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		costs := func(others int) (each []int) {
 			h := newHouse(t)
 			h.startFor(t, "contoso", "a0", "short", "red", 1)
@@ -350,9 +336,7 @@ func TestListOfATenantCostsItsPage(t *testing.T) {
 				h.startFor(t, []string{"", "fabrikam"}[i%2], fmt.Sprint("a1", i), "short", "red", i)
 			}
 			h.startFor(t, "contoso", "a2", "short", "red", 1)
-			if err := h.Flush(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, h.Flush(t.Context()))
 			completed := []orchestrator.Status{orchestrator.Completed}
 			for _, f := range []orchestrator.Filter{{}, {Orchestrator: "short"}, {Statuses: completed}, {Orchestrator: "short", Statuses: completed}, {Tag: "red"},
 				{CustomStatus: ""}, {CreatedTo: time.Now().Add(time.Minute)}, {Prefix: "a"}} {
@@ -373,22 +357,17 @@ func TestListOfATenantCostsItsPage(t *testing.T) {
 
 // A page of those that are parked costs as much among ten thousand as among a hundred, wherever it begins.
 func TestListOfTenThousandParked(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		const page = 50
 		costs := func(n int) (each []int) {
 			h := newHouse(t)
 			for i := range n {
 				h.start(t, fmt.Sprintf("a%05d", i), "gate", "", i)
 				if i%1000 == 999 {
-					if err := h.Flush(t.Context()); err != nil {
-						t.Fatal(err)
-					}
+					noError(t, h.Flush(t.Context()))
 				}
 			}
-			if err := h.Flush(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, h.Flush(t.Context()))
 			for _, f := range []orchestrator.Filter{{}, {Orchestrator: "gate"}, {Statuses: []orchestrator.Status{orchestrator.Running}}, {Prefix: "a0"}} {
 				after := ""
 				for range 2 {
@@ -411,8 +390,7 @@ func TestListOfTenThousandParked(t *testing.T) {
 }
 
 func TestContinuations(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		h := filled(t, 4)
 		_, next, err := h.List(t.Context(), orchestrator.Filter{}, 1, "")
 		if err != nil || next == "" {
@@ -436,17 +414,14 @@ func TestContinuations(t *testing.T) {
 
 // What cannot be written waits, and what a process takes with it the repair finds.
 func TestStorageFails(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		h := newHouse(t)
 		h.meter.failing(tables.ErrThrottled)
 		h.start(t, "g", "gate", "red", 1)
 		if err := h.Flush(t.Context()); !errors.Is(err, tables.ErrThrottled) {
 			t.Fatal(err)
 		}
-		if err := h.runtime.Suspend(t.Context(), "g", ""); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, h.runtime.Suspend(t.Context(), "g", ""))
 		h.drive(t)
 		if err := h.Flush(t.Context()); !errors.Is(err, tables.ErrThrottled) {
 			t.Fatal(err)
@@ -462,20 +437,15 @@ func TestStorageFails(t *testing.T) {
 
 // What has lost its status is taken out of the list, and noted as damaged; the others are repaired beside it.
 func TestRepairNotesDamage(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		h := filled(t, 6)
 		time.Sleep(time.Minute)
 		lost := tables.Delete(tables.Key{Partition: tables.EscapeKey("a/02"), Row: "status"}, "")
 		nameless := tables.Insert(tables.Entity{Key: tables.Key{Partition: "a=zz", Row: "status"}, Properties: map[string]any{"Name": "gate"}})
 		for _, op := range []tables.Op{lost, nameless} {
-			if err := h.store.Apply(t.Context(), "orchestrations", op); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, h.store.Apply(t.Context(), "orchestrations", op))
 		}
-		if err := h.runtime.Purge(t.Context(), "a/00"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, h.runtime.Purge(t.Context(), "a/00"))
 		mended := h.repair(t)
 		if diff := cmp.Diff(h.right(t), h.rows(t)); diff != "" || mended == 0 {
 			t.Errorf("%d mended (-want +got):\n%s", mended, diff)
@@ -489,24 +459,19 @@ func TestRepairNotesDamage(t *testing.T) {
 
 // A list takes out what a status row has gone past, and what was purged.
 func TestListTidies(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		h := filled(t, 9)
 		time.Sleep(time.Minute)
 		e := entryFor(must(h.runtime.Status(t.Context(), "a/00")))
 		e.status = orchestrator.Running
-		if err := h.store.Apply(t.Context(), DefaultTable, tables.Upsert(e.row(e.statusRows()[0]))); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, h.store.Apply(t.Context(), DefaultTable, tables.Upsert(e.row(e.statusRows()[0]))))
 		if got := h.pages(t, orchestrator.Filter{Statuses: []orchestrator.Status{orchestrator.Running, orchestrator.Completed}}, 100); len(got) != 6 {
 			t.Errorf("%v", got)
 		}
 		if diff := cmp.Diff(h.right(t), h.rows(t)); diff != "" {
 			t.Errorf("rows (-want +got):\n%s", diff)
 		}
-		if err := h.runtime.Purge(t.Context(), "a/00"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, h.runtime.Purge(t.Context(), "a/00"))
 		for _, f := range []orchestrator.Filter{{}, {CorrelationID: e.correlation}, {Orchestrator: "short"}, {Prefix: "a"}, {Statuses: []orchestrator.Status{orchestrator.Completed}},
 			{Orchestrator: "short", Statuses: []orchestrator.Status{orchestrator.Completed}}} {
 			if slices.Contains(h.pages(t, f, 100), "a/00") {
@@ -538,8 +503,7 @@ func TestConfig(t *testing.T) {
 
 // Beyond its bound, and when it is closed, the list takes in no more. Closing it writes what waits, which has a limit in time.
 func TestBounds(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		c, err := New(Config{Tables: tables.NewMemory(), Runtime: func() *orchestrator.Runtime { return nil }, Linger: time.Hour})
 		if err == nil {
 			err = c.Prepare(t.Context())
@@ -559,3 +523,21 @@ func TestBounds(t *testing.T) {
 		}
 	})
 }
+
+// inBubble runs a test in a bubble of synctest, in parallel with others.
+func inBubble(t *testing.T, test func(*testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, test)
+}
+
+// noError ends a test that could not prepare what it needs.
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// errorOf returns the error of a call whose result does not matter.
+func errorOf[T any](_ T, err error) error { return err }

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -61,17 +60,13 @@ func (w *workshop) attempt(t *testing.T, id string) orchestrator.Outcome {
 // signal raises an event for one that may not be able to take it.
 func (w *workshop) signal(t *testing.T, id string) {
 	t.Helper()
-	if err := w.runtime.Raise(t.Context(), id, "open", []byte("1"), ""); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, w.runtime.Raise(t.Context(), id, "open", []byte("1"), ""))
 	w.drive(t)
 }
 
 func (w *workshop) census(t *testing.T) string {
 	t.Helper()
-	if err := w.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, w.Flush(t.Context()))
 	c, err := w.CountByStatus(t.Context(), orchestrator.Stalled, orchestrator.Retrying)
 	if err != nil {
 		t.Fatal(err)
@@ -81,8 +76,7 @@ func (w *workshop) census(t *testing.T) string {
 
 // What is stalled or is tried again is in the views of these states for as long as it is, and is listed and counted there.
 func TestStatesOfWhatGoesOn(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newWorkshop(t)
 		w.start(t, "a", "turns", "", 1)
 		w.start(t, "b", "turns", "", 1)
@@ -116,8 +110,7 @@ func TestStatesOfWhatGoesOn(t *testing.T) {
 
 // What a crash kept from the index, the repair brings: a state as well as its end.
 func TestRepairOfStates(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newWorkshop(t)
 		w.start(t, "a", "turns", "", 1)
 		repaired := func(want string) {
@@ -162,9 +155,7 @@ func TestCensusIsBounded(t *testing.T) {
 		h := newHouse(t)
 		for i := range test.rows { // of orchestrations that there are not
 			e := entry{id: fmt.Sprint(i), orchestrator: "gone", status: orchestrator.Stalled, created: time.Unix(int64(i), 0)}
-			if err := h.store.Apply(t.Context(), DefaultTable, tables.Insert(e.row(e.statusRows()[0]))); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, h.store.Apply(t.Context(), DefaultTable, tables.Insert(e.row(e.statusRows()[0]))))
 		}
 		reads := 0
 		count := func(ctx context.Context) (StatusCounts, error) {

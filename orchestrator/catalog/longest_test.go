@@ -23,9 +23,7 @@ func TestTheLongestIDs(t *testing.T) {
 	if err == nil || len(tables.EscapeKey(ids[1])) != maxEscapedID {
 		t.Errorf("one byte more: %v", err)
 	}
-	if err := h.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, h.Flush(t.Context()))
 	for _, f := range []orchestrator.Filter{{}, {Prefix: long}, {Prefix: ids[0]}, {Prefix: ids[1]}, {Prefix: long + "aaaaabb"}} {
 		found := map[string]bool{}
 		for next := ""; ; {

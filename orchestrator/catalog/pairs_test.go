@@ -22,9 +22,7 @@ func FuzzEntries(f *testing.F) {
 			return
 		}
 		store := tables.NewMemory()
-		if err := store.CreateTable(context.Background(), DefaultTable); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, store.CreateTable(context.Background(), DefaultTable))
 		for _, name := range e.all() {
 			if err := store.Apply(context.Background(), DefaultTable, tables.Upsert(e.row(name))); err != nil {
 				t.Fatalf("row %.80q: %v", name, err)

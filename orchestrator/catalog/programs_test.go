@@ -63,15 +63,15 @@ func (h *house) deed(rt *rapid.T) func(context.Context) error {
 	}
 	start.TenantID = rapid.SampledFrom([]string{"", "contoso", "CONTOSO", "fabrikam"}).Draw(rt, "tenant")
 	return rapid.SampledFrom([]func(context.Context) error{
-		func(ctx context.Context) error { return second(r.Start(ctx, start)) },
-		func(ctx context.Context) error { return second(r.Start(ctx, start)) },
+		func(ctx context.Context) error { return errorOf(r.Start(ctx, start)) },
+		func(ctx context.Context) error { return errorOf(r.Start(ctx, start)) },
 		func(ctx context.Context) error { return r.Raise(ctx, id, "open", 1, "") },
 		func(ctx context.Context) error { return r.Suspend(ctx, id, "") },
 		func(ctx context.Context) error { return r.Resume(ctx, id, "") },
 		func(ctx context.Context) error { return r.Terminate(ctx, id, "") },
 		func(ctx context.Context) error { return r.Purge(ctx, id) },
-		func(ctx context.Context) error { return second(r.Restart(ctx, id, "")) },
-		func(ctx context.Context) error { return second(r.Rewind(ctx, id, "")) },
+		func(ctx context.Context) error { return errorOf(r.Restart(ctx, id, "")) },
+		func(ctx context.Context) error { return errorOf(r.Rewind(ctx, id, "")) },
 	}).Draw(rt, "do")
 }
 
@@ -87,7 +87,5 @@ func (h *house) tamper(t *testing.T, rt *rapid.T) {
 	if rapid.Bool().Draw(rt, "adds") {
 		op = tables.Upsert(tables.Entity{Key: key(name + "x"), Properties: map[string]any{columnID: "a"}})
 	}
-	if err := h.store.Apply(t.Context(), DefaultTable, op); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, h.store.Apply(t.Context(), DefaultTable, op))
 }

@@ -179,7 +179,7 @@ func (h *house) life() []step {
 		{take: func(ctx context.Context) error { return r.Resume(ctx, "a", "") }},
 		{take: func(ctx context.Context) error { return r.Raise(ctx, "a", "open", 1, "") }},
 		{take: func(ctx context.Context) error { return r.Purge(ctx, "b") }, silent: true},
-		{take: func(ctx context.Context) error { return second(r.Restart(ctx, "a", "")) }},
+		{take: func(ctx context.Context) error { return errorOf(r.Restart(ctx, "a", "")) }},
 		{take: func(ctx context.Context) error { return r.Terminate(ctx, "a", "") }},
 		{take: func(ctx context.Context) error { return r.Purge(ctx, "a") }, silent: true},
 		{take: start("a", "bad", "", "Fabrikam")},
@@ -199,9 +199,7 @@ func TestAPassMendsWhatProcessesLeft(t *testing.T) {
 					plan := &faults.Plan{At: at, Fault: fault}
 					h.process(t, plan.Intercept)
 					for _, step := range h.life() {
-						if err := step.take(t.Context()); err != nil {
-							t.Fatal(err)
-						}
+						noError(t, step.take(t.Context()))
 						h.drive(t)
 						_ = h.Flush(t.Context())
 						if plan.Crashed() {
@@ -233,9 +231,7 @@ func TestAPassMendsWhatNobodyNoted(t *testing.T) {
 		}
 		h := newHouse(t)
 		for i, step := range h.life() {
-			if err := step.take(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, step.take(t.Context()))
 			h.drive(t)
 			if deaf&(1<<i) != 0 {
 				h.kill()
@@ -286,14 +282,10 @@ func changeAmongPass(t *testing.T, late bool, wrong, from, at int) (over bool) {
 	h := newHouse(t)
 	life := h.life()
 	for _, step := range life[:from] {
-		if err := step.take(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, step.take(t.Context()))
 		h.drive(t)
 	}
-	if err := h.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, h.Flush(t.Context()))
 	h.spoil(t, wrong)
 	calls, others := 0, h.Catalog
 	h.process(t, func(ctx context.Context, _ faults.Call, next func(context.Context) error) error {
@@ -318,9 +310,7 @@ func changeAmongPass(t *testing.T, late bool, wrong, from, at int) (over bool) {
 		h.process(t, same)
 		h.repair(t)
 	}
-	if err := others.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, others.Flush(t.Context()))
 	h.process(t, same)
 	h.agreesOn(t, someFilters(at+from))
 	return over
@@ -337,9 +327,7 @@ func (h *house) spoil(t *testing.T, wrong int) {
 		if i%2 == 0 {
 			op = tables.Insert(tables.Entity{Key: key(name + "0"), Properties: map[string]any{columnID: "a"}})
 		}
-		if err := h.store.Apply(t.Context(), DefaultTable, op); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, h.store.Apply(t.Context(), DefaultTable, op))
 	}
 }
 
@@ -363,9 +351,7 @@ func TestRepairOfEachRow(t *testing.T) {
 	wants("nothing is there", 20)
 	wants("all is there", 0)
 	for _, name := range entryFor(must(h.runtime.Status(t.Context(), "a/05"))).all() {
-		if err := h.store.Apply(t.Context(), DefaultTable, tables.Delete(key(name), "")); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, h.store.Apply(t.Context(), DefaultTable, tables.Delete(key(name), "")))
 		wants("without "+name, 1)
 	}
 	gone := entry{id: "gone", orchestrator: "short", tag: "red", status: orchestrator.Completed, created: time.Unix(1, 0)}
@@ -380,17 +366,14 @@ func TestRepairOfEachRow(t *testing.T) {
 		if name == "" { // no view's, and without an id
 			e = tables.Entity{Key: key("!")}
 		}
-		if err := h.store.Apply(t.Context(), DefaultTable, tables.Insert(e)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, h.store.Apply(t.Context(), DefaultTable, tables.Insert(e)))
 		wants("with "+name, 1)
 	}
 }
 
 // A pass goes on in whatever process, rests for a while when it is done, and its lag counts from when it began.
 func TestRepairRestsAndGoesOn(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		h := filled(t, 12)
 		lag := func(want time.Duration) {
 			t.Helper()
@@ -436,9 +419,7 @@ func TestRepairFromAPlaceThatIsNone(t *testing.T) {
 		h.start(t, "a", "gate", "", 1)
 		h.process(t, same)
 		e := tables.Entity{Key: tables.Key{Partition: repairPartition, Row: repairRow}, Properties: columns}
-		if err := h.store.Apply(t.Context(), DefaultTable, tables.Upsert(e)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, h.store.Apply(t.Context(), DefaultTable, tables.Upsert(e)))
 		h.repair(t)
 		h.repair(t)
 		if h.agrees(t); t.Failed() {
@@ -456,9 +437,7 @@ func TestRepairCost(t *testing.T) {
 	for i := range 1000 {
 		h.start(t, fmt.Sprint(i), "short", "", i)
 	}
-	if err := h.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, h.Flush(t.Context()))
 	cost := func() map[string]int {
 		calls := map[string]int{}
 		h.process(t, func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
@@ -485,17 +464,13 @@ func (h *house) remove(t *testing.T, view string, n int) {
 	for _, name := range h.rows(t) {
 		if strings.HasPrefix(name, view) {
 			if n--; n < 0 {
-				if err := h.store.Apply(t.Context(), DefaultTable, tables.Delete(key(name), "")); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, h.store.Apply(t.Context(), DefaultTable, tables.Delete(key(name), "")))
 				return
 			}
 		}
 	}
 	t.Fatalf("no row of %s", view)
 }
-
-func second[T any](_ T, err error) error { return err }
 
 // What storage refuses is told, and the slice is done again.
 func TestRepairFails(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/vibedata/roundhouse/blobs"
@@ -111,10 +112,7 @@ func (w *world) config(plan *faults.Plan, orchestrators []orchestrator.AnyOrches
 // mustRun starts a worker; stop ends it and waits until it has come to rest.
 func mustRun(t *testing.T, c worker.Config) (w *worker.Worker, stop func()) {
 	t.Helper()
-	w, err := worker.New(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w = must(worker.New(t.Context(), c))(t)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx) }()
@@ -130,10 +128,7 @@ func mustRun(t *testing.T, c worker.Config) (w *worker.Worker, stop func()) {
 // mustEnd waits for the end of an orchestration.
 func mustEnd(t *testing.T, w *worker.Worker, id string) orchestrator.Outcome {
 	t.Helper()
-	out, err := w.Runtime().Wait(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must(w.Runtime().Wait(t.Context(), id))(t)
 	return out
 }
 
@@ -200,3 +195,30 @@ func failure(t *testing.T, err error) *orchestrator.Failure {
 }
 
 func id(n int) string { return fmt.Sprintf("order-%d", n) }
+
+// inBubble runs a test in a bubble of synctest, in parallel with others.
+func inBubble(t *testing.T, test func(*testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, test)
+}
+
+// noError ends a test that could not prepare what it needs.
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// errorOf returns the error of a call whose result does not matter.
+func errorOf[T any](_ T, err error) error { return err }
+
+// must returns the result of a call, and ends a test that could not prepare what it needs.
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		noError(t, err)
+		return v
+	}
+}

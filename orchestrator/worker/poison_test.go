@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/vibedata/roundhouse/orchestrator"
@@ -14,19 +13,14 @@ import (
 
 // What cannot be understood is a dead letter at once, as it is; what is for nobody, after as many tries as there may be.
 func TestDeadLetters(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newWorld()
 		run, stop := mustRun(t, w.config(nil, nil))
 		defer stop()
 		for _, queue := range []string{signalQueue, activityQueue} {
-			if _, err := w.queues.(*queues.Memory).SendText(t.Context(), queue, "{garbage", 0); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(w.queues.(*queues.Memory).SendText(t.Context(), queue, "{garbage", 0)))
 		}
-		if err := run.Runtime().Raise(t.Context(), "nobody", "paid", true, "event-1"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, run.Runtime().Raise(t.Context(), "nobody", "paid", true, "event-1"))
 		time.Sleep(time.Minute)
 		w.mustLength(t, signalQueue+"-dead-letters", 1)
 		w.mustLength(t, activityQueue+"-dead-letters", 1)
@@ -43,17 +37,14 @@ func TestDeadLetters(t *testing.T) {
 
 // An event that comes before its orchestration is not lost.
 func TestEventBeforeStart(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newWorld()
 		o := orchestrator.NewOrchestrator("wait", func(ctx *orchestrator.Context, _ string) (string, error) {
 			return orchestrator.Event[string](ctx, "paid").Await()
 		})
 		run, stop := mustRun(t, w.config(nil, orchestrators(o)))
 		defer stop()
-		if err := run.Runtime().Raise(t.Context(), "a", "paid", "cash", ""); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, run.Runtime().Raise(t.Context(), "a", "paid", "cash", ""))
 		time.Sleep(time.Minute)
 		if got, err := worker.Execute(t.Context(), run, o, "a", ""); err != nil || got != "cash" {
 			t.Errorf("%q, %v", got, err)
@@ -79,9 +70,7 @@ func (w *world) poison(t *testing.T, queue string) {
 	w.die(t, queue, 8)
 	messages, err := w.queues.Receive(t.Context(), queue, 32, 30*time.Second)
 	for _, m := range messages {
-		if _, err := w.queues.Send(t.Context(), queue+"-poison", queues.Decode(m.Text), 0); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errorOf(w.queues.Send(t.Context(), queue+"-poison", queues.Decode(m.Text), 0)))
 		err = w.queues.Delete(t.Context(), queue, m.ID, m.PopReceipt)
 	}
 	if err != nil {
@@ -92,24 +81,16 @@ func (w *world) poison(t *testing.T, queue string) {
 
 // What was at work each time that a process died, but was not the cause, comes to its end.
 func TestABystander(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newWorld()
 		step := w.step(0)
 		c := w.config(nil, orchestrators(order(time.Minute, step)), step)
-		starter, err := worker.New(t.Context(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := worker.Start(t.Context(), starter, order(time.Minute, step), "a", "a"); err != nil {
-			t.Fatal(err)
-		}
+		starter := must(worker.New(t.Context(), c))(t)
+		noError(t, worker.Start(t.Context(), starter, order(time.Minute, step), "a", "a"))
 		w.die(t, signalQueue, 8)
 		run, stop := mustRun(t, c)
 		defer stop()
-		if err := run.Runtime().Raise(t.Context(), "a", "paid", "cash", ""); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, run.Runtime().Raise(t.Context(), "a", "paid", "cash", ""))
 		if got, err := worker.Result(t.Context(), run, order(time.Minute, step), "a"); err != nil || got != "a-first cash a-last" {
 			t.Errorf("%q, %v", got, err)
 		}
@@ -121,8 +102,7 @@ func TestABystander(t *testing.T) {
 
 // An orchestration that takes the process down each time ends as Failed, and whoever has to know is told; its signal is kept.
 func TestAProcessThatDiesWithASignal(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, told := newWorld(), make(chan orchestrator.Outcome, 10)
 		o := orchestrator.NewOrchestrator("deadly", func(*orchestrator.Context, string) (string, error) { return "survived", nil })
 		c := w.config(nil, orchestrators(o))
@@ -134,9 +114,7 @@ func TestAProcessThatDiesWithASignal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := worker.Start(t.Context(), starter, o, "a", ""); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, worker.Start(t.Context(), starter, o, "a", ""))
 		w.poison(t, signalQueue)
 		run, stop := mustRun(t, c)
 		defer stop()
@@ -156,8 +134,7 @@ func TestActivitiesThatAreGivenUp(t *testing.T) {
 	t.Parallel()
 	for name, deadly := range map[string]bool{"process died": true, "unknown activity": false} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
 				w := newWorld()
 				step := w.step(0)
 				o := orchestrator.NewOrchestrator("fan", func(ctx *orchestrator.Context, _ string) (string, error) {
@@ -170,16 +147,9 @@ func TestActivitiesThatAreGivenUp(t *testing.T) {
 				c := w.config(nil, orchestrators(o), step)
 				c.Runtime.MaxInlineActivities = 2
 				// A process that only drives: what is to be spread stays in the queue.
-				driver, err := orchestrator.New(c.Runtime)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := worker.New(t.Context(), c); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := driver.Run(t.Context(), orchestrator.Start{ID: "a", Orchestrator: "fan", Input: []byte(`""`)}); err != nil {
-					t.Fatal(err)
-				}
+				driver := must(orchestrator.New(c.Runtime))(t)
+				noError(t, errorOf(worker.New(t.Context(), c)))
+				noError(t, errorOf(driver.Run(t.Context(), orchestrator.Start{ID: "a", Orchestrator: "fan", Input: []byte(`""`)})))
 				if deadly {
 					w.poison(t, activityQueue)
 				} else {

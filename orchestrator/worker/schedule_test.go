@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -22,10 +21,7 @@ func (w *world) ids(t *testing.T) (ids []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		id, err := tables.UnescapeKey(row.Partition)
-		if err != nil {
-			t.Fatal(err)
-		}
+		id := must(tables.UnescapeKey(row.Partition))(t)
 		ids = append(ids, id)
 	}
 	return ids
@@ -33,14 +29,10 @@ func (w *world) ids(t *testing.T) (ids []string) {
 
 // Each slot is started once, whoever is there. A bubble begins at midnight UTC of 2000-01-01.
 func TestSchedules(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newWorld()
 		report := orchestrator.NewOrchestrator("report", func(_ *orchestrator.Context, in string) (string, error) { return in, nil })
-		berlin, err := time.LoadLocation("Europe/Berlin")
-		if err != nil {
-			t.Fatal(err)
-		}
+		berlin := must(time.LoadLocation("Europe/Berlin"))(t)
 		c := w.config(nil, orchestrators(report))
 		c.Schedules = []worker.Schedule{
 			{Name: "quarters", Cron: "0 */15 * * * *", Orchestrator: "report", Input: []byte(`"q"`)},
@@ -70,8 +62,7 @@ func TestSchedules(t *testing.T) {
 
 // What has been kept for long enough goes, and so does a payload that nothing names; the rest stays.
 func TestRetention(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newWorld()
 		nothing := orchestrator.NewOrchestrator("nothing", func(*orchestrator.Context, string) (string, error) { return "", nil })
 		c := w.config(nil, orchestrators(nothing))
@@ -79,13 +70,9 @@ func TestRetention(t *testing.T) {
 		run, stop := mustRun(t, c)
 		defer stop()
 		orphan := "gone/00000001/" + strings.Repeat("a", 64)
-		if err := w.blobs.Put(t.Context(), "orchestrations", orphan, []byte("{}")); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, w.blobs.Put(t.Context(), "orchestrations", orphan, []byte("{}")))
 		for _, id := range []string{"old", "young"} {
-			if _, err := worker.Execute(t.Context(), run, nothing, id, ""); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errorOf(worker.Execute(t.Context(), run, nothing, id, "")))
 			time.Sleep(40 * time.Hour)
 		}
 		if diff := cmp.Diff([]string{"young"}, w.ids(t)); diff != "" {

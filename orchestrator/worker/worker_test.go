@@ -21,8 +21,7 @@ import (
 
 // What a worker's own process starts, it works on at once, although the queue was empty for hours.
 func TestExecuteAtOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newWorld()
 		step := w.step(0)
 		greet := orchestrator.NewOrchestrator("greet", func(ctx *orchestrator.Context, name string) (string, error) {
@@ -48,8 +47,7 @@ func TestExecuteAtOnce(t *testing.T) {
 
 // A caller learns why there is no result.
 func TestResultOfAFailure(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newWorld()
 		broken := orchestrator.NewOrchestrator("broken", func(*orchestrator.Context, string) (string, error) { return "", errors.New("out of paper") })
 		other := orchestrator.NewOrchestrator("other", func(*orchestrator.Context, string) (string, error) { return "", nil })
@@ -70,8 +68,7 @@ func TestResultOfAFailure(t *testing.T) {
 
 // Timers and events come when they are due, or at most a poll later. An idle worker polls, and does not spin.
 func TestTimerAndEvent(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w, polls := newWorld(), 0
 		step := w.step(0)
 		c := w.config(nil, orchestrators(order(time.Hour, step)), step)
@@ -83,17 +80,13 @@ func TestTimerAndEvent(t *testing.T) {
 		})
 		run, stop := mustRun(t, c)
 		defer stop()
-		if err := worker.Start(t.Context(), run, order(time.Hour, step), "a", "a"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, worker.Start(t.Context(), run, order(time.Hour, step), "a", "a"))
 		began := time.Now()
 		time.Sleep(2 * time.Hour)
 		if polls = w.count("poll"); polls > 3*2*3600*11/10+200 {
 			t.Errorf("%d polls in two hours", polls)
 		}
-		if err := run.Runtime().Raise(t.Context(), "a", "paid", "cash", ""); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, run.Runtime().Raise(t.Context(), "a", "paid", "cash", ""))
 		out := mustEnd(t, run, "a")
 		if took := out.EndedAt.Sub(began); string(out.Output) != `"a-first cash a-last"` || took > 2*time.Hour+time.Second {
 			t.Errorf("%s after %v", out.Output, took)
@@ -107,14 +100,11 @@ func TestTimerAndEvent(t *testing.T) {
 
 // Every message is lost: the sweeper finds what waits.
 func TestLostMessages(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := newWorld()
 		step := w.step(0)
 		run, stop := mustRun(t, w.config(nil, orchestrators(order(time.Hour, step)), step))
-		if err := errors.Join(worker.Start(t.Context(), run, order(time.Hour, step), "a", "a"), run.Runtime().Raise(t.Context(), "a", "paid", "cash", "")); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errors.Join(worker.Start(t.Context(), run, order(time.Hour, step), "a", "a"), run.Runtime().Raise(t.Context(), "a", "paid", "cash", "")))
 		time.Sleep(time.Minute)
 		stop()
 		w.queues = queues.NewMemory()
@@ -149,9 +139,7 @@ func TestTwoWorkers(t *testing.T) {
 		_, stop2 := mustRun(t, c)
 		defer stop2()
 		for n := range many {
-			if err := worker.Start(t.Context(), first, fan, id(n), id(n)); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, worker.Start(t.Context(), first, fan, id(n), id(n)))
 		}
 		for n := range many {
 			if got, err := worker.Result(t.Context(), first, fan, id(n)); err != nil || got != wide {
@@ -172,17 +160,14 @@ func TestStop(t *testing.T) {
 	t.Parallel()
 	for patience, runs := range map[time.Duration]string{0: "stopped", 20 * time.Minute: "finished"} {
 		t.Run(runs, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
 				w := newWorld()
 				step := w.step(10 * time.Minute)
 				slow := orchestrator.NewOrchestrator("slow", func(ctx *orchestrator.Context, in string) (string, error) { return step.Call(ctx, in).Await() })
 				c := w.config(nil, orchestrators(slow), step)
 				c.StopTimeout = patience
 				run, stop := mustRun(t, c)
-				if err := worker.Start(t.Context(), run, slow, "a", "a"); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, worker.Start(t.Context(), run, slow, "a", "a"))
 				time.Sleep(5 * time.Minute)
 				began := time.Now()
 				stop()
@@ -206,13 +191,8 @@ func TestCrashAtEveryCall(t *testing.T) {
 	run := func(t *testing.T, plan *faults.Plan) {
 		w := newWorld()
 		step := w.step(0)
-		starter, err := worker.New(t.Context(), w.config(nil, orchestrators(order(time.Minute, step)), step))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(worker.Start(t.Context(), starter, order(time.Minute, step), "a", "a"), starter.Runtime().Raise(t.Context(), "a", "paid", "cash", "")); err != nil {
-			t.Fatal(err)
-		}
+		starter := must(worker.New(t.Context(), w.config(nil, orchestrators(order(time.Minute, step)), step)))(t)
+		noError(t, errors.Join(worker.Start(t.Context(), starter, order(time.Minute, step), "a", "a"), starter.Runtime().Raise(t.Context(), "a", "paid", "cash", "")))
 		c := w.config(plan, orchestrators(order(time.Minute, step)), step)
 		first, err := worker.New(t.Context(), c)
 		if err != nil && !plan.Done() {
@@ -284,14 +264,10 @@ func TestAzurite(t *testing.T) {
 	_, stop2 := mustRun(t, c)
 	defer stop2()
 	for n := range 10 {
-		if err := worker.Start(t.Context(), first, payment, id(n), id(n)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, worker.Start(t.Context(), first, payment, id(n), id(n)))
 	}
 	for n := range 10 {
-		if err := first.Runtime().Raise(t.Context(), id(n), "paid", "cash", ""); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, first.Runtime().Raise(t.Context(), id(n), "paid", "cash", ""))
 	}
 	for n := range 10 {
 		if got, err := worker.Result(t.Context(), first, payment, id(n)); err != nil || got != "cash" {

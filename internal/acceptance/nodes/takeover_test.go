@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/sample"
 	"github.com/vibedata/roundhouse/orchestrator/nodes"
 )
 
@@ -68,9 +69,11 @@ func (s *simulation) strikeNow(kind troubleKind, slot int) {
 // bound of the last death, and each result is there once.
 func TestTakeoversOfTakeovers(t *testing.T) {
 	t.Parallel()
-	for after := range 8 {
+	for _, seed := range sample.Seeds(t, 8) {
+		after := seed - 1 // pauses grow with its square
 		t.Run(fmt.Sprint(after), func(t *testing.T) {
 			t.Parallel()
+			sample.Repeat(t)
 			synctest.Test(t, func(t *testing.T) {
 				s := newSimulation(t, uint64(after))
 				s.populate(5)
@@ -96,7 +99,7 @@ func TestTakeoversOfTakeovers(t *testing.T) {
 	}
 }
 
-// A thousand orchestrations in the hands of one dead machine are taken over within a minute: all of them go on, or have a signal
+// A thousand orchestrations (fewer in a sample) in the hands of one dead machine are taken over within a minute: all of them go on, or have a signal
 // in the queue, from which no machine takes more at once than its host lets it. Those with little left to do go on within the
 // minute, too.
 func TestThousandInHand(t *testing.T) {
@@ -110,7 +113,7 @@ func TestThousandInHand(t *testing.T) {
 }
 
 func killThousand(t *testing.T, work time.Duration) {
-	const many = 1000
+	many := sample.Size(t, 1000, 100)
 	s := newSimulation(t, 18)
 	s.populate(1)
 	first := s.machines[0]
