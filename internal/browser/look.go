@@ -94,6 +94,14 @@ func (b *Tab) Shown(name string, seen func(name, how string)) {
 	seen(name, "dark")
 	b.Do(chromedp.EmulateViewport(small, 740))
 	seen(name, "small")
+	b.Fits(name)
+	b.Prefer("light")
+}
+
+// Fits holds that the page that is open fits a small screen, and has run no script of its data.
+func (b *Tab) Fits(name string) {
+	b.T.Helper()
+	b.Do(chromedp.EmulateViewport(small, 740))
 	if width := Eval[int](b, `document.documentElement.scrollWidth`); width > small {
 		b.T.Errorf("%s is %d wide on a screen of %d: %q", name, width, small, Eval[[]string](b, tooWide))
 	}
@@ -101,7 +109,6 @@ func (b *Tab) Shown(name string, seen func(name, how string)) {
 		b.T.Errorf("%s: a script of the data has run", name)
 	}
 	b.Do(chromedp.EmulateViewport(wide, 800))
-	b.Prefer("light")
 }
 
 // Silent holds that the browser has not complained of a page so far.
