@@ -77,7 +77,8 @@ func joined(all ...map[string]shown) map[string]shown {
 }
 
 // Each page is as its golden file has it, or has the outline that is written down: with data and without, for everyone who may see it, with
-// what the API refuses, and with data that is meant to do harm. After an intended change, run this test with -update.
+// what the API refuses, and with data that is meant to do harm. After an intended change, run this test with -update. It writes the outline of
+// a new page; an empty file in testdata/golden makes a golden page of it, and "like OTHER" behind its name the difference from another one.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	for area, pages := range areas() {
