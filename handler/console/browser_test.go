@@ -43,6 +43,14 @@ func walk(b *browser.Tab, steps ...string) {
 	}
 }
 
+// is holds the value of an expression.
+func is[V comparable](b *browser.Tab, expression string, want V) {
+	b.T.Helper()
+	if got := browser.Eval[V](b, expression); got != want {
+		b.T.Errorf("%s is %v, want %v", expression, got, want)
+	}
+}
+
 // says holds what an element of the page says.
 func says(b *browser.Tab, selector string, texts ...string) {
 	b.T.Helper()
@@ -260,9 +268,7 @@ func TestBrowserTasks(t *testing.T) {
 	answers("y", kb.Tab, "0")
 	says(b, "[role=alert]", "minimum")
 	b.TabTo("SELECT")
-	if chosen := browser.Eval[string](b, `document.activeElement.selectedOptions[0].textContent`); chosen != "yes" {
-		t.Errorf("of what was chosen, %q is kept", chosen)
-	}
+	is(b, `document.activeElement.selectedOptions[0].textContent`, "yes")
 	answers(kb.Tab, "7")
 	says(b, "[role=status]", "is completed")
 	bench.Deliver()

@@ -11,6 +11,6 @@
 //     visible (Text).
 //   - A change is made by a POST of a page of its own only, and repeats of one form are one change.
 //
-// A page is a view model (a struct with what the page shows, and nothing else), a template of the folder templates, and a golden
-// file of testdata for empty, typical and hostile data. It owns no storage keys.
+// A page is a view model (a struct with what the page shows, and nothing else) and a template of the folder templates. testdata has a golden
+// page of each template, and outlines of the same page with other data: empty, typical and hostile. It owns no storage keys.
 package console

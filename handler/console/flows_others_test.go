@@ -157,7 +157,7 @@ func TestOthersSeeAndChangeNothing(t *testing.T) {
 	if got := s.choices(t, letters, mallory()); len(got) != 1 {
 		t.Errorf("they can select %q", got)
 	}
-	if text := s.sees(t, console.Root, mallory(), 200, "!Dead letters by hour: 3"); strings.Count(text, "<code>platform.read</code>") != 2 {
+	if text := s.sees(t, console.Root, mallory(), 200, "!Dead letters by hour: 3", "of tenant <bdi>"+accesstest.ID("red")); strings.Count(text, "<code>platform.read</code>") != 2 {
 		t.Error("the home page does not say that platform.read is missing")
 	}
 	s.sees(t, console.Root, ann("Reader"), 200, "secret failure of blue", s.at(console.Root+"/operations/:operation"), "!could not be asked for", "Dead letters by hour: 3")

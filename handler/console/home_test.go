@@ -337,23 +337,6 @@ func TestOthersStay(t *testing.T) {
 	}
 }
 
-// Each section has a letter of its own, for the key behind g.
-func TestSectionsHaveLetters(t *testing.T) {
-	t.Parallel()
-	letters := map[string]string{}
-	for _, s := range (view{}).Sections() {
-		if s.Letter() == "" || letters[s.Letter()] != "" {
-			t.Errorf("%s has the letter %q, as %q has", s.Name, s.Letter(), letters[s.Letter()])
-		}
-		letters[s.Letter()] = s.Name
-	}
-	for letter, name := range map[string]string{"h": "Home", "d": "Dead letters", "o": "Orchestrations", "t": "Tasks"} {
-		if letters[letter] != name {
-			t.Errorf("g %s leads to %q, want %q", letter, letters[letter], name)
-		}
-	}
-}
-
 // All modules are named in the page, so that a browser loads them at once, and each names others by paths that exist.
 func TestModules(t *testing.T) {
 	t.Parallel()

@@ -178,7 +178,7 @@ func (c *Console) show(w http.ResponseWriter, r *http.Request, v *visit, p page)
 	err := c.pages.byName[p.template].ExecuteTemplate(&body, "layout.html", view{Title: p.title, Section: sectionOf(r.URL.Path), Me: v.me, Now: c.config.Now().UTC(),
 		Style: c.assets.paths["console.css"], Script: c.assets.paths["console.js"], Icon: c.assets.paths["icon.svg"], Modules: c.assets.modules, Start: c.assets.paths["modules/main.js"],
 		Tag: tag, Every: int(p.again() / time.Second), Follow: int(p.refresh / time.Second), Elsewhere: p.elsewhere, Page: p.model})
-	if err != nil { // unreachable unless a template does not fit its model, which the golden files would show
+	if err != nil { // unreachable unless a template does not fit its model, which golden pages and outlines would show
 		http.Error(w, "The page cannot be written.", http.StatusInternalServerError)
 		return
 	}

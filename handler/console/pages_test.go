@@ -13,12 +13,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
 
 	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/internal/browser"
 )
 
 var update = flag.Bool("update", false, "write the golden pages and the outlines of the others")
@@ -75,7 +77,8 @@ func joined(all ...map[string]shown) map[string]shown {
 }
 
 // Each page is as its golden file has it, or has the outline that is written down: with data and without, for everyone who may see it, with
-// what the API refuses, and with data that is meant to do harm. After an intended change, run this test with -update.
+// what the API refuses, and with data that is meant to do harm. After an intended change, run this test with -update. It writes the outline of
+// a new page; an empty file in testdata/golden makes a golden page of it, and "like OTHER" behind its name the difference from another one.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	for area, pages := range areas() {
@@ -289,4 +292,40 @@ func TestEveryPageIsHeld(t *testing.T) {
 func samePath(route, path string) bool {
 	want, got := strings.Split(route, "/"), strings.Split(path, "/")
 	return slices.EqualFunc(want, got, func(want, got string) bool { return want == got || strings.HasPrefix(want, ":") })
+}
+
+// Each page that has a golden file is accessible in both themes and by keyboard. These, and each with data that is meant to do harm, fit a small
+// screen and keep to their policy. Pages are asked for once, and opened as they were answered.
+func TestBrowserPages(t *testing.T) {
+	t.Parallel()
+	var page atomic.Pointer[httptest.ResponseRecorder]
+	files := newConsole(t, nothing(), access.Control{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, Root+"/assets/") {
+			files.ServeHTTP(w, r)
+			return
+		}
+		rec := page.Load()
+		maps.Copy(w.Header(), rec.Header())
+		w.WriteHeader(rec.Code)
+		_, _ = w.Write(rec.Body.Bytes())
+	}))
+	t.Cleanup(server.Close)
+	b := browser.Open(t, server.URL)
+	for _, pages := range areas() {
+		for _, name := range slices.Sorted(maps.Keys(pages)) {
+			golden := isGolden(goldenFile(name))
+			if !golden && !strings.Contains(name, "hostile") {
+				continue
+			}
+			page.Store(pages[name].ask(t))
+			b.Open(Root + "/" + name)
+			if golden {
+				b.Shown(name, nil)
+			} else {
+				b.Fits(name)
+			}
+		}
+	}
+	b.Silent()
 }

@@ -1,12 +1,292 @@
 package console
 
 import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/vibedata/roundhouse/handler/access"
 )
+
+const (
+	taskT1 = tasksPath + "/store-work-1/1-1"
+	// decision is a schema of everything that a form is made of.
+	decision1 = `{"type": "object", "required": ["approved", "action"], "additionalProperties": false, "properties": {
+		"approved": {"type": "boolean", "title": "Start the update"},
+		"action": {"enum": ["wait", "retire", 3, null], "description": "What is done with the key"},
+		"days": {"type": "integer", "minimum": 1, "default": 7},
+		"ticket": {"type": "string", "maxLength": 40},
+		"notes": {"type": "string", "maxLength": 2000, "default": "none"}}}`
+)
+
+// asker is somebody who may do what a person without roles may.
+func approver() map[string]any {
+	p := someone("ada@example.com", access.Participant.Permissions()...)
+	p["appRoles"] = []string{"Approver"}
+	return p
+}
+
+func taskData(more map[string]any) map[string]any {
+	d := map[string]any{"orchestrationId": "store-work-1", "taskId": "1-1", "name": "approve update", "engine": "store", "correlationId": "work-1", "status": "Created", "roles": []any{"approver"},
+		"createdAtUtc": "2026-11-26T12:00:00Z", "changedAtUtc": "2026-11-26T12:00:00Z", "dueAtUtc": "2026-11-26T13:00:00Z", "payload": map[string]any{"version": 2}, "form": json.RawMessage(decision1),
+		"events": []any{map[string]any{"event": "created", "atUtc": "2026-11-26T12:00:00Z", "roles": []any{"owner"}},
+			map[string]any{"event": "escalated", "atUtc": "2026-11-26T12:30:00Z", "roles": []any{"approver"}}}}
+	for name, value := range more {
+		d[name] = value
+	}
+	return d
+}
+
+func heldTask() map[string]any {
+	return taskData(map[string]any{"status": "Assigned", "assignee": "t/bo", "assigneeName": "bo@example.com", "dueAtUtc": "2026-11-27T13:00:00Z", "roles": []any{}})
+}
+
+func endedTask() map[string]any {
+	return taskData(map[string]any{"status": "Completed", "assignee": "t/o", "assigneeName": "ada@example.com", "endedAtUtc": "2026-11-26T13:00:00Z", "endedBy": "t/o", "endedByName": "ada@example.com",
+		"output": json.RawMessage(`{"approved":true,"days":9007199254740993}`), "events": []any{
+			map[string]any{"event": "completed", "atUtc": "2026-11-26T13:00:00Z", "by": "t/o", "byName": "ada@example.com", "assignee": "t/o", "roles": []any{}, "note": "looks right"}}})
+}
+
+func hostileTask() map[string]any {
+	schema := `{"type": "object", "required": ["` + `<script>alert(1)` + `"], "properties": {"<script>alert(1)": {"type": "string", "title": "</label><script>alert(2)</script>", "description": "\u202e'\"><img src=x onerror=alert(3)>", "default": "\u202e"},
+		"f0": {"enum": ["</option><script>alert(4)</script>", 123456789012345678901234567890]}, "f1": {"type": "number", "default": 9007199254740993}}}`
+	return taskData(map[string]any{"orchestrationId": "a/../b?" + evil, "taskId": "1-1", "name": evil + turning, "engine": evil, "correlationId": evil, "tenantId": turning, "status": evil, "roles": []any{evil, turning},
+		"assignee": evil, "assigneeName": turning, "payload": json.RawMessage(huge), "form": json.RawMessage(schema), "events": []any{
+			map[string]any{"event": evil, "atUtc": "0001-01-01T00:00:00Z", "byName": evil, "assigneeName": turning, "roles": []any{evil}, "note": evil + turning}}})
+}
+
+func tasksOf(who map[string]any, task map[string]any) answers {
+	link := strings.TrimPrefix(row("tasks", task["orchestrationId"].(string), "1-1"), "")
+	path, err := url.PathUnescape(link)
+	if err != nil {
+		panic(err)
+	}
+	return answers{"/api/me": who, "/api/tasks": map[string]any{"items": []any{task}, "continuationToken": "next page"}, path: task}
+}
+
+// taskPages are the pages of this file.
+func taskPages() map[string]shown {
+	form := url.Values{"key": {"key-that-was-sent"}, "etag": {"v0"}, "f0": {"1"}, "f1": {"2"}, "f2": {"9007199254740993"}, "f3": {"T-1"}, "f4": {"first\r\nsecond <b>"}, "note": {"seen & done"}}
+	few := url.Values{"f2": {"many"}, "f1": {"17"}, "f4": {"kept"}}
+	refused := func(by refusal, act string, form url.Values) shown {
+		path, _, _ := strings.Cut(act, "?")
+		return at(tasksOf(approver(), taskData(nil)).with(answers{"/api/tasks/store-work-1/1-1/" + path: by}), taskT1+"/"+act, by.status).refused(by.code).sends(form)
+	}
+	open := taskData(map[string]any{"status": "Assigned", "assignee": "t/o", "assigneeName": "ada@example.com"})
+	strange := hostileTask()
+	strange["status"] = "Created"
+	evilTask := taskItem{OrchestrationID: Text("a/../b?" + evil), TaskID: "1-1"}.Link()
+	none := answers{"/api/me": approver(), "/api/tasks": list()}
+	return map[string]shown{
+		"tasks_empty":           at(none, tasksPath, 200),
+		"tasks_claim":           at(none, tasksPath+"?view=claim", 200),
+		"tasks_typical":         at(tasksOf(approver(), open), tasksPath+"?view=all&status=Assigned&continuationToken=x", 200),
+		"tasks_hostile":         at(tasksOf(approver(), hostileTask()), tasksPath+"?view=%3Cscript%3E&role=%22%3E%3Cscript%3E", 200),
+		"tasks_wrong":           at(none.with(answers{"/api/tasks": refusal{400, "InvalidParameter", "dueBefore: use a time."}}), tasksPath+"?dueBefore=soon", 400),
+		"task_typical":          at(tasksOf(approver(), taskData(nil)), taskT1+"?done=released", 200),
+		"task_held":             at(tasksOf(approver(), heldTask()), taskT1, 200),
+		"task_ended":            at(tasksOf(approver(), endedTask()), taskT1, 200),
+		"task_hostile":          at(tasksOf(hostile()["/api/me"].(map[string]any), hostileTask()), evilTask+"?done=%3Cscript%3E", 200),
+		"task_none":             at(none, taskT1, 404),
+		"task_claim":            at(tasksOf(approver(), taskData(nil)), taskT1+"/claim", 200),
+		"task_release":          at(tasksOf(approver(), open), taskT1+"/release", 200),
+		"task_assign":           at(tasksOf(approver(), open), taskT1+"/assign", 200),
+		"task_assign_blocked":   at(tasksOf(approver(), heldTask()), taskT1+"/assign", 200),
+		"task_complete":         at(tasksOf(approver(), open), taskT1+"/complete", 200),
+		"task_complete_json":    at(tasksOf(approver(), open), taskT1+"/complete?as=json", 200),
+		"task_complete_any":     at(tasksOf(approver(), taskData(map[string]any{"form": nil, "payload": nil})), taskT1+"/complete", 200),
+		"task_complete_schema":  at(tasksOf(approver(), taskData(map[string]any{"form": json.RawMessage(`{"type": "array"}`)})), taskT1+"/complete", 200),
+		"task_complete_hostile": at(tasksOf(operator(), strange), evilTask+"/complete", 200),
+		"task_refused_answer":   refused(refusal{422, "InvalidTaskOutput", "the task's form does not allow it"}, "complete", form),
+		"task_refused_taken":    refused(refusal{409, "TaskTaken", "The task is Assigned since 2026-11-26T13:00:00Z, by bo@example.com."}, "claim", form),
+		"task_refused_changed":  refused(refusal{412, "PreconditionFailed", "The task is not any more what If-Match names."}, "complete", form),
+		"task_refused_here":     refused(refusal{422, "InvalidTaskOutput", ""}, "complete", few),
+		"task_refused_json":     refused(refusal{422, "InvalidTaskOutput", ""}, "complete?as=json", url.Values{"output": {"not </textarea><b> JSON"}}),
+		"task_refused_assignee": refused(refusal{400, "InvalidParameter", "assignee: Say to whom the task is given."}, "assign", url.Values{"assigneeName": {"Bo"}, "note": {"why"}}),
+	}
+}
+
+// send sends a form to a console as its own page does.
+func send(t *testing.T, h http.Handler, target string, form url.Values) *httptest.ResponseRecorder {
+	t.Helper()
+	return sendBody(t, h, target, "application/x-www-form-urlencoded", strings.NewReader(form.Encode()))
+}
+
+func sendBody(t *testing.T, h http.Handler, target, contentType string, body io.Reader) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, target, body)
+	r.Host = "app.example"
+	r.Header.Set("Content-Type", contentType)
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	rec := httptest.NewRecorder()
+	restoring(h).ServeHTTP(rec, r)
+	return rec
+}
+
+// The largest answer that the API takes fits a form, however it is written; what is larger is refused before anybody is asked.
+func TestLargeAnswers(t *testing.T) {
+	t.Parallel()
+	for size, want := range map[int]int{64 << 10: http.StatusSeeOther, 300 << 10: http.StatusBadRequest} {
+		a := tasksOf(approver(), taskData(nil)).with(answers{"/api/tasks/store-work-1/1-1/complete": map[string]any{}})
+		output := `"` + strings.Repeat("é", size/2-1) + `"`
+		rec := send(t, newConsole(t, a, access.Control{EasyAuth: true}), taskT1+"/complete?as=json", url.Values{"output": {output}})
+		if rec.Code != want {
+			t.Errorf("%d bytes: %d", len(output), rec.Code)
+		}
+	}
+}
+
+// What is entered becomes JSON of the types that the schema has, numbers as they were written, and what is empty is left out.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		form url.Values
+		want string // "" for a problem
+	}{
+		"everything":    {url.Values{"f0": {"1"}, "f1": {"2"}, "f2": {" 9007199254740993 "}, "f3": {"a\"b"}, "f4": {"x\r\ny"}}, `{"approved":false,"action":3,"days":9007199254740993,"ticket":"a\"b","notes":"x\ny"}`},
+		"nothing":       {url.Values{}, `{}`},
+		"yes":           {url.Values{"f0": {"0"}, "f1": {"3"}}, `{"approved":true,"action":null}`},
+		"a choice less": {url.Values{"f0": {"2"}}, ""},
+		"no number":     {url.Values{"f2": {"7, 8"}}, ""},
+		"a truth value": {url.Values{"f2": {"true"}}, ""},
+		"only a blank":  {url.Values{"f2": {" "}}, ""},
+	} {
+		fields, ok := fieldsOf(json.RawMessage(decision1))
+		if !ok {
+			t.Fatal("no form")
+		}
+		enter(fields, test.form)
+		got, ok := documentOf(fields)
+		if ok != (test.want != "") || ok && string(got) != test.want {
+			t.Errorf("%s: %s, %v", name, got, ok)
+		}
+	}
+}
+
+// A form is made of what it can show alone.
+func TestForm(t *testing.T) {
+	t.Parallel()
+	many := strings.Repeat(`"a": {"type": "string"}, `, 3)
+	for schema, want := range map[string][]string{
+		`{"type": "object", "properties": {"b": {"type": "string"}, "a": {"type": "number"}, "c": {"type": "string", "maxLength": 9}, "d": {"type": "boolean"}}}`: {"text b", "number a", "line c", "choice d"},
+		`{"type": "object", "properties": {` + many + `"b": {"type": "integer"}}}`:                                                                                {"text a", "number b"},
+		``:                   nil,
+		`true`:               nil,
+		`{}`:                 nil,
+		`{"type": "object"}`: nil,
+		`{"type": "array", "properties": {"a": {"type": "string"}}}`:                     nil,
+		`{"type": "object", "properties": {"a": {"type": "string"}}, "oneOf": []}`:       nil,
+		`{"type": "object", "properties": {"a": {"type": "string", "not": {}}}}`:         nil,
+		`{"type": "object", "properties": {"a": {"type": ["string", "null"]}}}`:          nil,
+		`{"type": "object", "properties": {"a": {"type": "object"}}}`:                    nil,
+		`{"type": "object", "properties": {"a": {"enum": [{"x": 1}]}}}`:                  nil,
+		`{"type": "object", "properties": {"a": {"$ref": "#"}}}`:                         nil,
+		`{"type": "object", "properties": {"a": true}}`:                                  nil,
+		`{"type": "object", "properties": {"a": {"type": "string"}}, "required": ["b"]}`: nil,
+		`{"type": "object", "properties": {` + manyFields(maxFields+1) + `}}`:            nil,
+	} {
+		fields, ok := fieldsOf(json.RawMessage(schema))
+		var got []string
+		for _, f := range fields {
+			got = append(got, f.Kind+" "+string(f.Label))
+		}
+		if diff := cmp.Diff(want, got); diff != "" || ok != (want != nil) {
+			t.Errorf("%.100s: %v %s", schema, ok, diff)
+		}
+	}
+}
+
+func manyFields(n int) string {
+	var all []string
+	for range n {
+		all = append(all, `"`+strings.Repeat("a", len(all)+1)+`": {"type": "string"}`)
+	}
+	return strings.Join(all, ",")
+}
+
+const startStore = startPath + "/store"
+
+// engineData is what the API says of an engine whose input has a schema.
+func engineData(more map[string]any) map[string]any {
+	d := map[string]any{"name": "store", "queue": "store-queue", "function": "store-queue-trigger", "version": "2", "operations": []any{"keep", "notify"}, "singleton": "tenant", "maxAttempts": 5, "keep": "720h0m0s",
+		"inputSchema": json.RawMessage(decision1), "example": map[string]any{"operation": "keep", "instanceId": "instance-1", "tenantId": "contoso", "input": json.RawMessage(`{"days":9007199254740993}`)}}
+	for name, value := range more {
+		d[name] = value
+	}
+	return d
+}
+
+func enginesOf(who map[string]any, engines ...any) answers {
+	return answers{"/api/me": who, "/api/engines": map[string]any{"engines": engines, "names": []any{"store"}}}
+}
+
+func hostileEngine() map[string]any {
+	schema := hostileTask()["form"]
+	return engineData(map[string]any{"name": evil, "queue": turning, "version": evil, "operations": []any{evil, turning}, "singleton": evil, "inputSchema": schema,
+		"example": map[string]any{"operation": evil, "instanceId": turning, "tenantId": evil, "input": json.RawMessage(huge)}})
+}
+
+// startPages are the pages of this file.
+func startPages() map[string]shown {
+	form := url.Values{"key": {"key-that-was-sent"}, "operation": {"keep"}, "instanceId": {"i & 1"}, "tenantId": {"contoso"}, "correlationId": {"<b>"}, "f0": {"1"}, "f1": {"2"}, "f2": {"9007199254740993"}}
+	refused := func(by refusal, form url.Values, query string) shown {
+		return at(enginesOf(operator(), engineData(nil)).with(answers{"/api/orchestrations": by}), startStore+query, by.status).refused(by.code).sends(form)
+	}
+	plain := engineData(map[string]any{"inputSchema": nil, "singleton": ""})
+	bare := engineData(map[string]any{"inputSchema": json.RawMessage(`{"type": "array"}`), "singleton": "instance", "example": nil})
+	evilEngine := engineItem{Name: Text(evil)}.Link()
+	return map[string]shown{
+		"start_empty":            at(enginesOf(operator()), startPath, 200),
+		"start_typical":          at(enginesOf(operator(), engineData(nil), plain, bare), startPath, 200),
+		"start_reader":           at(enginesOf(reader(), engineData(nil)), startPath, 200),
+		"start_hostile":          at(enginesOf(operator(), hostileEngine()), startPath, 200),
+		"startform_typical":      at(enginesOf(operator(), engineData(nil)), startStore, 200),
+		"startform_json":         at(enginesOf(operator(), engineData(nil)), startStore+"?as=json", 200),
+		"startform_any":          at(enginesOf(operator(), plain), startStore, 200),
+		"startform_schema":       at(enginesOf(operator(), bare), startStore, 200),
+		"startform_reader":       at(enginesOf(reader(), engineData(nil)), startStore, 200),
+		"startform_hostile":      at(enginesOf(operator(), hostileEngine()), evilEngine, 200),
+		"startform_hostile_any":  at(enginesOf(operator(), hostileEngine()), evilEngine+"?as=json", 200),
+		"startform_none":         at(enginesOf(operator()), startStore, 404),
+		"startform_refused":      refused(refusal{409, "InstanceLocked", "Another run has the instance."}, form, ""),
+		"startform_refused_key":  refused(refusal{422, keyReused, "The Idempotency-Key belongs to another request."}, form, ""),
+		"startform_refused_here": refused(refusal{422, "InvalidRequestBody", ""}, url.Values{"f2": {"many"}, "f4": {"kept"}}, ""),
+		"startform_refused_json": refused(refusal{422, "InvalidRequestBody", ""}, url.Values{"input": {"not </textarea><b> JSON"}}, "?as=json"),
+	}
+}
+
+// The API gets what was entered, in its own words: what is empty is left out, and numbers stay as they were written.
+func TestStartBody(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		query string
+		form  url.Values
+		want  string
+	}{
+		"everything": {"", url.Values{"operation": {"keep"}, "instanceId": {"i-1"}, "tenantId": {"contoso"}, "correlationId": {"c-1"}, "f0": {"0"}, "f2": {"9007199254740993"}},
+			`{"correlationId":"c-1","input":{"input":{"approved":true,"days":9007199254740993},"instanceId":"i-1","operation":"keep","tenantId":"contoso"},"orchestrator":"store"}`},
+		"nothing":       {"", url.Values{}, `{"input":{"input":{}},"orchestrator":"store"}`},
+		"JSON":          {"?as=json", url.Values{"input": {" [123456789012345678901234567890] "}}, `{"input":{"input":[123456789012345678901234567890]},"orchestrator":"store"}`},
+		"no JSON given": {"?as=json", url.Values{"input": {""}}, `{"input":{},"orchestrator":"store"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := &calls{answers: enginesOf(operator(), engineData(nil)).with(answers{"/api/orchestrations": map[string]any{"id": "a/b", "correlationId": "c-1"}})}
+			test.form.Set("key", "form-1")
+			rec := a.sentBy(t, at(nil, startStore+test.query, 303).sends(test.form), `POST /api/orchestrations key "form-1" of "": `+test.want)
+			if to := rec.Header().Get("Location"); to != orchestrationsPath+"/a%252Fb?done=start" && to != orchestrationsPath+"/a%2Fb?done=start" {
+				t.Errorf("to %s", to)
+			}
+		})
+	}
+}
 
 func nodesData(more ...any) map[string]any {
 	return map[string]any{"continuationToken": "next page", "items": append([]any{

@@ -22,8 +22,8 @@ const (
 
 // unreachable are the controls of a page that the Tab key does not reach, or that do not show that they have the focus.
 const unreachable = `(() => {
-  const had = document.activeElement, bad = [];
-  for (const e of document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary")) {
+  const had = document.activeElement, bad = [], shown = document.querySelector("dialog[open]") ?? document;
+  for (const e of shown.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary")) {
     if (e.disabled || !e.checkVisibility()) continue;
     e.focus({focusVisible: true, preventScroll: true});
     if (document.activeElement !== e || e.tabIndex < 0) bad.push("no focus: " + e.outerHTML.slice(0, 200));
@@ -33,6 +33,10 @@ const unreachable = `(() => {
   if (had !== document.body) had.focus({preventScroll: true});
   return bad;
 })()`
+
+// tooWide are the innermost elements that lie beyond the right edge of the screen.
+const tooWide = `[...document.querySelectorAll("main *, header *")].filter((e) => e.childElementCount === 0 &&
+  e.getBoundingClientRect().right > innerWidth).slice(0, 3).map((e) => e.outerHTML.slice(0, 200))`
 
 // violation is something that axe-core finds in a page.
 type violation struct {
@@ -90,14 +94,21 @@ func (b *Tab) Shown(name string, seen func(name, how string)) {
 	seen(name, "dark")
 	b.Do(chromedp.EmulateViewport(small, 740))
 	seen(name, "small")
+	b.Fits(name)
+	b.Prefer("light")
+}
+
+// Fits holds that the page that is open fits a small screen, and has run no script of its data.
+func (b *Tab) Fits(name string) {
+	b.T.Helper()
+	b.Do(chromedp.EmulateViewport(small, 740))
 	if width := Eval[int](b, `document.documentElement.scrollWidth`); width > small {
-		b.T.Errorf("%s is %d wide on a screen of %d", name, width, small)
+		b.T.Errorf("%s is %d wide on a screen of %d: %q", name, width, small, Eval[[]string](b, tooWide))
 	}
 	if title := Eval[string](b, `document.title`); title == "owned" {
 		b.T.Errorf("%s: a script of the data has run", name)
 	}
 	b.Do(chromedp.EmulateViewport(wide, 800))
-	b.Prefer("light")
 }
 
 // Silent holds that the browser has not complained of a page so far.
