@@ -43,7 +43,7 @@ func workApp(change ...func(*engine.Definition)) App {
 func TestFunctionsOfAnEngine(t *testing.T) {
 	t.Parallel()
 	m, err := Describe(workApp(), emulator.Lookup)
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	for _, want := range []function.Function{
 		function.Queue("work-queue-trigger", "work-queue"),
 		function.Unmonitored("schedules-timer", "0 * * * * *"),

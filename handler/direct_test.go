@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -144,8 +145,8 @@ func TestTakenAtOnce(t *testing.T) {
 			for _, step := range tt.steps {
 				post(t, h, step[0], step[1])
 			}
-			testenv.Diff(t, tt.want, h.Outcome("errand-c1").Status, "its status")
-			testenv.Diff(t, 0, time.Since(began), "how long it took")
+			testenv.Equal(t, "its status", tt.want, h.Outcome("errand-c1").Status)
+			testenv.Equal(t, "how long it took", 0, time.Since(began))
 			for call, n := range calls.take() {
 				if !strings.Contains(call, "schedules") && (strings.HasPrefix(call, "Send ") || strings.HasPrefix(call, "Re")) {
 					t.Errorf("%d times %s: a host would have to bring it", n, call)
@@ -179,19 +180,19 @@ func TestAnswersAndRetriesAtOnce(t *testing.T) {
 		task := "/api/tasks/" + page.Data.Items[0].OrchestrationID + "/" + page.Data.Items[0].TaskID
 		post(t, h, task+"/claim", "{}")
 		post(t, h, task+"/complete", `{"output": true}`)
-		testenv.Diff(t, orchestrator.Completed, h.Outcome("errand-c1").Status, "its status after the answer")
+		testenv.Equal(t, "its status after the answer", orchestrator.Completed, h.Outcome("errand-c1").Status)
 
 		e.broken.Store(true)
 		calls.take()
 		post(t, h, "/api/errands", `{"correlationId": "c2", "input": {}}`)
-		testenv.Diff(t, map[string]int{"SendHidden errand-queue": 1, "Delete errand-queue": 1}, engineCalls(calls.take()), "requests of a message")
+		testenv.Equal(t, "requests of a message", map[string]int{"SendHidden errand-queue": 1, "Delete errand-queue": 1}, engineCalls(calls.take()))
 		letters := h.DeadLetters("errand")
 		if len(letters) != 1 {
 			t.Fatalf("%d dead letters", len(letters))
 		}
 		e.broken.Store(false)
 		post(t, h, "/api/dlq/errand/"+letters[0].RowKey+"/retry", "{}")
-		testenv.Diff(t, orchestrator.Completed, h.Outcome("errand-c2").Status, "its status after the retry")
+		testenv.Equal(t, "its status after the retry", orchestrator.Completed, h.Outcome("errand-c2").Status)
 	})
 }
 
@@ -224,7 +225,7 @@ func TestTimersWithoutAHost(t *testing.T) {
 			var e errands
 			h, _ := eager(t, e.app())
 			body, err := json.Marshal(errand{Nap: tt.nap})
-			testenv.Check(t, err)
+			testenv.OK(t, err)
 			post(t, h, "/api/errands", `{"correlationId": "c1", "input": `+string(body)+`}`)
 			if tt.dies {
 				h.Restart(nil, func(*handler.Config) {})
@@ -235,7 +236,7 @@ func TestTimersWithoutAHost(t *testing.T) {
 			}
 			time.Sleep(tt.late + time.Millisecond)
 			synctest.Wait()
-			testenv.Diff(t, tt.ended, h.Outcome("errand-c1").Ended(), "it has ended %v after its time", tt.late)
+			testenv.Equal(t, fmt.Sprintf("it has ended %v after its time", tt.late), tt.ended, h.Outcome("errand-c1").Ended())
 			time.Sleep(time.Minute)
 			h.Deliver()
 			if !h.Outcome("errand-c1").Ended() {
@@ -281,7 +282,7 @@ func crashed(t *testing.T, plan *faults.Plan) {
 		time.Sleep(10 * time.Second)
 		h.Deliver()
 	}
-	testenv.Diff(t, orchestrator.Completed, h.Outcome("errand-c1").Status, "its status")
+	testenv.Equal(t, "its status", orchestrator.Completed, h.Outcome("errand-c1").Status)
 	if plan.At == 0 && before != 1 {
 		t.Errorf("the activity ran %d times before another process came", before)
 	}

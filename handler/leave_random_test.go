@@ -168,8 +168,8 @@ type process struct {
 func (f *fleet) start() *process {
 	h, err := handler.New(f.app(), handler.Config{Tables: f.tables, Queues: f.queues, Blobs: f.blobs, Lookup: lookup(map[string]string{
 		"AzureFunctionsJobHost__extensions__queues__maxDequeueCount": "8"})})
-	testenv.Check(f.t, err)
-	testenv.Check(f.t, h.Start(context.Background()))
+	testenv.OK(f.t, err)
+	testenv.OK(f.t, h.Start(context.Background()))
 	p := &process{h, f, map[string]string{}}
 	for name, f := range h.Manifest().Functions {
 		if queue := f.Bindings[0].QueueName; queue != "" {
@@ -344,7 +344,7 @@ func (f *fleet) send(run string, parts []part) {
 	if err == nil {
 		_, err = f.queues.Send(context.Background(), "job-queue", body, 0)
 	}
-	testenv.Check(f.t, err)
+	testenv.OK(f.t, err)
 	for i, p := range parts {
 		if p.Kind == "event" {
 			f.hosts.Go(func() {
@@ -390,7 +390,7 @@ var synctestBegan = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 // checkAll looks whether each run has one result and nothing else.
 func (f *fleet) checkAll(runs int) {
 	page, err := engine.NewHistory(f.tables, "").List(context.Background(), engine.HistoryFilter{Engines: []string{"job"}, Limit: engine.MaxLimit})
-	testenv.Check(f.t, err)
+	testenv.OK(f.t, err)
 	results := map[string]int{}
 	for _, e := range page.Entries {
 		if e.Status != engine.StatusSucceeded {

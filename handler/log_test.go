@@ -45,9 +45,9 @@ func TestLinesOfARun(t *testing.T) {
 		})
 		b := a.beginApp(t, app)
 		appLog = b.logger
-		testenv.Check(t, b.Start(t.Context()))
+		testenv.OK(t, b.Start(t.Context()))
 		const message = `{"correlationId":"c1","tenantId":"contoso","traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}`
-		testenv.Done(t)(a.queues.Send(t.Context(), "work-queue", []byte(message), 0))
+		testenv.Must(a.queues.Send(t.Context(), "work-queue", []byte(message), 0))(t)
 		b.deliver(a, "work-queue-trigger", "work-queue")
 		ids := func(more map[string]any) map[string]any {
 			all := map[string]any{"correlationId": "c1", "orchestrationId": "work-c1", "tenantId": "contoso", "trace_id": "0af7651916cd43dd8448eb211c80319c"}
@@ -65,7 +65,7 @@ func TestLinesOfARun(t *testing.T) {
 		lines := 0
 		for line := range bytes.Lines(b.log.Bytes()) {
 			var r map[string]any
-			testenv.Check(t, json.Unmarshal(line, &r))
+			testenv.OK(t, json.Unmarshal(line, &r))
 			msg := r["msg"].(string)
 			if want[msg] == nil {
 				if strings.Contains(string(line), "c1") && r["level"] != "DEBUG" {
@@ -95,7 +95,7 @@ func TestLinesWithin(t *testing.T) {
 		log.InfoContext(ctx, "a line within")
 		return nil
 	}}
-	testenv.Check(t, trigger.Mount(e, trigger.Config{Log: log, Queues: map[string]trigger.Queue{"work": queue}}))
+	testenv.OK(t, trigger.Mount(e, trigger.Config{Log: log, Queues: map[string]trigger.Queue{"work": queue}}))
 	const secret = "hunter2hunter2"
 	body := `{"Data":{"message":"hello"},"Metadata":{"Id":"password=` + secret + `"}}`
 	e.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/work", strings.NewReader(body)))

@@ -38,9 +38,9 @@ func measured(t *testing.T, settings map[string]string) *Handler {
 		}
 		return emulator.Lookup(name)
 	}})
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	t.Cleanup(h.Close)
-	testenv.Check(t, h.Start(t.Context()))
+	testenv.OK(t, h.Start(t.Context()))
 	return h
 }
 
@@ -55,7 +55,7 @@ var (
 func TestMetricsAreDocumented(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/observability.md")
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	type metric struct{ Labels string }
 	told, types := map[string]metric{}, map[string]string{}
 	for _, m := range documented.FindAllStringSubmatch(string(text), -1) {
@@ -66,7 +66,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 	h := measured(t, nil)
 	descs, err := h.program.Metrics.Describe(t.Context())
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	have := map[string]metric{}
 	for _, d := range descs {
 		m := described.FindStringSubmatch(d.String())
@@ -86,7 +86,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 		t.Errorf("docs/observability.md (+) differs from the program (-):\n%s", diff)
 	}
 	families, err := h.program.Metrics.Gather()
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	for _, f := range families {
 		if want, ok := types[f.GetName()]; ok && !strings.EqualFold(f.GetType().String(), want) {
 			t.Errorf("%s is a %s, and documented as a %s", f.GetName(), f.GetType(), want)
@@ -102,7 +102,7 @@ func TestRequestsAreCounted(t *testing.T) {
 		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil))
 	}
 	page, err := h.program.Metrics.Scrape(t.Context(), nil)
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	text := string(page.Body)
 	for _, want := range []string{`roundhouse_http_requests_total{code="200",method="GET",route="/api/health/live"} 2`, `route="/api/orchestrations/:orchestration"} 1`} {
 		if !strings.Contains(text, want) {
@@ -128,7 +128,7 @@ func TestMetricsAreSentWhenTheAppLeaves(t *testing.T) {
 	t.Cleanup(receiver.Close)
 	h := measured(t, map[string]string{"OTEL_METRICS_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.URL, "OTEL_METRIC_EXPORT_INTERVAL": "3600000"})
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/api/health/live", nil))
-	testenv.Check(t, h.Leave(t.Context()))
+	testenv.OK(t, h.Leave(t.Context()))
 	if len(got) != 1 {
 		t.Fatalf("%d messages, want one", len(got))
 	}
@@ -153,7 +153,7 @@ func TestAMessageIsCounted(t *testing.T) {
 	answer := httptest.NewRecorder()
 	h.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/work-queue-trigger", strings.NewReader(body)))
 	page, err := h.program.Metrics.Scrape(t.Context(), nil)
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	for _, want := range []string{
 		`roundhouse_invocations_total{direct="false",function="work-queue-trigger",outcome="done",trigger="queue"} 1`,
 		`roundhouse_engine_attempts_total{engine="work",outcome="succeeded"} 1`,

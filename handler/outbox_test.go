@@ -40,10 +40,10 @@ func memoryPlatform(t *testing.T, plan *faults.Plan) Platform {
 	t.Helper()
 	st, _, _ := developmentPlatform(tables.NewMemory(), queues.NewMemory(), blobs.NewMemory(), "")
 	st.Secrets = secrets.NewDevelopment(faults.Tables(st.Tables, plan.Intercept))
-	testenv.Check(t, st.Tables.CreateTable(t.Context(), secrets.DevelopmentTable))
+	testenv.OK(t, st.Tables.CreateTable(t.Context(), secrets.DevelopmentTable))
 	var err error
 	st.Outbound, err = outbound.New(outbound.Config{Identity: func() (azcore.TokenCredential, error) { return nil, errors.New("no identity") }, Vault: st.Secrets})
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	return st
 }
 
@@ -52,7 +52,7 @@ func load(t *testing.T, env settingstest.Environment, st *Platform) settings.Set
 	t.Helper()
 	st.Settings = settings.NewReader(env.Lookup)
 	s, err := settings.Load(st.Settings)
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	return s
 }
 
@@ -68,9 +68,9 @@ func newEventsOn(t *testing.T, st Platform, node eventNode, document string) (*e
 	s := load(t, emulator.With("ROUNDHOUSE_OUTBOX", document), &st)
 	letters := engine.NewDeadLetters(st.Tables, "")
 	e, err := wireOutbox(s, st, node, letters, outbox.Observer{}, nil, slog.New(slog.DiscardHandler))
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	t.Cleanup(e.transports.close)
-	testenv.Check(t, errors.Join(e.prepare(t.Context()), letters.CreateTable(t.Context())))
+	testenv.OK(t, errors.Join(e.prepare(t.Context()), letters.CreateTable(t.Context())))
 	return e, letters
 }
 
@@ -78,14 +78,14 @@ func newEventsOn(t *testing.T, st Platform, node eventNode, document string) (*e
 func add(t *testing.T, e *events, payload string) outbox.Added {
 	t.Helper()
 	added, err := outbox.NewWriter(e.outbox).Add(t.Context(), outbox.Message{TenantID: "contoso", EventType: "test.done", Payload: json.RawMessage(payload), CorrelationID: "c1"})
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	return added
 }
 
 func status(t *testing.T, e *events, id string) outbox.Status {
 	t.Helper()
 	r, err := e.admin.Get(t.Context(), "contoso", id)
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	return r.Status
 }
 
@@ -100,12 +100,12 @@ func TestAWakeUpDelivers(t *testing.T) {
 	if err != nil || len(wakes) != 1 {
 		t.Fatalf("%d wake-ups, %v", len(wakes), err)
 	}
-	testenv.Check(t, e.wake(t.Context(), engine.Delivery{ID: wakes[0].ID, Body: queues.Decode(wakes[0].Text), DequeueCount: 1}))
+	testenv.OK(t, e.wake(t.Context(), engine.Delivery{ID: wakes[0].ID, Body: queues.Decode(wakes[0].Text), DequeueCount: 1}))
 	sent, err := st.Queues.Receive(t.Context(), "events", 32, time.Minute)
 	if err != nil || len(sent) != 1 || !strings.Contains(string(queues.Decode(sent[0].Text)), `"source":"/roundhouse/contoso"`) {
 		t.Errorf("sent %v, %v", sent, err)
 	}
-	testenv.Diff(t, outbox.StatusProcessed, status(t, e, added.ID), "its status")
+	testenv.Equal(t, "its status", outbox.StatusProcessed, status(t, e, added.ID))
 }
 
 // What the program itself adds leaves without a wake-up, and a program that stops waits for it.
@@ -158,7 +158,7 @@ func TestBadWakeUpsAreDropped(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	testenv.Diff(t, 3, e.wakesLost.Load(), "lost wake-ups that are counted")
+	testenv.Equal(t, "lost wake-ups that are counted", 3, e.wakesLost.Load())
 }
 
 func TestSweepKeepsToThePollInterval(t *testing.T) {
@@ -176,7 +176,7 @@ func TestSweepKeepsToThePollInterval(t *testing.T) {
 		if err := e.sweep(t.Context(), trigger.TimerDelivery{}); err != nil && !errors.Is(err, trigger.ErrIdle) || (err == nil) != (tt.want == outbox.StatusProcessed) {
 			t.Fatal(err)
 		}
-		testenv.Diff(t, tt.want, status(t, e, added.ID), "its status after %v", tt.after)
+		testenv.Equal(t, fmt.Sprintf("its status after %v", tt.after), tt.want, status(t, e, added.ID))
 	}
 }
 
@@ -187,12 +187,12 @@ func TestRetentionRemovesWhatIsOld(t *testing.T) {
 	for range many {
 		add(t, e, `{}`)
 	}
-	testenv.Check(t, e.sweep(t.Context(), trigger.TimerDelivery{}))
+	testenv.OK(t, e.sweep(t.Context(), trigger.TimerDelivery{}))
 	left := func() (n int) {
 		f := outbox.Filter{Limit: outbox.MaxLimit}
 		for more := true; more; more = f.Continuation != "" {
 			page, err := e.admin.List(t.Context(), f)
-			testenv.Check(t, err)
+			testenv.OK(t, err)
 			n, f.Continuation = n+len(page.Records), page.Continuation
 		}
 		return n
@@ -202,8 +202,8 @@ func TestRetentionRemovesWhatIsOld(t *testing.T) {
 		want  int
 	}{{29 * 24 * time.Hour, many}, {31 * 24 * time.Hour, 0}} {
 		e.now = func() time.Time { return time.Now().Add(tt.after) }
-		testenv.Check(t, e.retain(t.Context(), trigger.TimerDelivery{}))
-		testenv.Diff(t, tt.want, left(), "what is left after %v", tt.after)
+		testenv.OK(t, e.retain(t.Context(), trigger.TimerDelivery{}))
+		testenv.Equal(t, fmt.Sprintf("what is left after %v", tt.after), tt.want, left())
 	}
 }
 
@@ -252,7 +252,7 @@ func (r *receiver) document(more string) string {
 
 func dispatch(t *testing.T, e *events) {
 	t.Helper()
-	testenv.Done(t)(e.dispatcher.Dispatch(t.Context(), "contoso"))
+	testenv.Must(e.dispatcher.Dispatch(t.Context(), "contoso"))(t)
 }
 
 // An event that is refused becomes a dead letter, is retried from there, and becomes another when it is refused again.
@@ -270,15 +270,15 @@ func TestDeadEventsAndBack(t *testing.T) {
 			t.Fatalf("after %d deaths it is %s, with %d dead letters, %v", deaths, s, len(page.DeadLetters), err)
 		}
 		letter, err = letters.Get(t.Context(), "outbox", page.DeadLetters[0].RowKey)
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		checkLetter(t, letter, added)
 		if deaths == 2 {
 			r.status.Store(http.StatusAccepted)
 		}
-		testenv.Done(t)(e.owner.Retry(t.Context(), letter))
+		testenv.Must(e.owner.Retry(t.Context(), letter))(t)
 	}
 	dispatch(t, e)
-	testenv.Diff(t, outbox.StatusProcessed, status(t, e, added.ID), "its status")
+	testenv.Equal(t, "its status", outbox.StatusProcessed, status(t, e, added.ID))
 	if _, err := e.owner.Retry(t.Context(), letter); err != nil || status(t, e, added.ID) != outbox.StatusProcessed {
 		t.Errorf("retry of what was delivered: %v", err)
 	}
@@ -331,10 +331,10 @@ func TestAuthOnTheWire(t *testing.T) {
 		if tt.identity {
 			var err error
 			st.Outbound, err = outbound.New(outbound.Config{Identity: func() (azcore.TokenCredential, error) { return appIdentity{}, nil }, Vault: st.Secrets})
-			testenv.Check(t, err)
+			testenv.OK(t, err)
 		}
 		if tt.vault {
-			testenv.Done(t)(st.Secrets.Add(t.Context(), "hook", secret, nil))
+			testenv.Must(st.Secrets.Add(t.Context(), "hook", secret, nil))(t)
 		}
 		e, _ := newEvents(t, st, r.document(tt.auth))
 		added := add(t, e, `{"n":1}`)
@@ -355,12 +355,12 @@ func TestAuthOnTheWire(t *testing.T) {
 		}
 		if tt.key != "" {
 			id, err := outbox.VerifySignature(got.header, got.body, []outbox.SigningKey{{ID: "k1", Secret: secret}}, time.Now(), 0)
-			testenv.Check(t, err)
-			testenv.Diff(t, tt.key, id, "%s: signed with", name)
+			testenv.OK(t, err)
+			testenv.Equal(t, fmt.Sprintf("%s: signed with", name), tt.key, id)
 			sent += ", signed by " + id + ", webhook-id " + got.header.Get(outbox.HeaderWebhookID)
 		}
-		testenv.Diff(t, [...]string{tt.key, tt.token, added.Key.String()}, [...]string{got.header.Get(outbox.HeaderKeyID), got.header.Get("Authorization"),
-			got.header.Get(outbox.HeaderIdempotencyKey)}, "%s: the headers", name)
+		testenv.Equal(t, fmt.Sprintf("%s: the headers", name), [...]string{tt.key, tt.token, added.Key.String()}, [...]string{got.header.Get(outbox.HeaderKeyID), got.header.Get("Authorization"),
+			got.header.Get(outbox.HeaderIdempotencyKey)})
 		record, err := e.admin.Get(t.Context(), "contoso", added.ID)
 		if err != nil || len(record.Attempts) != 1 || record.Attempts[0].SentAs != sent+", idempotency key "+added.Key.String() {
 			t.Errorf("%s: %+v, %v, want %s", name, record, err, sent)
@@ -416,12 +416,12 @@ func TestCircuitsAreSaid(t *testing.T) {
 	r.status.Store(http.StatusServiceUnavailable)
 	node := &sayer{namedNode: "node-1"}
 	st := memoryPlatform(t, &faults.Plan{})
-	testenv.Done(t)(st.Secrets.Add(t.Context(), "hook", []byte(strings.Repeat("s", outbox.MinSecret)), nil))
+	testenv.Must(st.Secrets.Add(t.Context(), "hook", []byte(strings.Repeat("s", outbox.MinSecret)), nil))(t)
 	e, _ := newEventsOn(t, st, node, r.document(`,"signingKeys":[{"id":"k1","secret":"hook"}]`))
 	for i := range outbox.DefaultOptions().CircuitFailures {
 		add(t, e, fmt.Sprintf(`{"n":%d}`, i))
 	}
-	testenv.Done(t)(e.dispatcher.Sweep(t.Context()))
+	testenv.Must(e.dispatcher.Sweep(t.Context()))(t)
 	node.mu.Lock()
 	defer node.mu.Unlock()
 	if len(node.said) != 1 {
@@ -438,7 +438,7 @@ func TestEventsToInstances(t *testing.T) {
 	t.Parallel()
 	store := tables.NewMemory()
 	reg := registry.New(store, "")
-	testenv.Check(t, reg.CreateTable(t.Context()))
+	testenv.OK(t, reg.CreateTable(t.Context()))
 	var got [2]atomic.Int32
 	var urls [2]string
 	for n := range urls {
@@ -448,7 +448,7 @@ func TestEventsToInstances(t *testing.T) {
 	}
 	clients, err := outbound.New(outbound.Config{Vault: secrets.NewDevelopment(store), Development: true,
 		Identity: func() (azcore.TokenCredential, error) { return nil, errors.New("no identity") }})
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	to := newInstances("instances", settings.HTTPDestination{Allow: []string{"127.0.0.0/8"}, AllowPlaintext: true}, Platform{Registry: reg, Outbound: clients})
 	t.Cleanup(func() { _ = to.Close() })
 	deliver := func(payload string) error {
@@ -458,13 +458,13 @@ func TestEventsToInstances(t *testing.T) {
 		_, err := reg.Update(t.Context(), "i1", "", func(i *registry.Instance) error {
 			return i.SetField(registry.FieldEndpoints, registry.Endpoints{Events: address})
 		})
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 	}
 	const about = `{"instanceId":"i1"}`
 	if err := deliver(about); !errors.Is(err, outbox.ErrMisconfigured) || !errors.Is(err, registry.ErrNotFound) {
 		t.Errorf("an instance that is not registered: %v", err)
 	}
-	testenv.Done(t)(reg.Create(t.Context(), registry.Instance{InstanceID: "i1"}))
+	testenv.Must(reg.Create(t.Context(), registry.Instance{InstanceID: "i1"}))(t)
 	if err := deliver(about); !errors.Is(err, outbox.ErrMisconfigured) {
 		t.Errorf("an instance without an address: %v", err)
 	}

@@ -53,7 +53,7 @@ func configured(t *testing.T, store tables.Store, id string, c registry.EngineTa
 	if err == nil {
 		_, err = r.Create(t.Context(), registry.Instance{InstanceID: id, EngineTablesConfig: &c})
 	}
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 }
 
 // rowsIn counts the rows of an engine in a table, 0 when there is no table.
@@ -63,7 +63,7 @@ func rowsIn(t *testing.T, store tables.Store, table, name string) int {
 	if errors.Is(err, tables.ErrNotFound) {
 		return 0
 	}
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	return len(page.Entities)
 }
 
@@ -102,7 +102,7 @@ func TestOwnDocumentIsMade(t *testing.T) {
 func newVisits(t *testing.T, store tables.Store) *handler.Handler {
 	t.Helper()
 	app, err := handler.New(visits(), handler.Config{Lookup: lookup(nil), Tables: store, Queues: queues.NewMemory(), Blobs: blobs.NewMemory()})
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	t.Cleanup(app.Close)
 	return app
 }
@@ -207,7 +207,7 @@ func TestTablesAreChanged(t *testing.T) {
 	for _, e := range h.History("visit") {
 		ids = append(ids, e.CorrelationID)
 	}
-	testenv.Diff(t, []string{"after"}, ids, "")
+	testenv.Equal(t, "", []string{"after"}, ids)
 	answers(t, h, http.StatusOK, "", http.MethodPatch, "/api/registry/publisher", `{"engineTablesConfig":{"dlqTableName":null,"historyTableName":null}}`)
 	h.Restart(nil, func(*handler.Config) {})
 	if n := len(h.History("visit")); n != 2 { // before and between
@@ -231,7 +231,7 @@ func TestTablesThatCannotBe(t *testing.T) {
 			t.Parallel()
 			host := handlertest.New(t, visits(), nil)
 			r := registry.New(host.Tables, "")
-			testenv.Done(t)(r.Update(t.Context(), "publisher", "", func(i *registry.Instance) error { i.EngineTablesConfig = &c.config; return nil }))
+			testenv.Must(r.Update(t.Context(), "publisher", "", func(i *registry.Instance) error { i.EngineTablesConfig = &c.config; return nil }))(t)
 			app := newVisits(t, host.Tables)
 			if err := app.Start(t.Context()); err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "publisher") {
 				t.Errorf("%v", err)
@@ -262,16 +262,16 @@ func TestRetentionOfTheDocument(t *testing.T) {
 				at := begun.Add(-time.Duration(age) * 24 * time.Hour)
 				for engineName := range c.kept {
 					id := fmt.Sprint("run-", age)
-					testenv.Check(t, engine.NewHistory(h.Tables, "").Record(t.Context(), engine.Entry{Engine: engineName, Operation: "look",
+					testenv.OK(t, engine.NewHistory(h.Tables, "").Record(t.Context(), engine.Entry{Engine: engineName, Operation: "look",
 						Status: engine.StatusSucceeded, CreatedAtUtc: at, CorrelationID: id}))
 					letters := engine.NewDeadLetters(h.Tables, "")
 					for _, status := range []engine.DeadLetterStatus{engine.StatusPending, engine.StatusResolved, engine.StatusExpired} {
 						message := string(status) + id
-						testenv.Done(t)(letters.Add(t.Context(), engine.DeadLetter{Engine: engineName, MessageID: message, CorrelationID: id,
-							OriginalQueue: "visit-queue", InsertedAtUtc: at, LastFailureAtUtc: at}))
+						testenv.Must(letters.Add(t.Context(), engine.DeadLetter{Engine: engineName, MessageID: message, CorrelationID: id,
+							OriginalQueue: "visit-queue", InsertedAtUtc: at, LastFailureAtUtc: at}))(t)
 						if status != engine.StatusPending {
-							testenv.Done(t)(letters.Decide(t.Context(), engineName, message+at.UTC().Format("-20060102T150405.000000Z"),
-								engine.Decision{Status: status, By: "ann", At: at}))
+							testenv.Must(letters.Decide(t.Context(), engineName, message+at.UTC().Format("-20060102T150405.000000Z"),
+								engine.Decision{Status: status, By: "ann", At: at}))(t)
 						}
 					}
 				}
@@ -287,8 +287,8 @@ func TestRetentionOfTheDocument(t *testing.T) {
 						want++
 					}
 				}
-				testenv.Diff(t, want, len(h.History(engineName)), "%s: entries", engineName)
-				testenv.Diff(t, 2*want+len(ages), len(h.DeadLetters(engineName)), "%s: dead letters: each that is resolved and expired, and those that are pending", engineName)
+				testenv.Equal(t, fmt.Sprintf("%s: entries", engineName), want, len(h.History(engineName)))
+				testenv.Equal(t, fmt.Sprintf("%s: dead letters: each that is resolved and expired, and those that are pending", engineName), 2*want+len(ages), len(h.DeadLetters(engineName)))
 			}
 		})
 	}
@@ -298,9 +298,9 @@ func TestRetentionOfTheDocument(t *testing.T) {
 func TestNothingIsDeletedByADamagedDocument(t *testing.T) {
 	t.Parallel()
 	h := handlertest.New(t, visits(), nil)
-	testenv.Check(t, engine.NewHistory(h.Tables, "").Record(t.Context(), engine.Entry{Engine: "visit", Operation: "look", Status: engine.StatusSucceeded, CreatedAtUtc: time.Now().AddDate(-1, 0, 0), CorrelationID: "old"}))
+	testenv.OK(t, engine.NewHistory(h.Tables, "").Record(t.Context(), engine.Entry{Engine: "visit", Operation: "look", Status: engine.StatusSucceeded, CreatedAtUtc: time.Now().AddDate(-1, 0, 0), CorrelationID: "old"}))
 	_, err := registry.New(h.Tables, "").Update(t.Context(), "publisher", "", func(i *registry.Instance) error { i.EngineTablesConfig.RetentionDays = -7; return nil })
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	if h.Tick("retention-timer", time.Now()) || len(h.History("visit")) != 1 {
 		t.Error("it was deleted")
 	}

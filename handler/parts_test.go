@@ -29,7 +29,7 @@ func TestOneCollects(t *testing.T) {
 	store := tables.NewMemory()
 	now := time.Now()
 	locks := hostlock.Locks{Tables: store, Now: func() time.Time { return now }}
-	testenv.Check(t, locks.CreateTable(t.Context()))
+	testenv.OK(t, locks.CreateTable(t.Context()))
 	one := &collector{locks: locks, log: slog.New(slog.DiscardHandler), now: locks.Now}
 	other := &collector{locks: locks, log: slog.New(slog.DiscardHandler), now: locks.Now}
 	for range 10 {
@@ -58,7 +58,7 @@ func TestCensusIsShared(t *testing.T) {
 	if err == nil {
 		err = list.Prepare(t.Context())
 	}
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	census := states(list)
 	for range 50 {
 		if tally, err := stalled(census)(t.Context()); err != nil || tally.Total() != 0 {
@@ -68,7 +68,7 @@ func TestCensusIsShared(t *testing.T) {
 			t.Errorf("%+v, %v", c, err)
 		}
 	}
-	testenv.Diff(t, 2, queries, "queries")
+	testenv.Equal(t, "queries", 2, queries)
 }
 
 func TestWatchParent(t *testing.T) {
@@ -82,7 +82,7 @@ func TestWatchParent(t *testing.T) {
 		if !errors.Is(err, errParentGone) {
 			t.Errorf("error %v", err)
 		}
-		testenv.Diff(t, 11*time.Second, time.Since(started), "when it was seen")
+		testenv.Equal(t, "when it was seen", 11*time.Second, time.Since(started))
 	})
 	testenv.Bubble(t, "stopped", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -100,9 +100,9 @@ func TestBodiesAreReadBeforeTheAnswer(t *testing.T) {
 		e.POST("/api/refuse", func(c echo.Context) error { return c.NoContent(http.StatusRequestEntityTooLarge) })
 		return nil
 	}}, settings.Settings{}, slog.New(slog.DiscardHandler))
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	srv, err := listen(settings.Settings{}, router, slog.New(slog.DiscardHandler))
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	served := make(chan struct{})
 	go func() { defer close(served); _ = srv.serve() }()
 	defer func() { srv.shutdown(0); <-served }()
@@ -110,10 +110,10 @@ func TestBodiesAreReadBeforeTheAnswer(t *testing.T) {
 	for _, size := range []int{1, 1 << 20, 64 << 20} {
 		body := &countingReader{left: size}
 		req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "http://"+srv.listener.Addr().String()+"/api/refuse", body)
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		req.ContentLength = int64(size)
 		answer, err := client.Do(req)
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		answer.Body.Close()
 		if answer.StatusCode != http.StatusRequestEntityTooLarge || body.left != 0 {
 			t.Errorf("%d bytes: %d, %d bytes were not asked for", size, answer.StatusCode, body.left)
@@ -141,7 +141,7 @@ func TestAccountName(t *testing.T) {
 		"":      {{}, {TableEndpoint: "https://tables.example.org"}, {TableEndpoint: "http://127.0.0.1:10002/a"}},
 	} {
 		for _, a := range accounts {
-			testenv.Diff(t, want, accountName(a), "%s", a.TableEndpoint)
+			testenv.Equal(t, a.TableEndpoint, want, accountName(a))
 		}
 	}
 }

@@ -39,13 +39,13 @@ func asItIs(*handler.Config) {}
 func developmentKey(t *testing.T, h *handlertest.Host) *keys.Development {
 	t.Helper()
 	key, err := keys.NewDevelopment(secrets.NewDevelopment(h.Tables), "payloads")
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	return key
 }
 
 func rotate(t *testing.T, h *handlertest.Host) {
 	t.Helper()
-	testenv.Done(t)(developmentKey(t, h).Rotate(t.Context()))
+	testenv.Must(developmentKey(t, h).Rotate(t.Context()))(t)
 }
 
 // Runs go on over all changes: encryption is turned on, its key is rotated, and it is turned off, while they wait and while
@@ -122,7 +122,7 @@ func TestPayloadsWithoutTheKey(t *testing.T) {
 		time.Sleep(24 * time.Hour)
 		// This event can be read with the newer version. What it is for cannot.
 		s.do(http.MethodPost, "/api/orchestrations/work-waits/events/go", payloadMarker)
-		testenv.Check(t, developmentKey(t, h).Disable(t.Context(), old))
+		testenv.OK(t, developmentKey(t, h).Disable(t.Context(), old))
 		var log bytes.Buffer
 		h.Restart(encryptedWith("payloads"), func(c *handler.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 		minutes := 200
@@ -186,9 +186,9 @@ func newestVersion(t *testing.T, h *handlertest.Host) string {
 func enable(t *testing.T, h *handlertest.Host, version string) {
 	t.Helper()
 	e, err := h.Tables.Get(t.Context(), secrets.DevelopmentTable, tables.Key{Partition: secrets.Name("payloadkey", "payloads"), Row: version})
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	e.Properties["Enabled"] = true
-	testenv.Check(t, h.Tables.Apply(t.Context(), secrets.DevelopmentTable, tables.Replace(e)))
+	testenv.OK(t, h.Tables.Apply(t.Context(), secrets.DevelopmentTable, tables.Replace(e)))
 }
 
 // An app whose key cannot be used says which setting and what is wrong, and puts messages back as they came. When the key can be
@@ -200,9 +200,9 @@ func TestStartWithoutTheKey(t *testing.T) {
 		s := &payloadScenario{t, h}
 		s.do(http.MethodPost, "/api/work", map[string]any{"correlationId": "c", "input": payloadInput{"echo", payloadMarker}})
 		version := newestVersion(t, h)
-		testenv.Check(t, developmentKey(t, h).Disable(t.Context(), version))
+		testenv.OK(t, developmentKey(t, h).Disable(t.Context(), version))
 		other, err := handler.New(payloadApp(), handler.Config{Tables: h.Tables, Queues: h.Queues, Blobs: h.Blobs, Lookup: lookup(encryptedWith("payloads"))})
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		defer other.Close()
 		if err := other.Start(t.Context()); !errors.Is(err, keys.ErrForbidden) || !strings.Contains(err.Error(), "ROUNDHOUSE_PAYLOAD_KEY") {
 			t.Errorf("%v", err)
@@ -246,7 +246,7 @@ func TestDamagedMessage(t *testing.T) {
 		} else {
 			*at = 'A'
 		}
-		testenv.Check(t, errors.Join(h.Queues.Delete(t.Context(), "work-queue", got[0].ID, got[0].PopReceipt), h.Queues.CreateQueue(t.Context(), "work-queue-poison")))
+		testenv.OK(t, errors.Join(h.Queues.Delete(t.Context(), "work-queue", got[0].ID, got[0].PopReceipt), h.Queues.CreateQueue(t.Context(), "work-queue-poison")))
 		for queue, deliver := range map[string]func(){
 			"work-queue": func() { h.Deliver() }, // of other queues it may take what the app tells itself
 			"work-queue-poison": func() {
@@ -255,7 +255,7 @@ func TestDamagedMessage(t *testing.T) {
 				}
 			},
 		} {
-			testenv.Done(t)(h.Queues.SendText(t.Context(), queue, string(damaged), 0))
+			testenv.Must(h.Queues.SendText(t.Context(), queue, string(damaged), 0))(t)
 			deliver()
 			time.Sleep(2 * time.Minute)
 			back, err := h.Queues.Receive(t.Context(), queue, 32, time.Hour)
@@ -319,10 +319,10 @@ func while(on *atomic.Bool, i faults.Interceptor) faults.Interceptor {
 func TestPayloadsWithKeyVault(t *testing.T) {
 	t.Parallel()
 	vault := keystest.NewVault(t)
-	testenv.Done(t)(vault.Rotate("payloads"))
+	testenv.Must(vault.Rotate("payloads"))(t)
 	far := func(name string) func(*handler.Config) {
 		key, err := keys.NewKeyVault(vault.URL(), name, vault.Credential(), vault.Options())
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		return func(c *handler.Config) { c.Keys = key }
 	}
 	h := handlertest.NewWith(t, payloadApp(), encryptedWith("payloads"), far("payloads"))
@@ -337,6 +337,6 @@ func TestPayloadsWithKeyVault(t *testing.T) {
 		}
 	}
 	for operation, want := range map[string]int{"get": 1, "wrapkey": 1, "unwrapkey": 1} {
-		testenv.Diff(t, want, vault.Count(operation), "times of %s", operation)
+		testenv.Equal(t, fmt.Sprintf("times of %s", operation), want, vault.Count(operation))
 	}
 }

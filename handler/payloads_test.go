@@ -41,7 +41,7 @@ func TestNoPayloadInClear(t *testing.T) {
 		}
 	}
 	// What leaves to receivers is theirs, and stays in clear.
-	testenv.Diff(t, []string{"container outbox-claims", "queue partner"}, payloadRun(t, "payloads"), "in clear with encryption")
+	testenv.Equal(t, "in clear with encryption", []string{"container outbox-claims", "queue partner"}, payloadRun(t, "payloads"))
 }
 
 // payloadRun runs the scenario, and returns where payloads were in clear.
@@ -81,7 +81,7 @@ type payloadScenario struct {
 func (s *payloadScenario) do(method, path string, body any) string {
 	s.Helper()
 	text, err := json.Marshal(body)
-	testenv.Check(s, err)
+	testenv.OK(s, err)
 	if body == nil {
 		text = nil
 	}

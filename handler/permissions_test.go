@@ -37,7 +37,7 @@ func openDoor(t *testing.T, environment settingstest.Environment) door {
 		t.Fatal(err)
 	}
 	t.Cleanup(d.handler.Close)
-	testenv.Check(t, d.handler.Start(t.Context()))
+	testenv.OK(t, d.handler.Start(t.Context()))
 	return d
 }
 

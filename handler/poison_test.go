@@ -93,7 +93,7 @@ func (g *givenUp) send(t *testing.T, h *handlertest.Host) {
 			t.Fatal(err)
 		}
 		for _, text := range texts {
-			testenv.Done(t)(h.Queues.SendText(t.Context(), queue, text, 0))
+			testenv.Must(h.Queues.SendText(t.Context(), queue, text, 0))(t)
 		}
 	}
 }
@@ -106,7 +106,7 @@ func (g *givenUp) check(t *testing.T, h *handlertest.Host) {
 	for _, name := range []string{"one", "two", "roundabout", engine.SignalEngine} {
 		for _, l := range h.DeadLetters(name) {
 			whole, err := letters.Get(t.Context(), l.Engine, l.RowKey)
-			testenv.Check(t, err)
+			testenv.OK(t, err)
 			got = append(got, string(whole.OriginalMessage))
 			if whole.DetectedReason != engine.ReasonPoison || whole.DequeueCount < 100 || strings.HasSuffix(whole.OriginalQueue, engine.PoisonSuffix) {
 				t.Errorf("the dead letter of %.60s: %s after %d, from %s", whole.OriginalMessage, whole.DetectedReason, whole.DequeueCount, whole.OriginalQueue)

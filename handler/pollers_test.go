@@ -36,7 +36,7 @@ func TestPollerFunctions(t *testing.T) {
 	t.Parallel()
 	env := emulator.With(settings.Pollers, someOrders)
 	h, err := New(workApp(), Config{Lookup: env.Lookup})
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	t.Cleanup(h.Close)
 	for name, schedule := range map[string]string{"poller-orders-timer": "0 * * * * *", "poller-lost-timer": poller.DefaultSchedule} {
 		f := h.Manifest().Functions[name]
@@ -63,26 +63,26 @@ func TestPollersRun(t *testing.T) {
 	if err == nil {
 		err = errors.Join(p.prepare(ctx), st.Queues.CreateQueue(ctx, "work-queue"), letters.CreateTable(ctx))
 	}
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	defer p.close()
 	tick := func(name string) error {
 		at := slices.IndexFunc(p.jobs, func(j *pollerJob) bool { return j.setting.Name == name })
 		return p.jobs[at].handle(ctx, trigger.TimerDelivery{})
 	}
 	begun := poller.Counters{BatchSize: 100, Lag: -1}
-	testenv.Diff(t, map[string]poller.Counters{"orders": begun, "lost": begun}, p.counters(), "before the first tick")
+	testenv.Equal(t, "before the first tick", map[string]poller.Counters{"orders": begun, "lost": begun}, p.counters())
 	if err := tick("lost"); err == nil || !strings.Contains(err.Error(), "poller lost") || !strings.Contains(err.Error(), "lost-dsn") || !errors.Is(err, secrets.ErrNotFound) {
 		t.Errorf("without a secret: %v", err)
 	}
 	if got := p.counters()["lost"]; got.Ticks != 1 || got.Failures != 1 || !got.LastSuccess.IsZero() {
 		t.Errorf("a source that was never opened: %+v", got)
 	}
-	testenv.Done(t)(st.Secrets.Add(ctx, "lost-dsn", []byte("file:"+filepath.Join(t.TempDir(), "none.db")), nil))
+	testenv.Must(st.Secrets.Add(ctx, "lost-dsn", []byte("file:"+filepath.Join(t.TempDir(), "none.db")), nil))(t)
 	if err := tick("lost"); err == nil || !strings.Contains(err.Error(), "poller lost") || !strings.Contains(err.Error(), "nothing") {
 		t.Errorf("without a table: %v", err)
 	}
 	for range 2 {
-		testenv.Check(t, tick("orders"))
+		testenv.OK(t, tick("orders"))
 	}
 	if got := p.counters(); got["orders"].Rows != 3 || got["orders"].Ticks != 2 || got["orders"].BatchSize != 100 || got["lost"].Failures != 2 || len(got) != 2 {
 		t.Errorf("counted %+v", got)
@@ -91,7 +91,7 @@ func TestPollersRun(t *testing.T) {
 	if got := p.counters(); got["orders"].Rows != 3 || got["lost"].Failures != 2 {
 		t.Errorf("counted when the sources are closed: %+v", got)
 	}
-	testenv.Check(t, tick("orders"))
+	testenv.OK(t, tick("orders"))
 	if got := p.counters(); got["orders"].Rows != 3 || got["orders"].Ticks != 3 || got["orders"].LastSuccess.IsZero() {
 		t.Errorf("counted over two runners: %+v", got)
 	}
@@ -105,7 +105,7 @@ func TestPollersRun(t *testing.T) {
 			InstanceID string `json:"instanceId"`
 			Input      struct{ Key json.RawMessage }
 		}
-		testenv.Check(t, json.Unmarshal(queues.Decode(m.Text), &message))
+		testenv.OK(t, json.Unmarshal(queues.Decode(m.Text), &message))
 		got = append(got, fmt.Sprint(message.InstanceID, string(message.Input.Key)))
 	}
 	slices.Sort(got)
@@ -194,7 +194,7 @@ func TestPollersWithBadInput(t *testing.T) {
 			w := newPolledTable(t, name, bad)
 			err := w.tick(t, name)
 			if bad.later != "" {
-				testenv.Check(t, err)
+				testenv.OK(t, err)
 				w.exec(t, bad.later)
 				err = w.tick(t, name)
 			}
@@ -238,7 +238,7 @@ func (w *polledTable) failing(t *testing.T, name string, bad badInput) {
 func TestPollerWithLargeRow(t *testing.T) {
 	t.Parallel()
 	w := newPolledTable(t, "large", badInput{dsn: "file", table: tenMegabytes})
-	testenv.Check(t, w.tick(t, "large"))
+	testenv.OK(t, w.tick(t, "large"))
 	page, err := w.letters.List(t.Context(), engine.DeadLetterFilter{Engines: []string{"poller-large"}})
 	if err != nil || len(page.DeadLetters) != 1 {
 		t.Fatalf("%d dead letters, %v", len(page.DeadLetters), err)
@@ -298,7 +298,7 @@ func newPolledTable(t *testing.T, name string, bad badInput) *polledTable {
 	if err == nil {
 		err = errors.Join(w.pollers.prepare(t.Context()), st.Queues.CreateQueue(t.Context(), "work"))
 	}
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	t.Cleanup(w.pollers.close)
 	away.Store(bad.away)
 	return w
@@ -312,9 +312,9 @@ func (w *polledTable) exec(t *testing.T, statements string) {
 func execSQLite(t *testing.T, dsn, statements string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", dsn)
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	defer db.Close()
-	testenv.Done(t)(db.ExecContext(t.Context(), statements))
+	testenv.Must(db.ExecContext(t.Context(), statements))(t)
 }
 
 func (w *polledTable) tick(t *testing.T, name string) error {

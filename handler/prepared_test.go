@@ -26,7 +26,7 @@ func TestAStartOverWhatIsThere(t *testing.T) {
 		t.Helper()
 		b := a.begin(t, pairs...)
 		a.asked = map[faults.Call]int{}
-		testenv.Check(t, b.Start(t.Context()))
+		testenv.OK(t, b.Start(t.Context()))
 		for call, n := range a.asked {
 			asked += n
 			if strings.HasPrefix(call.Operation, "Create") {
@@ -99,9 +99,9 @@ func TestWhatIsDeletedIsMadeAgain(t *testing.T) {
 			memory := queues.NewMemory()
 			h, err := New(workApp(), Config{Lookup: emulator.With("AZURE_FUNCTIONS_ENVIRONMENT", "Development", "FUNCTIONS_CORETOOLS_ENVIRONMENT", "true").Lookup,
 				Tables: faults.Tables(tables.NewMemory(), d.intercept), Queues: faults.Queues(memory, d.intercept), Blobs: faults.Blobs(blobs.NewMemory(), d.intercept), Log: slog.New(slog.DiscardHandler)})
-			testenv.Check(t, err)
+			testenv.OK(t, err)
 			t.Cleanup(h.Close)
-			testenv.Check(t, h.Start(t.Context()))
+			testenv.OK(t, h.Start(t.Context()))
 			all := d.made
 			d.delete(gone...)
 			do := func(method, path, body string, want int) {
@@ -119,7 +119,7 @@ func TestWhatIsDeletedIsMadeAgain(t *testing.T) {
 			if _, _, store := h.Stores(); store.Put(t.Context(), "orchestrations", "a", []byte("b")) != nil {
 				t.Error("a blob cannot be written")
 			}
-			testenv.Diff(t, all, d.made, "things that were created, each once")
+			testenv.Equal(t, "things that were created, each once", all, d.made)
 		})
 	}
 }
@@ -129,7 +129,7 @@ func TestWhatIsNotNeededIsNotMade(t *testing.T) {
 	t.Parallel()
 	a := newAccount(nothingIsAway)
 	b := a.begin(t)
-	testenv.Check(t, b.Start(t.Context()))
+	testenv.OK(t, b.Start(t.Context()))
 	a.asked = map[faults.Call]int{}
 	_, q, _ := b.Stores()
 	if _, err := q.Send(t.Context(), "elsewhere", []byte("x"), 0); err == nil || len(a.asked) != 1 {

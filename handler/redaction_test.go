@@ -104,7 +104,7 @@ func (h *house) show(t *testing.T, path string) string {
 func (h *house) runtime(t *testing.T) *orchestrator.Runtime {
 	t.Helper()
 	r, err := orchestrator.New(orchestrator.Config{Tables: h.stores.Tables, Queues: h.stores.Queues, Blobs: h.stores.Blobs, Log: h.stores.Log})
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	return r
 }
 
@@ -199,7 +199,7 @@ func TestNoSecretGetsThrough(t *testing.T) {
 	open := map[string]tasks.Ref{}
 	for place, first := "", true; first || place != ""; first = false {
 		page, err := service.List(t.Context(), tasks.Filter{}, 100, place)
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		for _, task := range page.Tasks {
 			open[task.Orchestration] = task.Ref
 		}
@@ -212,11 +212,11 @@ func TestNoSecretGetsThrough(t *testing.T) {
 	for n, s := range secrets {
 		id := fmt.Sprintf("leak-c%d", n)
 		if n%2 == 1 {
-			testenv.Check(t, commands[n/2%3](t.Context(), id, "because of "+s.Text))
+			testenv.OK(t, commands[n/2%3](t.Context(), id, "because of "+s.Text))
 			continue
 		}
-		testenv.Done(t)(service.Assign(t.Context(), open[id], everybody, tasks.Person{ID: "ann"}, "", "assigned with "+s.Text))
-		testenv.Done(t)(service.Complete(t.Context(), open[id], everybody, json.RawMessage("false"), "", "done with "+s.Text))
+		testenv.Must(service.Assign(t.Context(), open[id], everybody, tasks.Person{ID: "ann"}, "", "assigned with "+s.Text))(t)
+		testenv.Must(service.Complete(t.Context(), open[id], everybody, json.RawMessage("false"), "", "done with "+s.Text))(t)
 	}
 	h.Deliver()
 
@@ -228,7 +228,7 @@ func TestNoSecretGetsThrough(t *testing.T) {
 		}
 		for n, d := range all {
 			note := "noted: " + secrets[n].Text
-			testenv.Done(t)(letters.Decide(t.Context(), name, d.RowKey, engine.Decision{Status: engine.StatusResolved, Notes: &note, By: "ann", At: time.Now()}))
+			testenv.Must(letters.Decide(t.Context(), name, d.RowKey, engine.Decision{Status: engine.StatusResolved, Notes: &note, By: "ann", At: time.Now()}))(t)
 			h.show(t, "/api/dlq/"+name+"/"+d.RowKey)
 		}
 	}
@@ -280,7 +280,7 @@ func TestPayloadsAreShownWithoutSecrets(t *testing.T) {
 		t.Fatal(page, err)
 	}
 	output, err := json.Marshal(text)
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	ref := page.Tasks[0].Ref
 	show := func(path string) {
 		t.Helper()
@@ -289,7 +289,7 @@ func TestPayloadsAreShownWithoutSecrets(t *testing.T) {
 		}
 	}
 	show("/api/tasks/keep-c1/" + ref.ID)
-	testenv.Done(t)(service.Complete(t.Context(), ref, tasks.Person{ID: "ann", All: true}, output, "", ""))
+	testenv.Must(service.Complete(t.Context(), ref, tasks.Person{ID: "ann", All: true}, output, "", ""))(t)
 	h.Deliver()
 	if out := h.Outcome("keep-c1"); string(out.Output) != string(output) {
 		t.Errorf("the orchestration ended with %s, which is not what the next one needs", out.Output)
@@ -301,7 +301,7 @@ func TestPayloadsAreShownWithoutSecrets(t *testing.T) {
 	var events struct {
 		Data struct{ Items []struct{ ID string } }
 	}
-	testenv.Check(t, json.Unmarshal([]byte(h.show(t, "/api/workflow/outbox?tenant=contoso")), &events))
+	testenv.OK(t, json.Unmarshal([]byte(h.show(t, "/api/workflow/outbox?tenant=contoso")), &events))
 	for _, path := range []string{"/api/tasks/keep-c1/" + ref.ID, "/api/orchestrations/keep-c1", "/api/orchestrations/keep-c1/rounds",
 		"/runtime/webhooks/durabletask/instances/keep-c1?showHistory=true&showHistoryOutput=true",
 		"/api/workflow/outbox/contoso/" + events.Data.Items[0].ID, "/api/dlq/keep/" + letters[0].RowKey} {

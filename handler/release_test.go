@@ -35,8 +35,8 @@ func holder(t *testing.T, st Platform, name string) *parts {
 	p := &parts{log: slog.New(slog.DiscardHandler), locks: hostlock.Locks{Tables: st.Tables, Node: node.Name}}
 	p.events, _ = newEventsOn(t, st, node, toQueue)
 	p.pollers = &pollers{jobs: []*pollerJob{{setting: poller.Setting{Name: "orders", State: poller.StateBlob}}}, stores: map[string]poller.Store{poller.StateBlob: poller.BlobStore{Blobs: st.Blobs}}}
-	testenv.Check(t, p.locks.CreateTable(t.Context()))
-	testenv.Check(t, p.pollers.stores[poller.StateBlob].Create(t.Context()))
+	testenv.OK(t, p.locks.CreateTable(t.Context()))
+	testenv.OK(t, p.pollers.stores[poller.StateBlob].Create(t.Context()))
 	return p
 }
 
@@ -46,7 +46,7 @@ func (p *parts) poll(t *testing.T, name string, deliver poller.HandlerFunc) poll
 	source := &pollertest.Source{}
 	source.Append(3)
 	r, err := poller.NewRunner(poller.RunnerConfig{Name: "orders", Source: source, Store: p.pollers.stores[poller.StateBlob], Node: namedNode(name), Handler: deliver})
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	result, _ := r.Tick(t.Context()) // one of a dead process fails
 	return result
 }
@@ -72,7 +72,7 @@ func releaseOfALostNode(t *testing.T) {
 	dying := st
 	dying.Tables, dying.Queues, dying.Blobs = faults.Tables(st.Tables, kill), faults.Queues(st.Queues, kill), faults.Blobs(st.Blobs, kill)
 	lost, taker := holder(t, dying, "lost"), holder(t, st, "taker")
-	testenv.Done(t)(lost.locks.Acquire(t.Context(), "job", time.Hour))
+	testenv.Must(lost.locks.Acquire(t.Context(), "job", time.Hour))(t)
 	added := add(t, taker.events, `{"n":1}`)
 	lost.poll(t, "lost", func(context.Context, poller.Delivery) error {
 		_, err := lost.events.dispatcher.Dispatch(t.Context(), "contoso")
@@ -83,7 +83,7 @@ func releaseOfALostNode(t *testing.T) {
 	}
 	deliver := func() outbox.Result {
 		r, err := taker.events.dispatcher.Dispatch(t.Context(), "contoso")
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		return r
 	}
 	accept := func(context.Context, poller.Delivery) error { return nil }
@@ -114,7 +114,7 @@ func TestReleaseWithoutAnOutbox(t *testing.T) {
 	lost, taker := holder(t, st, "lost"), holder(t, broken, "taker")
 	var log bytes.Buffer
 	taker.log = slog.New(slog.NewTextHandler(&log, nil))
-	testenv.Done(t)(lost.locks.Acquire(t.Context(), "job", time.Hour))
+	testenv.Must(lost.locks.Acquire(t.Context(), "job", time.Hour))(t)
 	taker.release(t.Context(), nodes.Lost{Node: "lost"})
 	if _, err := taker.locks.Acquire(t.Context(), "job", time.Hour); err != nil {
 		t.Error(err)

@@ -49,9 +49,9 @@ func TestReplayCommand(t *testing.T) {
 	env := emulator.With(settings.Storage, storage.Account(t).ConnectionString(), "FUNCTIONS_CUSTOMHANDLER_PORT", "")
 	begin := func(id string, pairs ...string) deployed {
 		h, err := New(patientApp(""), Config{Lookup: env.With(append(pairs, "FUNCTIONS_CUSTOMHANDLER_PORT", "0")...).Lookup})
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		t.Cleanup(h.Close)
-		testenv.Check(t, h.Start(t.Context()))
+		testenv.OK(t, h.Start(t.Context()))
 		d := deployed{h.program.Runtime}
 		d.start(t, "patient", id)
 		return d
@@ -89,7 +89,7 @@ func TestReplayCommand(t *testing.T) {
 		if err != nil || now.Status != orchestrator.Running {
 			t.Errorf("%s: %v, %v", id, now.Status, err)
 		}
-		testenv.Check(t, plain.Terminate(t.Context(), id, "the test is over")) // the tests of the package share the account
+		testenv.OK(t, plain.Terminate(t.Context(), id, "the test is over")) // the tests of the package share the account
 	}
 	// A real account asks for no other setting: what is wrong is that it cannot be reached.
 	away := env.With(settings.Storage, "DefaultEndpointsProtocol=http;AccountName=acct1;AccountKey=c2VjcmV0;BlobEndpoint=http://127.0.0.1:1/a;QueueEndpoint=http://127.0.0.1:1/a;TableEndpoint=http://127.0.0.1:1/a")
@@ -111,7 +111,7 @@ func TestManifestCommand(t *testing.T) {
 	if code := r.Run(t.Context(), []string{"manifest"}, emulator.With(settings.Storage, "nonsense").Lookup); code != exitOK || !strings.HasPrefix(out.String(), "{") || errs.Len() > 0 {
 		t.Errorf("exit code %d\n%s%s", code, &out, &errs)
 	}
-	testenv.Diff(t, exitUsage, r.Run(t.Context(), []string{"manifest", "now"}, emulator.Lookup), "exit code")
+	testenv.Equal(t, "exit code", exitUsage, r.Run(t.Context(), []string{"manifest", "now"}, emulator.Lookup))
 	broken := runner{App: App{Engines: func(*Platform) ([]engine.Definition, error) { return nil, errors.New("oh") }}, Stdout: &out, Stderr: &errs}
 	if code := broken.Run(t.Context(), []string{"manifest"}, emulator.Lookup); code != exitFailure || !strings.Contains(errs.String(), "oh") {
 		t.Errorf("exit code %d, %s", code, &errs)
@@ -204,15 +204,15 @@ type deployed struct{ *orchestrator.Runtime }
 
 func (d deployed) start(t *testing.T, name, id string) {
 	t.Helper()
-	testenv.Done(t)(d.Run(t.Context(), orchestrator.Start{ID: id, Orchestrator: name, CorrelationID: id, Input: []byte(`{"correlationId":"` + id + `"}`)}))
+	testenv.Must(d.Run(t.Context(), orchestrator.Start{ID: id, Orchestrator: name, CorrelationID: id, Input: []byte(`{"correlationId":"` + id + `"}`)}))(t)
 }
 
 func (d deployments) deploy(t *testing.T, app App) deployed {
 	t.Helper()
 	h, err := New(app, Config{Lookup: emulator.Lookup, Tables: d.tables, Queues: d.queues, Blobs: d.blobs})
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	t.Cleanup(h.Close)
-	testenv.Check(t, h.Start(t.Context()))
+	testenv.OK(t, h.Start(t.Context()))
 	return deployed{h.program.Runtime}
 }
 
@@ -268,19 +268,19 @@ func replayListsWhatStalls(t *testing.T, r *rand.Rand) (stalls, goOn int) {
 	next := d.deploy(t, programsApp(after))
 	var out bytes.Buffer
 	looked := replays{now: time.Now, out: &out, count: map[string]int{}, asJSON: true}
-	testenv.Check(t, looked.run(t.Context(), next.Runtime))
+	testenv.OK(t, looked.run(t.Context(), next.Runtime))
 	var report struct {
 		Items               []replayFinding
 		Checked, WouldStall int
 		Groups              []struct{ Count int }
 	}
-	testenv.Check(t, json.Unmarshal(out.Bytes(), &report))
+	testenv.OK(t, json.Unmarshal(out.Bytes(), &report))
 	found, stalled, live, sum := map[string]string{}, map[string]string{}, 0, 0
 	for _, f := range report.Items {
 		found[f.ID] = f.Kind
 	}
 	page, _, err := next.List(t.Context(), orchestrator.Filter{}, 1000, "")
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	for _, s := range page {
 		if s.Ended() {
 			continue
@@ -293,7 +293,7 @@ func replayListsWhatStalls(t *testing.T, r *rand.Rand) (stalls, goOn int) {
 			}
 		}
 	}
-	testenv.Diff(t, stalled, found, "before %v, after %v, stalled against listed", before, after)
+	testenv.Equal(t, fmt.Sprintf("before %v, after %v, stalled against listed", before, after), stalled, found)
 	for _, g := range report.Groups {
 		sum += g.Count
 	}
@@ -365,9 +365,9 @@ func TestReplayOfWhatChanges(t *testing.T) {
 			}
 		}}
 		h, err := New(app, Config{Lookup: emulator.Lookup, Tables: broken, Queues: d.queues, Blobs: d.blobs})
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		t.Cleanup(h.Close)
-		testenv.Check(t, looked.run(t.Context(), h.program.Runtime))
+		testenv.OK(t, looked.run(t.Context(), h.program.Runtime))
 		if looked.good != tt.good || looked.broken != tt.bad || looked.bad != 0 {
 			t.Errorf("%s: %+v", name, looked)
 		}

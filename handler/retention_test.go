@@ -44,12 +44,12 @@ func newArchive(t *testing.T, intercept faults.Interceptor) archive {
 			orchestrator.NewOrchestrator("naps", func(ctx *orchestrator.Context, _ int) (int, error) { return 0, ctx.Sleep(time.Hour) }),
 			orchestrator.NewOrchestrator("waits", func(ctx *orchestrator.Context, _ int) (int, error) { return 0, ctx.Sleep(365 * day) })}}
 	healthy, err := orchestrator.New(config)
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	config.Tables = faults.Tables(store, intercept)
 	rt, err := orchestrator.New(config)
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	r := &purger{runtime: rt, locks: hostlock.Locks{Tables: store}, log: log, now: time.Now, keep: 30 * day}
-	testenv.Check(t, errors.Join(healthy.Prepare(t.Context()), r.locks.CreateTable(t.Context())))
+	testenv.OK(t, errors.Join(healthy.Prepare(t.Context()), r.locks.CreateTable(t.Context())))
 	return archive{r, healthy, messages}
 }
 
@@ -57,9 +57,9 @@ func newArchive(t *testing.T, intercept faults.Interceptor) archive {
 func (a archive) sweeper(t *testing.T) (sweeper, *catalog.Catalog) {
 	t.Helper()
 	list, err := catalog.New(catalog.Config{Tables: a.locks.Tables, Runtime: func() *orchestrator.Runtime { return a.runtime }})
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	t.Cleanup(list.Close)
-	testenv.Check(t, list.Prepare(t.Context()))
+	testenv.OK(t, list.Prepare(t.Context()))
 	return sweeper{runtime: a.runtime, list: list, locks: a.locks, log: slog.New(slog.DiscardHandler)}, list
 }
 
@@ -67,7 +67,7 @@ func (a archive) add(t *testing.T, name string, n int) {
 	t.Helper()
 	for i := range n {
 		start := orchestrator.Start{ID: fmt.Sprintf("%s%04d", name, i), Orchestrator: name, Input: []byte("1")}
-		testenv.Done(t)(a.healthy.Run(t.Context(), start))
+		testenv.Must(a.healthy.Run(t.Context(), start))(t)
 	}
 }
 
@@ -83,7 +83,7 @@ func (a archive) left(t *testing.T, want int) {
 // run does what is due.
 func (a archive) run(t *testing.T) {
 	t.Helper()
-	testenv.Check(t, a.handle(t.Context(), trigger.TimerDelivery{}))
+	testenv.OK(t, a.handle(t.Context(), trigger.TimerDelivery{}))
 }
 
 func untouched(ctx context.Context, _ faults.Call, next func(context.Context) error) error {
@@ -103,7 +103,7 @@ func TestRetention(t *testing.T) {
 			want int
 		}{{30 * day, many + 3}, {time.Second, 3}, {300 * day, 3}} {
 			time.Sleep(tt.wait)
-			testenv.Check(t, a.handle(t.Context(), trigger.TimerDelivery{IsPastDue: true}))
+			testenv.OK(t, a.handle(t.Context(), trigger.TimerDelivery{IsPastDue: true}))
 			a.left(t, tt.want)
 		}
 	})
@@ -115,7 +115,7 @@ func TestRetentionLeavesTheWorkToAnother(t *testing.T) {
 		a := newArchive(t, untouched)
 		a.add(t, "done", 1)
 		time.Sleep(31 * day)
-		testenv.Done(t)(a.locks.Acquire(t.Context(), purgeJob, time.Minute))
+		testenv.Must(a.locks.Acquire(t.Context(), purgeJob, time.Minute))(t)
 		for _, want := range []int{1, 0} {
 			a.run(t)
 			a.left(t, want)
@@ -145,7 +145,7 @@ func TestRetentionIsOutOfTime(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		defer cancel(nil)
 		stop = cancel
-		testenv.Check(t, a.handle(ctx, trigger.TimerDelivery{}))
+		testenv.OK(t, a.handle(ctx, trigger.TimerDelivery{}))
 		a.left(t, purgeSlice)
 		if next, _ := a.next.Load().(string); next == "" {
 			t.Error("the place is forgotten")
@@ -171,7 +171,7 @@ func TestRetentionInterrupted(t *testing.T) {
 		}
 		next := &purger{runtime: dying.healthy, locks: dying.locks, log: dying.log, now: time.Now, keep: dying.keep}
 		time.Sleep(purgeLease) // in case the lock is still held
-		testenv.Check(t, next.handle(t.Context(), trigger.TimerDelivery{}))
+		testenv.OK(t, next.handle(t.Context(), trigger.TimerDelivery{}))
 		dying.left(t, 0)
 	})
 }
@@ -184,7 +184,7 @@ func TestRetentionPassesByDamage(t *testing.T) {
 		a.add(t, "done", 2*purgeSlice+1)
 		for _, id := range []string{"done0000", "done0099", "done0150"} {
 			lost := tables.Delete(tables.Key{Partition: id, Row: "r-00000001-00000001"}, "")
-			testenv.Check(t, a.locks.Tables.Apply(t.Context(), "orchestrations", lost))
+			testenv.OK(t, a.locks.Tables.Apply(t.Context(), "orchestrations", lost))
 		}
 		var log bytes.Buffer
 		a.log = slog.New(slog.NewTextHandler(&log, nil))
@@ -234,7 +234,7 @@ func TestWhatIsDueAtNight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // it is midnight
 		store, broken := tables.NewMemory(), errors.New("broken")
 		locks := hostlock.Locks{Tables: store}
-		testenv.Check(t, locks.CreateTable(t.Context()))
+		testenv.OK(t, locks.CreateTable(t.Context()))
 		did, fails := map[string]int{}, true
 		nightly := func(job string, fails *bool) retention {
 			return retention{job: job, locks: locks, log: slog.New(slog.DiscardHandler), slice: func(context.Context) (int, bool, error) {
@@ -252,7 +252,7 @@ func TestWhatIsDueAtNight(t *testing.T) {
 		for hour, want := range []string{"1 1 1 broken", "2 2 1 broken", "3 3 1", "4 4 2", "4 5 2", "4 6 2"} {
 			fails = hour < 2
 			err := process().handle(t.Context(), trigger.TimerDelivery{})
-			testenv.Diff(t, want, counts(did["bad-retention"], did["hourly"], did["good-retention"], err), "hour %d", hour)
+			testenv.Equal(t, fmt.Sprintf("hour %d", hour), want, counts(did["bad-retention"], did["hourly"], did["good-retention"], err))
 			time.Sleep(time.Hour)
 		}
 		time.Sleep(24 * time.Hour)
@@ -310,7 +310,7 @@ func TestBlobSweeps(t *testing.T) {
 		if n, err := run(t.Context()); n != 4 || err != nil {
 			t.Errorf("%d, %v", n, err)
 		}
-		testenv.Diff(t, []string{`"" of 4320h0m0s`, `"1" of 4320h0m0s`}, second.seen, "pages")
+		testenv.Equal(t, "pages", []string{`"" of 4320h0m0s`, `"1" of 4320h0m0s`}, second.seen)
 		first.fail = errors.New("no entry")
 		second.n = 3
 		if _, err := run(t.Context()); !errors.Is(err, first.fail) {
@@ -335,29 +335,29 @@ func TestBlobRetentionRuns(t *testing.T) {
 	t.Parallel()
 	r := settings.NewReader(emulator.With(settings.Storage, storage.Account(t).ConnectionString()).Lookup)
 	s, err := settings.Load(r)
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	s.BlobAge = -time.Hour // everything is old
 	st, prepare, err := openPlatform(r, s, slog.New(slog.DiscardHandler))
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	a, err := workApp().assemble(s, st, prepare)
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	defer a.Close()
-	testenv.Check(t, a.Preparation.Try(t.Context()))
+	testenv.OK(t, a.Preparation.Try(t.Context()))
 	claims := engine.NewClaims(st.Blobs, "")
 	input := json.RawMessage(`"` + strings.Repeat("x", engine.MaxMessage) + `"`)
 	var bodies [][]byte
 	for _, id := range []string{"blob-of-nobody", "blob-of-a-dead-letter"} {
 		body, err := claims.Pack(t.Context(), engine.Message{Engine: "work", CorrelationID: id, Input: input})
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		bodies = append(bodies, body)
 	}
 	_, err = engine.NewDeadLetters(st.Tables, "").Add(t.Context(), engine.DeadLetter{Engine: "work", MessageID: "m1", CorrelationID: "blob-of-a-dead-letter",
 		OriginalQueue: "work-queue", OriginalMessage: bodies[1], ErrorMessage: "it failed", LastFailureAtUtc: time.Now()})
-	testenv.Check(t, err)
-	testenv.Check(t, a.Timers[retentionTimer].Handle(t.Context(), trigger.TimerDelivery{}))
+	testenv.OK(t, err)
+	testenv.OK(t, a.Timers[retentionTimer].Handle(t.Context(), trigger.TimerDelivery{}))
 	for n, body := range bodies {
 		var m engine.Message
-		testenv.Check(t, json.Unmarshal(body, &m))
+		testenv.OK(t, json.Unmarshal(body, &m))
 		if _, err := st.Blobs.Get(t.Context(), "engine-messages", m.Blob); errors.Is(err, blobs.ErrNotFound) != (n == 0) {
 			t.Errorf("blob %s: %v", m.Blob, err)
 		}
@@ -377,10 +377,10 @@ func TestSweeper(t *testing.T) {
 			a.add(t, "naps", 1)
 			time.Sleep(2 * time.Hour)
 			if tt.held {
-				testenv.Done(t)(s.locks.Acquire(t.Context(), sweeperJob, time.Minute))
+				testenv.Must(s.locks.Acquire(t.Context(), sweeperJob, time.Minute))(t)
 			}
 			for range 2 { // what is woken is not woken again
-				testenv.Check(t, s.handle(t.Context(), trigger.TimerDelivery{IsPastDue: true}))
+				testenv.OK(t, s.handle(t.Context(), trigger.TimerDelivery{IsPastDue: true}))
 			}
 			if n, err := a.queues.Length(t.Context(), a.runtime.SignalQueue()); err != nil || n != tt.woken {
 				t.Errorf("%d signals, %v", n, err)

@@ -79,7 +79,7 @@ func newMarket(t *testing.T) market {
 		if name == "" {
 			name = "none"
 		}
-		testenv.Done(t)(reg.Create(t.Context(), registry.Instance{InstanceID: "instance-" + name, TenantID: tenantOf(word)}))
+		testenv.Must(reg.Create(t.Context(), registry.Instance{InstanceID: "instance-" + name, TenantID: tenantOf(word)}))(t)
 		for what, input := range map[string]string{"waits": `{}`, "fails": `{"fail":true}`} {
 			m.Send("shop-queue", fmt.Sprintf(`{"correlationId":"%s-%s","instanceId":"instance-%s","tenantId":%q,"input":%s}`, name, what, name, strings.ToUpper(tenantOf(word)), input))
 		}
@@ -226,7 +226,7 @@ func TestThingsOfTenants(t *testing.T) {
 		}
 		for name, thing := range things {
 			before, err := log.List(t.Context(), audit.Filter{Principal: m.red.ID()}, 100, "")
-			testenv.Check(t, err)
+			testenv.OK(t, err)
 			want, entries := http.StatusNotFound, 1
 			switch {
 			case strings.Contains(name, "purge"):
@@ -235,15 +235,15 @@ func TestThingsOfTenants(t *testing.T) {
 				entries = 0
 			}
 			status, answer := m.Do(thing[0], thing[1], bodyOf(name, thing[0]), m.red.Sign)
-			testenv.Diff(t, want, status, "red, %s of %s: %s", name, word, answer)
+			testenv.Equal(t, fmt.Sprintf("red, %s of %s: %s", name, word, answer), want, status)
 			after, err := log.List(t.Context(), audit.Filter{Principal: m.red.ID()}, 100, "")
-			testenv.Check(t, err)
+			testenv.OK(t, err)
 			if added := len(after.Entries) - len(before.Entries); added != entries || added == 1 && after.Entries[0].Outcome != audit.Refused {
 				t.Errorf("red, %s of %s: %d entries are added: %+v", name, word, added, after.Entries[:added])
 			}
 		}
 	}
-	testenv.Diff(t, 0, m.Deliver(), "messages that the attempts sent")
+	testenv.Equal(t, "messages that the attempts sent", 0, m.Deliver())
 	for name, thing := range m.things(t, m.blue, "blue") {
 		if thing[0] == http.MethodGet {
 			if status, answer := m.Do(thing[0], thing[1], "", m.blue.Sign); status >= 300 {
@@ -283,12 +283,12 @@ func TestStartsOfTenants(t *testing.T) {
 	} {
 		for door, request := range start(tt.input) {
 			status, answer := m.Do(http.MethodPost, request[0], request[1], m.red.Sign)
-			testenv.Diff(t, tt.want, status, "%s by the door %s: %s", name, door, answer)
+			testenv.Equal(t, fmt.Sprintf("%s by the door %s: %s", name, door, answer), tt.want, status)
 		}
 	}
 	m.Deliver()
 	page, err := engine.NewHistory(m.Tables, "").List(t.Context(), engine.HistoryFilter{Engines: []string{"shop"}, Limit: engine.MaxLimit})
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	for _, e := range page.Entries {
 		if strings.EqualFold(e.TenantID, tenantOf("red")) != (e.InstanceID == "instance-red") {
 			t.Errorf("%+v", e)

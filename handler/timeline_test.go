@@ -382,7 +382,7 @@ func checkRandomRun(t *testing.T, p workProgram) {
 	w := &workshop{tried: map[string]int{}}
 	h := handlertest.New(t, w.app(), map[string]string{"ROUNDHOUSE_OUTBOX": toQueue})
 	input, err := json.Marshal(p)
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	h.Send("work-queue", fmt.Sprintf(`{"correlationId":"c1","input":%s}`, input))
 	h.Send("work-queue", `{"correlationId":"c2","input":{"steps":[{"what":"act"},{"what":"publish"}]}}`)
 	const path, run = "/api/timeline/c1", "work-c1"
@@ -418,7 +418,7 @@ func checkRandomRun(t *testing.T, p workProgram) {
 	if sent := strings.Count(strings.Join(want.own, "\n"), "EventSent"); echoes > sent {
 		t.Errorf("%d events came of %d", echoes, sent)
 	}
-	testenv.Diff(t, kept, history, "entries of the history")
+	testenv.Equal(t, "entries of the history", kept, history)
 	seen := map[string]bool{}
 	for n, i := range whole {
 		if seen[i.ID] || n > 0 && i.AtUtc.Before(whole[n-1].AtUtc) {
@@ -428,7 +428,7 @@ func checkRandomRun(t *testing.T, p workProgram) {
 	}
 	for size := 1; size <= len(whole); size++ {
 		if size == 2 || sample.Keep(t, size) {
-			testenv.Diff(t, whole, pages(t, h, path, size, nil), "pages of %d", size)
+			testenv.Equal(t, fmt.Sprintf("pages of %d", size), whole, pages(t, h, path, size, nil))
 		}
 	}
 	rest := pages(t, h, path, len(whole)/2, func() {
@@ -465,6 +465,6 @@ func TestWhatATimelineCosts(t *testing.T) {
 		items := len(pages(t, h, "/api/timeline/c1", 1000, nil))
 		// 3 engines: 3 of the history, 3 of the dead letters, 1 for the run of "work"; the list and its 3 runs; rounds and dead letters of
 		// 3 runs, tasks of one, actions on 3 in two months; 2 events; 1 dead letter.
-		testenv.Diff(t, 27, reads.Load()-before, "reads for %d items", items)
+		testenv.Equal(t, fmt.Sprintf("reads for %d items", items), 27, reads.Load()-before)
 	})
 }

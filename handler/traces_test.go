@@ -104,7 +104,7 @@ func TestATraceFromMessageToWebhook(t *testing.T) {
 		"deliver hook client":                "publish shop.sold producer",
 	}
 	spans := collector.Spans()
-	testenv.Diff(t, want, parentsOf(t, spans, traceID), "spans and their parents")
+	testenv.Equal(t, "spans and their parents", want, parentsOf(t, spans, traceID))
 	api, published := "", ""
 	for _, s := range spans {
 		switch {
@@ -151,5 +151,5 @@ func TestTracesThatBegin(t *testing.T) {
 		}
 	}
 	want := map[string]string{"c1": "create_orchestration:shop", "c2": "create_orchestration:shop", letter: "process shop-queue"}
-	testenv.Diff(t, want, roots, "roots")
+	testenv.Equal(t, "roots", want, roots)
 }

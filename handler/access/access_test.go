@@ -65,7 +65,7 @@ func TestTokens(t *testing.T) {
 			continue
 		}
 		want := []any{tt.want.Kind, tt.want.TenantID, tt.want.ObjectID, tt.want.Name, tt.want.AppRoles, tt.want.Roles, tt.want.Scope, tt.want.Overage}
-		testenv.Diff(t, want, []any{got.Kind, got.TenantID, got.ObjectID, got.Name, got.AppRoles, got.Roles, got.Scope, got.Overage}, "%s", name)
+		testenv.Equal(t, name, want, []any{got.Kind, got.TenantID, got.ObjectID, got.Name, got.AppRoles, got.Roles, got.Scope, got.Overage})
 		if got.ID() != got.TenantID+"/"+object || !strings.HasPrefix(got.String(), got.ID()+" (") {
 			t.Errorf("%s is %s", name, got)
 		}
@@ -181,7 +181,7 @@ func FuzzPrincipal(f *testing.F) {
 func TestDocumentedRoles(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/security.md")
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	columns := []access.Role{access.Participant, access.Reader, access.Operator, access.Administrator, access.Sender}
 	documented := map[access.Permission]bool{access.Self: true} // everybody's
 	for line := range strings.Lines(string(text)) {

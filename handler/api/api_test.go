@@ -94,7 +94,7 @@ func newBench(t *testing.T, store tables.Store) *bench {
 		Now:         func() time.Time { return noon().In(time.FixedZone("east", 3600)) },
 		Log:         slog.New(slog.NewTextHandler(b.log, nil)),
 	})
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	return b
 }
 
@@ -118,7 +118,7 @@ func serve(e *echo.Echo, req *http.Request) *httptest.ResponseRecorder {
 func newFilledBench(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t, tables.NewMemory())
-	testenv.Check(t, errors.Join(b.history.CreateTable(t.Context()), b.letters.CreateTable(t.Context()), door(b.tables).Audit.CreateTable(t.Context())))
+	testenv.OK(t, errors.Join(b.history.CreateTable(t.Context()), b.letters.CreateTable(t.Context()), door(b.tables).Audit.CreateTable(t.Context())))
 	entry := engine.Entry{
 		Engine: "hmac", InstanceID: "publisher", Operation: "rotate", Status: engine.StatusSucceeded, DurationMs: 1234,
 		Input: json.RawMessage(`{ "slot": 1.50, "html": "<&>" }`), Output: json.RawMessage(`{"keyVersion":"v2"}`),
@@ -137,9 +137,9 @@ func newFilledBench(t *testing.T) *bench {
 	binary.MessageID, binary.OriginalMessage, binary.Status = "binary", []byte{0xff, 0x00}, engine.StatusResolved
 	binary.LastFailureAtUtc = noon().Add(time.Second)
 	binary.ResolutionNotes, binary.ResolvedAtUtc, binary.ResolvedBy = "Retried", noon().Add(time.Hour), "someone"
-	testenv.Check(t, errors.Join(b.history.Record(t.Context(), entry), b.history.Record(t.Context(), failed)))
+	testenv.OK(t, errors.Join(b.history.Record(t.Context(), entry), b.history.Record(t.Context(), failed)))
 	for _, d := range []engine.DeadLetter{letter, binary} {
-		testenv.Done(t)(b.letters.Add(t.Context(), d))
+		testenv.Must(b.letters.Add(t.Context(), d))(t)
 	}
 	return b
 }
@@ -190,14 +190,14 @@ func entryPath() string {
 func golden(t *testing.T, name string, rec *httptest.ResponseRecorder) {
 	t.Helper()
 	var got bytes.Buffer
-	testenv.Check(t, json.Indent(&got, rec.Body.Bytes(), "", "  "))
+	testenv.OK(t, json.Indent(&got, rec.Body.Bytes(), "", "  "))
 	file := filepath.Join("testdata", name+".json")
 	if *update {
-		testenv.Check(t, os.WriteFile(file, got.Bytes(), 0o600))
+		testenv.OK(t, os.WriteFile(file, got.Bytes(), 0o600))
 	}
 	want, err := os.ReadFile(file)
-	testenv.Check(t, err)
-	testenv.Diff(t, string(want), got.String(), "%s", name)
+	testenv.OK(t, err)
+	testenv.Equal(t, name, string(want), got.String())
 }
 
 func TestGoldenBodies(t *testing.T) {
@@ -250,7 +250,7 @@ func TestPathsMatchInAnyCaseAndDecodeOnce(t *testing.T) {
 	for target, want := range tests {
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
 			rec := b.do(t, method, target)
-			testenv.Diff(t, want, rec.Code, "%s %s: %s", method, target, rec.Body)
+			testenv.Equal(t, fmt.Sprintf("%s %s: %s", method, target, rec.Body), want, rec.Code)
 			if method == http.MethodGet && want == http.StatusNotFound && decode(t, rec).Error.Code != codeNotFound {
 				t.Errorf("%s: body %s", target, rec.Body)
 			}
@@ -267,7 +267,7 @@ func TestListedRowKeysAreAddresses(t *testing.T) {
 	b := newFilledBench(t)
 	for _, id := range []string{"%25", "%2F", "a%2fb", "+", " ", "..", "日本語", "a?b#c\\d", "~S-", "=3D", "'"} {
 		entry := engine.Entry{Engine: "hmac", Operation: "rotate", Status: engine.StatusFailed, CreatedAtUtc: noon(), CorrelationID: id}
-		testenv.Check(t, b.history.Record(t.Context(), entry))
+		testenv.OK(t, b.history.Record(t.Context(), entry))
 		listed := decode(t, b.do(t, http.MethodGet, "/api/history?correlationId="+url.QueryEscape(id)))
 		if len(listed.Data.Items) != 1 {
 			t.Errorf("%q: %d items", id, len(listed.Data.Items))
@@ -410,7 +410,7 @@ func TestHeaders(t *testing.T) {
 	for _, target := range []string{"/api/history", entryPath(), "/api/nothing", "/api/history?limit=0"} {
 		get, head := b.do(t, http.MethodGet, target), b.do(t, http.MethodHead, target)
 		for name, want := range map[string]string{"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Content-Type": "application/json"} {
-			testenv.Diff(t, want, get.Header().Get(name), "%s: %s", target, name)
+			testenv.Equal(t, fmt.Sprintf("%s: %s", target, name), want, get.Header().Get(name))
 		}
 		if (get.Header().Get("ETag") != "") != (target == entryPath()) {
 			t.Errorf("%s: ETag %q", target, get.Header().Get("ETag"))
@@ -420,7 +420,7 @@ func TestHeaders(t *testing.T) {
 		}
 		// The ids of correlation differ from request to request, in text but not in length.
 		ignore := func(h http.Header) http.Header { h = h.Clone(); h.Del("x-correlation-id"); return h }
-		testenv.Diff(t, ignore(get.Header()), ignore(head.Header()), "HEAD %s, against GET", target)
+		testenv.Equal(t, fmt.Sprintf("HEAD %s, against GET", target), ignore(get.Header()), ignore(head.Header()))
 	}
 }
 
@@ -456,12 +456,12 @@ func TestProblemJSON(t *testing.T) {
 		"":                                                 false,
 	} {
 		rec := b.do(t, http.MethodGet, "/api/history?limit=0&x=1", "Accept", accept, "x-correlation-id", "mine")
-		testenv.Diff(t, want, rec.Header().Get("Content-Type") == problemType, "%q: its type is that of problems, not %q", accept, rec.Header().Get("Content-Type"))
+		testenv.Equal(t, fmt.Sprintf("%q: its type is that of problems, not %q", accept, rec.Header().Get("Content-Type")), want, rec.Header().Get("Content-Type") == problemType)
 		if !want {
 			continue
 		}
 		var got problemBody
-		testenv.Check(t, json.Unmarshal(rec.Body.Bytes(), &got))
+		testenv.OK(t, json.Unmarshal(rec.Body.Bytes(), &got))
 		body := problemBody{
 			Type: "about:blank", Title: "Bad Request", Status: 400, Instance: "/api/history", Code: codeInvalidParameter,
 			Detail: got.Errors[0].Message, Target: "x", CorrelationID: "mine", Timestamp: noon(), Errors: got.Errors,

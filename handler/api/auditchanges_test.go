@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -71,7 +72,7 @@ func changesOfRoutes(t *testing.T, b *outboxBench) map[string]func(id string) ch
 			if err == nil && prepare != nil {
 				err = prepare(id)
 			}
-			testenv.Check(t, err)
+			testenv.OK(t, err)
 			return changeRequest{"/api/registry/" + id + word, body, "registry/" + id}
 		}
 	}
@@ -232,7 +233,7 @@ func TestRefusalsAreRecorded(t *testing.T) {
 		"it is read":       {http.MethodGet, "/api/orchestrations/a", "", caller("tim", "red", "Roundhouse.Operator"), http.StatusNotFound, ""},
 	} {
 		rec := b.send(t, c.method, c.path, c.body, "X-MS-CLIENT-PRINCIPAL", c.as)
-		testenv.Diff(t, c.status, rec.Code, "%s: %s", name, rec.Body)
+		testenv.Equal(t, fmt.Sprintf("%s: %s", name, rec.Body), c.status, rec.Code)
 		who := data[meItem](t, b.get(t, "/api/me", "X-MS-CLIENT-PRINCIPAL", c.as)).ID
 		page, err := door(b.tables).Audit.List(t.Context(), audit.Filter{Principal: who}, 10, "")
 		if err != nil || len(page.Entries) > 1 || (len(page.Entries) == 0) != (c.want == "") {
@@ -243,12 +244,12 @@ func TestRefusalsAreRecorded(t *testing.T) {
 			t.Errorf("%s: %+v", name, page.Entries[0])
 		}
 	}
-	testenv.Diff(t, orchestrator.Running, b.shown(t, "a").Status, "its status")
+	testenv.Equal(t, "its status", orchestrator.Running, b.shown(t, "a").Status)
 }
 
 // buryOne adds a dead letter that can be sent again.
 func (b *outboxBench) buryOne(t *testing.T, id string) {
 	t.Helper()
 	b.bury(t, engine.DeadLetter{MessageID: id, LastFailureAtUtc: b.now().Add(-time.Hour), CorrelationID: "c-" + id})
-	testenv.Check(t, b.queues.CreateQueue(t.Context(), rotations))
+	testenv.OK(t, b.queues.CreateQueue(t.Context(), rotations))
 }

@@ -14,7 +14,7 @@ import (
 // hurt takes a row of an orchestration away.
 func (b *outboxBench) hurt(t *testing.T, id, row string) {
 	t.Helper()
-	testenv.Check(t, b.tables.Apply(t.Context(), "orchestrations", tables.Delete(tables.Key{Partition: id, Row: row}, "")))
+	testenv.OK(t, b.tables.Apply(t.Context(), "orchestrations", tables.Delete(tables.Key{Partition: id, Row: row}, "")))
 }
 
 // Whatever is asked of a damaged orchestration says that it is, and what to do; lists go on. A forced purge frees its id.
@@ -38,7 +38,7 @@ func TestDamagedOrchestration(t *testing.T) {
 					t.Errorf("%s %s: %d %s", r.method, r.path, rec.Code, rec.Body)
 				}
 			}
-			testenv.Check(t, b.list.Flush(t.Context()))
+			testenv.OK(t, b.list.Flush(t.Context()))
 			if rec := b.get(t, orchestrationsPath); rec.Code != http.StatusOK || !strings.Contains(rec.Body.String(), `"id":"b"`) {
 				t.Errorf("list: %d %s", rec.Code, rec.Body)
 			}
@@ -49,7 +49,7 @@ func TestDamagedOrchestration(t *testing.T) {
 				t.Error(log)
 			}
 			b.begin(t, "a", "book")
-			testenv.Diff(t, orchestrator.Running, b.shown(t, "b").Status, "the other one")
+			testenv.Equal(t, "the other one", orchestrator.Running, b.shown(t, "b").Status)
 		})
 	}
 }
@@ -77,7 +77,7 @@ func TestForcedPurgeIsRefused(t *testing.T) {
 	} {
 		expect(t, b.person(t, tt.as, http.MethodDelete, path+tt.query, ""), tt.status, tt.code, "%.40s", tt.query)
 	}
-	testenv.Diff(t, orchestrator.Running, b.shown(t, "a").Status, "its status")
+	testenv.Equal(t, "its status", orchestrator.Running, b.shown(t, "a").Status)
 	expect(t, b.send(t, http.MethodDelete, orchestrationPath("nobody")+"?force=true&reason=x", ""), http.StatusNotFound, "", "")
 }
 

@@ -40,7 +40,7 @@ func newBuried(t *testing.T, n int) *outboxBench {
 func newBuriedOver(t *testing.T, s stores, n int) *outboxBench {
 	t.Helper()
 	b := newOutboxBenchOver(t, s)
-	testenv.Check(t, b.queues.CreateQueue(t.Context(), rotations))
+	testenv.OK(t, b.queues.CreateQueue(t.Context(), rotations))
 	for i := range n {
 		b.bury(t, engine.DeadLetter{MessageID: fmt.Sprint("m", i), LastFailureAtUtc: b.now().Add(time.Duration(i)*time.Minute - time.Hour), CorrelationID: fmt.Sprint("c", i)})
 	}
@@ -54,7 +54,7 @@ func (b *outboxBench) bury(t *testing.T, l engine.DeadLetter) {
 	if l.Engine == "" {
 		l.Engine, l.OriginalQueue, l.ErrorMessage = "hmac", rotations, "status 503"
 	}
-	testenv.Done(t)(b.letters.Add(t.Context(), l))
+	testenv.Must(b.letters.Add(t.Context(), l))(t)
 }
 
 func (b *outboxBench) letter(engineName, message string) string {
@@ -120,7 +120,7 @@ func TestRetryDeadLetter(t *testing.T) {
 	if rec.Code != http.StatusOK || first.Status != engine.StatusResolved || first.MessageID == "" || first.RetriedBy != "function-key" {
 		t.Errorf("%d %s", rec.Code, rec.Body)
 	}
-	testenv.Diff(t, first, data[retriedLetter](t, b.send(t, http.MethodPost, target+"/retry", "{}")), "the answer to the second request")
+	testenv.Equal(t, "the answer to the second request", first, data[retriedLetter](t, b.send(t, http.MethodPost, target+"/retry", "{}")))
 	batch, err := b.queues.Receive(t.Context(), rotations, 32, time.Minute)
 	if err != nil || len(batch) != 1 || batch[0].ID != first.MessageID || !strings.HasSuffix(string(queues.Decode(batch[0].Text)), "\n"+`{"correlationId":"c0"}`) {
 		t.Errorf("in the queue: %v, %v", batch, err)
@@ -150,7 +150,7 @@ func TestGroupsAndCounts(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 	want := []countItem{{"hmac", 3, 0, 1}, {"tls", 1, 0, 0}}
-	testenv.Diff(t, want, data[list[countItem]](t, b.get(t, "/api/dlq/counts")).Items, "")
+	testenv.Equal(t, "", want, data[list[countItem]](t, b.get(t, "/api/dlq/counts")).Items)
 }
 
 func (b *outboxBench) start(t *testing.T, path, body string, headers ...string) operationItem {
@@ -206,7 +206,7 @@ func TestDeadLettersOnAzurite(t *testing.T) {
 	t.Parallel()
 	b := newBuriedOver(t, inAzurite(t), 40)
 	first := data[retriedLetter](t, b.send(t, http.MethodPost, b.letter("hmac", "m7")+"/retry", ""))
-	testenv.Diff(t, first, data[retriedLetter](t, b.send(t, http.MethodPost, b.letter("hmac", "m7")+"/retry", "")), "the answer to the second request")
+	testenv.Equal(t, "the answer to the second request", first, data[retriedLetter](t, b.send(t, http.MethodPost, b.letter("hmac", "m7")+"/retry", "")))
 	target := b.letter("hmac", "m8")
 	etag := b.get(t, target).Header().Get("ETag")
 	expect(t, b.send(t, http.MethodPatch, target, `{"status":"Expired"}`, "If-Match", etag), http.StatusOK, "", "")
@@ -217,7 +217,7 @@ func TestDeadLettersOnAzurite(t *testing.T) {
 		t.Errorf("%+v", op)
 	}
 	want := []countItem{{"hmac", 0, 39, 1}, {"tls", 1, 0, 0}}
-	testenv.Diff(t, want, data[list[countItem]](t, b.get(t, "/api/dlq/counts")).Items, "")
+	testenv.Equal(t, "", want, data[list[countItem]](t, b.get(t, "/api/dlq/counts")).Items)
 	if n, err := b.queues.Length(t.Context(), rotations); err != nil || n != 39 {
 		t.Errorf("%d messages, %v", n, err)
 	}
@@ -235,11 +235,11 @@ func TestTimeline(t *testing.T) {
 		b.history.Record(t.Context(), engine.Entry{Engine: "hmac", Operation: "rotate", Status: engine.StatusFailed, CreatedAtUtc: b.now(), CorrelationID: id}),
 		b.history.Record(t.Context(), engine.Entry{Engine: "tls", Operation: "renew", Status: engine.StatusSucceeded, CreatedAtUtc: b.now().Add(-2 * time.Hour), CorrelationID: id}),
 		b.history.Record(t.Context(), engine.Entry{Engine: "tls", Operation: "renew", Status: engine.StatusSucceeded, CreatedAtUtc: b.now(), CorrelationID: "c0-20261121T120000.000000Z"}))
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	for start, correlation := range map[string]string{"hmac-i1": id, "hmac-i2": id, "tls-" + id: "of another run"} {
-		testenv.Done(t)(b.runtime.Start(t.Context(), orchestrator.Start{ID: start, Orchestrator: "other", Input: []byte("1"), CorrelationID: correlation}))
+		testenv.Must(b.runtime.Start(t.Context(), orchestrator.Start{ID: start, Orchestrator: "other", Input: []byte("1"), CorrelationID: correlation}))(t)
 	}
-	testenv.Check(t, b.list.Flush(t.Context()))
+	testenv.OK(t, b.list.Flush(t.Context()))
 	got := data[timelinePage](t, b.get(t, "/api/timeline/"+id))
 	var kinds []string
 	for _, item := range got.Items {
@@ -262,7 +262,7 @@ func TestTimeline(t *testing.T) {
 func quoted(t *testing.T, value string) string {
 	t.Helper()
 	text, err := json.Marshal(value)
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	return string(text)
 }
 
@@ -293,7 +293,7 @@ func TestHostileValues(t *testing.T) {
 	t.Parallel()
 	b := newBuried(t, 3)
 	b.fill(t)
-	testenv.Check(t, b.history.Record(t.Context(), engine.Entry{Engine: "hmac", Operation: "rotate", Status: engine.StatusFailed, CreatedAtUtc: b.now(), CorrelationID: "c0"}))
+	testenv.OK(t, b.history.Record(t.Context(), engine.Entry{Engine: "hmac", Operation: "rotate", Status: engine.StatusFailed, CreatedAtUtc: b.now(), CorrelationID: "c0"}))
 	try := func(what string, send func(t *testing.T, value string) *httptest.ResponseRecorder) {
 		values := slices.DeleteFunc(hostileValues(), func(value string) bool { return !sample.Keep(t, what, value) })
 		if len(values) == 0 {
@@ -376,7 +376,7 @@ func TestRetryEdited(t *testing.T) {
 	if rec.Code != http.StatusOK || first.Status != engine.StatusResolved || first.MessageID == "" || first.RetriedBy != idOf("Ada", "home")+" (Ada)" {
 		t.Fatalf("%d %s", rec.Code, rec.Body)
 	}
-	testenv.Diff(t, first, data[retriedLetter](t, b.send(t, http.MethodPost, target+"/retry-edited", body, "If-Match", etag)), "the answer to the second request")
+	testenv.Equal(t, "the answer to the second request", first, data[retriedLetter](t, b.send(t, http.MethodPost, target+"/retry-edited", body, "If-Match", etag)))
 	batch, err := b.queues.Receive(t.Context(), rotations, 32, time.Minute)
 	if err != nil || len(batch) != 1 || !strings.HasSuffix(string(queues.Decode(batch[0].Text)), "\n"+message) {
 		t.Errorf("in the queue: %v, %v", batch, err)

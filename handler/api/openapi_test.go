@@ -45,7 +45,7 @@ var contract = sync.OnceValues(func() (*openapi3.T, error) {
 func theContract(t *testing.T) *openapi3.T {
 	t.Helper()
 	doc, err := contract()
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	return doc
 }
 
@@ -164,7 +164,7 @@ func TestDocumentHasAllRoutes(t *testing.T) {
 	}
 	slices.Sort(routes)
 	slices.Sort(specified)
-	testenv.Diff(t, specified, routes, "the routes of the document and of the program")
+	testenv.Equal(t, "the routes of the document and of the program", specified, routes)
 }
 
 // Who calls an operation can be refused, and who wants a change can be told that it was not recorded. The probes are for
@@ -181,23 +181,23 @@ func TestDocumentHasRefusals(t *testing.T) {
 					t.Errorf("%s %s needs %s: answers %d: %v, want %v", method, path, need, code, got, want)
 				}
 			}
-			testenv.Diff(t, public, op.Security != nil && len(*op.Security) == 0 && op.Servers != nil && len(*op.Servers) == 1, "%s %s needs %s: for anybody", method, path, need)
+			testenv.Equal(t, fmt.Sprintf("%s %s needs %s: for anybody", method, path, need), public, op.Security != nil && len(*op.Security) == 0 && op.Servers != nil && len(*op.Servers) == 1)
 		}
 	}
 	var servers, permissions []string
 	for _, s := range doc.Servers {
 		servers = append(servers, s.URL+"/")
 	}
-	testenv.Diff(t, []string{"/api/", access.MachinePrefix}, servers, "servers")
+	testenv.Equal(t, "servers", []string{"/api/", access.MachinePrefix}, servers)
 	for _, p := range access.Permissions() {
 		permissions = append(permissions, string(p))
 	}
-	testenv.Diff(t, permissions, names(doc, "Permission"), "permissions of the program and of the document")
+	testenv.Equal(t, "permissions of the program and of the document", permissions, names(doc, "Permission"))
 	var roles []string
 	for _, r := range access.Roles() {
 		roles = append(roles, string(r))
 	}
-	testenv.Diff(t, roles, names(doc, "Role"), "roles of the program and of the document")
+	testenv.Equal(t, "roles of the program and of the document", roles, names(doc, "Role"))
 }
 
 // names are the values of a schema that enumerates them.
@@ -357,7 +357,7 @@ func TestRequestExamplesAreUnderstood(t *testing.T) {
 			body := ""
 			if op.RequestBody != nil {
 				text, err := json.Marshal(op.RequestBody.Value.Content.Get("application/json").Example)
-				testenv.Check(t, err)
+				testenv.OK(t, err)
 				body = string(text)
 			}
 			rec := b.send(t, method, target, body, headers...)

@@ -38,7 +38,7 @@ func (b *outboxBench) forget(t *testing.T) {
 	if err != nil || len(batch) != 1 {
 		t.Fatal(batch, err)
 	}
-	testenv.Check(t, b.queues.Delete(t.Context(), b.runtime.SignalQueue(), batch[0].ID, batch[0].PopReceipt))
+	testenv.OK(t, b.queues.Delete(t.Context(), b.runtime.SignalQueue(), batch[0].ID, batch[0].PopReceipt))
 }
 
 func TestReplayByFilter(t *testing.T) {
@@ -64,9 +64,9 @@ func TestReplayByFilter(t *testing.T) {
 		t.Errorf("%d %v: %s", rec.Code, rec.Header(), diff)
 	}
 	for n, want := range map[int]outbox.Status{12: outbox.StatusDead, 13: outbox.StatusPending, 14: outbox.StatusDead, 15: outbox.StatusPending} {
-		testenv.Diff(t, want, data[outboxItem](t, b.get(t, b.one("acme", n))).Status, "event %d", n)
+		testenv.Equal(t, fmt.Sprintf("event %d", n), want, data[outboxItem](t, b.get(t, b.one("acme", n))).Status)
 	}
-	testenv.Diff(t, outbox.StatusDead, data[outboxItem](t, b.get(t, b.one("/b%", 13))).Status, "another tenant's")
+	testenv.Equal(t, "another tenant's", outbox.StatusDead, data[outboxItem](t, b.get(t, b.one("/b%", 13))).Status)
 	expect(t, b.send(t, http.MethodPost, location+"/cancel", ""), http.StatusConflict, codeInvalidState, "cancel at the end")
 }
 
@@ -86,7 +86,7 @@ func TestReplayIsCanceled(t *testing.T) {
 	if got := data[operationItem](t, b.get(t, location)); got.Status != "Canceled" || got.EndedAt.IsZero() || got.Progress.Done != 0 {
 		t.Errorf("%+v", got)
 	}
-	testenv.Diff(t, 8, len(b.all(t, "status=dead")), "dead messages, of which none is replayed")
+	testenv.Equal(t, "dead messages, of which none is replayed", 8, len(b.all(t, "status=dead")))
 }
 
 func TestIdempotencyKey(t *testing.T) {
@@ -148,7 +148,7 @@ func TestUnknownOperations(t *testing.T) {
 	b := newOutboxBench(t)
 	other := bulk.OutboxKind + "-" + "7ba7b814-9dad-11d1-80b4-00c04fd430c8"
 	for _, id := range []string{"engine-1", other} {
-		testenv.Done(t)(b.runtime.Start(t.Context(), orchestrator.Start{ID: id, Orchestrator: "other", Input: []byte("1")}))
+		testenv.Must(b.runtime.Start(t.Context(), orchestrator.Start{ID: id, Orchestrator: "other", Input: []byte("1")}))(t)
 	}
 	for _, id := range []string{"engine-1", other, anID, bulk.OutboxKind + "-", "x"} {
 		expect(t, b.get(t, "/api/operations/"+id), http.StatusNotFound, codeNotFound, "%s", id)
@@ -183,7 +183,7 @@ func TestTerminatedOperation(t *testing.T) {
 	b := newFilledOutbox(t)
 	op, location := b.replayAll(t, `{"status":"dead"}`)
 	b.forget(t) // the message that begins it, so that it cannot end before
-	testenv.Check(t, b.runtime.Terminate(t.Context(), op.ID, "enough"))
+	testenv.OK(t, b.runtime.Terminate(t.Context(), op.ID, "enough"))
 	b.drive(t)
 	if got := data[operationItem](t, b.get(t, location)); got.Status != "Canceled" || got.EndedAt.IsZero() {
 		t.Errorf("%+v", got)
@@ -212,7 +212,7 @@ func TestListOperations(t *testing.T) {
 	}
 	red, _ := b.replayAll(t, `{"status":"dead","tenant":"`+accesstest.ID("red")+`"}`)
 	want = append([]string{red.ID}, want...)
-	testenv.Check(t, b.list.Flush(t.Context()))
+	testenv.OK(t, b.list.Flush(t.Context()))
 	if diff := cmp.Diff(want, ids(t, b, "")); diff != "" || len(want) != 4 {
 		t.Errorf("all (-want +got):\n%s", diff)
 	}
@@ -222,7 +222,7 @@ func TestListOperations(t *testing.T) {
 	}
 	for query, wants := range map[string][]string{"?status=Succeeded": want[3:], "?status=NotStarted": want[:3], "?status=Open": want[:3], "?status=Paused": nil, "?by=bo": want[2:3],
 		"?by=ada&status=Open": want[1:2], "?by=nobody": nil} {
-		testenv.Diff(t, wants, ids(t, b, query), "%s", query)
+		testenv.Equal(t, query, wants, ids(t, b, query))
 	}
 	for _, tenant := range []string{"red", "blue"} {
 		var theirs []string
@@ -235,7 +235,7 @@ func TestListOperations(t *testing.T) {
 	}
 	token := data[list[operationItem]](t, b.get(t, operationsPath+"?limit=2")).ContinuationToken
 	expect(t, b.get(t, operationsPath+"?limit=2&status=Open&continuationToken="+token), http.StatusBadRequest, "", "a token of another list")
-	testenv.Diff(t, want, ids(t, b, "?limit=2"), "in pages")
+	testenv.Equal(t, "in pages", want, ids(t, b, "?limit=2"))
 	for _, query := range []string{"?status=Done", "?limit=0", "?who=ada", "?continuationToken=x"} {
 		expect(t, b.get(t, operationsPath+query), http.StatusBadRequest, "", "%s", query)
 	}
@@ -262,7 +262,7 @@ func TestPauseOperation(t *testing.T) {
 		command("pause", http.StatusAccepted)
 		b.drive(t)
 	}
-	testenv.Diff(t, 8, len(b.all(t, "status=dead")), "dead messages, of which none is replayed while it is paused")
+	testenv.Equal(t, "dead messages, of which none is replayed while it is paused", 8, len(b.all(t, "status=dead")))
 	expect(t, b.send(t, http.MethodPost, location+"/resume", `{"by":"someone"}`), http.StatusBadRequest, "", "with a body of others")
 	command("resume", http.StatusForbidden, "X-MS-CLIENT-PRINCIPAL", caller("Guest", "home"))
 	command("resume", http.StatusNotFound, "X-MS-CLIENT-PRINCIPAL", caller("Red", "red", "keeper"))

@@ -135,7 +135,7 @@ func TestOrchestrationRounds(t *testing.T) {
 		t.Fatalf("%+v", all)
 	}
 	token := "&continuationToken=" + data[list[roundItem]](t, b.get(t, orchestrationPath("a1")+"/rounds?limit=1")).ContinuationToken
-	testenv.Diff(t, all.Items, walk[roundItem](t, b, orchestrationPath("a1")+"/rounds?limit=1"), "")
+	testenv.Equal(t, "", all.Items, walk[roundItem](t, b, orchestrationPath("a1")+"/rounds?limit=1"))
 	b.begin(t, "a2", "book")
 	for path, want := range map[string]string{
 		"a2/rounds?limit=1" + token:               codeInvalidToken,
@@ -378,7 +378,7 @@ func TestOrchestrationsAreListed(t *testing.T) {
 		t.Fatalf("%d %s", rec.Code, rec.Body)
 	}
 	b.drive(t)
-	testenv.Check(t, b.list.Flush(t.Context()))
+	testenv.OK(t, b.list.Flush(t.Context()))
 	ids := func(items []summaryItem) []string {
 		all := each(items, func(i summaryItem) string { return i.ID })
 		slices.Sort(all)
@@ -440,7 +440,7 @@ func TestHistoryIsDownloadedAndOpened(t *testing.T) {
 	opened := data[openedHistory](t, b.send(t, http.MethodPost, openHistoryPath, file.Body.String()))
 	live := b.shown(t, id)
 	rounds := data[list[roundItem]](t, b.get(t, orchestrationPath(id)+"/rounds"))
-	testenv.Diff(t, rounds.Items, opened.Rounds, "rounds, live and in the file")
+	testenv.Equal(t, "rounds, live and in the file", rounds.Items, opened.Rounds)
 	if o := opened.Orchestration; o.ID != id || o.Status != live.Status || string(o.Output) != string(live.Output) || string(o.Input) != string(live.Input) || o.CorrelationID != "c-1" || o.Calls != live.Calls || !o.EndedAt.Equal(live.EndedAt) {
 		t.Errorf("%+v, want %+v", o, live)
 	}
@@ -494,7 +494,7 @@ func TestOpenHistoryIsBounded(t *testing.T) {
 // Whatever a file has in it, it is refused or can be shown.
 func FuzzOpenedHistory(f *testing.F) {
 	golden, err := os.ReadFile("../../orchestrator/orchestratortest/testdata/order.json")
-	testenv.Check(f, err)
+	testenv.OK(f, err)
 	f.Add(golden)
 	for _, kind := range []string{"ExecutionStarted", "ActivityScheduled", "ChildScheduled", "EventRaised", "ExecutionContinued", "ExecutionSuspended", "ExecutionStalled", "AttemptFailed"} {
 		f.Add([]byte(`{"id":"a","executions":[{"execution":1,"rounds":[{"learned":[{"kind":"ExecutionStarted","at":1}],"decided":[{"kind":"ActivityScheduled","at":2,"task":1}]},

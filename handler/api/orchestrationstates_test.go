@@ -79,7 +79,7 @@ func (b *outboxBench) stall(t *testing.T, id string) {
 func (b *outboxBench) attempt(t *testing.T, id string) {
 	t.Helper()
 	s := orchestrator.Start{ID: id, Orchestrator: "flaky", CorrelationID: "run-1", Input: []byte(`{"item":"x"}`), WillRetry: true}
-	testenv.Done(t)(b.runtime.Run(t.Context(), s))
+	testenv.Must(b.runtime.Run(t.Context(), s))(t)
 }
 
 // retrying begins one whose first attempt fails.
@@ -101,7 +101,7 @@ func TestStalledIsShown(t *testing.T) {
 		!got.EndedAt.IsZero() || got.StatusSince.Before(began) || got.StatusSince.After(time.Now()) || got.Attempt != 1 {
 		t.Errorf("%+v", got)
 	}
-	testenv.Diff(t, []string{"other"}, got.PendingEvents, "the event that it could not take")
+	testenv.Equal(t, "the event that it could not take", []string{"other"}, got.PendingEvents)
 	if got.WaitingFor != "" || !got.WaitingUntil.IsZero() || got.WaitingToken != "" || got.Late || len(got.Waits) != 2 {
 		t.Errorf("it waits: %+v", got)
 	}
@@ -262,7 +262,7 @@ func TestStatesAreFilters(t *testing.T) {
 	b := newOutboxBench(t)
 	b.stall(t, "a1")
 	b.retrying(t, "a2")
-	testenv.Check(t, b.list.Flush(t.Context()))
+	testenv.OK(t, b.list.Flush(t.Context()))
 	for status, want := range map[string][]string{"Stalled": {"a1"}, "Retrying": {"a2"}, "Running": nil, "Failed": nil} {
 		items := data[list[summaryItem]](t, b.get(t, orchestrationsPath+"?status="+status)).Items
 		ids := each(items, func(i summaryItem) string { return i.ID })
@@ -271,9 +271,9 @@ func TestStatesAreFilters(t *testing.T) {
 				t.Errorf("%+v", item)
 			}
 		}
-		testenv.Diff(t, want, ids, "%s", status)
+		testenv.Equal(t, status, want, ids)
 		rec := b.send(t, http.MethodPost, orchestrationsPath+"/purge", `{"olderThanDays":1,"status":"`+status+`"}`)
-		testenv.Diff(t, status != "Failed", rec.Code == http.StatusBadRequest, "purge of %s is refused: %s", status, rec.Body)
+		testenv.Equal(t, fmt.Sprintf("purge of %s is refused: %s", status, rec.Body), status != "Failed", rec.Code == http.StatusBadRequest)
 	}
 	known := theContract(t).Components.Schemas["OrchestrationItem"].Value.Properties["status"].Value.Enum
 	for _, s := range allStatuses() {
@@ -410,7 +410,7 @@ func TestTimelineOfChanges(t *testing.T) {
 		b := newOutboxBench(t)
 		test.happens(b)
 		got := b.changes(t)
-		testenv.Diff(t, test.want, got, "%s", name)
+		testenv.Equal(t, name, test.want, got)
 	}
 }
 

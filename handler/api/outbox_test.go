@@ -53,7 +53,7 @@ func TestOutboxLists(t *testing.T) {
 			got := b.all(t, "status=pending&tenant=acme&pageSize=3")
 			list := numbers(got)
 			slices.Sort(list)
-			testenv.Diff(t, []int{0, 1, 2, 3, 4, 5, 6, 7}, list, "")
+			testenv.Equal(t, "", []int{0, 1, 2, 3, 4, 5, 6, 7}, list)
 			for _, item := range got {
 				if item.Status != outbox.StatusPending || !item.ProcessedAt.IsZero() || item.TenantID != "acme" {
 					t.Errorf("%+v", item)
@@ -64,7 +64,7 @@ func TestOutboxLists(t *testing.T) {
 	t.Run("Admin_Filter_Failed", func(t *testing.T) {
 		t.Parallel()
 		got := b.all(t, "status=failed&tenant=acme&pageSize=3")
-		testenv.Diff(t, []int{4, 5, 6, 7}, numbers(got), "")
+		testenv.Equal(t, "", []int{4, 5, 6, 7}, numbers(got))
 		for _, item := range got {
 			if item.RetryCount != 1 || item.LastErrorSnippet != "no line" || !item.ProcessedAt.IsZero() {
 				t.Errorf("%+v", item)
@@ -92,7 +92,7 @@ func TestOutboxLists(t *testing.T) {
 			page := data[list[outboxItem]](t, b.get(t, outboxPath+"?"+query))
 			got := numbers(page.Items)
 			slices.Sort(got)
-			testenv.Diff(t, want, got, "%s", query)
+			testenv.Equal(t, query, want, got)
 		}
 	})
 }
@@ -181,7 +181,7 @@ func TestHostileOutboxValues(t *testing.T) {
 		}
 		expect(t, b.get(t, "/api/operations/"+url.PathEscape(value)), http.StatusNotFound, "", "operation %q", value)
 		body, err := json.Marshal(map[string]string{"status": "dead", "tenant": value, "fromDate": value})
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		honest(t, value, b.send(t, http.MethodPost, outboxPath+"/replay", string(body)))
 	}
 }
@@ -205,7 +205,7 @@ func TestOutboxSnapshotIsTheDocuments(t *testing.T) {
 	b := newFilledOutbox(t)
 	got := data[map[string]float64](t, b.get(t, outboxPath+"/metrics"))
 	want := map[string]float64{"backlogSize": 16, "failedPending": 8, "oldestAgeSeconds": 16 * 60, "throughput": 8.0 / 240, "failureRatio": 16.0 / 24, "dead": 8, "died": 8, "misconfigured": 0, "reported": 0}
-	testenv.Diff(t, want, got, "")
+	testenv.Equal(t, "", want, got)
 }
 
 func TestOutboxActions(t *testing.T) {
@@ -247,9 +247,9 @@ func TestOutboxActions(t *testing.T) {
 			t.Errorf("%s: %d %s", what, rec.Code, rec.Body)
 		}
 		if test.status == 200 {
-			testenv.Diff(t, acted{key(test.n).String(), "/b%", outbox.Action(test.action)}, data[acted](t, rec), "%s", what)
+			testenv.Equal(t, what, acted{key(test.n).String(), "/b%", outbox.Action(test.action)}, data[acted](t, rec))
 		}
-		testenv.Diff(t, test.after, data[outboxItem](t, b.get(t, b.one("/b%", test.n))).Status, "%s", what)
+		testenv.Equal(t, what, test.after, data[outboxItem](t, b.get(t, b.one("/b%", test.n))).Status)
 	}
 	if skipped := data[outbox.Record](t, b.get(t, b.one("/b%", 13))); skipped.Status != outbox.StatusSkipped {
 		t.Errorf("%+v", skipped)
@@ -365,7 +365,7 @@ func TestRowsOfOtherVersions(t *testing.T) {
 		"old":   {"Id": "old", "Name": "Legacy", "Payload": "not { JSON", "CreatedAt": b.now(), "IsProcessed": false},
 	} {
 		e := tables.Entity{Key: tables.Key{Partition: "acme", Row: "m-" + id}, Properties: props}
-		testenv.Check(t, b.tables.Apply(t.Context(), outbox.DefaultTable, tables.Insert(e)))
+		testenv.OK(t, b.tables.Apply(t.Context(), outbox.DefaultTable, tables.Insert(e)))
 	}
 	expect(t, b.get(t, outboxPath+"/acme/newer"), http.StatusConflict, codeNewerSchema, "newer")
 	got := data[map[string]any](t, b.get(t, outboxPath+"/acme/old"))
@@ -420,7 +420,7 @@ func TestOutboxBacklog(t *testing.T) {
 	})
 	path := outboxPath + "/backlog"
 	want := backlogList{More: true, Items: []backlogItem{{TenantID: "acme", Destination: "crm", Waiting: 500, Failed: 2, AtLeast: true, OldestAtUtc: at}, {TenantID: "acme", Waiting: 1, OldestAtUtc: at}}}
-	testenv.Diff(t, want, data[backlogList](t, b.get(t, path)), "")
+	testenv.Equal(t, "", want, data[backlogList](t, b.get(t, path)))
 	b.get(t, path+"?tenant=acme")
 	red := caller("ann", "red", "Roundhouse.Operator")
 	expect(t, b.get(t, path, "X-MS-CLIENT-PRINCIPAL", red), http.StatusOK, "", "of one tenant")
@@ -464,7 +464,7 @@ func TestOutboxCircuits(t *testing.T) {
 		{Destination: "bill", SinceUtc: began, UntilUtc: began.Add(time.Minute), Nodes: []circuitNode{on("a", 0, time.Minute)}},
 		{Destination: "crm", SinceUtc: began, UntilUtc: began.Add(90 * time.Second), Nodes: []circuitNode{on("a", time.Minute, 2*time.Minute), on("b", 0, 90*time.Second)}},
 	}
-	testenv.Diff(t, want, data[list[circuitItem]](t, b.get(t, path)).Items, "")
+	testenv.Equal(t, "", want, data[list[circuitItem]](t, b.get(t, path)).Items)
 	for i := range maxCircuitNodes {
 		all = append(all, node(fmt.Sprint("more-", i), nodes.StateAlive, all[1].Said))
 	}

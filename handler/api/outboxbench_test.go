@@ -117,7 +117,7 @@ func inAzurite(t *testing.T) stores {
 	s.tables, errs[0] = azure.NewTables(account)
 	s.queues, errs[1] = azure.NewQueues(account)
 	s.blobs, errs[2] = azure.NewBlobs(account)
-	testenv.Check(t, errors.Join(errs[:]...))
+	testenv.OK(t, errors.Join(errs[:]...))
 	return s
 }
 
@@ -151,7 +151,7 @@ func newOutboxBenchWith(t *testing.T, s stores, change func(c *Config)) *outboxB
 	b.outbox, errs[0] = outbox.New(outbox.Config{Tables: b.tables, Queues: b.queues, Blobs: store, Options: options, Node: "node-1",
 		Now: b.now, Random: func() float64 { return 0.5 }, Logger: quiet, Observer: b.metrics.Outbox()})
 	router, err := outbox.NewRouter([]outbox.Route{{EventType: "*", Destination: "sink"}}, outbox.Destinations{"sink": b})
-	testenv.Check(t, errors.Join(errs[0], err))
+	testenv.OK(t, errors.Join(errs[0], err))
 	b.writer = outbox.NewWriter(b.outbox)
 	b.dispatcher, errs[1] = outbox.NewDispatcher(b.outbox, outbox.DispatcherConfig{Router: router})
 	admin := outbox.NewAdmin(b.outbox)
@@ -162,19 +162,19 @@ func newOutboxBenchWith(t *testing.T, s stores, change func(c *Config)) *outboxB
 	})
 	b.letters, b.history = letters, history
 	retrier, err := engine.NewRetrier(engine.RetrierConfig{DeadLetters: letters, Queues: b.queues, Now: b.now, CheckEdit: checkEdit})
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	kinds := []bulk.Kind{bulk.Outbox(admin), bulk.DeadLetters{Letters: letters, Retrier: retrier, Engines: []string{"hmac", "tls"}, Now: b.now}.Kind(),
 		bulk.Orchestrations(func() bulk.Purger { return b.runtime })}
 	b.list, err = catalog.New(catalog.Config{Tables: b.tables, Runtime: func() *orchestrator.Runtime { return b.runtime }, Linger: time.Hour})
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	t.Cleanup(b.list.Close)
 	b.runtime, errs[2] = orchestrator.New(orchestrator.Config{Tables: b.tables, Blobs: store, Queues: b.queues, Node: "lost", Log: quiet, StatusChanged: b.list.Record,
 		Orchestrators: append(bulk.Orchestrators(kinds...), other, people, approval(), b.turns(), b.takes(), b.flaky(), leaves(), holder()), Activities: append(bulk.Activities(kinds...), order())})
-	testenv.Check(t, errors.Join(errs[:]...))
+	testenv.OK(t, errors.Join(errs[:]...))
 	snapshot := metrics.Cached(outbox.NewMonitor(b.outbox).Snapshot, 0, b.now)
 	checks, err := health.New(health.Config{Tables: b.tables, Table: outbox.DefaultTable, Queues: b.queues, Queue: outbox.DefaultQueue,
 		Outbox: snapshot, Stalled: b.stalled, Now: b.now, ReleaseID: "1.2.3", Log: slog.New(slog.NewTextHandler(&b.log, nil))})
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	if b.schedules, err = schedule.New(schedule.Config{Plan: benchSchedules(t), Tables: b.tables, Queues: b.queues, Now: b.now}); err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func newOutboxBenchWith(t *testing.T, s stores, change func(c *Config)) *outboxB
 	errs[0], errs[1] = b.outbox.Create(t.Context()), errors.Join(b.runtime.Prepare(t.Context()), b.list.Prepare(t.Context()), b.tables.CreateTable(t.Context(), hostlock.DefaultTable))
 	errs[2], errs[3] = errors.Join(history.CreateTable(t.Context()), b.schedules.CreateTable(t.Context()), b.queues.CreateQueue(t.Context(), "hmac-queue"), b.registry.CreateTable(t.Context())), errors.Join(letters.CreateTable(t.Context()), door(b.tables).Audit.CreateTable(t.Context()))
 	rotating, err := rotating(t, b.tables, admin, b.now)
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	config := Config{
 		Consumers: rotating,
 		History:   history, DeadLetters: letters, Engines: []string{"hmac", "tls"}, Now: b.now, Log: slog.New(slog.NewTextHandler(&b.log, nil)),
@@ -194,7 +194,7 @@ func newOutboxBenchWith(t *testing.T, s stores, change func(c *Config)) *outboxB
 	}
 	change(&config)
 	errs[4] = Register(b.echo, config)
-	testenv.Check(t, errors.Join(errs[:]...))
+	testenv.OK(t, errors.Join(errs[:]...))
 	return b
 }
 
@@ -230,12 +230,12 @@ func (b *outboxBench) add(t *testing.T, tenant string, n int) {
 	_, err := b.writer.Add(t.Context(), outbox.Message{
 		TenantID: tenant, EventType: fmt.Sprint("type.", n%2), Payload: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n)), Key: key(n), CorrelationID: "run-1",
 	})
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 }
 
 func (b *outboxBench) sweep(t *testing.T) {
 	t.Helper()
-	testenv.Done(t)(b.dispatcher.Sweep(t.Context()))
+	testenv.Must(b.dispatcher.Sweep(t.Context()))(t)
 }
 
 // newFilledOutbox holds four messages of each status and of each of two tenants, a minute apart: 0 to 3 pending, 4 to 7
@@ -303,7 +303,7 @@ func (b *outboxBench) driveFrom(t *testing.T, queue string) {
 	t.Helper()
 	for {
 		batch, err := b.queues.Receive(t.Context(), queue, 32, time.Minute)
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		if len(batch) == 0 {
 			return
 		}
@@ -315,7 +315,7 @@ func (b *outboxBench) driveFrom(t *testing.T, queue string) {
 			if err == nil {
 				err = b.queues.Delete(t.Context(), queue, m.ID, m.PopReceipt)
 			}
-			testenv.Check(t, err)
+			testenv.OK(t, err)
 		}
 	}
 }

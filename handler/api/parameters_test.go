@@ -28,7 +28,7 @@ func checkAsks(t *testing.T, b *outboxBench, path string, parameters map[string]
 			for _, a := range asks {
 				rec := b.get(t, path+"?"+a.query)
 				if a.items == refused {
-					testenv.Diff(t, http.StatusBadRequest, rec.Code, "%s", a.query)
+					testenv.Equal(t, a.query, http.StatusBadRequest, rec.Code)
 					continue
 				}
 				if got := data[list[map[string]any]](t, rec); len(got.Items) != a.items {
@@ -73,7 +73,7 @@ func TestHistoryParameters(t *testing.T) {
 		if i == 0 {
 			e.Engine, e.InstanceID, e.Operation, e.Status = "tls", "i1", "renew", engine.StatusFailed
 		}
-		testenv.Check(t, b.history.Record(t.Context(), e))
+		testenv.OK(t, b.history.Record(t.Context(), e))
 	}
 	checkAsks(t, b, "/api/history", map[string][]ask{
 		"engine":            {{"engine=tls", 1}, {"engine=spn", refused}},
@@ -106,7 +106,7 @@ func TestEndpoints(t *testing.T) {
 	b := newBuried(t, 3)
 	b.add(t, "acme", 1)
 	entry := engine.Entry{Engine: "hmac", Operation: "rotate", Status: engine.StatusSucceeded, CreatedAtUtc: b.now(), CorrelationID: "c"}
-	testenv.Check(t, b.history.Record(t.Context(), entry))
+	testenv.OK(t, b.history.Record(t.Context(), entry))
 	letter := func(n int) string { return b.letter("hmac", fmt.Sprint("m", n)) }
 	for _, e := range []struct {
 		name, target, body string
@@ -123,7 +123,7 @@ func TestEndpoints(t *testing.T) {
 	} {
 		t.Run(e.name, func(t *testing.T) {
 			var method, path string
-			testenv.Done(t)(fmt.Sscan(e.name, &method, &path))
+			testenv.Must(fmt.Sscan(e.name, &method, &path))(t)
 			expect(t, b.send(t, method, e.target, e.body), e.status, "", "")
 			if item := theContract(t).Paths.Value(path[len("/api"):]); item == nil || item.GetOperation(method) == nil {
 				t.Error("the document does not have it")

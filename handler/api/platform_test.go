@@ -54,7 +54,7 @@ func TestListNodes(t *testing.T) {
 	name := func(n nodeItem) string { return n.Node }
 	for what, tt := range tests {
 		page := data[list[nodeItem]](t, b.get(t, "/api/nodes"+tt.query))
-		testenv.Diff(t, tt.want, each(page.Items, name), "%s", what)
+		testenv.Equal(t, what, tt.want, each(page.Items, name))
 		if (page.ContinuationToken != "") != tt.more {
 			t.Errorf("%s: token %q", what, page.ContinuationToken)
 		}
@@ -62,8 +62,8 @@ func TestListNodes(t *testing.T) {
 	lost := fourNodes()[1]
 	want := nodeItem{Node: "lost", Host: "web/17", PID: 411, Version: "1.2", State: "taken", SinceUtc: lost.Since, SeenUtc: lost.Seen, InHand: 3,
 		Orchestrations: []string{"hmac-payments"}, More: true, TakenBy: "a", TakenAtUtc: lost.TakenAt, TakenOver: 3, Finished: true}
-	testenv.Diff(t, []nodeItem{want}, data[list[nodeItem]](t, b.get(t, "/api/nodes?state=taken")).Items, "")
-	testenv.Diff(t, []string{"lost", "b", "a", "gone"}, each(walk[nodeItem](t, b, "/api/nodes?limit=1"), name), "page by page")
+	testenv.Equal(t, "", []nodeItem{want}, data[list[nodeItem]](t, b.get(t, "/api/nodes?state=taken")).Items)
+	testenv.Equal(t, "page by page", []string{"lost", "b", "a", "gone"}, each(walk[nodeItem](t, b, "/api/nodes?limit=1"), name))
 }
 
 func TestListNodesRefused(t *testing.T) {
@@ -99,7 +99,7 @@ func TestListCredentials(t *testing.T) {
 	over, soon, later := credentialItem{"spn", "over", now, true}, credentialItem{"tls", "soon", now.AddDate(0, 0, 13), false}, credentialItem{"tls", "later", now.AddDate(0, 0, 15), false}
 	for query, want := range map[string][]credentialItem{"": {over, soon}, "?withinDays=13": {over}, "?withinDays=16": {over, soon, later}, "?limit=1": {over}} {
 		got := data[list[credentialItem]](t, b.get(t, "/api/credentials"+query))
-		testenv.Diff(t, want, got.Items, "%s", query)
+		testenv.Equal(t, query, want, got.Items)
 		if query == "?limit=1" {
 			rest := data[list[credentialItem]](t, b.get(t, "/api/credentials?limit=1&continuationToken="+got.ContinuationToken))
 			if diff := cmp.Diff([]credentialItem{soon}, rest.Items); diff != "" || rest.ContinuationToken != "" {
@@ -126,7 +126,7 @@ func benchSchedules(t *testing.T) *schedule.Plan {
 		{Name: "hmac", Queue: "hmac-queue", Schedules: []engine.Schedule{{Name: "schedule", Cron: "0 30 12 * * *", Items: engine.FixedItems(items...)}}},
 		{Name: "tls", Queue: "hmac-queue", Schedules: []engine.Schedule{{Cron: "0 30 * * * *"}}},
 	}, schedule.Setting{"hmac": {Spread: "1s", Items: map[string]schedule.ItemRule{"ledger": {Cron: schedule.Off}}}})
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	return p
 }
 
@@ -142,9 +142,9 @@ func TestListSchedules(t *testing.T) {
 	show := func(query string) list[scheduleItem] {
 		return data[list[scheduleItem]](t, b.get(t, "/api/schedules"+query))
 	}
-	testenv.Done(t)(b.schedules.Tick(t.Context()))
+	testenv.Must(b.schedules.Tick(t.Context()))(t)
 	b.pass(31 * time.Minute)
-	testenv.Done(t)(b.schedules.Tick(t.Context()))
+	testenv.Must(b.schedules.Tick(t.Context()))(t)
 	slot := time.Date(2026, 11, 21, 12, 30, 0, 0, time.UTC)
 	all := show("").Items
 	if len(all) != 3 {
@@ -261,7 +261,7 @@ func TestAcknowledge(t *testing.T) {
 	}
 	shown := data[credentialConsumers](t, b.get(t, "/api/acknowledgements?engine=hmac&target=i%2F1"))
 	state := credentialConsumers{Engine: "hmac", Target: "i/1", TenantID: accesstest.ID("red"), Consumers: []string{"gateway", "audit"}, Acknowledgements: []acknowledged{first}}
-	testenv.Diff(t, state, shown, "")
+	testenv.Equal(t, "", state, shown)
 	if rec := b.get(t, "/api/audit?target=acknowledgements%2Fhmac%2Fi%2F1%2Fgateway"); !strings.Contains(rec.Body.String(), `"action":"acknowledge"`) {
 		t.Errorf("audit: %s", rec.Body)
 	}
@@ -308,12 +308,12 @@ func TestWaitingIsShown(t *testing.T) {
 	at := b.now()
 	row := tables.Entity{Key: tables.Key{Partition: "~waiting", Row: tables.EscapeKey("hmac/i/1")}, Properties: map[string]any{
 		"Engine": "hmac", "Target": "i/1", "Version": "v2", "EventId": "e", "Missing": `["audit"]`, "SeenAtUtc": at}}
-	testenv.Check(t, b.tables.Apply(t.Context(), consumers.Table, tables.Upsert(row)))
+	testenv.OK(t, b.tables.Apply(t.Context(), consumers.Table, tables.Upsert(row)))
 	ann := caller("ann", "red", "Roundhouse.Operator")
 	shown := data[credentialConsumers](t, b.get(t, "/api/acknowledgements?engine=hmac&target=i%2F1", "X-MS-CLIENT-PRINCIPAL", ann))
-	testenv.Diff(t, &waitingVersion{Version: "v2", EventID: "e", Missing: []string{"audit"}, SeenAtUtc: at}, shown.Waiting, "")
+	testenv.Equal(t, "", &waitingVersion{Version: "v2", EventID: "e", Missing: []string{"audit"}, SeenAtUtc: at}, shown.Waiting)
 	row.Properties["SeenAtUtc"] = at.Add(-3 * time.Hour)
-	testenv.Check(t, b.tables.Apply(t.Context(), consumers.Table, tables.Upsert(row)))
+	testenv.OK(t, b.tables.Apply(t.Context(), consumers.Table, tables.Upsert(row)))
 	if shown := data[credentialConsumers](t, b.get(t, "/api/acknowledgements?engine=hmac&target=i%2F1")); shown.Waiting != nil {
 		t.Errorf("what nobody looks at any more waits: %+v", shown.Waiting)
 	}

@@ -41,7 +41,7 @@ func benchPollers(t *testing.T, inTables tables.Store, inBlobs blobs.Store) *adm
 			}
 			return "file:" + path, nil
 		}}
-	testenv.Check(t, errors.Join(err, a.Blob.Create(t.Context()), a.Table.Create(t.Context())))
+	testenv.OK(t, errors.Join(err, a.Blob.Create(t.Context()), a.Table.Create(t.Context())))
 	return a
 }
 
@@ -55,13 +55,13 @@ func (b *outboxBench) shop(t *testing.T) {
 	t.Helper()
 	s, _ := b.pollers.Setting("orders")
 	dsn, err := b.pollers.DSN(t.Context(), s)
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	db, err := sql.Open("sqlite", dsn)
 	if err == nil {
 		defer db.Close()
 		_, err = db.ExecContext(t.Context(), `CREATE TABLE orders (id INTEGER PRIMARY KEY); INSERT INTO orders VALUES (1), (5), (7), (9)`)
 	}
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 }
 
 // stateAt is the state of a poller that has come to a row.
@@ -74,7 +74,7 @@ func stateAt(name string, row int) *poller.Document {
 func (b *outboxBench) putState(t *testing.T, name string, doc *poller.Document) {
 	t.Helper()
 	text, err := doc.Encode()
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	b.putText(t, name, text)
 }
 
@@ -91,7 +91,7 @@ func (b *outboxBench) putText(t *testing.T, name string, text []byte) {
 	if err == nil {
 		_, err = store.Swap(t.Context(), name, text, old.ETag)
 	}
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 }
 
 // leased is a state whose lease somebody has.
@@ -138,7 +138,7 @@ func TestPollersAreListed(t *testing.T) {
 		conditions[name] = item.Condition
 	}
 	want := map[string]poller.Condition{"away": poller.New, "damaged": poller.Damaged, "orders": poller.Failing, "parts": poller.Stopped, "running": poller.Running}
-	testenv.Diff(t, want, conditions, "")
+	testenv.Equal(t, "", want, conditions)
 	if o := got["orders"]; o.Failure == nil || o.Failure.Of != "tick" || o.Failure.Ticks != 144 || !strings.HasPrefix(o.Problem, "fetch sqlite orders") || o.Place != "7" || o.LastBatch.Rows != 3 ||
 		o.Process.HeldBack != "a transaction is open" || *o.Process.LagSeconds != 1.5 || o.Source.Bound != "single-writer" || !o.SeenAtUtc.Equal(b.now()) {
 		t.Errorf("%+v", o)
@@ -219,7 +219,7 @@ func TestPollersAreChanged(t *testing.T) {
 		}
 	}
 	page, err := door(b.tables).Audit.List(t.Context(), audit.Filter{Target: "pollers/orders"}, 100, "")
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	found := false
 	for _, e := range page.Entries {
 		found = found || e.Action == "reset-to-cursor to 5" && e.Outcome == audit.Done && strings.HasPrefix(e.Before, "at 7, token 41") && strings.HasPrefix(e.After, "at 5, token 42")
@@ -320,7 +320,7 @@ func TestPollerLag(t *testing.T) {
 	b := newOutboxBench(t)
 	b.shop(t)
 	b.putState(t, "orders", stateAt("orders", 7))
-	testenv.Diff(t, pollerLag{Place: "7", End: "9"}, data[pollerLag](t, b.get(t, "/api/pollers/orders/lag")), "the lag")
+	testenv.Equal(t, "the lag", pollerLag{Place: "7", End: "9"}, data[pollerLag](t, b.get(t, "/api/pollers/orders/lag")))
 	b.putState(t, "orders", stateAt("orders", 9))
 	if lag := data[pollerLag](t, b.get(t, "/api/pollers/orders/lag")); !lag.CaughtUp || lag.End != "9" {
 		t.Errorf("%+v", lag)
@@ -363,12 +363,12 @@ func testPollerLagWaitsForItsTurn(t *testing.T) {
 	impatient, leave := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer leave()
 	req, err := http.NewRequestWithContext(impatient, http.MethodGet, "/api/pollers/orders/lag", http.NoBody)
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	if rec := serve(b.echo, req); rec.Code != http.StatusServiceUnavailable || code(t, rec) != codeServiceUnavailable || len(asked) > 0 {
 		t.Errorf("%d %s; it was its turn: %v", rec.Code, rec.Body, len(asked) > 0)
 	}
 	close(answer)
 	for range lagsAtOnce {
-		testenv.Diff(t, http.StatusServiceUnavailable, <-ended, "status")
+		testenv.Equal(t, "status", http.StatusServiceUnavailable, <-ended)
 	}
 }

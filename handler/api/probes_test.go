@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -53,7 +54,7 @@ func TestScrapeWithoutStorage(t *testing.T) {
 		"roundhouse_collector_failures_total 1\n": true, "roundhouse_collector_leader 1\n": true,
 		"roundhouse_outbox_added_total 32\n": true, "roundhouse_outbox_pending": false,
 	} {
-		testenv.Diff(t, want, strings.Contains(body, text), "it has %q", text)
+		testenv.Equal(t, fmt.Sprintf("it has %q", text), want, strings.Contains(body, text))
 	}
 	if !strings.Contains(b.log.String(), "scrape without") {
 		t.Errorf("log %q", b.log.String())
@@ -84,7 +85,7 @@ func TestProbes(t *testing.T) {
 			if status == health.Fail {
 				want.Output = "Storage cannot be used. Queues: Too busy."
 			}
-			testenv.Diff(t, want, report, "%s %s tells too much", when, path)
+			testenv.Equal(t, fmt.Sprintf("%s %s tells too much", when, path), want, report)
 		}
 		return report
 	}

@@ -95,7 +95,7 @@ func TestInstanceIsNotChanged(t *testing.T) {
 	b := newOutboxBench(t)
 	ann := caller("ann", "home", "keeper")
 	for _, id := range []string{"i1", "publisher"} {
-		testenv.Done(t)(b.registry.Create(t.Context(), registry.Instance{InstanceID: id}))
+		testenv.Must(b.registry.Create(t.Context(), registry.Instance{InstanceID: id}))(t)
 	}
 	for name, c := range map[string]struct {
 		method, id, body string
@@ -153,14 +153,14 @@ func TestInstancesOfTenants(t *testing.T) {
 		if tenant != "" {
 			i.TenantID = strings.ToUpper(accesstest.ID(tenant))
 		}
-		testenv.Check(t, i.SetField(registry.FieldRing, "ring-"+id[:1]))
-		testenv.Done(t)(b.registry.Create(t.Context(), i))
+		testenv.OK(t, i.SetField(registry.FieldRing, "ring-"+id[:1]))
+		testenv.Must(b.registry.Create(t.Context(), i))(t)
 	}
 	if rec := b.person(t, red, http.MethodPost, instancePath("r1")+"/drain", ""); rec.Code != http.StatusOK {
 		t.Fatalf("%d %s", rec.Code, rec.Body)
 	}
 	broken := tables.Entity{Key: tables.Key{Partition: "instance", Row: "d1"}, Properties: map[string]any{"Document": "{"}}
-	testenv.Check(t, b.tables.Apply(t.Context(), registry.DefaultTable, tables.Insert(broken)))
+	testenv.OK(t, b.tables.Apply(t.Context(), registry.DefaultTable, tables.Insert(broken)))
 	for query, want := range map[string][2][]string{
 		"":                                  {{"r1", "r2"}, {"b1", "d1", "n1", "r1", "r2"}},
 		"&ring=ring-b":                      {nil, {"b1"}},
@@ -169,7 +169,7 @@ func TestInstancesOfTenants(t *testing.T) {
 		"&locked=false":                     {{"r2"}, {"b1", "n1", "r2"}},
 	} {
 		for n, as := range []string{red, home} {
-			testenv.Diff(t, want[n], b.instances(t, query, as), "%q of caller %d", query, n)
+			testenv.Equal(t, fmt.Sprintf("%q of caller %d", query, n), want[n], b.instances(t, query, as))
 		}
 	}
 	for name, c := range map[string]struct {
@@ -204,7 +204,7 @@ func TestInstanceIsDrained(t *testing.T) {
 	b := newOutboxBench(t)
 	ann, bob := caller("ann", "home", "keeper"), caller("bob", "home", "keeper")
 	create := func(id string) {
-		testenv.Done(t)(b.registry.Create(t.Context(), registry.Instance{InstanceID: id}))
+		testenv.Must(b.registry.Create(t.Context(), registry.Instance{InstanceID: id}))(t)
 	}
 	create("i1")
 	path := instancePath("i1")
@@ -213,7 +213,7 @@ func TestInstanceIsDrained(t *testing.T) {
 		t.Errorf("%d %+v", rec.Code, l)
 	}
 	again := data[instanceDetail](t, b.person(t, ann, http.MethodPost, path+"/drain", `{"forSeconds":60}`))
-	testenv.Diff(t, data[instanceDetail](t, rec).Lock, again.Lock, "the lock, drained again for less")
+	testenv.Equal(t, "the lock, drained again for less", data[instanceDetail](t, rec).Lock, again.Lock)
 	for name, c := range map[string]struct{ method, target, body string }{
 		"drain":  {http.MethodPost, path + "/drain", ""},
 		"change": {http.MethodPatch, path, `{"ring":"x"}`},
@@ -256,11 +256,11 @@ func TestInstanceIsUnlocked(t *testing.T) {
 	b := newOutboxBench(t)
 	ann := caller("ann", "home", "keeper")
 	const id = "/i/1"
-	testenv.Done(t)(b.registry.Create(t.Context(), registry.Instance{InstanceID: id}))
+	testenv.Must(b.registry.Create(t.Context(), registry.Instance{InstanceID: id}))(t)
 	runs := "hmac-" + id
 	b.ask(t, runs, question("red"))
 	hold := func(job string) {
-		testenv.Done(t)(b.registry.Acquire(t.Context(), id, job, time.Hour))
+		testenv.Must(b.registry.Acquire(t.Context(), id, job, time.Hour))(t)
 	}
 	hold(runs + "/c-" + runs)
 	for _, word := range []string{"unlock", "resume"} {
@@ -297,7 +297,7 @@ func TestInstanceIsChangedOnce(t *testing.T) {
 		return next(ctx)
 	})
 	b = newOutboxBenchOver(t, s)
-	testenv.Done(t)(b.registry.Create(t.Context(), registry.Instance{InstanceID: "i1"}))
+	testenv.Must(b.registry.Create(t.Context(), registry.Instance{InstanceID: "i1"}))(t)
 	rivals = 1
 	expect(t, b.person(t, ann, http.MethodPatch, instancePath("i1"), `{"ring":"second"}`, "If-Match", `"1"`), http.StatusPreconditionFailed, codePrecondition, "the second")
 	i, err := b.registry.Get(t.Context(), "i1")

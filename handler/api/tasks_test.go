@@ -40,8 +40,8 @@ func question(tenant string) orchestrator.HumanTask {
 func (b *outboxBench) ask(t *testing.T, id string, h orchestrator.HumanTask) string {
 	t.Helper()
 	input, err := json.Marshal(h)
-	testenv.Check(t, err)
-	testenv.Done(t)(b.runtime.Run(t.Context(), orchestrator.Start{Orchestrator: "hmac", ID: id, Input: input, CorrelationID: "c-" + id}))
+	testenv.OK(t, err)
+	testenv.Must(b.runtime.Run(t.Context(), orchestrator.Start{Orchestrator: "hmac", ID: id, Input: input, CorrelationID: "c-" + id}))(t)
 	return "/api/tasks/" + url.PathEscape(id) + "/1-1"
 }
 
@@ -111,7 +111,7 @@ func TestTaskIsTakenAndCompleted(t *testing.T) {
 	for _, e := range data[taskDetail](t, b.get(t, target)).Events {
 		events = append(events, e.Event)
 	}
-	testenv.Diff(t, []tasks.EventKind{"created", "assigned", "reassigned", "released", "assigned", "completed"}, events, "events")
+	testenv.Equal(t, "events", []tasks.EventKind{"created", "assigned", "reassigned", "released", "assigned", "completed"}, events)
 	rec = b.act(t, target, "complete", `{"output":{"approved":false}}`, bob)
 	if e := decode(t, rec).Error; rec.Code != http.StatusConflict || e.Code != codeTaskTaken || !strings.Contains(e.Message, "Completed since 2") || !strings.Contains(e.Message, "by ann") {
 		t.Errorf("%d %s", rec.Code, rec.Body)
@@ -214,13 +214,13 @@ func TestListTasks(t *testing.T) {
 		{"?dueBefore=" + time.Now().UTC().Add(150*time.Minute).Format(time.RFC3339), "", []string{"t3", "t2"}},
 		{"?role=" + url.QueryEscape("' or 'a' eq 'a\x00"), "", []string{}},
 	} {
-		testenv.Diff(t, c.want, b.tasks(t, c.query, c.as), "%s", c.query)
+		testenv.Equal(t, c.query, c.want, b.tasks(t, c.query, c.as))
 	}
 	page := data[list[taskItem]](t, b.get(t, "/api/tasks?limit=3"))
 	if len(page.Items) != 3 || page.ContinuationToken == "" {
 		t.Fatalf("%+v", page)
 	}
-	testenv.Diff(t, []string{"t0"}, b.tasks(t, "?limit=3&continuationToken="+page.ContinuationToken, ""), "second page")
+	testenv.Equal(t, "second page", []string{"t0"}, b.tasks(t, "?limit=3&continuationToken="+page.ContinuationToken, ""))
 	for query, code := range map[string]string{
 		"?limit=3&role=x&continuationToken=" + page.ContinuationToken:                  codeInvalidToken,
 		"?continuationToken=" + sealToken("x", "y"):                                    codeInvalidToken,

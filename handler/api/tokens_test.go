@@ -82,9 +82,9 @@ func TestTokensOfTheLongestIDs(t *testing.T) {
 				}
 			}
 			b.drive(t)
-			testenv.Check(t, b.list.Flush(t.Context()))
+			testenv.OK(t, b.list.Flush(t.Context()))
 			for query, want := range map[string]int{"idPrefix=" + url.QueryEscape(prefixes[0]): 3, "idPrefix=" + url.QueryEscape(prefixes[1]): 3, "status=Running": 6, "orchestrator=holder": 6} {
-				testenv.Diff(t, want, len(walk[any](t, b, orchestrationsPath+"?limit=1&"+query)), "%.30s", query)
+				testenv.Equal(t, fmt.Sprintf("%.30s", query), want, len(walk[any](t, b, orchestrationsPath+"?limit=1&"+query)))
 			}
 			if got := len(walk[any](t, b, orchestrationPath(prefixes[0]+"00")+"/rounds?limit=1")); got < 1 {
 				t.Errorf("%d rounds", got)

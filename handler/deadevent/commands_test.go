@@ -65,7 +65,7 @@ func TestCommands(t *testing.T) {
 			if len(died) != 1 || died[0].Status != engine.StatusPending || p.status(t, id) != outbox.StatusDead {
 				t.Fatalf("after its death: %+v", died)
 			}
-			testenv.Check(t, c.do(t.Context(), p, id, died[0].RowKey))
+			testenv.OK(t, c.do(t.Context(), p, id, died[0].RowKey))
 			c.check(t, p, id)
 			retried := c.notes == "Retried"
 			if l := p.of(t, id)[0]; (l.RetryMessageID == id) != retried || (l.RetryID != "") != retried || (l.RetriedBy == "ann") != retried {
@@ -88,7 +88,7 @@ func (c command) check(t *testing.T, p *process, id string) {
 	}
 	l := letters[0]
 	want, got := shown{c.event, c.letter, c.notes, "ann"}, shown{p.status(t, id), l.Status, l.ResolutionNotes, l.ResolvedBy}
-	testenv.Diff(t, want, got, "")
+	testenv.Equal(t, "", want, got)
 }
 
 // A process that dies between the two writes of a command is followed by a sweep that makes the second one, and nobody has to
@@ -102,7 +102,7 @@ func TestCommandsCrash(t *testing.T) {
 			healthy := newWorld(t)
 			count := &faults.Plan{}
 			id := healthy.process(t, nil).kill(t, healthy, 1)
-			testenv.Check(t, c.do(t.Context(), healthy.process(t, count), id, healthy.process(t, nil).of(t, id)[0].RowKey))
+			testenv.OK(t, c.do(t.Context(), healthy.process(t, count), id, healthy.process(t, nil).of(t, id)[0].RowKey))
 			for at := 1; at <= len(count.Calls()); at++ {
 				for _, fault := range []faults.Fault{faults.CrashBefore, faults.CrashAfter, faults.Applied, faults.Unknown, faults.Throttled, faults.Conflict, faults.Precondition} {
 					if !sample.Keep(t, fault, at) {
@@ -184,11 +184,11 @@ func TestReopen(t *testing.T) {
 	for n, status := range []engine.DeadLetterStatus{engine.StatusResolved, engine.StatusExpired} {
 		id := p.kill(t, w, n)
 		row := p.of(t, id)[0].RowKey
-		testenv.Check(t, errors.Join(p.decide(t.Context(), row, status), p.decide(t.Context(), row, engine.StatusPending)))
+		testenv.OK(t, errors.Join(p.decide(t.Context(), row, status), p.decide(t.Context(), row, engine.StatusPending)))
 		if l := p.of(t, id); p.status(t, id) != outbox.StatusDead || len(l) != 1 || l[0].Status != engine.StatusPending || l[0].ResolvedBy != "" {
 			t.Errorf("%s: %s, %+v", status, p.status(t, id), l)
 		}
-		testenv.Check(t, p.admin.Retry(t.Context(), tenant, id, "ann"))
+		testenv.OK(t, p.admin.Retry(t.Context(), tenant, id, "ann"))
 		p.sweep(t)
 		if err := p.decide(t.Context(), row, engine.StatusPending); !errors.Is(err, engine.ErrState) || p.status(t, id) != outbox.StatusProcessed {
 			t.Errorf("of an event that has left: %v, %s", err, p.status(t, id))
@@ -204,7 +204,7 @@ func TestDeathsFollowEachOther(t *testing.T) {
 	id := p.kill(t, w, 1)
 	w.answers(refuse)
 	for range 3 {
-		testenv.Check(t, p.admin.Retry(t.Context(), tenant, id, "ann"))
+		testenv.OK(t, p.admin.Retry(t.Context(), tenant, id, "ann"))
 		p.sweep(t)
 	}
 	letters := p.of(t, id)
@@ -229,7 +229,7 @@ func TestRowsOfBefore(t *testing.T) {
 	stale := func(id string) string {
 		l := engine.DeadLetter{Engine: Engine, MessageID: id, InsertedAtUtc: w.clock(), InstanceID: tenant, TenantID: tenant, OriginalQueue: noQueue,
 			OriginalMessage: []byte(`{}`), ErrorMessage: "refused", LastFailureAtUtc: w.clock(), CorrelationID: id}
-		testenv.Done(t)(p.letters.Add(t.Context(), l))
+		testenv.Must(p.letters.Add(t.Context(), l))(t)
 		return l.Key()
 	}
 	gone := stale("gone")
@@ -258,5 +258,5 @@ func TestRowsOfBefore(t *testing.T) {
 			t.Errorf("%+v", l)
 		}
 	}
-	testenv.Diff(t, 1, pending, "pending letters")
+	testenv.Equal(t, "pending letters", 1, pending)
 }

@@ -20,7 +20,7 @@ func TestSizesOfDeadEvents(t *testing.T) {
 	store := tables.NewMemory()
 	all := engine.NewDeadLetters(store, "")
 	dead := NewLetters(all)
-	testenv.Check(t, all.CreateTable(t.Context()))
+	testenv.OK(t, all.CreateTable(t.Context()))
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for _, unit := range []string{"x", "<", "\u2028", "𝄞", `\"`} {
 		for n := maxPayload - 1; n <= maxPayload+1; n++ {

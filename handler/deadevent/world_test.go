@@ -40,7 +40,7 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{tables: tables.NewMemory(), queues: queues.NewMemory(), blobs: blobs.NewMemory(), now: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)}
 	p := w.process(t, nil)
-	testenv.Check(t, errors.Join(p.outbox.Create(t.Context()), p.letters.CreateTable(t.Context())))
+	testenv.OK(t, errors.Join(p.outbox.Create(t.Context()), p.letters.CreateTable(t.Context())))
 	return w
 }
 
@@ -103,7 +103,7 @@ func (w *world) process(t testing.TB, plan *faults.Plan) *process {
 	p.dispatcher, errs[2] = outbox.NewDispatcher(p.outbox, outbox.DispatcherConfig{Router: router})
 	p.retrier, errs[3] = engine.NewRetrier(engine.RetrierConfig{DeadLetters: p.letters, Queues: messages,
 		Starts: map[string]engine.RetryFunc{Engine: NewOwner(p.letters, p.admin).Retry}, Now: w.clock})
-	testenv.Check(t, errors.Join(errs[:]...))
+	testenv.OK(t, errors.Join(errs[:]...))
 	return p
 }
 
@@ -112,7 +112,7 @@ func (p *process) add(t testing.TB, n int) string {
 	t.Helper()
 	added, err := p.writer.Add(t.Context(), outbox.Message{TenantID: tenant, EventType: "t", Payload: json.RawMessage(fmt.Sprint(n)),
 		Key: outbox.Key("test", "event", fmt.Sprint(n), "", "")})
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	return added.ID
 }
 
@@ -130,13 +130,13 @@ func refuse(string) error { return &outbox.DeliveryError{Permanent: true, Err: e
 
 func (p *process) sweep(t testing.TB) {
 	t.Helper()
-	testenv.Done(t)(p.dispatcher.Sweep(t.Context()))
+	testenv.Must(p.dispatcher.Sweep(t.Context()))(t)
 }
 
 func (p *process) status(t testing.TB, id string) outbox.Status {
 	t.Helper()
 	r, err := p.admin.Get(t.Context(), tenant, id)
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	return r.Status
 }
 
@@ -144,10 +144,10 @@ func (p *process) status(t testing.TB, id string) outbox.Status {
 func (p *process) of(t testing.TB, id string) (letters []engine.DeadLetter) {
 	t.Helper()
 	found, err := p.letters.Of(t.Context(), Engine, id)
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	for _, l := range found {
 		whole, err := p.letters.Get(t.Context(), Engine, l.RowKey)
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		letters = append(letters, whole)
 	}
 	return letters

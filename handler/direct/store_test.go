@@ -39,7 +39,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, memory: queues.NewMemory(), began: time.Now()}
-	testenv.Check(t, w.memory.CreateQueue(t.Context(), queue))
+	testenv.OK(t, w.memory.CreateQueue(t.Context(), queue))
 	return w
 }
 
@@ -54,7 +54,7 @@ func (w *world) open(c Config, work Work) *Store {
 
 func (w *world) send(s *Store, body string, delay time.Duration) {
 	w.t.Helper()
-	testenv.Done(w.t)(s.Send(w.t.Context(), queue, []byte(body), delay))
+	testenv.Must(s.Send(w.t.Context(), queue, []byte(body), delay))(w.t)
 }
 
 // note remembers a body that was worked on.
@@ -74,7 +74,7 @@ func (w *world) worked() []string {
 func (w *world) shown() []queues.Message {
 	w.t.Helper()
 	found, err := w.memory.Receive(w.t.Context(), queue, queues.MaxReceive, time.Hour)
-	testenv.Check(w.t, err)
+	testenv.OK(w.t, err)
 	return found
 }
 
@@ -82,7 +82,7 @@ func (w *world) shown() []queues.Message {
 func (w *world) length() int {
 	w.t.Helper()
 	n, err := w.memory.Length(w.t.Context(), queue)
-	testenv.Check(w.t, err)
+	testenv.OK(w.t, err)
 	return n
 }
 
@@ -125,7 +125,7 @@ func TestAtOnceAndWhenDue(t *testing.T) {
 			t.Errorf("a negative delay: %v", err)
 		}
 		time.Sleep(time.Hour)
-		testenv.Diff(t, []string{"now after 0s", "soon after 1.5s", "later after 10m0s"}, w.worked(), "worked on")
+		testenv.Equal(t, "worked on", []string{"now after 0s", "soon after 1.5s", "later after 10m0s"}, w.worked())
 		// In the order of their ends; the two Sends are what was too late, and what was refused.
 		want := "SendHidden SendHidden SendHidden Send Send Delete Delete Delete"
 		got := w.operations()
@@ -151,7 +151,7 @@ func TestLimits(t *testing.T) {
 		for i := range 3 {
 			w.send(s, fmt.Sprint("burst ", i), 0)
 		}
-		testenv.Diff(t, 1, len(w.shown()), "messages of the burst that are left to hosts")
+		testenv.Equal(t, "messages of the burst that are left to hosts", 1, len(w.shown()))
 		time.Sleep(2 * time.Second)
 		w.send(s, "after", 0)
 		w.send(s, "a timer", 10*time.Second)
@@ -167,7 +167,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%d timers are left to hosts by now", n)
 		}
 		time.Sleep(DefaultLate)
-		testenv.Diff(t, 1, len(w.shown()), "messages that are left to hosts some seconds later")
+		testenv.Equal(t, "messages that are left to hosts some seconds later", 1, len(w.shown()))
 	})
 }
 
@@ -190,7 +190,7 @@ func TestLongWork(t *testing.T) {
 				time.Sleep(time.Second)
 				shown += len(w.shown())
 			}
-			testenv.Diff(t, 2, len(w.worked()), "what was worked on")
+			testenv.Equal(t, "what was worked on", 2, len(w.worked()))
 			want := map[bool]int{true: 2}[refuse]
 			if n := w.length(); n != want || shown != want { // who has received them has them
 				t.Errorf("%d messages were shown, %d are left, want %d", shown, n, want)
@@ -227,7 +227,7 @@ func TestComesAgain(t *testing.T) {
 			synctest.Wait()
 			if tt.after > 0 {
 				time.Sleep(tt.after - time.Second)
-				testenv.Diff(t, 0, len(w.shown()), "what is shown early")
+				testenv.Equal(t, "what is shown early", 0, len(w.shown()))
 				time.Sleep(time.Second)
 			}
 			shown := w.shown()
@@ -235,7 +235,7 @@ func TestComesAgain(t *testing.T) {
 				t.Fatalf("%d messages are shown after %v", len(shown), tt.after)
 			}
 			d := engine.Delivery{ID: shown[0].ID, Body: queues.Decode(shown[0].Text), DequeueCount: int(shown[0].DequeueCount), InsertedAt: shown[0].InsertedAt}
-			testenv.Diff(t, tt.body, string(engine.Original(d)), "its body")
+			testenv.Equal(t, "its body", tt.body, string(engine.Original(d)))
 			again, err := engine.Again(d)
 			if err != nil || tt.attempts > 1 && !strings.Contains(string(again), fmt.Sprintf(`"attempts":%d`, tt.attempts-1)) ||
 				tt.attempts == 1 && !strings.Contains(string(again), `"attempts":0`) {
@@ -259,12 +259,12 @@ func TestClose(t *testing.T) {
 		w.send(s, "waiting", time.Minute)
 		synctest.Wait()
 		s.Close()
-		testenv.Diff(t, 1, len(w.shown()), "messages that are shown at once")
+		testenv.Equal(t, "messages that are shown at once", 1, len(w.shown()))
 		w.send(s, "afterwards", 0)
-		testenv.Diff(t, 1, len(w.shown()), "messages that were sent afterwards and are shown")
+		testenv.Equal(t, "messages that were sent afterwards and are shown", 1, len(w.shown()))
 		time.Sleep(time.Minute + DefaultLate)
-		testenv.Diff(t, 1, len(w.shown()), "messages that waited for their time and are shown")
-		testenv.Diff(t, 1, len(w.worked()), "what was worked on")
+		testenv.Equal(t, "messages that waited for their time and are shown", 1, len(w.shown()))
+		testenv.Equal(t, "what was worked on", 1, len(w.worked()))
 	})
 }
 

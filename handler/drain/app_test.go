@@ -85,7 +85,7 @@ func (s *slowApp) two(t *testing.T, slow bool) (one, two *handlertest.Host, done
 // counts holds how many slow activities run and have begun, and how many runs have ended.
 func (s *slowApp) counts(t *testing.T, running, begun, ended int64) {
 	t.Helper()
-	testenv.Diff(t, [3]int64{running, begun, ended}, [3]int64{s.running.Load(), s.begun.Load(), s.ended.Load()}, "running, begun, ended")
+	testenv.Equal(t, "running, begun, ended", [3]int64{running, begun, ended}, [3]int64{s.running.Load(), s.begun.Load(), s.ended.Load()})
 }
 
 // succeeded holds that these runs succeeded, and that no attempt of a message or of an activity was used up.
@@ -97,9 +97,9 @@ func succeeded(t *testing.T, h *handlertest.Host, runs ...string) {
 	}
 	for _, entry := range h.History("slow") {
 		got[entry.CorrelationID] = true
-		testenv.Diff(t, engine.StatusSucceeded, entry.Status, "%+v", entry)
+		testenv.Equal(t, fmt.Sprintf("%+v", entry), engine.StatusSucceeded, entry.Status)
 	}
-	testenv.Diff(t, want, got, "runs")
+	testenv.Equal(t, "runs", want, got)
 	if letters := h.DeadLetters("slow"); len(letters) > 0 {
 		t.Errorf("dead letters %+v", letters)
 	}
@@ -115,11 +115,11 @@ func TestAnAppIsDrained(t *testing.T) {
 			one, two, done := s.two(t, slow)
 			store := drain.Store{Tables: one.Tables}
 			f, err := store.Begin(t.Context(), "ann", time.Hour)
-			testenv.Check(t, err)
+			testenv.OK(t, err)
 			time.Sleep(drain.Notice)
 			<-done
 			synctest.Wait()
-			testenv.Diff(t, map[string]int{}, running(t, store, f), "reported as running")
+			testenv.Equal(t, "reported as running", map[string]int{}, running(t, store, f))
 			s.counts(t, 0, 1, 0)
 
 			// More comes meanwhile: messages, a schedule, a sweep.
@@ -135,23 +135,23 @@ func TestAnAppIsDrained(t *testing.T) {
 			s.counts(t, 0, 1, 0)
 
 			// It continues, and is drained again before anything of it has ended.
-			testenv.Check(t, store.End(t.Context()))
+			testenv.OK(t, store.End(t.Context()))
 			time.Sleep(time.Minute)
 			go func() { done <- one.Deliver() }()
 			synctest.Wait()
-			testenv.Diff(t, 1, s.running.Load(), "what runs again")
-			testenv.Done(t)(store.Begin(t.Context(), "ann", time.Hour))
+			testenv.Equal(t, "what runs again", 1, s.running.Load())
+			testenv.Must(store.Begin(t.Context(), "ann", time.Hour))(t)
 			<-done
 
 			one.Restart(nil, func(*handler.Config) {})
 			two.Restart(nil, func(c *handler.Config) { c.Tables, c.Queues, c.Blobs = one.Tables, one.Queues, one.Blobs })
 			s.quick.Store(true)
-			testenv.Check(t, store.End(t.Context()))
+			testenv.OK(t, store.End(t.Context()))
 			time.Sleep(time.Minute)
 			one.Deliver()
 			two.Deliver()
 			succeeded(t, one, "c1", "c2", "scheduled")
-			testenv.Diff(t, 3, s.ended.Load(), "runs that have ended")
+			testenv.Equal(t, "runs that have ended", 3, s.ended.Load())
 		})
 	}
 }
@@ -169,7 +169,7 @@ func TestAProcessLeaves(t *testing.T) {
 			synctest.Wait()
 			s.counts(t, 0, 1, 0)
 			<-done // it came to its host at once, which still takes messages, and so it is away for a second
-			testenv.Diff(t, 0, time.Since(began), "how long it took to hand back what ran")
+			testenv.Equal(t, "how long it took to hand back what ran", 0, time.Since(began))
 			s.quick.Store(true)
 			time.Sleep(time.Second)
 			two.Deliver()
@@ -205,7 +205,7 @@ func TestTakenAtOnceAndGivenBack(t *testing.T) {
 			if away == 0 {
 				h.Leave()
 			} else {
-				testenv.Done(t)(drain.Store{Tables: h.Tables}.Begin(t.Context(), "ann", 30*time.Second))
+				testenv.Must(drain.Store{Tables: h.Tables}.Begin(t.Context(), "ann", 30*time.Second))(t)
 			}
 			time.Sleep(drain.Notice)
 			synctest.Wait()
@@ -233,11 +233,11 @@ func TestAStubbornActivity(t *testing.T) {
 		synctest.Wait()
 		store := drain.Store{Tables: host.Tables}
 		f, err := store.Begin(t.Context(), "ann", 5*time.Minute)
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		time.Sleep(drain.Notice)
 		<-done
 		synctest.Wait()
-		testenv.Diff(t, map[string]int{}, running(t, store, f), "reported as running")
+		testenv.Equal(t, "reported as running", map[string]int{}, running(t, store, f))
 		s.counts(t, 1, 1, 0)
 		s.quick.Store(true)
 		time.Sleep(10 * time.Minute) // it ends by itself

@@ -29,7 +29,7 @@ func gate(store tables.Store, node string) *drain.Gate {
 func running(t *testing.T, s drain.Store, f drain.Flag) map[string]int {
 	t.Helper()
 	nodes, err := s.Look(t.Context(), f)
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	all := map[string]int{}
 	for _, n := range nodes {
 		all[n.Name] = n.Running
@@ -49,7 +49,7 @@ func TestDrain(t *testing.T) {
 		}
 		_, quick, _ := busy.Enter(t.Context())
 		f, err := store.Begin(t.Context(), "ann", time.Hour)
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		_, late, err := busy.Enter(t.Context())
 		if err != nil {
 			t.Error("the flag is read for every invocation")
@@ -59,7 +59,7 @@ func TestDrain(t *testing.T) {
 		if !errors.Is(context.Cause(work), errStop) {
 			t.Errorf("after the notice: %v", context.Cause(work))
 		}
-		testenv.Diff(t, map[string]int{"busy/1": 3}, running(t, store, f), "")
+		testenv.Equal(t, "", map[string]int{"busy/1": 3}, running(t, store, f))
 		for _, g := range []*drain.Gate{busy, idle} {
 			if _, _, err := g.Enter(t.Context()); err == nil {
 				t.Error("something was let in")
@@ -69,13 +69,13 @@ func TestDrain(t *testing.T) {
 		late()
 		time.Sleep(drain.Interval)
 		synctest.Wait()
-		testenv.Diff(t, map[string]int{"busy/1": 1}, running(t, store, f), "")
+		testenv.Equal(t, "", map[string]int{"busy/1": 1}, running(t, store, f))
 		leave()
 		synctest.Wait()
-		testenv.Diff(t, map[string]int{}, running(t, store, f), "")
+		testenv.Equal(t, "", map[string]int{}, running(t, store, f))
 
 		// It ends when somebody says so.
-		testenv.Check(t, store.End(t.Context()))
+		testenv.OK(t, store.End(t.Context()))
 		time.Sleep(drain.Interval)
 		work, leave, err = busy.Enter(t.Context())
 		if err != nil || work.Err() != nil {
@@ -91,7 +91,7 @@ func TestDrain(t *testing.T) {
 		if _, _, err := busy.Enter(t.Context()); err == nil {
 			t.Error("something was let in")
 		}
-		testenv.Diff(t, map[string]int{}, running(t, store, f), "of the drain before")
+		testenv.Equal(t, "of the drain before", map[string]int{}, running(t, store, f))
 		time.Sleep(time.Minute)
 		_, leave, err = busy.Enter(t.Context())
 		if err != nil {
@@ -117,7 +117,7 @@ func TestClose(t *testing.T) {
 		})
 		g, stopping := gate(store, "a/1"), errors.New("it stops")
 		works, leave, err := g.Enter(t.Context())
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		_, stays, _ := g.Enter(t.Context())
 		standsStill.Store(true)
 		began := time.Now()
@@ -140,12 +140,12 @@ func TestClose(t *testing.T) {
 		go func() { closed <- g.Close(t.Context(), errors.New("again")) }()
 		synctest.Wait()
 		stays()
-		testenv.Diff(t, 0, <-closed, "who is inside")
+		testenv.Equal(t, "who is inside", 0, <-closed)
 		if _, _, err := g.Enter(t.Context()); !errors.Is(err, stopping) {
 			t.Errorf("afterwards: %v", err)
 		}
 		idle := gate(store, "idle/1")
-		testenv.Diff(t, 0, idle.Close(t.Context(), stopping), "who is inside an idle one")
+		testenv.Equal(t, "who is inside an idle one", 0, idle.Close(t.Context(), stopping))
 		began = time.Now()
 		if _, _, err := idle.Enter(t.Context()); !errors.Is(err, stopping) || time.Since(began) != 0 {
 			t.Errorf("the idle one, after %v: %v", time.Since(began), err)
@@ -175,7 +175,7 @@ func TestGateWithoutStorage(t *testing.T) {
 		}
 		leave()
 		down.Store(false)
-		testenv.Done(t)((drain.Store{Tables: memory}).Begin(t.Context(), "ann", time.Hour))
+		testenv.Must((drain.Store{Tables: memory}).Begin(t.Context(), "ann", time.Hour))(t)
 		time.Sleep(drain.Interval)
 		if _, _, err := g.Enter(t.Context()); err == nil {
 			t.Error("open")
@@ -198,7 +198,7 @@ func TestGateAsksSeldom(t *testing.T) {
 			return do(ctx)
 		}), "a/1")
 		time.Sleep(time.Hour)
-		testenv.Diff(t, 0, asked.Load(), "requests without work")
+		testenv.Equal(t, "requests without work", 0, asked.Load())
 		const seconds = 60
 		for range seconds * 10 {
 			_, leave, _ := g.Enter(t.Context())
@@ -241,17 +241,17 @@ func TestLookSeesAll(t *testing.T) {
 			leaves, want[name] = append(leaves, leave), 1
 		}
 		f, err := store.Begin(t.Context(), "ann", time.Hour)
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		time.Sleep(drain.Notice)
 		synctest.Wait()
-		testenv.Diff(t, want, running(t, store, f), "")
+		testenv.Equal(t, "", want, running(t, store, f))
 		for _, leave := range leaves {
 			leave()
 		}
 		synctest.Wait()
-		testenv.Diff(t, map[string]int{}, running(t, store, f), "")
+		testenv.Equal(t, "", map[string]int{}, running(t, store, f))
 		// What was reported is forgotten by the next drain.
-		testenv.Done(t)(store.Begin(t.Context(), "ann", time.Hour))
+		testenv.Must(store.Begin(t.Context(), "ann", time.Hour))(t)
 		if page, err := store.Tables.Query(t.Context(), "hostLocks", tables.Query{Partition: "drain"}); err != nil || len(page.Entities) != 1 {
 			t.Errorf("%d rows, %v", len(page.Entities), err)
 		}

@@ -27,11 +27,11 @@ func TestAnotherTenant(t *testing.T) {
 	b := newBench(t)
 	for _, id := range []string{"blue's", "red's"} {
 		s := orchestrator.Start{ID: id, Orchestrator: "Gate", Input: []byte(`"in"`), TenantID: accesstest.ID(strings.TrimSuffix(id, "'s"))}
-		testenv.Done(t)(b.runtime.Start(t.Context(), s))
+		testenv.Must(b.runtime.Start(t.Context(), s))(t)
 	}
 	b.begin(t, "Gate", "nobody's", `"in"`)
 	b.drive(t)
-	testenv.Check(t, b.list.Flush(t.Context()))
+	testenv.OK(t, b.list.Flush(t.Context()))
 	red := person("red", "Roundhouse.Operator")
 	for _, id := range []string{"blue's", "nobody's"} {
 		for _, r := range []struct {
@@ -64,12 +64,12 @@ func TestAnotherTenant(t *testing.T) {
 	for _, i := range body[[]shown](t, b.send(t, http.MethodGet, base+"/instances", "", "X-MS-CLIENT-PRINCIPAL", red)) {
 		ids = append(ids, i.InstanceID)
 	}
-	testenv.Diff(t, []string{"red's"}, ids, "the list")
+	testenv.Equal(t, "the list", []string{"red's"}, ids)
 	if rec := b.send(t, http.MethodPost, base+"/instances/red's/terminate", "", "X-MS-CLIENT-PRINCIPAL", red); rec.Code != http.StatusAccepted {
 		t.Errorf("one's own: %d %s", rec.Code, rec.Body)
 	}
 	page, err := b.door().Audit.List(t.Context(), audit.Filter{Principal: caller("red").ID()}, audit.MaxLimit, "")
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	outcomes := map[audit.Outcome]int{}
 	for _, e := range page.Entries {
 		outcomes[e.Outcome]++
@@ -77,7 +77,7 @@ func TestAnotherTenant(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	}
-	testenv.Diff(t, map[audit.Outcome]int{audit.Refused: 18, audit.Done: 1}, outcomes, "the audit log")
+	testenv.Equal(t, "the audit log", map[audit.Outcome]int{audit.Refused: 18, audit.Done: 1}, outcomes)
 }
 
 // Whatever changes something is recorded with who did it and what its target was: one entry for each request.
@@ -121,11 +121,11 @@ func TestChangesAreRecorded(t *testing.T) {
 		if r.before == "created from" && strings.HasPrefix(got.Before, r.before) {
 			want.Before = got.Before
 		}
-		testenv.Diff(t, want, got, "%s", r.route)
+		testenv.Equal(t, r.route, want, got)
 	}
 	slices.Sort(routes)
 	slices.Sort(tried)
-	testenv.Diff(t, routes, tried, "what is tried, of what changes something")
+	testenv.Equal(t, "what is tried, of what changes something", routes, tried)
 }
 
 // Who is nobody, or may not, learns what to do.

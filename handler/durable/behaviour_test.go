@@ -60,7 +60,7 @@ func TestStartAndWait(t *testing.T) {
 			if rec.Code != tt.status || !strings.Contains(rec.Body.String(), tt.want) || (tt.want == "") != strings.Contains(rec.Body.String(), "statusQueryGetUri") {
 				t.Errorf("%d %s", rec.Code, rec.Body)
 			}
-			testenv.Diff(t, tt.after, time.Since(begin), "when it was answered")
+			testenv.Equal(t, "when it was answered", tt.after, time.Since(begin))
 			stop()
 			<-done
 		})
@@ -72,7 +72,7 @@ func TestHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.begin(t, "Gate", "g", `"in"`)
-		testenv.Check(t, errors.Join(b.runtime.Suspend(t.Context(), "g", "lunch"), b.runtime.Resume(t.Context(), "g", "back"), b.runtime.Raise(t.Context(), "g", "open", "guest", "")))
+		testenv.OK(t, errors.Join(b.runtime.Suspend(t.Context(), "g", "lunch"), b.runtime.Resume(t.Context(), "g", "back"), b.runtime.Raise(t.Context(), "g", "open", "guest", "")))
 		b.drive(t)
 		type event struct{ Type, Name, Input, Result, More string }
 		read := func(query string) (events []event) {
@@ -108,14 +108,14 @@ func TestHistory(t *testing.T) {
 		}
 		all := read("&showHistoryOutput=true")
 		for _, w := range want {
-			testenv.Diff(t, w, byType(all, w.Type), "%s", w.Type)
+			testenv.Equal(t, w.Type, w, byType(all, w.Type))
 		}
-		testenv.Diff(t, len(want), len(all), "events: %+v", all)
+		testenv.Equal(t, fmt.Sprintf("events: %+v", all), len(want), len(all))
 		for _, e := range read("") {
-			testenv.Diff(t, "", e.Result, "%+v shows its result", e)
+			testenv.Equal(t, fmt.Sprintf("%+v shows its result", e), "", e.Result)
 		}
 		for _, e := range read("&showInput=false") {
-			testenv.Diff(t, "", e.Input, "%+v shows its input", e)
+			testenv.Equal(t, fmt.Sprintf("%+v shows its input", e), "", e.Input)
 		}
 	})
 }
@@ -181,7 +181,7 @@ func TestAdmission(t *testing.T) {
 				return s, tt.err
 			}
 			b.echo = echo.New()
-			testenv.Check(t, Register(b.echo, Config{Runtime: b.runtime, Admit: admit, Door: b.door(), Log: slog.New(slog.NewTextHandler(&b.log, nil))}))
+			testenv.OK(t, Register(b.echo, Config{Runtime: b.runtime, Admit: admit, Door: b.door(), Log: slog.New(slog.NewTextHandler(&b.log, nil))}))
 			rec := b.send(t, http.MethodPost, base+"/orchestrators/Hello", `"you"`)
 			if rec.Code != tt.status || strings.Contains(rec.Body.String(), "secret") {
 				t.Fatalf("%d %s", rec.Code, rec.Body)
@@ -192,7 +192,7 @@ func TestAdmission(t *testing.T) {
 			if tt.status == 409 && rec.Header().Get("Retry-After") != "2" {
 				t.Error(rec.Header())
 			}
-			testenv.Diff(t, tt.status == 500, b.log.Len() > 0, "something is logged: %s", b.log.String())
+			testenv.Equal(t, fmt.Sprintf("something is logged: %s", b.log.String()), tt.status == 500, b.log.Len() > 0)
 		})
 	}
 	b := newBench(t)
@@ -210,7 +210,7 @@ func TestDamagedInstance(t *testing.T) {
 	t.Parallel()
 	b := filled(t)
 	lost := tables.Delete(tables.Key{Partition: "Completed", Row: "r-00000001-00000001"}, "")
-	testenv.Check(t, b.tables.Apply(t.Context(), "orchestrations", lost))
+	testenv.OK(t, b.tables.Apply(t.Context(), "orchestrations", lost))
 	shownAs := map[string]shown{}
 	for _, query := range []string{"", "&showInput=false"} {
 		rec := b.send(t, http.MethodGet, base+"/instances?top=100"+query, "")
@@ -299,7 +299,7 @@ func repeat(t *testing.T, path, first, second string) {
 		return b.executions(t)
 	}
 	once, repeated, twice := after(first), after(first, first), after(first, second)
-	testenv.Diff(t, once, repeated, "%s: a repeat makes a difference", path)
+	testenv.Equal(t, fmt.Sprintf("%s: a repeat makes a difference", path), once, repeated)
 	if cmp.Equal(once, twice) {
 		t.Errorf("%s: another request makes no difference: %s", path, once)
 	}
@@ -309,7 +309,7 @@ func repeat(t *testing.T, path, first, second string) {
 func (b *bench) executions(t *testing.T) (all []string) {
 	t.Helper()
 	found, _, err := b.runtime.List(t.Context(), orchestrator.Filter{}, 100, "")
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	for _, s := range found {
 		all = append(all, fmt.Sprint(s.ID, " ", s.Execution))
 	}

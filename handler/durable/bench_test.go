@@ -81,16 +81,16 @@ func newBench(t *testing.T) *bench {
 	})
 	var err error
 	b.list, err = catalog.New(catalog.Config{Tables: store, Runtime: func() *orchestrator.Runtime { return b.runtime }, Linger: time.Hour})
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	t.Cleanup(b.list.Close)
 	b.runtime, err = orchestrator.New(orchestrator.Config{Tables: store, Blobs: blobs.NewMemory(), Queues: b.queues, StatusChanged: b.list.Record,
 		Orchestrators: []orchestrator.AnyOrchestrator{hello, gate, b.turns(), b.flaky()}, Activities: []orchestrator.AnyActivity{greet}, Log: slog.New(slog.DiscardHandler)})
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	// The other API shares the router, and answers to what begins with /api.
 	other := api.Config{History: engine.NewHistory(store, ""), DeadLetters: engine.NewDeadLetters(store, ""), Engines: []string{"hmac"}, Door: b.door()}
 	err = errors.Join(b.runtime.Prepare(t.Context()), b.list.Prepare(t.Context()), b.door().Audit.CreateTable(t.Context()), api.Register(b.echo, other),
 		Register(b.echo, Config{PublicURL: "https://app.example.net", Runtime: b.runtime, List: b.list.List, Door: b.door(), Log: slog.New(slog.NewTextHandler(&b.log, nil))}))
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	return b
 }
 
@@ -178,12 +178,12 @@ func filled(t *testing.T) *bench {
 		b.begin(t, "Gate", id, `"in"`)
 	}
 	err := errors.Join(b.runtime.Suspend(t.Context(), "Suspended", ""), b.runtime.Terminate(t.Context(), "Terminated", "enough"), b.runtime.Cancel(t.Context(), "Canceled", ""))
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	b.drive(t)
 	if rec := b.send(t, http.MethodPost, base+"/orchestrators/Gate/Pending", ""); rec.Code != http.StatusAccepted {
 		t.Fatalf("%d %s", rec.Code, rec.Body)
 	}
-	testenv.Check(t, b.list.Flush(t.Context()))
+	testenv.OK(t, b.list.Flush(t.Context()))
 	return b
 }
 

@@ -2,6 +2,7 @@ package durable
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -62,7 +63,7 @@ func contract() []row {
 		{name: "purge all", method: "DELETE", path: "/instances?createdTimeFrom=2020-01-01", status: 200, check: purges(4, "Canceled", "Completed", "Failed", "Terminated")},
 		{name: "purge nothing", method: "DELETE", path: "/instances?createdTimeFrom=2999-01-01", status: 404, message: "-"},
 		{name: "purge without a time", method: "DELETE", path: "/instances", status: 400, check: func(t *testing.T, _ *bench, rec *httptest.ResponseRecorder) {
-			testenv.Diff(t, "Please provide value for 'createdTimeFrom' parameter.", body[string](t, rec), "what it answers")
+			testenv.Equal(t, "what it answers", "Please provide value for 'createdTimeFrom' parameter.", body[string](t, rec))
 		}},
 		{name: "purge by a status that is none", method: "DELETE", path: "/instances?createdTimeFrom=2020-01-01&runtimeStatus=Nothing", status: 400, message: "arguments", check: purges(-1)},
 		{name: "purge to what is no time", method: "DELETE", path: "/instances?createdTimeFrom=2020-01-01&createdTimeTo=x", status: 400, message: "arguments", check: purges(-1)},
@@ -168,7 +169,7 @@ func TestContract(t *testing.T) {
 			}
 			switch {
 			case r.message == "-":
-				testenv.Diff(t, "", text, "body")
+				testenv.Equal(t, "body", "", text)
 			case r.message != "":
 				if p := body[problem](t, rec); !strings.Contains(p.Message+" "+p.ExceptionMessage, r.message) {
 					t.Errorf("message %s, want %s in it", text, r.message)
@@ -199,7 +200,7 @@ func isCheckStatus(id string) func(*testing.T, *bench, *httptest.ResponseRecorde
 		path := "https://app.example.net" + machines + "/instances/" + l.ID
 		want := links{l.ID, path + "?" + suffix, path + "/raiseEvent/{eventName}?" + suffix, path + "/terminate?reason={text}&" + suffix, path + "?" + suffix,
 			path + "/restart?" + suffix, path + "/suspend?reason={text}&" + suffix, path + "/resume?reason={text}&" + suffix}
-		testenv.Diff(t, want, l, "")
+		testenv.Equal(t, "", want, l)
 		if rec.Header().Get("Location") != want.StatusQueryGetURI || rec.Header().Get("Retry-After") != "10" {
 			t.Errorf("headers %v", rec.Header())
 		}
@@ -233,7 +234,7 @@ func lists(ids ...string) func(*testing.T, *bench, *httptest.ResponseRecorder) {
 			}
 		}
 		slices.Sort(got)
-		testenv.Diff(t, append([]string{}, ids...), got, "")
+		testenv.Equal(t, "", append([]string{}, ids...), got)
 	}
 }
 
@@ -243,11 +244,11 @@ func purges(n int, ids ...string) func(*testing.T, *bench, *httptest.ResponseRec
 		t.Helper()
 		if n >= 0 {
 			want := map[string]any{"instancesDeleted": float64(n)}
-			testenv.Diff(t, want, body[map[string]any](t, rec), "")
+			testenv.Equal(t, "", want, body[map[string]any](t, rec))
 		}
 		for _, id := range []string{"Canceled", "Completed", "Failed", "Pending", "Running", "Suspended", "Terminated"} {
 			got := b.send(t, "GET", base+"/instances/"+id, "").Code
-			testenv.Diff(t, got == http.StatusNotFound, slices.Contains(ids, id), "%s is gone", id)
+			testenv.Equal(t, fmt.Sprintf("%s is gone", id), got == http.StatusNotFound, slices.Contains(ids, id))
 		}
 	}
 }
@@ -261,7 +262,7 @@ func shows(id, input, output, custom string) func(*testing.T, *bench, *httptest.
 		want := map[string]json.RawMessage{"name": json.RawMessage(name), "instanceId": json.RawMessage(`"` + id + `"`), "runtimeStatus": json.RawMessage(`"` + id + `"`),
 			"input": json.RawMessage(input), "output": json.RawMessage(output), "customStatus": json.RawMessage(custom),
 			"createdTime": got["createdTime"], "lastUpdatedTime": got["lastUpdatedTime"]}
-		testenv.Diff(t, texts(want), texts(got), "")
+		testenv.Equal(t, "", texts(want), texts(got))
 		if at := string(got["createdTime"]); len(at) != len(`"2026-01-02T03:04:05Z"`) || !strings.HasSuffix(at, `Z"`) {
 			t.Errorf("created %s", at)
 		}

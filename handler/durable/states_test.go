@@ -36,7 +36,7 @@ func (b *bench) flaky() orchestrator.AnyOrchestrator {
 func (b *bench) attempt(t *testing.T) {
 	t.Helper()
 	s := orchestrator.Start{ID: "Retrying", Orchestrator: "Flaky", CorrelationID: "c", Input: []byte(`"in"`), WillRetry: true}
-	testenv.Done(t)(b.runtime.Run(t.Context(), s))
+	testenv.Must(b.runtime.Run(t.Context(), s))(t)
 }
 
 // troubled has an instance between two attempts, and one whose code cannot go on, called as their states.
@@ -47,7 +47,7 @@ func troubled(t *testing.T) *bench {
 	b.begin(t, "Turns", "Stalled", `"in"`)
 	b.changed.Store(true)
 	b.raise(t, "Stalled", "open")
-	testenv.Check(t, b.list.Flush(t.Context()))
+	testenv.OK(t, b.list.Flush(t.Context()))
 	for _, want := range []orchestrator.Status{orchestrator.Retrying, orchestrator.Stalled} {
 		if s, err := b.runtime.Status(t.Context(), string(want)); err != nil || s.Status != want {
 			t.Fatalf("%+v, %v", s, err)
@@ -88,7 +88,7 @@ func TestWhatHasNotEndedRuns(t *testing.T) {
 			ids = append(ids, one.InstanceID)
 		}
 		slices.Sort(ids)
-		testenv.Diff(t, want, ids, "%s", status)
+		testenv.Equal(t, status, want, ids)
 	}
 	b.changed.Store(false)
 	b.mended.Store(true)

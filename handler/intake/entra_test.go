@@ -47,7 +47,7 @@ func TestTokens(t *testing.T) {
 			t.Errorf("%s: %d", name, status)
 		}
 	}
-	testenv.Diff(t, 1, d.issuer.Asked(), "readings of the key set")
+	testenv.Equal(t, "readings of the key set", 1, d.issuer.Asked())
 }
 
 func TestForgedTokens(t *testing.T) {
@@ -86,7 +86,7 @@ func TestKeySet(t *testing.T) {
 	for range 3 {
 		check("with a key that came up just now", http.StatusServiceUnavailable)
 	}
-	testenv.Diff(t, 2, d.issuer.Asked(), "readings of the key set")
+	testenv.Equal(t, "readings of the key set", 2, d.issuer.Asked())
 	d.later.Store(int64(time.Minute))
 	check("a minute later", http.StatusOK)
 }

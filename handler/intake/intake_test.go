@@ -65,13 +65,13 @@ type door struct {
 func newDoor(t *testing.T, intercept faults.Interceptor) *door {
 	t.Helper()
 	d := &door{issuer: marketplacefake.NewIssuer(t, tenant), queues: queues.NewMemory(), blobs: blobs.NewMemory(), log: &strings.Builder{}}
-	testenv.Check(t, errors.Join(d.queues.CreateQueue(t.Context(), provisioning.Queue), d.queues.CreateQueue(t.Context(), alerts.Queue), d.queues.CreateQueue(t.Context(), orders),
+	testenv.OK(t, errors.Join(d.queues.CreateQueue(t.Context(), provisioning.Queue), d.queues.CreateQueue(t.Context(), alerts.Queue), d.queues.CreateQueue(t.Context(), orders),
 		d.blobs.CreateContainer(t.Context(), "engine-messages")))
 	entra := func(caller string) *intake.Entra {
 		transport := &http.Transport{DisableKeepAlives: true}
 		e, err := intake.NewEntra(intake.EntraConfig{Tenant: tenant, Audiences: []string{audience}, Callers: []string{caller}, Authority: d.issuer.Authority(),
 			Client: &http.Client{Transport: transport}, Now: func() time.Time { return time.Now().Add(time.Duration(d.later.Load())) }})
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		return e
 	}
 	e := echo.New()
@@ -87,10 +87,10 @@ func newDoor(t *testing.T, intercept faults.Interceptor) *door {
 			}},
 			{Name: orders, Queue: orders, Intakes: []engine.Intake{{Route: "orders"}, {Route: "closed-orders", Closed: true}}},
 		}})
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	// The neighbours on the same server, whose routes are wider.
 	store := tables.NewMemory()
-	testenv.Check(t, errors.Join(trigger.Mount(e, trigger.Config{}),
+	testenv.OK(t, errors.Join(trigger.Mount(e, trigger.Config{}),
 		api.Register(e, api.Config{History: engine.NewHistory(store, ""), DeadLetters: engine.NewDeadLetters(store, ""), Engines: []string{"alerts"},
 			Door: access.Door{Name: "api", Audit: &audit.Log{Tables: store}}})))
 	d.server = httptest.NewServer(e)
@@ -111,12 +111,12 @@ type request struct {
 func (d *door) send(t *testing.T, r request) (int, http.Header) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), r.method, d.server.URL+r.path, strings.NewReader(r.body))
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	for name, value := range r.header {
 		req.Header.Set(name, value)
 	}
 	resp, err := d.server.Client().Do(req)
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || !json.Valid(body) {
@@ -129,11 +129,11 @@ func (d *door) send(t *testing.T, r request) (int, http.Header) {
 func (d *door) messages(t *testing.T, queue string) []engine.Message {
 	t.Helper()
 	received, err := d.queues.Receive(t.Context(), queue, queues.MaxReceive, time.Minute)
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	var all []engine.Message
 	for _, r := range received {
 		var m engine.Message
-		testenv.Check(t, json.Unmarshal(queues.Decode(r.Text), &m))
+		testenv.OK(t, json.Unmarshal(queues.Decode(r.Text), &m))
 		all = append(all, m)
 	}
 	return all
@@ -329,10 +329,10 @@ func TestSlowStorage(t *testing.T) {
 	err := intake.Register(e, intake.Config{Queues: faults.Queues(queues.NewMemory(), slow), Claims: engine.NewClaims(blobs.NewMemory(), ""), Timeout: time.Millisecond,
 		Engines: []engine.Definition{{Name: provisioning.Engine, Queue: provisioning.Queue, Adapt: provisioning.Adapt,
 			Intakes: []engine.Intake{{Route: "managed-app/resource", Authorize: intake.Signature("sig", signature)}}}}})
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	answer := httptest.NewRecorder()
 	e.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, notificationsPath+"?sig="+signature, strings.NewReader(webhook)))
-	testenv.Diff(t, http.StatusServiceUnavailable, answer.Code, "status")
+	testenv.Equal(t, "status", http.StatusServiceUnavailable, answer.Code)
 }
 
 // deepen gives a body so many levels, by a member that nobody reads.

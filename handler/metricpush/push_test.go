@@ -3,6 +3,7 @@ package metricpush
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -92,17 +93,17 @@ func TestPush(t *testing.T) {
 	p := New(Config{Endpoint: r.URL + "/v1/metrics", Headers: map[string]string{"x-key": "k"}, Interval: time.Hour, Version: "v1", Instance: "n1",
 		Attributes: map[string]string{"faas.name": "app"}}, registry, slog.New(slog.DiscardHandler))
 	for range 2 {
-		testenv.Check(t, p.Start(t.Context()))
+		testenv.OK(t, p.Start(t.Context()))
 	}
 	for range 2 {
-		testenv.Check(t, p.Close(t.Context()))
+		testenv.OK(t, p.Close(t.Context()))
 	}
 	if err := p.Start(t.Context()); err != nil || len(r.got) != 1 {
 		t.Fatalf("%v: %d messages, want one", err, len(r.got))
 	}
 	got := <-r.got
 	want := map[string]string{"service.name": "roundhouse", "service.version": "v1", "service.instance.id": "n1", "faas.name": "app"}
-	testenv.Diff(t, want, texts(got.ResourceMetrics[0].Resource.Attributes), "")
+	testenv.Equal(t, "", want, texts(got.ResourceMetrics[0].Resource.Attributes))
 	sum := sent(t, got, "roundhouse_x_total").GetSum()
 	if point := sum.DataPoints[0]; !sum.IsMonotonic || point.GetAsDouble() != 7 || texts(point.Attributes)["engine"] != "hmac" {
 		t.Errorf("%v", sum)
@@ -111,7 +112,7 @@ func TestPush(t *testing.T) {
 	if point.Count != 1 || len(point.Exemplars) != 1 || len(point.Exemplars[0].TraceId) != 16 || point.Exemplars[0].TraceId[0] != 0xab {
 		t.Errorf("%v", point)
 	}
-	testenv.Diff(t, "k", r.header.Get("x-key"), "headers %v", r.header)
+	testenv.Equal(t, fmt.Sprintf("headers %v", r.header), "k", r.header.Get("x-key"))
 }
 
 // It is sent again and again, not only at the end.
@@ -121,7 +122,7 @@ func TestInterval(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "roundhouse_x"}, func() float64 { return 1 }))
 	p := New(Config{Endpoint: r.URL + "/v1/metrics", Interval: time.Millisecond}, registry, slog.New(slog.DiscardHandler))
-	testenv.Check(t, p.Start(t.Context()))
+	testenv.OK(t, p.Start(t.Context()))
 	for range 3 {
 		sent(t, <-r.got, "roundhouse_x")
 	}
@@ -136,7 +137,7 @@ func TestReceiverThatRefuses(t *testing.T) {
 	r := newReceiver(t, http.StatusForbidden)
 	var log bytes.Buffer
 	p := New(Config{Endpoint: r.URL + "/v1/metrics", Headers: map[string]string{"x-key": "secret"}, Interval: time.Hour}, prometheus.NewRegistry(), slog.New(slog.NewTextHandler(&log, nil)))
-	testenv.Check(t, p.Start(t.Context()))
+	testenv.OK(t, p.Start(t.Context()))
 	if err := p.Close(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -44,7 +44,7 @@ type world struct {
 func newWorld(t *testing.T, names ...string) *world {
 	w := &world{t: t, store: queues.NewMemory(), names: names, letters: map[string]string{}}
 	for _, name := range names {
-		testenv.Check(t, w.store.CreateQueue(t.Context(), name))
+		testenv.OK(t, w.store.CreateQueue(t.Context(), name))
 	}
 	return w
 }
@@ -55,7 +55,7 @@ func (w *world) send(queue string, texts ...string) map[string]string {
 	sent := map[string]string{}
 	for _, text := range texts {
 		id, err := w.store.SendText(w.t.Context(), queue, text, 0)
-		testenv.Check(w.t, err)
+		testenv.OK(w.t, err)
 		sent[queue+"/"+id] = string(queues.Decode(text))
 	}
 	return sent
@@ -95,7 +95,7 @@ func (w *world) left() (n int) {
 // kept checks what was kept, and how many messages stay.
 func (w *world) kept(want map[string]string, left int) {
 	w.t.Helper()
-	testenv.Diff(w.t, want, w.letters, "kept")
+	testenv.Equal(w.t, "kept", want, w.letters)
 	if n := w.left(); n != left {
 		w.t.Errorf("%d messages stay, want %d", n, left)
 	}
@@ -136,7 +136,7 @@ func TestFaultAtEveryCall(t *testing.T) {
 		_, _ = w.process(faults.Queues(w.store, plan.Intercept), 0).Receive(t.Context())
 		plan.Wait()
 		time.Sleep(poison.Hidden)
-		testenv.Done(t)(w.process(w.store, 0).Receive(t.Context()))
+		testenv.Must(w.process(w.store, 0).Receive(t.Context()))(t)
 		w.kept(want, 0)
 	})
 }

@@ -76,7 +76,7 @@ func TestStorageThatComesLate(t *testing.T) {
 			}
 			waited <- time.Since(began)
 		}()
-		testenv.Check(t, p.Run(t.Context()))
+		testenv.OK(t, p.Run(t.Context()))
 		if took := <-waited; took < time.Hour || took > time.Hour+maxDelay {
 			t.Errorf("waited for %v", took)
 		}
@@ -84,7 +84,7 @@ func TestStorageThatComesLate(t *testing.T) {
 		if want := 4 + (3600-15)/15 + 1 + 1; rounds != want && rounds != want-1 {
 			t.Errorf("%d rounds, want about %d", rounds, want)
 		}
-		testenv.Diff(t, rounds-1, strings.Count(log.String(), `"level":"ERROR"`), "lines about failed rounds")
+		testenv.Equal(t, "lines about failed rounds", rounds-1, strings.Count(log.String(), `"level":"ERROR"`))
 		if !strings.Contains(log.String(), `"msg":"storage is prepared","rounds":`) {
 			t.Error("the log does not say when it was over")
 		}
@@ -186,6 +186,6 @@ func TestFailuresAreGrouped(t *testing.T) {
 		"many": {[]error{errors.New("a"), errors.New("b"), errors.New("c"), errors.New("d"), errors.New("e"), errors.New("f")},
 			"6 of 36 steps failed: 1 a; 1 b; 1 c; 1 d; 2 other causes"},
 	} {
-		testenv.Diff(t, tt.want, (&RoundError{Tried: 36, Failures: tt.failures}).Error(), "%s", name)
+		testenv.Equal(t, name, tt.want, (&RoundError{Tried: 36, Failures: tt.failures}).Error())
 	}
 }

@@ -3,6 +3,7 @@ package queueprobe
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -38,7 +39,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, queues: queues.NewMemory(), plan: &faults.Plan{}}
 	rows := tables.NewMemory()
-	testenv.Check(t, errors.Join(rows.CreateTable(t.Context(), "hostLocks"), w.queues.CreateQueue(t.Context(), queue)))
+	testenv.OK(t, errors.Join(rows.CreateTable(t.Context(), "hostLocks"), w.queues.CreateQueue(t.Context(), queue)))
 	w.timer, w.listener = w.process(rows), w.process(rows)
 	w.handle = w.listener.Listen(func(context.Context, engine.Delivery) error { w.handled++; return nil })
 	return w
@@ -47,7 +48,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) process(rows tables.Store) *Probe {
 	w.t.Helper()
 	p, err := New(Config{Tables: faults.Tables(rows, w.plan.Intercept), Table: "hostLocks", Queues: faults.Queues(w.queues, w.plan.Intercept), Queue: queue, Log: slog.New(slog.DiscardHandler)})
-	testenv.Check(w.t, err)
+	testenv.OK(w.t, err)
 	return p
 }
 
@@ -56,7 +57,7 @@ func (w *world) looks(d time.Duration, listens bool) {
 	w.t.Helper()
 	for range d / lookEvery {
 		time.Sleep(lookEvery)
-		testenv.Check(w.t, w.timer.Look(w.t.Context()))
+		testenv.OK(w.t, w.timer.Look(w.t.Context()))
 		if listens {
 			w.deliver()
 		}
@@ -71,18 +72,18 @@ func (w *world) deliver() {
 		err = errors.Join(err, w.handle(w.t.Context(), engine.Delivery{Queue: queue, ID: m.ID, Body: queues.Decode(m.Text), DequeueCount: 1}),
 			w.queues.Delete(w.t.Context(), queue, m.ID, m.PopReceipt))
 	}
-	testenv.Check(w.t, err)
+	testenv.OK(w.t, err)
 }
 
 func (w *world) send(body string) {
 	w.t.Helper()
-	testenv.Done(w.t)(w.queues.Send(w.t.Context(), queue, []byte(body), 0))
+	testenv.Must(w.queues.Send(w.t.Context(), queue, []byte(body), 0))(w.t)
 }
 
 func (w *world) state() State {
 	w.t.Helper()
 	s, err := w.listener.State(w.t.Context())
-	testenv.Check(w.t, err)
+	testenv.OK(w.t, err)
 	return s
 }
 
@@ -108,20 +109,20 @@ func TestDeafness(t *testing.T) {
 		{"the queue was cleared", func(w *world) {
 			w.looks(lookEvery, false)
 			_, err := w.queues.Receive(w.t.Context(), queue, 1, queues.MaxDelay)
-			testenv.Check(w.t, err)
+			testenv.OK(w.t, err)
 			w.looks(lookEvery, true)
 			w.looks(time.Hour, true)
 		}, false},
 		{"the timer's function was run by hand, again and again", func(w *world) {
 			for range 20 {
 				time.Sleep(time.Second)
-				testenv.Check(w.t, w.timer.Look(w.t.Context()))
+				testenv.OK(w.t, w.timer.Look(w.t.Context()))
 			}
 		}, false},
 		{"the queue is so long that the probe does not come", func(w *world) {
 			for range 20 {
 				w.looks(lookEvery, false)
-				testenv.Check(w.t, w.handle(w.t.Context(), engine.Delivery{Queue: queue, ID: "1", Body: []byte("a signal"), DequeueCount: 1}))
+				testenv.OK(w.t, w.handle(w.t.Context(), engine.Delivery{Queue: queue, ID: "1", Body: []byte("a signal"), DequeueCount: 1}))
 			}
 		}, false},
 	} {
@@ -150,7 +151,7 @@ func TestProbesAreTakenOut(t *testing.T) {
 		poison := w.listener.Poison(func(context.Context, engine.Delivery) error { poisoned++; return nil })
 		probe := engine.Delivery{ID: "1", Body: []byte(`{"roundhouseQueueProbe":"2026-11-21T05:41:00Z"}`), DequeueCount: 3}
 		again, err := engine.Again(probe)
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		back := probe
 		back.Body = again
 		for _, tt := range []struct {
@@ -183,11 +184,11 @@ func TestCost(t *testing.T) {
 					w.deliver()
 				}
 				if time.Now().Minute()%5 == 0 {
-					testenv.Check(t, w.timer.Look(t.Context()))
+					testenv.OK(t, w.timer.Look(t.Context()))
 					w.deliver()
 				}
 			}
-			testenv.Diff(t, tt.want, len(w.plan.Calls())-before, "%s: requests: %v", name, w.plan.Calls()[before:])
+			testenv.Equal(t, fmt.Sprintf("%s: requests: %v", name, w.plan.Calls()[before:]), tt.want, len(w.plan.Calls())-before)
 		})
 	}
 }
@@ -224,7 +225,7 @@ func TestTroubleWithStorage(t *testing.T) {
 		}
 		w.plan.Refuse = nil
 		time.Sleep(rest - time.Second) // a probe is recorded even by a process that has just tried
-		testenv.Check(t, w.timer.Look(t.Context()))
+		testenv.OK(t, w.timer.Look(t.Context()))
 		w.deliver()
 		if s := w.state(); w.delivered != 1 || s.Missing != 1 || s.Deaf() || s.outstanding() {
 			t.Errorf("%d delivered, %+v", w.delivered, s)
@@ -247,7 +248,7 @@ func TestSilence(t *testing.T) {
 		"somebody looks":       {long, State{LookedAt: short}, false},
 		"messages come anyway": {long, State{LookedAt: long, HeardAt: short}, false},
 	} {
-		testenv.Diff(t, tt.want, tt.s.Silent(now, tt.started), "%s", name)
+		testenv.Equal(t, name, tt.want, tt.s.Silent(now, tt.started))
 	}
 }
 
@@ -263,7 +264,7 @@ func TestHeads(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := queues.NewMemory()
-		testenv.Check(t, store.CreateQueue(t.Context(), "work"))
+		testenv.OK(t, store.CreateQueue(t.Context(), "work"))
 		h := &Heads{Queues: store, Names: []string{"missing", "work"}}
 		look := func(messages int, age, stuck time.Duration) {
 			t.Helper()
@@ -275,7 +276,7 @@ func TestHeads(t *testing.T) {
 		}
 		look(0, 0, 0)
 		for _, delay := range []time.Duration{0, 0, time.Hour} {
-			testenv.Done(t)(store.Send(t.Context(), "work", []byte("x"), delay))
+			testenv.Must(store.Send(t.Context(), "work", []byte("x"), delay))(t)
 		}
 		look(3, 0, 0)
 		time.Sleep(10 * time.Minute)
@@ -283,13 +284,13 @@ func TestHeads(t *testing.T) {
 		time.Sleep(time.Minute)
 		look(3, 11*time.Minute, 11*time.Minute)
 		received, err := store.Receive(t.Context(), "work", 1, time.Minute)
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		look(3, 11*time.Minute, 0) // the next one
-		testenv.Check(t, store.Delete(t.Context(), "work", received[0].ID, received[0].PopReceipt))
+		testenv.OK(t, store.Delete(t.Context(), "work", received[0].ID, received[0].PopReceipt))
 		time.Sleep(time.Minute)
 		look(2, 12*time.Minute, time.Minute)
 		_, err = store.Receive(t.Context(), "work", 1, time.Minute)
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		look(2, 0, 0)
 		time.Sleep(2 * time.Minute) // it is back: somebody has received it meanwhile
 		look(2, 14*time.Minute, 0)

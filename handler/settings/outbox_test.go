@@ -30,7 +30,7 @@ func TestOutboxSettings(t *testing.T) {
 		]
 	}`
 	s, err := Load(NewReader(emulator.With("ROUNDHOUSE_OUTBOX", document).Lookup))
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	want := Outbox{
 		Options:   outbox.DefaultOptions(),
 		Retention: 30 * 24 * time.Hour,
@@ -58,7 +58,7 @@ func TestOutboxOptions(t *testing.T) {
 		"ROUNDHOUSE_OUTBOX_CIRCUIT_FAILURES", "6", "ROUNDHOUSE_OUTBOX_CIRCUIT_COOLDOWN", "10s", "ROUNDHOUSE_OUTBOX_METRICS_WINDOW", "1m",
 		"ROUNDHOUSE_OUTBOX_KEY_FORM", "document", "ROUNDHOUSE_OUTBOX_RETENTION", "48h",
 	).Lookup))
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	want := Outbox{
 		Options: outbox.Options{PollIntervalSeconds: 5, BatchSize: 200, MaxRetries: 7, BaseRetryDelaySeconds: 3, MaxErrorTextLength: 100,
 			MaxRetryDelay: 5 * time.Minute, MisconfiguredAfter: 7 * time.Minute, DeliveryTimeout: 2 * time.Second, ClaimDuration: 8 * time.Second, MaxConcurrency: 9,
@@ -67,7 +67,7 @@ func TestOutboxOptions(t *testing.T) {
 		Destinations: map[string]Destination{"log": {Log: &struct{}{}}},
 		Routes:       []outbox.Route{{EventType: "*", Destination: "log"}},
 	}
-	testenv.Diff(t, want, s.Outbox, "settings")
+	testenv.Equal(t, "settings", want, s.Outbox)
 }
 
 func TestOutboxSettingsRefused(t *testing.T) {

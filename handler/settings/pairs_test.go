@@ -35,7 +35,7 @@ func checkRoutes(t *testing.T, s *fuzzvalue.Source) {
 	var got Outbox
 	got.Options = outbox.DefaultOptions()
 	document, err := json.Marshal(map[string]any{"destinations": destinations, "routes": routes})
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	text := string(document)
 	if err := got.readDestinations(text, true); err != nil {
 		if !strings.Contains(err.Error(), outboxSetting) {

@@ -59,7 +59,7 @@ func TestLoadSettings(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s, err := Load(NewReader(tt.env.Lookup))
-			testenv.Check(t, err)
+			testenv.OK(t, err)
 			if !tt.check(s) {
 				t.Errorf("settings %+v", s)
 			}
@@ -150,7 +150,7 @@ func TestReadHostFile(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			testenv.Check(t, os.WriteFile(filepath.Join(dir, "host.json"), []byte(tt.content), 0o600))
+			testenv.OK(t, os.WriteFile(filepath.Join(dir, "host.json"), []byte(tt.content), 0o600))
 			got, err := readHostFile(dir, NewReader(tt.lookup))
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) {

@@ -3,6 +3,7 @@ package trigger
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -73,8 +74,8 @@ func TestDecodeDeliveryForms(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			got, err := decodeDelivery(testQueue, []byte(body(tt.data, hostMetadata)), testInvocation)
-			testenv.Check(t, err)
-			testenv.Diff(t, delivery(tt.want), got, "delivery")
+			testenv.OK(t, err)
+			testenv.Equal(t, "delivery", delivery(tt.want), got)
 		})
 	}
 }
@@ -91,7 +92,7 @@ func TestDecodeDeliveryMetadata(t *testing.T) {
 	id := func(s string) engine.Delivery { return with(func(d *engine.Delivery) { d.ID = s }) }
 	inserted := func(s string) engine.Delivery {
 		at, err := time.Parse(time.RFC3339, s)
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		return with(func(d *engine.Delivery) { d.InsertedAt = at.UTC() })
 	}
 	for _, tt := range []struct {
@@ -119,8 +120,8 @@ func TestDecodeDeliveryMetadata(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			got, err := decodeDelivery(testQueue, []byte(body(quoted(b64("hi")), tt.meta)), testInvocation)
-			testenv.Check(t, err)
-			testenv.Diff(t, tt.want, got, "delivery")
+			testenv.OK(t, err)
+			testenv.Equal(t, "delivery", tt.want, got)
 		})
 	}
 }
@@ -140,15 +141,15 @@ func TestDecodeDeliveryIgnoresOverwrittenMetadata(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := decodeDelivery(testQueue, []byte(body(data, meta)), testInvocation)
-			testenv.Check(t, err)
-			testenv.Diff(t, want, got, "delivery")
+			testenv.OK(t, err)
+			testenv.Equal(t, "delivery", want, got)
 		})
 	}
 	t.Run("binary keeps the host's", func(t *testing.T) {
 		t.Parallel()
 		got, err := decodeDelivery(testQueue, []byte(body(quoted(b64(message)), hostMetadata)), testInvocation)
-		testenv.Check(t, err)
-		testenv.Diff(t, delivery(message), got, "delivery")
+		testenv.OK(t, err)
+		testenv.Equal(t, "delivery", delivery(message), got)
 	})
 }
 
@@ -248,8 +249,8 @@ func TestDecodeTimer(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			got, err := decodeTimer("myTimer", []byte(`{"Data":{"myTimer":`+tt.timer+`},"Metadata":`+tt.meta+`}`))
-			testenv.Check(t, err)
-			testenv.Diff(t, tt.want, got, "delivery")
+			testenv.OK(t, err)
+			testenv.Equal(t, "delivery", tt.want, got)
 		})
 	}
 }
@@ -277,7 +278,7 @@ func FuzzDecodeTimer(f *testing.F) {
 			t.Errorf("%+v beside the error %v", d, err)
 		}
 		for _, at := range []time.Time{d.ScheduledAt, d.LastAt, d.FiredAt} {
-			testenv.Diff(t, "UTC", at.Location().String(), "location of %v", at)
+			testenv.Equal(t, fmt.Sprintf("location of %v", at), "UTC", at.Location().String())
 		}
 	})
 }

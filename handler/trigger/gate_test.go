@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -151,7 +152,7 @@ func TestWaitingWhenItStops(t *testing.T) {
 		c.Queues["rotate"], c.Ready = q, func(context.Context) error { return reason }
 		e, _ := mount(t, c)
 		invoke(e, "rotate", `{"Data": {"message": "e30="}, "Metadata": {}}`)
-		testenv.Diff(t, want, away, "%v: put back for", reason)
+		testenv.Equal(t, fmt.Sprintf("%v: put back for", reason), want, away)
 	}
 }
 

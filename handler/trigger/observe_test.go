@@ -35,17 +35,17 @@ func TestObserve(t *testing.T) {
 		Timers:  map[string]Timer{"tick": {Parameter: "timer", Handle: func(context.Context, TimerDelivery) error { return ErrIdle }}},
 		Observe: func(_ context.Context, o Observed) { o.Took = min(o.Took, 0); told = append(told, o) }}
 	e := echo.New()
-	testenv.Check(t, Mount(e, c))
+	testenv.OK(t, Mount(e, c))
 	for _, call := range []struct{ function, body string }{
 		{"work", `{"Data": {"item": "good"}}`}, {"work", `{"Data": {"item": "bad"}}`}, {"work", `{"Data": {"item": "panic"}}`},
 		{"tick", `{"Data": {"timer": {}}}`}, {"made-up", `{}`},
 	} {
 		e.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/"+call.function, strings.NewReader(call.body)))
 	}
-	testenv.Check(t, NewDirect(c).Run(t.Context(), "work", c.Queues["work"], engine.Delivery{Body: []byte("good")}))
+	testenv.OK(t, NewDirect(c).Run(t.Context(), "work", c.Queues["work"], engine.Delivery{Body: []byte("good")}))
 	want := []Observed{{Function: "work", Outcome: "done"}, {Function: "work", Outcome: "retry"}, {Function: "work", Outcome: "panicked"}, {Function: "tick", Outcome: "idle"},
 		{Function: "work", Outcome: "done", Direct: true}}
-	testenv.Diff(t, want, told, "")
+	testenv.Equal(t, "", want, told)
 }
 
 // The line of an invocation has what its handler has told of the work, and the lines within it have what is known by then. An error
@@ -69,7 +69,7 @@ func TestAbout(t *testing.T) {
 		return nil
 	}
 	e := echo.New()
-	testenv.Check(t, Mount(e, Config{Log: log, Queues: map[string]Queue{"work": {Queue: "q", Parameter: "item", Handle: handle}}}))
+	testenv.OK(t, Mount(e, Config{Log: log, Queues: map[string]Queue{"work": {Queue: "q", Parameter: "item", Handle: handle}}}))
 	const id = "0d0d5a39-7f0c-4e58-8d0a-7c7f4f5f0b02"
 	for _, body := range []string{"good", "bad"} {
 		r := httptest.NewRequest(http.MethodPost, "/work", strings.NewReader(`{"Data": {"item": "`+body+`"}}`))
@@ -79,7 +79,7 @@ func TestAbout(t *testing.T) {
 	var got []map[string]any
 	for line := range bytes.Lines(out.Bytes()) {
 		var r map[string]any
-		testenv.Check(t, json.Unmarshal(line, &r))
+		testenv.OK(t, json.Unmarshal(line, &r))
 		if took, ok := r["durationMs"].(float64); ok && took < 0 {
 			t.Errorf("the handler's duration took the place of the invocation's: %s", line)
 		}
@@ -97,5 +97,5 @@ func TestAbout(t *testing.T) {
 	within := line("INFO", "within", nil)
 	want := []map[string]any{within, within, line("WARN", "invocation", map[string]any{"outcome": "done", "fate": "dead-lettered", "error": "it is \ufffd"}),
 		within, within, line("ERROR", "invocation", map[string]any{"outcome": "retry", "fate": "dead-lettered", "error": "no"})}
-	testenv.Diff(t, want, got, "-want +got")
+	testenv.Equal(t, "-want +got", want, got)
 }

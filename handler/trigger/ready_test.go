@@ -133,7 +133,7 @@ func TestTheProbeAnswersAtOnce(t *testing.T) {
 	e, _ := mount(t, Config{Ready: func(ctx context.Context) error { <-ctx.Done(); return errMissing }})
 	rec := httptest.NewRecorder()
 	e.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/", nil))
-	testenv.Diff(t, http.StatusOK, rec.Code, "status")
+	testenv.Equal(t, "status", http.StatusOK, rec.Code)
 }
 
 // An occurrence without work is for who debugs. A run by hand does not claim to be the next occurrence.
@@ -159,7 +159,7 @@ func TestLogOfTimers(t *testing.T) {
 			logged := &records{}
 			e := echo.New()
 			timer := Timer{Parameter: "timer", Handle: func(context.Context, TimerDelivery) error { return tt.err }}
-			testenv.Check(t, Mount(e, Config{Timers: map[string]Timer{"tick": timer}, Log: slog.New(slog.NewJSONHandler(logged, &slog.HandlerOptions{Level: tt.level}))}))
+			testenv.OK(t, Mount(e, Config{Timers: map[string]Timer{"tick": timer}, Log: slog.New(slog.NewJSONHandler(logged, &slog.HandlerOptions{Level: tt.level}))}))
 			if rec := invoke(e, "tick", tt.body); (rec.Code == http.StatusOK) != (tt.err == nil || errors.Is(tt.err, ErrIdle)) {
 				t.Errorf("status %d", rec.Code)
 			}

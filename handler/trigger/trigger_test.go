@@ -49,7 +49,7 @@ func mount(t *testing.T, c Config) (*echo.Echo, *records) {
 	logged := &records{}
 	c.Log = slog.New(slog.NewJSONHandler(logged, nil))
 	e := echo.New()
-	testenv.Check(t, Mount(e, c))
+	testenv.OK(t, Mount(e, c))
 	return e, logged
 }
 
@@ -70,8 +70,8 @@ func invoke(e *echo.Echo, function, body string) *httptest.ResponseRecorder {
 // errorText checks that the answer fails the invocation the way the host understands, and returns its text.
 func errorText(t *testing.T, rec *httptest.ResponseRecorder, status int) string {
 	t.Helper()
-	testenv.Diff(t, status, rec.Code, "status: %s", rec.Body)
-	testenv.Diff(t, "application/json", rec.Header().Get("Content-Type"), "content type")
+	testenv.Equal(t, fmt.Sprintf("status: %s", rec.Body), status, rec.Code)
+	testenv.Equal(t, "content type", "application/json", rec.Header().Get("Content-Type"))
 	var answer map[string]string
 	if err := json.Unmarshal(rec.Body.Bytes(), &answer); err != nil || len(answer) != 1 {
 		t.Fatalf("answer %q: %v", rec.Body, err)
@@ -85,8 +85,8 @@ func succeeded(t *testing.T, rec *httptest.ResponseRecorder) {
 		t.Errorf("answer %d, %q", rec.Code, rec.Header().Get("Content-Type"))
 	}
 	var answer map[string]any
-	testenv.Check(t, json.Unmarshal(rec.Body.Bytes(), &answer))
-	testenv.Diff(t, map[string]any{"Outputs": map[string]any{}, "Logs": []any{}, "ReturnValue": nil}, answer, "answer")
+	testenv.OK(t, json.Unmarshal(rec.Body.Bytes(), &answer))
+	testenv.Equal(t, "answer", map[string]any{"Outputs": map[string]any{}, "Logs": []any{}, "ReturnValue": nil}, answer)
 }
 
 var goodBody = body(quoted(b64("hi")), hostMetadata)
@@ -109,7 +109,7 @@ func TestQueueInvocation(t *testing.T) {
 		return nil
 	}))
 	succeeded(t, invoke(e, "rotate", goodBody))
-	testenv.Diff(t, delivery("hi"), got, "delivery")
+	testenv.Equal(t, "delivery", delivery("hi"), got)
 
 	var record map[string]any
 	if err := json.Unmarshal([]byte(logged.String()), &record); err != nil {
@@ -124,7 +124,7 @@ func TestQueueInvocation(t *testing.T) {
 		"level": "INFO", "msg": "invocation", "invocationId": testInvocation, "function": "rotate",
 		"messageId": "800ae4b3-bdd2-4c08-badd-f08e5a34b865", "dequeueCount": 3.0, "outcome": "done",
 	}
-	testenv.Diff(t, want, record, "log record")
+	testenv.Equal(t, "log record", want, record)
 }
 
 func TestTimerInvocation(t *testing.T) {
@@ -136,7 +136,7 @@ func TestTimerInvocation(t *testing.T) {
 	}}}})
 	succeeded(t, invoke(e, "sweep", `{"Data":{"timer":{"ScheduleStatus":{"Next":"2026-11-21T05:41:00+00:00"},"IsPastDue":true}},"Metadata":{}}`))
 	want := TimerDelivery{Function: "sweep", InvocationID: testInvocation, ScheduledAt: time.Date(2026, 11, 21, 5, 41, 0, 0, time.UTC), IsPastDue: true}
-	testenv.Diff(t, want, got, "delivery")
+	testenv.Equal(t, "delivery", want, got)
 	if !strings.Contains(logged.String(), `"scheduledAt":"2026-11-21T05:41:00Z"`) {
 		t.Errorf("log %q", logged)
 	}
@@ -168,11 +168,11 @@ func TestHandlerThatDoesNotSucceed(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			e, logged := mount(t, queueConfig(tt.handle))
-			testenv.Diff(t, tt.answer, errorText(t, invoke(e, "rotate", goodBody), http.StatusInternalServerError), "answer")
+			testenv.Equal(t, "answer", tt.answer, errorText(t, invoke(e, "rotate", goodBody), http.StatusInternalServerError))
 			if !strings.Contains(logged.String(), `"outcome":"`+tt.outcome+`"`) {
 				t.Errorf("no outcome %q in the log:\n%s", tt.outcome, logged)
 			}
-			testenv.Diff(t, tt.outcome == "panicked", strings.Contains(logged.String(), "trigger_test.go"), "the log has a stack: %s", logged)
+			testenv.Equal(t, fmt.Sprintf("the log has a stack: %s", logged), tt.outcome == "panicked", strings.Contains(logged.String(), "trigger_test.go"))
 		})
 	}
 }
@@ -219,15 +219,15 @@ func TestChunkedBody(t *testing.T) {
 	defer srv.Close()
 	// A body that is no type known to net/http has no length.
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+"/rotate", io.MultiReader(strings.NewReader(goodBody)))
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	client := srv.Client()
 	res, err := client.Do(req)
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	defer res.Body.Close()
 	if req.ContentLength != 0 || res.StatusCode != http.StatusOK || res.Header.Get("Content-Type") != "application/json" {
 		t.Errorf("length %d, status %d, %q", req.ContentLength, res.StatusCode, res.Header.Get("Content-Type"))
 	}
-	testenv.Diff(t, delivery("hi"), <-got, "delivery")
+	testenv.Equal(t, "delivery", delivery("hi"), <-got)
 }
 
 func TestBudgetEndsTheContext(t *testing.T) {
@@ -244,7 +244,7 @@ func TestBudgetEndsTheContext(t *testing.T) {
 		if want := "context deadline exceeded: " + ErrBudget.Error(); got != want {
 			t.Errorf("answer %q, want %q", got, want)
 		}
-		testenv.Diff(t, time.Minute, time.Since(started), "how long it took")
+		testenv.Equal(t, "how long it took", time.Minute, time.Since(started))
 		if !strings.Contains(logged.String(), `"outcome":"retry"`) {
 			t.Error(logged)
 		}
@@ -269,13 +269,13 @@ func TestOverrun(t *testing.T) {
 			if got != errOverrun.Error() {
 				t.Errorf("answer %q", got)
 			}
-			testenv.Diff(t, DefaultBudget+DefaultGrace, time.Since(started), "how long it took")
+			testenv.Equal(t, "how long it took", DefaultBudget+DefaultGrace, time.Since(started))
 			if !strings.Contains(logged.String(), `"outcome":"overran"`) {
 				t.Error(logged)
 			}
 			close(release)
 			synctest.Wait()
-			testenv.Diff(t, name == "panics late", strings.Contains(logged.String(), `"panic":"too late"`), "the log has the panic: %s", logged)
+			testenv.Equal(t, fmt.Sprintf("the log has the panic: %s", logged), name == "panics late", strings.Contains(logged.String(), `"panic":"too late"`))
 		})
 	}
 }
@@ -291,7 +291,7 @@ func TestHangingUpEndsTheContext(t *testing.T) {
 	req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/rotate", strings.NewReader(goodBody))
 	rec := httptest.NewRecorder()
 	e.ServeHTTP(rec, req)
-	testenv.Diff(t, context.Canceled.Error(), errorText(t, rec, http.StatusInternalServerError), "answer")
+	testenv.Equal(t, "answer", context.Canceled.Error(), errorText(t, rec, http.StatusInternalServerError))
 }
 
 func TestErrorTextIsBoundedAndClean(t *testing.T) {
@@ -309,7 +309,7 @@ func TestErrorTextIsBoundedAndClean(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			e, logged := mount(t, queueConfig(func(context.Context, engine.Delivery) error { return errors.New(tt.err) }))
-			testenv.Diff(t, tt.want, errorText(t, invoke(e, "rotate", goodBody), http.StatusInternalServerError), "answer")
+			testenv.Equal(t, "answer", tt.want, errorText(t, invoke(e, "rotate", goodBody), http.StatusInternalServerError))
 			var record struct{ Error string }
 			if err := json.Unmarshal([]byte(logged.String()), &record); err != nil || record.Error != tt.want {
 				t.Errorf("log %q: %v", logged, err)

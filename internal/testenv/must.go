@@ -39,8 +39,8 @@ type Comparison interface {
 	Error(args ...any)
 }
 
-// Equal reports the first lines of the difference between two values. what names them.
-func Equal(t Comparison, what string, want, got any, options ...cmp.Option) {
+// Equal reports the first lines of the difference between two values of one type. what names them.
+func Equal[T any](t Comparison, what string, want, got T, options ...cmp.Option) {
 	t.Helper()
 	diff := cmp.Diff(want, got, options...)
 	if diff == "" {

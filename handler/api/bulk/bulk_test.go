@@ -44,7 +44,7 @@ func newWorld(t *testing.T, messages int) *world {
 	w := &world{tables.NewMemory(), queues.NewMemory(), blobs.NewMemory()}
 	p := w.process(t, nil)
 	o := w.outbox(t, w.tables, w.queues)
-	testenv.Check(t, errors.Join(p.runtime.Prepare(t.Context()), o.Create(t.Context())))
+	testenv.OK(t, errors.Join(p.runtime.Prepare(t.Context()), o.Create(t.Context())))
 	if messages == 0 {
 		return w
 	}
@@ -52,14 +52,14 @@ func newWorld(t *testing.T, messages int) *world {
 	for n := range list {
 		list[n] = outbox.Message{TenantID: "acme", EventType: "type", Payload: json.RawMessage("{}"), Key: outbox.Key("test", "", fmt.Sprint(n), "", "")}
 	}
-	testenv.Done(t)(outbox.NewWriter(o).AddMany(t.Context(), "acme", list))
+	testenv.Must(outbox.NewWriter(o).AddMany(t.Context(), "acme", list))(t)
 	router, err := outbox.NewRouter([]outbox.Route{{EventType: "*", Destination: "refuses"}}, outbox.Destinations{"refuses": refusal{}})
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	d, err := outbox.NewDispatcher(o, outbox.DispatcherConfig{Router: router})
 	for err == nil && w.count(t, outbox.StatusDead) < messages {
 		_, err = d.Sweep(t.Context())
 	}
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	<-time.After(time.Minute) // an operation means what was there before it
 	return w
 }
@@ -74,7 +74,7 @@ func (refusal) Deliver(context.Context, outbox.Event) error {
 func (w *world) outbox(t *testing.T, ts tables.Store, qs queues.Store) *outbox.Outbox {
 	t.Helper()
 	o, err := outbox.New(outbox.Config{Tables: ts, Queues: qs, Blobs: w.blobs, Logger: slog.New(slog.DiscardHandler)})
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	return o
 }
 
@@ -94,7 +94,7 @@ func (w *world) process(t *testing.T, plan *faults.Plan) *process {
 		Tables: ts, Queues: qs, Blobs: faults.Blobs(w.blobs, plan.Intercept), ScheduleQueue: "orchestration-signals", LateAfter: time.Minute,
 		Orchestrators: append(Orchestrators(kinds...), short), Activities: Activities(kinds...), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	return &process{r, admin, NewOperations(r, nil), plan}
 }
 
@@ -103,18 +103,18 @@ func (p *process) work(t *testing.T, w *world) {
 	t.Helper()
 	for idle := 0; idle < 40 && !p.plan.Crashed(); {
 		batch, err := w.queues.Receive(t.Context(), p.runtime.SignalQueue(), 1, 30*time.Second)
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		if len(batch) == 0 {
 			idle++
 			<-time.After(time.Second)
 			continue
 		}
 		s, err := orchestrator.DecodeSignal(queues.Decode(batch[0].Text))
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		_, err = p.runtime.Deliver(t.Context(), s)
 		if err == nil && !p.plan.Crashed() {
 			err = w.queues.Delete(t.Context(), p.runtime.SignalQueue(), batch[0].ID, batch[0].PopReceipt)
-			testenv.Check(t, err)
+			testenv.OK(t, err)
 		}
 	}
 }
@@ -125,7 +125,7 @@ func (w *world) count(t *testing.T, status outbox.Status) (n int) {
 	f := outbox.Filter{Status: status, Limit: outbox.MaxLimit}
 	for {
 		page, err := admin.List(t.Context(), f)
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		n += len(page.Records)
 		if f.Continuation = page.Continuation; f.Continuation == "" {
 			return n
@@ -148,7 +148,7 @@ func TestManyMessagesWithADeathInTheMiddle(t *testing.T) {
 		w := newWorld(t, messages)
 		first := w.process(t, &faults.Plan{At: messages + messages/8, Fault: faults.CrashAfter})
 		op, err := first.operations.Start(t.Context(), OutboxKind, request(), "", "corr")
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		first.work(t, w)
 		second := w.process(t, nil)
 		between, err := second.operations.Get(t.Context(), op.ID)
@@ -188,14 +188,14 @@ func TestCrashAtEveryCall(t *testing.T) {
 		p = w.process(t, nil)
 		if err != nil { // the caller repeats the request that was not accepted
 			op, err = p.operations.Start(t.Context(), OutboxKind, request(), "key", "corr")
-			testenv.Check(t, err)
+			testenv.OK(t, err)
 		}
 		p.work(t, w)
 		op, err = p.operations.Get(t.Context(), op.ID)
 		if err != nil || op.Status != orchestrator.Completed {
 			t.Errorf("%+v, %v", op, err)
 		}
-		testenv.Diff(t, messages, w.count(t, outbox.StatusPending), "pending messages")
+		testenv.Equal(t, "pending messages", messages, w.count(t, outbox.StatusPending))
 	})
 }
 
@@ -207,7 +207,7 @@ func TestWhatCannotSucceedFailsAtOnce(t *testing.T) {
 			w.bury(t, 1, nil)
 			p := w.process(t, nil)
 			op, err := p.operations.Start(t.Context(), kind, r, "", "corr")
-			testenv.Check(t, err)
+			testenv.OK(t, err)
 			began := time.Now()
 			p.work(t, w)
 			op, err = p.operations.Get(t.Context(), op.ID)

@@ -26,7 +26,7 @@ func (w *world) deadLetters(t *testing.T, ts tables.Store, qs queues.Store) (*en
 	t.Helper()
 	letters := engine.NewDeadLetters(ts, "")
 	retrier, err := engine.NewRetrier(engine.RetrierConfig{DeadLetters: letters, Queues: qs})
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	return letters, retrier
 }
 
@@ -34,7 +34,7 @@ func (w *world) deadLetters(t *testing.T, ts tables.Store, qs queues.Store) (*en
 func (w *world) bury(t *testing.T, n int, change func(i int, l *engine.DeadLetter)) *engine.DeadLetters {
 	t.Helper()
 	letters, _ := w.deadLetters(t, w.tables, w.queues)
-	testenv.Check(t, errors.Join(letters.CreateTable(t.Context()), w.queues.CreateQueue(t.Context(), rotations)))
+	testenv.OK(t, errors.Join(letters.CreateTable(t.Context()), w.queues.CreateQueue(t.Context(), rotations)))
 	for i := range n {
 		l := engine.DeadLetter{
 			Engine: "hmac", MessageID: fmt.Sprintf("message-%d", i), InsertedAtUtc: time.Now(), OriginalQueue: rotations,
@@ -44,7 +44,7 @@ func (w *world) bury(t *testing.T, n int, change func(i int, l *engine.DeadLette
 		if change != nil {
 			change(i, &l)
 		}
-		testenv.Done(t)(letters.Add(t.Context(), l))
+		testenv.Must(letters.Add(t.Context(), l))(t)
 	}
 	<-time.After(time.Minute) // an operation means what was there before it
 	return letters
@@ -56,7 +56,7 @@ func (w *world) retries(t *testing.T) map[string]map[string]int {
 	ids := map[string]map[string]int{}
 	for {
 		batch, err := w.queues.Receive(t.Context(), rotations, 32, time.Hour)
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		if len(batch) == 0 {
 			return ids
 		}
@@ -82,7 +82,7 @@ func (w *world) counts(t *testing.T) engine.DeadLetterCounts {
 	t.Helper()
 	letters, _ := w.deadLetters(t, w.tables, w.queues)
 	counts, err := letters.Counts(t.Context(), []string{"hmac"})
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	return counts[0]
 }
 
@@ -99,7 +99,7 @@ func TestBulkRetryWithADeathInTheMiddle(t *testing.T) {
 		w.bury(t, letters, nil)
 		first := w.process(t, &faults.Plan{At: letters * 12 / 5, Fault: faults.CrashAfter})
 		op, err := first.operations.Start(t.Context(), DeadLetterKind, Request{Action: ActionRetry, Engine: "hmac", By: "me"}, "", "corr")
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		first.work(t, w)
 		others := []*process{w.process(t, nil), w.process(t, nil)}
 		between, err := others[0].operations.Get(t.Context(), op.ID)
@@ -142,7 +142,7 @@ func TestBulkExpireByFilter(t *testing.T) {
 		})
 		p := w.process(t, nil)
 		op, err := p.operations.Start(t.Context(), DeadLetterKind, Request{Action: ActionExpire, InstanceID: "i1", To: began.Add(time.Second), By: "me"}, "", "corr")
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		p.work(t, w)
 		end, err := p.operations.Get(t.Context(), op.ID)
 		if c := w.counts(t); err != nil || end.Progress.Done != 50 || c.Expired != 50 || c.Resolved != 50 || c.Pending != 150 {
@@ -160,7 +160,7 @@ func TestBulkRate(t *testing.T) {
 		p := w.process(t, nil)
 		began := time.Now()
 		op, err := p.operations.Start(t.Context(), DeadLetterKind, Request{Action: ActionRetry, RatePerSecond: 3}, "", "corr")
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		var wait sync.WaitGroup
 		for range 2 { // one drives it, and one is there for the cancellation
 			wait.Go(func() { p.work(t, w) })
@@ -169,7 +169,7 @@ func TestBulkRate(t *testing.T) {
 		if c := w.counts(t); c.Resolved < 25 || c.Resolved > 28 {
 			t.Errorf("after 9 s: %+v", c)
 		}
-		testenv.Done(t)(p.operations.Cancel(t.Context(), op.ID, "enough"))
+		testenv.Must(p.operations.Cancel(t.Context(), op.ID, "enough"))(t)
 		wait.Wait()
 		end, err := p.operations.Get(t.Context(), op.ID)
 		if c := w.counts(t); err != nil || end.Status != orchestrator.Canceled || c.Pending == 0 || end.EndedAt.Sub(began) > 25*time.Second {
@@ -186,7 +186,7 @@ func TestBulkCanary(t *testing.T) {
 			letters := w.bury(t, 150, nil)
 			p := w.process(t, nil)
 			op, err := p.operations.Start(t.Context(), DeadLetterKind, Request{Action: ActionRetry, Canary: 3, CanarySeconds: 30}, "", "corr")
-			testenv.Check(t, err)
+			testenv.OK(t, err)
 			var wait sync.WaitGroup
 			wait.Go(func() { p.work(t, w) })
 			<-time.After(20 * time.Second)
@@ -195,16 +195,16 @@ func TestBulkCanary(t *testing.T) {
 			}
 			if comesBack {
 				page, err := letters.List(t.Context(), engine.DeadLetterFilter{Engines: []string{"hmac"}, Status: engine.StatusResolved})
-				testenv.Check(t, err)
+				testenv.OK(t, err)
 				l, err := letters.Get(t.Context(), "hmac", page.DeadLetters[0].RowKey)
-				testenv.Check(t, err)
+				testenv.OK(t, err)
 				child := engine.DeadLetter{Engine: "hmac", MessageID: l.MessageID, InsertedAtUtc: l.RetriedAtUtc, ParentRowKey: l.RowKey,
 					OriginalQueue: rotations, ErrorMessage: "no", LastFailureAtUtc: time.Now(), CorrelationID: l.CorrelationID}
-				testenv.Done(t)(letters.Add(t.Context(), child))
+				testenv.Must(letters.Add(t.Context(), child))(t)
 			}
 			wait.Wait()
 			end, err := p.operations.Get(t.Context(), op.ID)
-			testenv.Check(t, err)
+			testenv.OK(t, err)
 			want := Progress{Slices: 3, Done: 150}
 			status := orchestrator.Completed
 			if comesBack {
@@ -225,11 +225,11 @@ func TestACanceledCanary(t *testing.T) {
 		w.bury(t, 150, nil)
 		p := w.process(t, nil)
 		op, err := p.operations.Start(t.Context(), DeadLetterKind, Request{Action: ActionRetry, Canary: 3, CanarySeconds: 30}, "", "corr")
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		var wait sync.WaitGroup
 		wait.Go(func() { p.work(t, w) })
 		<-time.After(20 * time.Second)
-		testenv.Check(t, p.runtime.Cancel(t.Context(), op.ID, "enough"))
+		testenv.OK(t, p.runtime.Cancel(t.Context(), op.ID, "enough"))
 		wait.Wait()
 		op, err = p.operations.Get(t.Context(), op.ID)
 		if c := w.counts(t); err != nil || op.Status != orchestrator.Canceled || c.Resolved != 3 {
@@ -262,7 +262,7 @@ func TestNamedRowsAtEveryCall(t *testing.T) {
 			}
 			return rows
 		}
-		testenv.Done(t)(letters.Decide(t.Context(), "hmac", page.DeadLetters[4].RowKey, engine.Decision{Status: engine.StatusExpired, At: time.Now()}))
+		testenv.Must(letters.Decide(t.Context(), "hmac", page.DeadLetters[4].RowKey, engine.Decision{Status: engine.StatusExpired, At: time.Now()}))(t)
 		p := w.process(t, plan)
 		req := Request{Action: ActionRetry, Tenant: "Contoso", Rows: append(named(0, 2, 4, 5), Row{"hmac", "nothing"}, Row{"hmac", "../x"}), RatePerSecond: 100, Canary: 1, CanarySeconds: 30, By: "me"}
 		op, err := w.process(t, nil).operations.Start(t.Context(), DeadLetterKind, req, "key", "corr")
@@ -307,7 +307,7 @@ func TestBulkOfATenant(t *testing.T) {
 		letters := w.bury(t, 40, func(i int, l *engine.DeadLetter) { l.TenantID = owners[i%len(owners)] })
 		for i := range 40 {
 			s := orchestrator.Start{ID: fmt.Sprint("short-", i), Orchestrator: "short", Input: []byte("1"), CorrelationID: "c", TenantID: owners[i%len(owners)]}
-			testenv.Done(t)(p.runtime.Run(t.Context(), s))
+			testenv.Must(p.runtime.Run(t.Context(), s))(t)
 		}
 		<-time.After(time.Minute)
 		for kind, r := range map[string]Request{
@@ -315,7 +315,7 @@ func TestBulkOfATenant(t *testing.T) {
 			OrchestrationKind: {Action: ActionPurge, Tenant: "CONTOSO", IDPrefix: "short-"},
 		} {
 			op, err := p.operations.Start(t.Context(), kind, r, "", "corr")
-			testenv.Check(t, err)
+			testenv.OK(t, err)
 			p.work(t, w)
 			end, err := p.operations.Get(t.Context(), op.ID)
 			if err != nil || end.Status != orchestrator.Completed || end.Progress.Done != 20 || end.Progress.PassedOver != 0 {
@@ -323,9 +323,9 @@ func TestBulkOfATenant(t *testing.T) {
 			}
 		}
 		page, err := letters.List(t.Context(), engine.DeadLetterFilter{Engines: []string{"hmac"}, Status: engine.StatusPending, Limit: engine.MaxLimit})
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		left, _, err := p.runtime.List(t.Context(), orchestrator.Filter{Prefix: "short-"}, 1000, "")
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		var pending, kept []string
 		for _, l := range page.DeadLetters {
 			pending = append(pending, l.TenantID)
@@ -336,6 +336,6 @@ func TestBulkOfATenant(t *testing.T) {
 		slices.Sort(pending)
 		slices.Sort(kept)
 		want := slices.Concat(slices.Repeat([]string{""}, 10), slices.Repeat([]string{"fabrikam"}, 10))
-		testenv.Diff(t, [][]string{want, want}, [][]string{pending, kept}, "left are those of")
+		testenv.Equal(t, "left are those of", [][]string{want, want}, [][]string{pending, kept})
 	})
 }

@@ -21,7 +21,7 @@ import (
 func (p *process) slow(t *testing.T) Operation {
 	t.Helper()
 	op, err := p.operations.Start(t.Context(), DeadLetterKind, Request{Action: ActionExpire, Engine: "hmac", RatePerSecond: 1}, "", "corr")
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	return op
 }
 
@@ -29,7 +29,7 @@ func (p *process) slow(t *testing.T) Operation {
 func (p *process) get(t *testing.T, id string) Operation {
 	t.Helper()
 	op, err := p.operations.Get(t.Context(), id)
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	return op
 }
 
@@ -75,7 +75,7 @@ func TestPause(t *testing.T) {
 		if expired := w.counts(t).Expired; expired != 10 || second.get(t, op.ID).Status != orchestrator.Suspended {
 			t.Errorf("%d are expired while it is paused", expired)
 		}
-		testenv.Done(t)(second.operations.Resume(t.Context(), op.ID, ""))
+		testenv.Must(second.operations.Resume(t.Context(), op.ID, ""))(t)
 		second.work(t, w)
 		if got := second.get(t, op.ID); got.Status != orchestrator.Completed || got.Progress.Done != letters || w.counts(t).Expired != letters {
 			t.Errorf("%+v, and %+v", got, w.counts(t))
@@ -95,7 +95,7 @@ func TestPause(t *testing.T) {
 func (w *world) sweepFor(t *testing.T, p *process, d time.Duration) {
 	t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); {
-		testenv.Done(t)(p.runtime.Sweep(t.Context(), 100))
+		testenv.Must(p.runtime.Sweep(t.Context(), 100))(t)
 		p.work(t, w)
 		<-time.After(time.Hour)
 	}
@@ -110,7 +110,7 @@ func TestCancelWhilePaused(t *testing.T) {
 		p := w.process(t, nil)
 		op := p.slow(t)
 		p.pauseInFirst(t, w, op.ID)
-		testenv.Done(t)(p.operations.Cancel(t.Context(), op.ID, "enough"))
+		testenv.Must(p.operations.Cancel(t.Context(), op.ID, "enough"))(t)
 		p.work(t, w)
 		if got := p.get(t, op.ID); got.Status != orchestrator.Canceled || got.Progress.Done != 10 || w.counts(t).Expired != 10 {
 			t.Errorf("%+v, and %+v", got, w.counts(t))
@@ -126,16 +126,16 @@ func TestPauseInTheCanary(t *testing.T) {
 		w.bury(t, 5, nil)
 		p := w.process(t, nil)
 		op, err := p.operations.Start(t.Context(), DeadLetterKind, Request{Action: ActionRetry, Engine: "hmac", Canary: 2, CanarySeconds: 300}, "", "corr")
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		p.work(t, w)
-		testenv.Done(t)(p.operations.Pause(t.Context(), op.ID, ""))
+		testenv.Must(p.operations.Pause(t.Context(), op.ID, ""))(t)
 		for range 30 {
 			p.work(t, w)
 		}
 		if got := p.get(t, op.ID); got.Status != orchestrator.Suspended || got.Progress.Done != 2 || w.counts(t).Pending != 3 {
 			t.Errorf("%+v, and %+v", got, w.counts(t))
 		}
-		testenv.Done(t)(p.operations.Resume(t.Context(), op.ID, ""))
+		testenv.Must(p.operations.Resume(t.Context(), op.ID, ""))(t)
 		p.work(t, w)
 		if got := p.get(t, op.ID); got.Status != orchestrator.Completed || got.Progress.Done != 5 {
 			t.Errorf("%+v", got)
@@ -147,15 +147,15 @@ func TestPauseInTheCanary(t *testing.T) {
 func (w *world) lister(t *testing.T, p *process) Lister {
 	t.Helper()
 	c, err := catalog.New(catalog.Config{Tables: w.tables, Runtime: func() *orchestrator.Runtime { return p.runtime }})
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	t.Cleanup(c.Close)
-	testenv.Check(t, c.Prepare(t.Context()))
+	testenv.OK(t, c.Prepare(t.Context()))
 	all, _, err := p.runtime.List(t.Context(), orchestrator.Filter{}, 1000, "")
 	for _, s := range all {
 		c.Record(orchestrator.StatusChange{ID: s.ID, Orchestrator: s.Orchestrator, CorrelationID: s.CorrelationID, CreatedAt: s.CreatedAt, Status: s.Status})
 	}
-	testenv.Check(t, err)
-	testenv.Check(t, c.Flush(t.Context()))
+	testenv.OK(t, err)
+	testenv.OK(t, c.Flush(t.Context()))
 	return c.List
 }
 
@@ -188,7 +188,7 @@ func TestList(t *testing.T) {
 		for n := range 12 {
 			r := Request{Action: ActionExpire, By: fmt.Sprintf("home/%d (Ann %d)", n%2, n), Tenant: []string{"", "contoso", "fabrikam"}[n%3]}
 			op, err := p.operations.Start(t.Context(), []string{DeadLetterKind, OutboxKind}[n%2], r, "", "corr")
-			testenv.Check(t, err)
+			testenv.OK(t, err)
 			<-time.After(time.Second)
 			newest = append([]Operation{op}, newest...)
 			if n == 5 { // those before have ended
@@ -196,10 +196,10 @@ func TestList(t *testing.T) {
 			}
 		}
 		for id, name := range map[string]string{DeadLetterKind + "-mine": DeadLetterKind, OutboxKind + "-" + uuid.NewString(): "short"} {
-			testenv.Done(t)(p.runtime.Start(t.Context(), orchestrator.Start{ID: id, Orchestrator: name, Input: []byte("{}")}))
+			testenv.Must(p.runtime.Start(t.Context(), orchestrator.Start{ID: id, Orchestrator: name, Input: []byte("{}")}))(t)
 		}
 		damaged := OutboxKind + "-" + uuid.NewString()
-		testenv.Done(t)(p.runtime.Start(t.Context(), orchestrator.Start{ID: damaged, Orchestrator: OutboxKind, Input: []byte("7")}))
+		testenv.Must(p.runtime.Start(t.Context(), orchestrator.Start{ID: damaged, Orchestrator: OutboxKind, Input: []byte("7")}))(t)
 		list := w.lister(t, p)
 		open := []orchestrator.Status{orchestrator.Pending, orchestrator.Running, orchestrator.Suspended}
 		for name, test := range map[string]struct {
@@ -225,7 +225,7 @@ func TestList(t *testing.T) {
 				}
 			}
 			for _, limit := range []int{1, 5, 100} {
-				testenv.Diff(t, want, p.pages(t, list, test.filter, limit), "%s, %d a page", name, limit)
+				testenv.Equal(t, fmt.Sprintf("%s, %d a page", name, limit), want, p.pages(t, list, test.filter, limit))
 			}
 		}
 	})

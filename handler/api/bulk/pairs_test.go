@@ -23,7 +23,7 @@ func FuzzState(f *testing.F) {
 			Continuation: s.Text(2000),
 		}
 		text, err := json.Marshal(want)
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		var got state
 		if err := json.Unmarshal(text, &got); err != nil {
 			t.Fatalf("%s: %v", text, err)

@@ -59,7 +59,7 @@ func TestOneLoadsForAllAndNobodyWaitsLongerThanItsContext(t *testing.T) {
 			}()
 		}
 		for range 8 {
-			testenv.Diff(t, 1, <-results, "the load")
+			testenv.Equal(t, "the load", 1, <-results)
 		}
 		if took := time.Since(began); took != 10*time.Second || loads != 1 {
 			t.Errorf("%d loads in %v", loads, took)

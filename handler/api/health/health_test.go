@@ -37,7 +37,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{plan: &faults.Plan{}}
 	table, queue := tables.NewMemory(), queues.NewMemory()
-	testenv.Check(t, errors.Join(table.CreateTable(t.Context(), "outbox"), queue.CreateQueue(t.Context(), "wake")))
+	testenv.OK(t, errors.Join(table.CreateTable(t.Context(), "outbox"), queue.CreateQueue(t.Context(), "wake")))
 	w.config = Config{
 		Tables: faults.Tables(table, w.plan.Intercept), Table: "outbox", Queues: faults.Queues(queue, w.plan.Intercept), Queue: "wake",
 		Outbox:  func(context.Context) (outbox.Snapshot, error) { return w.snapshot, w.err },
@@ -50,7 +50,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) checks(t *testing.T) *Checks {
 	t.Helper()
 	c, err := New(w.config)
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	return c
 }
 
@@ -170,10 +170,10 @@ func TestProbesShareTheirAnswers(t *testing.T) {
 		c.Ready(t.Context())
 		c.Full(t.Context())
 	}
-	testenv.Diff(t, 2, len(w.plan.Calls()), "calls")
+	testenv.Equal(t, "calls", 2, len(w.plan.Calls()))
 	now = now.Add(DefaultMaxAge)
 	c.Ready(t.Context())
-	testenv.Diff(t, 4, len(w.plan.Calls()), "calls after MaxAge")
+	testenv.Equal(t, "calls after MaxAge", 4, len(w.plan.Calls()))
 }
 
 func TestAPanicIsAFailure(t *testing.T) {
@@ -332,11 +332,11 @@ func TestQueuesThatNobodyListensTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, store := newWorld(t), queues.NewMemory()
 		w.config.Now = time.Now
-		testenv.Check(t, errors.Join(store.CreateQueue(t.Context(), "work"), store.CreateQueue(t.Context(), "busy")))
+		testenv.OK(t, errors.Join(store.CreateQueue(t.Context(), "work"), store.CreateQueue(t.Context(), "busy")))
 		w.config.Heads = (&queueprobe.Heads{Queues: store, Names: []string{"busy", "work"}}).Look
 		checks := w.checks(t)
 		for range 100 {
-			testenv.Done(t)(store.Send(t.Context(), "busy", []byte("x"), 0))
+			testenv.Must(store.Send(t.Context(), "busy", []byte("x"), 0))(t)
 		}
 		take := func(queue string) {
 			t.Helper()
@@ -344,7 +344,7 @@ func TestQueuesThatNobodyListensTo(t *testing.T) {
 			if err != nil || len(got) != 1 {
 				t.Fatalf("%v, %v", got, err)
 			}
-			testenv.Check(t, store.Delete(t.Context(), queue, got[0].ID, got[0].PopReceipt))
+			testenv.OK(t, store.Delete(t.Context(), queue, got[0].ID, got[0].PopReceipt))
 		}
 		look := func(want Status) {
 			t.Helper()
@@ -357,7 +357,7 @@ func TestQueuesThatNobodyListensTo(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 		look(Pass)
-		testenv.Done(t)(store.Send(t.Context(), "work", []byte("x"), 0))
+		testenv.Must(store.Send(t.Context(), "work", []byte("x"), 0))(t)
 		for minute := range 25 {
 			switch {
 			case minute < 10:

@@ -112,7 +112,7 @@ func TestSourcesOfTheLeader(t *testing.T) {
 					t.Errorf("%s, %s: %v: %s", name, situation, err, text)
 				}
 				for _, line := range source.lines {
-					testenv.Diff(t, tt.want, strings.Contains(text, line), "%s, %s: it has %q", name, situation, line)
+					testenv.Equal(t, fmt.Sprintf("%s, %s: it has %q", name, situation, line), tt.want, strings.Contains(text, line))
 				}
 			}
 			if asked > 1 {

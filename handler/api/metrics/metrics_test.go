@@ -3,6 +3,7 @@ package metrics
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -29,7 +30,7 @@ func (l lease) Held(context.Context) bool { return bool(l) }
 func ours(t *testing.T, m *Metrics) map[string]string {
 	t.Helper()
 	page, err := m.Scrape(t.Context(), nil)
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	lines := map[string]string{}
 	for line := range strings.Lines(string(page.Body)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -74,7 +75,7 @@ func full(t *testing.T) *Metrics {
 			}
 		}),
 	)
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	return m
 }
 
@@ -127,7 +128,7 @@ func TestNamesAndValues(t *testing.T) {
 		`roundhouse_poller_last_success_timestamp_seconds{poller="new"}`:            "0",
 		`roundhouse_poller_batch_size{poller="new"}`:                                "0",
 	}
-	testenv.Diff(t, want, ours(t, m), "")
+	testenv.Equal(t, "", want, ours(t, m))
 	if m.Runtime(nil) == nil || m.Pollers(nil) == nil || m.Nodes(nil) == nil {
 		t.Error("a second registration is no error")
 	}
@@ -142,7 +143,7 @@ func TestNamesAreLinted(t *testing.T) {
 	m.Orchestrations(func(context.Context) (catalog.StatusCounts, error) { return nil, nil }, []string{"hmac"})
 	m.Damaged(func(context.Context) (int, error) { return 1, nil })
 	page, err := m.Scrape(t.Context(), nil)
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	problems, err := promlint.New(strings.NewReader(string(page.Body))).Lint()
 	if err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)
@@ -170,7 +171,7 @@ func TestOnlyTheLeaderShowsWhatIsShared(t *testing.T) {
 		t.Errorf("without Collect: %v", got)
 	}
 	m.Collect(lease(false))
-	testenv.Diff(t, map[string]string{"roundhouse_collector_leader": "0"}, gauges(m), "")
+	testenv.Equal(t, "", map[string]string{"roundhouse_collector_leader": "0"}, gauges(m))
 	m = New()
 	m.Collect(lease(true))
 	m.Events(fixed(snapshot, nil))
@@ -178,7 +179,7 @@ func TestOnlyTheLeaderShowsWhatIsShared(t *testing.T) {
 		"roundhouse_collector_leader": "1", "roundhouse_outbox_pending": "7", "roundhouse_outbox_failed_pending": "3",
 		"roundhouse_outbox_oldest_pending_age_seconds": "1.5",
 	}
-	testenv.Diff(t, want, gauges(m), "")
+	testenv.Equal(t, "", want, gauges(m))
 	m = New()
 	m.Collect(lease(true))
 	m.Events(fixed(outbox.Snapshot{}, errors.New("no line")))
@@ -200,7 +201,7 @@ func TestFormats(t *testing.T) {
 		if err != nil || !strings.HasPrefix(page.ContentType, want) || len(page.Body) == 0 {
 			t.Errorf("%s: %s, %v", accept, page.ContentType, err)
 		}
-		testenv.Diff(t, want == "application/openmetrics-text", strings.HasSuffix(string(page.Body), "# EOF\n"), "%s: ends with EOF", accept)
+		testenv.Equal(t, fmt.Sprintf("%s: ends with EOF", accept), want == "application/openmetrics-text", strings.HasSuffix(string(page.Body), "# EOF\n"))
 	}
 }
 
@@ -208,7 +209,7 @@ func TestTwoRegistriesAreApart(t *testing.T) {
 	t.Parallel()
 	a, b := New(), New()
 	a.Outbox().Added()
-	testenv.Diff(t, "0", ours(t, b)["roundhouse_outbox_added_total"], "events that were added")
+	testenv.Equal(t, "events that were added", "0", ours(t, b)["roundhouse_outbox_added_total"])
 }
 
 func TestCached(t *testing.T) {

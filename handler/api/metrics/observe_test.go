@@ -34,7 +34,7 @@ func holds(t *testing.T, m *Metrics, want map[string]string) {
 			delete(got, name)
 		}
 	}
-	testenv.Diff(t, want, got, "")
+	testenv.Equal(t, "", want, got)
 }
 
 // Every fate of every engine is counted, and an engine that is not named is another.
@@ -82,7 +82,7 @@ func TestActivities(t *testing.T) {
 		t.Cleanup(runtime.Close)
 		err = runtime.Prepare(t.Context())
 	}
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	out, err := runtime.Run(t.Context(), orchestrator.Start{ID: "a", Orchestrator: "run", Input: json.RawMessage("1")})
 	if err != nil || string(out.Output) != `"done"` {
 		t.Fatalf("%s, %v", out.Output, err)
@@ -139,7 +139,7 @@ func TestExemplars(t *testing.T) {
 		m.Engines("hmac")(test.ctx, engine.Settled{Engine: "hmac", Fate: engine.Succeeded, Took: time.Millisecond, SinceSent: time.Minute})
 		m.Outbox().Attempted(test.ctx, "sink", outbox.Succeeded, time.Millisecond)
 		page, err := m.Scrape(t.Context(), http.Header{"Accept": {"application/openmetrics-text;version=1.0.0"}})
-		testenv.Check(t, err)
+		testenv.OK(t, err)
 		found := strings.Count(string(page.Body), `# {trace_id="ab000000000000000000000000000000"}`)
 		if want := map[bool]int{true: 3}[test.want]; found != want || !test.want && strings.Contains(string(page.Body), traceLabel) {
 			t.Errorf("%s: %d exemplars, want %d", name, found, want)

@@ -37,10 +37,10 @@ func newBench(t *testing.T, all ...orchestrator.AnyOrchestrator) *bench {
 	var err error
 	b.runtime, err = orchestrator.New(orchestrator.Config{Tables: b.store, Blobs: blobs.NewMemory(), Queues: queues.NewMemory(), Log: quiet,
 		Orchestrators: all, Activities: []orchestrator.AnyActivity{step}})
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	history := engine.NewHistory(b.store, "")
 	b.letters = engine.NewDeadLetters(b.store, "")
-	testenv.Check(t, errors.Join(b.runtime.Prepare(t.Context()), history.CreateTable(t.Context()), b.letters.CreateTable(t.Context())))
+	testenv.OK(t, errors.Join(b.runtime.Prepare(t.Context()), history.CreateTable(t.Context()), b.letters.CreateTable(t.Context())))
 	b.Reader = NewReader(Config{Engines: []string{"door", engine.SignalEngine}, History: history, DeadLetters: b.letters, Runs: b.runtime, List: b.runtime.List, Tasks: b.runtime.Tasks(),
 		RunID: func(name string, m engine.Message) string {
 			if m.InstanceID == "" {
@@ -56,14 +56,14 @@ func (b *bench) run(t *testing.T, s orchestrator.Start) {
 	if s.Input == nil {
 		s.Input = []byte("1")
 	}
-	testenv.Done(t)(b.runtime.Run(t.Context(), s))
+	testenv.Must(b.runtime.Run(t.Context(), s))(t)
 }
 
 // lines are the items of a timeline in words.
 func (b *bench) lines(t *testing.T, q Query) (lines []string, truncated bool) {
 	t.Helper()
 	page, err := b.Read(t.Context(), q)
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	for _, i := range page.Items {
 		switch {
 		case i.Orchestration != nil:
@@ -95,7 +95,7 @@ func TestRunsOfASingleton(t *testing.T) {
 	for n, tenantID := range []string{"acme", "blue"} {
 		id := fmt.Sprint("c", n+1)
 		b.run(t, orchestrator.Start{ID: "door-i1", Orchestrator: "door", CorrelationID: id, TenantID: tenantID, Reuse: orchestrator.ReuseEnded})
-		testenv.Check(t, history.Record(t.Context(), engine.Entry{Engine: "door", InstanceID: "i1", TenantID: tenantID, Operation: "step", Status: engine.StatusSucceeded,
+		testenv.OK(t, history.Record(t.Context(), engine.Entry{Engine: "door", InstanceID: "i1", TenantID: tenantID, Operation: "step", Status: engine.StatusSucceeded,
 			CreatedAtUtc: time.Now(), CorrelationID: id}))
 	}
 	for n, tenantID := range []string{"acme", "blue"} {
@@ -122,9 +122,9 @@ func TestDamage(t *testing.T) {
 	b.run(t, orchestrator.Start{ID: "door-i1", Orchestrator: "door", CorrelationID: "c1"})
 	key := tables.Key{Partition: "door-i1", Row: "r-00000001-00000002"}
 	e, err := b.store.Get(t.Context(), "orchestrations", key)
-	testenv.Check(t, err)
+	testenv.OK(t, err)
 	e.Properties["Data"] = []byte("garbage")
-	testenv.Check(t, b.store.Apply(t.Context(), "orchestrations", tables.Replace(e)))
+	testenv.OK(t, b.store.Apply(t.Context(), "orchestrations", tables.Replace(e)))
 	got, truncated := b.lines(t, Query{CorrelationID: "c1"})
 	if want := []string{"message", "door-i1 Completed 1", "step 1 Running", "Unreadable"}; !slices.Equal(got, want) || !truncated {
 		t.Errorf("%q, %v", got, truncated)
@@ -136,7 +136,7 @@ func TestLettersOfARun(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, door())
 	b.run(t, orchestrator.Start{ID: "door-i1", Orchestrator: "door", CorrelationID: "c1"})
-	testenv.Done(t)(b.letters.Add(t.Context(), engine.DeadLetter{Engine: engine.SignalEngine, MessageID: "m1", CorrelationID: "door-i1", LastFailureAtUtc: time.Now(), OriginalMessage: []byte("{}")}))
+	testenv.Must(b.letters.Add(t.Context(), engine.DeadLetter{Engine: engine.SignalEngine, MessageID: "m1", CorrelationID: "door-i1", LastFailureAtUtc: time.Now(), OriginalMessage: []byte("{}")}))(t)
 	if got, _ := b.lines(t, Query{CorrelationID: "c1", Kind: KindDeadLetter}); !slices.Equal(got, []string{"deadLetter"}) {
 		t.Errorf("%q", got)
 	}
