@@ -49,10 +49,7 @@ func TestAFailedOrchestrationKeepsItsTimers(t *testing.T) {
 }
 
 // Code that changes under running orchestrations: those that are past the place keep the old way.
-func TestPatched(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, testPatched)
-}
+func TestPatched(t *testing.T) { inBubble(t, testPatched) }
 
 func testPatched(t *testing.T) {
 	w, l := newWorld(t), &ledger{}
