@@ -231,7 +231,8 @@ func within(at, from, to time.Time) bool {
 	return (from.IsZero() || !at.Before(from)) && (to.IsZero() || at.Before(to))
 }
 
-// drawBound draws an end of a filter's time, in any zone: open, at a row, between two, or long before or after all of them.
+// drawBound draws an end of a filter's time, in any zone: open, at a row, between two, or long before or after all of
+// them.
 func drawBound(t *rapid.T, name string) time.Time {
 	zone := time.FixedZone("", 3600*rapid.IntRange(-1, 1).Draw(t, name+" zone"))
 	switch n := rapid.IntRange(-1, 10).Draw(t, name); n {
@@ -276,8 +277,8 @@ func (r listModel) selectedBy(f HistoryFilter) bool {
 		(f.Operation == "" || f.Operation == r.operation) && (f.CorrelationID == "" || f.CorrelationID == r.correlation)
 }
 
-// walk reads the pages of a list, whose keys list returns, and holds them against what a filter selects of all rows. Between two pages,
-// newer writes a row that is newer.
+// walk reads the pages of a list, whose keys list returns, and holds them against what a filter selects of all rows.
+// Between two pages, newer writes a row that is newer.
 func walk(t *rapid.T, rows map[string]listModel, f HistoryFilter, list func(HistoryFilter) (keys []string, token string, err error), newer func(n int)) {
 	want := expected(rows, func(r listModel) bool { return r.selectedBy(f) })
 	var got []string

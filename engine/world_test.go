@@ -21,8 +21,8 @@ const (
 	activityQueue = "orchestration-activities"
 )
 
-// world is what outlives processes: storage, and what the activities did to the rest of the world. What a process is made of is
-// that of the next one.
+// world is what outlives processes: storage, and what the activities did to the rest of the world. What a process is
+// made of is that of the next one.
 type world struct {
 	*enginetest.World
 
@@ -163,8 +163,8 @@ func (w *world) checkSucceeded(t *testing.T, correlationID string) {
 	}
 }
 
-// checkSuperseded: no list of failures has what failed before the run succeeded, unless it is asked for, and every list has
-// everything once.
+// checkSuperseded: no list of failures has what failed before the run succeeded, unless it is asked for, and every
+// list has everything once.
 func (w *world) checkSuperseded(t *testing.T, correlationID string) {
 	t.Helper()
 	all := w.History("turntable", correlationID)

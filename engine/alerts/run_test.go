@@ -61,13 +61,16 @@ func TestCrashesEverywhere(t *testing.T) {
 
 func newPlatform(t *testing.T) *enginetest.World {
 	t.Helper()
-	return enginetest.New(t, enginetest.Config{Engines: func(enginetest.Stores) []engine.Definition { return []engine.Definition{definition(t)} }})
+	return enginetest.New(t, enginetest.Config{Engines: func(enginetest.Stores) []engine.Definition {
+		return []engine.Definition{definition(t)}
+	}})
 }
 
 // deliver is the body's only delivery, or the last of several.
 func deliver(t *testing.T, w *enginetest.World, body string, count int) error {
 	t.Helper()
-	return w.Process().Handle(t.Context(), engine.Delivery{Queue: alerts.Queue, ID: "3f0c0a68-2f3d-4d0e-9a55-0f4f3c1a7b11", Body: []byte(body), DequeueCount: count})
+	return w.Process().Handle(t.Context(), engine.Delivery{Queue: alerts.Queue, ID: "3f0c0a68-2f3d-4d0e-9a55-0f4f3c1a7b11",
+		Body: []byte(body), DequeueCount: count})
 }
 
 // An alert as it arrives in the queue becomes a row of the history, its repetition none.

@@ -18,10 +18,11 @@ import (
 // scenario is a rotation from some state of the world.
 type scenario struct {
 	name string
-	// prepare sets the state up; beforeAdd, when set, is what another process does just before the first Add, and duringGrace
-	// what it does before the older keys are retired.
+	// prepare sets the state up; beforeAdd, when set, is what another process does just before the first Add, and
+	// duringGrace what it does before the older keys are retired.
 	prepare, beforeAdd, duringGrace func(t testing.TB, w *world)
-	// left are the slots that have a usable version at the end, the scenario's own when nil; "" is for those made by hand.
+	// left are the slots that have a usable version at the end, the scenario's own when nil; "" is for those made by
+	// hand.
 	left []string
 }
 
@@ -65,7 +66,8 @@ func rotateAs(t testing.TB, w *world, slot, job string) {
 	}
 }
 
-// Each storage call of each scenario, of the vault and of the slots, fails in each way, and then the steps run again until they succeed.
+// Each storage call of each scenario, of the vault and of the slots, fails in each way, and then the steps run again
+// until they succeed.
 func TestCrashes(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenarios {
@@ -122,7 +124,8 @@ func (s scenario) run(t *testing.T, plan *enginetest.Plan) {
 	w.checkSecret(t, append(seen, out)...)
 }
 
-// check holds the world against the end of a run: one event of it, and of each slot that has a key one that is usable.
+// check holds the world against the end of a run: one event of it, and of each slot that has a key one that is
+// usable.
 func (s scenario) check(t *testing.T, w *world, out result) {
 	t.Helper()
 	told := 0

@@ -279,7 +279,7 @@ func (w *world) checkEvent(t *testing.T, keyID string) {
 // checkSecrets looks for every value that was ever made in all that was written, published and recorded.
 func (w *world) checkSecrets(t *testing.T) {
 	t.Helper()
-	exported, err := w.Runtime().Export(t.Context(), spn.Engine+"-c1")
+	exported, err := w.Restart(nil).Runtime.Export(t.Context(), spn.Engine+"-c1")
 	if err != nil && !errors.Is(err, orchestrator.ErrNotFound) {
 		t.Fatal(err)
 	}

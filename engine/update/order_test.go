@@ -68,12 +68,13 @@ func TestTheOlderUpdateComesLast(t *testing.T) {
 		p := newPlant(t)
 		p.send("new", webTo("2.1", ""))
 		p.send("old", webTo("2.0", ""))
-		go func() { // both are delivered at once: the older one is put back
+		var other sync.WaitGroup
+		other.Go(func() { // both are delivered at the same time: the older one is put back
 			time.Sleep(time.Second)
 			p.Run()
-		}()
+		})
 		p.Run()
-		synctest.Wait()
+		other.Wait()
 		if s, d := p.state(t), p.desired(t); s.Version != "2.1" || s.Web != "2.1" || s.Lock != "" || d.Version != "2.1" || d.CorrelationID != "new" {
 			t.Errorf("%+v, desired %+v", s, d)
 		}

@@ -51,16 +51,18 @@ func (p *plant) publish(_ context.Context, events []orchestrator.Publication) er
 func newPlant(t *testing.T) *plant {
 	t.Helper()
 	p := &plant{site: newSite(t), told: map[string]release.Finished{}}
-	p.World = enginetest.New(t, enginetest.Config{Tables: p.tables, Publish: p.publish, Engines: func(s enginetest.Stores) []engine.Definition {
-		return []engine.Definition{update.Definition(p.steps(t, registry.New(s.Tables, "")))}
-	}})
+	p.World = enginetest.New(t, enginetest.Config{Tables: p.tables, Publish: p.publish,
+		Engines: func(s enginetest.Stores) []engine.Definition {
+			return []engine.Definition{update.Definition(p.steps(t, registry.New(s.Tables, "")))}
+		}})
 	return p
 }
 
 func (p *plant) send(correlationID, input string) { p.sendFor(correlationID, "", input) }
 
 func (p *plant) sendFor(correlationID, operation, input string) {
-	p.Send(update.Queue, fmt.Sprintf(`{"correlationId":%q,"engine":"update","operation":%q,"instanceId":%q,"input":%s}`, correlationID, operation, instance, input))
+	p.Send(update.Queue, fmt.Sprintf(`{"correlationId":%q,"engine":"update","operation":%q,"instanceId":%q,"input":%s}`,
+		correlationID, operation, instance, input))
 }
 
 // history is what the rows of a run say: operation and status, of the run, too, for the last.
@@ -190,7 +192,8 @@ func TestTwoUpdatesForOneInstance(t *testing.T) {
 // up, and the other runs.
 func TestKilledWhileItHoldsTheLock(t *testing.T) {
 	t.Parallel()
-	enginetest.FailEverywhere(t, func(_ int, _ enginetest.Call, f enginetest.Fault) bool { return f > faults.Applied }, func(t *testing.T, plan *enginetest.Plan) {
+	refused := func(_ int, _ enginetest.Call, f enginetest.Fault) bool { return f > faults.Applied }
+	enginetest.FailEverywhere(t, refused, func(t *testing.T, plan *enginetest.Plan) {
 		p := newPlant(t)
 		p.send("one", twoUp)
 		p.send("two", `{"version":"three","components":[{"name":"web","version":"three"}]}`)

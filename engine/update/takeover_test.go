@@ -53,7 +53,8 @@ func (p *plant) watchLock(t *testing.T, job string, freed *atomic.Bool) {
 // very lock, which is the update's and not the process's, and gives it up at the end. Nobody waits for the dead host's message.
 func TestATakeoverGoesOnUnderTheLock(t *testing.T) {
 	t.Parallel()
-	enginetest.FailEverywhere(t, func(_ int, _ enginetest.Call, f enginetest.Fault) bool { return f > faults.CrashAfter }, func(t *testing.T, plan *enginetest.Plan) {
+	noCrash := func(_ int, _ enginetest.Call, f enginetest.Fault) bool { return f > faults.CrashAfter }
+	enginetest.FailEverywhere(t, noCrash, func(t *testing.T, plan *enginetest.Plan) {
 		p := newPlant(t)
 		p.send("one", twoUp)
 		held := 0
