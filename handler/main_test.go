@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 			return nil, nil
 		}})
 	}
-	storage.Main(m)
+	testenv.Main(m, func() error { return errors.Join(storage.Close(), databases.Close()) })
 }
 
 // logRecord is what the tests look at of a line of the log.

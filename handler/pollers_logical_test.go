@@ -14,20 +14,18 @@ import (
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/internal/faults"
-	"github.com/vibedata/roundhouse/internal/postgres"
-	"github.com/vibedata/roundhouse/internal/testenv"
+	"github.com/vibedata/roundhouse/internal/postgres/postgrestest"
 	"github.com/vibedata/roundhouse/poller/sink"
 	"github.com/vibedata/roundhouse/queues"
 )
+
+var databases postgrestest.Shared
 
 // A poller that is defined to read a replication slot hands on deletes, too, and says how far it is.
 func TestLogicalPoller(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	server, err := postgres.Start(testenv.Context(t))
-	testenv.Started(t, err)
-	defer func() { _ = server.Close() }()
-	dsn := server.DSN(postgres.User)
+	_, dsn := databases.Database(t)
 	db, err := sql.Open("pgx", dsn+"&synchronous_commit=on")
 	if err != nil {
 		t.Fatal(err)

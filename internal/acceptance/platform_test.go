@@ -33,6 +33,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/localhost"
 	"github.com/vibedata/roundhouse/internal/logs/logstest"
 	"github.com/vibedata/roundhouse/internal/pebble"
+	"github.com/vibedata/roundhouse/internal/postgres/postgrestest"
 	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
@@ -42,7 +43,12 @@ import (
 
 var storage azuritetest.Shared
 
-func TestMain(m *testing.M) { storage.Main(m, pebble.IgnoreLeak(), goleak.Cleanup(staged.end)) }
+var databases postgrestest.Shared
+
+func TestMain(m *testing.M) {
+	end := func() error { return errors.Join(storage.Close(), databases.Close()) }
+	testenv.Main(m, end, pebble.IgnoreLeak(), goleak.Cleanup(staged.end))
+}
 
 // platform is a running host with the real handler. Queues and tables have fixed names, so there is one for a storage account
 // and its tests share it, one after the other.

@@ -18,7 +18,6 @@ import (
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/internal/azurite"
 	"github.com/vibedata/roundhouse/internal/localhost"
-	"github.com/vibedata/roundhouse/internal/postgres"
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
@@ -58,14 +57,8 @@ func TestPollers(t *testing.T) {
 	ctx := testenv.Context(t)
 	storage := testenv.Must(azurite.Start(ctx, azurite.Config{}))(t)
 	t.Cleanup(func() { _ = storage.Close() })
-	server, err := postgres.Start(ctx)
-	testenv.Started(t, err)
-	t.Cleanup(func() { _ = server.Close() })
-	dsn := server.DSN(postgres.User)
-	w := &polled{sink: newSink(t)}
-	if w.db, err = sql.Open("pgx", dsn); err != nil {
-		t.Fatal(err)
-	}
+	_, dsn := databases.Database(t)
+	w := &polled{sink: newSink(t), db: testenv.Must(sql.Open("pgx", dsn))(t)}
 	t.Cleanup(func() { _ = w.db.Close() })
 	w.exec(t, keysSchema)
 	env := []string{"KEYS_DSN=" + dsn, "LOST_DSN=" + lostDSN}

@@ -1,59 +1,23 @@
 package logicalsource_test
 
 import (
-	"context"
 	"database/sql"
 	"encoding/json"
-	"fmt"
-	"os"
+	"net/url"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/google/uuid"
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver of those who write
-	"go.uber.org/goleak"
 
-	"github.com/vibedata/roundhouse/internal/postgres"
+	"github.com/vibedata/roundhouse/internal/postgres/postgrestest"
 	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/logicalsource"
 )
 
-// start starts the server of this package. Tests get it from server only.
-var start = sync.OnceValues(func() (*postgres.Server, error) {
-	s, err := postgres.Start(context.Background())
-	if err == nil {
-		stop = s.Close
-	}
-	return s, err
-})
+var server postgrestest.Shared
 
-// stop ends the server, if it was started.
-var stop = func() error { return nil }
-
-// server returns the server that the package's tests share. -short skips the test.
-func server(t testing.TB) *postgres.Server {
-	t.Helper()
-	testenv.Long(t)
-	s, err := start()
-	testenv.Started(t, err)
-	return s
-}
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(stopping{m}) }
-
-// stopping stops the server after the tests, before goroutines are counted.
-type stopping struct{ m *testing.M }
-
-func (s stopping) Run() int {
-	code := s.m.Run()
-	if err := stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = max(code, 1)
-	}
-	return code
-}
+func TestMain(m *testing.M) { testenv.Main(m, server.Close) }
 
 // database is an empty one for a test.
 type database struct {
@@ -64,20 +28,15 @@ type database struct {
 
 func newDatabase(t testing.TB) database {
 	t.Helper()
-	return databaseOf(t, server(t))
+	_, dsn := server.Database(t)
+	return databaseAt(t, dsn)
 }
 
-func databaseOf(t testing.TB, s *postgres.Server) database {
+// databaseAt opens a database. What is committed is in the log immediately, which the server of the tests leaves for later.
+func databaseAt(t testing.TB, dsn string) database {
 	t.Helper()
-	d := database{t: t, name: "t" + strings.ReplaceAll(uuid.NewString(), "-", "")}
-	owner := openDB(t, s.DSN(postgres.User))
-	testenv.Must(owner.ExecContext(t.Context(), "CREATE DATABASE "+d.name))(t)
-	d.dsn = s.DSN(d.name)
-	// What is committed is to be in the log at once, which the server of the tests leaves for later.
+	d := database{t: t, name: testenv.Must(url.Parse(dsn))(t).Path[1:], dsn: dsn}
 	d.DB = openDB(t, d.dsn+"&synchronous_commit=on")
-	t.Cleanup(func() { // a slot that is left over keeps the log of the whole server
-		_, _ = d.ExecContext(context.Background(), "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = current_database()")
-	})
 	return d
 }
 

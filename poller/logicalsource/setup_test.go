@@ -70,7 +70,7 @@ func TestRights(t *testing.T) {
 	user := "u" + d.name
 	d.run("CREATE ROLE " + user + " LOGIN PASSWORD 'secret-of-the-user'")
 	t.Cleanup(func() { _, _ = d.ExecContext(context.Background(), "DROP ROLE "+user) })
-	s := server(t)
+	s := server.Server(t)
 	as := func(c *logicalsource.Config) { c.DSN = s.DSNFor(user, "secret-of-the-user", d.name) }
 	if _, err := d.source(as).Check(t.Context()); !errors.Is(err, logicalsource.ErrSetup) || !strings.Contains(err.Error(), "REPLICATION") {
 		t.Errorf("without REPLICATION: %v", err)
@@ -139,14 +139,13 @@ func TestSlotIsBusy(t *testing.T) {
 func TestSlotIsInvalidated(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
-	own, err := postgres.Start(testenv.Context(t)) // for what is set is set for all slots of a server
-	testenv.Started(t, err)
+	own := testenv.Must(postgres.Start(testenv.Context(t)))(t) // what the test sets holds for all slots of a server
 	t.Cleanup(func() {
 		if err := own.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	d := databaseOf(t, own)
+	d := databaseAt(t, own.DSN(postgres.User))
 	d.history(3)
 	s := d.source(func(c *logicalsource.Config) { c.WarnBytes = 16 << 20 })
 	b, err := s.Fetch(t.Context(), poller.Cursor{}, 2, 1<<20)

@@ -3,8 +3,7 @@ package sqlsource_test
 import (
 	"context"
 	"database/sql"
-	"fmt"
-	"os"
+	"errors"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -12,39 +11,25 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"go.uber.org/goleak"
 
 	"github.com/vibedata/roundhouse/internal/mariadb"
-	"github.com/vibedata/roundhouse/internal/postgres"
+	"github.com/vibedata/roundhouse/internal/postgres/postgrestest"
 	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
-// The servers of this package, and what ends them. Tests get them from postgresServer and mariaServer only.
+// The servers that the package's tests share. Tests get MariaDB from mariaServer only.
 var (
-	startPostgres = sync.OnceValues(func() (*postgres.Server, error) { return endLater(postgres.Start(context.Background())) })
-	startMaria    = sync.OnceValues(func() (*mariadb.Server, error) { return endLater(mariadb.Start(context.Background())) })
-	endLock       sync.Mutex
-	ends          []func() error
+	postgresServer postgrestest.Shared
+	stopMaria      = func() error { return nil }
+	startMaria     = sync.OnceValues(func() (*mariadb.Server, error) {
+		s, err := mariadb.Start(context.Background())
+		if err == nil {
+			stopMaria = s.Close
+		}
+		return s, err
+	})
 )
-
-func endLater[S interface{ Close() error }](s S, err error) (S, error) {
-	endLock.Lock()
-	defer endLock.Unlock()
-	if err == nil {
-		ends = append(ends, s.Close)
-	}
-	return s, err
-}
-
-// postgresServer returns the server that the package's tests share. -short skips the test.
-func postgresServer(t testing.TB) *postgres.Server {
-	t.Helper()
-	testenv.Long(t)
-	s, err := startPostgres()
-	testenv.Started(t, err)
-	return s
-}
 
 // mariaServer returns the server that the package's tests share. -short skips the test.
 func mariaServer(t testing.TB) *mariadb.Server {
@@ -55,20 +40,8 @@ func mariaServer(t testing.TB) *mariadb.Server {
 	return s
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(stopping{m}) }
-
-// stopping stops the servers after the tests, before goroutines are counted.
-type stopping struct{ m *testing.M }
-
-func (s stopping) Run() int {
-	code := s.m.Run()
-	for _, end := range ends {
-		if err := end(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = max(code, 1)
-		}
-	}
-	return code
+func TestMain(m *testing.M) {
+	testenv.Main(m, func() error { return errors.Join(postgresServer.Close(), stopMaria()) })
 }
 
 // database is an empty one for a test, and how it writes what the tests need.
@@ -97,13 +70,10 @@ func uniqueName() string { return "t" + strings.ReplaceAll(uuid.NewString(), "-"
 
 func newPostgres(t testing.TB) database {
 	t.Helper()
-	s, name := postgresServer(t), uniqueName()
-	d := database{dialect: sqlsource.Postgres, driver: "pgx", dsn: s.DSN("postgres"), integer: "bigint",
+	_, dsn := postgresServer.Database(t)
+	return database{dialect: sqlsource.Postgres, driver: "pgx", dsn: dsn, integer: "bigint",
 		serial: "bigserial PRIMARY KEY", timestamp: "timestamptz", decimal: "numeric", boolean: "boolean", bytes: "bytea",
 		now: "clock_timestamp()", settle: 50 * time.Millisecond}
-	run(t, d.open(t), "CREATE DATABASE "+name)
-	d.dsn = s.DSN(name)
-	return d
 }
 
 func newMaria(t testing.TB) database {

@@ -76,7 +76,7 @@ func TestPostgresBoundRefused(t *testing.T) {
 	d := newPostgres(t)
 	d.orders(t, 1)
 	db := d.open(t)
-	server, user := postgresServer(t), uniqueName()
+	server, user := postgresServer.Server(t), uniqueName()
 	run(t, db, "CREATE USER "+user+" PASSWORD 'geheim'", "GRANT SELECT ON orders TO "+user)
 	c := d.config(byTime)
 	c.DSN = strings.Replace(d.dsn, strings.SplitN(strings.TrimPrefix(d.dsn, "postgres://"), "@", 2)[0], user+":geheim", 1)

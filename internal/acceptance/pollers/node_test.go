@@ -16,6 +16,7 @@ import (
 
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
@@ -42,7 +43,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	storage.Main(m)
+	testenv.Main(m, func() error { return errors.Join(storage.Close(), server.Close()) })
 }
 
 // nodeConfig says what a node works with.

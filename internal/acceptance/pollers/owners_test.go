@@ -11,12 +11,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/internal/acceptance/drill"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
-	"github.com/vibedata/roundhouse/internal/postgres"
+	"github.com/vibedata/roundhouse/internal/postgres/postgrestest"
 	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 )
@@ -28,6 +27,8 @@ const (
 	holdAt = 50
 )
 
+var server postgrestest.Shared
+
 const schema = `
 	CREATE TABLE orders (id bigserial PRIMARY KEY, change xid8 NOT NULL DEFAULT pg_current_xact_id());
 	CREATE TABLE effects (n bigserial PRIMARY KEY, node text NOT NULL, token bigint NOT NULL, row bigint NOT NULL, event text NOT NULL)`
@@ -36,17 +37,10 @@ const schema = `
 func TestOwners(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
-	server, err := postgres.Start(testenv.Context(t))
-	testenv.Started(t, err)
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 	for name, test := range map[string]func(*testing.T, *owners){"stopped": testStopped, "killed": testKilled} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, newOwners(t, server))
+			test(t, newOwners(t))
 		})
 	}
 }
@@ -115,11 +109,10 @@ type owners struct {
 
 type process = drill.Node[said]
 
-func newOwners(t *testing.T, server *postgres.Server) *owners {
+func newOwners(t *testing.T) *owners {
 	t.Helper()
-	name := "t" + strings.ReplaceAll(uuid.NewString(), "-", "")
-	d := &owners{account: storage.Account(t), dsn: server.DSN(name), poller: strings.ToLower(azuritetest.Name("orders")), db: open(t, server.DSN(name))}
-	run(t, open(t, server.DSN(postgres.User)), "CREATE DATABASE "+name)
+	_, dsn := server.Database(t)
+	d := &owners{account: storage.Account(t), dsn: dsn, poller: strings.ToLower(azuritetest.Name("orders")), db: open(t, dsn)}
 	run(t, d.db, schema)
 	b := testenv.Must(azure.NewBlobs(d.account))(t)
 	d.store = poller.BlobStore{Blobs: b}
