@@ -27,6 +27,7 @@ func incompressible(size int) string {
 
 // What is too large is refused by name, before anything is stored.
 func TestWhatIsTooLarge(t *testing.T) {
+	bulky(t)
 	t.Parallel()
 	full := func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
 		if err := next(ctx); err != nil || c.Operation != "Put" {
@@ -133,6 +134,7 @@ func TestWhatIsTooLarge(t *testing.T) {
 
 // What a blob holds is there for the process that takes over: results of every kind, not only those of activities.
 func TestLargeValuesAreReadBack(t *testing.T) {
+	bulky(t)
 	t.Parallel()
 	large := strings.Repeat("x", spillFrom)
 	t.Run("the output", func(t *testing.T) {
@@ -235,6 +237,7 @@ func TestLargeValuesAreReadBack(t *testing.T) {
 // Events that nobody has read yet are taken along, however much they are: when the orchestration continues as new, and
 // when it failed and goes on.
 func TestUnreadEventsOfAnySize(t *testing.T) {
+	bulky(t)
 	t.Parallel()
 	const events, size = 30, 40 << 10
 	for name, end := range map[string]func(n int) error{

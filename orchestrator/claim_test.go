@@ -15,6 +15,7 @@ import (
 
 // Events of any size arrive, whatever fails, and go with the purge.
 func TestLargeEventsArrive(t *testing.T) {
+	bulky(t)
 	t.Parallel()
 	largeEvents(2 << 20).runs(t)
 	largeEvents(100<<10).runs(t, faults.CrashBefore, faults.CrashAfter)

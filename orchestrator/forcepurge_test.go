@@ -207,6 +207,9 @@ func TestForcePurgeInterrupted(t *testing.T) {
 func TestForcePurgeRace(t *testing.T) {
 	eachInjury(t, func(t *testing.T, c *clinic, hurt injury) {
 		for pausedAt := 1; ; pausedAt++ {
+			if !sample.Keep(t, pausedAt) {
+				continue
+			}
 			rt := c.open(t, nil)
 			c.start(t, rt, startOf("a", 7))
 			hurt.do(t, c, "a")

@@ -28,6 +28,7 @@ func (w *world) names(t *testing.T) []string {
 // An orchestration that continues as new again and again keeps as many blobs as it has executions that count, in one
 // process and in one after the other.
 func TestBlobsOfOldExecutionsGo(t *testing.T) {
+	bulky(t)
 	t.Parallel()
 	for _, everyTime := range []bool{false, true} {
 		t.Run(fmt.Sprint("a process each ", everyTime), func(t *testing.T) {

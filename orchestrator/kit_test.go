@@ -194,6 +194,14 @@ func (l *ledger) step(name string, options ...CallOption) *Activity[int, int] {
 	}, options...)
 }
 
+// bulky skips a test of megabytes in a -short run, unless it is in the sample.
+func bulky(t *testing.T) {
+	t.Helper()
+	if testing.Short() && !sample.Keep(t) {
+		t.Skip("it moves megabytes; run it without -short")
+	}
+}
+
 // inSample runs a subtest under synctest if it is in the sample of this run.
 func inSample(t *testing.T, name string, test func(*testing.T)) {
 	t.Helper()

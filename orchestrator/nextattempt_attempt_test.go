@@ -258,7 +258,9 @@ func TestEffectsArePaidBeforeTheNextExecution(t *testing.T) {
 			count := &faults.Plan{}
 			synctest.Test(t, func(t *testing.T) { owing(t, count, follow) })
 			for at := range count.Calls() {
-				inSample(t, fmt.Sprint("died after call ", at+1), func(t *testing.T) { owing(t, &faults.Plan{At: at + 1, Fault: faults.CrashAfter}, follow) })
+				inSample(t, fmt.Sprint("died after call ", at+1), func(t *testing.T) {
+					owing(t, &faults.Plan{At: at + 1, Fault: faults.CrashAfter}, follow)
+				})
 			}
 		})
 	}

@@ -13,6 +13,7 @@ import (
 )
 
 func TestLargePayloadsSpill(t *testing.T) {
+	bulky(t)
 	t.Parallel()
 	w, plan := newWorld(t), &faults.Plan{}
 	// Random enough not to compress away, and several rounds of it.

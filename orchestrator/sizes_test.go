@@ -78,6 +78,7 @@ func prepared(t *testing.T, c Config) *Runtime {
 // At each limit, one less and the limit itself are stored and come back, from a process that knows nothing, and one more is
 // refused with the limit and harms nothing.
 func TestSizesOfOrchestrations(t *testing.T) {
+	bulky(t)
 	t.Parallel()
 	for kind, open := range storages(t) {
 		t.Run(kind, func(t *testing.T) {
@@ -125,6 +126,7 @@ func TestSizesOfOrchestrations(t *testing.T) {
 
 // A round that just fits its row is there, one that just does not is a blob, and both come back.
 func TestSizesOfRounds(t *testing.T) {
+	bulky(t)
 	t.Parallel()
 	for kind, open := range storages(t) {
 		t.Run(kind, func(t *testing.T) {
@@ -163,6 +165,7 @@ func TestSizesOfRounds(t *testing.T) {
 
 // What a start, a signal and their names are made of has limits, too.
 func TestSizesOfStartsAndSignals(t *testing.T) {
+	bulky(t)
 	t.Parallel()
 	for kind, open := range storages(t) {
 		t.Run(kind, func(t *testing.T) {

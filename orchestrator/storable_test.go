@@ -110,6 +110,7 @@ func TestDepthOfWhatComes(t *testing.T) {
 
 // Events that nobody has read are handed on, however many there are, and a rewind asks for all of them again.
 func TestManyUnreadEventsAreHandedOn(t *testing.T) {
+	bulky(t)
 	t.Parallel()
 	for name, c := range map[string]struct{ events, size int }{"continue as new": {2_500, 600}, "rewind": {1_500, 900}} {
 		t.Run(name, func(t *testing.T) {

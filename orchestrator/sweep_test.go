@@ -211,6 +211,7 @@ func TestSweepFindsALostEndOfAChild(t *testing.T) {
 
 // A thousand that are overdue at once are found in slices, each once.
 func TestSweepOfAThousand(t *testing.T) {
+	bulky(t)
 	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) { _ = ctx.Sleep(time.Hour); l.add("fired"); return n, nil })
