@@ -38,8 +38,7 @@ func keyOf(s *named.Server) dns.Key {
 // zoneAt is a zone that is changed at its server.
 func zoneAt(t *testing.T, zone string, s *named.Server) dns.Provider {
 	t.Helper()
-	p := testenv.Must(dns.NewRFC2136(zone, s.Address(), keyOf(s)))(t)
-	return p
+	return testenv.Must(dns.NewRFC2136(zone, s.Address(), keyOf(s)))(t)
 }
 
 // texts are the TXT records that a server gives for a name, sorted.
