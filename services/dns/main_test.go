@@ -17,9 +17,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// serve starts a name server that ends with the test.
+// serve starts a name server that ends with the test. -short skips the test.
 func serve(t *testing.T, c named.Config) *named.Server {
 	t.Helper()
+	testenv.Long(t)
 	s, err := named.Start(t.Context(), c)
 	testenv.Started(t, err)
 	t.Cleanup(func() {
@@ -46,7 +47,7 @@ func texts(t *testing.T, server, name string) []string {
 	t.Helper()
 	question := new(mdns.Msg)
 	question.SetQuestion(mdns.Fqdn(name), mdns.TypeTXT)
-	client := mdns.Client{Net: "tcp", Timeout: 10 * time.Second}
+	client := mdns.Client{Net: "tcp", Timeout: time.Hour}
 	reply, _, err := client.ExchangeContext(t.Context(), question, server)
 	if err != nil {
 		t.Fatal(err)
