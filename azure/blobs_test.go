@@ -105,6 +105,5 @@ func storeAt(t *testing.T, address string) *azure.Blobs {
 		t.Fatal(err)
 	}
 	t.Cleanup(a.CloseIdleConnections)
-	store := testenv.Must(azure.NewBlobs(a))(t)
-	return store
+	return testenv.Must(azure.NewBlobs(a))(t)
 }

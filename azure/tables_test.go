@@ -27,8 +27,7 @@ func serve(t *testing.T, handler http.HandlerFunc) tables.Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(a.CloseIdleConnections)
-	store := testenv.Must(azure.NewTables(a))(t)
-	return store
+	return testenv.Must(azure.NewTables(a))(t)
 }
 
 func insert(row string) tables.Op {

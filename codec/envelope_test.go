@@ -15,14 +15,12 @@ import (
 
 func envelope(t testing.TB, c codec.EnvelopeConfig) *codec.Envelope {
 	t.Helper()
-	e := testenv.Must(codec.NewEnvelope(c))(t)
-	return e
+	return testenv.Must(codec.NewEnvelope(c))(t)
 }
 
 func seal(t testing.TB, c codec.Codec, plain, place string) []byte {
 	t.Helper()
-	sealed := testenv.Must(c.Encode(t.Context(), []byte(plain), place))(t)
-	return sealed
+	return testenv.Must(c.Encode(t.Context(), []byte(plain), place))(t)
 }
 
 func TestEnvelope(t *testing.T) {

@@ -100,8 +100,7 @@ func claimed(t testing.TB, w *world) (list []Message, lost *process, claims []*c
 
 func (p *process) release(t testing.TB, node string, ended bool) int {
 	t.Helper()
-	n := testenv.Must(p.dispatcher.Release(t.Context(), node, ended))(t)
-	return n
+	return testenv.Must(p.dispatcher.Release(t.Context(), node, ended))(t)
 }
 
 // What a lost node has claimed is delivered without waiting for the end of its claims.

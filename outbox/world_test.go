@@ -294,14 +294,12 @@ func message1(n int) Message {
 
 func (p *process) add(t testing.TB, m Message) Added {
 	t.Helper()
-	added := testenv.Must(p.writer.Add(t.Context(), m))(t)
-	return added
+	return testenv.Must(p.writer.Add(t.Context(), m))(t)
 }
 
 func (p *process) sweep(t testing.TB) Result {
 	t.Helper()
-	r := testenv.Must(p.dispatcher.Sweep(t.Context()))(t)
-	return r
+	return testenv.Must(p.dispatcher.Sweep(t.Context()))(t)
 }
 
 func (p *process) get(t testing.TB, tenant, id string) Record {

@@ -24,8 +24,7 @@ func TestMemoryTime(t *testing.T) {
 		testenv.Must(m.Send(ctx, "work", []byte("x"), 1500*time.Millisecond))(t)
 		receive := func(visibility time.Duration) []queues.Message {
 			t.Helper()
-			got := testenv.Must(m.Receive(ctx, "work", 32, visibility))(t)
-			return got
+			return testenv.Must(m.Receive(ctx, "work", 32, visibility))(t)
 		}
 		at := func(after time.Duration) { <-time.After(time.Until(start.Add(after))) }
 

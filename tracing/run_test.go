@@ -161,8 +161,7 @@ func (w *traveller) process(t *testing.T, plan *faults.Plan) *orchestrator.Runti
 	for i, a := range c.Activities {
 		c.Activities[i] = Activity(a)
 	}
-	r := testenv.Must(orchestrator.New(c))(t)
-	return r
+	return testenv.Must(orchestrator.New(c))(t)
 }
 
 const signalQueue = "orchestration-signals"

@@ -33,8 +33,7 @@ func TestPollersWhereverTheyAre(t *testing.T) {
 		return next(ctx)
 	})
 	doc := func(name string) []byte {
-		text := testenv.Must((&poller.Document{Version: 1, PollerName: name}).Encode())(t)
-		return text
+		return testenv.Must((&poller.Document{Version: 1, PollerName: name}).Encode())(t)
 	}
 	for name, store := range map[string]poller.Store{"left-in-a-blob": a.Blob, "left-in-the-table": a.Table, "orders": a.Table} {
 		testenv.Must(store.Swap(t.Context(), name, doc(name), ""))(t)

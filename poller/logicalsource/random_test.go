@@ -18,7 +18,7 @@ import (
 	"github.com/vibedata/roundhouse/poller"
 )
 
-var lossTransactions = flag.Int("loss.transactions", 800, "how many transactions each writer of TestLoss makes, of which a part may be sampled")
+var lossTransactions = flag.Int("loss.transactions", 800, "how many transactions each writer of TestLoss makes, before sampling")
 
 // errKilled is what a store answers to a process that is killed.
 var errKilled = errors.New("killed")

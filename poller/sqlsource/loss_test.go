@@ -23,7 +23,7 @@ import (
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
-var lossTransactions = flag.Int("loss.transactions", 160, "how many transactions each writer of TestLoss makes, of which a part may be sampled")
+var lossTransactions = flag.Int("loss.transactions", 160, "how many transactions each writer of TestLoss makes, before sampling")
 
 const (
 	lossWriters = 16
@@ -77,8 +77,8 @@ func loss(t *testing.T, d database) {
 	}
 	committed := overtake(t, d, db, followers)
 	seeds := sample.Seeds(t, *lossTransactions)
-	committed = append(committed, writeAndFollow(t, followers, func(ctx context.Context, writer uint64) ([]int64, error) {
-		return write(ctx, d, db, writer, seeds)
+	committed = append(committed, writeAndFollow(t, followers, func(ctx context.Context, number uint64) ([]int64, error) {
+		return write(ctx, d, db, number, seeds)
 	})...)
 
 	for _, f := range followers {
@@ -133,8 +133,11 @@ func overtake(t *testing.T, d database, db *sql.DB, followers []*follower) []int
 	return []int64{first, second}
 }
 
+// writer writes under a number of its own and returns what it has committed.
+type writer func(ctx context.Context, number uint64) ([]int64, error)
+
 // writeAndFollow lets writers write while followers read on. It returns what was committed.
-func writeAndFollow(t *testing.T, followers []*follower, write func(ctx context.Context, writer uint64) ([]int64, error)) (committed []int64) {
+func writeAndFollow(t *testing.T, followers []*follower, write writer) (committed []int64) {
 	t.Helper()
 	ctx := testenv.Context(t)
 	written := make(chan []int64, lossWriters)

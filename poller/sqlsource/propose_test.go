@@ -17,8 +17,7 @@ func (d database) propose(t *testing.T, table string, change ...func(*sqlsource.
 	for _, f := range change {
 		f(&q)
 	}
-	p := testenv.Must(sqlsource.Propose(t.Context(), q))(t)
-	return p
+	return testenv.Must(sqlsource.Propose(t.Context(), q))(t)
 }
 
 // follows is a column that the database sets to the time at each insert and update.

@@ -127,8 +127,7 @@ func (r *reading) reset() {
 
 func checkpoint(t *testing.T, at poller.Cursor) []byte {
 	t.Helper()
-	text := testenv.Must(json.Marshal(map[string]any{"cursor": at}))(t)
-	return text
+	return testenv.Must(json.Marshal(map[string]any{"cursor": at}))(t)
 }
 
 // readUntil reads on until the writers are done. It sets moved when the bound has moved several times.

@@ -16,7 +16,7 @@ import (
 
 var (
 	randomSeed   = flag.Uint64("random.seed", 1, "the seed of TestRandom's first table; the next ones follow it, 0 is any")
-	randomTables = flag.Int("random.tables", 0, "how many random tables of each database there are, of which a part may be sampled; 0: 8 or 24")
+	randomTables = flag.Int("random.tables", 0, "how many random tables of each database there are, before sampling; 0: 8 or 24")
 )
 
 const (

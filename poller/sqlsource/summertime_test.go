@@ -52,8 +52,8 @@ func lossSummerTime(t *testing.T, d database) {
 	goesOn := followSummer(t, d, "takes clocks to go on", time.FixedZone("summer", int(summerBack.Seconds())))
 	goesOn.naive = true
 
-	committed := writeAndFollow(t, []*follower{knows, goesOn}, func(ctx context.Context, writer uint64) ([]int64, error) {
-		random := rand.New(rand.NewPCG(uint64(change.Unix()), writer))
+	committed := writeAndFollow(t, []*follower{knows, goesOn}, func(ctx context.Context, number uint64) ([]int64, error) {
+		random := rand.New(rand.NewPCG(uint64(change.Unix()), number))
 		return writeInZone(ctx, d, db, random, setZone, change.Add(summerAfter))
 	})
 	var twice int

@@ -25,6 +25,5 @@ func TestKeyVault(t *testing.T) {
 
 func openVault(t *testing.T, vault *certificatestest.Vault) *certificates.KeyVault {
 	t.Helper()
-	store := testenv.Must(certificates.NewKeyVault(vault.URL(), vault.Credential(), vault.Options()))(t)
-	return store
+	return testenv.Must(certificates.NewKeyVault(vault.URL(), vault.Credential(), vault.Options()))(t)
 }

@@ -17,9 +17,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// serve starts a name server that ends with the test.
+// serve starts a name server that ends with the test. -short skips the test.
 func serve(t *testing.T, c named.Config) *named.Server {
 	t.Helper()
+	testenv.Long(t)
 	s, err := named.Start(t.Context(), c)
 	testenv.Started(t, err)
 	t.Cleanup(func() {
@@ -38,8 +39,7 @@ func keyOf(s *named.Server) dns.Key {
 // zoneAt is a zone that is changed at its server.
 func zoneAt(t *testing.T, zone string, s *named.Server) dns.Provider {
 	t.Helper()
-	p := testenv.Must(dns.NewRFC2136(zone, s.Address(), keyOf(s)))(t)
-	return p
+	return testenv.Must(dns.NewRFC2136(zone, s.Address(), keyOf(s)))(t)
 }
 
 // texts are the TXT records that a server gives for a name, sorted.
@@ -47,7 +47,7 @@ func texts(t *testing.T, server, name string) []string {
 	t.Helper()
 	question := new(mdns.Msg)
 	question.SetQuestion(mdns.Fqdn(name), mdns.TypeTXT)
-	client := mdns.Client{Net: "tcp", Timeout: 10 * time.Second}
+	client := mdns.Client{Net: "tcp", Timeout: time.Hour}
 	reply, _, err := client.ExchangeContext(t.Context(), question, server)
 	if err != nil {
 		t.Fatal(err)

@@ -48,8 +48,7 @@ func newVault(t *testing.T) *keystest.Vault {
 
 func connect(t *testing.T, vault *keystest.Vault, name string) *keys.KeyVault {
 	t.Helper()
-	k := testenv.Must(keys.NewKeyVault(vault.URL(), name, vault.Credential(), vault.Options()))(t)
-	return k
+	return testenv.Must(keys.NewKeyVault(vault.URL(), name, vault.Credential(), vault.Options()))(t)
 }
 
 // What Key Vault refuses is told with what to do, and is no error of storage.

@@ -28,8 +28,7 @@ const (
 
 func secretBytes(t *testing.T, text string) []byte {
 	t.Helper()
-	raw := testenv.Must(base64.StdEncoding.DecodeString(strings.TrimPrefix(text, "whsec_")))(t)
-	return raw
+	return testenv.Must(base64.StdEncoding.DecodeString(strings.TrimPrefix(text, "whsec_")))(t)
 }
 
 // A token is for the audience of the setting, and goes to the target alone.

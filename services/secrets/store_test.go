@@ -35,8 +35,7 @@ func newTables(t *testing.T) tables.Store {
 // openVault connects to a vault.
 func openVault(t *testing.T, vault *secretstest.Vault) *secrets.KeyVault {
 	t.Helper()
-	store := testenv.Must(secrets.NewKeyVault(vault.URL(), vault.Credential(), vault.Options()))(t)
-	return store
+	return testenv.Must(secrets.NewKeyVault(vault.URL(), vault.Credential(), vault.Options()))(t)
 }
 
 // When a version was changed last shows, in both stores; disabling what is disabled is no change in the table.
@@ -69,6 +68,5 @@ func TestUpdatedShowsTheLastChange(t *testing.T) {
 
 func list(t *testing.T, store secretstest.Store) []secrets.Version {
 	t.Helper()
-	versions := testenv.Must(store.Versions(t.Context(), "key"))(t)
-	return versions
+	return testenv.Must(store.Versions(t.Context(), "key"))(t)
 }
