@@ -133,7 +133,14 @@ func (l *looked) testMended(t *testing.T) {
 	})
 	b := signIn(t, l.publisher)
 	picture(b, "walk-1-home")
-	reason := strings.TrimSpace(browser.Eval[string](b, `document.querySelector("main a[href*='dead-letters']").textContent`))
+	// A page leaves out what storage did not answer in time: it is loaded until it has the link.
+	reason := testenv.Await(t, "the link to the dead letter", func() (text string, ok bool) {
+		text = strings.TrimSpace(browser.Eval[string](b, `document.querySelector("main a[href*='dead-letters']")?.textContent ?? ""`))
+		if text == "" {
+			b.Do(chromedp.Reload())
+		}
+		return text, text != ""
+	})
 	walk(b, reason)
 	picture(b, "walk-2-list")
 	walk(b, reason)
