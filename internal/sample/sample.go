@@ -20,7 +20,7 @@ const (
 	// Seed is the environment variable that chooses among the parts of one size, for example a commit. Unset is a seed of its own.
 	Seed = "ROUNDHOUSE_TEST_SEED"
 	// ShortShare is the share of a -short run.
-	ShortShare = 64
+	ShortShare = 256
 )
 
 // Keep reports whether this run carries out the case that parts name within t. A share that is not a positive number fails t.

@@ -6,6 +6,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/tools/go/analysis/analysistest"
 
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator/determinism"
 )
 
@@ -19,12 +20,14 @@ const (
 
 // Comments in the packages say what has to be found there, and nothing else may be.
 func TestFindings(t *testing.T) {
+	testenv.Long(t) // the analyzer asks the go command for the packages
 	t.Parallel()
 	analysistest.Run(t, root, determinism.Analyzer, packages+"...")
 }
 
 // The golden files are what the suggested fixes make of the packages.
 func TestSuggestedFixes(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	analysistest.RunWithSuggestedFixes(t, root, determinism.Analyzer, packages+"clock", packages+"random", packages+"logging", packages+"unused")
 }

@@ -74,7 +74,7 @@
 // # Samples
 //
 // CrashEverywhere and FailEverywhere make hundreds of runs for a long scenario. By default they make all of them; with -short,
-// about one in 64. The environment variable ROUNDHOUSE_TEST_SHARE sets another share: 8 is one run in 8, and 1 is every run, also
+// about one in 256. The environment variable ROUNDHOUSE_TEST_SHARE sets another share: 8 is one run in 8, and 1 is every run, also
 // with -short. ROUNDHOUSE_TEST_SEED chooses which ones: with the commit as its value, a pull request tries a part that can be
 // repeated, and later commits try the others. The run without a crash or a failure is always made.
 //

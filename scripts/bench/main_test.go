@@ -182,6 +182,7 @@ func TestPollerCost(t *testing.T) {
 
 // What is measured with a PostgreSQL gives a value for each name.
 func TestPollersWithPostgres(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	for _, s := range []scenario{pollerThroughput(), pollerLag()} {
 		t.Run(s.metrics[0].name, func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 
 // Everything that is timed can be measured, however short the time. Azurite is stopped when its scenario is over.
 func TestTimedScenarios(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	timed := append(selected(scenarios(), "memory/"), selected(scenarios(), "azurite/")...)
 	for _, s := range append(timed, outboxes()...) {

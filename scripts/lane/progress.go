@@ -98,9 +98,6 @@ func (p *progress) take(e event, ph phase) {
 		p.running[k.pkg] = time.Now()
 	case "output", "build-output":
 		p.output[k] = append(p.output[k], e.Output)
-		if text, found := strings.CutPrefix(strings.TrimSpace(e.Output), "SKIP: "); found && e.Test == "" {
-			p.missing[text]++
-		}
 	case "pass", "fail", "skip":
 		if e.Test != "" {
 			p.takeTest(e, k)
@@ -117,7 +114,7 @@ func (p *progress) takeTest(e event, k key) {
 	case "skip":
 		p.skipped++
 		for _, line := range p.output[k] {
-			if _, text, found := strings.Cut(line, "SKIP: "); found {
+			if _, text, found := strings.Cut(line, ": SKIP: "); found {
 				p.missing[strings.TrimSpace(text)]++
 			}
 		}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -17,6 +19,7 @@ const root = "../../../.."
 
 // The command works by itself and under go vet, finds what is wrong with a package, and finds nothing in the engines.
 func TestCommand(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	look(t, "engine", "orchestrator")
 	tool := filepath.Join(t.TempDir(), "determinism")
