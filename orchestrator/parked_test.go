@@ -24,7 +24,7 @@ const perWake = 5
 // each within its budget; the messages of all timers are lost, and the sweeper wakes the others when they are due.
 func TestTenThousandParked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		multitude := sample.Size(t, 10_000, 2*indexSlice)
+		multitude := 2 * sample.Size(t, 5_000, indexSlice)
 		w := newWorld(t)
 		w.forgetful = true
 		o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {

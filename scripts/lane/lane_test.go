@@ -124,9 +124,9 @@ func TestLanes(t *testing.T) {
 					shares = append(shares, pass.share)
 				}
 			}
-			want := map[string][]int{"short": {0}, "change": {8}, "all": {1, 32}}[name]
+			want := map[string][]int{"short": {0}, "change": {8}, "all": {1, 16}}[name]
 			if name == "change" && p.Name == "workers" {
-				want = []int{16}
+				want = []int{64}
 			}
 			if diff := cmp.Diff(want, shares); diff != "" {
 				t.Errorf("lane %s, package %s: shares:\n%s", name, p.Name, diff)

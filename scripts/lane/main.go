@@ -50,12 +50,12 @@ type pass struct {
 var lanes = map[string]lane{
 	"short": {passes: []pass{{args: []string{"-short", "-timeout=10m"}, pick: every}}},
 	"change": {servers: true, modules: modules, passes: []pass{
-		{args: []string{"-race", "-timeout=30m"}, share: 16, pick: pkg.concurrent},
+		{args: []string{"-race", "-timeout=30m"}, share: 64, pick: pkg.concurrent},
 		{args: []string{"-timeout=30m"}, share: 8, pick: func(p pkg) bool { return !p.concurrent() }},
 	}},
 	"all": {servers: true, modules: modules, passes: []pass{
 		{args: []string{"-timeout=60m"}, share: 1, pick: every},
-		{args: []string{"-race", "-timeout=60m"}, share: 32, pick: every},
+		{args: []string{"-race", "-timeout=60m"}, share: 16, pick: every},
 	}},
 }
 

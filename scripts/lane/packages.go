@@ -58,8 +58,11 @@ func list(ctx context.Context, dir string, patterns []string) ([]pkg, error) {
 }
 
 // concurrent reports whether the package starts goroutines of its own, outside of its tests: the race detector can find something in
-// it. Main packages start their goroutines in other processes, which tests build without the detector.
-func (p pkg) concurrent() bool { return p.startsGoroutines && p.Name != "main" }
+// it. Main packages start their goroutines in other processes, which tests build without the detector. Packages with browser tests would
+// take minutes; the nightly lane has the detector for them, too.
+func (p pkg) concurrent() bool {
+	return p.startsGoroutines && p.Name != "main" && !p.imports(p.Module.Path+"/internal/browser")
+}
 
 // imports reports whether the package's tests import another one.
 func (p pkg) imports(path string) bool {
