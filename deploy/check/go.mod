@@ -10,6 +10,8 @@ require (
 	go.yaml.in/yaml/v3 v3.0.6
 )
 
+require go.uber.org/goleak v1.3.0 // indirect
+
 require (
 	github.com/bmatcuk/doublestar/v4 v4.10.0 // indirect
 	github.com/clipperhouse/uax29/v2 v2.7.0 // indirect

@@ -19,8 +19,8 @@ const (
 	failureLines = 30
 	// stillEvery is how often the packages that run are named while none ends.
 	stillEvery = 20 * time.Second
-	// slowest is how many packages the end names.
-	slowest = 10
+	// slowMost is how many packages and tests the end names.
+	slowMost = 10
 )
 
 // event is a line of `go test -json`.
@@ -49,7 +49,7 @@ type progress struct {
 	last                    time.Time // of the last line
 	output                  map[key][]string
 	failedTests             map[string][]string // by package
-	ended                   []result
+	ended, tests            []result
 	passed, failed, skipped int // tests
 	bad                     int // packages
 	missing                 map[string]int
@@ -108,6 +108,9 @@ func (p *progress) take(e event, ph phase) {
 }
 
 func (p *progress) takeTest(e event, k key) {
+	if !strings.Contains(k.test, "/") {
+		p.tests = append(p.tests, result{within(k.pkg) + " " + k.test, e.Elapsed})
+	}
 	switch e.Action {
 	case "pass":
 		p.passed++
@@ -222,11 +225,8 @@ func (p *progress) current() string {
 
 // finish prints the end of a lane. It returns an error when anything failed.
 func (p *progress) finish() error {
-	slices.SortFunc(p.ended, func(a, b result) int { return cmp.Compare(b.seconds, a.seconds) })
-	fmt.Fprintf(p.out, "Slowest packages:\n")
-	for _, r := range p.ended[:min(slowest, len(p.ended))] {
-		fmt.Fprintf(p.out, "  %7.1f s  %s\n", r.seconds, r.name)
-	}
+	p.slowest("packages", p.ended)
+	p.slowest("tests, with what they waited for", p.tests)
 	if len(p.missing) > 0 {
 		fmt.Fprintln(p.out, "Tests that were skipped, by what this machine lacks:")
 		for _, text := range slices.Sorted(maps.Keys(p.missing)) {
@@ -242,6 +242,15 @@ func (p *progress) finish() error {
 		return fmt.Errorf("%d packages did not run", p.left)
 	}
 	return nil
+}
+
+// slowest prints the slowest of what has ended.
+func (p *progress) slowest(what string, ended []result) {
+	slices.SortFunc(ended, func(a, b result) int { return cmp.Compare(b.seconds, a.seconds) })
+	fmt.Fprintf(p.out, "Slowest %s:\n", what)
+	for _, r := range ended[:min(slowMost, len(ended))] {
+		fmt.Fprintf(p.out, "  %7.1f s  %s\n", r.seconds, r.name)
+	}
 }
 
 // within is a package's path within its module.

@@ -16,6 +16,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/engine/release"
 	"github.com/vibedata/roundhouse/engine/spn"
+	"github.com/vibedata/roundhouse/internal/sample"
 	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/services/secrets"
 )
@@ -38,13 +39,14 @@ func longest() map[part]time.Duration {
 	}
 }
 
-// TestYear runs both apps for a year.
+// TestYear runs both apps for a year, and for as many days of one as the sample has, but at least 45.
 func TestYear(t *testing.T) {
 	testenv.Long(t) // its clock is virtual, and yet it takes minutes
 	t.Parallel()
+	span := time.Duration(sample.Size(t, 365, 45)) * day
 	for seed := range *seeds {
 		target := listen(t)
-		synctest.Test(t, func(t *testing.T) { runYear(t, uint64(seed), target) })
+		synctest.Test(t, func(t *testing.T) { runYear(t, uint64(seed), span, target) })
 	}
 }
 
@@ -65,7 +67,7 @@ type world struct {
 	alarms             *monitor
 }
 
-func newWorld(t *testing.T, seed uint64, target *target) *world {
+func newWorld(t *testing.T, seed uint64, span time.Duration, target *target) *world {
 	t.Helper()
 	random, begin := rand.New(rand.NewPCG(seed, 17)), time.Now()
 	w := &world{outside: newOutside(t, drawOutages(random, begin.Add(2*day), begin.Add(span), longest()), target), begin: begin,
@@ -148,8 +150,8 @@ func (w *world) check(t *testing.T) {
 	t.Logf("%d dead letters, %d tasks; %d instances, version %s", len(w.operator.letters), len(w.operator.asked), len(w.buyers.bought), w.program.version())
 }
 
-func runYear(t *testing.T, seed uint64, target *target) {
-	w := newWorld(t, seed, target)
+func runYear(t *testing.T, seed uint64, span time.Duration, target *target) {
+	w := newWorld(t, seed, span, target)
 	for now := range times(w.begin, w.begin.Add(span+40*day)) {
 		w.step(t, now)
 	}

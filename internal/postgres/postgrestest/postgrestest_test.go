@@ -58,8 +58,8 @@ func TestServe(t *testing.T) {
 	}
 	defer db.Close()
 	var databases, slots, prepared int
-	if err := db.QueryRowContext(t.Context(), `SELECT (SELECT count(*) FROM pg_database WHERE datname = $1), (SELECT count(*) FROM pg_replication_slots),
-		(SELECT count(*) FROM pg_prepared_xacts)`, left).Scan(&databases, &slots, &prepared); err != nil || databases+slots+prepared != 0 {
+	if err := db.QueryRowContext(t.Context(), `SELECT (SELECT count(*) FROM pg_database WHERE datname = $1), (SELECT count(*) FROM pg_replication_slots WHERE slot_name = $1),
+		(SELECT count(*) FROM pg_prepared_xacts WHERE database = $1)`, left).Scan(&databases, &slots, &prepared); err != nil || databases+slots+prepared != 0 {
 		t.Errorf("%d databases, %d slots and %d prepared transactions are left, %v", databases, slots, prepared, err)
 	}
 }
