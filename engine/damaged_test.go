@@ -60,7 +60,7 @@ func TestDamagedSingleton(t *testing.T) {
 					t.Fatal(err)
 				}
 				h.waits = false
-				p = h.Restart(nil)
+				h.Restart(nil)
 				h.send("three")
 				h.Pass(10 * time.Minute)
 				retrier, err := engine.NewRetrier(engine.RetrierConfig{DeadLetters: engine.NewDeadLetters(h.Tables, ""), Queues: h.Queues})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -120,9 +121,9 @@ func TestDuplicatesCauseNoStorm(t *testing.T) {
 // its turn is over or not. Nobody waits for himself.
 func TestIdentityOfChildren(t *testing.T) {
 	t.Parallel()
-	ran := 0 // synctest runs one case after the other
+	var ran atomic.Int64 // one case runs after the other
 	child := NewOrchestrator("child", func(ctx *Context, n int) (int, error) {
-		ran++
+		ran.Add(1)
 		ctx.Sleep(time.Hour)
 		if n < 0 {
 			return 0, Permanent(errors.New("below zero"))
@@ -134,34 +135,35 @@ func TestIdentityOfChildren(t *testing.T) {
 		name string
 		call func(ctx *Context) []*Future[int]
 		want string // results and errors
-		ran  int
+		ran  bool   // the child had a turn
 	}{
 		{"the same call twice at the same time", func(ctx *Context) []*Future[int] {
 			return []*Future[int]{child.Call(ctx, 1, WithID("x")), child.Call(ctx, 1, WithID("x")), child.Call(ctx, 2, WithID("y"))}
-		}, "10 10 20", 2},
+		}, "10 10 20", true},
 		{"the same call twice, and it fails", func(ctx *Context) []*Future[int] {
 			return []*Future[int]{child.Call(ctx, -1, WithID("x")), child.Call(ctx, -1, WithID("x"))}
-		}, "below zero below zero", 1},
+		}, "below zero below zero", true},
 		{"the same call again", func(ctx *Context) []*Future[int] {
 			first := child.Call(ctx, 1, WithID("x"))
 			_, _ = first.Await()
 			return []*Future[int]{first, child.Call(ctx, 1, WithID("x"))}
-		}, "10 10", 1},
+		}, "10 10", true},
 		{"another input at the same time", func(ctx *Context) []*Future[int] {
 			return []*Future[int]{child.Call(ctx, 1, WithID("x")), child.Call(ctx, 2, WithID("x"))}
-		}, "10 taken", 1},
+		}, "10 taken", true},
 		{"another input later", func(ctx *Context) []*Future[int] {
 			first := child.Call(ctx, 1, WithID("x"))
 			_, _ = first.Await()
 			return []*Future[int]{first, child.Call(ctx, 2, WithID("x"))}
-		}, "10 taken", 1},
-		{"its own id", func(ctx *Context) []*Future[int] { return []*Future[int]{child.Call(ctx, 1, WithID("a"))} }, "taken", 0},
-		{"the id of a caller's caller", func(ctx *Context) []*Future[int] { return []*Future[int]{between.Call(ctx, "a")} }, "taken", 0},
+		}, "10 taken", true},
+		{"its own id", func(ctx *Context) []*Future[int] { return []*Future[int]{child.Call(ctx, 1, WithID("a"))} }, "taken", false},
+		{"the id of a caller's caller", func(ctx *Context) []*Future[int] { return []*Future[int]{between.Call(ctx, "a")} }, "taken", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				w.forgetful, ran = true, 0
+				w.forgetful = true
+				ran.Store(0)
 				caller := NewOrchestrator("test", func(ctx *Context, _ int) (string, error) {
 					var words []string
 					for _, f := range test.call(ctx) {
@@ -191,11 +193,11 @@ func TestIdentityOfChildren(t *testing.T) {
 				if string(out.Output) != fmt.Sprintf("%q", test.want) {
 					t.Errorf("%s %s, want %q, %v", out.Status, out.Output, test.want, out.Failure)
 				}
-				if test.ran == 0 && out.EndedAt.Sub(began) > time.Minute {
+				if !test.ran && out.EndedAt.Sub(began) > time.Minute {
 					t.Errorf("it was refused after %v", out.EndedAt.Sub(began))
 				}
-				if ran > 0 != (test.ran > 0) {
-					t.Errorf("the child ran %v times, want %d", ran, test.ran)
+				if got := ran.Load(); got > 0 != test.ran {
+					t.Errorf("the child had %d turns", got)
 				}
 			})
 		})
