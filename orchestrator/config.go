@@ -87,8 +87,9 @@ type Config struct {
 	// activities of the results that waited run again.
 	Linger        time.Duration
 	LingerResults int
-	// TurnTimeout is how long an orchestrator may run without waiting for something; the default is 10 s. One that
-	// takes longer does something that an orchestrator must not do, and is stalled.
+	// TurnTimeout is how long an orchestrator may wait for anything but its Context; the default is 10 s. The time in which the process
+	// was suspended does not count. One that computes may use six times as much processor time of the process. An orchestrator that takes
+	// longer does something that belongs in an activity, and is stalled.
 	TurnTimeout time.Duration
 	// Grace is how long activities may take to return once their context has ended; the default is 2 s.
 	Grace time.Duration

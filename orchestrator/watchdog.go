@@ -8,8 +8,11 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/cputime"
 )
 
 // BlockedError says that an orchestrator did not return from a turn: it waits for something other than the calls of its
@@ -27,8 +30,18 @@ func (e *BlockedError) Error() string {
 		"an orchestrator waits by its Context only; what blocks or takes time belongs in an activity", e.Orchestration, e.Waited, e.Place)
 }
 
-// watchdog notices when user code does not return from a turn, and releases those who wait for the driver. A nil
-// watchdog does nothing.
+// These say when a turn has lasted too long.
+const (
+	// looks is how often a turn is looked at within TurnTimeout.
+	looks = 10
+	// computing is how many times TurnTimeout a turn that computes may use of the process's processor time: it shares the processor
+	// with everything else in the process.
+	computing = 6
+)
+
+// watchdog notices when user code does not return from a turn, and releases those who wait for the driver. A turn that waits is given
+// up after TurnTimeout, not counting the time in which the process did not run; one that computes by the processor time that was used.
+// A nil watchdog does nothing.
 type watchdog struct {
 	d     *driver
 	ctx   context.Context
@@ -40,6 +53,14 @@ type watchdog struct {
 	began     atomic.Int64 // when the turn began, in nanoseconds of Unix time
 	goroutine atomic.Int64 // the goroutine that is running
 	stack     [64]byte     // where its stack trace begins, from which its id is read
+
+	// mu guards what follows: it is about the turn that is looked at.
+	mu     sync.Mutex
+	turn   int64         // its state
+	looked time.Time     // when it was looked at last
+	awake  time.Duration // for how long the process has run since it began
+	used   time.Duration // processor time of the process at the first look
+	place  string        // where it waited at the last look; "" for nowhere
 }
 
 const abandoned = -1
@@ -56,10 +77,10 @@ func (w *watchdog) begin() {
 	w.began.Store(time.Now().UnixNano())
 	w.state.Add(1)
 	if w.timer == nil {
-		w.timer = time.AfterFunc(w.limit, w.check)
+		w.timer = time.AfterFunc(w.limit/looks, w.check)
 		return
 	}
-	w.timer.Reset(w.limit)
+	w.timer.Reset(w.limit / looks)
 }
 
 // end says that the code has returned. If that was too late, nobody waits for the driver any more, and its goroutine
@@ -85,17 +106,23 @@ func (w *watchdog) stop() {
 	}
 }
 
-// check gives the driver up if its turn has lasted too long.
+// check looks at the turn that runs.
 func (w *watchdog) check() {
-	turn := w.state.Load()
-	if turn == abandoned || turn%2 == 0 {
+	if turn := w.state.Load(); turn != abandoned && turn%2 == 1 {
+		w.checkTurn(turn)
+	}
+}
+
+// checkTurn gives the driver up if its turn has lasted too long, and otherwise looks again.
+func (w *watchdog) checkTurn(turn int64) {
+	if w.state.Load() != turn {
 		return
 	}
-	if lasted := time.Duration(time.Now().UnixNano() - w.began.Load()); lasted < w.limit {
-		time.AfterFunc(w.limit-lasted, w.check)
+	place, tooLong := w.look(turn, time.Now())
+	if !tooLong {
+		time.AfterFunc(w.limit/looks, func() { w.checkTurn(turn) })
 		return
 	}
-	place := locate(w.goroutine.Load())
 	err := &BlockedError{Orchestration: w.d.request.ID, Place: place, Waited: w.limit}
 	r := w.d.rt
 	r.mu.Lock()
@@ -107,6 +134,33 @@ func (w *watchdog) check() {
 	r.mu.Unlock()
 	w.d.executor.cancel()
 	w.d.replace(w.ctx, err)
+}
+
+// look reports whether the turn has lasted too long, and where it is.
+func (w *watchdog) look(turn int64, now time.Time) (place string, tooLong bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if turn != w.turn {
+		w.turn, w.awake, w.place = turn, 0, ""
+		w.looked = time.Unix(0, w.began.Load())
+		w.used, _ = cputime.Used()
+	}
+	every := w.limit / looks
+	// A look that comes late says that the process did not run, or had no processor.
+	w.awake += min(now.Sub(w.looked), 2*every)
+	w.looked = now
+	if w.awake < w.limit-every {
+		return "", false
+	}
+	place, waits := locate(w.goroutine.Load())
+	if !waits {
+		w.place = ""
+		used, err := cputime.Used()
+		return place, w.awake >= w.limit && (err != nil || used-w.used >= computing*w.limit)
+	}
+	stays := place == w.place
+	w.place = place
+	return place, stays && w.awake >= w.limit
 }
 
 // replace has another driver stall the orchestration, and finishes this one.
@@ -121,16 +175,36 @@ func (d *driver) replace(ctx context.Context, cause error) {
 	d.rt.finish(d, out, err)
 }
 
-// locate returns where a goroutine is in user code, as "function (file:line)".
-func locate(goroutine int64) string {
-	all := make([]byte, 1<<20)
-	all = all[:runtime.Stack(all, true)]
-	for _, stack := range bytes.Split(all, []byte("\n\n")) {
-		if bytes.HasPrefix(stack, fmt.Appendf(nil, "goroutine %d ", goroutine)) {
-			return userFrame(string(stack))
+// locate returns where a goroutine is in user code, as "function (file:line)", and whether it waits there.
+func locate(goroutine int64) (place string, waits bool) {
+	for _, stack := range bytes.Split(allStacks(), []byte("\n\n")) {
+		if head, found := bytes.CutPrefix(stack, fmt.Appendf(nil, "goroutine %d [", goroutine)); found {
+			state := string(head[:bytes.IndexAny(head, ",(]")])
+			return userFrame(string(stack)), !computes(strings.TrimSpace(state))
 		}
 	}
-	return "an unknown place"
+	return "an unknown place", true
+}
+
+// computes reports whether a goroutine that the runtime shows in this state does something. One in the state coroutine has resumed
+// another one, and the garbage collector makes goroutines that allocate help it.
+func computes(state string) bool {
+	switch state {
+	case "running", "runnable", "preempted", "copystack", "coroutine", "GC assist wait", "GC assist marking", "GC sweep wait":
+		return true
+	}
+	return false
+}
+
+// allStacks returns the stack traces of all goroutines.
+func allStacks() []byte {
+	const most = 64 << 20
+	for size := 1 << 20; ; size *= 4 {
+		all := make([]byte, size)
+		if n := runtime.Stack(all, true); n < size || size >= most {
+			return all[:n]
+		}
+	}
 }
 
 // userFrame returns the innermost frame of a stack that is not in the standard library.
