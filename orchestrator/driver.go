@@ -369,7 +369,7 @@ func (d *driver) waitForResults(ctx context.Context, next time.Time) error {
 	}
 	var timer <-chan time.Time
 	if !wake.IsZero() {
-		t := time.NewTimer(wake.Sub(d.rt.config.Now()))
+		t := time.NewTimer(max(wake.Sub(d.rt.config.Now()), 1)) // see internal/outage, await
 		defer t.Stop()
 		timer = t.C
 	}
