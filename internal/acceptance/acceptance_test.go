@@ -40,6 +40,7 @@ func rotation(correlationID, instance string) string {
 // TestPlatform shares one host and runs its parts one after the other.
 func TestPlatform(t *testing.T) {
 	testenv.Long(t)
+	t.Parallel() // on a storage of its own
 	p := start(t)
 	t.Run("a message becomes a key and its history", p.testRotation)
 	t.Run("the key before is retired after its grace", p.testGrace)

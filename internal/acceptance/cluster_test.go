@@ -51,7 +51,7 @@ type cluster struct {
 // startCluster starts hosts whose handlers have these settings besides.
 func startCluster(t *testing.T, env ...string) *cluster {
 	t.Helper()
-	storage := storage.Account(t)
+	storage := ownStorage(t)
 	c := &cluster{components: updatetest.Listen(t)}
 	var err1, err2 error
 	c.queues, err1 = azure.NewQueues(storage)
@@ -69,7 +69,7 @@ func startCluster(t *testing.T, env ...string) *cluster {
 				"AzureWebJobsStorage=" + storage.ConnectionString(),
 				// A failed message comes back at once, an empty queue is looked at often, and nobody takes all there is.
 				"AzureFunctionsJobHost__extensions__queues__visibilityTimeout=00:00:00",
-				"AzureFunctionsJobHost__extensions__queues__maxPollingInterval=00:00:00.100",
+				"AzureFunctionsJobHost__extensions__queues__maxPollingInterval=00:00:00.500",
 				fmt.Sprintf("AzureFunctionsJobHost__extensions__queues__batchSize=%d", batchSize),
 				"AzureFunctionsJobHost__extensions__queues__newBatchThreshold=0",
 				// It would look at the same components, and write into the same documents.

@@ -15,6 +15,7 @@ import (
 // message is done, once, without an attempt that failed, and none waits for the lease of its host, which is ten minutes.
 func TestDrainAndKill(t *testing.T) {
 	testenv.Long(t)
+	t.Parallel() // on a storage of its own
 	p := startWith(t, setup{account: ownStorage(t)})
 	roundhouse := p.commandLine(t)
 	var ids []string

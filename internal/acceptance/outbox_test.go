@@ -38,10 +38,11 @@ const (
 // duplicates have the same key, and they are less than one in a hundred.
 func TestDispatchersDie(t *testing.T) {
 	testenv.Long(t)
+	t.Parallel() // on a storage of its own
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	f := newFleet(t, storage.Account(t))
+	f := newFleet(t, ownStorage(t))
 	want := f.fill(t, *backlog)
 
 	// At most so many that all that they can repeat is less than one percent.

@@ -20,6 +20,7 @@ import (
 // nothing broken.
 func TestPackageRuns(t *testing.T) {
 	testenv.Long(t)
+	t.Parallel() // on a storage of its own
 	if runtime.GOOS != "linux" {
 		t.Skip("the package is for linux")
 	}

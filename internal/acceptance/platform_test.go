@@ -29,7 +29,6 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/engine/schedule"
-	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
 	"github.com/vibedata/roundhouse/internal/localhost"
 	"github.com/vibedata/roundhouse/internal/logs/logstest"
 	"github.com/vibedata/roundhouse/internal/pebble"
@@ -41,13 +40,10 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-var storage azuritetest.Shared
-
 var databases postgrestest.Shared
 
 func TestMain(m *testing.M) {
-	end := func() error { return errors.Join(storage.Close(), databases.Close()) }
-	testenv.Main(m, end, pebble.IgnoreLeak(), goleak.Cleanup(staged.end))
+	testenv.Main(m, databases.Close, pebble.IgnoreLeak(), goleak.Cleanup(staged.end))
 }
 
 // platform is a running host with the real handler. Queues and tables have fixed names, so there is one for a storage account
@@ -89,7 +85,7 @@ type setup struct {
 
 func start(t *testing.T) *platform {
 	t.Helper()
-	return startWith(t, setup{account: storage.Account(t)})
+	return startWith(t, setup{account: ownStorage(t)})
 }
 
 // startWith starts a platform.
@@ -122,7 +118,7 @@ func startWith(t *testing.T, s setup) *platform {
 			"AzureWebJobsStorage=" + p.proxy.account.ConnectionString(),
 			// A failed message comes back at once, and an empty queue is looked at often.
 			"AzureFunctionsJobHost__extensions__queues__visibilityTimeout=00:00:00",
-			"AzureFunctionsJobHost__extensions__queues__maxPollingInterval=00:00:00.100",
+			"AzureFunctionsJobHost__extensions__queues__maxPollingInterval=00:00:00.500",
 			// What a handler that died had claimed is soon another's.
 			"ROUNDHOUSE_HMAC_GRACE=3s", "ROUNDHOUSE_HMAC_PROPAGATION=1s",
 			"ROUNDHOUSE_OUTBOX_POLL_INTERVAL_SECONDS=1", "ROUNDHOUSE_OUTBOX_DELIVERY_TIMEOUT=1s", "ROUNDHOUSE_OUTBOX_CLAIM_DURATION=2s",

@@ -56,6 +56,7 @@ func passingStorage(t *testing.T) (account azure.Account, begin, end func()) {
 // handler are those that were there before, and every rotation leaves what one run leaves.
 func TestStorageGoesAndComes(t *testing.T) {
 	testenv.Long(t)
+	t.Parallel() // on a storage of its own
 	account, begin, end := passingStorage(t)
 	// What the host had received by an answer that was lost comes again when its lease ends.
 	p := startWith(t, setup{account: account, visibility: 10 * time.Second})
@@ -114,6 +115,7 @@ func (r *receiver) messages() []string {
 // which is ten minutes: every invocation that had begun waits, and ends with success. None is delivered again.
 func TestInvocationsWaitForStorage(t *testing.T) {
 	testenv.Long(t)
+	t.Parallel() // on a storage of its own
 	account, begin, end := passingStorage(t)
 	r := &receiver{queue: hmac.Queue, received: map[string]bool{}}
 	p := startWith(t, setup{account: account, hostQueues: func(q *azure.Queues) queues.Store { r.Queues = q; return r }})

@@ -22,6 +22,7 @@ var updateRounds = flag.Int("update.rounds", 20, "how many instances TestUpdates
 // none is free because it has expired.
 func TestUpdates(t *testing.T) {
 	testenv.Long(t)
+	t.Parallel() // on a storage of its own
 	c := startCluster(t)
 	t.Run("two at once", c.testTwoAtOnce)
 	t.Run("a death in the middle", c.testDeathInTheMiddle)
@@ -174,6 +175,7 @@ func (c *cluster) testDeathInTheMiddle(t *testing.T) {
 // it up. The next update waits until the lock expires.
 func TestUpdateIsForgotten(t *testing.T) {
 	testenv.Long(t)
+	t.Parallel() // on a storage of its own
 	// Long enough for the next update to come while the lock is held.
 	c := startCluster(t, "ROUNDHOUSE_UPDATE_LOCK_DURATION=10s",
 		// The message of the update that dies does not come again.

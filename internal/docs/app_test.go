@@ -41,7 +41,7 @@ func start(t *testing.T) app {
 	testenv.OK(t, os.WriteFile(kept, []byte(key+"\n"), 0o600))
 	host, err := localhost.New(localhost.Config{ScriptRoot: build(t).dist, Queues: queueStore, Blobs: blobStore, Output: log, FunctionKey: key, Env: []string{
 		"AzureWebJobsStorage=" + account.ConnectionString(), "ROUNDHOUSE_CONTEXT=publisher", "ROUNDHOUSE_POLLERS=", "ROUNDHOUSE_REVIEW_ROLES=operator",
-		"AzureFunctionsJobHost__extensions__queues__maxPollingInterval=00:00:00.100",
+		"AzureFunctionsJobHost__extensions__queues__maxPollingInterval=00:00:00.500",
 	}})
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -60,14 +61,15 @@ func TestGo(t *testing.T) {
 	for _, args := range [][]string{{"vet", "./..."}, {"vet", "-vettool", analyzer, "./..."}, {"test", "./..."}} {
 		cmd := exec.CommandContext(t.Context(), "go", args...)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "ROUNDHOUSE_GOLDEN=write")
+		cmd.Env = append(os.Environ(), "ROUNDHOUSE_GOLDEN=write")
 		if err := run(cmd); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-// newModule makes an empty module of this path that requires this one, as that of a user does.
+// newModule makes an empty module of this path in a workspace with this one, so that what it needs of this one is compiled as it is here,
+// and once.
 func newModule(t *testing.T, path string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -75,12 +77,10 @@ func newModule(t *testing.T, path string) string {
 	mod, err2 := os.ReadFile(filepath.Join(root, "go.mod"))
 	sum, err3 := os.ReadFile(filepath.Join(root, "go.sum"))
 	testenv.OK(t, errors.Join(err1, err2, err3))
-	const module = "github.com/vibedata/roundhouse"
-	text := strings.Replace(string(mod), "module "+module, "module "+path, 1) +
-		fmt.Sprintf("\nrequire %s v0.0.0\n\nreplace %s => %s\n", module, module, here)
-	err := errors.Join(os.WriteFile(filepath.Join(dir, "go.mod"), []byte(text), 0o600), os.WriteFile(filepath.Join(dir, "go.sum"), sum, 0o600))
-	if err != nil {
-		t.Fatal(err)
+	text := strings.Replace(string(mod), "module github.com/vibedata/roundhouse", "module "+path, 1)
+	version := regexp.MustCompile(`(?m)^go .*$`).FindString(text)
+	for name, text := range map[string]string{"go.mod": text, "go.sum": string(sum), "go.work": fmt.Sprintf("%s\n\nuse (\n\t.\n\t%s\n)\n", version, here)} {
+		writeFile(t, filepath.Join(dir, name), text)
 	}
 	return dir
 }

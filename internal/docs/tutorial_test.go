@@ -35,7 +35,6 @@ func TestTutorial(t *testing.T) {
 		for _, args := range [][]string{{"vet", "./..."}, {"vet", "-vettool", analyzer, "./..."}, {"test", "./..."}} {
 			cmd := exec.CommandContext(t.Context(), "go", args...)
 			cmd.Dir = dir
-			cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod")
 			if err := run(cmd); err != nil {
 				t.Fatalf("behind the section %q: %v", section, err)
 			}

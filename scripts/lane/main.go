@@ -25,6 +25,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/vibedata/roundhouse/internal/sample"
 )
 
@@ -43,6 +45,8 @@ type pass struct {
 	// share is sample.Share; 0 leaves it to the tests.
 	share int
 	pick  func(pkg) bool
+	// beside runs the pass beside the others: its tests mostly wait for other processes.
+	beside bool
 }
 
 // lanes are what there is to choose from. A test runs once in a lane, but for the race detector at night: it sees a sample, because it
@@ -50,12 +54,14 @@ type pass struct {
 var lanes = map[string]lane{
 	"short": {passes: []pass{{args: []string{"-short", "-timeout=10m"}, pick: every}}},
 	"change": {servers: true, modules: modules, passes: []pass{
-		{args: []string{"-race", "-timeout=30m"}, share: 64, pick: pkg.concurrent},
-		{args: []string{"-timeout=30m"}, share: 8, pick: func(p pkg) bool { return !p.concurrent() }},
+		{args: []string{"-timeout=30m", "-p=2", "-parallel=4"}, share: 8, pick: pkg.waits, beside: true},
+		{args: []string{"-race", "-timeout=30m"}, share: 64, pick: func(p pkg) bool { return p.concurrent() && !p.waits() }},
+		{args: []string{"-timeout=30m"}, share: 8, pick: func(p pkg) bool { return !p.concurrent() && !p.waits() }},
 	}},
 	"all": {servers: true, modules: modules, passes: []pass{
-		{args: []string{"-timeout=60m"}, share: 1, pick: every},
-		{args: []string{"-race", "-timeout=60m"}, share: 16, pick: every},
+		{args: []string{"-timeout=60m", "-p=2", "-parallel=4"}, share: 1, pick: pkg.waits, beside: true},
+		{args: []string{"-timeout=60m"}, share: 1, pick: func(p pkg) bool { return !p.waits() }},
+		{args: []string{"-race", "-timeout=60m"}, share: 16, pick: func(p pkg) bool { return !p.waits() }},
 	}},
 }
 
@@ -156,11 +162,29 @@ func (l lane) run(ctx context.Context, o options) error {
 	}
 	p := newProgress(os.Stdout, phases, began)
 	p.header(o)
+	stopStill := p.watch()
+	defer stopStill()
+	g, ctx := errgroup.WithContext(ctx)
+	var inTurn []phase
 	for _, ph := range phases {
-		if err := ph.run(ctx, p); err != nil {
-			return err
+		if ph.beside {
+			g.Go(func() error { return ph.run(ctx, p) })
+		} else {
+			inTurn = append(inTurn, ph)
 		}
 	}
+	g.Go(func() error {
+		for _, ph := range inTurn {
+			if err := ph.run(ctx, p); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	stopStill()
 	return p.finish()
 }
 
@@ -178,7 +202,7 @@ func (l lane) phases(ctx context.Context, o options) (all []phase, pkgs []pkg, e
 		return nil, nil, err
 	}
 	for _, pass := range l.passes {
-		ph := phase{dir: ".", args: slices.Concat(pass.args, o.args)}
+		ph := phase{dir: ".", beside: pass.beside, args: slices.Concat(pass.args, o.args)}
 		if !detector {
 			ph.args = slices.DeleteFunc(ph.args, func(a string) bool { return a == "-race" })
 		}

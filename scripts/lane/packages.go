@@ -64,6 +64,11 @@ func (p pkg) concurrent() bool {
 	return p.startsGoroutines && p.Name != "main" && !p.imports(p.Module.Path+"/internal/browser")
 }
 
+// waits reports whether the package's tests run hosts and handlers as other processes, for which they mostly wait.
+func (p pkg) waits() bool {
+	return p.imports(p.Module.Path+"/internal/localhost") || p.imports(p.Module.Path+"/internal/acceptance/drill")
+}
+
 // imports reports whether the package's tests import another one.
 func (p pkg) imports(path string) bool {
 	return slices.Contains(p.TestImports, path) || slices.Contains(p.XTestImports, path)

@@ -23,6 +23,8 @@ type phase struct {
 	args []string
 	env  []string // what the tests have besides this process's environment
 	pkgs []pkg
+	// beside runs the phase beside the others.
+	beside bool
 }
 
 // run runs the phase's tests. A test that fails is no error here; progress counts it. lint vets the code, so the tests do not;

@@ -70,9 +70,6 @@ func (p *progress) header(o options) {
 
 // read reads the events of one phase until their end.
 func (p *progress) read(events io.Reader, ph phase) {
-	done := make(chan struct{})
-	defer close(done)
-	go p.still(done)
 	lines := bufio.NewReader(events)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -80,7 +77,9 @@ func (p *progress) read(events io.Reader, ph phase) {
 		if json.Unmarshal(line, &e) == nil && e.Action != "" {
 			p.take(e, ph)
 		} else if len(line) > 0 {
+			p.mu.Lock()
 			fmt.Fprintf(p.out, "%s", line) // the go command's own words
+			p.mu.Unlock()
 		}
 		if err != nil {
 			return
@@ -190,6 +189,13 @@ func (p *progress) print(output []string, repeat string) {
 	for _, l := range append(lines, "      again: "+repeat) {
 		fmt.Fprintln(p.out, l)
 	}
+}
+
+// watch names the packages that run, now and then, until the function that it returns is called.
+func (p *progress) watch() (stop func()) {
+	done := make(chan struct{})
+	go p.still(done)
+	return sync.OnceFunc(func() { close(done) })
 }
 
 // still names the packages that run whenever no package has ended for a while.
