@@ -88,9 +88,6 @@ func (p *Pipeline) recordRunning(ctx context.Context, out orchestrator.Outcome, 
 	return a.recordProgress(ctx, out)
 }
 
-// earlyDelay is the delay with which an event is put back that came before an earlier one of its sender.
-const earlyDelay = 5 * time.Second
-
 // HandleSignal handles one delivery of the runtime's signal queue or of its schedule queue. A message that cannot be
 // understood becomes a dead letter at once.
 func (p *Pipeline) HandleSignal(ctx context.Context, d Delivery) error {
@@ -105,9 +102,10 @@ func (p *Pipeline) HandleSignal(ctx context.Context, d Delivery) error {
 	tellReport(ctx, slog.String("orchestrationId", s.InstanceID), slog.String("type", string(s.Type)), slog.String("signalId", s.SignalID))
 	began := p.config.Now()
 	out, err := p.config.Runtime.Deliver(ctx, s)
+	early, isEarly := errors.AsType[*orchestrator.EarlyError](err)
 	switch {
-	case errors.Is(err, orchestrator.ErrEarly):
-		err = m.putBack(ctx, earlyDelay)
+	case isEarly:
+		err = m.putBack(ctx, early.After)
 	case errors.Is(err, orchestrator.ErrElsewhere):
 		err = m.putBack(ctx, p.config.ElsewhereDelay)
 	case err == nil && !out.Ended() && out.Status != orchestrator.Retrying:
@@ -133,11 +131,12 @@ func (p *Pipeline) HandleSignalPoison(ctx context.Context, d Delivery) error {
 	if err == nil {
 		_, err = p.config.Runtime.Deliver(ctx, s)
 	}
+	early, isEarly := errors.AsType[*orchestrator.EarlyError](err)
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, orchestrator.ErrEarly):
-		return m.putBack(ctx, earlyDelay)
+	case isEarly:
+		return m.putBack(ctx, early.After)
 	case errors.Is(err, orchestrator.ErrElsewhere):
 		return m.putBack(ctx, p.config.ElsewhereDelay)
 	default:

@@ -126,7 +126,11 @@ func (r *Runtime) RunActivities(ctx context.Context, body []byte) error {
 		return err
 	}
 	claimed := b.Blob
-	if b, err = r.dropUnwanted(ctx, b); err != nil {
+	b, undone, err := r.dropUnwanted(ctx, b)
+	if err == nil {
+		err = r.reportResults(ctx, b, undone, nil)
+	}
+	if err != nil {
 		return err
 	}
 	if len(b.Activities) == 0 {
@@ -241,11 +245,12 @@ func decodeBatch(body []byte) (activityBatch, error) {
 }
 
 // dropUnwanted keeps only those activities of a batch that are still waited for. The others were done before or are not
-// wanted any more. Running them again could repeat their effects after an undo.
-func (r *Runtime) dropUnwanted(ctx context.Context, b activityBatch) (activityBatch, error) {
+// wanted any more. Running them again could repeat their effects after an undo. It returns results for those whose undo waits for the
+// news that nobody runs them.
+func (r *Runtime) dropUnwanted(ctx context.Context, b activityBatch) (_ activityBatch, undone []activityResult, err error) {
 	all, err := r.journal.load(ctx, b.Orchestration)
 	if err != nil {
-		return b, err
+		return b, nil, err
 	}
 	var calls []Call
 	if len(all) > 0 && all[len(all)-1].number == b.Execution && all[len(all)-1].end() == nil {
@@ -256,9 +261,12 @@ func (r *Runtime) dropUnwanted(ctx context.Context, b activityBatch) (activityBa
 			return true
 		}
 		c := calls[a.Task-1]
+		if c.Undone && c.wasCanceled() {
+			undone = append(undone, activityResult{Execution: b.Execution, Task: a.Task, Attempt: a.Attempt, Failure: c.Failure})
+		}
 		return !c.EndedAt.IsZero() || c.Attempts+1 != a.Attempt
 	})
-	return b, nil
+	return b, undone, nil
 }
 
 // checkWanted is called from time to time by an attempt that sends heartbeats. An error ends the attempt.
@@ -304,12 +312,16 @@ func (r *Runtime) resultOf(b activityBatch, c activityCall, res result) activity
 
 // classifyResults reports whether any of the results is new.
 func (x *execution) classifyResults(results []activityResult) signalClass {
+	class := signalKnown
 	for _, r := range results {
 		if x.callFor(r) != nil {
-			return signalNew
+			class = signalNew
+		}
+		if t := x.task(r.Task); t != nil && t.canceled && r.Execution == x.number {
+			t.returned = true
 		}
 	}
-	return signalKnown
+	return class
 }
 
 // callFor returns the call that waits for the result; nil when none does.

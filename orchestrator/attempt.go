@@ -25,6 +25,9 @@ type attempt struct {
 	timeout         time.Duration
 	heartbeat       time.Duration
 	child           *Start // of a sub-orchestration; nil for an activity
+	undoable        bool   // the activity has an undo
+	undoes          string // idempotency key of the call that the activity undoes; "" for none
+	undoesChild     string // id of the canceled sub-orchestration that it undoes; "" for none
 	recorder        progressRecorder
 	monitor         heartbeatMonitor
 }
@@ -60,6 +63,9 @@ func (r *Runtime) attempt(a *attempt) result {
 	activity := r.activities[a.name]
 	if activity == nil {
 		return result{broken: true, err: fmt.Errorf("orchestration %s calls activity %q: %w", a.info.Orchestration, a.name, ErrUnknownActivity)}
+	}
+	if err := r.awaitUndone(a, a.undoes); err != nil {
+		return result{err: err}
 	}
 	if err := r.occupySlot(a); err != nil {
 		return result{err: err}
@@ -103,7 +109,7 @@ func (r *Runtime) occupySlot(ctx context.Context) error {
 // executor does the same for functions that ignore the end of the invocation.
 func (r *Runtime) invoke(ctx context.Context, activity AnyActivity, a *attempt) (json.RawMessage, error) {
 	if a.timeout == 0 && a.heartbeat == 0 {
-		return activity.invoke(ctx, a.input)
+		return r.call(ctx, activity, a)
 	}
 	type returned struct {
 		output json.RawMessage
@@ -113,7 +119,7 @@ func (r *Runtime) invoke(ctx context.Context, activity AnyActivity, a *attempt) 
 	go func() {
 		out := returned{err: errGoexit}
 		defer func() { done <- out }()
-		out.output, out.err = activity.invoke(ctx, a.input)
+		out.output, out.err = r.call(ctx, activity, a)
 	}()
 	select {
 	case out := <-done:
@@ -128,6 +134,14 @@ func (r *Runtime) invoke(ctx context.Context, activity AnyActivity, a *attempt) 
 	case <-grace.C:
 		return nil, ctx.Err()
 	}
+}
+
+// call calls the activity's function and notes that it runs.
+func (r *Runtime) call(ctx context.Context, activity AnyActivity, a *attempt) (json.RawMessage, error) {
+	if a.undoable {
+		defer r.noteRunning(a.info.IdempotencyKey())()
+	}
+	return activity.invoke(ctx, a.input)
 }
 
 // withTimeoutCause adds the time-out that ended the attempt, if one did, to the attempt's error.

@@ -87,7 +87,7 @@ func (x *execution) callChild(ctx *Context, name string, input json.RawMessage, 
 // checkChild reports whether a call may have the id that WithID gives it. A sub-orchestration is identified by its id, its input and its
 // caller: the same ones join it, and others get ErrConflict.
 func (x *execution) checkChild(name string, input json.RawMessage, id string) error {
-	if id == "" || x.rules < rulesOfChildren {
+	if id == "" || x.rules < rules3 {
 		return nil
 	}
 	if id == x.id {

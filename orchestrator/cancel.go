@@ -42,6 +42,9 @@ func (x *execution) cancel(t *task) {
 		x.cancelCoroutine(t)
 		return
 	}
+	if x.uninterruptible(t) {
+		return
+	}
 	if t.kind == conditionTask && !t.done {
 		x.interrupt(t)
 	}
@@ -101,6 +104,9 @@ func (x *execution) cancelAll(reason string) {
 		}
 	}
 	x.turn()
+	if x.rules >= rules3 && x.deadlocked() {
+		x.stop(canceledFailure(reason)) // futures that wait for each other cannot be interrupted
+	}
 }
 
 // canceledFailure is the failure that whoever waits for a canceled orchestration gets.

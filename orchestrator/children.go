@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 )
@@ -43,12 +44,49 @@ func (d *driver) closeChildren(ctx context.Context, end event) error {
 			policy = TerminateChild
 		}
 		why := "its caller " + d.start.ID + " has ended"
+		if policy == AbandonChild {
+			errs = append(errs, d.startAbandoned(ctx, i+1, c))
+		}
 		errs = append(errs, d.commandChild(ctx, i+1, c, string(policy), why))
 		if policy == AbandonChild && c.attempts > 1 {
 			errs = append(errs, d.commandChild(ctx, i+1, c, commandGiveUp, why)) // nobody makes another attempt
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// startAbandoned starts a sub-orchestration that is abandoned, unless it has begun: its caller may have ended in the turn that called it.
+func (d *driver) startAbandoned(ctx context.Context, number int, c Call) error {
+	if d.rt.config.Queues == nil {
+		return nil
+	}
+	input, err := d.inputOf(ctx, number)
+	if err != nil {
+		return err
+	}
+	s := Start{ID: c.Child, Orchestrator: c.Name, Input: input, CorrelationID: d.start.CorrelationID, TenantID: d.start.TenantID, Trace: d.ownTrace(), Parent: d.start.ID,
+		call: &callRef{Execution: d.execution.number, Task: number, Attempt: 1, Since: d.execution.base}}
+	_, err = d.rt.Start(ctx, s)
+	if errors.Is(err, ErrConflict) || errors.Is(err, ErrExists) {
+		return nil // it has begun, or the call has failed
+	}
+	if err != nil {
+		return fmt.Errorf("start of the abandoned orchestration %s by %s: %w", c.Child, d.start.ID, err)
+	}
+	return nil
+}
+
+// inputOf returns the input of a call, which may be in a blob.
+func (d *driver) inputOf(ctx context.Context, number int) (json.RawMessage, error) {
+	for _, r := range d.rounds {
+		for _, e := range r.Decided {
+			if e.Task == number && callKind(e.Kind) != "" {
+				err := d.rt.journal.fetchOne(ctx, d.start.ID, &e)
+				return e.Payload, err
+			}
+		}
+	}
+	return nil, fmt.Errorf("call %d of orchestration %s: %w", number, d.start.ID, ErrCorrupt)
 }
 
 // giveUpChild tells a failed sub-orchestration that expects another attempt that none follows.

@@ -226,8 +226,8 @@ func TestStartTerminatesWhatRuns(t *testing.T) {
 		rt := o.open(t, nil)
 		noError(t, errorOf(rt.Start(t.Context(), startRequest("a", 2, "second", ReuseAny))))
 		o.settle(t, rt)
-		got := <-done // when it wants to commit, it finds that it was terminated, and that the id has another run since
-		if got.err != nil || got.out.Execution != 1 || got.out.Status != Terminated || got.out.Output != nil || told {
+		got := <-done // it looks, and finds that it was terminated, and that the id has another run since
+		if got.err != nil || got.out.Execution != 1 || got.out.Status != Terminated || got.out.Output != nil || !told {
 			t.Errorf("%+v, told %v", got, told)
 		}
 		wants(t, "the run that has the id", stands(t, rt, "a"), "Completed 2")

@@ -80,6 +80,8 @@ type Config struct {
 	// overdue; the default is 5 min.
 	LostAfter time.Duration
 	LateAfter time.Duration
+	// KeepEarly is for how long an event is kept whose orchestration is not started yet; the default is a day.
+	KeepEarly time.Duration
 	// MaxActivities bounds the activities that run at once in this process; the default is 64.
 	MaxActivities int
 	// Linger is how long a result that leads to no decision waits for others, so that they are committed in one round;
@@ -111,6 +113,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.ProgressInterval, 30*time.Second)
 	setDefault(&c.LostAfter, time.Hour)
 	setDefault(&c.LateAfter, 5*time.Minute)
+	setDefault(&c.KeepEarly, 24*time.Hour)
 	setDefault(&c.InlineWait, 30*time.Second)
 	setDefault(&c.MaxActivities, 64)
 	setDefault(&c.Linger, 250*time.Millisecond)

@@ -19,12 +19,17 @@ const (
 	conflictPause = 20 * time.Millisecond
 )
 
-// catchUp takes over the rounds that other processes committed first. Attempts that run here go on, and their results
-// are learned again. Calls that others made since then are left to them.
+// catchUp takes over the rounds that other processes committed first.
 func (d *driver) catchUp(ctx context.Context) error {
 	d.conflicts++
 	d.rt.count(func(c *Counts) { c.Conflicts++ })
 	_ = pause(ctx, rand.N(conflictPause<<(d.conflicts-1)))
+	return d.takeIn(ctx)
+}
+
+// takeIn takes over the rounds that other processes have committed. Attempts that run here go on, and their results
+// are learned again. Calls that others made since then are left to them, but for undos of what runs here.
+func (d *driver) takeIn(ctx context.Context) error {
 	ctx, cancel := outage.Finish(ctx, storeTimeout)
 	defer cancel()
 	all, status, err := d.rt.journal.loadWith(ctx, d.start.ID)
@@ -39,6 +44,7 @@ func (d *driver) catchUp(ctx context.Context) error {
 	}
 	d.noteStatus(status)
 	number, learned, known := d.execution.number, d.learned, d.known
+	foreign := d.foreignCalls()
 	d.requeue(d.unacknowledged)
 	d.unacknowledged = nil
 	if err := d.loadLatest(all); err != nil {
@@ -51,11 +57,9 @@ func (d *driver) catchUp(ctx context.Context) error {
 		return nil
 	}
 	if d.execution.number != number {
-		known, learned = 0, nil
+		known, learned, foreign = 0, nil, nil
 	}
-	for _, t := range d.execution.tasks[min(known, len(d.execution.tasks)):] {
-		t.foreign, t.rival = true, true
-	}
+	d.leaveToOthers(foreign, known)
 	if err := d.reusePrior(); err != nil { // so that no call is made that has a result already
 		return err
 	}
@@ -66,6 +70,32 @@ func (d *driver) catchUp(ctx context.Context) error {
 		return err
 	}
 	return d.reusePrior() // the same for calls that the learned events led to
+}
+
+// foreignCalls are the numbers of the calls that are not this driver's.
+func (d *driver) foreignCalls() (numbers []int) {
+	for _, t := range d.execution.tasks {
+		if t.foreign {
+			numbers = append(numbers, t.number)
+		}
+	}
+	return numbers
+}
+
+// leaveToOthers marks the calls that other drivers run: those of these numbers, and all that were made after the first known ones.
+func (d *driver) leaveToOthers(foreign []int, known int) {
+	x := d.execution
+	for _, number := range foreign {
+		if t := x.task(number); t != nil {
+			t.foreign = true
+		}
+	}
+	for _, t := range x.tasks[min(known, len(x.tasks)):] {
+		t.foreign, t.rival = true, true
+		if undone := x.task(t.undoes); undone != nil && undone.number <= known && !undone.foreign {
+			t.foreign, t.rival = false, false
+		}
+	}
 }
 
 // superseded reports whether another run has begun under the id since; then this driver's run is over for good.

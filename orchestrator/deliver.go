@@ -15,7 +15,6 @@ type delivery struct {
 	// nothing. tell is called then, if it is not nil.
 	applied chan struct{}
 	tell    func()
-	early   bool // the signal has to be delivered again later
 	gone    bool // the blob with the payload is gone
 	lost    bool // the blob is gone, and the payload was needed
 }
@@ -42,7 +41,8 @@ func (d *driver) notify() {
 // Deliver applies a signal and drives its orchestration, as Run does. A nil error means that the signal may be
 // acknowledged: what it brings is in a committed round, the driver has come to rest, and the hooks have been called. So
 // the last message that keeps an orchestration alive stays in its queue until nothing depends on it. ErrNotFound says
-// that there is no such orchestration, or not yet: deliver the signal again later. The outcome of an orchestration that waits again
+// that there is no such orchestration. An event that is not older than Config.KeepEarly may be for one that is not started yet: then the
+// error is an *EarlyError, which says when to deliver the event again. The outcome of an orchestration that waits again
 // has Calls only if one of them ended meanwhile; Get gives them all.
 func (r *Runtime) Deliver(ctx context.Context, s Signal) (Outcome, error) {
 	return r.deliverAndTell(ctx, s, nil)
@@ -79,6 +79,10 @@ func (r *Runtime) deliverAndTell(ctx context.Context, s Signal, applied func()) 
 		r.count(func(c *Counts) { c.Stale++ })
 		r.dropClaim(ctx, s)
 		return out, nil // the orchestration was purged: nothing is left to wake
+	case errors.Is(err, ErrNotFound) && !errors.Is(err, errPayloadGone):
+		if early := r.early(s); early != nil {
+			return out, early
+		}
 	}
 	r.noteDamage(ctx, err)
 	return out, err
@@ -96,11 +100,8 @@ func (r *Runtime) deliver(ctx context.Context, s Signal, gone bool, applied func
 			}
 		}
 		d.await(ctx)
-		switch {
-		case v.early:
-			return d.outcome, fmt.Errorf("signal to orchestration %s: %w", s.InstanceID, ErrEarly)
-		case v.lost:
-			return d.outcome, fmt.Errorf("the payload of signal %s to orchestration %s is gone: raise the event again: %w", s.SignalID, s.InstanceID, ErrNotFound)
+		if v.lost {
+			return d.outcome, fmt.Errorf("signal %s to orchestration %s: %w", s.SignalID, s.InstanceID, errPayloadGone)
 		}
 		// The driver was made for another run than the signal's, for a message that others have, too, or under a name from which
 		// others have taken over since.
@@ -168,8 +169,6 @@ func (d *driver) readInbox() error {
 			if err := d.learnTakeover(v.signal); err != nil {
 				return err
 			}
-		case signalEarly:
-			v.early = true
 		case signalStale:
 			d.rt.count(func(c *Counts) { c.Stale++ })
 			d.staleTimer = d.staleTimer || v.signal.DueAtUtc != nil
@@ -193,6 +192,7 @@ func (d *driver) wakeAll(v *delivery) {
 	d.checkTasks = d.checkTasks || v.signal.Type == TaskCompleted || v.signal.Payload.Lost
 	if v.signal.Payload.Lost {
 		d.executor.resend()
+		d.executor.stopWaiting()
 	}
 	v.apply()
 }
@@ -203,6 +203,13 @@ func (d *driver) learnSignal(s Signal) error {
 		return d.takeResults(s.Payload.Results)
 	}
 	e, _ := s.event()
+	switch {
+	case e.Kind != eventRaised:
+	case d.execution.overtakes(e, d.rt.config.Now()):
+		e.Signal.Overtakes = true
+	default:
+		e.Signal.Previous = 0 // it is of no use any more
+	}
 	d.lateSignal = d.lateSignal || d.execution.ended
 	if e.Kind == executionResumed {
 		d.executor.recheckHeld()

@@ -42,6 +42,7 @@ type driver struct {
 	lateSignal         bool   // a signal came after the end and did not change the outcome
 	blocked            error  // set when another driver of this process has found the function blocked
 	watchdog           *watchdog
+	lookout            lookout
 
 	ctx    context.Context // of whoever made the driver run
 	holder holder          // the goroutine that runs the driver
@@ -189,6 +190,9 @@ func (d *driver) step(ctx context.Context) (out Outcome, done bool, err error) {
 			return out, false, asElsewhere(err)
 		}
 	}
+	if err := d.lookForOthers(ctx); err != nil {
+		return out, false, err
+	}
 	switch {
 	case d.pastOutcome != nil:
 		return *d.pastOutcome, true, nil
@@ -202,6 +206,9 @@ func (d *driver) step(ctx context.Context) (out Outcome, done bool, err error) {
 		return out, false, nil
 	case d.overdue():
 		return out, false, d.learn(event{Kind: executionTimedOut})
+	}
+	if stream, until := d.execution.nextHeld(); stream != "" && !until.After(d.rt.config.Now()) {
+		return out, false, d.learn(event{Kind: overtakersReleased, Signal: &signalDetails{Stream: stream}})
 	}
 	fired, excess, next := d.executor.dispatch()
 	nothing := len(fired)+len(excess) == 0
@@ -360,6 +367,9 @@ func (d *driver) waitForResults(ctx context.Context, next time.Time) error {
 	wake := next
 	if len(d.learned) > 0 && (wake.IsZero() || d.commitBy.Before(wake)) {
 		wake = d.commitBy
+	}
+	if look := d.lookAt(d.rt.config.Now()); !look.IsZero() && (wake.IsZero() || look.Before(wake)) {
+		wake = look
 	}
 	if a := d.executor.takeLone(); a != nil {
 		return d.runHere(ctx, a, wake)

@@ -46,6 +46,8 @@ var (
 	ErrNewerSchema = errors.New("written by a newer version: deploy that or a later one, and run it again")
 	// ErrNoSignals: the runtime has no queues, so nothing can be sent to an orchestration.
 	ErrNoSignals = errors.New("the runtime has no queues")
+	// errPayloadGone: the blob with the payload of a signal is deleted.
+	errPayloadGone = fmt.Errorf("its payload is gone: raise the event again: %w", ErrNotFound)
 	// errNoActivity: a function for activities was called with another context.
 	errNoActivity = errors.New("not the context of a running activity")
 	// ErrPayload: the value cannot be stored, because it has more than 60 MiB of JSON, or arrays and objects nested

@@ -29,6 +29,10 @@ const (
 	// activitiesSent: other processes run the activities of Tasks.
 	activitiesSent eventKind = "ActivitiesSent"
 	eventRaised    eventKind = "EventRaised"
+	// overtakersReleased: the events of a stream do not wait any more for the earlier one that is missing.
+	overtakersReleased eventKind = "OvertakersReleased"
+	// eventsReleased: the code may see the next events of an attempt before; Attempt is how many, 0 for one.
+	eventsReleased eventKind = "EventsReleased"
 	// taskCompleted: a person, whose name is in Reason, completed a human task.
 	taskCompleted eventKind = "TaskCompleted"
 
@@ -181,10 +185,11 @@ type signalDetails struct {
 	// Accepted is when a command was given, in microseconds.
 	Accepted int64
 	// Stream and Sequence order the events that one orchestration sends to another. Previous is when the event before
-	// was sent, in microseconds.
-	Stream   string
-	Sequence int
-	Previous int64
+	// was sent, in microseconds. Overtakes says that the event came before one that was sent earlier, and waits for it.
+	Stream    string
+	Sequence  int
+	Previous  int64
+	Overtakes bool
 }
 
 func (e event) start() startDetails   { return valueOf(e.Start) }

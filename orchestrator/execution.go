@@ -63,6 +63,9 @@ type execution struct {
 	deadline          int64 // microseconds; 0 for none
 	dropEarly         bool  // drop events that nobody waits for
 	unread            mailbox
+	overtakers        overtakers
+	runBegan          int64   // when the run began, if this is its first execution, microseconds
+	withheld          []event // events of the attempts before that the code does not see yet, oldest first
 	received          receivedSignals
 	held              bool // the first turn waits for executionReleased
 	stalled           bool // the code cannot go on
@@ -86,6 +89,7 @@ type execution struct {
 	patches          map[string]bool
 	children         map[string]int               // how often sub-orchestrations were called, by name and input
 	named            map[string]*task             // the latest call of each sub-orchestration that has a WithID
+	undos            map[*task]*task              // the calls that undo others, by what they undo
 	rules            int                          // by which the execution began
 	priorSideEffects map[string][]json.RawMessage // side effects of the attempt before, by name
 	undoneSince      map[string]int               // callRef.Since of sub-orchestrations that were undone, by id

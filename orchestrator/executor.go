@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -91,6 +92,9 @@ func (c *executor) dispatch() (fired, excess []*task, next time.Time) {
 	if c.execution.deadline != 0 {
 		next = fromMicros(c.execution.deadline)
 	}
+	if stream, until := c.execution.nextHeld(); stream != "" && (next.IsZero() || until.Before(next)) {
+		next = until
+	}
 	later := c.waiting[:0]
 	for _, t := range c.waiting {
 		due := fromMicros(t.due)
@@ -99,7 +103,7 @@ func (c *executor) dispatch() (fired, excess []*task, next time.Time) {
 		case t.joins != nil:
 			later = append(later, t)
 		case c.inFlight[c.call(t)] != nil: // its attempt is still running
-		case c.execution.suspended && t.isOpenWork() && !t.begun, t.undoes > 0 && c.inFlight[call{c.execution.number, t.undoes}] != nil:
+		case c.execution.suspended && t.isOpenWork() && !t.begun, t.undoes > 0 && c.waitsForUndone(t):
 			later = append(later, t)
 		case t.remote, t.foreign:
 			later = append(later, t)
@@ -110,7 +114,7 @@ func (c *executor) dispatch() (fired, excess []*task, next time.Time) {
 			}
 		case t.kind == timerTask:
 			fired = append(fired, t)
-		case t.kind == activityTask && !t.options.local && len(c.inFlight) >= c.rt.config.MaxInlineActivities && c.rt.config.Queues != nil:
+		case t.kind == activityTask && t.undoes == 0 && !t.options.local && len(c.inFlight) >= c.rt.config.MaxInlineActivities && c.rt.config.Queues != nil:
 			excess, later = append(excess, t), append(later, t)
 		default:
 			c.launch(t)
@@ -200,6 +204,13 @@ func (c *executor) takeLone() *attempt {
 func (c *executor) begin(t *task) *attempt {
 	a := &attempt{info: c.info(t), name: t.name, input: t.input, timeout: t.options.timeout, heartbeat: t.options.heartbeat, recorder: c}
 	a.init(&c.ctx)
+	a.undoable = t.options.undo != nil
+	if undone := c.execution.task(t.undoes); undone != nil {
+		a.undoes = ActivityInfo{Orchestration: c.start.ID, Execution: c.execution.number, Task: undone.number}.IdempotencyKey()
+		if undone.kind == childTask && undone.canceled {
+			a.undoesChild = undone.child
+		}
+	}
 	if t.kind == childTask {
 		child := c.childStart(t)
 		a.child, t.begun = &child, true
@@ -222,6 +233,11 @@ func (c *executor) run(a *attempt) {
 func (c *executor) perform(a *attempt) result {
 	if a.child != nil {
 		return c.runChild(a, *a.child)
+	}
+	if a.undoesChild != "" {
+		if ended, err := c.childEnded(a, a.undoesChild); err != nil || !ended {
+			return result{parked: err == nil, broken: err != nil, err: err} // its end is a signal
+		}
 	}
 	return c.rt.attempt(a)
 }
@@ -337,7 +353,7 @@ func (c *executor) attemptReturned(r result) *task {
 
 // recheckChild makes dispatch look again at a sub-orchestration that has ended.
 func (c *executor) recheckChild(id string) {
-	if t := c.execution.openChild(id); t != nil {
+	if t := cmp.Or(c.execution.openChild(id), c.execution.undoOfChild(id)); t != nil {
 		t.remote, t.foreign, t.rival, t.begun = false, false, false, true
 		t.endedMeanwhile = c.inFlight[c.call(t)] != nil
 	}
@@ -369,6 +385,13 @@ func (c *executor) recheckHeld() {
 func (c *executor) recheckAll() {
 	for _, t := range c.execution.tasks {
 		t.remote, t.foreign, t.rival = false, false, false
+	}
+}
+
+// stopWaiting makes the undos run that wait for activities of other processes: the messages of these may be lost.
+func (c *executor) stopWaiting() {
+	for t := range c.execution.undos {
+		t.returned = true
 	}
 }
 

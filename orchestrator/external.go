@@ -1,6 +1,10 @@
 package orchestrator
 
-import "maps"
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
 
 // Event returns a Future for an external event of this name (case does not matter). Events are given out in the order
 // in which they came, each to one Future, and only to a Future that is being waited for: one that has lost a race takes
@@ -14,6 +18,7 @@ func Event[T any](ctx *Context, name string) *Future[T] {
 }
 
 func (x *execution) awaitEvent(ctx *Context, name string) *task {
+	x.noteAction() // the event may say that somebody has undone something
 	name = cleanText(name)
 	t := x.add(task{kind: eventTask, name: name, shielded: ctx.shielded})
 	x.decide(event{Kind: eventAwaited, Task: t.number, Name: name, Shielded: t.shielded})
@@ -36,6 +41,23 @@ func (x *execution) applyRaised(e event) bool {
 	}
 	x.unread.put(e)
 	return false
+}
+
+// release lets the code see the next of the events of the attempts before.
+func (x *execution) release(count int) error {
+	if count > len(x.withheld) {
+		return fmt.Errorf("%d events are released of %d: %w", count, len(x.withheld), ErrCorrupt)
+	}
+	for _, e := range x.withheld[:count] {
+		if t := x.receivers.first(e.Name); t != nil {
+			x.complete(t, e.Payload, nil)
+			x.turn()
+			continue
+		}
+		x.unread.put(e)
+	}
+	x.withheld = x.withheld[count:]
+	return nil
 }
 
 // deliverKept gives the oldest kept event that one of the tasks waits for to that task.
@@ -74,7 +96,7 @@ func TryReceive[T any](ctx *Context, name string) (v T, ok bool, err error) {
 func (x *execution) inheritance() *inheritance {
 	sent := maps.Clone(x.outgoing)
 	maps.DeleteFunc(sent, func(_ string, s sentStream) bool { return s.At < x.last-SignalHorizon.Microseconds() })
-	h := inheritance{Unread: x.unread.list(x.unread.len()), Suspended: x.suspended, Commanded: x.commandedAt, Sent: sent}
+	h := inheritance{Unread: slices.Concat(x.unread.list(x.unread.len()), x.withheld, x.overtakers.list()), Suspended: x.suspended, Commanded: x.commandedAt, Sent: sent}
 	return h.orNone()
 }
 

@@ -125,6 +125,7 @@ func (x *execution) ask(ctx *Context, h HumanTask) (*task, error) {
 	if x.openHumanTasks >= maxOpenTasks {
 		return nil, fmt.Errorf("%w: %d tasks are open, which is the most", tasks.ErrInvalid, maxOpenTasks)
 	}
+	x.noteAction()
 	x.openHumanTasks++
 	t := x.add(task{kind: humanTask, name: strings.ToValidUTF8(h.Name, "\ufffd"), input: input, shielded: ctx.shielded})
 	x.humanTasks = append(x.humanTasks, t)

@@ -65,9 +65,16 @@ func (x *execution) applyCommon(e event) error {
 		x.applyStart(e)
 		x.start(e.Payload)
 	case eventRaised:
-		if x.applyRaised(e) {
+		if e.signal().Overtakes {
+			x.overtakers.put(e)
+		} else if x.applyRaised(e) {
 			x.turn()
 		}
+		x.see(x.overtakers.follow(e.signal().Stream, &x.received))
+	case overtakersReleased:
+		x.see(x.overtakers.skip(e.signal().Stream, &x.received))
+	case eventsReleased:
+		return x.release(max(e.Attempt, 1))
 	case activitiesSent:
 		return x.markSent(e)
 	case executionReleased:
@@ -140,11 +147,24 @@ func (x *execution) applyStart(e event) {
 	if s.Rules > 0 {
 		x.publishes, x.signals = s.Publishes, s.Signals
 	}
+	if x.first == x.number {
+		x.runBegan = e.At
+	}
 	if s.Timeout > 0 {
 		x.deadline = e.At + s.Timeout
 	}
 	if h := e.Inherited; h != nil {
-		x.unread.put(h.Unread...)
+		keeps := x.rules >= rules3 && s.Base < x.number && e.attempt(x.number) > 1
+		for _, u := range h.Unread {
+			switch {
+			case u.signal().Overtakes:
+				x.overtakers.put(u)
+			case keeps:
+				x.withheld = append(x.withheld, u)
+			default:
+				x.unread.put(u)
+			}
+		}
 		x.suspended, x.commandedAt, x.outgoing = h.Suspended, h.Commanded, maps.Clone(h.Sent)
 	}
 	if s.Revived {

@@ -113,7 +113,7 @@ func (r *Runtime) commitHeld(ctx context.Context, b plannedExecution, all []stor
 		d.createdAt = createdOf(first)
 		latest := all[len(all)-1]
 		d.earlier = append(d.earlier, summarize(b.start.ID, latest))
-		d.prior = b.event.priorResults(b.start.ID, latest)
+		d.prior = b.event.priorResults(b.start.ID, all)
 	}
 	held := b.event.start()
 	held.Held = true

@@ -25,12 +25,10 @@ func nextAttempt(before storedExecution, started event) event {
 	return e
 }
 
-// priorResults returns the results of the attempt before that the execution which starts with e may reuse.
-func (e event) priorResults(id string, before storedExecution) priorResults {
-	if e.start().Base > before.number {
-		return priorResults{}
-	}
-	return newPriorResults(id, before)
+// priorResults returns the results of the attempts before that the execution which starts with e may reuse: those from Base on.
+func (e event) priorResults(id string, before []storedExecution) priorResults {
+	base := max(e.start().Base, 1)
+	return newPriorResults(id, slices.DeleteFunc(slices.Clone(before), func(g storedExecution) bool { return g.number < base }))
 }
 
 // startNextAttempt commits the start of the attempt that follows the latest one, which has ended.
@@ -45,7 +43,7 @@ func (d *driver) startNextAttempt(ctx context.Context, all []storedExecution, ne
 	before := d.summary()
 	before.Earlier = nil
 	d.earlier = append(d.earlier, before)
-	d.prior = next.priorResults(d.start.ID, all[len(all)-1])
+	d.prior = next.priorResults(d.start.ID, all)
 	return d.begin(ctx, before.Execution+1, next)
 }
 

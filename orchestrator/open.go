@@ -214,7 +214,7 @@ func (d *driver) loadLatest(all []storedExecution) error {
 		return pinned
 	}
 	if n := len(all); n > 1 && len(d.earlier) > 0 {
-		d.prior = started.priorResults(d.start.ID, all[n-2])
+		d.prior = started.priorResults(d.start.ID, all[:n-1])
 	}
 	d.execution.takeOverPrior(d.prior, d.earlier)
 	for i := 0; i < len(latest.rounds); {
@@ -242,10 +242,12 @@ func (d *driver) noteStatus(status tables.Entity) {
 
 // rules is the version of the rules by which this code writes rounds. An execution keeps the rules under which it
 // began.
-const rules = rulesOfChildren
+const rules = rules3
 
-// rulesOfChildren is the first version of the rules by which a call with WithID is refused when its id is taken (checkChild).
-const rulesOfChildren = 3
+// rules3 is the first version of the rules by which a call with WithID is refused when its id is taken (checkChild), an attempt that
+// keeps results learns the events of the attempts before at their place among these, Undo is a barrier, an abandoned sub-orchestration
+// does not keep its caller, and a canceled orchestration that cannot go on ends.
+const rules3 = 3
 
 // createdOf returns when the orchestration was created, given one of its starts.
 func createdOf(started event) time.Time {

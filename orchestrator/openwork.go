@@ -13,8 +13,8 @@ type openWork struct {
 }
 
 // awaitOpenWork waits, once the orchestrator's function has returned, for activities and sub-orchestrations that were
-// called but never awaited, and for coroutines that wait for such calls: a call that was made is completed. Coroutines
-// that wait for anything else end with the function.
+// called but never awaited, and for coroutines that wait for such calls: a call that was made is completed, but for abandoned
+// sub-orchestrations. Coroutines that wait for anything else end with the function.
 func (x *execution) awaitOpenWork(ctx *Context) {
 	f := x.current
 	if x.hasOpenWork(&openWork{}, f) {
@@ -31,7 +31,7 @@ func (x *execution) awaitOpenWork(ctx *Context) {
 // hasOpenWork reports whether a coroutine other than the asking one has such work.
 func (x *execution) hasOpenWork(found *openWork, asking *coroutine) bool {
 	for ; found.tasks < len(x.tasks); found.tasks++ {
-		if t := x.tasks[found.tasks]; t.isOpenWork() && !t.awaited {
+		if t := x.tasks[found.tasks]; t.isOpenWork() && !t.awaited && !x.outlives(t) {
 			return true
 		}
 	}
@@ -45,6 +45,11 @@ func (x *execution) hasOpenWork(found *openWork, asking *coroutine) bool {
 		}
 	}
 	return false
+}
+
+// outlives reports whether the task is a sub-orchestration that goes on without its caller.
+func (x *execution) outlives(t *task) bool {
+	return x.rules >= rules3 && t.kind == childTask && t.options.close == AbandonChild
 }
 
 // isOpenWork reports whether the task is an activity or a sub-orchestration that has not ended.

@@ -24,6 +24,11 @@ func (d *driver) park(ctx context.Context, resumeAt time.Time) (Outcome, error) 
 	if d.ended() {
 		return d.summary(), nil
 	}
+	if !d.codeless && d.callErr == nil {
+		if err := d.execution.deadlock(); err != nil {
+			return Outcome{}, err
+		}
+	}
 	out := d.outcomeAtRest()
 	if err := d.checkRival(); err != nil {
 		return out, err
@@ -49,6 +54,9 @@ func (d *driver) earliest() time.Time {
 		if t.open() && t.due != 0 && (at == 0 || t.due < at) {
 			at = t.due
 		}
+	}
+	if stream, until := d.execution.nextHeld(); stream != "" && (at == 0 || until.UnixMicro() < at) {
+		at = until.UnixMicro()
 	}
 	if at == 0 {
 		return time.Time{}

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// priorResults holds the results of calls, and the side effects, of the attempt before. A result serves a call of the
+// priorResults holds the results of calls, and the side effects, of the attempts before. A result serves a call of the
 // same kind and name with the same input; each result serves one call, in order. So the code may change between the
 // attempts, and no call that completed is made again. The zero value is empty.
 type priorResults struct {
@@ -18,28 +18,48 @@ type callKey struct {
 	name, input string
 }
 
-// newPriorResults collects the results of an attempt, without the calls that were undone and without their undos.
-func newPriorResults(id string, before storedExecution) priorResults {
+// newPriorResults collects the results of attempts, without the calls that were undone and without their undos: first what the latest
+// attempt had, which includes what it took over, and then what only earlier ones had.
+func newPriorResults(id string, attempts []storedExecution) priorResults {
 	m := priorResults{map[callKey][]Call{}, map[string][]json.RawMessage{}}
-	for _, r := range before.rounds {
+	type place struct{ execution, task int }
+	seen := map[place]bool{} // also of calls that were undone: an undo counts for all attempts that took the result over
+	for _, g := range slices.Backward(attempts) {
+		m.addSideEffects(g)
+		for _, c := range summarize(id, g).Calls {
+			at := place{c.origin.Execution, c.origin.Task}
+			if c.Output == nil || c.Undoes > 0 || seen[at] {
+				continue
+			}
+			if seen[at] = true; c.Undone {
+				continue
+			}
+			hash := c.spilled
+			if hash == "" {
+				hash = hashOf(c.Input)
+			}
+			key := callKey{c.Kind, c.Name, hash}
+			m.calls[key] = append(m.calls[key], c)
+		}
+	}
+	return m
+}
+
+// addSideEffects adds the side effects of an attempt that later ones did not come to.
+func (m priorResults) addSideEffects(g storedExecution) {
+	found := map[string][]json.RawMessage{}
+	for _, r := range g.rounds {
 		for _, e := range r.Decided {
 			if e.Kind == sideEffectRecorded {
-				m.sideEffects[e.Name] = append(m.sideEffects[e.Name], e.Payload)
+				found[e.Name] = append(found[e.Name], e.Payload)
 			}
 		}
 	}
-	for _, c := range summarize(id, before).Calls {
-		if c.Output == nil || c.Undone || c.Undoes > 0 {
-			continue
+	for name, values := range found {
+		if known := len(m.sideEffects[name]); known < len(values) {
+			m.sideEffects[name] = append(m.sideEffects[name], values[known:]...)
 		}
-		hash := c.spilled
-		if hash == "" {
-			hash = hashOf(c.Input)
-		}
-		key := callKey{c.Kind, c.Name, hash}
-		m.calls[key] = append(m.calls[key], c)
 	}
-	return m
 }
 
 // key identifies equal calls of two attempts.
@@ -80,8 +100,9 @@ type matchedResult struct {
 	call Call
 }
 
-// reusePrior answers the calls for which the attempt before has a result, in the order in which they were answered
-// then, so that races have the same winners. Each answer can lead to the next call.
+// reusePrior repeats what the attempts before have learned, in the order in which they learned it: it answers the calls for which they
+// have a result, and lets the code see their events. So races have the same winners. Each answer can lead to the next call; the events
+// that are left are seen when no call is left that has a result.
 func (d *driver) reusePrior() error {
 	for {
 		for ; d.lookedUp < len(d.execution.tasks); d.lookedUp++ {
@@ -93,14 +114,15 @@ func (d *driver) reusePrior() error {
 				d.matched = append(d.matched, matchedResult{t, c})
 			}
 		}
-		if len(d.matched) == 0 {
-			return nil
-		}
-		first := 0
-		for i, k := range d.matched {
-			if k.call.origin.EndedAt < d.matched[first].call.origin.EndedAt {
-				first = i
+		first := d.earliestMatch()
+		if d.releasesEvent(first) {
+			if err := d.learnRelease(); err != nil {
+				return err
 			}
+			continue
+		}
+		if first < 0 {
+			return nil
 		}
 		k := d.matched[first]
 		d.matched = slices.Delete(d.matched, first, first+1)
@@ -112,6 +134,37 @@ func (d *driver) reusePrior() error {
 			return err
 		}
 	}
+}
+
+// earliestMatch returns the index of the matched result that was learned first; -1 when there is none.
+func (d *driver) earliestMatch() int {
+	first := -1
+	for i, k := range d.matched {
+		if first < 0 || k.call.origin.EndedAt < d.matched[first].call.origin.EndedAt {
+			first = i
+		}
+	}
+	return first
+}
+
+// releasesEvent reports whether the next thing to repeat is an event, and not the matched result of this index.
+func (d *driver) releasesEvent(first int) bool {
+	x := d.execution
+	if len(x.withheld) == 0 || x.suspended || x.held || x.stalled || x.ended {
+		return false
+	}
+	return first < 0 || x.withheld[0].At < d.matched[first].call.origin.EndedAt
+}
+
+// learnRelease lets the code see the next event of the attempts before. Releases that follow each other are one.
+func (d *driver) learnRelease() error {
+	if n := len(d.learned); n > 0 && d.learned[n-1].Kind == eventsReleased {
+		d.learned[n-1].Attempt = max(d.learned[n-1].Attempt, 1) + 1
+		err := d.execution.release(1)
+		d.decisionsAfter[n-1] = len(d.execution.decided)
+		return err
+	}
+	return d.learn(event{Kind: eventsReleased})
 }
 
 // removeReused removes the results that a replayed turn has used.

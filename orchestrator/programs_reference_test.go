@@ -151,6 +151,7 @@ func (r *reference) do(l *life, n *part) (string, *failure) {
 		}
 		return "late", nil
 	case opEvents:
+		l.acted = l.acted || l.showed
 		if n.Mode != modeEarly {
 			r.complete(l, key)
 		}
@@ -304,7 +305,7 @@ func (r *reference) lose(l *life, n *part) {
 	case modeChild:
 		l.acted = l.acted || l.showed
 		r.loose = append(r.loose, l.below(n).Path)
-	case modeActivity:
+	case modeActivity, modeEvent:
 		l.acted = l.acted || l.showed
 	}
 }

@@ -51,7 +51,7 @@ func (m *receivedSignals) record(e event) {
 	}
 	m.add(digestOf(s.ID), e.At)
 	m.last = s.ID
-	if s.Stream != "" {
+	if s.Stream != "" && !s.Overtakes {
 		m.advanceStream(s.Stream, sender{s.Sequence, e.At})
 	}
 }

@@ -84,6 +84,7 @@ func (w *eventWriter) event(e *event) {
 	w.string("stream", by.Stream)
 	w.number("sequence", int64(by.Sequence))
 	w.number("previous", by.Previous)
+	w.flag("overtakes", by.Overtakes)
 	if len(to.Tasks) > 0 {
 		w.key("tasks")
 		w.other(to.Tasks)

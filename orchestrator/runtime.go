@@ -24,6 +24,7 @@ type Runtime struct {
 	active         map[string]*driver // by orchestration id: at most one driver each
 	cache          cache
 	blocked        map[string]error // why the code of an orchestration is blocked, by id
+	running        runningCalls
 	counts         Counts
 	obsoleteParked []string // obsolete rows of the index
 
@@ -79,7 +80,7 @@ func New(c Config) (*Runtime, error) {
 		errs = append(errs, errors.New("tables and blobs are required"))
 	}
 	if c.MaxActivities < 1 || c.MaxInlineActivities < 1 || c.LingerResults < 1 || c.Linger < 0 || c.Grace < 0 || c.TurnTimeout < 0 ||
-		c.ProgressInterval < 0 || c.CachedEvents < 0 || c.LostAfter < 0 || c.LateAfter < 0 {
+		c.ProgressInterval < 0 || c.CachedEvents < 0 || c.LostAfter < 0 || c.LateAfter < 0 || c.KeepEarly < 0 {
 		errs = append(errs, errors.New("numbers and times must be positive"))
 	}
 	for _, o := range c.Orchestrators {

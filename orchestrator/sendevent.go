@@ -3,20 +3,7 @@ package orchestrator
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"time"
-)
-
-// ErrEarly: an event came before one that its sender had sent earlier. Deliver it again in some seconds.
-var ErrEarly = errors.New("the event came before an earlier one of its sender")
-
-// These bound how long an event is held back for the event that its sender sent before it. An orchestration that has
-// received events of this sender waits for as long as a message can take. One that has not may be new under its id, and
-// the earlier event was for another orchestration.
-const (
-	maxHoldKnownSender = 24 * time.Hour
-	maxHoldNewSender   = time.Hour
 )
 
 // RaiseEvent sends an event to another orchestration. The event is part of the round: it is sent if and only if the
@@ -79,16 +66,4 @@ func (d *driver) sendEvent(ctx context.Context, e event) error {
 	to := e.target().Child
 	trace := d.spanContext(func() string { return EventSpan(to, s.ID) })
 	return d.rt.send(ctx, Signal{SignalID: s.ID, InstanceID: to, Type: ExternalSignal, Trace: trace, Payload: p}, 0)
-}
-
-// isEarly reports whether an event has to wait for the event that its sender sent before it.
-func (d *driver) isEarly(p Payload) bool {
-	if p.Stream == "" || p.Previous == nil || p.Sequence <= d.execution.received.senders[p.Stream].Sequence+1 {
-		return false
-	}
-	patience := maxHoldNewSender
-	if d.execution.received.senders[p.Stream].Sequence > 0 {
-		patience = maxHoldKnownSender
-	}
-	return d.rt.config.Now().Sub(*p.Previous) < patience
 }

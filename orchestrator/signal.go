@@ -171,8 +171,11 @@ func (s Signal) event() (event, bool) {
 	if len(data) == 0 {
 		data = json.RawMessage("null")
 	}
-	return event{Kind: eventRaised, Name: s.Payload.Event, Payload: compact(data),
-		Signal: &signalDetails{ID: s.SignalID, Trace: s.Trace, Stream: s.Payload.Stream, Sequence: s.Payload.Sequence}}, true
+	by := signalDetails{ID: s.SignalID, Trace: s.Trace, Stream: s.Payload.Stream, Sequence: s.Payload.Sequence}
+	if s.Payload.Previous != nil {
+		by.Previous = max(0, s.Payload.Previous.UnixMicro())
+	}
+	return event{Kind: eventRaised, Name: s.Payload.Event, Payload: compact(data), Signal: &by}, true
 }
 
 // Raise sends an event to an orchestration, with data as its value. It does not wait: the event is kept until the

@@ -15,7 +15,6 @@ const (
 	signalStale                        // what it is about is over
 	signalOfChild                      // an awaited sub-orchestration has ended
 	signalTakesOver                    // this process takes over from a node that is gone
-	signalEarly                        // it came before an event that its sender had sent earlier
 )
 
 func (d *driver) classify(s Signal) signalClass {
@@ -26,6 +25,8 @@ func (d *driver) classify(s Signal) signalClass {
 		return signalKnown
 	case brings && x.ended && (!x.end.Retrying || s.Type != ExternalSignal):
 		return signalStale
+	case s.Payload.Child != "" && x.undoOfChild(s.Payload.Child) != nil:
+		return signalOfChild
 	case s.Payload.Child != "" && d.childEndUnneeded(s.Payload.Child):
 		return signalStale
 	case x.ended && !brings:
@@ -42,8 +43,6 @@ func (d *driver) classify(s Signal) signalClass {
 		return signalStale
 	case s.Payload.Command != "":
 		return x.classifyCommand(s)
-	case d.isEarly(s.Payload):
-		return signalEarly
 	case !brings && s.ExpectedVersion > int64(d.version):
 		return signalStale // it is for an orchestration that had this id before
 	case brings:

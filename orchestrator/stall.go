@@ -11,7 +11,8 @@ import (
 // isStall reports whether an error means that the code cannot go on until it is fixed.
 func isStall(err error) bool {
 	_, undetermined := errors.AsType[*DeterminismError](err)
-	return undetermined || errors.Is(err, ErrUnknownActivity) || errors.Is(err, ErrUnknownOrchestrator)
+	_, deadlocked := errors.AsType[*DeadlockError](err)
+	return undetermined || deadlocked || errors.Is(err, ErrUnknownActivity) || errors.Is(err, ErrUnknownOrchestrator)
 }
 
 // stall records that the code cannot go on, and keeps what signals bring for when it can. The sweeper tries again. An
@@ -62,6 +63,11 @@ func (d *driver) recordStall(ctx context.Context, cause error) error {
 	if err := d.readInbox(); err != nil {
 		return err
 	}
+	if !d.execution.ended && d.overdue() {
+		if err := d.learn(event{Kind: executionTimedOut}); err != nil {
+			return err
+		}
+	}
 	if len(d.learned) == 0 {
 		return nil
 	}
@@ -87,8 +93,11 @@ func (d *driver) loadCodeless(ctx context.Context) error {
 }
 
 // recover continues a stalled execution whose rounds could be replayed. As long as an activity or orchestrator that it
-// waits for is not registered, it stays stalled.
+// waits for is not registered, or its coroutines wait for each other, it stays stalled.
 func (d *driver) recover() error {
+	if err := d.execution.deadlock(); err != nil {
+		return err
+	}
 	for _, t := range d.execution.tasks {
 		if t.kind == activityTask && t.open() && d.rt.activities[t.name] == nil {
 			return fmt.Errorf("orchestration %s calls activity %q: %w", d.start.ID, t.name, ErrUnknownActivity)

@@ -45,6 +45,7 @@ type storedEvent struct {
 	Stream        string          `json:"stream,omitempty"`
 	Sequence      int             `json:"sequence,omitempty"`
 	Previous      int64           `json:"previous,omitempty"`
+	Overtakes     bool            `json:"overtakes,omitempty"`
 	Tasks         []int           `json:"tasks,omitempty"`
 	Child         string          `json:"child,omitempty"`
 	Parent        string          `json:"parent,omitempty"`
@@ -67,6 +68,7 @@ func (e event) stored() storedEvent {
 	s.Undoes, s.Local, s.Child, s.Close, s.Tenant, s.Order, s.Tasks = to.Undoes, to.Local, to.Child, to.Close, to.Tenant, to.Order, to.Tasks
 	s.Trace = by.Trace
 	s.Signal, s.Reason, s.Accepted, s.Stream, s.Sequence, s.Previous = by.ID, by.Reason, by.Accepted, by.Stream, by.Sequence, by.Previous
+	s.Overtakes = by.Overtakes
 	if e.Start != nil {
 		s.setStart(*e.Start)
 	}
@@ -88,7 +90,7 @@ func (s storedEvent) event() event {
 	if s.Kind != executionStarted {
 		start.Tenant, to.Tenant = "", s.Tenant
 	}
-	by := signalDetails{ID: s.Signal, Trace: s.Trace, Reason: s.Reason, Accepted: s.Accepted, Stream: s.Stream, Sequence: s.Sequence, Previous: s.Previous}
+	by := signalDetails{ID: s.Signal, Trace: s.Trace, Reason: s.Reason, Accepted: s.Accepted, Stream: s.Stream, Sequence: s.Sequence, Previous: s.Previous, Overtakes: s.Overtakes}
 	if s.Kind == executionStarted {
 		start.Trace, by.Trace = s.Trace, ""
 	}

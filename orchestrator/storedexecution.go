@@ -40,21 +40,37 @@ func (g storedExecution) start() (event, bool) {
 // same event at the same place of its stream.
 func (g storedExecution) forNextAttempt() *inheritance {
 	var h inheritance
+	var m receivedSignals
+	var early overtakers
+	raise := func(e event) {
+		if s := e.signal(); s.Overtakes {
+			early.put(e)
+		} else {
+			h.Unread = append(h.Unread, e)
+		}
+		h.Unread = append(h.Unread, early.follow(e.signal().Stream, &m)...)
+	}
 	for _, r := range g.rounds {
 		for _, e := range r.Learned {
+			m.record(e)
 			if in := e.Inherited; in != nil {
-				h.Unread = append(h.Unread, in.Unread...)
+				for _, u := range in.Unread {
+					raise(u)
+				}
 				h.Suspended, h.Commanded, h.Sent = in.Suspended, in.Commanded, in.Sent
 			}
 			switch e.Kind {
 			case eventRaised:
-				h.Unread = append(h.Unread, e)
+				raise(e)
+			case overtakersReleased:
+				h.Unread = append(h.Unread, early.skip(e.signal().Stream, &m)...)
 			case executionSuspended, executionResumed:
 				h.Suspended, h.Commanded = e.Kind == executionSuspended, max(e.signal().Accepted, h.Commanded)
 			}
 		}
 	}
-	return h.with(g.received(), g.lastEventAt())
+	h.Unread = append(h.Unread, early.list()...)
+	return h.with(m, g.lastEventAt())
 }
 
 // complete reports whether everything that a replay of the execution needs is there.

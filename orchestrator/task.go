@@ -72,6 +72,7 @@ type task struct {
 	shielded bool         // from cancellation
 	undoes   int          // the number of the call that this one takes back
 	undone   bool         // another call takes it back
+	returned bool         // another process ran the activity after it was canceled, and does not any more
 	began    int64        // when the call was made, microseconds
 	attempts int          // how many attempts have failed
 	due      int64        // when a timer fires, or when the next attempt after a failure is due; microseconds

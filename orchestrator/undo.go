@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,8 +28,9 @@ func WithUndo[In, Out any](undo *Activity[In, Out], in In) CallOption {
 }
 
 // Undo undoes calls that have WithUndo: the given ones, or all that the execution has made; the last first, one after
-// the other, each once. Failed calls are undone, too, because they may have done half of their work. Calls that still
-// run are waited for before. A cancellation does not reach the undos. From the moment that its undo is called, the
+// the other, each once. Failed calls are undone, too, because they may have done half of their work. An undo runs when what it undoes
+// has ended: an activity that still runs, in whatever process, and a canceled sub-orchestration with its clean-up, are waited for.
+// No cancellation reaches the undos, and calls that another coroutine undoes are waited for. From the moment that its undo is called, the
 // result of a call does not count any more: the next attempt makes the call again. The error joins those of the undos
 // that failed.
 func Undo(ctx *Context, calls ...Waitable) error {
@@ -42,17 +44,128 @@ func Undo(ctx *Context, calls ...Waitable) error {
 	}
 	var errs []error
 	for _, t := range slices.Backward(all) {
-		if t.undone {
-			continue
-		}
-		t.undone, t.awaited = true, true
-		x.wait(t)
-		undo := x.schedule(task{kind: activityTask, name: t.options.undo.name, input: t.options.undo.input, options: t.options.undo.options,
-			shielded: true, undoes: t.number, awaited: true})
-		x.wait(undo)
-		if x.noteResultSeen(undo); undo.err != nil {
-			errs = append(errs, undo.err)
-		}
+		errs = append(errs, x.undo(t))
 	}
 	return errors.Join(errs...)
+}
+
+// undo undoes a call, or waits until another coroutine has.
+func (x *execution) undo(t *task) error {
+	if t.undone {
+		if u := x.undos[t]; x.rules < rules3 || u != nil && u.done {
+			return nil // its error was returned then
+		}
+		x.waitUntilTrue(x.current, &task{kind: conditionTask}, func() bool { u := x.undos[t]; return u != nil && u.done })
+		return x.undos[t].err
+	}
+	t.undone, t.awaited = true, true
+	x.wait(t)
+	undo := x.schedule(task{kind: activityTask, name: t.options.undo.name, input: t.options.undo.input, options: t.options.undo.options,
+		shielded: true, undoes: t.number, awaited: true})
+	if x.undos == nil {
+		x.undos = map[*task]*task{}
+	}
+	x.undos[t] = undo
+	x.wait(undo)
+	x.noteResultSeen(undo)
+	return undo.err
+}
+
+// uninterruptible reports whether a cancellation leaves the task alone: an undo, or the runtime's own wait for one.
+func (x *execution) uninterruptible(t *task) bool {
+	return x.rules >= rules3 && (t.undoes > 0 || t.kind == conditionTask && t.name == "")
+}
+
+// undoOfChild returns the open undo of a canceled sub-orchestration; nil when there is none.
+func (x *execution) undoOfChild(id string) *task {
+	for t, undo := range x.undos {
+		if t.kind == childTask && t.child == id && undo.open() {
+			return undo
+		}
+	}
+	return nil
+}
+
+// waitsForUndone reports whether an undo has to wait for the call that it undoes. What this process runs is waited for by the attempt,
+// see Runtime.awaitUndone.
+func (c *executor) waitsForUndone(undo *task) bool {
+	t := c.execution.task(undo.undoes)
+	switch {
+	case t == nil:
+		return false
+	case c.inFlight[c.call(t)] != nil:
+		return true
+	case !t.canceled:
+		return false
+	case t.foreign: // who runs the call runs its undo, or who takes over from him
+		undo.foreign = true
+		return true
+	case t.kind == activityTask && t.sent && !t.returned: // its result is the news
+		return true
+	}
+	return false
+}
+
+// childEnded reports whether the canceled sub-orchestration of a call that is to be undone has ended.
+func (c *executor) childEnded(ctx context.Context, child string) (bool, error) {
+	s, err := c.rt.Status(ctx, child)
+	if errors.Is(err, ErrNotFound) {
+		return true, nil
+	}
+	if err == nil && !s.Ended() {
+		c.rt.config.Log.InfoContext(ctx, "an undo waits for a canceled sub-orchestration", "orchestrationId", c.start.ID, "childId", child, "status", string(s.Status))
+	}
+	return s.Ended(), err
+}
+
+// runningCalls are the activities with an undo that run in this process, by idempotency key. An activity that ignores the end of its
+// context runs on when nobody waits for its result any more, and its undo must not run beside it.
+type runningCalls map[string]*runningCall
+
+// runningCall is how many attempts at a call run, and a channel that is closed with the last one.
+type runningCall struct {
+	attempts int
+	ended    chan struct{}
+}
+
+// noteRunning notes that an activity begins; the function that it returns, that it has returned.
+func (r *Runtime) noteRunning(key string) (ended func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.running == nil {
+		r.running = runningCalls{}
+	}
+	c := r.running[key]
+	if c == nil {
+		c = &runningCall{ended: make(chan struct{})}
+		r.running[key] = c
+	}
+	c.attempts++
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if c.attempts--; c.attempts == 0 {
+			close(c.ended)
+			delete(r.running, key)
+		}
+	}
+}
+
+// awaitUndone waits until no attempt at the call with this key, which is to be undone, runs in this process. The error is that of ctx.
+func (r *Runtime) awaitUndone(ctx context.Context, key string) error {
+	if key == "" {
+		return nil
+	}
+	r.mu.Lock()
+	c := r.running[key]
+	r.mu.Unlock()
+	if c == nil {
+		return nil
+	}
+	select {
+	case <-c.ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

@@ -52,11 +52,15 @@ func (x *execution) waitingUntil() int64 {
 	if x.ended {
 		return 0
 	}
+	earliest := x.deadline
+	if stream, until := x.nextHeld(); stream != "" && (earliest == 0 || until.UnixMicro() < earliest) {
+		earliest = until.UnixMicro()
+	}
 	all := &x.waiting.due
 	for len(*all) > 0 {
 		first := (*all)[0]
 		if first.task.due == first.due && first.task.isWaitedFor() {
-			if x.deadline == 0 || first.due < x.deadline {
+			if earliest == 0 || first.due < earliest {
 				return first.due
 			}
 			break
@@ -64,7 +68,7 @@ func (x *execution) waitingUntil() int64 {
 		first.task.dueNoted = 0
 		heap.Pop(all)
 	}
-	return x.deadline
+	return earliest
 }
 
 // isWaitedFor reports whether a coroutine waits for the call.

@@ -91,11 +91,16 @@ func (d *driver) dueAt(at time.Time) *task {
 	return nil
 }
 
-// waitsWithin reports whether the execution waits for activities that other processes run. Sub-orchestrations report
+// waitsWithin reports whether the execution waits for activities that other processes run, or an undo does. Sub-orchestrations report
 // their ends themselves.
 func (d *driver) waitsWithin() bool {
 	for _, t := range d.execution.tasks {
 		if t.open() && !t.foreign && t.sent {
+			return true
+		}
+	}
+	for t, undo := range d.execution.undos {
+		if t.sent && t.canceled && undo.open() {
 			return true
 		}
 	}

@@ -177,13 +177,12 @@ func (d *driver) replace(ctx context.Context, cause error) {
 
 // locate returns where a goroutine is in user code, as "function (file:line)", and whether it waits there.
 func locate(goroutine int64) (place string, waits bool) {
-	for _, stack := range bytes.Split(allStacks(), []byte("\n\n")) {
-		if head, found := bytes.CutPrefix(stack, fmt.Appendf(nil, "goroutine %d [", goroutine)); found {
-			state := string(head[:bytes.IndexAny(head, ",(]")])
-			return userFrame(string(stack)), !computes(strings.TrimSpace(state))
-		}
+	stack := stacksByGoroutine()[goroutine]
+	_, state, _ := strings.Cut(stack, "[")
+	if i := strings.IndexAny(state, ",(]"); i >= 0 {
+		state = strings.TrimSpace(state[:i])
 	}
-	return "an unknown place", true
+	return frame(stack, func(function, _ string) bool { return !isStandardLibrary(function) }), !computes(state)
 }
 
 // computes reports whether a goroutine that the runtime shows in this state does something. One in the state coroutine has resumed
@@ -196,30 +195,38 @@ func computes(state string) bool {
 	return false
 }
 
-// allStacks returns the stack traces of all goroutines.
-func allStacks() []byte {
+// stacksByGoroutine returns the stack traces of all goroutines.
+func stacksByGoroutine() map[int64]string {
 	const most = 64 << 20
+	var all []byte
 	for size := 1 << 20; ; size *= 4 {
-		all := make([]byte, size)
+		all = make([]byte, size)
 		if n := runtime.Stack(all, true); n < size || size >= most {
-			return all[:n]
+			all = all[:n]
+			break
 		}
 	}
+	stacks := map[int64]string{}
+	for stack := range strings.SplitSeq(string(all), "\n\n") {
+		var id int64
+		if _, err := fmt.Sscanf(stack, "goroutine %d [", &id); err == nil {
+			stacks[id] = stack
+		}
+	}
+	return stacks
 }
 
-// userFrame returns the innermost frame of a stack that is not in the standard library.
-func userFrame(stack string) string {
+// frame returns the innermost frame of a stack that is wanted, as "function (file:line)".
+func frame(stack string, wanted func(function, file string) bool) string {
 	lines := strings.Split(stack, "\n")
 	for i := 1; i+1 < len(lines); i += 2 {
 		function := lines[i]
 		if j := strings.LastIndexByte(function, '('); j > 0 {
 			function = function[:j]
 		}
-		if isStandardLibrary(function) {
-			continue
+		if file, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " "); wanted(function, file) {
+			return fmt.Sprintf("%s (%s)", function, path.Base(file))
 		}
-		place, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " ")
-		return fmt.Sprintf("%s (%s)", function, path.Base(place))
 	}
 	return "an unknown place"
 }

@@ -53,7 +53,11 @@ func (l *listener) settle(ctx context.Context, m queues.Message, body []byte, fa
 	case ctx.Err() != nil:
 		l.release(ctx, m, m.PopReceipt, 0)
 	case passes(failure):
-		l.putBack(ctx, m, body, failure)
+		delay := l.config.RetryDelay
+		if early, ok := errors.AsType[*orchestrator.EarlyError](failure); ok {
+			delay = early.After
+		}
+		l.putBack(ctx, m, body, delay, failure)
 	case errors.Is(failure, orchestrator.ErrSignal), errors.Is(failure, orchestrator.ErrBatch):
 		l.move(ctx, m, l.dead, failure)
 	case m.DequeueCount < int64(l.config.MaxDequeueCount):
@@ -66,7 +70,7 @@ func (l *listener) settle(ctx context.Context, m queues.Message, body []byte, fa
 	}
 }
 
-// passes says that an error is not the message's: another process has the orchestration, an earlier event is on its way, or
+// passes says that an error is not the message's: another process has the orchestration, it is not started yet, or
 // storage is busy or away.
 func passes(err error) bool {
 	for _, passing := range []error{orchestrator.ErrElsewhere, orchestrator.ErrEarly, tables.ErrThrottled, tables.ErrOutcomeUnknown, tables.ErrDenied,
@@ -84,11 +88,11 @@ func (l *listener) retryDelay(n int64) time.Duration {
 }
 
 // putBack sends the message again, for later, so that this attempt does not count.
-func (l *listener) putBack(ctx context.Context, m queues.Message, body []byte, reason error) {
+func (l *listener) putBack(ctx context.Context, m queues.Message, body []byte, delay time.Duration, reason error) {
 	call, cancel := detached(ctx)
 	defer cancel()
-	if _, err := l.store.Send(call, l.queue, body, l.config.RetryDelay); err != nil {
-		l.release(ctx, m, m.PopReceipt, l.config.RetryDelay)
+	if _, err := l.store.Send(call, l.queue, body, delay); err != nil {
+		l.release(ctx, m, m.PopReceipt, delay)
 		return
 	}
 	l.log.DebugContext(ctx, "a message is put back", "messageId", m.ID, "error", reason.Error())

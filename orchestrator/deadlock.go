@@ -1,0 +1,88 @@
+package orchestrator
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// DeadlockError says that an orchestration waits for what can never come: its coroutines wait for each other, and nothing is open that
+// could make one of them go on.
+type DeadlockError struct {
+	Orchestration string
+	// Waits says for each coroutine what it waits for, and where, as "a condition at function (file:line)".
+	Waits []string
+}
+
+// Error names the lines.
+func (e *DeadlockError) Error() string {
+	waits := ""
+	if len(e.Waits) > 0 {
+		waits = ": it waits for " + strings.Join(e.Waits, "; ")
+	}
+	return fmt.Sprintf("orchestration %s is deadlocked: nothing that it waits for can come%s: correct the code, or cancel it", e.Orchestration, waits)
+}
+
+// deadlocked reports whether nothing can ever make the code go on but a cancellation. It is meant for an execution whose coroutines have
+// run as far as they can.
+func (x *execution) deadlocked() bool {
+	if x.ended || x.suspended || x.held || len(x.withheld)+len(x.overtakers) > 0 || x.waitingFor() != nil {
+		return false
+	}
+	if len(x.scheduler.conditional) > 0 && (x.openCount > 0 || slices.ContainsFunc(x.tasks, (*task).open)) {
+		return false // the end of a call that no coroutine waits for can make a condition true
+	}
+	alive := false
+	for _, f := range x.coroutines {
+		if !f.ended && f.ready() {
+			return false
+		}
+		alive = alive || !f.ended
+	}
+	return alive
+}
+
+// deadlock returns the error of an execution that is deadlocked; nil otherwise. It names no places for one that is known to be stalled,
+// because the rounds have them.
+func (x *execution) deadlock() error {
+	if !x.deadlocked() {
+		return nil
+	}
+	err := &DeadlockError{Orchestration: x.id}
+	if x.stalled {
+		return err
+	}
+	stacks := stacksByGoroutine()
+	for _, f := range x.coroutines {
+		if f.ended {
+			continue
+		}
+		var names []string
+		for _, t := range f.waiting {
+			names = append(names, t.waitName())
+		}
+		err.Waits = append(err.Waits, strings.Join(names, " or ")+" at "+callerFrame(stacks[f.goroutine]))
+	}
+	return err
+}
+
+// waitName says what a coroutine waits for that waits for the task.
+func (t *task) waitName() string {
+	switch {
+	case t.kind == coroutineTask:
+		return "a coroutine"
+	case t.name == "":
+		return "the calls that nobody has awaited"
+	default:
+		return t.name
+	}
+}
+
+// callerFrame returns the innermost frame of a stack that belongs to neither the standard library nor this package.
+func callerFrame(stack string) string {
+	own := reflect.TypeFor[Context]().PkgPath() + "."
+	return frame(stack, func(function, file string) bool {
+		return !isStandardLibrary(function) && (!strings.HasPrefix(function, own) || strings.Contains(file, "_test.go:"))
+	})
+}

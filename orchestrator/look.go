@@ -1,0 +1,62 @@
+package orchestrator
+
+import (
+	"context"
+	"time"
+
+	"github.com/vibedata/roundhouse/internal/outage"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// These are the pauses between two looks of a driver whose activities run, the first and the longest. Each look doubles the pause.
+const (
+	lookFirst = 10 * time.Second
+	lookMost  = time.Minute
+)
+
+// lookout says when a driver looks whether other processes have committed rounds. A cancellation may be delivered to any process, and an
+// activity that runs for long has to learn of it before it ends.
+type lookout struct {
+	next  time.Time // zero while nothing runs
+	pause time.Duration
+}
+
+// at returns when the next look is due; zero while nothing runs here, or nothing can come from other processes.
+func (l *lookout) at(running bool, now time.Time) time.Time {
+	if !running {
+		*l = lookout{}
+		return time.Time{}
+	}
+	if l.next.IsZero() {
+		l.pause = lookFirst
+		l.next = now.Add(l.pause)
+	}
+	return l.next
+}
+
+// lookForOthers takes over what other processes have committed, when a look is due. A look that fails is made again.
+func (d *driver) lookForOthers(ctx context.Context) error {
+	now := d.rt.config.Now()
+	due := d.lookAt(now)
+	if due.IsZero() || now.Before(due) {
+		return nil
+	}
+	d.lookout.pause = min(2*d.lookout.pause, lookMost)
+	d.lookout.next = now.Add(d.lookout.pause)
+	look, cancel := outage.Finish(ctx, storeTimeout)
+	defer cancel()
+	row, err := d.rt.config.Tables.Get(look, d.rt.config.Table, tables.Key{Partition: tables.EscapeKey(d.start.ID), Row: statusRow})
+	if err != nil {
+		d.log().WarnContext(ctx, "it cannot be read whether other processes have changed the orchestration", "error", err.Error())
+		return nil
+	}
+	if row.Int("StateVersion") <= int64(d.version) {
+		return nil
+	}
+	return d.takeIn(ctx)
+}
+
+// lookAt returns when the next look is due; zero for never.
+func (d *driver) lookAt(now time.Time) time.Time {
+	return d.lookout.at(len(d.executor.inFlight) > 0 && d.rt.config.Queues != nil, now)
+}

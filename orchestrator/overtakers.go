@@ -1,0 +1,106 @@
+package orchestrator
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+)
+
+// These bound how long an event is held back for one that its sender sent before it: as long as a message can take. An orchestration that
+// has received none of this sender may be new under its id, and the earlier event was for another one; that is likely when the earlier
+// event was sent before it began.
+const (
+	maxHoldKnownSender = 24 * time.Hour
+	maxHoldNewSender   = time.Hour
+	maxHoldEarlierRun  = 10 * time.Minute
+)
+
+// overtakers holds events of other orchestrations that came before one that their sender had sent earlier, by stream, in the order in
+// which they were sent. The zero value is empty.
+type overtakers map[string][]event
+
+func (o *overtakers) put(e event) {
+	if *o == nil {
+		*o = overtakers{}
+	}
+	stream := e.signal().Stream
+	all := (*o)[stream]
+	i, _ := slices.BinarySearchFunc(all, e, func(a, b event) int { return cmp.Compare(a.signal().Sequence, b.signal().Sequence) })
+	(*o)[stream] = slices.Insert(all, i, e)
+}
+
+// follow removes and returns the events of a stream that nothing holds back any more, given what was received.
+func (o overtakers) follow(stream string, m *receivedSignals) (free []event) {
+	for len(o[stream]) > 0 && o[stream][0].signal().Sequence <= m.senders[stream].Sequence+1 {
+		free = append(free, o.take(stream, m))
+	}
+	return free
+}
+
+// skip is follow for a stream whose earlier events are not waited for any more.
+func (o overtakers) skip(stream string, m *receivedSignals) (free []event) {
+	if len(o[stream]) == 0 {
+		return nil
+	}
+	return append([]event{o.take(stream, m)}, o.follow(stream, m)...)
+}
+
+// take removes and returns the first event of a stream.
+func (o overtakers) take(stream string, m *receivedSignals) event {
+	e := o[stream][0]
+	if o[stream] = o[stream][1:]; len(o[stream]) == 0 {
+		delete(o, stream)
+	}
+	m.advanceStream(stream, sender{e.signal().Sequence, e.At})
+	return e
+}
+
+// list returns all events, the streams in the order of their names.
+func (o overtakers) list() (all []event) {
+	for _, stream := range slices.Sorted(maps.Keys(o)) {
+		all = append(all, o[stream]...)
+	}
+	return all
+}
+
+// overtakes reports whether an event came before one that its sender had sent earlier, for which it has to wait.
+func (x *execution) overtakes(e event, now time.Time) bool {
+	s := e.signal()
+	return s.Stream != "" && s.Previous != 0 && s.Sequence > x.received.senders[s.Stream].Sequence+1 && now.Before(x.holdUntil(e))
+}
+
+// holdUntil is until when an event waits for the one that its sender sent before it.
+func (x *execution) holdUntil(e event) time.Time {
+	s := e.signal()
+	switch {
+	case x.received.senders[s.Stream].Sequence > 0:
+		return fromMicros(s.Previous).Add(maxHoldKnownSender)
+	case s.Previous < x.runBegan:
+		return fromMicros(s.Previous).Add(maxHoldEarlierRun)
+	default:
+		return fromMicros(s.Previous).Add(maxHoldNewSender)
+	}
+}
+
+// nextHeld returns the stream whose first held event stops waiting first, and when; "" for none.
+func (x *execution) nextHeld() (stream string, at time.Time) {
+	if len(x.overtakers) == 0 {
+		return "", at
+	}
+	for _, name := range slices.Sorted(maps.Keys(x.overtakers)) {
+		if until := x.holdUntil(x.overtakers[name][0]); stream == "" || until.Before(at) {
+			stream, at = name, until
+		}
+	}
+	return stream, at
+}
+
+// see lets the code see events.
+func (x *execution) see(events []event) {
+	for _, e := range events {
+		if x.applyRaised(e) {
+			x.turn()
+		}
+	}
+}
