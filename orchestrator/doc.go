@@ -28,13 +28,14 @@
 // is Retrying, events and commands are kept for the next attempt. A redelivered message, [Runtime.Rewind], a retried
 // dead letter and a sub-orchestration called WithRetry all begin the next attempt by one rule:
 //
-//	The next attempt keeps the results of the calls that completed and were not undone, if the attempt before failed
-//	because one of its calls failed, timed out as a whole, or was stopped, and did nothing afterwards but undo. Otherwise it
-//	begins anew.
+//	The next attempt learns again, in the same order, the events that were raised and the results of the calls that completed and
+//	were not undone, if the attempt before failed because one of its calls failed, timed out as a whole, or was stopped, and did
+//	nothing afterwards but undo. Otherwise it begins anew, and only the events are delivered again.
 //
 // What is kept are results of activities and sub-orchestrations, timers that fired, people's answers, side effects, NewUUID,
-// Rand, and the ids of sub-orchestrations and publications; failures and the time are not. Events that were raised are
-// delivered again either way. So a run that undid its work by calls of its own, or that failed by its own decision, does the
+// Rand, and the ids of sub-orchestrations and publications, of all attempts since the last that began anew; failures and the time are
+// not. So races have the same winners, and an event that nothing has taken is seen behind all that is kept. Asking a person and waiting
+// for an event are actions, too. A run that undid its work by calls of its own, or that failed by its own decision, does the
 // work again. [WithUndo] and [Undo] undo single calls, and keep the rest.
 //
 // # Children
@@ -49,8 +50,8 @@
 //
 // # Code that cannot go on
 //
-// An orchestration whose code replays to another decision, is not registered, or blocks without its Context is Stalled, with
-// the error. Events are kept for it. When the code is fixed, the next sweep continues it.
+// An orchestration whose code replays to another decision, is not registered, blocks without its Context, or waits for what can never
+// come is Stalled, with the error. Events are kept for it. When the code is fixed, the next sweep continues it.
 //
 // # Limits
 //

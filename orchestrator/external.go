@@ -48,7 +48,9 @@ func (x *execution) release(count int) error {
 	if count > len(x.withheld) {
 		return fmt.Errorf("%d events are released of %d: %w", count, len(x.withheld), ErrCorrupt)
 	}
-	for _, e := range x.withheld[:count] {
+	for ; count > 0 && !x.ended; count-- { // the next execution gets the rest of one that continues as new
+		e := x.withheld[0]
+		x.withheld = x.withheld[1:]
 		if t := x.receivers.first(e.Name); t != nil {
 			x.complete(t, e.Payload, nil)
 			x.turn()
@@ -56,7 +58,6 @@ func (x *execution) release(count int) error {
 		}
 		x.unread.put(e)
 	}
-	x.withheld = x.withheld[count:]
 	return nil
 }
 

@@ -70,9 +70,9 @@ func (x *execution) applyCommon(e event) error {
 		} else if x.applyRaised(e) {
 			x.turn()
 		}
-		x.see(x.overtakers.follow(e.signal().Stream, &x.received))
+		x.seeFollowing(e.signal().Stream, false)
 	case overtakersReleased:
-		x.see(x.overtakers.skip(e.signal().Stream, &x.received))
+		x.seeFollowing(e.signal().Stream, true)
 	case eventsReleased:
 		return x.release(max(e.Attempt, 1))
 	case activitiesSent:
@@ -154,16 +154,11 @@ func (x *execution) applyStart(e event) {
 		x.deadline = e.At + s.Timeout
 	}
 	if h := e.Inherited; h != nil {
-		keeps := x.rules >= rules3 && s.Base < x.number && e.attempt(x.number) > 1
-		for _, u := range h.Unread {
-			switch {
-			case u.signal().Overtakes:
-				x.overtakers.put(u)
-			case keeps:
-				x.withheld = append(x.withheld, u)
-			default:
-				x.unread.put(u)
-			}
+		unread := x.overtakers.sort(h.Unread, &x.received)
+		if x.rules >= rules3 && s.Base < x.number && e.attempt(x.number) > 1 {
+			x.withheld = unread
+		} else {
+			x.unread.put(unread...)
 		}
 		x.suspended, x.commandedAt, x.outgoing = h.Suspended, h.Commanded, maps.Clone(h.Sent)
 	}

@@ -30,20 +30,9 @@ func (o *overtakers) put(e event) {
 	(*o)[stream] = slices.Insert(all, i, e)
 }
 
-// follow removes and returns the events of a stream that nothing holds back any more, given what was received.
-func (o overtakers) follow(stream string, m *receivedSignals) (free []event) {
-	for len(o[stream]) > 0 && o[stream][0].signal().Sequence <= m.senders[stream].Sequence+1 {
-		free = append(free, o.take(stream, m))
-	}
-	return free
-}
-
-// skip is follow for a stream whose earlier events are not waited for any more.
-func (o overtakers) skip(stream string, m *receivedSignals) (free []event) {
-	if len(o[stream]) == 0 {
-		return nil
-	}
-	return append([]event{o.take(stream, m)}, o.follow(stream, m)...)
+// next returns the first event of a stream if nothing holds it back, given what was received.
+func (o overtakers) next(stream string, m *receivedSignals) bool {
+	return len(o[stream]) > 0 && o[stream][0].signal().Sequence <= m.senders[stream].Sequence+1
 }
 
 // take removes and returns the first event of a stream.
@@ -52,8 +41,34 @@ func (o overtakers) take(stream string, m *receivedSignals) event {
 	if o[stream] = o[stream][1:]; len(o[stream]) == 0 {
 		delete(o, stream)
 	}
-	m.advanceStream(stream, sender{e.signal().Sequence, e.At})
+	by := e.signal()
+	by.Overtakes = false
+	e.Signal = &by
+	m.advanceStream(stream, sender{by.Sequence, e.At})
 	return e
+}
+
+// follow removes and returns the events of a stream that nothing holds back.
+func (o overtakers) follow(stream string, m *receivedSignals) (free []event) {
+	for o.next(stream, m) {
+		free = append(free, o.take(stream, m))
+	}
+	return free
+}
+
+// sort takes the events that an execution inherits. It keeps those that wait for an earlier one, and returns the others in order.
+func (o *overtakers) sort(events []event, m *receivedSignals) (free []event) {
+	for _, e := range events {
+		if e.signal().Overtakes {
+			o.put(e)
+		} else {
+			free = append(free, e)
+		}
+	}
+	for _, stream := range slices.Sorted(maps.Keys(*o)) {
+		free = append(free, o.follow(stream, m)...)
+	}
+	return free
 }
 
 // list returns all events, the streams in the order of their names.
@@ -96,10 +111,12 @@ func (x *execution) nextHeld() (stream string, at time.Time) {
 	return stream, at
 }
 
-// see lets the code see events.
-func (x *execution) see(events []event) {
-	for _, e := range events {
-		if x.applyRaised(e) {
+// seeFollowing lets the code see the events of a stream that nothing holds back, and with skips the first one whatever holds it back.
+// When the execution continues as new, the next one gets the rest.
+func (x *execution) seeFollowing(stream string, skips bool) {
+	for !x.ended && (skips && len(x.overtakers[stream]) > 0 || x.overtakers.next(stream, &x.received)) {
+		skips = false
+		if x.applyRaised(x.overtakers.take(stream, &x.received)) {
 			x.turn()
 		}
 	}

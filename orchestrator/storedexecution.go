@@ -43,7 +43,7 @@ func (g storedExecution) forNextAttempt() *inheritance {
 	var m receivedSignals
 	var early overtakers
 	raise := func(e event) {
-		if s := e.signal(); s.Overtakes {
+		if e.signal().Overtakes {
 			early.put(e)
 		} else {
 			h.Unread = append(h.Unread, e)
@@ -63,7 +63,10 @@ func (g storedExecution) forNextAttempt() *inheritance {
 			case eventRaised:
 				raise(e)
 			case overtakersReleased:
-				h.Unread = append(h.Unread, early.skip(e.signal().Stream, &m)...)
+				if stream := e.signal().Stream; len(early[stream]) > 0 {
+					h.Unread = append(h.Unread, early.take(stream, &m))
+					h.Unread = append(h.Unread, early.follow(stream, &m)...)
+				}
 			case executionSuspended, executionResumed:
 				h.Suspended, h.Commanded = e.Kind == executionSuspended, max(e.signal().Accepted, h.Commanded)
 			}

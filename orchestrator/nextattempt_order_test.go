@@ -1,0 +1,152 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// An attempt that keeps results sees events where the attempt before saw them: a race that an event lost is lost again, one that it won is
+// won, and an event that came after the failure is seen behind what is kept.
+func TestEventsKeepTheirPlaceInTheNextAttempt(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		first, second time.Duration // when stop and go come; 0 for never
+		between       bool          // another stop comes after the failure
+		want          string
+	}{
+		"stop loses, then wins":      {first: 30 * time.Hour, want: "shipped, stopped by 1"},
+		"stop wins":                  {first: time.Hour, want: "stopped by 1"},
+		"stop comes after a failure": {between: true, want: "shipped, stopped by 3"},
+		"two stops":                  {first: 30 * time.Hour, second: 31 * time.Hour, want: "shipped, stopped by 1"},
+	} {
+		for how, again := range secondChances() {
+			t.Run(name+", "+how, func(t *testing.T) {
+				inBubble(t, func(t *testing.T) {
+					w, l := newWorld(t), &ledger{}
+					ship, refund := l.step("ship"), failingOnce(l, "refund")
+					o := NewOrchestrator("test", func(ctx *Context, _ int) (string, error) {
+						stop := Event[int](ctx, "stop")
+						text := ""
+						if Any(ctx, stop, Timer(ctx, 24*time.Hour)) == 1 {
+							if _, err := ship.Call(ctx, 1).Await(); err != nil {
+								return "", err
+							}
+							text = "shipped, "
+							if Any(ctx, stop, Timer(ctx, 48*time.Hour)) == 1 {
+								_, err := refund.Call(ctx, 1).Await() // of a discount
+								if err == nil {
+									var by int
+									by, err = stop.Await()
+									text += fmt.Sprint("stopped by ", by)
+								}
+								return text, err
+							}
+						}
+						by, err := stop.Await()
+						if _, failed := refund.Call(ctx, 1).Await(); err == nil {
+							err = failed
+						}
+						return text + fmt.Sprint("stopped by ", by), err
+					})
+					code := func() *Runtime { return w.signalling(t, nil, []AnyOrchestrator{o}, []AnyActivity{ship, refund}) }
+					mustRun(t, code(), startOf("a", 1))
+					if test.first > 0 {
+						noError(t, w.queues.CreateQueue(t.Context(), signalQueue))
+						go func() { time.Sleep(test.first); _ = code().Raise(context.Background(), "a", "stop", 1, "") }()
+					}
+					if test.second > 0 {
+						go func() { time.Sleep(test.second); _ = code().Raise(context.Background(), "a", "stop", 2, "") }()
+					}
+					w.attend(t, code(), 100*time.Hour)
+					wants(t, "the first attempt", mustGet(t, code(), "a").Status, Failed)
+					ships := l.count("ship(1)")
+					noError(t, again(t.Context(), code()))
+					if test.between {
+						noError(t, code().Raise(t.Context(), "a", "stop", 3, ""))
+					}
+					w.attend(t, code(), 100*time.Hour)
+					wants(t, "it ends", stands(t, code(), "a"), fmt.Sprintf("Completed %q", test.want))
+					wants(t, "shipped again", l.count("ship(1)")-ships, 0)
+					w.replays(t, code())
+				})
+			})
+		}
+	}
+}
+
+// failingOnce is an activity that fails the first time.
+func failingOnce(l *ledger, name string) *Activity[int, int] {
+	return NewActivity(name, func(_ context.Context, n int) (int, error) {
+		if l.add(name) == 1 {
+			return 0, errors.New(name + " is away")
+		}
+		return n, nil
+	})
+}
+
+// What a person did or reported after a failure may have undone something, so the next attempt begins anew.
+func TestPeopleAndEventsCountAsActions(t *testing.T) {
+	t.Parallel()
+	for name, compensate := range map[string]func(ctx *Context) error{
+		"a person": func(ctx *Context) error {
+			_, err := AskPerson[any](ctx, HumanTask{Name: "roll back", Roles: ann.Roles}).Await()
+			return err
+		},
+		"an event": func(ctx *Context) error { _, err := Event[string](ctx, "rolled back").Await(); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w, l := newWorld(t), &ledger{}
+				install, verify := l.step("install"), failingOnce(l, "verify")
+				o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
+					v, err := install.Call(ctx, n).Await()
+					if err == nil {
+						if _, err = verify.Call(ctx, n).Await(); err != nil {
+							err = errors.Join(err, compensate(ctx))
+						}
+					}
+					return v, err
+				})
+				rt := w.signalling(t, nil, []AnyOrchestrator{o}, []AnyActivity{install, verify})
+				mustRun(t, rt, startOf("a", 1))
+				if name == "an event" {
+					noError(t, rt.Raise(t.Context(), "a", "rolled back", "yes", ""))
+				} else {
+					noError(t, answersAny(ann)(t.Context(), rt))
+				}
+				w.attend(t, rt, time.Hour)
+				noError(t, errorOf(rt.Rewind(t.Context(), "a", "r")))
+				w.attend(t, rt, time.Hour)
+				wants(t, "it ends", stands(t, rt, "a"), "Completed 2")
+				wants(t, "installed", l.count("install(1)"), 2)
+			})
+		})
+	}
+}
+
+// The memory reaches over all attempts: an attempt that fails early forgets nothing.
+func TestMemoryOfAllAttempts(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w, l := newWorld(t), &ledger{}
+		pay, ship := l.step("pay"), failingOnce(l, "ship")
+		whole := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
+			first, err := pay.Call(ctx, 1).Await()
+			if err == nil {
+				_, err = ship.Call(ctx, first).Await()
+			}
+			return first, err
+		})
+		gone := NewActivity("gone", func(context.Context, int) (int, error) { return 0, errors.New("not yet") })
+		short := NewOrchestrator("test", func(ctx *Context, n int) (int, error) { return gone.Call(ctx, n).Await() })
+		all := []AnyActivity{pay, ship, gone}
+		mustRun(t, w.signalling(t, nil, []AnyOrchestrator{whole}, all), startOf("a", 1))
+		mustRun(t, w.signalling(t, nil, []AnyOrchestrator{short}, all), startOf("a", 1)) // an attempt that does not come to what is kept
+		rt := w.signalling(t, nil, []AnyOrchestrator{whole}, all)
+		mustRun(t, rt, startOf("a", 1))
+		wants(t, "it ends", stands(t, rt, "a"), "Completed 2")
+		wants(t, "paid", l.count("pay(1)"), 1)
+	})
+}
