@@ -37,12 +37,20 @@ func (r *Runtime) Start(ctx context.Context, s Start) (Outcome, error) {
 	if r.config.Queues == nil {
 		return Outcome{}, fmt.Errorf("start of orchestration %s: %w", s.ID, ErrNoSignals)
 	}
+	if s.Event != nil {
+		return r.startWithEvent(ctx, s)
+	}
 	return r.startNext(ctx, s.ID, func(all []storedExecution) (*plannedExecution, error) {
 		if len(all) == 0 {
-			return &plannedExecution{start: s, number: 1, event: event{Start: &startDetails{Base: 1, First: 1}, Payload: s.Input, Signal: broughtBy(s.RequestID)}}, nil
+			return firstExecution(s), nil
 		}
 		return r.applyReuse(ctx, s, all)
 	})
+}
+
+// firstExecution plans the first execution of an orchestration.
+func firstExecution(s Start) *plannedExecution {
+	return &plannedExecution{start: s, number: 1, event: event{Start: &startDetails{Base: 1, First: 1}, Payload: s.Input, Signal: broughtBy(s.RequestID)}}
 }
 
 // plannedExecution is the start of an execution that is about to be committed.

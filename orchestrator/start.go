@@ -55,6 +55,9 @@ type Start struct {
 	// supports only ReuseEnded of these: runs with different correlation ids then share the id, one after the other.
 	Reuse     Reuse
 	RequestID string
+	// Event comes with a start by Runtime.Start, in the same transaction. An orchestration that has the id and has not ended gets the event
+	// instead of being started. nil is none.
+	Event *StartEvent
 	// deliver says that the Start is for a signal: the orchestration must exist.
 	deliver bool
 	// call is the parent's call that it is for, nil for none. errors are the error types that the parent can decode. named says that
@@ -65,6 +68,16 @@ type Start struct {
 	// Resume is a hint that the orchestration exists. It saves a transaction when it is right and costs one when it is
 	// wrong.
 	Resume bool
+}
+
+// StartEvent is an event that comes with a start.
+type StartEvent struct {
+	// Name is the name of the event, 1 to 1,024 bytes. Required.
+	Name string
+	// Data is its value as JSON; nil is null.
+	Data json.RawMessage
+	// ID is that of the event: a start with the same one is repeated, and changes nothing. "" is Start.RequestID, or a new one.
+	ID string
 }
 
 // maxCarry bounds Start.Carry, in bytes.
@@ -94,6 +107,11 @@ func (s Start) validate() error {
 	}
 	if err := storable(s.Input); err != nil {
 		return fmt.Errorf("the input of orchestration %s: %w", s.ID, err)
+	}
+	if e := s.Event; e != nil {
+		if err := e.validate(); err != nil {
+			return fmt.Errorf("the event for orchestration %s: %w", s.ID, err)
+		}
 	}
 	return s.Reference.validate()
 }

@@ -259,6 +259,21 @@ func TestOrchestrationRequestsAreIdempotent(t *testing.T) {
 	expect(t, b.tell(t, first.ID, "/events/other", "", "Idempotency-Key", "é"), http.StatusBadRequest, "", "key")
 }
 
+// A start with an event starts an orchestration with it, or raises it for the one that runs, once for a key.
+func TestStartWithAnEvent(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	const body = `{"orchestrator":"approval","id":"e1","input":{"item":"book"},"event":{"name":"other","data":1}}`
+	for i, key := range []string{"k1", "k1", "k2"} {
+		expect(t, b.send(t, http.MethodPost, orchestrationsPath, body, "Idempotency-Key", key), http.StatusAccepted, "", "start %d", i)
+		b.drive(t)
+	}
+	if got := b.shown(t, "e1"); got.Execution != 1 || !slices.Equal(got.PendingEvents, []string{"other", "other"}) {
+		t.Errorf("%+v", got)
+	}
+	expect(t, b.send(t, http.MethodPost, orchestrationsPath, `{"orchestrator":"approval","event":{}}`), http.StatusBadRequest, codeInvalidParameter, "no name")
+}
+
 func TestStartIsRefused(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)

@@ -33,6 +33,14 @@ type launch struct {
 	BusinessReference *orchestrator.Reference `json:"businessReference"`
 	// Reuse says what becomes of an orchestration that has the id: never, ended or any.
 	Reuse string `json:"reuse"`
+	// Event comes with the start; an orchestration that goes on under the id gets it instead.
+	Event *launchEvent `json:"event"`
+}
+
+// launchEvent is the event of a start.
+type launchEvent struct {
+	Name string          `json:"name"`
+	Data json.RawMessage `json:"data"`
 }
 
 // check names everything that is wrong with it.
@@ -56,6 +64,9 @@ func (l launch) check(r *request) (reuse orchestrator.Reuse, key string, err err
 	if l.BusinessReference != nil && (l.BusinessReference.Key == "" || !utf8.ValidString(l.BusinessReference.Key)) {
 		q.problem("businessReference", "It needs a key.")
 	}
+	if e := l.Event; e != nil && (e.Name == "" || len(e.Name) > maxEventName || !utf8.ValidString(e.Name)) {
+		q.problem("event", "It needs a name of 1 to %d bytes of UTF-8.", maxEventName)
+	}
 	key = q.idempotencyKey(r)
 	return reuse, key, q.err()
 }
@@ -71,10 +82,16 @@ func (a *api) startOrchestration(ctx context.Context, r *request) (reply, error)
 	if err != nil {
 		return reply{}, err
 	}
+	if l.Event != nil && !r.principal().May(access.OrchestrationsSend) {
+		return reply{}, &access.DeniedError{Need: access.OrchestrationsSend}
+	}
 	s := orchestrator.Start{TenantID: r.principal().Scope, ID: l.ID, Orchestrator: l.Orchestrator, Version: l.Version, Input: l.Input, CorrelationID: l.CorrelationID, Reference: l.BusinessReference,
 		Reuse: reuse, RequestID: key, Trace: traceparent.From(ctx)}
 	if len(s.Input) == 0 {
 		s.Input = json.RawMessage("null")
+	}
+	if l.Event != nil {
+		s.Event = &orchestrator.StartEvent{Name: l.Event.Name, Data: l.Event.Data}
 	}
 	s = a.named(s, r, key)
 	if a.admit != nil {
@@ -92,7 +109,7 @@ func (a *api) startOrchestration(ctx context.Context, r *request) (reply, error)
 		return reply{}, err
 	}
 	out, err := a.runtime.Start(ctx, s)
-	another := errors.Is(err, orchestrator.ErrOtherWork) || err == nil && out.Execution == 1 && !sameDocument(s.Input, out.Input)
+	another := errors.Is(err, orchestrator.ErrOtherWork) || err == nil && s.Event == nil && out.Execution == 1 && !sameDocument(s.Input, out.Input)
 	if err != nil && (key == "" || !another) {
 		return reply{}, a.whyActive(ctx, s.ID, err)
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -55,24 +56,32 @@ func byPrefix() filter {
 
 // start is the body of a start.
 type start struct {
-	Orchestrator  string `json:"orchestrator"`
-	ID            string `json:"id,omitempty"`
-	Input         any    `json:"input,omitempty"`
-	CorrelationID string `json:"correlationId,omitempty"`
-	Reuse         string `json:"reuse,omitempty"`
-	Reference     any    `json:"businessReference,omitempty"`
+	Orchestrator  string      `json:"orchestrator"`
+	ID            string      `json:"id,omitempty"`
+	Input         any         `json:"input,omitempty"`
+	CorrelationID string      `json:"correlationId,omitempty"`
+	Reuse         string      `json:"reuse,omitempty"`
+	Reference     any         `json:"businessReference,omitempty"`
+	Event         *startEvent `json:"event,omitempty"`
+}
+
+// startEvent is the event of a start.
+type startEvent struct {
+	Name string `json:"name"`
+	Data any    `json:"data,omitempty"`
 }
 
 func (a *app) startCommand() *cobra.Command {
 	var s start
-	var input, tag, key string
+	var input, tag, key, event, eventData string
 	c := a.command(spec{
 		use: "start NAME [flags]", short: "Start an orchestration",
 		long: `Start an orchestration. NAME is that of an orchestrator, or an engine: then
 --input is the engine's message, the engine makes the id, and the run ends in
 the history.`,
-		example: `  roundhouse orchestration start hmac --input '{"instanceId":"i-1"}'`,
-		args:    cobra.ExactArgs(1),
+		example: `  roundhouse orchestration start hmac --input '{"instanceId":"i-1"}'
+  roundhouse orchestration start cart --id c7 --event added --event-data 1`,
+		args: cobra.ExactArgs(1),
 		run: func(ctx context.Context, args []string) error {
 			data, err := a.input("input", input)
 			if err != nil {
@@ -81,6 +90,17 @@ the history.`,
 			s.Orchestrator = args[0]
 			if data != nil {
 				s.Input = data
+			}
+			if eventData != "" && event == "" {
+				return Mark(ErrUsage, errors.New("--event-data is the value of --event, which is missing"))
+			}
+			if event != "" {
+				s.Event = &startEvent{Name: event}
+				if data, err = a.input("event-data", eventData); err != nil {
+					return err
+				} else if data != nil {
+					s.Event.Data = data
+				}
 			}
 			if tag != "" {
 				s.Reference = map[string]string{"key": tag}
@@ -96,6 +116,8 @@ the history.`,
 	f.StringVar(&s.CorrelationID, "correlation-id", "", "the `id` of the run")
 	f.StringVar(&tag, "tag", "", "the `key` of the business reference")
 	f.StringVar(&s.Reuse, "reuse", "", "what an id that is taken means: `never` (refuse it), ended, any")
+	f.StringVar(&event, "event", "", "the `name` of an event that comes with the start; one that runs under --id gets it instead")
+	f.StringVar(&eventData, "event-data", "", "the value of the event as `JSON`, @file, or - for standard input")
 	f.StringVar(&key, "idempotency-key", "", "a `key`: however often it is sent, it starts once")
 	return c
 }
