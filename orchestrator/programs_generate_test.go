@@ -127,7 +127,7 @@ func (g *generator) any(at where) *part {
 		return g.works()
 	}
 	draw := []func(where) *part{g.work1, g.work1, g.fanOut, g.coroutines, g.nested, g.timer, g.faster, g.slower, g.events, g.child, g.child,
-		g.cancel, g.value, g.publish, g.start, g.try}
+		g.notes, g.channel, g.cancel, g.value, g.publish, g.start, g.try}
 	if !at.beside {
 		draw = append(draw, g.saga, g.redo)
 	}
@@ -301,6 +301,20 @@ func (g *generator) events(at where) *part {
 	n.Mode, n.For = []string{modeAsked, modeRaced, modeEarly}[g.IntN(3)], longestFor
 	if n.Mode == modeEarly && (at.depth > 0 || g.fails || g.stops) {
 		n.Mode = modeAsked // others do not know the id, or may come when it has ended
+	}
+	return n
+}
+
+func (g *generator) notes(where) *part {
+	n := g.part(opNotes)
+	n.Times = 1 + g.IntN(4)
+	return n
+}
+
+func (g *generator) channel(at where) *part {
+	n := g.part(opChannel)
+	for range 1 + g.IntN(3) {
+		n.Kids = append(n.Kids, g.any(where{at.depth, true}))
 	}
 	return n
 }

@@ -99,6 +99,10 @@ func (r *interpreter) do(ctx *Context, n *part) (string, error) {
 		return r.slower(ctx, n)
 	case opEvents:
 		return r.events(ctx, n)
+	case opNotes:
+		return r.notes(ctx, n)
+	case opChannel:
+		return r.channel(ctx, n)
 	case opChild:
 		return r.child.Call(ctx, order{r.below(n), n.Child, nil}, WithRetry(Retry{MaxAttempts: n.Times})).Await()
 	case opCancel:
@@ -284,6 +288,56 @@ func (r *interpreter) events(ctx *Context, n *part) (string, error) {
 		slices.Sort(got) // they are sent at once, and messages change places
 	}
 	return fmt.Sprint(got), nil
+}
+
+// notes sends events to the orchestration itself, which receives them.
+func (r *interpreter) notes(ctx *Context, n *part) (string, error) {
+	name := eventName(r.key(n))
+	for i := range n.Times {
+		if err := RaiseEvent(ctx, ctx.ID(), name, i+1); err != nil {
+			return "", err
+		}
+	}
+	var got []int
+	for range n.Times {
+		v, err := Event[int](ctx, name).Await()
+		if err != nil {
+			return "", err
+		}
+		got = append(got, v)
+	}
+	return fmt.Sprint(got), nil
+}
+
+// channel does the kids in a coroutine that hands their results over.
+func (r *interpreter) channel(ctx *Context, n *part) (string, error) {
+	c := NewChannel[string](ctx, len(n.Kids)%2)
+	producer := Go(ctx, func(ctx *Context) (string, error) {
+		defer c.Close()
+		for _, k := range n.Kids {
+			said, err := r.do(ctx, k)
+			if err == nil {
+				err = c.Send(ctx, said)
+			}
+			if err != nil {
+				return "", err
+			}
+		}
+		return "", nil
+	})
+	var all []string
+	for {
+		said, ok, err := c.Receive(ctx)
+		if err != nil {
+			return "", err
+		}
+		if !ok {
+			break
+		}
+		all = append(all, said)
+	}
+	_, err := producer.Await()
+	return fmt.Sprint(all), err
 }
 
 func eventName(key string) string { return "event-" + key }

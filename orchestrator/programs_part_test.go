@@ -41,6 +41,8 @@ const (
 	opFaster     op = "faster"     // Any of a timer of For, which is long, and the kid, an activity, which wins
 	opSlower     op = "slower"     // Any of what Mode says, which never ends, and a timer of For, which wins
 	opEvents     op = "events"     // Times events in their order; Mode is early or asked or raced
+	opNotes      op = "notes"      // Times events that the orchestration sends to itself, in their order
+	opChannel    op = "channel"    // the kids, one after the other in a coroutine, whose results come through a channel
 	opChild      op = "child"      // an orchestration that is awaited; Times is how many attempts its call allows
 	opCancel     op = "cancel"     // Cancel of what Mode says, which never ends
 	opValue      op = "value"      // a side effect and a UUID, which have to be the same in every replay

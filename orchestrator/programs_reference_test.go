@@ -160,6 +160,15 @@ func (r *reference) do(l *life, n *part) (string, *failure) {
 			got = append(got, i+1)
 		}
 		return fmt.Sprint(got), nil
+	case opNotes:
+		l.acted = l.acted || l.showed
+		var got []int
+		for i := range n.Times {
+			got = append(got, i+1)
+		}
+		return fmt.Sprint(got), nil
+	case opChannel:
+		return r.sequence(l, n.Kids)
 	case opChild:
 		return r.child(l, n)
 	case opValue:
