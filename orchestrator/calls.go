@@ -37,7 +37,9 @@ func (x *execution) add(call task) *task {
 
 func (x *execution) callActivity(ctx *Context, name string, input json.RawMessage, options *callOptions) *task {
 	x.noteAction()
-	return x.schedule(task{kind: activityTask, name: name, input: input, options: options, shielded: ctx.shielded})
+	t := x.schedule(task{kind: activityTask, name: name, input: input, options: options, shielded: ctx.shielded})
+	ctx.scope.add(t)
+	return t
 }
 
 // schedule decides the call of an activity.
@@ -72,6 +74,7 @@ func (x *execution) callChild(ctx *Context, name string, input json.RawMessage, 
 		x.named[child] = t
 	}
 	x.openChildren = append(x.openChildren, t)
+	ctx.scope.add(t)
 	aim := target{Child: t.child}
 	if options.close != CancelChild {
 		aim.Close = options.close
@@ -129,6 +132,7 @@ func (x *execution) detach(name, id string, input json.RawMessage) string {
 // same.
 func (x *execution) timer(ctx *Context, d time.Duration) *task {
 	t := x.add(task{kind: timerTask, name: "timer", input: fmt.Appendf(nil, "%q", d), due: x.clock.Add(d).UnixMicro(), shielded: ctx.shielded})
+	ctx.scope.add(t)
 	x.decide(event{Kind: timerScheduled, Task: t.number, Name: t.name, Payload: t.input, Due: t.due, Shielded: t.shielded})
 	return t
 }

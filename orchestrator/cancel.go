@@ -24,16 +24,16 @@ func (c *Context) Canceled() (reason string, canceled bool) {
 	return *c.execution.canceled, true
 }
 
-// WithoutCancel returns a Context that is not canceled with the orchestration. It is for clean-up. Calls made with it,
+// WithoutCancel returns a Context that is not canceled, neither with the orchestration nor with ctx. It is for clean-up. Calls made with it,
 // and coroutines that Go makes with it, run on.
 func WithoutCancel(ctx *Context) *Context {
 	shielded := *ctx
-	shielded.shielded = true
+	shielded.shielded, shielded.scope = true, nil
 	return &shielded
 }
 
 // isCanceled reports whether calls made with this context give ErrCanceled.
-func (c *Context) isCanceled() bool { return c.execution.canceled != nil && !c.shielded }
+func (c *Context) isCanceled() bool { return c.Err() != nil }
 
 func canceledError(what string) error { return fmt.Errorf("%s: %w", what, ErrCanceled) }
 

@@ -10,7 +10,8 @@ import (
 // orchestrator may use it, and only while the orchestrator runs.
 type Context struct {
 	execution *execution
-	shielded  bool // from cancellation
+	shielded  bool   // from cancellation
+	scope     *scope // nil for that of the orchestration
 }
 
 // ID is the orchestration's id.
@@ -31,6 +32,10 @@ func (c *Context) Now() time.Time { return c.execution.clock }
 
 // Replaying reports whether the code is being replayed: it has run here before.
 func (c *Context) Replaying() bool { return c.execution.replaying }
+
+// HistoryLength is how many events the execution has learned and decided by now, the same in every replay. A replay takes as long as the
+// history is: continue as new (ContinueAsNew) before it has some 10,000 events, for one that runs for ever.
+func (c *Context) HistoryLength() int { return c.execution.learnedCount + c.execution.decisions }
 
 // Parking reports whether the orchestration is leaving memory. Deferred functions run then, although the orchestration
 // has not ended: the process that takes it over runs them again. Calls that they make have no effect.

@@ -102,19 +102,22 @@ func (x *execution) waitUntil(ctx *Context, name string, condition func() bool) 
 		return canceledError(name)
 	}
 	t := &task{kind: conditionTask, name: name, shielded: ctx.shielded}
-	f := x.current
-	x.waitUntilTrue(f, t, condition)
+	ctx.scope.add(t)
+	x.waitUntilTrue(x.current, []*task{t}, condition)
 	if condition() {
 		return nil
 	}
 	return t.err
 }
 
-// waitUntilTrue makes the running coroutine wait until the condition holds or the task is done.
-func (x *execution) waitUntilTrue(f *coroutine, t *task, condition func() bool) {
-	x.waitFor(f, []*task{t})
+// waitUntilTrue makes the running coroutine wait until the condition holds or one of the tasks is done.
+func (x *execution) waitUntilTrue(f *coroutine, tasks []*task, condition func() bool) {
+	x.waitFor(f, tasks)
 	f.until = condition
 	x.scheduler.conditional = append(x.scheduler.conditional, f)
+	if !f.ready() && x.unread.len() > 0 {
+		x.deliverKept(tasks)
+	}
 	for !f.ready() {
 		f.body.pause()
 	}

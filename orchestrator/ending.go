@@ -29,7 +29,7 @@ func (x *execution) fail(err error) {
 	f := failureOf(err)
 	recordNamed(f, err, x.errors)
 	f.Permanent = f.Permanent || x.canceled != nil
-	x.finish(event{Kind: executionFailed, Failure: f, Keeps: x.sawFailure && x.keepsResults(), Retrying: x.willRetry && !f.Permanent})
+	x.finish(event{Kind: executionFailed, Failure: f, Keeps: x.keepsAfter(err), Retrying: x.willRetry && !f.Permanent})
 }
 
 // keepsResults reports whether the next attempt may keep the results of this one: the code has done nothing since it

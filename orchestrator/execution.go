@@ -43,16 +43,18 @@ type execution struct {
 	clock     time.Time
 	last      int64 // time of the latest event, microseconds
 	replaying bool
-	recorded  []event   // decisions of the turn that is being replayed
-	more      bool      // the rest of them was not committed
-	decided   []event   // decisions that are not committed
-	decisions int       // number of all decisions, the committed ones included
-	partial   bool      // the round being committed leaves some decisions to the next
-	ended     bool      // the last decision ends the execution
-	continues bool      // and the orchestration continues as new
-	end       event     // the decision that ends the execution
-	closing   bool      // the coroutines are being ended
-	watchdog  *watchdog // nil for none
+	recorded  []event // decisions of the turn that is being replayed
+	more      bool    // the rest of them was not committed
+	decided   []event // decisions that are not committed
+	decisions int     // number of all decisions, the committed ones included
+	// learnedCount is how many events were applied.
+	learnedCount int
+	partial      bool      // the round being committed leaves some decisions to the next
+	ended        bool      // the last decision ends the execution
+	continues    bool      // and the orchestration continues as new
+	end          event     // the decision that ends the execution
+	closing      bool      // the coroutines are being ended
+	watchdog     *watchdog // nil for none
 
 	first             int      // the execution that was started from outside: this one, or an earlier one
 	willRetry         bool     // whoever started it starts it again when it fails

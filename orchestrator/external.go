@@ -21,6 +21,7 @@ func (x *execution) awaitEvent(ctx *Context, name string) *task {
 	x.noteAction() // the event may say that somebody has undone something
 	name = cleanText(name)
 	t := x.add(task{kind: eventTask, name: name, shielded: ctx.shielded})
+	ctx.scope.add(t)
 	x.decide(event{Kind: eventAwaited, Task: t.number, Name: name, Shielded: t.shielded})
 	return t
 }

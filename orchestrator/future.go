@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/vibedata/roundhouse/internal/payload"
 )
@@ -60,4 +61,28 @@ func All[T any](futures ...*Future[T]) ([]T, error) {
 		out[i] = v
 	}
 	return out, errors.Join(errs...)
+}
+
+// AllOrCancel is All for results of which one is of no use without the others: when one fails, it cancels the others and returns that
+// error.
+func AllOrCancel[T any](ctx *Context, futures ...*Future[T]) ([]T, error) {
+	out := make([]T, len(futures))
+	left := make([]Waitable, len(futures))
+	index := map[Waitable]int{}
+	for i, f := range futures {
+		left[i] = f
+		index[f] = i
+	}
+	for len(left) > 0 {
+		n := Any(ctx, left...)
+		i := index[left[n]]
+		left = slices.Delete(left, n, n+1)
+		v, err := futures[i].Await()
+		if err != nil {
+			Cancel(ctx, left...)
+			return nil, err
+		}
+		out[i] = v
+	}
+	return out, nil
 }

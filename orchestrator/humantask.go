@@ -129,6 +129,7 @@ func (x *execution) ask(ctx *Context, h HumanTask) (*task, error) {
 	x.openHumanTasks++
 	t := x.add(task{kind: humanTask, name: strings.ToValidUTF8(h.Name, "\ufffd"), input: input, shielded: ctx.shielded})
 	x.humanTasks = append(x.humanTasks, t)
+	ctx.scope.add(t)
 	x.decide(event{Kind: taskCreated, Task: t.number, Name: t.name, Payload: input, Shielded: t.shielded})
 	return t, nil
 }

@@ -8,6 +8,7 @@ import (
 // apply applies an event and runs the coroutines as far as it lets them go on.
 func (x *execution) apply(e event) error {
 	x.last = max(x.last, e.At)
+	x.learnedCount++
 	if e.Task == 0 {
 		return x.applyCommon(e)
 	}

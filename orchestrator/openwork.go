@@ -19,7 +19,7 @@ func (x *execution) awaitOpenWork(ctx *Context) {
 	f := x.current
 	if x.hasOpenWork(&openWork{}, f) {
 		var found openWork
-		x.waitUntilTrue(f, &task{kind: conditionTask}, func() bool { return !x.hasOpenWork(&found, f) })
+		x.waitUntilTrue(f, []*task{{kind: conditionTask}}, func() bool { return !x.hasOpenWork(&found, f) })
 	}
 	for _, t := range x.tasks {
 		if t.err != nil && !t.awaited && !t.canceled {

@@ -79,7 +79,7 @@ func inTurns(all [][]move, count int, outside []int) (log []string) {
 				}
 				if m.Moves > 0 {
 					if holds := func() bool { return moves >= m.Moves }; !holds() {
-						x.waitUntilTrue(x.current, &task{kind: conditionTask}, holds)
+						x.waitUntilTrue(x.current, []*task{{kind: conditionTask}}, holds)
 					}
 					continue
 				}

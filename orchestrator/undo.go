@@ -55,7 +55,7 @@ func (x *execution) undo(t *task) error {
 		if u := x.undos[t]; x.rules < rules3 || u != nil && u.done {
 			return nil // its error was returned then
 		}
-		x.waitUntilTrue(x.current, &task{kind: conditionTask}, func() bool { u := x.undos[t]; return u != nil && u.done })
+		x.waitUntilTrue(x.current, []*task{{kind: conditionTask}}, func() bool { u := x.undos[t]; return u != nil && u.done })
 		return x.undos[t].err
 	}
 	t.undone, t.awaited = true, true
