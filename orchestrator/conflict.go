@@ -43,6 +43,7 @@ func (d *driver) takeIn(ctx context.Context) error {
 		return nil
 	}
 	d.noteStatus(status)
+	d.adoptCall(all)
 	number, learned, known := d.execution.number, d.learned, d.known
 	foreign := d.foreignCalls()
 	d.requeue(d.unacknowledged)
@@ -70,6 +71,18 @@ func (d *driver) takeIn(ctx context.Context) error {
 		return err
 	}
 	return d.reusePrior() // the same for calls that the learned events led to
+}
+
+// adoptCall takes over for which attempt of its caller's call the orchestration runs by now. What this driver begins from here on is for
+// that one; otherwise the caller would take it for work of an earlier attempt, which somebody else drives.
+func (d *driver) adoptCall(all []storedExecution) {
+	_, started := latestOf(all)
+	latest := started.start()
+	if d.start.call == nil || latest.Call == nil || !latest.Call.same(*d.start.call) {
+		return
+	}
+	d.start.call, d.start.WillRetry, d.start.errors = latest.Call, latest.WillRetry, latest.Errors
+	d.executor.start = d.start
 }
 
 // foreignCalls are the numbers of the calls that are not this driver's.

@@ -23,6 +23,9 @@ func failedFuture[T any](ctx *Context, err error) *Future[T] {
 // failedTask is the task of such a Future.
 func failedTask(err error) *task { return &task{done: true, err: err} }
 
+// ChildID is the id of the sub-orchestration that the future is of, for RaiseEvent, also before it has begun; "" for any other future.
+func (f *Future[T]) ChildID() string { return f.task.child }
+
 // Done reports whether Await would return at once.
 func (f *Future[T]) Done() bool {
 	if f.task.done {

@@ -326,6 +326,9 @@ func (g *generator) child(at where) *part {
 	n := g.part(opChild)
 	n.Child = g.program(where{depth: at.depth + 1})
 	if g.IntN(4) == 0 {
+		n.Mode = modeNamed
+	}
+	if g.IntN(4) == 0 {
 		m := g.part(opActivity)
 		m.Mode, m.Times = modeUntil, 1+g.IntN(2)
 		n.Times = m.Times + 1

@@ -104,7 +104,11 @@ func (r *interpreter) do(ctx *Context, n *part) (string, error) {
 	case opChannel:
 		return r.channel(ctx, n)
 	case opChild:
-		return r.child.Call(ctx, order{r.below(n), n.Child, nil}, WithRetry(Retry{MaxAttempts: n.Times})).Await()
+		options := []CallOption{WithRetry(Retry{MaxAttempts: n.Times})}
+		if n.Mode == modeNamed {
+			options = append(options, WithID("named-"+ctx.ID()+"-"+r.key(n)))
+		}
+		return r.child.Call(ctx, order{r.below(n), n.Child, nil}, options...).Await()
 	case opCancel:
 		f := r.never(ctx, n)
 		if err := r.pass(ctx, n); err != nil {

@@ -43,7 +43,7 @@ const (
 	opEvents     op = "events"     // Times events in their order; Mode is early or asked or raced
 	opNotes      op = "notes"      // Times events that the orchestration sends to itself, in their order
 	opChannel    op = "channel"    // the kids, one after the other in a coroutine, whose results come through a channel
-	opChild      op = "child"      // an orchestration that is awaited; Times is how many attempts its call allows
+	opChild      op = "child"      // an orchestration that is awaited; Times is how many attempts its call allows; Mode named gives it an id
 	opCancel     op = "cancel"     // Cancel of what Mode says, which never ends
 	opValue      op = "value"      // a side effect and a UUID, which have to be the same in every replay
 	opPublish    op = "publish"    // a publication; Mode keyed names its key

@@ -339,6 +339,9 @@ func (r *reference) start(l *life, n *part) {
 func (r *reference) child(l *life, n *part) (string, *failure) {
 	key := "child " + l.key(n)
 	below := l.below(n)
+	if n.Mode == modeNamed { // attempts that begin anew run it again under its id, where only the latest run is listed
+		r.loose = append(r.loose, below.Path)
+	}
 	l.acted = l.acted || l.showed
 	if l.memory[key] {
 		return l.outputs[key], nil
