@@ -341,8 +341,13 @@ func (d *driver) proceed(ctx context.Context, fired, excess []*task, next time.T
 func (d *driver) learn(e event) error {
 	e = e.clean()
 	e.At = d.execution.tick()
+	now := d.rt.config.Now()
+	recorded := e.Kind != attemptFailed && max(d.execution.rules, e.start().Rules) >= rules3
+	if recorded && fromMicros(e.At).Sub(now) > clockSkew {
+		e.Due = now.UnixMicro() // see event.clock
+	}
 	if len(d.learned) == 0 {
-		d.commitBy = d.rt.config.Now().Add(d.rt.config.Linger)
+		d.commitBy = now.Add(d.rt.config.Linger)
 	}
 	d.learned = appendEvent(d.learned, e)
 	d.commitNow = d.commitNow || e.Kind == activitiesSent

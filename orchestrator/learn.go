@@ -151,7 +151,7 @@ func (x *execution) applyStart(e event) {
 		x.runBegan = e.At
 	}
 	if s.Timeout > 0 {
-		x.deadline = e.At + s.Timeout
+		x.deadline = e.clock().UnixMicro() + s.Timeout
 	}
 	if h := e.Inherited; h != nil {
 		keeps := x.rules >= rules3 && s.Base < x.number && e.attempt(x.number) > 1
@@ -168,7 +168,7 @@ func (x *execution) applyStart(e event) {
 		x.suspended, x.commandedAt, x.outgoing = h.Suspended, h.Commanded, maps.Clone(h.Sent)
 	}
 	if s.Revived {
-		x.commandedAt = e.At
+		x.commandedAt = e.clock().UnixMicro()
 	}
 }
 
@@ -181,4 +181,4 @@ func (e event) attempt(number int) int {
 	return e.Attempt
 }
 
-func (x *execution) setClock(e event) { x.clock = fromMicros(e.At) }
+func (x *execution) setClock(e event) { x.clock = e.clock() }
