@@ -84,6 +84,7 @@ func (x *execution) applyCommon(e event) error {
 		x.applyCommand(e)
 		x.turn()
 	case executionCanceled:
+		x.applyCommand(e)
 		x.cancelAll(e.signal().Reason)
 	case executionTimedOut:
 		x.timeOut()
@@ -104,13 +105,17 @@ func (x *execution) applyCommon(e event) error {
 }
 
 // applyCommand suspends or resumes the execution. Commands count in the order in which they were given: one that
-// arrives after a later one does nothing.
+// arrives after a later one does nothing. A cancellation resumes the execution, whenever it was given.
 func (x *execution) applyCommand(e event) {
 	given := e.signal().Accepted
 	if given == 0 {
 		given = e.At
 	}
-	if given >= x.commandedAt {
+	switch {
+	case e.Kind == executionCanceled && x.rules < rules3:
+	case e.Kind == executionCanceled:
+		x.commandedAt, x.suspended = max(x.commandedAt, given), false
+	case given >= x.commandedAt:
 		x.commandedAt, x.suspended = given, e.Kind == executionSuspended
 	}
 }
