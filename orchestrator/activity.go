@@ -3,11 +3,9 @@ package orchestrator
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
-	"unicode/utf8"
 
 	"github.com/vibedata/roundhouse/internal/payload"
 )
@@ -47,8 +45,11 @@ func (a *Activity[In, Out]) Name() string { return a.name }
 func (a *Activity[In, Out]) configured() callOptions { return a.options }
 
 func (a *Activity[In, Out]) check() error {
-	if a.name == "" || !utf8.ValidString(a.name) || a.fn == nil {
-		return errors.New("an activity needs a name, in UTF-8, and a function")
+	if err := checkName("an activity", a.name); err != nil {
+		return err
+	}
+	if a.fn == nil {
+		return fmt.Errorf("activity %s needs a function", a.name)
 	}
 	if err := a.options.validate(); err != nil {
 		return fmt.Errorf("activity %s: %w", a.name, err)

@@ -26,8 +26,8 @@ func (c *Context) CorrelationID() string { return c.execution.correlationID }
 // TenantID is the tenant that the orchestration belongs to, "" for the platform.
 func (c *Context) TenantID() string { return c.execution.tenant }
 
-// Now is the time (UTC, microseconds) of the latest event that the orchestration learned. It is the same in every
-// replay.
+// Now is the time (UTC, microseconds) at which the orchestration learned its latest event. It is the same in every replay.
+// It goes back only when the clock of a process was ahead of the others by more than a minute.
 func (c *Context) Now() time.Time { return c.execution.clock }
 
 // Replaying reports whether the code is being replayed: it has run here before.

@@ -39,9 +39,9 @@ func conditionHolds(condition func() bool) (ok bool) {
 }
 
 // Go runs fn as a coroutine beside the orchestrator. It can make calls and wait on its own, and only one coroutine runs
-// at a time. The Future gives what fn returns; its error is the very error value that fn returned. A panic in fn fails
-// the orchestration. When the orchestrator's function returns, a coroutine ends as soon as it waits for neither an
-// activity nor a sub-orchestration.
+// at a time. The Future gives what fn returns; its error is the very error value that fn returned. A panic in fn
+// fails the orchestration, and so does runtime.Goexit. When the orchestrator's function returns, a coroutine ends as soon
+// as it waits for neither an activity nor a sub-orchestration.
 func Go[T any](ctx *Context, fn func(*Context) (T, error)) *Future[T] {
 	x := ctx.execution
 	t := &task{kind: coroutineTask, name: "Go"}

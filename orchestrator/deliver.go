@@ -211,7 +211,7 @@ func (d *driver) learnSignal(s Signal) error {
 		e.Signal.Previous = 0 // it is of no use any more
 	}
 	d.lateSignal = d.lateSignal || d.execution.ended
-	if e.Kind == executionResumed {
+	if e.Kind == executionResumed || e.Kind == executionCanceled {
 		d.executor.recheckHeld()
 	}
 	return d.learn(e)

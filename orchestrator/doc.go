@@ -56,7 +56,8 @@
 // # Limits
 //
 // A value (input, result, event, answer) has up to [MaxPayload] bytes of JSON and [MaxDepth] levels of arrays and objects. A
-// larger one is refused where it enters; one that the code itself makes fails its call, or the execution, for good. There is no
+// larger one is refused where it enters; one that the code itself makes fails its call, or the execution, for good. Names of
+// orchestrators, versions and activities, and correlation ids, have up to [MaxName] bytes. There is no
 // limit to how many calls are made at once, or to how many events wait to be read: a turn that decides more than a round holds
 // is divided over rounds. A duplicate of a signal is recognised for [SignalHorizon], and within one execution for ever.
 //

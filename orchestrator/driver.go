@@ -79,8 +79,8 @@ func newDriver(r *Runtime, s Start, o AnyOrchestrator) *driver {
 	return &driver{rt: r, request: s, start: s, position: position{orchestrator: o}, node: r.Node(), finished: make(chan struct{}), inboxReady: make(chan struct{}, 1)}
 }
 
-// run drives the orchestration and finishes the driver. It has a goroutine of its own, because user code may end it
-// with Goexit.
+// run drives the orchestration and finishes the driver. It has a goroutine of its own, because the watchdog, or Goexit in
+// a condition of WaitUntil, may end it.
 func (d *driver) run(ctx context.Context) {
 	d.executor, d.watchdog = &d.own.executor, &d.own.watchdog
 	d.executor.init(ctx, d.rt, d.start)
@@ -98,7 +98,7 @@ func (d *driver) driveHere(drive func(*driver, context.Context) (Outcome, error)
 	mine, returned := d.holder.current(), false
 	defer func() {
 		if !returned {
-			err = fmt.Errorf("orchestration %s: the orchestrator called runtime.Goexit", d.start.ID)
+			err = fmt.Errorf("orchestration %s: a condition of the orchestrator called runtime.Goexit", d.start.ID)
 		}
 		if d.holder.current() == mine {
 			d.leave(out, err)
@@ -341,8 +341,13 @@ func (d *driver) proceed(ctx context.Context, fired, excess []*task, next time.T
 func (d *driver) learn(e event) error {
 	e = e.clean()
 	e.At = d.execution.tick()
+	now := d.rt.config.Now()
+	recorded := e.Kind != attemptFailed && max(d.execution.rules, e.start().Rules) >= rules3
+	if recorded && fromMicros(e.At).Sub(now) > clockSkew {
+		e.Due = now.UnixMicro() // see event.clock
+	}
 	if len(d.learned) == 0 {
-		d.commitBy = d.rt.config.Now().Add(d.rt.config.Linger)
+		d.commitBy = now.Add(d.rt.config.Linger)
 	}
 	d.learned = appendEvent(d.learned, e)
 	d.commitNow = d.commitNow || e.Kind == activitiesSent

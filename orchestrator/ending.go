@@ -133,7 +133,7 @@ func (x *execution) loadWithoutCode(g storedExecution) {
 		for _, e := range r.Learned {
 			x.received.record(e)
 			switch e.Kind {
-			case executionSuspended, executionResumed:
+			case executionSuspended, executionResumed, executionCanceled:
 				x.applyCommand(e)
 			case executionStalled:
 				x.stalled, x.failure = true, e.Failure

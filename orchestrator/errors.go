@@ -26,8 +26,8 @@ var (
 	ErrConflict = errors.New("the orchestration id is taken")
 	// ErrOtherTenant: the orchestration belongs to another tenant. It is an ErrConflict, too.
 	ErrOtherTenant = errors.New("it belongs to another tenant")
-	// ErrOtherWork: the orchestration was started with the same correlation id for other work (Start.Same). It is an
-	// ErrConflict, too.
+	// ErrOtherWork: the orchestration was started with the same correlation id for other work (Start.Same), or with another
+	// input. It is an ErrConflict, too, and from Runtime.Start an ErrExists.
 	ErrOtherWork = errors.New("it was started for other work with the same correlation id")
 	// ErrUnknownOrchestrator: no orchestrator of that name is registered in this process.
 	ErrUnknownOrchestrator = errors.New("unknown orchestrator: add it to Config.Orchestrators and run it again")

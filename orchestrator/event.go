@@ -93,7 +93,8 @@ type event struct {
 	Blob    string
 	// Failure is the error of what failed.
 	Failure *Failure
-	// Attempt is the attempt that failed, and Due when the next one is due; of a timer, Due is when it fires. In a
+	// Attempt is the attempt that failed, and Due when the next one is due; of a timer, Due is when it fires. Of other
+	// events that were learned, Due is what the clock showed when At is later by more than clockSkew, else 0. In a
 	// start, Attempt is the number of the attempt that the execution is, from 1. In a call of a sub-orchestration, it
 	// is how many attempts the call has, 0 for one.
 	Attempt int
@@ -190,6 +191,15 @@ type signalDetails struct {
 	Sequence  int
 	Previous  int64
 	Overtakes bool
+}
+
+// clock returns what the clock showed when the event was learned. At is later after the clock of a process was ahead,
+// because it only grows.
+func (e event) clock() time.Time {
+	if e.Due != 0 && e.Kind != attemptFailed {
+		return fromMicros(e.Due)
+	}
+	return fromMicros(e.At)
 }
 
 func (e event) start() startDetails   { return valueOf(e.Start) }

@@ -201,7 +201,7 @@ func (x *execution) start(input json.RawMessage) {
 }
 
 // spawn makes a coroutine that runs body when its turn comes. When body has returned, t is done and then is called. A
-// panic of body ends the execution.
+// panic of body, and runtime.Goexit in it, ends the execution.
 func (x *execution) spawn(t *task, body func() (json.RawMessage, error), then func(*task)) {
 	x.spawned++
 	f := &coroutine{task: t, number: x.spawned}
@@ -211,18 +211,28 @@ func (x *execution) spawn(t *task, body func() (json.RawMessage, error), then fu
 			f.goroutine = x.watchdog.goroutineID()
 			x.watchdog.runs(f.goroutine)
 		}
+		defer func() {
+			if !f.ended && !x.closing {
+				x.endCoroutine(f, nil, &panicError{value: "the code called runtime.Goexit, as t.Fatal does", stack: string(debug.Stack())})
+			}
+		}()
 		output, err := protect(body)
-		x.complete(t, output, err)
-		f.ended = true
-		x.endedCoroutines++
-		if _, panicked := errors.AsType[*panicError](err); panicked && !x.ended {
-			x.fail(err)
-			return
+		if x.endCoroutine(f, output, err); !x.ended {
+			then(t)
 		}
-		then(t)
 	})
 	x.coroutines = append(x.coroutines, f)
 	x.scheduler.wake(f)
+}
+
+// endCoroutine records how a coroutine has ended. A panic ends the execution.
+func (x *execution) endCoroutine(f *coroutine, output json.RawMessage, err error) {
+	x.complete(f.task, output, err)
+	f.ended = true
+	x.endedCoroutines++
+	if _, panicked := errors.AsType[*panicError](err); panicked && !x.ended {
+		x.fail(err)
+	}
 }
 
 func protect(body func() (json.RawMessage, error)) (output json.RawMessage, err error) {

@@ -85,6 +85,7 @@ func (x *execution) applyCommon(e event) error {
 		x.applyCommand(e)
 		x.turn()
 	case executionCanceled:
+		x.applyCommand(e)
 		x.cancelAll(e.signal().Reason)
 	case executionTimedOut:
 		x.timeOut()
@@ -105,13 +106,17 @@ func (x *execution) applyCommon(e event) error {
 }
 
 // applyCommand suspends or resumes the execution. Commands count in the order in which they were given: one that
-// arrives after a later one does nothing.
+// arrives after a later one does nothing. A cancellation resumes the execution, whenever it was given.
 func (x *execution) applyCommand(e event) {
 	given := e.signal().Accepted
 	if given == 0 {
 		given = e.At
 	}
-	if given >= x.commandedAt {
+	switch {
+	case e.Kind == executionCanceled && x.rules < rules3:
+	case e.Kind == executionCanceled:
+		x.commandedAt, x.suspended = max(x.commandedAt, given), false
+	case given >= x.commandedAt:
 		x.commandedAt, x.suspended = given, e.Kind == executionSuspended
 	}
 }
@@ -152,7 +157,7 @@ func (x *execution) applyStart(e event) {
 		x.runBegan = e.At
 	}
 	if s.Timeout > 0 {
-		x.deadline = e.At + s.Timeout
+		x.deadline = e.clock().UnixMicro() + s.Timeout
 	}
 	if h := e.Inherited; h != nil {
 		unread := x.overtakers.sort(h.Unread, &x.received)
@@ -164,7 +169,7 @@ func (x *execution) applyStart(e event) {
 		x.suspended, x.commandedAt, x.outgoing = h.Suspended, h.Commanded, maps.Clone(h.Sent)
 	}
 	if s.Revived {
-		x.commandedAt = e.At
+		x.commandedAt = e.clock().UnixMicro()
 	}
 }
 
@@ -177,4 +182,4 @@ func (e event) attempt(number int) int {
 	return e.Attempt
 }
 
-func (x *execution) setClock(e event) { x.clock = fromMicros(e.At) }
+func (x *execution) setClock(e event) { x.clock = e.clock() }

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,8 +16,9 @@ import (
 // Reuse says what Runtime.Start does when the id is taken.
 type Reuse int
 
-// These are the policies. With each of them, a start with the orchestrator, correlation id, tenant and RequestID of
-// the existing orchestration is the same start repeated, and changes nothing.
+// These are the policies. With each of them, a start with the orchestrator, correlation id, tenant, input and RequestID of
+// the existing orchestration is the same start repeated, and changes nothing. With another input only, it is refused with
+// ErrExists, if it has a RequestID or the policy is ReuseNever.
 const (
 	// ReuseNever refuses the start with ErrExists.
 	ReuseNever Reuse = iota
@@ -133,17 +135,23 @@ func (r *Runtime) commitHeld(ctx context.Context, b plannedExecution, all []stor
 // applyReuse applies the policy of a start whose id is taken.
 func (r *Runtime) applyReuse(ctx context.Context, s Start, all []storedExecution) (*plannedExecution, error) {
 	latest, started := latestOf(all)
+	otherInput := false
 	for _, g := range all {
 		e, _ := g.start()
 		if e.Name == s.Orchestrator && e.start().CorrelationID == s.CorrelationID && e.signal().ID == s.RequestID && tenant.Sees(s.TenantID, e.start().Tenant) && (s.RequestID != "" || s.Reuse == ReuseNever) {
 			if err := s.checkSame(e.start().Carry); err != nil {
 				return nil, fmt.Errorf("%w: %w", ErrExists, err)
 			}
-			return nil, nil
+			if s.sameInput(g, all) {
+				return nil, nil
+			}
+			otherInput = true
 		}
 	}
 	active := latest.active()
 	switch {
+	case otherInput:
+		return nil, fmt.Errorf("%w: orchestration %s was started with another input: %w: %w", ErrExists, s.ID, ErrOtherWork, ErrConflict)
 	case s.Reuse == ReuseNever:
 		return nil, fmt.Errorf("orchestration %s was started by %s for correlation id %s: %w", s.ID, started.Name, started.start().CorrelationID, ErrExists)
 	case active && s.Reuse == ReuseEnded:
@@ -156,6 +164,19 @@ func (r *Runtime) applyReuse(ctx context.Context, s Start, all []storedExecution
 		return nil, errTerminated
 	}
 	return freshExecution(s, latest, s.RequestID), nil
+}
+
+// sameInput reports whether the run to which an execution belongs was started with the input of s, as far as the rounds
+// still say. If Same is set, that decides instead.
+func (s Start) sameInput(g storedExecution, all []storedExecution) bool {
+	started, _ := g.start()
+	first := slices.IndexFunc(all, func(other storedExecution) bool { return other.number == max(started.start().First, 1) })
+	if s.Same != nil || first < 0 {
+		return true
+	}
+	e, _ := all[first].start()
+	input := compact(s.Input)
+	return bytes.Equal(e.Payload, input) || len(e.Payload) == 0 && blobHash(e.Blob) == hashOf(input)
 }
 
 // freshExecution plans an execution that inherits nothing but which signals were applied, because one of these may come

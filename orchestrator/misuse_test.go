@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/vibedata/roundhouse/internal/faults"
 )
@@ -120,14 +121,52 @@ func TestUserCodeThatMisbehaves(t *testing.T) {
 			t.Errorf("%+v", out)
 		}
 	})
-	t.Run("orchestrator Goexits", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t)
-		o := NewOrchestrator("test", func(*Context, int) (int, error) { runtime.Goexit(); return 0, nil })
-		if _, err := w.process(t, nil, o).Run(t.Context(), startOf("a", 0)); err == nil || !strings.Contains(err.Error(), "Goexit") {
-			t.Errorf("error %v", err)
-		}
-	})
+}
+
+// runtime.Goexit in an orchestrator, which t.Fatal calls, fails the run like a panic, wherever it is called.
+func TestGoexitFailsTheRun(t *testing.T) {
+	t.Parallel()
+	for name, code := range map[string]func(*Context, int) (int, error){
+		"at the beginning": func(*Context, int) (int, error) { runtime.Goexit(); return 0, nil },
+		"after a wait": func(ctx *Context, _ int) (int, error) {
+			_ = ctx.Sleep(time.Hour)
+			runtime.Goexit()
+			return 0, nil
+		},
+		"behind a recover": func(ctx *Context, _ int) (int, error) {
+			defer func() { _ = recover() }()
+			runtime.Goexit()
+			return 0, nil
+		},
+		"before a wait in a deferred function": func(ctx *Context, _ int) (int, error) {
+			defer func() { _ = ctx.Sleep(time.Hour) }()
+			runtime.Goexit()
+			return 0, nil
+		},
+		"in a coroutine": func(ctx *Context, _ int) (int, error) {
+			f := Go(ctx, func(ctx *Context) (int, error) { _ = ctx.Sleep(time.Hour); runtime.Goexit(); return 0, nil })
+			return f.Await()
+		},
+		"in a coroutine for which nobody waits": func(ctx *Context, _ int) (int, error) {
+			Go(ctx, func(ctx *Context) (int, error) { _ = ctx.Sleep(time.Hour); runtime.Goexit(); return 0, nil })
+			return Event[int](ctx, "never").Await()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t)
+				rt := w.signalling(t, nil, []AnyOrchestrator{NewOrchestrator("test", code)}, nil)
+				must(rt.Start(t.Context(), startOf("a", 0)))(t)
+				w.settle(t, rt)
+				out := mustGet(t, rt, "a")
+				if f := out.Failure; out.Status != Failed || f.Code != "panic" || !strings.Contains(f.Message, "Goexit") ||
+					!strings.Contains(f.Stack, "misuse_test.go") {
+					t.Errorf("%s: %+v", out.Status, out.Failure)
+				}
+				w.replays(t, rt)
+			})
+		})
+	}
 }
 
 // Leaving an orchestrator that waits runs its deferred functions once, and no recover keeps it going.

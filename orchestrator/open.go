@@ -246,7 +246,8 @@ const rules = rules3
 
 // rules3 is the first version of the rules by which a call with WithID is refused when its id is taken (checkChild), an attempt that
 // keeps results learns the events of the attempts before at their place among these, Undo is a barrier, an abandoned sub-orchestration
-// does not keep its caller, and a canceled orchestration that cannot go on ends.
+// does not keep its caller, a canceled orchestration that cannot go on ends, an event records the clock when that was ahead before
+// (event.clock), and a cancellation resumes an execution that is suspended.
 const rules3 = 3
 
 // createdOf returns when the orchestration was created, given one of its starts.

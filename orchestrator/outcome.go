@@ -129,14 +129,15 @@ func summarize(id string, g storedExecution) Outcome {
 	if calls > 0 {
 		out.Calls = make([]Call, 0, calls)
 	}
-	suspended := false
+	suspended, began := false, 0
 	for _, r := range g.rounds {
 		// A call's result can stand in the round that made the call, when an earlier execution had it already.
 		for _, e := range r.Decided {
 			out.applyDecided(g.number, e)
 		}
 		for _, e := range r.Learned {
-			suspended = e.suspends(suspended)
+			began = max(began, e.start().Rules)
+			suspended = e.suspends(suspended, began)
 			out.applyLearned(e, suspended)
 		}
 	}
@@ -186,13 +187,16 @@ func (o *Outcome) interrupted(e event) {
 	c.Failure, c.EndedAt = &Failure{Message: ErrCanceled.Error(), Code: codeCanceled, Permanent: true}, fromMicros(e.At)
 }
 
-// suspends reports whether the execution is suspended after the event; before says whether it was suspended before.
-func (e event) suspends(before bool) bool {
+// suspends reports whether the execution is suspended after the event; before says whether it was suspended before, and
+// rules by which rules it began.
+func (e event) suspends(before bool, rules int) bool {
 	switch e.Kind {
 	case executionStarted:
 		return e.Inherited.suspended()
 	case executionSuspended, executionResumed:
 		return e.Kind == executionSuspended
+	case executionCanceled:
+		return before && rules < rules3
 	}
 	return before
 }
@@ -230,6 +234,7 @@ func (o *Outcome) applyLearned(e event, suspended bool) {
 				o.interrupted(event{Task: i + 1, At: e.At})
 			}
 		}
+		fallthrough
 	case e.Kind == executionSuspended, e.Kind == executionResumed:
 		if o.EndedAt.IsZero() && o.Status != Stalled && o.Status != Pending {
 			o.Status = activeStatus(suspended)

@@ -166,35 +166,32 @@ func (r *Runtime) Sweep(ctx context.Context, limit int) (int, error) {
 
 // sweep wakes what is overdue by more than late.
 func (r *Runtime) sweep(ctx context.Context, limit int, late time.Duration) (int, error) {
-	woken := 0
+	woken := map[string]bool{}
 	var failed []error
 	before := r.config.Now().Add(-late)
 	q := tables.Query{Partition: indexPartition, To: fmt.Sprintf("%016x", before.UnixMicro()+1), Limit: min(limit, 1000)}
 	for {
 		page, err := r.config.Tables.Query(ctx, r.config.IndexTable, q)
 		if err != nil {
-			return woken, fmt.Errorf("sweep: %w", err)
+			return len(woken), fmt.Errorf("sweep: %w", err)
 		}
 		var done []tables.Op
 		for _, e := range page.Entities {
-			overdue, err := r.checkParked(ctx, parkedEntryOf(e), late)
+			err := r.checkParked(ctx, parkedEntryOf(e), late, woken)
 			if err != nil && (ctx.Err() != nil || isStorageOutage(err)) {
-				return woken, errors.Join(err, r.deleteParked(ctx, done))
+				return len(woken), errors.Join(err, r.deleteParked(ctx, done))
 			}
 			if err != nil { // the entry stays for the next sweep
 				failed = append(failed, fmt.Errorf("row %s: %w", e.Row, err))
 				continue
 			}
-			if overdue {
-				woken++
-			}
 			done = append(done, tables.Delete(e.Key, ""))
 		}
 		if err := r.deleteParked(ctx, done); err != nil {
-			return woken, err
+			return len(woken), err
 		}
-		if q.Continuation = page.Next; q.Continuation == "" || woken >= limit {
-			return woken, errors.Join(failed...)
+		if q.Continuation = page.Next; q.Continuation == "" || len(woken) >= limit {
+			return len(woken), errors.Join(failed...)
 		}
 	}
 }
@@ -204,53 +201,59 @@ func isStorageOutage(err error) bool {
 	return errors.Is(err, tables.ErrThrottled) || errors.Is(err, tables.ErrOutcomeUnknown) || errors.Is(err, tables.ErrDenied) || errors.Is(err, tables.ErrNotFound)
 }
 
-// checkParked wakes the orchestration of an entry, unless somebody has driven it since the due time. Before the caller
-// deletes the entry, an orchestration that still has to be watched has a new one.
-func (r *Runtime) checkParked(ctx context.Context, p parkedEntry, late time.Duration) (overdue bool, err error) {
+// checkParked wakes the orchestration of an entry, unless a process has driven it since the due time or this sweep has
+// woken it already. It adds the orchestration to woken. Before the caller deletes the entry, an orchestration that still
+// has to be watched has a new one.
+func (r *Runtime) checkParked(ctx context.Context, p parkedEntry, late time.Duration, woken map[string]bool) error {
 	s, state, err := r.statusState(ctx, p.id)
 	if err != nil && !errors.Is(err, ErrNotFound) {
-		return false, fmt.Errorf("sweep: %w", err)
+		return fmt.Errorf("sweep: %w", err)
 	}
 	if p.task != "" {
 		if err := r.showTask(ctx, tasks.Ref{Orchestration: p.id, ID: p.task}); err != nil {
-			return false, fmt.Errorf("sweep: %w", err)
+			return fmt.Errorf("sweep: %w", err)
 		}
 	}
 	now := r.config.Now()
 	p.childUnreported = p.child != "" && state.waitsFor(p.child)
 	switch {
-	case err == nil && s.Ended() && s.Parent != "" && p.child == "":
-		return r.checkParked(ctx, parkedEntry{id: s.Parent, child: p.id, due: p.due, since: now}, late) // its caller may not have been told of its end
+	case err == nil && (s.Ended() || s.Status == Retrying) && s.Parent != "" && p.child == "":
+		// Its caller, which makes its attempts, may not have learned of its end.
+		return r.checkParked(ctx, parkedEntry{id: s.Parent, child: p.id, due: p.due, since: now}, late, woken)
 	case err != nil:
-		return false, r.FindDamage(ctx, p.id)
+		return r.FindDamage(ctx, p.id)
 	case s.Ended():
-		return false, nil
+		return nil
 	case !s.overdue(p, now.Add(-late)):
-		return false, r.keepParked(ctx, p, s)
+		return r.keepParked(ctx, p, s)
 	case s.Status == Retrying && s.UpdatedAt.After(now.Add(-r.config.LostAfter)):
-		return false, r.addParked(ctx, r.recheckLater(p.id)) // the message that causes the next attempt can still come
+		return r.addParked(ctx, r.recheckLater(p.id)) // the message that causes the next attempt can still come
 	case p.within && !s.WaitingWithin && s.UpdatedAt.After(now.Add(-r.config.LostAfter)):
-		return false, r.addParked(ctx, r.recheckLater(p.id)) // a process may be driving it, and one that does commits a round now and then
+		return r.addParked(ctx, r.recheckLater(p.id)) // a process may be driving it, and one that does commits a round now and then
 	}
 	if damaged, err := r.isDamaged(ctx, p.id); damaged || err != nil {
-		return false, err // reviewDamage wakes it when it can be read again
+		return err // reviewDamage wakes it when it can be read again
 	}
 	if next, ok := r.nextEntry(p, s); ok {
 		if err := r.addParked(ctx, next); err != nil {
-			return false, err
+			return err
 		}
+	}
+	if woken[p.id] {
+		return nil
 	}
 	wake := Signal{SignalID: fmt.Sprintf("sweep:%s:%d", p.id, p.due.UnixMicro()), InstanceID: p.id, Type: InternalContinue, Payload: Payload{Lost: true}}
 	if err := r.send(ctx, wake, 0); err != nil {
-		return false, err
+		return err
 	}
+	woken[p.id] = true
 	r.count(func(c *Counts) { c.Woken++ })
 	if s.Status == Stalled {
 		r.config.Log.InfoContext(ctx, "an orchestration is stalled: it is woken, in case its code is fixed", "orchestrationId", p.id)
-		return true, nil
+		return nil
 	}
 	r.config.Log.WarnContext(ctx, "the message that was to wake an orchestration is lost or late: it is woken", "orchestrationId", p.id, "due", p.due)
-	return true, nil
+	return nil
 }
 
 // deleteParked deletes rows of the index. Another process may have deleted some of them already.

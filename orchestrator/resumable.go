@@ -13,18 +13,38 @@ type resumable struct {
 	ended bool // the body has returned
 }
 
+// exited is the panic that replaces runtime.Goexit at the end of a body, because Goexit would also end the goroutine that
+// resumes or closes the body.
+type exited struct{}
+
 // init comes before every other use.
 func (c *resumable) init(body func()) {
 	c.next, c.stop = iter.Pull(func(yield func(struct{}) bool) {
 		c.yield = yield
+		defer func() {
+			if p := recover(); p != nil {
+				panic(p)
+			}
+			if !c.ended {
+				panic(exited{})
+			}
+		}()
 		body()
 		c.ended = true
 	})
 }
 
-// resume runs the body until it pauses (true) or has returned (false).
-func (c *resumable) resume() bool {
-	_, paused := c.next()
+// absorb recovers the panic that replaces runtime.Goexit.
+func absorb() {
+	if p := recover(); p != nil && p != (exited{}) {
+		panic(p)
+	}
+}
+
+// resume runs the body until it pauses (true), or has returned or called runtime.Goexit (false).
+func (c *resumable) resume() (paused bool) {
+	defer absorb()
+	_, paused = c.next()
 	return paused
 }
 
@@ -38,14 +58,8 @@ func (c *resumable) pause() {
 
 // close ends a paused body and waits for its deferred functions. It does nothing to a body that has returned.
 func (c *resumable) close() {
-	if c.ended {
-		return
-	}
-	// Goexit inside the body also ends the goroutine that calls stop, so that has to be one of its own.
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	defer absorb()
+	if !c.ended {
 		c.stop()
-	}()
-	<-done
+	}
 }

@@ -37,7 +37,8 @@ type RoundEvent struct {
 	Payload json.RawMessage
 	InBlob  bool
 	Failure *Failure
-	// Attempt is the attempt that failed. Due is when the next one is due, or when a timer fires.
+	// Attempt is the attempt that failed. Due is when the next one is due, or when a timer fires. Of other events that were
+	// learned, it is what the clock showed, if At is later because the clock of a process was ahead before.
 	Attempt int
 	Due     time.Time
 	// Child is the id of the orchestration that was called or started, or to which an event was sent; of a publication, its key.

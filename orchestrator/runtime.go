@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"unicode/utf8"
 )
 
 // Runtime runs orchestrations. It is safe for concurrent use. It does nothing between calls; Close only matters with
@@ -33,6 +32,13 @@ type Runtime struct {
 
 // version is an orchestrator's name and version.
 type version struct{ name, version string }
+
+func (v version) check() error {
+	if err := checkName("an orchestrator", v.name); err != nil || v.version == "" {
+		return err
+	}
+	return checkName("a version of orchestrator "+v.name, v.version)
+}
 
 // Counts is what a Runtime has counted since it was made.
 type Counts struct {
@@ -84,11 +90,15 @@ func New(c Config) (*Runtime, error) {
 		errs = append(errs, errors.New("numbers and times must be positive"))
 	}
 	for _, o := range c.Orchestrators {
-		if o == nil || o.Name() == "" || !utf8.ValidString(o.Name()) {
-			errs = append(errs, errors.New("an orchestrator needs a name, in UTF-8"))
+		if o == nil {
+			errs = append(errs, errors.New("an orchestrator is nil"))
 			continue
 		}
 		v := version{o.Name(), o.configured().version}
+		if err := v.check(); err != nil {
+			errs = append(errs, err)
+			continue
+		}
 		if r.versions[v] != nil {
 			errs = append(errs, fmt.Errorf("orchestrator %s is registered twice in the version %q", v.name, v.version))
 		}

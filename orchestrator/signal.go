@@ -160,7 +160,7 @@ func (s Signal) event() (event, bool) {
 		by := signalDetails{ID: s.SignalID, Reason: s.Payload.Reason, Trace: s.Trace}
 		e := event{Kind: kind, Signal: &by}
 		switch kind {
-		case executionSuspended, executionResumed:
+		case executionSuspended, executionResumed, executionCanceled:
 			by.Accepted = max(0, s.OccurredAtUtc.UnixMicro())
 		case executionGivenUp:
 			e.Failure = &Failure{Message: s.Payload.Reason, Code: codeGivenUp}
@@ -189,7 +189,8 @@ func (r *Runtime) Raise(ctx context.Context, orchestration, name string, data an
 	return r.signal(ctx, orchestration, Payload{Event: name, Data: value}, id)
 }
 
-// Suspend keeps an orchestration from deciding anything until Resume; results and events are kept for it.
+// Suspend keeps an orchestration from deciding anything until Resume or Cancel; results and events are kept for it. Of
+// Suspend, Resume and Cancel, a Suspend that was given before another command does nothing when it arrives after it.
 func (r *Runtime) Suspend(ctx context.Context, orchestration, reason string) error {
 	return r.signal(ctx, orchestration, Payload{Command: commandSuspend, Reason: reason}, "")
 }
@@ -200,7 +201,8 @@ func (r *Runtime) Resume(ctx context.Context, orchestration, reason string) erro
 }
 
 // Cancel asks an orchestration to end: everything that it waits for is interrupted, and its code decides what to clean
-// up (Context.Canceled).
+// up (Context.Canceled). It resumes an orchestration that is suspended, because the clean-up is code. To suspend the
+// clean-up, too, call Suspend again; a second Cancel does not resume that.
 func (r *Runtime) Cancel(ctx context.Context, orchestration, reason string) error {
 	return r.signal(ctx, orchestration, Payload{Command: commandCancel, Reason: reason}, "")
 }

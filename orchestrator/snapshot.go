@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -77,7 +78,7 @@ func (x *execution) appendState(b []byte, status Status, wait *task, token []byt
 	b = append(b, `,"branchPath":[],"nextStepIndex":`...)
 	b = strconv.AppendInt(b, int64(len(x.tasks)), 10)
 	b = append(b, `},"subWorkflowFrames":[`...)
-	for i, t := range x.openChildren[:min(len(x.openChildren), shownInState)] {
+	for i, t := range x.shownChildren() {
 		b = appendText(comma(b, i), clipName(t.child))
 	}
 	b = append(b, `],"continuationBuffer":[`...)
@@ -85,6 +86,19 @@ func (x *execution) appendState(b []byte, status Status, wait *task, token []byt
 		b = appendText(comma(b, i), clipName(e.Name))
 	}
 	return append(b, "]}"...)
+}
+
+// shownChildren returns the calls of sub-orchestrations that the state shows. If it can show all of them, it leaves out
+// those that wait for their next attempt, because the end of the last attempt is known.
+func (x *execution) shownChildren() []*task {
+	if len(x.openChildren) > shownInState {
+		return x.openChildren[:shownInState]
+	}
+	waits := func(t *task) bool { return t.due > x.last && t.isWaitedFor() }
+	if !slices.ContainsFunc(x.openChildren, waits) {
+		return x.openChildren
+	}
+	return slices.DeleteFunc(slices.Clone(x.openChildren), waits)
 }
 
 // clipName shortens a name for the state, so that all names fit a column even with every byte escaped.

@@ -21,7 +21,7 @@ type Start struct {
 	// it is not registered.
 	Version string
 	// CorrelationID is passed to everything that the orchestration starts. It is part of the identity of the
-	// orchestration: another correlation id under the same id is ErrConflict.
+	// orchestration: another correlation id under the same id is ErrConflict. It has at most MaxName bytes of UTF-8.
 	CorrelationID string
 	// TenantID is the tenant that the orchestration belongs to, at most MaxTenantID bytes of UTF-8, "" for the platform
 	// itself. Ids of tenants are compared without case. Whatever the orchestration calls and starts, and its human tasks
@@ -32,7 +32,7 @@ type Start struct {
 	// Carry is copied to every Outcome, up to 48 KiB: whatever the caller needs when the end is reported by a signal.
 	Carry []byte
 	// Same says whether the run that has the id and the correlation id, with this Carry, is the one that is meant. If not,
-	// the Start is ErrOtherWork, and changes nothing. nil means that the ids tell.
+	// the Start is ErrOtherWork, and changes nothing. nil means that the ids tell, and for Runtime.Start the input.
 	Same func(carry []byte) bool
 	// Instead says whether this Start takes the place of the run that has the id and the correlation id, with this Carry. If so, and
 	// if that run has failed for good, the next execution begins with the Input of this Start, and keeps none of the results; a run that
@@ -86,6 +86,10 @@ const maxCarry = 48 << 10
 // MaxTenantID bounds the id of a tenant, in bytes.
 const MaxTenantID = 512
 
+// MaxName bounds the name of an orchestrator, of one of its versions and of an activity, and a correlation id, in bytes of
+// UTF-8.
+const MaxName = 1 << 10
+
 // maxEscapedID bounds an id in its escaped form: 512 units, less the prefix of ids in the index of the catalog.
 const maxEscapedID = 510
 
@@ -94,12 +98,27 @@ func validID(id string) bool {
 	return id != "" && len(id) <= 400 && len(tables.EscapeKey(id)) <= maxEscapedID && utf8.ValidString(id)
 }
 
+// checkName checks the name of an orchestrator or activity.
+func checkName(kind, name string) error {
+	switch {
+	case name == "" || !utf8.ValidString(name):
+		return fmt.Errorf("%s needs a name, in UTF-8", kind)
+	case len(name) > MaxName:
+		return fmt.Errorf("the name %.40q... of %s has %d bytes, at most %d are allowed: shorten it", name, kind, len(name), MaxName)
+	default:
+		return nil
+	}
+}
+
 func (s Start) validate() error {
 	switch {
 	case !validID(s.ID):
 		return fmt.Errorf("the orchestration id needs 1 to 400 bytes of UTF-8, and up to %d as a key, not %d and %d", maxEscapedID, len(s.ID), len(tables.EscapeKey(s.ID)))
 	case len(s.TenantID) > MaxTenantID || !utf8.ValidString(s.TenantID) || strings.ContainsRune(s.TenantID, 0):
 		return fmt.Errorf("the tenant id of orchestration %s needs up to %d bytes of UTF-8 without NUL, it has %d", s.ID, MaxTenantID, len(s.TenantID))
+	case len(s.CorrelationID) > MaxName || !utf8.ValidString(s.CorrelationID):
+		return fmt.Errorf("the correlation id of orchestration %s needs up to %d bytes of UTF-8, it has %d: use a shorter one, such as a hash in hex",
+			s.ID, MaxName, len(s.CorrelationID))
 	case len(s.Carry) > maxCarry:
 		return fmt.Errorf("orchestration %s carries %d bytes, at most %d: %w", s.ID, len(s.Carry), maxCarry, tables.ErrTooLarge)
 	case !json.Valid(s.Input) || !utf8.Valid(s.Input):

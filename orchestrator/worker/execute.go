@@ -9,8 +9,8 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// Start starts an orchestration, and returns when that is durable. id identifies it; started once more, it is what it is
-// already. The errors are those of orchestrator.Runtime.Start.
+// Start starts an orchestration, and returns when that is durable. id identifies it: a repeated start with the same input
+// changes nothing, and one with another input is refused with ErrExists. The errors are those of orchestrator.Runtime.Start.
 func Start[In, Out any](ctx context.Context, w *Worker, o *orchestrator.Orchestrator[In, Out], id string, in In) error {
 	input, err := payload.Marshal(in)
 	if err != nil {

@@ -121,6 +121,10 @@ func (s schedule) next(since, now time.Time) (slot time.Time, due bool) {
 func (w *Worker) startSlot(ctx context.Context, s schedule, slot time.Time) error {
 	id := s.Name + "-" + slot.UTC().Format(slotForm)
 	_, err := w.runtime.Start(ctx, orchestrator.Start{ID: id, Orchestrator: s.Orchestrator, Input: s.Input})
+	if errors.Is(err, orchestrator.ErrOtherWork) {
+		w.log.InfoContext(ctx, "another process started a slot of a schedule with another input", "schedule", s.Name, "orchestrationId", id)
+		return nil
+	}
 	if errors.Is(err, orchestrator.ErrExists) {
 		w.log.ErrorContext(ctx, "a slot of a schedule is left out: its id is another orchestration's", "schedule", s.Name, "orchestrationId", id)
 		return nil

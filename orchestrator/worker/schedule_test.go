@@ -1,7 +1,9 @@
 package worker_test
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +58,29 @@ func TestSchedules(t *testing.T) {
 		}
 		if out := mustEnd(t, first, "morning-2000-01-01T08:00:00Z"); string(out.Output) != `"m"` {
 			t.Errorf("%+v", out)
+		}
+	})
+}
+
+// A slot that was started with another input, by a program before this one, is started: nothing is left out.
+func TestScheduleWithAnotherInput(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld()
+		report := orchestrator.NewOrchestrator("report", func(_ *orchestrator.Context, in string) (string, error) { return in, nil })
+		var log bytes.Buffer
+		for _, input := range []string{`"old"`, `"new"`} {
+			c := w.config(nil, orchestrators(report))
+			c.Runtime.Log = slog.New(slog.NewTextHandler(&log, nil))
+			c.Schedules = []worker.Schedule{{Name: "daily", Cron: "0 0 0 * * *", Orchestrator: "report", Input: []byte(input)}}
+			run, stop := mustRun(t, c)
+			time.Sleep(time.Minute)
+			if out := mustEnd(t, run, "daily-2000-01-01T00:00:00Z"); string(out.Output) != `"old"` {
+				t.Errorf("%s: %+v", input, out)
+			}
+			stop()
+		}
+		if text := log.String(); strings.Contains(text, "level=ERROR") || !strings.Contains(text, "with another input") {
+			t.Errorf("log: %s", text)
 		}
 	})
 }

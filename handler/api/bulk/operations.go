@@ -156,28 +156,22 @@ func decode(text string, out any) error {
 // Cancel asks an operation to end after what its slice is doing, a paused one, too. The errors are ErrNotFound, ErrEnded and
 // those of the runtime.
 func (o *Operations) Cancel(ctx context.Context, id, reason string) (Operation, error) {
-	return o.command(ctx, "cancel", id, func(op Operation) error {
-		err := o.runtime.Cancel(ctx, id, reason)
-		if err == nil && op.Status == orchestrator.Suspended { // it does not hear of the cancellation before
-			err = o.runtime.Resume(ctx, id, reason)
-		}
-		return err
-	})
+	return o.command(ctx, "cancel", id, func() error { return o.runtime.Cancel(ctx, id, reason) })
 }
 
 // Pause keeps an operation from beginning another slice until Resume. What its slice is doing it finishes first, and counts when it
 // goes on. The errors are those of Cancel.
 func (o *Operations) Pause(ctx context.Context, id, reason string) (Operation, error) {
-	return o.command(ctx, "pause", id, func(Operation) error { return o.runtime.Suspend(ctx, id, reason) })
+	return o.command(ctx, "pause", id, func() error { return o.runtime.Suspend(ctx, id, reason) })
 }
 
 // Resume lets an operation go on that was paused. The errors are those of Cancel.
 func (o *Operations) Resume(ctx context.Context, id, reason string) (Operation, error) {
-	return o.command(ctx, "resume", id, func(Operation) error { return o.runtime.Resume(ctx, id, reason) })
+	return o.command(ctx, "resume", id, func() error { return o.runtime.Resume(ctx, id, reason) })
 }
 
 // command sends a command to an operation that has not ended.
-func (o *Operations) command(ctx context.Context, name, id string, send func(op Operation) error) (Operation, error) {
+func (o *Operations) command(ctx context.Context, name, id string, send func() error) (Operation, error) {
 	op, err := o.Get(ctx, id)
 	if err != nil {
 		return Operation{}, err
@@ -185,7 +179,7 @@ func (o *Operations) command(ctx context.Context, name, id string, send func(op 
 	if op.Ended() {
 		return Operation{}, fmt.Errorf("%s operation %s: %w", name, id, ErrEnded)
 	}
-	if err := send(op); err != nil {
+	if err := send(); err != nil {
 		return Operation{}, fmt.Errorf("%s operation %s: %w", name, id, err)
 	}
 	return op, nil
