@@ -126,9 +126,9 @@ func (r *Runtime) RunActivities(ctx context.Context, body []byte) error {
 		return err
 	}
 	claimed := b.Blob
-	b, undone, err := r.dropUnwanted(ctx, b)
+	b, canceled, err := r.dropUnwanted(ctx, b)
 	if err == nil {
-		err = r.reportResults(ctx, b, undone, nil)
+		err = r.reportResults(ctx, b, canceled, nil)
 	}
 	if err != nil {
 		return err
@@ -245,9 +245,9 @@ func decodeBatch(body []byte) (activityBatch, error) {
 }
 
 // dropUnwanted keeps only those activities of a batch that are still waited for. The others were done before or are not
-// wanted any more. Running them again could repeat their effects after an undo. It returns results for those whose undo waits for the
-// news that nobody runs them.
-func (r *Runtime) dropUnwanted(ctx context.Context, b activityBatch) (_ activityBatch, undone []activityResult, err error) {
+// wanted any more. Running them again could repeat their effects after an undo. It returns results for those that were canceled: an
+// undo may wait for the news that nobody runs them.
+func (r *Runtime) dropUnwanted(ctx context.Context, b activityBatch) (_ activityBatch, canceled []activityResult, err error) {
 	all, err := r.journal.load(ctx, b.Orchestration)
 	if err != nil {
 		return b, nil, err
@@ -261,12 +261,12 @@ func (r *Runtime) dropUnwanted(ctx context.Context, b activityBatch) (_ activity
 			return true
 		}
 		c := calls[a.Task-1]
-		if c.Undone && c.wasCanceled() {
-			undone = append(undone, activityResult{Execution: b.Execution, Task: a.Task, Attempt: a.Attempt, Failure: c.Failure})
+		if c.wasCanceled() {
+			canceled = append(canceled, activityResult{Execution: b.Execution, Task: a.Task, Attempt: a.Attempt, Failure: c.Failure})
 		}
 		return !c.EndedAt.IsZero() || c.Attempts+1 != a.Attempt
 	})
-	return b, undone, nil
+	return b, canceled, nil
 }
 
 // checkWanted is called from time to time by an attempt that sends heartbeats. An error ends the attempt.
@@ -317,8 +317,8 @@ func (x *execution) classifyResults(results []activityResult) signalClass {
 		if x.callFor(r) != nil {
 			class = signalNew
 		}
-		if t := x.task(r.Task); t != nil && t.canceled && r.Execution == x.number {
-			t.returned = true
+		if x.returnedBy(r) != nil {
+			class = signalNew
 		}
 	}
 	return class
@@ -333,8 +333,22 @@ func (x *execution) callFor(r activityResult) *task {
 	return t
 }
 
+// returnedBy returns the canceled activity of which the result is the news that it has returned; nil when there is none.
+func (x *execution) returnedBy(r activityResult) *task {
+	if t := x.task(r.Task); t != nil && r.Execution == x.number && t.elsewhere && !t.returned {
+		return t
+	}
+	return nil
+}
+
 func (d *driver) takeResults(results []activityResult) error {
 	for _, r := range results {
+		if t := d.execution.returnedBy(r); t != nil {
+			if err := d.learnReturn(t); err != nil {
+				return err
+			}
+			continue
+		}
 		t := d.execution.callFor(r)
 		if t == nil {
 			continue

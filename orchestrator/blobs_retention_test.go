@@ -275,3 +275,57 @@ func TestWhatPayloadsNeedToStay(t *testing.T) {
 		t.Errorf("%d went without an answer: %v", n, err)
 	}
 }
+
+// The blobs of attempts whose rows are kept are kept, too, also behind a continue-as-new: the next attempt reads a large event from them.
+func TestBlobsOfAttemptsThatAreKept(t *testing.T) {
+	for _, again := range []int{0, 1, 2, 3} {
+		for _, forgetful := range []bool{false, true} {
+			inSample(t, fmt.Sprint(again, forgetful), func(t *testing.T) {
+				w := newWorld(t)
+				w.forgetful = forgetful
+				fails := 2
+				picky := NewActivity("picky", func(context.Context, int) (int, error) {
+					if fails--; fails >= 0 {
+						return 0, Permanent(errors.New("picky"))
+					}
+					return 0, nil
+				})
+				o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
+					if _, err := Event[int](ctx, "go").Await(); err != nil {
+						return 0, err
+					}
+					if n < again {
+						return 0, ContinueAsNew(n + 1)
+					}
+					if _, err := picky.Call(ctx, 1).Await(); err != nil {
+						return 0, err
+					}
+					v, err := Event[string](ctx, "n").Await()
+					return len(v), err
+				})
+				rt := w.signalling(t, nil, []AnyOrchestrator{o}, []AnyActivity{picky})
+				mustRun(t, rt, startOf("a", 0))
+				send := func(s Signal) {
+					rt = w.signalling(t, nil, []AnyOrchestrator{o}, []AnyActivity{picky})
+					if _, err := rt.Deliver(t.Context(), s); err != nil {
+						t.Fatal(err)
+					}
+				}
+				send(eventSignal("a", "e1", "n", `"`+strings.Repeat("x", 70_000)+`"`))
+				for i := range again + 1 {
+					send(eventSignal("a", "go"+string(rune('a'+i)), "go", "1"))
+				}
+				for i := range 2 {
+					if _, err := rt.Rewind(t.Context(), "a", "r"+string(rune('a'+i))); err != nil {
+						t.Errorf("again %d, rewind %d: %v", again, i, err)
+						return
+					}
+					w.settle(t, rt)
+				}
+				if out := mustGet(t, rt, "a"); string(out.Output) != "70000" {
+					t.Errorf("again %d: %s %.100s %v", again, out.Status, out.Output, out.Failure)
+				}
+			})
+		}
+	}
+}

@@ -51,7 +51,14 @@ func (x *execution) cancel(t *task) {
 	if !t.open() {
 		return
 	}
-	x.decide(event{Kind: callCanceled, Task: t.number})
+	e := event{Kind: callCanceled, Task: t.number}
+	if recorded, ok := x.recordedDecision(callCanceled, ""); ok {
+		e.Target = recorded.Target
+	} else if t.runsElsewhere() {
+		e.Target = &target{Tasks: []int{t.number}}
+	}
+	x.decide(e)
+	x.noteElsewhere(e.target().Tasks, x.last)
 	x.interrupt(t)
 }
 

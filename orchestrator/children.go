@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // cancelChildren cancels the sub-orchestrations whose calls the event has interrupted. Without queues they cannot be
@@ -44,7 +45,7 @@ func (d *driver) closeChildren(ctx context.Context, end event) error {
 			policy = TerminateChild
 		}
 		why := "its caller " + d.start.ID + " has ended"
-		if policy == AbandonChild {
+		if policy == AbandonChild && d.rt.config.Now().Sub(fromMicros(end.At)) < d.rt.config.LostAfter { // a late duplicate starts nothing
 			errs = append(errs, d.startAbandoned(ctx, i+1, c))
 		}
 		errs = append(errs, d.commandChild(ctx, i+1, c, string(policy), why))
@@ -64,7 +65,11 @@ func (d *driver) startAbandoned(ctx context.Context, number int, c Call) error {
 	if err != nil {
 		return err
 	}
-	s := Start{ID: c.Child, Orchestrator: c.Name, Input: input, CorrelationID: d.start.CorrelationID, TenantID: d.start.TenantID, Trace: d.ownTrace(), Parent: d.start.ID,
+	var timeout time.Duration
+	if t := d.execution.task(number); t != nil {
+		timeout = t.options.timeout
+	}
+	s := Start{ID: c.Child, Orchestrator: c.Name, Input: input, Timeout: timeout, CorrelationID: d.start.CorrelationID, TenantID: d.start.TenantID, Trace: d.ownTrace(), Parent: d.start.ID,
 		call: &callRef{Execution: d.execution.number, Task: number, Attempt: 1, Since: d.execution.base}}
 	_, err = d.rt.Start(ctx, s)
 	if errors.Is(err, ErrConflict) || errors.Is(err, ErrExists) {

@@ -24,7 +24,10 @@ func (d *driver) catchUp(ctx context.Context) error {
 	d.conflicts++
 	d.rt.count(func(c *Counts) { c.Conflicts++ })
 	_ = pause(ctx, rand.N(conflictPause<<(d.conflicts-1)))
-	return d.takeIn(ctx)
+	if err := d.takeIn(ctx); err != nil || d.pastOutcome != nil {
+		return err
+	}
+	return d.repeatEffects(ctx) // whoever committed the last round may have died since
 }
 
 // takeIn takes over the rounds that other processes have committed. Attempts that run here go on, and their results
@@ -49,9 +52,6 @@ func (d *driver) takeIn(ctx context.Context) error {
 	d.requeue(d.unacknowledged)
 	d.unacknowledged = nil
 	if err := d.loadLatest(all); err != nil {
-		return err
-	}
-	if err := d.repeatEffects(ctx); err != nil {
 		return err
 	}
 	if d.execution.ended {
@@ -105,7 +105,7 @@ func (d *driver) leaveToOthers(foreign []int, known int) {
 	}
 	for _, t := range x.tasks[min(known, len(x.tasks)):] {
 		t.foreign, t.rival = true, true
-		if undone := x.task(t.undoes); undone != nil && undone.number <= known && !undone.foreign {
+		if undone := x.task(t.undoes); undone != nil && undone.number <= known && !undone.foreign && undone.elsewhere && !undone.returned {
 			t.foreign, t.rival = false, false
 		}
 	}

@@ -148,9 +148,6 @@ func (d *driver) readInbox() error {
 			d.requeue(inbox[i:]) // for the execution that follows
 			return nil
 		}
-		if due := v.signal.DueAtUtc; due != nil {
-			d.timersSignaled = append(d.timersSignaled, *due)
-		}
 		class := d.classify(v.signal)
 		if v.lost = class == signalNew && v.gone; v.lost {
 			continue
@@ -192,7 +189,7 @@ func (d *driver) wakeAll(v *delivery) {
 	d.checkTasks = d.checkTasks || v.signal.Type == TaskCompleted || v.signal.Payload.Lost
 	if v.signal.Payload.Lost {
 		d.executor.resend()
-		d.executor.stopWaiting()
+		d.sentAgain = true
 	}
 	v.apply()
 }
@@ -204,6 +201,10 @@ func (d *driver) learnSignal(s Signal) error {
 	}
 	e, _ := s.event()
 	switch {
+	case e.Kind == executionCanceled:
+		if all := d.execution.runElsewhere(); len(all) > 0 {
+			e.Target = &target{Tasks: all}
+		}
 	case e.Kind != eventRaised:
 	case d.execution.overtakes(e, d.rt.config.Now()):
 		e.Signal.Overtakes = true
@@ -211,7 +212,7 @@ func (d *driver) learnSignal(s Signal) error {
 		e.Signal.Previous = 0 // it is of no use any more
 	}
 	d.lateSignal = d.lateSignal || d.execution.ended
-	if e.Kind == executionResumed || e.Kind == executionCanceled {
+	if e.Kind == executionResumed || e.Kind == executionCanceled && d.execution.suspended {
 		d.executor.recheckHeld()
 	}
 	return d.learn(e)

@@ -43,6 +43,7 @@ type driver struct {
 	blocked            error  // set when another driver of this process has found the function blocked
 	watchdog           *watchdog
 	lookout            lookout
+	sentAgain          bool // messages may be lost, so what was sent is sent again
 
 	ctx    context.Context // of whoever made the driver run
 	holder holder          // the goroutine that runs the driver
@@ -50,7 +51,6 @@ type driver struct {
 	inbox          []*delivery   // guarded by rt.mu
 	inboxReady     chan struct{} // receives when the inbox is not empty
 	staleTimer     bool          // a timer signal came that nobody waits for any more
-	timersSignaled []time.Time   // for which times timer signals came
 	unacknowledged []*delivery   // signals that were read and are not committed
 
 	learned           []event   // applied, not committed
@@ -193,6 +193,11 @@ func (d *driver) step(ctx context.Context) (out Outcome, done bool, err error) {
 	if err := d.lookForOthers(ctx); err != nil {
 		return out, false, err
 	}
+	if len(d.execution.elsewhere) > 0 && !d.execution.ended {
+		if err := d.learnReturns(); err != nil {
+			return out, false, err
+		}
+	}
 	switch {
 	case d.pastOutcome != nil:
 		return *d.pastOutcome, true, nil
@@ -212,6 +217,11 @@ func (d *driver) step(ctx context.Context) (out Outcome, done bool, err error) {
 	}
 	fired, excess, next := d.executor.dispatch()
 	nothing := len(fired)+len(excess) == 0
+	if nothing && len(d.executor.inFlight) == 0 {
+		if released, err := d.releaseAtRest(); released || err != nil {
+			return out, false, err
+		}
+	}
 	switch {
 	case d.callErr != nil && nothing && len(d.executor.inFlight) == 0:
 		out, err = d.park(ctx, d.rt.config.Now())

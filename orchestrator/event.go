@@ -26,6 +26,8 @@ const (
 	childFailed    eventKind = "OrchestrationFailed"
 	// activityProgressed: a running activity reported its progress.
 	activityProgressed eventKind = "ActivityProgressed"
+	// callReturned: no process runs the canceled activity any more.
+	callReturned eventKind = "CallReturned"
 	// activitiesSent: other processes run the activities of Tasks.
 	activitiesSent eventKind = "ActivitiesSent"
 	eventRaised    eventKind = "EventRaised"

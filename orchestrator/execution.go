@@ -92,6 +92,7 @@ type execution struct {
 	children         map[string]int               // how often sub-orchestrations were called, by name and input
 	named            map[string]*task             // the latest call of each sub-orchestration that has a WithID
 	undos            map[*task]*task              // the calls that undo others, by what they undo
+	elsewhere        []elsewhereCall              // canceled activities that other processes may run
 	rules            int                          // by which the execution began
 	priorSideEffects map[string][]json.RawMessage // side effects of the attempt before, by name
 	undoneSince      map[string]int               // callRef.Since of sub-orchestrations that were undone, by id

@@ -73,11 +73,13 @@ func (g storedExecution) rows() []string {
 	return rows
 }
 
-// executionsWithBlobs returns the earlier executions that have blobs and whose rows will be deleted.
+// executionsWithBlobs returns the earlier executions that have blobs and whose rows will be deleted (obsoleteRows). The attempts before
+// the latest are kept, and so are their blobs.
 func executionsWithBlobs(all []storedExecution) []int {
 	var numbers []int
+	chain := all[len(all)-1].firstAttempt()
 	for _, g := range all[:len(all)-1] {
-		if g.blobs && !g.marker().kept {
+		if g.blobs && !g.marker().kept && (g.old || g.number < chain) {
 			numbers = append(numbers, g.number)
 		}
 	}

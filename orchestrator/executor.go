@@ -388,13 +388,6 @@ func (c *executor) recheckAll() {
 	}
 }
 
-// stopWaiting makes the undos run that wait for activities of other processes: the messages of these may be lost.
-func (c *executor) stopWaiting() {
-	for t := range c.execution.undos {
-		t.returned = true
-	}
-}
-
 // drain cancels the running attempts and yields their results, as long as they return within the grace period. A
 // function that does not return in time is abandoned; its result is dropped.
 func (c *executor) drain() iter.Seq[result] {

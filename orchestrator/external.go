@@ -29,6 +29,10 @@ func (x *execution) awaitEvent(ctx *Context, name string) *task {
 // applyRaised gives an event to the coroutine that waits for it, the oldest of several, or else keeps it. It reports
 // whether a coroutine can go on.
 func (x *execution) applyRaised(e event) bool {
+	if len(x.withheld) > 0 {
+		x.withheld = append(x.withheld, e) // it came behind those
+		return false
+	}
 	if t := x.receivers.first(e.Name); t != nil {
 		x.complete(t, e.Payload, nil)
 		return true
@@ -50,14 +54,12 @@ func (x *execution) release(count int) error {
 		return fmt.Errorf("%d events are released of %d: %w", count, len(x.withheld), ErrCorrupt)
 	}
 	for ; count > 0 && !x.ended; count-- { // the next execution gets the rest of one that continues as new
-		e := x.withheld[0]
-		x.withheld = x.withheld[1:]
-		if t := x.receivers.first(e.Name); t != nil {
-			x.complete(t, e.Payload, nil)
+		e, rest := x.withheld[0], x.withheld[1:]
+		x.withheld = nil
+		seen := x.applyRaised(e)
+		if x.withheld = rest; seen {
 			x.turn()
-			continue
 		}
-		x.unread.put(e)
 	}
 	return nil
 }

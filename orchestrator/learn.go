@@ -16,6 +16,10 @@ func (x *execution) apply(e event) error {
 	if t == nil {
 		return fmt.Errorf("%s of call %d, which nobody made: %w", e.Kind, e.Task, ErrCorrupt)
 	}
+	if e.Kind == callReturned {
+		x.noteReturned(t)
+		return nil
+	}
 	if t.done {
 		return nil // a second result of one call changes nothing
 	}
@@ -71,9 +75,9 @@ func (x *execution) applyCommon(e event) error {
 		} else if x.applyRaised(e) {
 			x.turn()
 		}
-		x.seeFollowing(e.signal().Stream, false)
+		x.seeFollowing(e.signal().Stream, false, e.At)
 	case overtakersReleased:
-		x.seeFollowing(e.signal().Stream, true)
+		x.seeFollowing(e.signal().Stream, true, e.At)
 	case eventsReleased:
 		return x.release(max(e.Attempt, 1))
 	case activitiesSent:
@@ -85,6 +89,7 @@ func (x *execution) applyCommon(e event) error {
 		x.applyCommand(e)
 		x.turn()
 	case executionCanceled:
+		x.noteElsewhere(e.target().Tasks, e.At)
 		x.applyCommand(e)
 		x.cancelAll(e.signal().Reason)
 	case executionTimedOut:
@@ -160,7 +165,7 @@ func (x *execution) applyStart(e event) {
 		x.deadline = e.clock().UnixMicro() + s.Timeout
 	}
 	if h := e.Inherited; h != nil {
-		unread := x.overtakers.sort(h.Unread, &x.received)
+		unread := x.overtakers.sort(h.Unread, &x.received, e.At)
 		if x.rules >= rules3 && s.Base < x.number && e.attempt(x.number) > 1 {
 			x.withheld = unread
 		} else {

@@ -150,3 +150,95 @@ func TestMemoryOfAllAttempts(t *testing.T) {
 		wants(t, "paid", l.count("pay(1)"), 1)
 	})
 }
+
+// What makes the place of an event hard to tell in the next attempt: a call before it that is not kept, an event that comes while the
+// attempt is suspended, a drop, an overtaker whose hold had ended.
+func TestEventsWhosePlaceIsHardToTell(t *testing.T) {
+	t.Parallel()
+	type fn = func(ctx *Context, step, refund *Activity[int, int]) (string, error)
+	stopOrShip := func(wait time.Duration) fn {
+		return func(ctx *Context, step, refund *Activity[int, int]) (string, error) {
+			if _, err := step.Call(ctx, int(ctx.Now().UnixMilli()%1_000_000)).Await(); err != nil { // another input in each attempt
+				return "", err
+			}
+			stop := Event[int](ctx, "number")
+			if Any(ctx, stop, Timer(ctx, wait)) == 0 {
+				return "stopped, nothing was shipped", nil
+			}
+			if err := errors.Join(errorOf(step.Call(ctx, 1).Await()), errorOf(stop.Await())); err != nil {
+				return "", err
+			}
+			return "shipped", errorOf(refund.Call(ctx, 1).Await())
+		}
+	}
+	late := func(sequence int, previous time.Duration) func(begin time.Time) Signal {
+		return func(begin time.Time) Signal {
+			s := eventSignal("a", fmt.Sprint("e", sequence), "number", fmt.Sprint(sequence))
+			at := begin.Add(previous)
+			s.Payload.Stream, s.Payload.Sequence, s.Payload.Previous = "s/1", sequence, &at
+			return s
+		}
+	}
+	for name, test := range map[string]struct {
+		fn      fn
+		options []OrchestratorOption
+		at      time.Duration // when the event comes
+		event   func(begin time.Time) Signal
+		second  bool // another one comes while the next attempt is suspended
+		want    string
+	}{
+		"behind a call that is not kept": {fn: stopOrShip(24 * time.Hour), at: 30 * time.Hour, want: "shipped"},
+		"behind the end of its hold":     {fn: stopOrShip(30 * time.Minute), at: time.Minute, event: late(2, 0), want: "shipped"},
+		"while it is suspended": {fn: func(ctx *Context, step, refund *Activity[int, int]) (string, error) {
+			first, err := Event[int](ctx, "number").Await()
+			if err == nil {
+				_, err = refund.Call(ctx, first).Await()
+			}
+			if err != nil {
+				return "", err
+			}
+			second, err := Event[int](ctx, "number").Await()
+			return fmt.Sprint(first, second), err
+		}, at: time.Minute, second: true, want: "1 2"},
+		"dropped": {fn: func(ctx *Context, step, refund *Activity[int, int]) (string, error) {
+			if err := ctx.Sleep(time.Hour); err != nil {
+				return "", err
+			}
+			if _, err := refund.Call(ctx, 1).Await(); err != nil {
+				return "", err
+			}
+			if Any(ctx, Event[int](ctx, "number"), Timer(ctx, time.Hour)) == 0 {
+				return "got what was dropped", nil
+			}
+			return "nothing", nil
+		}, options: []OrchestratorOption{DropEarlyEvents()}, at: time.Minute, want: "nothing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w, l := newWorld(t), &ledger{}
+				step, refund := l.step("step"), failingOnce(l, "refund")
+				o := NewOrchestrator("test", func(ctx *Context, _ int) (string, error) { return test.fn(ctx, step, refund) }, test.options...)
+				rt := w.signalling(t, nil, []AnyOrchestrator{o}, []AnyActivity{step, refund})
+				mustRun(t, rt, startOf("a", 1))
+				begin := time.Now()
+				w.attend(t, rt, test.at)
+				s := eventSignal("a", "e1", "number", "1")
+				if test.event != nil {
+					s = test.event(begin)
+				}
+				noError(t, errorOf(rt.Deliver(t.Context(), s)))
+				w.attend(t, rt, 10*time.Hour)
+				wants(t, "the first attempt", mustGet(t, rt, "a").Status, Failed)
+				noError(t, errorOf(rt.Rewind(t.Context(), "a", "r")))
+				if test.second {
+					noError(t, rt.Suspend(t.Context(), "a", "a while"))
+					noError(t, errorOf(rt.Deliver(t.Context(), eventSignal("a", "e2", "number", "2"))))
+					noError(t, rt.Resume(t.Context(), "a", "on"))
+				}
+				w.attend(t, rt, 100*time.Hour)
+				wants(t, "it ends", stands(t, rt, "a"), fmt.Sprintf("Completed %q", test.want))
+				w.replays(t, rt)
+			})
+		})
+	}
+}

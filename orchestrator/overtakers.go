@@ -35,29 +35,29 @@ func (o overtakers) next(stream string, m *receivedSignals) bool {
 	return len(o[stream]) > 0 && o[stream][0].signal().Sequence <= m.senders[stream].Sequence+1
 }
 
-// take removes and returns the first event of a stream.
-func (o overtakers) take(stream string, m *receivedSignals) event {
+// take removes and returns the first event of a stream, which comes into sight at the given time, in microseconds.
+func (o overtakers) take(stream string, m *receivedSignals, at int64) event {
 	e := o[stream][0]
 	if o[stream] = o[stream][1:]; len(o[stream]) == 0 {
 		delete(o, stream)
 	}
 	by := e.signal()
 	by.Overtakes = false
-	e.Signal = &by
+	e.Signal, e.At = &by, max(e.At, at)
 	m.advanceStream(stream, sender{by.Sequence, e.At})
 	return e
 }
 
 // follow removes and returns the events of a stream that nothing holds back.
-func (o overtakers) follow(stream string, m *receivedSignals) (free []event) {
+func (o overtakers) follow(stream string, m *receivedSignals, at int64) (free []event) {
 	for o.next(stream, m) {
-		free = append(free, o.take(stream, m))
+		free = append(free, o.take(stream, m, at))
 	}
 	return free
 }
 
 // sort takes the events that an execution inherits. It keeps those that wait for an earlier one, and returns the others in order.
-func (o *overtakers) sort(events []event, m *receivedSignals) (free []event) {
+func (o *overtakers) sort(events []event, m *receivedSignals, at int64) (free []event) {
 	for _, e := range events {
 		if e.signal().Overtakes {
 			o.put(e)
@@ -66,7 +66,7 @@ func (o *overtakers) sort(events []event, m *receivedSignals) (free []event) {
 		}
 	}
 	for _, stream := range slices.Sorted(maps.Keys(*o)) {
-		free = append(free, o.follow(stream, m)...)
+		free = append(free, o.follow(stream, m, at)...)
 	}
 	return free
 }
@@ -113,10 +113,10 @@ func (x *execution) nextHeld() (stream string, at time.Time) {
 
 // seeFollowing lets the code see the events of a stream that nothing holds back, and with skips the first one whatever holds it back.
 // When the execution continues as new, the next one gets the rest.
-func (x *execution) seeFollowing(stream string, skips bool) {
+func (x *execution) seeFollowing(stream string, skips bool, at int64) {
 	for !x.ended && (skips && len(x.overtakers[stream]) > 0 || x.overtakers.next(stream, &x.received)) {
 		skips = false
-		if x.applyRaised(x.overtakers.take(stream, &x.received)) {
+		if x.applyRaised(x.overtakers.take(stream, &x.received, at)) {
 			x.turn()
 		}
 	}

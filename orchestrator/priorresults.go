@@ -153,7 +153,36 @@ func (d *driver) releasesEvent(first int) bool {
 	if len(x.withheld) == 0 || x.suspended || x.held || x.stalled || x.ended {
 		return false
 	}
-	return first < 0 || x.withheld[0].At < d.matched[first].call.origin.EndedAt
+	if first >= 0 {
+		return x.withheld[0].At < d.matched[first].call.origin.EndedAt
+	}
+	return !d.repeatsOne(x.withheld[0].At)
+}
+
+// repeatsOne reports whether a call is open that seems to repeat one which completed before that time, with another input: the event that
+// came behind that one waits for this one, too. When nothing but events can come, they are seen all the same (releaseAtRest).
+func (d *driver) repeatsOne(at int64) bool {
+	for _, t := range d.execution.tasks {
+		if !t.isOpenWork() {
+			continue
+		}
+		for key, calls := range d.prior.calls {
+			if key.kind == t.kind.call() && key.name == t.name && len(calls) > 0 && calls[0].origin.EndedAt < at {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// releaseAtRest lets the code see the next event of the attempts before when the orchestration would wait for something else, and reports
+// whether there was one.
+func (d *driver) releaseAtRest() (bool, error) {
+	x := d.execution
+	if len(x.withheld) == 0 || x.suspended || x.held || x.stalled || x.ended || d.codeless {
+		return false, nil
+	}
+	return true, d.learnRelease()
 }
 
 // learnRelease lets the code see the next event of the attempts before. Releases that follow each other are one.

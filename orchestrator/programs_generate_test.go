@@ -325,7 +325,7 @@ func (g *generator) child(at where) *part {
 	}
 	n := g.part(opChild)
 	n.Child = g.program(where{depth: at.depth + 1})
-	if g.IntN(4) == 0 {
+	if g.IntN(4) == 0 && !n.Child.has(func(k *part) bool { return k.Op == opEvents }) { // whose ids would be those of an earlier run
 		n.Mode = modeNamed
 	}
 	if g.IntN(4) == 0 {

@@ -331,7 +331,9 @@ func (r *reference) start(l *life, n *part) {
 	if n.Mode == modeNamed && r.started[path.Path] > 0 {
 		return // it has the id already
 	}
-	r.started[path.Path]++
+	if r.started[path.Path]++; r.started[path.Path] > 1 {
+		r.loose = append(r.loose, path.Path) // two run at the same time
+	}
 	r.run(n.Child, newLife(path), 0, 1)
 }
 

@@ -42,30 +42,30 @@ func (g storedExecution) forNextAttempt() *inheritance {
 	var h inheritance
 	var m receivedSignals
 	var early overtakers
-	raise := func(e event) {
+	raise := func(e event, at int64) {
 		if e.signal().Overtakes {
 			early.put(e)
 		} else {
 			h.Unread = append(h.Unread, e)
 		}
-		h.Unread = append(h.Unread, early.follow(e.signal().Stream, &m)...)
+		h.Unread = append(h.Unread, early.follow(e.signal().Stream, &m, at)...)
 	}
 	for _, r := range g.rounds {
 		for _, e := range r.Learned {
 			m.record(e)
 			if in := e.Inherited; in != nil {
 				for _, u := range in.Unread {
-					raise(u)
+					raise(u, e.At)
 				}
 				h.Suspended, h.Commanded, h.Sent = in.Suspended, in.Commanded, in.Sent
 			}
 			switch e.Kind {
 			case eventRaised:
-				raise(e)
+				raise(e, e.At)
 			case overtakersReleased:
 				if stream := e.signal().Stream; len(early[stream]) > 0 {
-					h.Unread = append(h.Unread, early.take(stream, &m))
-					h.Unread = append(h.Unread, early.follow(stream, &m)...)
+					h.Unread = append(h.Unread, early.take(stream, &m, e.At))
+					h.Unread = append(h.Unread, early.follow(stream, &m, e.At)...)
 				}
 			case executionSuspended, executionResumed:
 				h.Suspended, h.Commanded = e.Kind == executionSuspended, max(e.signal().Accepted, h.Commanded)

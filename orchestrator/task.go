@@ -72,10 +72,11 @@ type task struct {
 	shielded bool         // from cancellation
 	undoes   int          // the number of the call that this one takes back
 	undone   bool         // another call takes it back
-	returned bool         // another process ran the activity after it was canceled, and does not any more
-	began    int64        // when the call was made, microseconds
-	attempts int          // how many attempts have failed
-	due      int64        // when a timer fires, or when the next attempt after a failure is due; microseconds
+	// elsewhere: another process may have run the activity when it was canceled, and its undo waits until it is known to have returned.
+	elsewhere, returned bool
+	began               int64 // when the call was made, microseconds
+	attempts            int   // how many attempts have failed
+	due                 int64 // when a timer fires, or when the next attempt after a failure is due; microseconds
 
 	dueNoted       int64           // the due that is noted among the times that the execution may wait for; 0 for none
 	begun          bool            // a sub-orchestration that has rounds

@@ -86,6 +86,42 @@ func (x *execution) undoOfChild(id string) *task {
 	return nil
 }
 
+// elsewhereCall is a canceled activity that another process may run, and when it was canceled, in microseconds.
+type elsewhereCall struct {
+	task *task
+	at   int64
+}
+
+// runsElsewhere reports whether another process may run the activity, so that its undo has to wait for the news that it has returned.
+func (t *task) runsElsewhere() bool {
+	return t.kind == activityTask && t.options.undo != nil && t.open() && (t.foreign || t.sent)
+}
+
+// runElsewhere are the numbers of the activities that other processes may run and that a cancellation would interrupt.
+func (x *execution) runElsewhere() (numbers []int) {
+	for _, t := range x.tasks {
+		if t.runsElsewhere() && !t.shielded {
+			numbers = append(numbers, t.number)
+		}
+	}
+	return numbers
+}
+
+// noteElsewhere takes note of activities that were canceled while other processes may run them.
+func (x *execution) noteElsewhere(numbers []int, at int64) {
+	for _, number := range numbers {
+		if t := x.task(number); t != nil && !t.elsewhere {
+			t.elsewhere = true
+			x.elsewhere = append(x.elsewhere, elsewhereCall{t, at})
+		}
+	}
+}
+
+func (x *execution) noteReturned(t *task) {
+	t.returned = true
+	x.elsewhere = slices.DeleteFunc(x.elsewhere, func(c elsewhereCall) bool { return c.task == t })
+}
+
 // waitsForUndone reports whether an undo has to wait for the call that it undoes. What this process runs is waited for by the attempt,
 // see Runtime.awaitUndone.
 func (c *executor) waitsForUndone(undo *task) bool {
@@ -95,15 +131,37 @@ func (c *executor) waitsForUndone(undo *task) bool {
 		return false
 	case c.inFlight[c.call(t)] != nil:
 		return true
-	case !t.canceled:
+	case !t.elsewhere || t.returned:
 		return false
 	case t.foreign: // who runs the call runs its undo, or who takes over from him
 		undo.foreign = true
 		return true
-	case t.kind == activityTask && t.sent && !t.returned: // its result is the news
-		return true
 	}
-	return false
+	return t.sent // its result is the news
+}
+
+// learnReturns records which canceled activities no process runs any more: those that this driver is responsible for, once they have
+// returned, and those of batches that must be lost.
+func (d *driver) learnReturns() error {
+	for _, c := range slices.Clone(d.execution.elsewhere) {
+		t := c.task
+		lost := d.sentAgain && d.rt.config.Now().Sub(fromMicros(c.at)) > d.rt.config.LostAfter
+		if t.foreign || t.sent && !lost || d.executor.inFlight[d.executor.call(t)] != nil {
+			continue
+		}
+		if err := d.learnReturn(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// learnReturn records that no process runs a canceled activity any more, and makes its undo this driver's.
+func (d *driver) learnReturn(t *task) error {
+	if undo := d.execution.undos[t]; undo != nil {
+		undo.foreign, undo.rival = false, false
+	}
+	return d.learn(event{Kind: callReturned, Task: t.number})
 }
 
 // childEnded reports whether the canceled sub-orchestration of a call that is to be undone has ended.

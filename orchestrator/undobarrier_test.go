@@ -155,3 +155,50 @@ func TestUndoInCoroutines(t *testing.T) {
 		w.replays(t, rt)
 	})
 }
+
+// An undo that is called long after the cancellation, behind another wait, runs at once when what it undoes has ended: here, in a batch,
+// and in a batch that was dropped.
+func TestUndoLongAfterTheCancellation(t *testing.T) {
+	t.Parallel()
+	for name, batch := range map[string]bool{"here": false, "in a batch": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w, l := newWorld(t), &ledger{}
+				w.forgetful = true
+				undo := l.step("undo")
+				work := NewActivity("work", func(ctx context.Context, n int) (int, error) { return n, pause(ctx, 2*time.Minute) }, WithUndo(undo, 1))
+				quick := l.step("quick")
+				o := NewOrchestrator("test", func(ctx *Context, _ int) (int, error) {
+					first := quick.Call(ctx, 1)
+					f := work.Call(ctx, 1)
+					err := errors.Join(errorOf(first.Await()), errorOf(Event[int](ctx, "stop").Await()))
+					Cancel(ctx, f)
+					err = errors.Join(err, errorOf(Event[int](ctx, "really").Await()))
+					return 1, errors.Join(err, Undo(ctx, f))
+				})
+				c := Config{Orchestrators: []AnyOrchestrator{o}, Activities: []AnyActivity{work, undo, quick}, Queues: w.queues}
+				if batch {
+					c.MaxInlineActivities = 1
+				}
+				code := func() *Runtime { return w.configured(t, nil, c) }
+				rt := code()
+				done := runInBackground(t.Context(), rt, startOf("a", 1))
+				time.Sleep(time.Second)
+				noError(t, rt.Raise(t.Context(), "a", "stop", 1, ""))
+				w.deliverDue(t, rt)
+				<-done
+				if batch { // which is dropped
+					for _, m := range must(w.queues.Receive(t.Context(), "orchestration-activities", 10, time.Hour))(t) {
+						noError(t, code().RunActivities(t.Context(), queues.Decode(m.Text)))
+					}
+				}
+				w.attend(t, code(), 10*time.Minute)
+				noError(t, code().Raise(t.Context(), "a", "really", 1, ""))
+				w.attend(t, code(), 10*time.Minute)
+				wants(t, "it ends", stands(t, code(), "a"), "Completed 1")
+				wants(t, "undone", l.count("undo(1)"), 1)
+				w.replays(t, code())
+			})
+		})
+	}
+}

@@ -34,12 +34,6 @@ func (d *driver) wake(ctx context.Context, at time.Time) error {
 	// A time beyond the longest delay is reached in steps: the message comes early, finds nothing due, and is sent again.
 	now := d.rt.config.Now()
 	delay := max(time.Second, min(at.Sub(now), queues.MaxDelay))
-	if d.committed == 0 && slices.ContainsFunc(d.timersSignaled, at.Equal) { // the entry is in the index already, because this message replaces an earlier one
-		if err := d.rt.addParked(ctx, entries...); err != nil {
-			return err
-		}
-		return d.rt.send(ctx, d.timerSignal(at), delay)
-	}
 	if err := d.rt.send(ctx, d.timerSignal(at), delay); err != nil {
 		return err
 	}
@@ -61,10 +55,10 @@ func (d *driver) timerSignal(at time.Time) Signal {
 }
 
 // timerPending reports whether the message for that time was sent before and has not come yet. A driver that has
-// changed nothing asks, so that looking at a parked orchestration does not multiply its messages. A driver that such a
-// message woke does not ask, because it has to replace the message.
+// changed nothing asks, so that neither looking at a parked orchestration nor duplicates of a message that came early, for a time beyond
+// the longest delay, multiply its messages.
 func (d *driver) timerPending(ctx context.Context, at time.Time) (bool, error) {
-	if d.committed > 0 || len(d.timersSignaled) > 0 {
+	if d.committed > 0 {
 		return false, nil
 	}
 	row, err := d.rt.config.Tables.Get(ctx, d.rt.config.IndexTable, tables.Key{Partition: indexPartition, Row: indexRow(d.start.ID, at)})
@@ -99,12 +93,7 @@ func (d *driver) waitsWithin() bool {
 			return true
 		}
 	}
-	for t, undo := range d.execution.undos {
-		if t.sent && t.canceled && undo.open() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.execution.elsewhere, func(c elsewhereCall) bool { return c.task.sent })
 }
 
 // indexForSweeper makes the sweeper look at an orchestration to which this driver has committed rounds and which it
