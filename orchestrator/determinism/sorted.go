@@ -29,6 +29,9 @@ func orderedIterator(info *types.Info, c inspector.Cursor) bool {
 		case "slices.Sorted", "slices.SortedFunc", "slices.SortedStableFunc", "maps.Collect", "maps.Insert":
 			return true
 		case "slices.Collect", "slices.AppendSeq":
+			if extremeOf(info, around(outer).Node()) {
+				return true
+			}
 			set, ok := around(outer).Node().(*ast.AssignStmt)
 			if !ok || len(set.Lhs) != 1 {
 				return false
@@ -41,6 +44,16 @@ func orderedIterator(info *types.Info, c inspector.Cursor) bool {
 		}
 	}
 	return false
+}
+
+// extremeOf says whether n takes the maximum or the minimum of a slice.
+func extremeOf(info *types.Info, n ast.Node) bool {
+	call, ok := n.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	f := callee(info, call)
+	return f != nil && (f.FullName() == "slices.Max" || f.FullName() == "slices.Min")
 }
 
 // around is the parent of c without parentheses and instantiations.
