@@ -34,6 +34,7 @@ type rule struct {
 func rules() []rule {
 	harmless := []string{"Err*", "*.Error", "*.Unwrap", "*.Is", "*.Timeout", "*.Temporary", "*.String"}
 	but := func(names ...string) []string { return append(names, harmless...) }
+	seeded := []string{"New", "NewPCG", "NewChaCha8", "NewSource", "NewZipf", "*.*"} // as deterministic as their seeds
 	return []rule{
 		{pkg: "time", only: []string{"Now"}, instead: "use ctx.Now()", fix: "Now"},
 		{pkg: "time", only: []string{"Since"}, instead: "use ctx.Now().Sub", fix: "Now().Sub"},
@@ -45,8 +46,8 @@ func rules() []rule {
 		{pkg: "context", only: []string{"Background", "TODO"}, instead: "what takes a context.Context belongs in an activity"},
 
 		{pkg: "math/rand/v2", only: []string{"Int*", "Uint*", "Float*", "Perm", "Shuffle", "ExpFloat64", "NormFloat64"}, instead: insteadOfRandom, fix: "Rand().*"},
-		{pkg: "math/rand/v2", except: []string{"*.*"}, instead: insteadOfRandom},
-		{pkg: "math/rand", except: []string{"*.*"}, instead: insteadOfRandom},
+		{pkg: "math/rand/v2", except: seeded, instead: insteadOfRandom},
+		{pkg: "math/rand", except: seeded, instead: insteadOfRandom},
 		{pkg: "crypto/rand", instead: insteadOfRandom},
 		{pkg: "crypto/*", only: []string{"Generate*", "*.Generate*"}, instead: "make keys in an activity"},
 		{pkg: "hash/maphash", instead: "its seed differs in every process; use hash/fnv or crypto/sha256"},
@@ -84,6 +85,7 @@ func rules() []rule {
 
 		{pkg: "maps", only: []string{"Keys", "Values", "All"}, instead: insteadOfOrder, ordered: true},
 		{pkg: "reflect", only: []string{"Value.MapKeys", "Value.MapRange"}, instead: "sort the keys first"},
+		{pkg: "reflect", only: []string{"Value.Pointer", "Value.UnsafePointer", "Value.UnsafeAddr"}, instead: insteadOfAddress},
 		{pkg: "reflect", only: []string{"MakeChan", "Select", "Value.Close", "Value.Recv", "Value.Send", "Value.TryRecv", "Value.TrySend"}, instead: insteadOfChannel},
 	}
 }

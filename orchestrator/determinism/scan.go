@@ -66,6 +66,7 @@ func (s *scan) visit(c inspector.Cursor) {
 		s.write(c, n.X)
 	case *ast.CallExpr:
 		s.builtin(c, n)
+		s.addresses(c, n)
 	case *ast.Ident:
 		s.mention(c, n)
 	}
