@@ -31,6 +31,11 @@ func (s *scan) addresses(c inspector.Cursor, call *ast.CallExpr) {
 	f := callee(info, call)
 	prints := f != nil && f.Pkg() != nil && f.Pkg().Path() == "fmt" && !strings.Contains(f.Name(), "can")
 	operands := call.Args[first:]
+	for _, operand := range operands {
+		if prints {
+			s.printed(c, operand)
+		}
+	}
 	if first > 0 && (!prints || strings.HasSuffix(f.Name(), "f")) {
 		format := info.Types[call.Args[first-1]].Value
 		if format == nil || format.Kind() != constant.String {
@@ -47,6 +52,18 @@ func (s *scan) addresses(c inspector.Cursor, call *ast.CallExpr) {
 	for _, operand := range operands {
 		if prints && showsAddress(info.TypeOf(operand), 0, true) {
 			s.refuse(c, "formats an address", insteadOfAddress)
+			return
+		}
+	}
+}
+
+// printed judges the method by which a value prints itself.
+func (s *scan) printed(c inspector.Cursor, operand ast.Expr) {
+	t := s.pass.TypesInfo.TypeOf(operand)
+	for _, name := range []string{"Error", "String"} {
+		found, _, _ := types.LookupFieldOrMethod(t, false, s.pass.Pkg, name)
+		if m, ok := found.(*types.Func); ok && !types.IsInterface(t) && m.Pkg() != nil && !s.standard(m.Pkg().Path()) && m.Pkg().Path() != runtimePath {
+			s.add(finding{at: c, pos: operand.Pos(), act: "uses " + nameOf(m), follow: m.Origin()})
 			return
 		}
 	}

@@ -17,6 +17,9 @@ func (s *scan) dynamic(c inspector.Cursor, method *types.Func, f finding) {
 	}
 	v := s.behind(sel)
 	if v == nil {
+		if _, ok := ast.Unparen(sel.X).(*ast.TypeAssertExpr); ok {
+			s.follow(sel, s.implementers(method), method, f)
+		}
 		return
 	}
 	if v.Pkg() != s.pass.Pkg {
@@ -27,11 +30,13 @@ func (s *scan) dynamic(c inspector.Cursor, method *types.Func, f finding) {
 	var concrete []types.Type
 	switch {
 	case s.parameters[v] && s.within(v):
-		if len(s.held[v]) > 0 {
+		if _, own := s.own[v]; !own || !s.judged || len(s.held[v]) > 0 {
 			return // its callers convert
 		}
 	case !v.IsField() && s.within(v):
-		return
+		if _, ok := s.aliases[v].(*ast.TypeAssertExpr); !ok && s.sets[v] > 0 {
+			return // what it is set to is judged where that is converted
+		}
 	case v.IsField() && !s.outlives(sel.X, v):
 		return
 	default:
@@ -40,11 +45,24 @@ func (s *scan) dynamic(c inspector.Cursor, method *types.Func, f finding) {
 	if len(concrete) == 0 {
 		concrete = s.implementers(method)
 	}
+	s.follow(sel, concrete, method, f)
+}
+
+// follow follows a call of an interface's method to the methods of types.
+func (s *scan) follow(sel *ast.SelectorExpr, concrete []types.Type, method *types.Func, f finding) {
 	for _, t := range concrete {
-		if m := methodOf(t, method); m != nil {
-			f.act, f.follow = "calls "+nameOf(m), m
-			s.add(f)
+		m := methodOf(t, method)
+		if m == nil || m.Pkg() == nil {
+			continue
 		}
+		f.act = "calls " + nameOf(m)
+		if r, ok := s.rules.find(m); ok {
+			f.follow, f.instead, f.value = nil, r.instead, r.value
+		} else {
+			f.follow, f.instead, f.value = m, "", false
+			s.give(f.at, m, receiver, sel.X)
+		}
+		s.add(f)
 	}
 }
 

@@ -181,32 +181,34 @@ func (s *scan) hand(c inspector.Cursor, call *ast.CallExpr) {
 	}
 	f = f.Origin()
 	sig := f.Signature()
-	give := func(param int, e ast.Expr) {
-		v := s.origin(e)
-		if v == nil {
-			return
-		}
-		p := passed{to: f, param: param, root: v, at: finding{at: c, pos: call.Pos(), act: "calls " + nameOf(f), instead: insteadOfShared}}
-		own, isOwn := s.own[v]
-		switch {
-		case packageLevel(v) || s.captured(v):
-			p.shared = true
-		case isOwn && (refers(v.Type()) || s.indirect(e)):
-			p.own = own
-		default:
-			return
-		}
-		p.at.allowance = s.allowances[placeOf(s.pass.Fset, p.at.pos)]
-		s.passes = append(s.passes, p)
-	}
 	if sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok && sig.Recv() != nil {
-		give(receiver, sel.X)
+		s.give(c, f, receiver, sel.X)
 	}
 	for i, arg := range call.Args {
 		if at := min(i, sig.Params().Len()-1); at >= 0 && refers(s.pass.TypesInfo.TypeOf(arg)) {
-			give(at, arg)
+			s.give(c, f, at, arg)
 		}
 	}
+}
+
+// give notes that a parameter of a function that is called at c gets what an expression leads to.
+func (s *scan) give(c inspector.Cursor, to *types.Func, param int, e ast.Expr) {
+	v := s.origin(e)
+	if v == nil {
+		return
+	}
+	p := passed{to: to, param: param, root: v, at: finding{at: c, pos: c.Node().Pos(), act: "calls " + nameOf(to), instead: insteadOfShared}}
+	own, isOwn := s.own[v]
+	switch {
+	case packageLevel(v) || s.captured(v):
+		p.shared = true
+	case isOwn && (refers(v.Type()) || s.indirect(e)):
+		p.own = own
+	default:
+		return
+	}
+	p.at.allowance = s.allowances[placeOf(s.pass.Fset, p.at.pos)]
+	s.passes = append(s.passes, p)
 }
 
 // spreadChanges hands effects on parameters from callees to callers.

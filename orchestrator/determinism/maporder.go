@@ -11,8 +11,8 @@ import (
 
 // orderFree says whether the range loop at c leads to the same whatever the order. With distinctKeys the loop's key is
 // another one in each round.
-func orderFree(info *types.Info, c inspector.Cursor, distinctKeys bool) bool {
-	loop := c.Node().(*ast.RangeStmt)
+func orderFree(p *purity, c inspector.Cursor, distinctKeys bool) bool {
+	info, loop := p.info, c.Node().(*ast.RangeStmt)
 	key, value := defined(info, loop.Key), defined(info, loop.Value)
 	if loop.Tok == token.ASSIGN {
 		return false // the last key stays behind
@@ -20,7 +20,7 @@ func orderFree(info *types.Info, c inspector.Cursor, distinctKeys bool) bool {
 	if key == nil && value == nil {
 		return true // all rounds are alike
 	}
-	o := &orderly{info: info, loop: loop, changed: map[types.Object]string{}, ranged: rangedMap(info, loop)}
+	o := &orderly{info: info, purity: p, loop: loop, changed: map[types.Object]string{}, ranged: rangedMap(info, loop)}
 	if distinctKeys {
 		o.key = key
 	}
@@ -56,6 +56,7 @@ func defined(info *types.Info, e ast.Expr) types.Object {
 // orderly judges the body of a loop over a map.
 type orderly struct {
 	info      *types.Info
+	purity    *purity
 	loop      *ast.RangeStmt
 	nested    int                     // loops and switches around the statement, within the loop
 	exit      string                  // how the body leaves the loop early, with what it sets before
@@ -110,10 +111,19 @@ func (o *orderly) assignment(s *ast.AssignStmt) bool {
 	if s.Tok == token.DEFINE {
 		return !slices.ContainsFunc(s.Rhs, func(e ast.Expr) bool { return !o.pure(e) })
 	}
-	if len(s.Lhs) != 1 || len(s.Rhs) != 1 {
+	if len(s.Lhs) != len(s.Rhs) {
 		return false
 	}
-	to, from := ast.Unparen(s.Lhs[0]), ast.Unparen(s.Rhs[0])
+	for i, to := range s.Lhs {
+		if !o.assigns(s, ast.Unparen(to), ast.Unparen(s.Rhs[i])) {
+			return false
+		}
+	}
+	return true
+}
+
+// assigns judges one of the assignments of a statement.
+func (o *orderly) assigns(s *ast.AssignStmt, to, from ast.Expr) bool {
 	if x := local(o.info, to); o.ofRound(x) && x != o.key {
 		return o.pure(from)
 	}
@@ -259,31 +269,11 @@ func (o *orderly) pureBut(e ast.Expr, but types.Object) bool {
 
 // harmless calls have no effect, and the same result for the same arguments.
 func (o *orderly) harmless(call *ast.CallExpr) bool {
-	if o.info.Types[call.Fun].IsType() {
-		return true
-	}
 	switch builtinName(o.info, call) {
 	case "len", "cap", "min", "max":
 		return true
 	case "append":
 		return o.ofRound(local(o.info, call.Args[0]))
 	}
-	f := callee(o.info, call)
-	if f == nil || f.Pkg() == nil {
-		return false
-	}
-	if recv := f.Signature().Recv(); recv != nil {
-		return (isNamed(recv.Type(), "time", "Time") || isNamed(recv.Type(), "time", "Duration")) && f.Name() != "Local"
-	}
-	switch f.Pkg().Path() {
-	case "strings", "strconv", "path", "unicode", "unicode/utf8", "math", "cmp":
-		return true
-	case "fmt":
-		return f.Name() == "Sprint" || f.Name() == "Sprintf" || f.Name() == "Sprintln" || f.Name() == "Errorf"
-	case "errors":
-		return f.Name() == "New"
-	case runtimePath:
-		return f.Name() == "Permanent"
-	}
-	return false
+	return builtinName(o.info, call) == "" && o.purity.call(call)
 }

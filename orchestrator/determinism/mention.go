@@ -41,7 +41,7 @@ func (s *scan) mention(c inspector.Cursor, id *ast.Ident) {
 		return
 	}
 	if r, ok := s.rules.find(object); ok {
-		if r.ordered && orderedIterator(s.pass.TypesInfo, whole) {
+		if r.ordered && orderedIterator(s.purity, whole) {
 			return
 		}
 		f.instead, f.value = r.instead, r.value
@@ -95,10 +95,7 @@ func (s *scan) variable(c inspector.Cursor, v *types.Var, f finding) {
 			}
 		}
 		if own, ok := s.own[s.origin(e)]; ok && v.IsField() {
-			if writes := s.writes[v]; len(writes) > 0 {
-				f.act, f.instead, f.follow = f.act+", which "+isSet+setBy(writes[0]), insteadOfRead, nil
-				s.change(own, f)
-			}
+			s.readField(own, v, f)
 			return
 		}
 		if !packageLevel(v) && !v.IsField() {
@@ -112,9 +109,20 @@ func (s *scan) variable(c inspector.Cursor, v *types.Var, f finding) {
 			}
 		}
 	default:
+		if own, ok := s.own[s.origin(e)]; ok && v.IsField() {
+			s.readField(own, v, f)
+		}
 		f.follow = v
 	}
 	s.add(f)
+}
+
+// readField notes that the function reads a field, behind a parameter, that others change.
+func (s *scan) readField(own int, v *types.Var, f finding) {
+	if writes := s.writes[v]; len(writes) > 0 {
+		f.act, f.instead, f.follow = f.act+", which "+isSet+setBy(writes[0]), insteadOfRead, nil
+		s.change(own, f)
+	}
 }
 
 // callsMethod says whether c, or an element of it, is what a method is selected from.
@@ -241,7 +249,7 @@ func setBy(w write) string {
 
 // setElsewhere is a finding for a variable of the package, or a field, that is changed after the initialization.
 func (in *inspection) setElsewhere(v *types.Var) []finding {
-	if !packageLevel(v) && !v.IsField() || ofRuntime(v.Type()) {
+	if !packageLevel(v) && (!v.IsField() || carries(v.Type())) || ofRuntime(v.Type()) {
 		return nil
 	}
 	for _, w := range in.writes[v] {
@@ -262,7 +270,7 @@ func (in *inspection) initialValues(v *types.Var) []ast.Expr {
 		values = append(values, value)
 	}
 	for _, w := range in.writes[v] {
-		if w.value != nil && w.function != nil && in.initial[w.function] && (len(values) == 0 || values[0] != w.value) {
+		if w.value != nil && !carries(in.pass.TypesInfo.TypeOf(w.value)) && w.function != nil && in.initial[w.function] && (len(values) == 0 || values[0] != w.value) {
 			values = append(values, w.value)
 		}
 	}

@@ -150,7 +150,7 @@ func (s *scan) rangeOver(c inspector.Cursor, n *ast.RangeStmt) {
 	switch {
 	case is[*types.Chan](t):
 		s.refuse(c, "ranges over a channel", insteadOfChannel)
-	case is[*types.Map](t) && !orderFree(s.pass.TypesInfo, c, true):
+	case is[*types.Map](t) && !orderFree(s.purity, c, true):
 		s.add(finding{at: c, pos: n.Pos(), act: "ranges over a map", instead: insteadOfMap, value: true})
 	}
 }

@@ -10,7 +10,8 @@ import (
 )
 
 // orderedIterator says whether the order of maps.Keys and its siblings does not show where their name stands at c.
-func orderedIterator(info *types.Info, c inspector.Cursor) bool {
+func orderedIterator(p *purity, c inspector.Cursor) bool {
+	info := p.info
 	iterator := around(c)
 	call, ok := iterator.Node().(*ast.CallExpr)
 	if !ok || named(call.Fun) != named(c.Node().(ast.Expr)) {
@@ -19,7 +20,7 @@ func orderedIterator(info *types.Info, c inspector.Cursor) bool {
 	outer := around(iterator)
 	switch n := outer.Node().(type) {
 	case *ast.RangeStmt:
-		return n.X == call && orderFree(info, outer, named(call.Fun).Name != "Values")
+		return n.X == call && orderFree(p, outer, named(call.Fun).Name != "Values")
 	case *ast.CallExpr:
 		f := callee(info, n)
 		if f == nil || f.Pkg() == nil || n.Fun == call {

@@ -23,6 +23,8 @@ type overview struct {
 	parameters map[*types.Var]bool
 	// bodies are the functions of the package.
 	bodies map[*types.Func]*ast.FuncDecl
+	// purity knows the functions without effects.
+	purity *purity
 	// entries are methods that are used as values outside of orchestrator code, to register them for one.
 	entries map[*types.Func]bool
 	// perRun are functions that orchestrator code mentions, so what they make may belong to one run.
@@ -49,6 +51,7 @@ func survey(files inspector.Cursor, info *types.Info) *overview {
 		making:     map[*types.Func]bool{},
 		writes:     map[*types.Var][]write{},
 	}
+	o.purity = &purity{info: info, bodies: o.bodies, held: o.held, known: map[ast.Node]bool{}}
 	o.functions(files, info)
 	o.settings(files, info)
 	o.mentions(files, info)
@@ -130,6 +133,8 @@ func (o *overview) settings(files inspector.Cursor, info *types.Info) {
 		for i, target := range targets {
 			if len(from) == len(targets) {
 				set(target, from[i])
+			} else if assertion, ok := only(from).(*ast.TypeAssertExpr); ok && i == 0 {
+				set(target, assertion)
 			} else {
 				set(target, nil)
 			}
@@ -154,6 +159,14 @@ func (o *overview) settings(files inspector.Cursor, info *types.Info) {
 			o.passes(info, n)
 		}
 	}
+}
+
+// only is the only expression of a list, nil when there is none or more.
+func only(list []ast.Expr) ast.Expr {
+	if len(list) != 1 {
+		return nil
+	}
+	return ast.Unparen(list[0])
 }
 
 // hold notes what a variable or field is set to, when it carries functions.
@@ -193,12 +206,31 @@ func (o *overview) put(info *types.Info, v *types.Var, t types.Type, value ast.E
 			}
 			return
 		}
+		o.putReturned(info, v, callee(info, e))
 	case *ast.Ident:
 		if info.Uses[e] == types.Object(v) {
 			return
 		}
 	}
 	o.held[v] = append(o.held[v], ast.Unparen(value))
+}
+
+// putReturned notes the function literals that a function of the package returns.
+func (o *overview) putReturned(info *types.Info, v *types.Var, f *types.Func) {
+	if f == nil || o.bodies[f.Origin()] == nil {
+		return
+	}
+	ast.Inspect(o.bodies[f.Origin()].Body, func(n ast.Node) bool {
+		if r, ok := n.(*ast.ReturnStmt); ok {
+			for _, result := range r.Results {
+				if lit, ok := ast.Unparen(result).(*ast.FuncLit); ok && types.Identical(info.TypeOf(lit), v.Type().Underlying()) {
+					o.held[v] = append(o.held[v], lit)
+				}
+			}
+		}
+		_, literal := n.(*ast.FuncLit)
+		return !literal
+	})
 }
 
 // passes notes what a call passes to a function of the package.

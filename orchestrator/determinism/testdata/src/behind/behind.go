@@ -4,6 +4,8 @@ package behind
 import (
 	"context"
 	"fmt"
+	"io"
+	"os"
 	"sort"
 	"time"
 
@@ -85,6 +87,39 @@ var _ = orchestrator.NewOrchestrator("behind", func(ctx *orchestrator.Context, i
 	return fmt.Sprint(ctx.Now()), nil
 })
 
+// counter is one for all runs.
+type counter interface{ next() int }
+
+type counting struct{ n int }
+
+func (c *counting) next() int { c.n++; return c.n } // want next:`changes c\.n`
+
+var counters counter = &counting{}
+
+type numbered struct{ counter counter }
+
+func (n *numbered) run(ctx *orchestrator.Context, in int) (int, error) { // want run:`calls behind\.counting\.next, which changes c\.n;` run:`which all runs share`
+	return n.counter.next() + counters.next(), nil // want `^orchestrator code calls behind\.counting\.next, which changes c\.n, which all runs share: ` `calls behind\.counting\.next, which changes c\.n, which all runs share: `
+}
+
+var _ = orchestrator.NewOrchestrator("numbered", (&numbered{&counting{}}).run)
+
+type stamp struct{}
+
+func (stamp) String() string { return time.Now().String() } // want String:`calls time\.Now`
+
+var input io.Reader = os.Stdin // want input:`uses os\.Stdin`
+
+var _ = orchestrator.NewOrchestrator("library", func(ctx *orchestrator.Context, in int) (string, error) {
+	var s fmt.Stringer = stamp{} // want `uses behind\.stamp\.String, which calls time\.Now: `
+	_, _ = input.Read(nil)       // want `calls os\.File\.Read: do it in an activity`
+	var x any = in
+	if c, ok := x.(clock); ok {
+		_ = c.Now() // want `calls behind\.system\.Now, which calls time\.Now: ` `calls behind\.ticking\.Now, which calls time\.Since: `
+	}
+	return fmt.Sprint(stamp{}) + s.String(), nil // want `uses behind\.stamp\.String, which calls time\.Now: `
+})
+
 func register(c clock) {
 	_ = orchestrator.NewOrchestrator("captured", func(ctx *orchestrator.Context, in int) (time.Time, error) {
 		return c.Now(), nil // want `calls behind\.system\.Now, which calls time\.Now: `
@@ -122,5 +157,7 @@ var _ = orchestrator.NewOrchestrator("fine", func(ctx *orchestrator.Context, in 
 		return now(fixed{in}), nil
 	}
 	_ = tick(fixed{in})
+	day := func(c clock) int { return c.Now().Day() }
+	_ = day(fixed{in})
 	return stopped.Now().Add(c.Now().Sub(f.calm.Now())).Add(other.clock.Now().Sub(in)), nil
 })

@@ -81,6 +81,18 @@ func register(limits map[string]int) { // want register:`changes limits\["a"\]`
 	})
 }
 
+// counter returns a function that counts.
+func counter() func() int {
+	n := 0
+	return func() int { n++; return n }
+}
+
+var next = counter() // want next:`changes n, which all runs share`
+
+var _ = orchestrator.NewOrchestrator("counter", func(ctx *orchestrator.Context, in int) (int, error) {
+	return next(), nil // want `calls captured\.next, which changes n, which all runs share: `
+})
+
 // branch makes a part of a run.
 func branch(s *state) func(*orchestrator.Context) (int, error) { // want branch:`changes s\.done`
 	return func(ctx *orchestrator.Context) (int, error) {

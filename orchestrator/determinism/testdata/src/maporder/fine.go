@@ -55,14 +55,14 @@ var _ = orchestrator.NewOrchestrator("loops", func(ctx *orchestrator.Context, m 
 var errNegative = errors.New("negative")
 
 func extremes(ctx *orchestrator.Context, m map[string]int, due map[string]time.Time, all map[string][]int) (string, error) {
-	most, least, longest := 0, math.MaxInt, 0
+	most, least, longest, widest := 0, math.MaxInt, 0, 0
 	for k, v := range m {
 		if v > most {
 			most = v
 		}
-		least = min(least, v)
-		if n := len(k); longest <= n {
-			longest = n
+		least, longest = min(least, v), max(longest, v)
+		if n := len(k); n > widest {
+			widest = n
 		}
 	}
 	name, first := "", true
@@ -103,7 +103,7 @@ func extremes(ctx *orchestrator.Context, m map[string]int, due map[string]time.T
 		}
 	}
 	most = slices.Max(slices.Collect(maps.Values(m)))
-	act.Call(ctx, fmt.Sprint(most, least, longest, name, latest, last, value))
+	act.Call(ctx, fmt.Sprint(most, least, longest, widest, name, latest, last, value))
 	return name, nil
 }
 
@@ -145,7 +145,21 @@ func checked(_ *orchestrator.Context, m map[string]int, done map[string]bool) (s
 			return "", fmt.Errorf("check: %w", errNegative)
 		}
 	}
+	small := func(n int) bool { return n < 3 }
+	for k, v := range m {
+		if !small(v) || !valid(k) || slices.Contains([]string{"x"}, k) {
+			return "", nil
+		}
+	}
 	return fmt.Sprint(every, some, all(nil, m)), nil
+}
+
+func valid(k string) bool {
+	n := 0
+	for range k {
+		n++
+	}
+	return n > 3
 }
 
 type pair struct {

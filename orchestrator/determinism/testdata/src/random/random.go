@@ -30,6 +30,16 @@ var _ = orchestrator.NewOrchestrator("random", func(ctx *orchestrator.Context, i
 	return uuid.NewString(), nil                        // want `calls uuid\.NewString: `
 })
 
+var (
+	shared = rand.New(rand.NewPCG(1, 2))
+	source = oldrand.NewSource(1)
+)
+
+// What all runs draw from depends on how many there are.
+var _ = orchestrator.NewOrchestrator("shared", func(ctx *orchestrator.Context, in int) (int, error) {
+	return shared.IntN(in) + oldrand.New(source).Intn(in), nil // want `writes the package variable random\.shared: ` `writes the package variable random\.source: `
+})
+
 var _ = orchestrator.NewOrchestrator("fine", func(ctx *orchestrator.Context, in int) (string, error) {
 	space, err := uuid.Parse("6ba7b810-9dad-11d1-80b4-00c04fd430c8")
 	if err != nil {
