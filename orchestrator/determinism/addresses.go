@@ -15,7 +15,7 @@ const insteadOfAddress = "addresses differ in every process; print the value, or
 func (s *scan) addresses(c inspector.Cursor, call *ast.CallExpr) {
 	info := s.pass.TypesInfo
 	if target := info.Types[call.Fun]; target.IsType() {
-		if basic, ok := target.Type.Underlying().(*types.Basic); ok && basic.Kind() == types.Uintptr && isUnsafePointer(info.TypeOf(call.Args[0])) {
+		if isBasic(target.Type, types.Uintptr) && isBasic(info.TypeOf(call.Args[0]), types.UnsafePointer) {
 			s.refuse(c, "converts an address to a number", insteadOfAddress)
 		}
 		return
@@ -25,7 +25,8 @@ func (s *scan) addresses(c inspector.Cursor, call *ast.CallExpr) {
 		return
 	}
 	first := sig.Params().Len() - 1 // of the operands
-	if slice, ok := sig.Params().At(first).Type().(*types.Slice); !ok || !types.IsInterface(slice.Elem()) || len(call.Args) < first {
+	slice, ok := sig.Params().At(first).Type().(*types.Slice)
+	if !ok || !types.IsInterface(slice.Elem()) || len(call.Args) < first {
 		return
 	}
 	f := callee(info, call)
@@ -42,7 +43,11 @@ func (s *scan) addresses(c inspector.Cursor, call *ast.CallExpr) {
 			return
 		}
 		for _, v := range verbs(constant.StringVal(format)) {
-			if v.verb == 'p' || prints && v.operand < len(operands) && !strings.ContainsRune("Tw%", v.verb) && showsAddress(info.TypeOf(operands[v.operand]), 0, true) {
+			shows := v.verb == 'p'
+			if prints && v.operand < len(operands) && v.verb != 'T' && v.verb != 'w' {
+				shows = shows || showsAddress(info.TypeOf(operands[v.operand]), 0, true)
+			}
+			if shows {
 				s.refuse(c, "formats an address with %"+string(v.verb), insteadOfAddress)
 				return
 			}
@@ -60,18 +65,21 @@ func (s *scan) addresses(c inspector.Cursor, call *ast.CallExpr) {
 // printed judges the method by which a value prints itself.
 func (s *scan) printed(c inspector.Cursor, operand ast.Expr) {
 	t := s.pass.TypesInfo.TypeOf(operand)
+	if t == nil || types.IsInterface(t) {
+		return
+	}
 	for _, name := range []string{"Error", "String"} {
 		found, _, _ := types.LookupFieldOrMethod(t, false, s.pass.Pkg, name)
-		if m, ok := found.(*types.Func); ok && !types.IsInterface(t) && m.Pkg() != nil && !s.standard(m.Pkg().Path()) && m.Pkg().Path() != runtimePath {
+		if m, ok := found.(*types.Func); ok && s.judgedBySource(m) {
 			s.add(finding{at: c, pos: operand.Pos(), act: "uses " + nameOf(m), follow: m.Origin()})
 			return
 		}
 	}
 }
 
-func isUnsafePointer(t types.Type) bool {
+func isBasic(t types.Type, kind types.BasicKind) bool {
 	basic, ok := t.Underlying().(*types.Basic)
-	return ok && basic.Kind() == types.UnsafePointer
+	return ok && basic.Kind() == kind
 }
 
 // verb is a verb of a format and the number of its operand.

@@ -16,8 +16,8 @@ var Analyzer = &analysis.Analyzer{
 	Doc: `refuse what a replay cannot repeat in the code of orchestrators
 
 An orchestrator is replayed: with the same results it has to decide the same again. So neither it nor what it calls may
-use the clock, randomness, goroutines, channels, the order of maps, locks, input and output, or shared state. Time,
-timers, identifiers, randomness and logging come from *orchestrator.Context, everything else belongs in an activity.
+use the clock, randomness, goroutines, channels, the order of maps, locks, input and output, addresses, or shared
+state. Time, timers, identifiers, randomness and logging come from *orchestrator.Context, everything else belongs in an activity.
 
 A comment on the line, "//determinism:allow reason", allows an exception.`,
 	Run:       run,

@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
-	"path"
 	"slices"
 
 	"golang.org/x/tools/go/ast/inspector"
@@ -196,13 +195,13 @@ func changedByLibrary(info *types.Info, call *ast.CallExpr) ast.Expr {
 		return nil
 	}
 	switch f.Pkg().Path() { // most calls end here
-	case "math/rand", "math/rand/v2", "bytes", "strings", "container/list", "container/heap", "encoding/json", "encoding/xml",
-		"encoding/gob", "flag", "sort", "slices", "maps":
+	case "math/rand", "math/rand/v2", "bytes", "strings", "container/list", "container/heap":
+	case "encoding/json", "encoding/xml", "encoding/gob", "flag", "sort", "slices", "maps":
 	default:
 		return nil
 	}
 	for _, change := range libraryChanges() {
-		if change.pkg != f.Pkg().Path() || !slices.ContainsFunc(change.names, func(p string) bool { ok, _ := path.Match(p, plainName(f)); return ok }) {
+		if change.pkg != f.Pkg().Path() || !matches(change.names, f) {
 			continue
 		}
 		if change.argument >= 0 && change.argument < len(call.Args) {

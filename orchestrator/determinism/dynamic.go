@@ -202,7 +202,7 @@ func (in *inspection) brought(c inspector.Cursor, value ast.Expr, to types.Type)
 	var all []finding
 	for method := range to.Underlying().(*types.Interface).Methods() {
 		m := methodOf(from, method)
-		if m == nil || m.Pkg() == nil || in.standard(m.Pkg().Path()) || m.Pkg().Path() == runtimePath {
+		if m == nil || !in.judgedBySource(m) {
 			continue
 		}
 		f := finding{at: c, pos: value.Pos(), act: "uses " + nameOf(m), follow: m}
@@ -289,6 +289,11 @@ func (s *scan) arguments(c inspector.Cursor, call *ast.CallExpr) {
 		}
 		s.bring(c, arg, t)
 	}
+}
+
+// judgedBySource says whether a function is of a package that is neither of the standard library nor the runtime.
+func (in *inspection) judgedBySource(f *types.Func) bool {
+	return f.Pkg() != nil && f.Pkg().Path() != runtimePath && !in.standard(f.Pkg().Path())
 }
 
 // standard says whether a path belongs to the standard library: it has no host, and does not begin like this package's.

@@ -294,9 +294,13 @@ func carries(t types.Type) bool {
 // mentions finds out where functions are mentioned.
 func (o *overview) mentions(files inspector.Cursor, info *types.Info) {
 	from := map[*types.Func]map[*types.Func]bool{} // nil stands for the declaration of a variable
+	dynamic := map[string]bool{}                   // names of methods that are called through interfaces
 	sites := map[*types.Func][]mentioned{}
 	for c := range files.Preorder((*ast.Ident)(nil)) {
 		f, ok := info.Uses[c.Node().(*ast.Ident)].(*types.Func)
+		if ok && f.Signature().Recv() != nil && types.IsInterface(f.Signature().Recv().Type()) {
+			dynamic[f.Name()] = true
+		}
 		if !ok || o.bodies[f.Origin()] == nil {
 			continue
 		}
@@ -319,8 +323,8 @@ func (o *overview) mentions(files inspector.Cursor, info *types.Info) {
 		switch {
 		case f.Name() == "init" && f.Signature().Recv() == nil:
 			o.initial[f] = true
-		case from[f] == nil && f.Signature().Recv() != nil && takesContext(f.Signature()) && f.Signature().Params().Len() == 2 && f.Signature().Results().Len() == 2:
-			o.entries[f] = true // it has the form of an orchestrator, and is registered elsewhere
+		case from[f] == nil && !dynamic[f.Name()] && formOfOrchestrator(f.Signature()):
+			o.entries[f] = true // another package registers it
 		}
 	}
 	o.made(info, sites)
@@ -339,6 +343,12 @@ func (o *overview) mentions(files inspector.Cursor, info *types.Info) {
 			}
 		}
 	}
+}
+
+// formOfOrchestrator says whether a method has the parameters and results of an orchestrator. A receiver that holds a
+// Context belongs to one run.
+func formOfOrchestrator(sig *types.Signature) bool {
+	return sig.Recv() != nil && !holdsContext(sig.Recv().Type(), 2) && sig.Params().Len() == 2 && isContext(sig.Params().At(0).Type()) && sig.Results().Len() == 2
 }
 
 // outermost is the outermost orchestrator code around a node, nil when there is none.

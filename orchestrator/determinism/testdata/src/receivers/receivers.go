@@ -94,6 +94,27 @@ func (s *saga) step(ctx *orchestrator.Context, in int) (int, error) { // want st
 
 func (s *saga) done() int { s.steps = 0; return len(s.undo) } // want done:`changes s\.steps`
 
+// step is a part of a run that is called through an interface.
+type step interface {
+	do(ctx *orchestrator.Context, in int) (int, error)
+}
+
+type charging struct{ tries int }
+
+func (c *charging) do(ctx *orchestrator.Context, in int) (int, error) { // want do:`changes c\.tries`
+	c.tries++
+	return c.tries, nil
+}
+
+var _ = orchestrator.NewOrchestrator("steps", func(ctx *orchestrator.Context, in int) (int, error) {
+	for _, s := range []step{&charging{}} {
+		if _, err := s.do(ctx, in); err != nil {
+			return 0, err
+		}
+	}
+	return 0, nil
+})
+
 // value is copied for each run.
 type value struct{ n int }
 
