@@ -57,6 +57,13 @@ func changed(info *types.Info, n ast.Node) []setting {
 		case "clear", "copy", "delete":
 			all = append(all, setting{target: n.Args[0]})
 		}
+		if callee(info, n) == nil && !info.Types[n.Fun].IsType() && builtinName(info, n) == "" {
+			for _, arg := range n.Args { // it is unknown what is called
+				if u, ok := ast.Unparen(arg).(*ast.UnaryExpr); ok && u.Op == token.AND && packageLevel(root(info, u.X)) {
+					all = append(all, setting{target: u.X})
+				}
+			}
+		}
 		if target := changedByLibrary(info, n); target != nil {
 			all = append(all, setting{target: target})
 		}

@@ -45,6 +45,26 @@ func (o *orderly) extreme(s *ast.IfStmt) bool {
 	return true
 }
 
+// unlessSkipped turns if v <= most { continue }, with what follows, into if v > most { what follows }; nil for all else. Of
+// floating-point numbers, one is not larger just because it is not less.
+func (o *orderly) unlessSkipped(s ast.Stmt, rest []ast.Stmt) *ast.IfStmt {
+	skip, ok := s.(*ast.IfStmt)
+	if !ok || skip.Init != nil || skip.Else != nil || len(skip.Body.List) != 1 || len(rest) == 0 {
+		return nil
+	}
+	branch, ok := skip.Body.List[0].(*ast.BranchStmt)
+	cond, comparison := ast.Unparen(skip.Cond).(*ast.BinaryExpr)
+	if !ok || branch.Tok != token.CONTINUE || branch.Label != nil || !comparison {
+		return nil
+	}
+	opposite := map[token.Token]token.Token{token.LSS: token.GEQ, token.GEQ: token.LSS, token.GTR: token.LEQ, token.LEQ: token.GTR}[cond.Op]
+	basic, ok := o.info.TypeOf(cond.X).Underlying().(*types.Basic)
+	if opposite == token.ILLEGAL || !ok || basic.Info()&(types.IsInteger|types.IsString) == 0 {
+		return nil
+	}
+	return &ast.IfStmt{Cond: &ast.BinaryExpr{X: cond.X, Op: opposite, Y: cond.Y}, Body: &ast.BlockStmt{List: rest}}
+}
+
 // assigned is the set of variables that a block of assignments sets.
 func assigned(info *types.Info, b *ast.BlockStmt) map[types.Object]bool {
 	all := map[types.Object]bool{}

@@ -46,6 +46,7 @@ type finding struct {
 	act       string // a verb and its object
 	instead   string
 	value     bool         // it gives a value that differs, rather than an effect
+	later     bool         // it is in a function that is handed on, not called
 	fix       string       // see rule.fix
 	follow    types.Object // nil when instead is set
 	allowance *allowance
@@ -135,7 +136,7 @@ func (in *inspection) spread() {
 		queue = queue[1:]
 		for _, c := range calls[tainted] {
 			if c.from.taint == nil && (tainted.taint.Value || !c.from.values) {
-				c.from.taint = tainted.taint.after(c.at.act)
+				c.from.taint = c.at.after(tainted.taint)
 				queue = append(queue, c.from)
 			}
 		}
@@ -150,11 +151,11 @@ func (in *inspection) spread() {
 // known is the taint of a finding that does not depend on this package.
 func (in *inspection) known(f finding) *taint {
 	if f.follow == nil {
-		return &taint{Steps: []string{f.act}, Instead: f.instead, Value: f.value}
+		return &taint{Steps: []string{f.act}, Instead: f.instead, Value: f.value && !f.later}
 	}
 	var t taint
 	if f.follow.Pkg() != in.pass.Pkg && in.pass.ImportObjectFact(f.follow, &t) {
-		return t.after(f.act)
+		return f.after(&t)
 	}
 	return nil
 }
@@ -171,9 +172,11 @@ func (in *inspection) local(f finding) *function {
 	return nil
 }
 
-func (t *taint) after(act string) *taint {
-	value := t.Value && !strings.HasPrefix(t.Steps[0], isSet) // what is read while others cannot set it yet is the same
-	return &taint{Steps: append([]string{act}, t.Steps...), Instead: t.Instead, Value: value}
+// after is the taint of what does this to something with the taint t. The value shows when it is called or read, and when
+// others can set it already.
+func (f finding) after(t *taint) *taint {
+	value := t.Value && !f.later && !strings.HasPrefix(f.act, "uses ") && !strings.HasPrefix(t.Steps[0], isSet)
+	return &taint{Steps: append([]string{f.act}, t.Steps...), Instead: t.Instead, Value: value}
 }
 
 func isField(o types.Object) bool {
@@ -192,7 +195,7 @@ func (in *inspection) report() {
 		for _, at := range f.findings {
 			t := in.known(at)
 			if to := in.local(at); to != nil && to.taint != nil {
-				t = to.taint.after(at.act)
+				t = at.after(to.taint)
 			}
 			if t == nil {
 				continue

@@ -69,7 +69,18 @@ type orderly struct {
 func (o *orderly) block(b *ast.BlockStmt) bool { return o.statements(b.List) }
 
 func (o *orderly) statements(list []ast.Stmt) bool {
-	return o.leaves(list) || !slices.ContainsFunc(list, func(s ast.Stmt) bool { return !o.statement(s) })
+	if o.leaves(list) {
+		return true
+	}
+	for i, s := range list {
+		if kept := o.unlessSkipped(s, list[i+1:]); kept != nil && o.extreme(kept) {
+			return true
+		}
+		if !o.statement(s) {
+			return false
+		}
+	}
+	return true
 }
 
 func (o *orderly) statement(s ast.Stmt) bool {

@@ -44,7 +44,7 @@ func (s *scan) mention(c inspector.Cursor, id *ast.Ident) {
 		if r.ordered && orderedIterator(s.purity, whole) {
 			return
 		}
-		f.instead, f.value = r.instead, r.value
+		f.instead, f.value = r.instead, r.value && (called || variable)
 		if called {
 			f.fix = r.fix
 		}
@@ -90,7 +90,8 @@ func (s *scan) variable(c inspector.Cursor, v *types.Var, f finding) {
 			return
 		}
 		if sel, ok := c.Parent().Node().(*ast.SelectorExpr); ok && sel.X == e {
-			if field, ok := s.pass.TypesInfo.Uses[sel.Sel].(*types.Var); ok && len(s.writes[field.Origin()]) > 0 {
+			field, ok := s.pass.TypesInfo.Uses[sel.Sel].(*types.Var)
+			if ok && (ofRuntime(field.Type()) || len(s.writes[field.Origin()]) > 0 || len(s.writes[v]) == 0 && s.constantField(v, field)) {
 				return // the field is judged
 			}
 		}
@@ -157,6 +158,49 @@ func elementOf(t types.Type) types.Type {
 			return t
 		}
 	}
+}
+
+// constantField says whether a variable of the package has been given a constant, or nothing, in a field.
+func (in *inspection) constantField(v, field *types.Var) bool {
+	value := in.aliases[v]
+	if u, ok := value.(*ast.UnaryExpr); ok {
+		value = u.X
+	}
+	lit, ok := value.(*ast.CompositeLit)
+	if !ok {
+		return false
+	}
+	set := fieldsOf(in.pass.TypesInfo, lit)[field.Origin()]
+	return set == nil || in.pass.TypesInfo.Types[set].Value != nil
+}
+
+// plain says whether values of a type are data alone, so that what they are made from shows in them: those of basic types,
+// times, and collections and structures of such.
+func plain(t types.Type, depth int) bool {
+	if depth < 0 {
+		return false
+	}
+	if isNamed(t, "time", "Time") {
+		return true
+	}
+	switch u := t.Underlying().(type) {
+	case *types.Basic:
+		return true
+	case *types.Slice:
+		return plain(u.Elem(), depth-1)
+	case *types.Array:
+		return plain(u.Elem(), depth-1)
+	case *types.Map:
+		return plain(u.Key(), depth-1) && plain(u.Elem(), depth-1)
+	case *types.Struct:
+		for f := range u.Fields() {
+			if !plain(f.Type(), depth-1) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
 }
 
 // ofRuntime says whether values of a type are those of the runtime, which stand for a name: activities, orchestrators.
@@ -265,6 +309,9 @@ func (in *inspection) setElsewhere(v *types.Var) []finding {
 
 // initialValues are what a variable of the package is set to while the package is initialized.
 func (in *inspection) initialValues(v *types.Var) []ast.Expr {
+	if !plain(v.Type(), 3) {
+		return nil
+	}
 	var values []ast.Expr
 	if value := in.aliases[v]; value != nil {
 		values = append(values, value)

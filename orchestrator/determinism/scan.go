@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
-	"strings"
 
 	"golang.org/x/tools/go/ast/inspector"
 )
@@ -125,8 +124,11 @@ func (s *scan) refuse(c inspector.Cursor, act, instead string) {
 
 func (s *scan) add(f finding) {
 	f.allowance = s.allowances[placeOf(s.pass.Fset, f.pos)]
-	if object, ok := f.follow.(*types.Func); s.values && ok && !strings.HasPrefix(f.act, "calls ") && object != nil {
-		return // it is only handed on
+	for around := range f.at.Enclosing((*ast.FuncLit)(nil)) {
+		if around.Node() == s.start.Node() || !s.start.Contains(around) {
+			break
+		}
+		f.later = f.later || !runsNow(around)
 	}
 	s.findings = append(s.findings, f)
 }

@@ -96,6 +96,36 @@ var _ = orchestrator.NewOrchestrator("globals", func(ctx *orchestrator.Context, 
 	return "", nil
 })
 
+// client is made from what differs, but only its activity is used.
+type client struct {
+	url    string
+	now    func() time.Time // want now:`uses time\.Now`
+	charge *orchestrator.Activity[int, int]
+}
+
+func newClient(url string) *client { // want newClient:`uses time\.Now`
+	c := &client{url: url, now: time.Now}
+	c.charge = orchestrator.NewActivity("client", func(context.Context, int) (int, error) { return c.now().Day(), nil })
+	return c
+}
+
+type limits struct {
+	Region string
+	Max    int
+}
+
+var (
+	service = newClient(os.Getenv("URL"))
+	bounds  = limits{Region: os.Getenv("REGION"), Max: 3} // want bounds:`calls os\.Getenv`
+)
+
+var _ = orchestrator.NewOrchestrator("bounds", func(ctx *orchestrator.Context, in int) (int, error) {
+	if in > bounds.Max && bounds.Region == "west" { // want `reads globals\.bounds, which calls os\.Getenv: `
+		return 0, nil
+	}
+	return service.charge.Call(ctx, in).Await()
+})
+
 var _ = orchestrator.NewOrchestrator("fine", func(ctx *orchestrator.Context, in int) (string, error) {
 	if pattern.MatchString(names[0]) && version > in {
 		return "", nil

@@ -71,6 +71,12 @@ func extremes(ctx *orchestrator.Context, m map[string]int, due map[string]time.T
 			most, name, first = v, k, false
 		}
 	}
+	for _, v := range m {
+		if v <= most {
+			continue
+		}
+		most = v
+	}
 	var latest time.Time
 	for _, t := range due {
 		if t.After(latest) {
