@@ -251,8 +251,8 @@ func (s *scan) literal(c inspector.Cursor, n *ast.CompositeLit) {
 	case *types.Map:
 		element = u.Elem()
 	default:
-		for field, value := range fieldsOf(s.pass.TypesInfo, n) {
-			s.bring(c, value, field.Type())
+		for _, set := range fieldsOf(s.pass.TypesInfo, n) {
+			s.bring(c, set.value, set.field.Type())
 		}
 		return
 	}

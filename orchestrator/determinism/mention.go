@@ -3,6 +3,7 @@ package determinism
 import (
 	"go/ast"
 	"go/types"
+	"slices"
 
 	"golang.org/x/tools/go/ast/inspector"
 )
@@ -170,8 +171,9 @@ func (in *inspection) constantField(v, field *types.Var) bool {
 	if !ok {
 		return false
 	}
-	set := fieldsOf(in.pass.TypesInfo, lit)[field.Origin()]
-	return set == nil || in.pass.TypesInfo.Types[set].Value != nil
+	return !slices.ContainsFunc(fieldsOf(in.pass.TypesInfo, lit), func(set fieldValue) bool {
+		return set.field == field.Origin() && in.pass.TypesInfo.Types[set.value].Value == nil
+	})
 }
 
 // plain says whether values of a type are data alone, so that what they are made from shows in them: those of basic types,
@@ -203,8 +205,10 @@ func plain(t types.Type, depth int) bool {
 	return false
 }
 
-// ofRuntime says whether values of a type are those of the runtime, which stand for a name: activities, orchestrators.
+// ofRuntime says whether values of a type are those of the runtime, which stand for a name: activities, orchestrators, and
+// collections of them.
 func ofRuntime(t types.Type) bool {
+	t = elementOf(t)
 	if p, ok := types.Unalias(t).(*types.Pointer); ok {
 		t = p.Elem()
 	}

@@ -152,8 +152,8 @@ func (o *overview) settings(files inspector.Cursor, info *types.Info) {
 		case *ast.RangeStmt:
 			setAll([]ast.Expr{n.Key, n.Value}, nil)
 		case *ast.CompositeLit:
-			for field, value := range fieldsOf(info, n) {
-				o.hold(info, field, value)
+			for _, set := range fieldsOf(info, n) {
+				o.hold(info, set.field, set.value)
 			}
 		case *ast.CallExpr:
 			o.passes(info, n)
@@ -248,23 +248,29 @@ func (o *overview) passes(info *types.Info, call *ast.CallExpr) {
 	}
 }
 
-// fieldsOf are the fields that a composite literal sets.
-func fieldsOf(info *types.Info, n *ast.CompositeLit) map[*types.Var]ast.Expr {
+// fieldValue is a field of a composite literal and its value.
+type fieldValue struct {
+	field *types.Var
+	value ast.Expr
+}
+
+// fieldsOf are the fields that a composite literal sets, in the order of the source.
+func fieldsOf(info *types.Info, n *ast.CompositeLit) []fieldValue {
 	t := info.TypeOf(n)
-	if p, ok := t.Underlying().(*types.Pointer); ok { // &T{} within a literal may leave out &T
+	if p, ok := t.Underlying().(*types.Pointer); ok { // a literal within a literal may leave out &T
 		t = p.Elem()
 	}
 	s, ok := t.Underlying().(*types.Struct)
 	if !ok {
 		return nil
 	}
-	fields := map[*types.Var]ast.Expr{}
+	var fields []fieldValue
 	for i, element := range n.Elts {
 		pair, ok := element.(*ast.KeyValueExpr)
 		if !ok {
-			fields[s.Field(i).Origin()] = element
+			fields = append(fields, fieldValue{s.Field(i).Origin(), element})
 		} else if field, ok := info.Uses[named(pair.Key)].(*types.Var); ok {
-			fields[field.Origin()] = pair.Value
+			fields = append(fields, fieldValue{field.Origin(), pair.Value})
 		}
 	}
 	return fields

@@ -94,6 +94,29 @@ func (s *saga) step(ctx *orchestrator.Context, in int) (int, error) { // want st
 
 func (s *saga) done() int { s.steps = 0; return len(s.undo) } // want done:`changes s\.steps`
 
+// late gets its activities when it is registered.
+type late struct {
+	named map[string]*orchestrator.Activity[int, int]
+	all   struct {
+		charge *orchestrator.Activity[int, int]
+	}
+}
+
+// Register makes the activities.
+func (l *late) Register() { // want Register:`changes l\.named`
+	charge := orchestrator.NewActivity("late", func(context.Context, int) (int, error) { return 0, nil })
+	l.named = map[string]*orchestrator.Activity[int, int]{"charge": charge}
+	l.all.charge = charge
+	_ = orchestrator.NewOrchestrator("late", l.run)
+}
+
+func (l *late) run(ctx *orchestrator.Context, in int) (int, error) {
+	if _, err := l.named["charge"].Call(ctx, in).Await(); err != nil {
+		return 0, err
+	}
+	return l.all.charge.Call(ctx, in).Await()
+}
+
 // step is a part of a run that is called through an interface.
 type step interface {
 	do(ctx *orchestrator.Context, in int) (int, error)
