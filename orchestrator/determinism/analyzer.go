@@ -16,12 +16,12 @@ var Analyzer = &analysis.Analyzer{
 	Doc: `refuse what a replay cannot repeat in the code of orchestrators
 
 An orchestrator is replayed: with the same results it has to decide the same again. So neither it nor what it calls may
-use the clock, randomness, goroutines, channels, the order of maps, locks, input and output, or shared state. Time,
-timers, identifiers, randomness and logging come from *orchestrator.Context, everything else belongs in an activity.
+use the clock, randomness, goroutines, channels, the order of maps, locks, input and output, addresses, or shared
+state. Time, timers, identifiers, randomness and logging come from *orchestrator.Context, everything else belongs in an activity.
 
 A comment on the line, "//determinism:allow reason", allows an exception.`,
 	Run:       run,
-	FactTypes: []analysis.Fact{new(taint)},
+	FactTypes: []analysis.Fact{new(taint), new(changes)},
 }
 
 // runtimePath is the package of Context. It is what makes replays deterministic, and is not judged itself.
@@ -37,9 +37,10 @@ func run(pass *analysis.Pass) (any, error) {
 		rules:      newRulebook(),
 		allowances: allowances(pass.Fset, judged(pass)),
 		functions:  map[types.Object]*function{},
+		effects:    map[*types.Func][]effect{},
 		reported:   map[string]bool{},
 	}
-	in.outside, in.held = survey(in.files.Root(), pass.TypesInfo)
+	in.overview = survey(in.files.Root(), pass.TypesInfo)
 	in.collect()
 	in.spread()
 	in.report()
@@ -69,10 +70,29 @@ func testProgram(pass *analysis.Pass) bool {
 	return pass.Pkg.Name() == "main" && strings.HasSuffix(pass.Pkg.Path(), ".test")
 }
 
-// takesContext says whether a function of this type is orchestrator code.
+// takesContext says whether a function of this type is orchestrator code: a parameter is a Context or holds one, or the
+// receiver does.
 func takesContext(sig *types.Signature) bool {
 	for v := range sig.Params().Variables() {
-		if isContext(v.Type()) {
+		if isContext(v.Type()) || holdsContext(v.Type(), 2) {
+			return true
+		}
+	}
+	return sig.Recv() != nil && holdsContext(sig.Recv().Type(), 2)
+}
+
+// holdsContext says whether values of t are structures with a Context in a field, in structures up to a depth.
+func holdsContext(t types.Type, depth int) bool {
+	if p, ok := types.Unalias(t).(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	n, named := types.Unalias(t).(*types.Named)
+	s, ok := t.Underlying().(*types.Struct)
+	if !ok || depth == 0 || named && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == runtimePath {
+		return false
+	}
+	for f := range s.Fields() {
+		if isContext(f.Type()) || holdsContext(f.Type(), depth-1) {
 			return true
 		}
 	}

@@ -11,6 +11,8 @@ type taint struct {
 	Steps []string
 	// Instead is what to do about the last one.
 	Instead string
+	// Value says that it leads to a value that differs, and not only to an effect.
+	Value bool
 }
 
 // AFact marks taint as a fact that travels between packages.

@@ -8,6 +8,7 @@ import (
 	"go/types"
 	"maps"
 	"slices"
+	"strings"
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/ast/inspector"
@@ -19,18 +20,21 @@ type inspection struct {
 	files      *inspector.Inspector
 	rules      rulebook
 	allowances map[place]*allowance
-	outside    map[ast.Node]bool          // see survey
-	held       map[*types.Var]ast.Expr    // see survey
-	functions  map[types.Object]*function // what findings can name
-	all        []*function                // in the order of the source
-	reported   map[string]bool
+	*overview
+	effects   map[*types.Func][]effect   // see effects.go
+	functions map[types.Object]*function // what findings can name
+	all       []*function                // in the order of the source
+	reported  map[string]bool
 }
 
 // function is a function of the package, a variable that holds one, or the literal of an orchestrator.
 type function struct {
 	object   types.Object // nil for a literal
 	judged   bool         // it is orchestrator code by its own type, so its findings are reported where they are
+	values   bool         // it is a variable, and only values that differ matter
 	findings []finding
+	changes  []change // of what its parameters lead to
+	passes   []passed
 	taint    *taint
 }
 
@@ -41,35 +45,63 @@ type finding struct {
 	pos       token.Pos
 	act       string // a verb and its object
 	instead   string
+	value     bool         // it gives a value that differs, rather than an effect
+	later     bool         // it is in a function that is handed on, not called
 	fix       string       // see rule.fix
 	follow    types.Object // nil when instead is set
 	allowance *allowance
 }
 
-// collect finds all functions and scans them.
+// collect finds all functions, and variables that stand for functions, and scans them.
 func (in *inspection) collect() {
 	info := in.pass.TypesInfo
 	for c := range in.files.Root().Preorder((*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)) {
 		switch n := c.Node().(type) {
 		case *ast.FuncDecl:
 			if f, ok := info.Defs[n.Name].(*types.Func); ok && n.Body != nil {
-				in.add(&function{object: f, judged: takesContext(f.Signature()), findings: in.scan(c)})
+				in.add(in.scan(c, &function{object: f, judged: takesContext(f.Signature())}))
 			}
 		case *ast.FuncLit:
 			if sig, ok := info.TypeOf(n).(*types.Signature); ok && takesContext(sig) {
-				in.add(&function{judged: true, findings: in.scan(c)})
+				in.add(in.scan(c, &function{judged: true}))
 			}
 		}
 	}
+	in.spreadChanges()
 	for c := range in.files.Root().Preorder((*ast.Ident)(nil)) {
-		v, ok := info.Defs[c.Node().(*ast.Ident)].(*types.Var)
-		if !ok || in.held[v] == nil {
-			continue
+		if v, ok := info.Defs[c.Node().(*ast.Ident)].(*types.Var); ok {
+			in.variable(v)
 		}
-		if value, ok := in.files.Root().FindNode(in.held[v]); ok {
+	}
+	in.concludeChanges()
+}
+
+// variable scans what a variable is set to.
+func (in *inspection) variable(v *types.Var) {
+	f := &function{object: v}
+	switch values := in.held[v]; {
+	case len(values) > 0:
+		if sig, ok := v.Type().Underlying().(*types.Signature); ok {
 			// What takes a Context has been scanned as what it is.
-			in.add(&function{object: v, judged: takesContext(v.Type().Underlying().(*types.Signature)), findings: in.scan(value)})
+			f.judged = takesContext(sig)
 		}
+		for _, value := range values {
+			if c, ok := in.files.Root().FindNode(value); ok {
+				in.scan(c, f)
+				f.findings = append(f.findings, in.brought(c, value, elementOf(v.Type()))...)
+			}
+		}
+	case packageLevel(v) && !carries(v.Type()):
+		f.values = true
+		for _, value := range in.initialValues(v) {
+			if c, ok := in.files.Root().FindNode(value); ok {
+				in.scan(c, f)
+			}
+		}
+	}
+	f.findings = append(f.findings, in.setElsewhere(v)...)
+	if len(f.findings) > 0 {
+		in.add(f)
 	}
 }
 
@@ -90,7 +122,7 @@ func (in *inspection) spread() {
 	var queue []*function
 	for _, f := range in.all {
 		for _, at := range f.findings {
-			if t := in.known(at); t != nil && !at.allowed() && f.taint == nil {
+			if t := in.known(at); t != nil && !at.allowed() && f.taint == nil && (t.Value || !f.values) {
 				f.taint = t
 				queue = append(queue, f)
 			}
@@ -103,14 +135,14 @@ func (in *inspection) spread() {
 		tainted := queue[0]
 		queue = queue[1:]
 		for _, c := range calls[tainted] {
-			if c.from.taint == nil {
-				c.from.taint = tainted.taint.after(c.at.act)
+			if c.from.taint == nil && (tainted.taint.Value || !c.from.values) {
+				c.from.taint = c.at.after(tainted.taint)
 				queue = append(queue, c.from)
 			}
 		}
 	}
 	for _, f := range in.all {
-		if f.taint != nil && f.object != nil && (isFunc(f.object) || f.object.Parent() == in.pass.Pkg.Scope()) {
+		if f.taint != nil && f.object != nil && (isFunc(f.object) || packageLevel(f.object) || isField(f.object) && carries(f.object.Type())) {
 			in.pass.ExportObjectFact(f.object, f.taint)
 		}
 	}
@@ -119,11 +151,11 @@ func (in *inspection) spread() {
 // known is the taint of a finding that does not depend on this package.
 func (in *inspection) known(f finding) *taint {
 	if f.follow == nil {
-		return &taint{Steps: []string{f.act}, Instead: f.instead}
+		return &taint{Steps: []string{f.act}, Instead: f.instead, Value: f.value && !f.later}
 	}
 	var t taint
 	if f.follow.Pkg() != in.pass.Pkg && in.pass.ImportObjectFact(f.follow, &t) {
-		return t.after(f.act)
+		return f.after(&t)
 	}
 	return nil
 }
@@ -140,8 +172,16 @@ func (in *inspection) local(f finding) *function {
 	return nil
 }
 
-func (t *taint) after(act string) *taint {
-	return &taint{Steps: append([]string{act}, t.Steps...), Instead: t.Instead}
+// after is the taint of what does this to something with the taint t. The value shows when it is called or read, and when
+// others can set it already.
+func (f finding) after(t *taint) *taint {
+	value := t.Value && !f.later && !strings.HasPrefix(f.act, "uses ") && !strings.HasPrefix(t.Steps[0], isSet)
+	return &taint{Steps: append([]string{f.act}, t.Steps...), Instead: t.Instead, Value: value}
+}
+
+func isField(o types.Object) bool {
+	v, ok := o.(*types.Var)
+	return ok && v.IsField()
 }
 
 func isFunc(o types.Object) bool {
@@ -155,7 +195,7 @@ func (in *inspection) report() {
 		for _, at := range f.findings {
 			t := in.known(at)
 			if to := in.local(at); to != nil && to.taint != nil {
-				t = to.taint.after(at.act)
+				t = at.after(to.taint)
 			}
 			if t == nil {
 				continue

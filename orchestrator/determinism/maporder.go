@@ -11,8 +11,8 @@ import (
 
 // orderFree says whether the range loop at c leads to the same whatever the order. With distinctKeys the loop's key is
 // another one in each round.
-func orderFree(info *types.Info, c inspector.Cursor, distinctKeys bool) bool {
-	loop := c.Node().(*ast.RangeStmt)
+func orderFree(p *purity, c inspector.Cursor, distinctKeys bool) bool {
+	info, loop := p.info, c.Node().(*ast.RangeStmt)
 	key, value := defined(info, loop.Key), defined(info, loop.Value)
 	if loop.Tok == token.ASSIGN {
 		return false // the last key stays behind
@@ -20,7 +20,7 @@ func orderFree(info *types.Info, c inspector.Cursor, distinctKeys bool) bool {
 	if key == nil && value == nil {
 		return true // all rounds are alike
 	}
-	o := &orderly{info: info, changed: map[types.Object]string{}, ranged: rangedMap(info, loop)}
+	o := &orderly{info: info, purity: p, loop: loop, changed: map[types.Object]string{}, ranged: rangedMap(info, loop)}
 	if distinctKeys {
 		o.key = key
 	}
@@ -29,6 +29,9 @@ func orderFree(info *types.Info, c inspector.Cursor, distinctKeys bool) bool {
 		if !o.block(loop.Body) {
 			return false
 		}
+	}
+	if o.exit != "" && len(o.changed) > 0 {
+		return false // the rounds before the exit leave something behind
 	}
 	return !slices.ContainsFunc(o.collected, func(x types.Object) bool { return !sortedAfter(info, c, x) })
 }
@@ -53,14 +56,31 @@ func defined(info *types.Info, e ast.Expr) types.Object {
 // orderly judges the body of a loop over a map.
 type orderly struct {
 	info      *types.Info
+	purity    *purity
+	loop      *ast.RangeStmt
+	nested    int                     // loops and switches around the statement, within the loop
+	exit      string                  // how the body leaves the loop early, with what it sets before
 	key       types.Object            // another one in each round; nil when there is none
 	ranged    types.Object            // the map, when a variable leads to it
 	changed   map[types.Object]string // what the body changes, and how: two ways for one variable depend on the order
 	collected []types.Object          // slices that are appended to
 }
 
-func (o *orderly) block(b *ast.BlockStmt) bool {
-	return !slices.ContainsFunc(b.List, func(s ast.Stmt) bool { return !o.statement(s) })
+func (o *orderly) block(b *ast.BlockStmt) bool { return o.statements(b.List) }
+
+func (o *orderly) statements(list []ast.Stmt) bool {
+	if o.leaves(list) {
+		return true
+	}
+	for i, s := range list {
+		if kept := o.unlessSkipped(s, list[i+1:]); kept != nil && o.extreme(kept) {
+			return true
+		}
+		if !o.statement(s) {
+			return false
+		}
+	}
+	return true
 }
 
 func (o *orderly) statement(s ast.Stmt) bool {
@@ -70,11 +90,25 @@ func (o *orderly) statement(s ast.Stmt) bool {
 	case *ast.BlockStmt:
 		return o.block(s)
 	case *ast.BranchStmt:
-		return s.Tok == token.CONTINUE && s.Label == nil
+		return s.Label == nil && (s.Tok == token.CONTINUE || s.Tok == token.BREAK && o.nested > 0)
 	case *ast.IfStmt:
-		return (s.Init == nil || o.statement(s.Init)) && o.pure(s.Cond) && o.block(s.Body) && (s.Else == nil || o.statement(s.Else))
+		if s.Init != nil && !o.statement(s.Init) {
+			return false
+		}
+		if s.Else == nil && o.extreme(s) {
+			return true
+		}
+		return o.pure(s.Cond) && o.block(s.Body) && (s.Else == nil || o.statement(s.Else))
+	case *ast.SwitchStmt:
+		return (s.Init == nil || o.statement(s.Init)) && (s.Tag == nil || o.pure(s.Tag)) && o.inner(s.Body)
+	case *ast.CaseClause:
+		return !slices.ContainsFunc(s.List, func(e ast.Expr) bool { return !o.pure(e) }) && o.statements(s.Body)
+	case *ast.RangeStmt:
+		return s.Tok != token.ASSIGN && o.pure(s.X) && o.inner(s.Body)
+	case *ast.DeclStmt:
+		return o.declares(s)
 	case *ast.IncDecStmt:
-		return o.adds(s.X)
+		return o.integer(s.X, "add")
 	case *ast.AssignStmt:
 		return o.assignment(s)
 	case *ast.ExprStmt:
@@ -88,33 +122,47 @@ func (o *orderly) assignment(s *ast.AssignStmt) bool {
 	if s.Tok == token.DEFINE {
 		return !slices.ContainsFunc(s.Rhs, func(e ast.Expr) bool { return !o.pure(e) })
 	}
-	if len(s.Lhs) != 1 || len(s.Rhs) != 1 {
+	if len(s.Lhs) != len(s.Rhs) {
 		return false
 	}
-	to, from := ast.Unparen(s.Lhs[0]), ast.Unparen(s.Rhs[0])
+	for i, to := range s.Lhs {
+		if !o.assigns(s, ast.Unparen(to), ast.Unparen(s.Rhs[i])) {
+			return false
+		}
+	}
+	return true
+}
+
+// assigns judges one of the assignments of a statement.
+func (o *orderly) assigns(s *ast.AssignStmt, to, from ast.Expr) bool {
+	if x := local(o.info, to); o.ofRound(x) && x != o.key {
+		return o.pure(from)
+	}
 	switch s.Tok {
 	case token.ADD_ASSIGN, token.SUB_ASSIGN:
-		return o.pure(from) && o.adds(to)
+		return o.pure(from) && o.integer(to, "add")
+	case token.OR_ASSIGN, token.AND_ASSIGN, token.XOR_ASSIGN, token.MUL_ASSIGN:
+		return o.pure(from) && o.integer(to, s.Tok.String())
 	case token.ASSIGN:
 		if index, ok := to.(*ast.IndexExpr); ok {
 			return o.sets(index, from)
 		}
-		return o.appends(to, from)
+		return o.appends(to, from) || o.accumulates(to, from) || o.setsSame(to, from)
 	}
 	return false
 }
 
-// adds: the order of sums of integers does not show.
-func (o *orderly) adds(to ast.Expr) bool {
+// integer accepts a commutative operation on an integer, which gives the same result in any order.
+func (o *orderly) integer(to ast.Expr, how string) bool {
 	basic, ok := o.info.TypeOf(to).Underlying().(*types.Basic)
 	if !ok || basic.Info()&types.IsInteger == 0 {
 		return false
 	}
 	switch x := ast.Unparen(to).(type) {
 	case *ast.Ident:
-		return o.changes(x, "add")
+		return o.changes(x, how)
 	case *ast.IndexExpr:
-		return o.elsewhere(x) && o.pure(x.Index) && o.changes(x.X, "add")
+		return o.elsewhere(x) && o.pure(x.Index) && o.changes(x.X, how)
 	}
 	return false
 }
@@ -166,6 +214,27 @@ func local(info *types.Info, e ast.Expr) types.Object {
 
 func (o *orderly) isKey(e ast.Expr) bool { return o.key != nil && local(o.info, e) == o.key }
 
+// same says whether an expression has one value in all rounds: it is pure and names nothing of a round.
+func (o *orderly) same(e ast.Expr) bool {
+	return o.pure(e) && !mentions(o.info, e, o.ofRound)
+}
+
+// ofRound says whether a variable is a new one in each round.
+func (o *orderly) ofRound(x types.Object) bool {
+	return x != nil && o.loop.Pos() <= x.Pos() && x.Pos() < o.loop.End()
+}
+
+func mentions(info *types.Info, n ast.Node, wanted func(types.Object) bool) bool {
+	found := false
+	ast.Inspect(n, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok {
+			found = found || wanted(info.Uses[id])
+		}
+		return !found
+	})
+	return found
+}
+
 // elsewhere says whether an element is not one of the map that is ranged over: whether new ones are visited is random.
 func (o *orderly) elsewhere(e *ast.IndexExpr) bool {
 	r := root(o.info, e.X)
@@ -211,22 +280,11 @@ func (o *orderly) pureBut(e ast.Expr, but types.Object) bool {
 
 // harmless calls have no effect, and the same result for the same arguments.
 func (o *orderly) harmless(call *ast.CallExpr) bool {
-	if o.info.Types[call.Fun].IsType() {
-		return true
-	}
 	switch builtinName(o.info, call) {
 	case "len", "cap", "min", "max":
 		return true
+	case "append":
+		return o.ofRound(local(o.info, call.Args[0]))
 	}
-	f := callee(o.info, call)
-	if f == nil || f.Pkg() == nil || f.Signature().Recv() != nil {
-		return false
-	}
-	switch f.Pkg().Path() {
-	case "strings", "strconv", "path", "unicode", "unicode/utf8", "math", "cmp":
-		return true
-	case "fmt":
-		return f.Name() == "Sprint" || f.Name() == "Sprintf" || f.Name() == "Sprintln"
-	}
-	return false
+	return builtinName(o.info, call) == "" && o.purity.call(call)
 }

@@ -26,6 +26,8 @@ type rule struct {
 	instead      string
 	// fix replaces the qualified name in a call, behind "ctx."; a * stands for the name. Empty when it takes more than that.
 	fix string
+	// value says that what is refused gives values that differ between processes or in time.
+	value bool
 	// ordered tells iterators that are fine where their order is dealt with.
 	ordered bool
 }
@@ -34,36 +36,37 @@ type rule struct {
 func rules() []rule {
 	harmless := []string{"Err*", "*.Error", "*.Unwrap", "*.Is", "*.Timeout", "*.Temporary", "*.String"}
 	but := func(names ...string) []string { return append(names, harmless...) }
+	seeded := []string{"New", "NewPCG", "NewChaCha8", "NewSource", "NewZipf", "*.*"} // as deterministic as their seeds
 	return []rule{
-		{pkg: "time", only: []string{"Now"}, instead: "use ctx.Now()", fix: "Now"},
-		{pkg: "time", only: []string{"Since"}, instead: "use ctx.Now().Sub", fix: "Now().Sub"},
-		{pkg: "time", only: []string{"Until"}, instead: "use t.Sub(ctx.Now())"},
+		{pkg: "time", only: []string{"Now"}, value: true, instead: "use ctx.Now()", fix: "Now"},
+		{pkg: "time", only: []string{"Since"}, value: true, instead: "use ctx.Now().Sub", fix: "Now().Sub"},
+		{pkg: "time", only: []string{"Until"}, value: true, instead: "use t.Sub(ctx.Now())"},
 		{pkg: "time", only: []string{"Sleep"}, instead: insteadOfWait, fix: "Sleep"},
 		{pkg: "time", only: []string{"After", "AfterFunc", "NewTimer", "NewTicker", "Tick", "Timer.*", "Ticker.*"}, instead: insteadOfWait},
-		{pkg: "time", only: []string{"Local", "Time.Local"}, instead: "use UTC, or a time zone that the input names"},
+		{pkg: "time", only: []string{"Local", "Time.Local"}, value: true, instead: "use UTC, or a time zone that the input names"},
 		{pkg: "context", only: []string{"WithTimeout*", "WithDeadline*", "AfterFunc"}, instead: "use orchestrator.WithTimeout for a call, or orchestrator.Any with a Timer"},
 		{pkg: "context", only: []string{"Background", "TODO"}, instead: "what takes a context.Context belongs in an activity"},
 
-		{pkg: "math/rand/v2", only: []string{"Int*", "Uint*", "Float*", "Perm", "Shuffle", "ExpFloat64", "NormFloat64"}, instead: insteadOfRandom, fix: "Rand().*"},
-		{pkg: "math/rand/v2", except: []string{"*.*"}, instead: insteadOfRandom},
-		{pkg: "math/rand", except: []string{"*.*"}, instead: insteadOfRandom},
-		{pkg: "crypto/rand", instead: insteadOfRandom},
-		{pkg: "crypto/*", only: []string{"Generate*", "*.Generate*"}, instead: "make keys in an activity"},
-		{pkg: "hash/maphash", instead: "its seed differs in every process; use hash/fnv or crypto/sha256"},
-		{pkg: "github.com/google/uuid", only: []string{"New"}, instead: "use ctx.NewUUID()", fix: "NewUUID"},
-		{pkg: "github.com/google/uuid", only: []string{"NewString"}, instead: "use ctx.NewUUID().String()", fix: "NewUUID().String"},
-		{pkg: "github.com/google/uuid", only: []string{"New*", "GetTime", "ClockSequence", "NodeID"}, except: []string{"NewMD5", "NewSHA1", "NewHash", "NewRandomFromReader"}, instead: "use ctx.NewUUID()"},
+		{pkg: "math/rand/v2", only: []string{"Int*", "Uint*", "Float*", "Perm", "Shuffle", "ExpFloat64", "NormFloat64"}, value: true, instead: insteadOfRandom, fix: "Rand().*"},
+		{pkg: "math/rand/v2", except: seeded, value: true, instead: insteadOfRandom},
+		{pkg: "math/rand", except: seeded, value: true, instead: insteadOfRandom},
+		{pkg: "crypto/rand", value: true, instead: insteadOfRandom},
+		{pkg: "crypto/*", only: []string{"Generate*", "*.Generate*"}, value: true, instead: "make keys in an activity"},
+		{pkg: "hash/maphash", value: true, instead: "its seed differs in every process; use hash/fnv or crypto/sha256"},
+		{pkg: "github.com/google/uuid", only: []string{"New"}, value: true, instead: "use ctx.NewUUID()", fix: "NewUUID"},
+		{pkg: "github.com/google/uuid", only: []string{"NewString"}, value: true, instead: "use ctx.NewUUID().String()", fix: "NewUUID().String"},
+		{pkg: "github.com/google/uuid", only: []string{"New*", "GetTime", "ClockSequence", "NodeID"}, except: []string{"NewMD5", "NewSHA1", "NewHash", "NewRandomFromReader"}, value: true, instead: "use ctx.NewUUID()"},
 
 		{pkg: "sync", instead: insteadOfLock},
 		{pkg: "sync/atomic", instead: insteadOfLock},
-		{pkg: "runtime", except: but("Caller", "Callers", "CallersFrames", "FuncForPC", "KeepAlive", "Version", "Frames.*", "Func.*"), instead: "orchestrator code must not depend on the process that runs it"},
+		{pkg: "runtime", except: but("Caller", "Callers", "CallersFrames", "FuncForPC", "KeepAlive", "Version", "Frames.*", "Func.*"), value: true, instead: "orchestrator code must not depend on the process that runs it"},
 		{pkg: "runtime/*", except: but("Stack", "ReadBuildInfo", "ParseBuildInfo"), instead: "orchestrator code must not depend on the process that runs it"},
 
-		{pkg: "os", only: []string{"Getenv", "LookupEnv", "Environ", "ExpandEnv", "Args", "Hostname", "Getpid", "Getppid"}, instead: insteadOfConfig},
-		{pkg: "os", except: but("Is*", "Expand", "NewSyscallError"), instead: insteadOfIO},
-		{pkg: "os/*", except: harmless, instead: insteadOfIO},
-		{pkg: "io/ioutil", except: []string{"Discard", "NopCloser", "ReadAll"}, instead: insteadOfIO},
-		{pkg: "path/filepath", only: []string{"Abs", "EvalSymlinks", "Glob", "Walk", "WalkDir"}, instead: insteadOfIO},
+		{pkg: "os", only: []string{"Getenv", "LookupEnv", "Environ", "ExpandEnv", "Args", "Hostname", "Getpid", "Getppid"}, value: true, instead: insteadOfConfig},
+		{pkg: "os", except: but("Is*", "Expand", "NewSyscallError"), value: true, instead: insteadOfIO},
+		{pkg: "os/*", except: harmless, value: true, instead: insteadOfIO},
+		{pkg: "io/ioutil", except: []string{"Discard", "NopCloser", "ReadAll"}, value: true, instead: insteadOfIO},
+		{pkg: "path/filepath", only: []string{"Abs", "EvalSymlinks", "Glob", "Walk", "WalkDir"}, value: true, instead: insteadOfIO},
 		{pkg: "syscall", except: but("Errno.*", "Signal.*"), instead: insteadOfIO},
 		{pkg: "plugin", instead: insteadOfIO},
 		{pkg: "net", except: but("Parse*", "JoinHostPort", "SplitHostPort", "IPv4*", "CIDRMask", "IP.*", "IPMask.*", "IPNet.*", "HardwareAddr.*", "*.Network"), instead: insteadOfIO},
@@ -82,8 +85,9 @@ func rules() []rule {
 		{pkg: "log/slog", only: []string{"Debug*", "Info*", "Warn*", "Error*", "Log", "LogAttrs", "With"}, instead: insteadOfLog, fix: "Logger().*"},
 		{pkg: "log/slog", only: []string{"SetDefault", "SetLogLoggerLevel", "NewLogLogger"}, instead: insteadOfLog},
 
-		{pkg: "maps", only: []string{"Keys", "Values", "All"}, instead: insteadOfOrder, ordered: true},
-		{pkg: "reflect", only: []string{"Value.MapKeys", "Value.MapRange"}, instead: "sort the keys first"},
+		{pkg: "maps", only: []string{"Keys", "Values", "All"}, value: true, instead: insteadOfOrder, ordered: true},
+		{pkg: "reflect", only: []string{"Value.MapKeys", "Value.MapRange"}, value: true, instead: "sort the keys first"},
+		{pkg: "reflect", only: []string{"Value.Pointer", "Value.UnsafePointer", "Value.UnsafeAddr"}, value: true, instead: insteadOfAddress},
 		{pkg: "reflect", only: []string{"MakeChan", "Select", "Value.Close", "Value.Recv", "Value.Send", "Value.TryRecv", "Value.TrySend"}, instead: insteadOfChannel},
 	}
 }

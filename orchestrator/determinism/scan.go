@@ -14,28 +14,57 @@ const (
 	insteadOfSelect  = "use orchestrator.Any over futures"
 	insteadOfMap     = "range over slices.Sorted(maps.Keys(m))"
 	insteadOfShared  = "keep it in a local variable, or return it from an activity"
+	insteadOfRead    = "hand it in with the input, or return it from an activity"
+	insteadOfStored  = "what takes a context.Context belongs in an activity"
 	insteadOfOutside = "that is for activities and for code outside of orchestrations; call an activity or another orchestrator"
 )
 
 // scan is the search for findings in one function.
 type scan struct {
 	*inspection
-	start    inspector.Cursor
-	covered  map[ast.Node]bool // channel operations that belong to a select
-	findings []finding
+	*function
+	start   inspector.Cursor
+	home    ast.Node           // the outermost orchestrator code around, or else the function itself
+	perRun  bool               // what is declared around home belongs to one run
+	own     map[*types.Var]int // the parameters of the function; its receiver is receiver
+	covered map[ast.Node]bool  // channel operations that belong to a select, and names of what is written
 }
 
 // scan finds what a function does, the literals inside it included, except those that run outside of orchestrators.
-func (in *inspection) scan(start inspector.Cursor) []finding {
-	s := &scan{inspection: in, start: start, covered: map[ast.Node]bool{}}
+func (in *inspection) scan(start inspector.Cursor, f *function) *function {
+	s := &scan{inspection: in, function: f, start: start, home: start.Node(), own: map[*types.Var]int{}, covered: map[ast.Node]bool{}}
+	if around := outermost(in.pass.TypesInfo, start); around != nil {
+		s.home = around
+	}
+	if around := functionAround(in.pass.TypesInfo, start); around != nil {
+		s.perRun = in.perRun[around]
+	}
+	if declared, ok := f.object.(*types.Func); ok {
+		for i := range declared.Signature().Params().Len() {
+			s.own[declared.Signature().Params().At(i)] = i
+		}
+		if recv := declared.Signature().Recv(); recv != nil {
+			s.own[recv] = receiver
+		}
+	}
 	start.Inspect(nil, func(c inspector.Cursor) bool {
-		if c.Node() != start.Node() && in.outside[c.Node()] {
+		if c.Node() != start.Node() && in.outside[c.Node()] || f.values && !runsNow(c) {
 			return false
 		}
 		s.visit(c)
 		return true
 	})
-	return s.findings
+	return f
+}
+
+// runsNow says whether a node is no function that is only handed on: one that is not called where it stands.
+func runsNow(c inspector.Cursor) bool {
+	lit, ok := c.Node().(*ast.FuncLit)
+	if !ok {
+		return true
+	}
+	call, ok := c.Parent().Node().(*ast.CallExpr)
+	return ok && call.Fun == ast.Expr(lit)
 }
 
 func (s *scan) visit(c inspector.Cursor) {
@@ -55,17 +84,35 @@ func (s *scan) visit(c inspector.Cursor) {
 		}
 	case *ast.RangeStmt:
 		s.rangeOver(c, n)
-		if n.Tok == token.ASSIGN {
-			s.write(c, n.Key, n.Value)
-		}
+		s.write(c)
 	case *ast.AssignStmt:
-		if n.Tok != token.DEFINE {
-			s.write(c, n.Lhs...)
+		s.write(c)
+		if n.Tok == token.ASSIGN {
+			for i, target := range n.Lhs {
+				if len(n.Lhs) == len(n.Rhs) {
+					s.bring(c, n.Rhs[i], s.pass.TypesInfo.TypeOf(target))
+				}
+			}
 		}
 	case *ast.IncDecStmt:
-		s.write(c, n.X)
+		s.write(c)
+	case *ast.ValueSpec:
+		for _, value := range n.Values {
+			if n.Type != nil {
+				s.bring(c, value, s.pass.TypesInfo.TypeOf(n.Type))
+			}
+		}
+	case *ast.ReturnStmt:
+		s.returns(c, n)
+	case *ast.CompositeLit:
+		s.literal(c, n)
 	case *ast.CallExpr:
 		s.builtin(c, n)
+		s.write(c)
+		s.hand(c, n)
+		s.isolated(c, n)
+		s.arguments(c, n)
+		s.addresses(c, n)
 	case *ast.Ident:
 		s.mention(c, n)
 	}
@@ -77,6 +124,12 @@ func (s *scan) refuse(c inspector.Cursor, act, instead string) {
 
 func (s *scan) add(f finding) {
 	f.allowance = s.allowances[placeOf(s.pass.Fset, f.pos)]
+	for around := range f.at.Enclosing((*ast.FuncLit)(nil)) {
+		if around.Node() == s.start.Node() || !s.start.Contains(around) {
+			break
+		}
+		f.later = f.later || !runsNow(around)
+	}
 	s.findings = append(s.findings, f)
 }
 
@@ -99,8 +152,8 @@ func (s *scan) rangeOver(c inspector.Cursor, n *ast.RangeStmt) {
 	switch {
 	case is[*types.Chan](t):
 		s.refuse(c, "ranges over a channel", insteadOfChannel)
-	case is[*types.Map](t) && !orderFree(s.pass.TypesInfo, c, true):
-		s.refuse(c, "ranges over a map", insteadOfMap)
+	case is[*types.Map](t) && !orderFree(s.purity, c, true):
+		s.add(finding{at: c, pos: n.Pos(), act: "ranges over a map", instead: insteadOfMap, value: true})
 	}
 }
 
@@ -146,8 +199,6 @@ func (s *scan) builtin(c inspector.Cursor, call *ast.CallExpr) {
 		}
 	case "close":
 		s.refuse(c, "closes a channel", insteadOfChannel)
-	case "clear", "copy", "delete":
-		s.write(c, call.Args[0])
 	case "print", "println":
 		s.refuse(c, "prints", insteadOfLog)
 	}
@@ -162,17 +213,9 @@ func builtinName(info *types.Info, call *ast.CallExpr) string {
 	return ""
 }
 
-// write judges what is written to: variables of packages outlive the orchestration, and others see them.
-func (s *scan) write(c inspector.Cursor, targets ...ast.Expr) {
-	for _, target := range targets {
-		v, ok := root(s.pass.TypesInfo, target).(*types.Var)
-		if ok && packageLevel(v) {
-			s.refuse(c, "writes the package variable "+nameOf(v), insteadOfShared)
-		}
-	}
+func packageLevel(o types.Object) bool {
+	return o != nil && o.Pkg() != nil && o.Parent() == o.Pkg().Scope()
 }
-
-func packageLevel(o types.Object) bool { return o.Pkg() != nil && o.Parent() == o.Pkg().Scope() }
 
 // root is the variable that an expression is a part of, or that leads to it: x in x.f[i], nil when there is none.
 func root(info *types.Info, e ast.Expr) types.Object {
@@ -190,6 +233,11 @@ func root(info *types.Info, e ast.Expr) types.Object {
 		case *ast.SliceExpr:
 			e = x.X
 		case *ast.StarExpr:
+			e = x.X
+		case *ast.UnaryExpr:
+			if x.Op != token.AND {
+				return nil
+			}
 			e = x.X
 		default:
 			return nil

@@ -10,7 +10,8 @@ import (
 )
 
 // orderedIterator says whether the order of maps.Keys and its siblings does not show where their name stands at c.
-func orderedIterator(info *types.Info, c inspector.Cursor) bool {
+func orderedIterator(p *purity, c inspector.Cursor) bool {
+	info := p.info
 	iterator := around(c)
 	call, ok := iterator.Node().(*ast.CallExpr)
 	if !ok || named(call.Fun) != named(c.Node().(ast.Expr)) {
@@ -19,7 +20,7 @@ func orderedIterator(info *types.Info, c inspector.Cursor) bool {
 	outer := around(iterator)
 	switch n := outer.Node().(type) {
 	case *ast.RangeStmt:
-		return n.X == call && orderFree(info, outer, named(call.Fun).Name != "Values")
+		return n.X == call && orderFree(p, outer, named(call.Fun).Name != "Values")
 	case *ast.CallExpr:
 		f := callee(info, n)
 		if f == nil || f.Pkg() == nil || n.Fun == call {
@@ -29,6 +30,9 @@ func orderedIterator(info *types.Info, c inspector.Cursor) bool {
 		case "slices.Sorted", "slices.SortedFunc", "slices.SortedStableFunc", "maps.Collect", "maps.Insert":
 			return true
 		case "slices.Collect", "slices.AppendSeq":
+			if extremeOf(info, around(outer).Node()) {
+				return true
+			}
 			set, ok := around(outer).Node().(*ast.AssignStmt)
 			if !ok || len(set.Lhs) != 1 {
 				return false
@@ -41,6 +45,16 @@ func orderedIterator(info *types.Info, c inspector.Cursor) bool {
 		}
 	}
 	return false
+}
+
+// extremeOf says whether n takes the maximum or the minimum of a slice.
+func extremeOf(info *types.Info, n ast.Node) bool {
+	call, ok := n.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	f := callee(info, call)
+	return f != nil && (f.FullName() == "slices.Max" || f.FullName() == "slices.Min")
 }
 
 // around is the parent of c without parentheses and instantiations.

@@ -2,29 +2,60 @@ package determinism
 
 import (
 	"go/ast"
-	"go/token"
 	"go/types"
 
 	"golang.org/x/tools/go/ast/inspector"
 )
 
-// survey looks over a package before anything is judged.
-//
-// outside holds the expressions that are no orchestrator code even in the middle of one: the functions given to
-// NewActivity and SideEffect. held maps each variable that is set exactly once, to a function, to the expression for it.
-func survey(files inspector.Cursor, info *types.Info) (outside map[ast.Node]bool, held map[*types.Var]ast.Expr) {
-	values := settings(files, info)
-	held = map[*types.Var]ast.Expr{}
-	for v, all := range values {
-		if len(all) != 1 || all[0] == nil {
-			continue
-		}
-		switch e := ast.Unparen(all[0]).(type) {
-		case *ast.FuncLit, *ast.Ident, *ast.SelectorExpr, *ast.IndexExpr, *ast.IndexListExpr:
-			held[v] = e
-		}
+// overview is what is known about a package before anything is judged.
+type overview struct {
+	// outside holds the expressions that are no orchestrator code even in the middle of one: the functions given to
+	// NewActivity and SideEffect.
+	outside map[ast.Node]bool
+	// held lists what variables and fields are set to that carry functions: those of a function or interface type, and
+	// slices, arrays and maps of them. For a parameter it is what the calls in this package pass.
+	held map[*types.Var][]ast.Expr
+	// aliases maps each variable that is set once to what it is set to.
+	aliases map[*types.Var]ast.Expr
+	// sets is how often a variable is set.
+	sets map[*types.Var]int
+	// parameters are those of all functions, receivers included.
+	parameters map[*types.Var]bool
+	// bodies are the functions of the package.
+	bodies map[*types.Func]*ast.FuncDecl
+	// purity knows the functions without effects.
+	purity *purity
+	// entries are methods that are used as values outside of orchestrator code, to register them for one.
+	entries map[*types.Func]bool
+	// perRun are functions that orchestrator code mentions, so what they make may belong to one run.
+	perRun map[*types.Func]bool
+	// initial are functions that run while the package is initialized, and at no other time.
+	initial map[*types.Func]bool
+	// making are methods that are called for what their caller makes, and for nothing else.
+	making map[*types.Func]bool
+	// writes are the changes of variables and fields outside of orchestrator code.
+	writes map[*types.Var][]write
+}
+
+func survey(files inspector.Cursor, info *types.Info) *overview {
+	o := &overview{
+		outside:    map[ast.Node]bool{},
+		held:       map[*types.Var][]ast.Expr{},
+		aliases:    map[*types.Var]ast.Expr{},
+		sets:       map[*types.Var]int{},
+		parameters: map[*types.Var]bool{},
+		bodies:     map[*types.Func]*ast.FuncDecl{},
+		entries:    map[*types.Func]bool{},
+		perRun:     map[*types.Func]bool{},
+		initial:    map[*types.Func]bool{},
+		making:     map[*types.Func]bool{},
+		writes:     map[*types.Var][]write{},
 	}
-	outside = map[ast.Node]bool{}
+	o.purity = &purity{info: info, bodies: o.bodies, held: o.held, known: map[ast.Node]bool{}}
+	o.functions(files, info)
+	o.settings(files, info)
+	o.mentions(files, info)
+	o.changes(files, info)
 	for c := range files.Preorder((*ast.CallExpr)(nil)) {
 		call := c.Node().(*ast.CallExpr)
 		if !leadsOutside(info, call) {
@@ -34,15 +65,17 @@ func survey(files inspector.Cursor, info *types.Info) (outside map[ast.Node]bool
 			if !isFunction(info.TypeOf(arg)) {
 				continue
 			}
-			outside[arg] = true
+			o.outside[arg] = true
 			if id, ok := ast.Unparen(arg).(*ast.Ident); ok {
-				if v, ok := info.Uses[id].(*types.Var); ok && held[v] != nil {
-					outside[held[v]] = true
+				if v, ok := info.Uses[id].(*types.Var); ok {
+					for _, value := range o.held[v] {
+						o.outside[value] = true
+					}
 				}
 			}
 		}
 	}
-	return outside, held
+	return o
 }
 
 // leadsOutside says whether the functions that a call is given run outside of orchestrators.
@@ -54,28 +87,60 @@ func leadsOutside(info *types.Info, call *ast.CallExpr) bool {
 	return f.Name() == "NewActivity" || f.Name() == "SideEffect"
 }
 
-// settings lists what each variable of a function type is set to. A nil stands for what cannot be followed.
-func settings(files inspector.Cursor, info *types.Info) map[*types.Var][]ast.Expr {
-	values := map[*types.Var][]ast.Expr{}
+// functions finds the functions and all parameters.
+func (o *overview) functions(files inspector.Cursor, info *types.Info) {
+	for c := range files.Preorder((*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)) {
+		fields := parameters(c.Node())
+		if d, ok := c.Node().(*ast.FuncDecl); ok {
+			if f, ok := info.Defs[d.Name].(*types.Func); ok && d.Body != nil {
+				o.bodies[f] = d
+			}
+			if d.Recv != nil {
+				fields = append(d.Recv.List[:len(d.Recv.List):len(d.Recv.List)], fields...)
+			}
+		}
+		for _, field := range fields {
+			for _, name := range field.Names {
+				if v, ok := info.Defs[name].(*types.Var); ok {
+					o.parameters[v] = true
+				}
+			}
+		}
+	}
+}
+
+// settings finds out what variables are set to.
+func (o *overview) settings(files inspector.Cursor, info *types.Info) {
 	set := func(target, value ast.Expr) {
 		id := named(target)
 		if id == nil {
 			return
 		}
-		if v, ok := info.ObjectOf(id).(*types.Var); ok && !v.IsField() && isFunction(v.Type()) {
-			values[v] = append(values[v], value)
+		v, ok := info.ObjectOf(id).(*types.Var)
+		if !ok {
+			return
 		}
+		v = v.Origin()
+		if ast.Unparen(target) == ast.Expr(id) {
+			o.sets[v]++
+			if o.aliases[v] = value; o.sets[v] > 1 {
+				delete(o.aliases, v)
+			}
+		}
+		o.hold(info, v, value)
 	}
 	setAll := func(targets, from []ast.Expr) {
 		for i, target := range targets {
 			if len(from) == len(targets) {
 				set(target, from[i])
+			} else if assertion, ok := only(from).(*ast.TypeAssertExpr); ok && i == 0 {
+				set(target, assertion)
 			} else {
 				set(target, nil)
 			}
 		}
 	}
-	nodes := []ast.Node{(*ast.ValueSpec)(nil), (*ast.AssignStmt)(nil), (*ast.RangeStmt)(nil), (*ast.UnaryExpr)(nil), (*ast.FuncType)(nil)}
+	nodes := []ast.Node{(*ast.ValueSpec)(nil), (*ast.AssignStmt)(nil), (*ast.RangeStmt)(nil), (*ast.CompositeLit)(nil), (*ast.CallExpr)(nil)}
 	for c := range files.Preorder(nodes...) {
 		switch n := c.Node().(type) {
 		case *ast.ValueSpec:
@@ -86,17 +151,236 @@ func settings(files inspector.Cursor, info *types.Info) map[*types.Var][]ast.Exp
 			setAll(n.Lhs, n.Rhs)
 		case *ast.RangeStmt:
 			setAll([]ast.Expr{n.Key, n.Value}, nil)
-		case *ast.UnaryExpr:
-			if n.Op == token.AND { // whoever has the address can set it
-				set(n.X, nil)
+		case *ast.CompositeLit:
+			for _, set := range fieldsOf(info, n) {
+				o.hold(info, set.field, set.value)
 			}
-		case *ast.FuncType:
-			for _, parameter := range n.Params.List { // each call sets it
-				setAll(expressions(parameter.Names), nil)
+		case *ast.CallExpr:
+			o.passes(info, n)
+		}
+	}
+}
+
+// only is the only expression of a list, nil when there is none or more.
+func only(list []ast.Expr) ast.Expr {
+	if len(list) != 1 {
+		return nil
+	}
+	return ast.Unparen(list[0])
+}
+
+// hold notes what a variable or field is set to, when it carries functions.
+func (o *overview) hold(info *types.Info, v *types.Var, value ast.Expr) {
+	if value != nil && carries(v.Type()) {
+		o.put(info, v, v.Type(), value)
+	}
+}
+
+// put notes a value of type t of a variable, or the elements that it consists of.
+func (o *overview) put(info *types.Info, v *types.Var, t types.Type, value ast.Expr) {
+	element := t
+	switch u := t.Underlying().(type) {
+	case *types.Slice:
+		element = u.Elem()
+	case *types.Array:
+		element = u.Elem()
+	case *types.Map:
+		element = u.Elem()
+	}
+	switch e := ast.Unparen(value).(type) {
+	case *ast.CompositeLit:
+		if element == t {
+			break
+		}
+		for _, value := range e.Elts {
+			if pair, ok := value.(*ast.KeyValueExpr); ok {
+				value = pair.Value
+			}
+			o.put(info, v, element, value)
+		}
+		return
+	case *ast.CallExpr:
+		if builtinName(info, e) == "append" {
+			for _, value := range e.Args {
+				o.put(info, v, element, value)
+			}
+			return
+		}
+		o.putReturned(info, v, callee(info, e))
+	case *ast.Ident:
+		if info.Uses[e] == types.Object(v) {
+			return
+		}
+	}
+	o.held[v] = append(o.held[v], ast.Unparen(value))
+}
+
+// putReturned notes the function literals that a function of the package returns.
+func (o *overview) putReturned(info *types.Info, v *types.Var, f *types.Func) {
+	if f == nil || o.bodies[f.Origin()] == nil {
+		return
+	}
+	ast.Inspect(o.bodies[f.Origin()].Body, func(n ast.Node) bool {
+		if r, ok := n.(*ast.ReturnStmt); ok {
+			for _, result := range r.Results {
+				if lit, ok := ast.Unparen(result).(*ast.FuncLit); ok && types.Identical(info.TypeOf(lit), v.Type().Underlying()) {
+					o.held[v] = append(o.held[v], lit)
+				}
+			}
+		}
+		_, literal := n.(*ast.FuncLit)
+		return !literal
+	})
+}
+
+// passes notes what a call passes to a function of the package.
+func (o *overview) passes(info *types.Info, call *ast.CallExpr) {
+	f := callee(info, call)
+	if f == nil || o.bodies[f.Origin()] == nil {
+		return
+	}
+	sig := f.Origin().Signature()
+	for i, arg := range call.Args {
+		at := min(i, sig.Params().Len()-1)
+		if at >= 0 {
+			o.hold(info, sig.Params().At(at), arg)
+		}
+	}
+}
+
+// fieldValue is a field of a composite literal and its value.
+type fieldValue struct {
+	field *types.Var
+	value ast.Expr
+}
+
+// fieldsOf are the fields that a composite literal sets, in the order of the source.
+func fieldsOf(info *types.Info, n *ast.CompositeLit) []fieldValue {
+	t := info.TypeOf(n)
+	if p, ok := t.Underlying().(*types.Pointer); ok { // a literal within a literal may leave out &T
+		t = p.Elem()
+	}
+	s, ok := t.Underlying().(*types.Struct)
+	if !ok {
+		return nil
+	}
+	var fields []fieldValue
+	for i, element := range n.Elts {
+		pair, ok := element.(*ast.KeyValueExpr)
+		if !ok {
+			fields = append(fields, fieldValue{s.Field(i).Origin(), element})
+		} else if field, ok := info.Uses[named(pair.Key)].(*types.Var); ok {
+			fields = append(fields, fieldValue{field.Origin(), pair.Value})
+		}
+	}
+	return fields
+}
+
+// carries says whether values of a type may lead to functions: they are functions, have methods behind an interface, or
+// are collections of such.
+func carries(t types.Type) bool {
+	if t == nil || types.Identical(t, types.Universe.Lookup("error").Type()) {
+		return false
+	}
+	switch u := t.Underlying().(type) {
+	case *types.Signature:
+		return true
+	case *types.Interface:
+		return u.NumMethods() > 0 && !isNamed(t, "context", "Context")
+	case *types.Slice:
+		return carries(u.Elem())
+	case *types.Array:
+		return carries(u.Elem())
+	case *types.Map:
+		return carries(u.Elem())
+	}
+	return false
+}
+
+// mentions finds out where functions are mentioned.
+func (o *overview) mentions(files inspector.Cursor, info *types.Info) {
+	from := map[*types.Func]map[*types.Func]bool{} // nil stands for the declaration of a variable
+	dynamic := map[string]bool{}                   // names of methods that are called through interfaces
+	sites := map[*types.Func][]mentioned{}
+	for c := range files.Preorder((*ast.Ident)(nil)) {
+		f, ok := info.Uses[c.Node().(*ast.Ident)].(*types.Func)
+		if ok && f.Signature().Recv() != nil && types.IsInterface(f.Signature().Recv().Type()) {
+			dynamic[f.Name()] = true
+		}
+		if !ok || o.bodies[f.Origin()] == nil {
+			continue
+		}
+		f = f.Origin()
+		judged := outermost(info, c) != nil
+		if judged {
+			o.perRun[f] = true
+		}
+		whole, called := expression(c)
+		if !called && !judged && f.Signature().Recv() != nil && takesContext(f.Signature()) {
+			o.entries[f] = true
+		}
+		if from[f] == nil {
+			from[f] = map[*types.Func]bool{}
+		}
+		from[f][functionAround(info, c)] = true
+		sites[f] = append(sites[f], mentioned{whole, called})
+	}
+	for f := range o.bodies {
+		switch {
+		case f.Name() == "init" && f.Signature().Recv() == nil:
+			o.initial[f] = true
+		case from[f] == nil && !dynamic[f.Name()] && formOfOrchestrator(f.Signature()):
+			o.entries[f] = true // another package registers it
+		}
+	}
+	o.made(info, sites)
+	for grown := true; grown; {
+		grown = false
+		for f := range o.bodies {
+			if o.initial[f] || ast.IsExported(f.Name()) || len(from[f]) == 0 {
+				continue
+			}
+			always := true
+			for around := range from[f] {
+				always = always && (around == nil || o.initial[around])
+			}
+			if always {
+				o.initial[f], grown = true, true
 			}
 		}
 	}
-	return values
+}
+
+// formOfOrchestrator says whether a method has the parameters and results of an orchestrator. A receiver that holds a
+// Context belongs to one run.
+func formOfOrchestrator(sig *types.Signature) bool {
+	return sig.Recv() != nil && !holdsContext(sig.Recv().Type(), 2) && sig.Params().Len() == 2 && isContext(sig.Params().At(0).Type()) && sig.Results().Len() == 2
+}
+
+// outermost is the outermost orchestrator code around a node, nil when there is none.
+func outermost(info *types.Info, c inspector.Cursor) (outermost ast.Node) {
+	for around := range c.Enclosing((*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)) {
+		var t types.Type
+		switch n := around.Node().(type) {
+		case *ast.FuncDecl:
+			t = info.TypeOf(n.Name)
+		case *ast.FuncLit:
+			t = info.TypeOf(n)
+		}
+		if sig, ok := t.(*types.Signature); ok && takesContext(sig) {
+			outermost = around.Node()
+		}
+	}
+	return outermost
+}
+
+// functionAround is the declared function around a node.
+func functionAround(info *types.Info, c inspector.Cursor) *types.Func {
+	for around := range c.Enclosing((*ast.FuncDecl)(nil)) {
+		f, _ := info.Defs[around.Node().(*ast.FuncDecl).Name].(*types.Func)
+		return f
+	}
+	return nil
 }
 
 func expressions(names []*ast.Ident) []ast.Expr {

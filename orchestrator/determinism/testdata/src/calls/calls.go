@@ -62,7 +62,7 @@ func followed() { // want followed:`calls time\.Now`
 
 // What cannot be followed is not guessed.
 var _ = orchestrator.NewOrchestrator("unseen", func(ctx *orchestrator.Context, in []int) (int, error) {
-	var d dater = calendar{}
+	var d dater = calendar{} // want `uses calls\.calendar\.today, which calls time\.Now: `
 	_ = d.today()
 	_ = calendar{}.tomorrow()
 	either := func() time.Time { return ctx.Now() }

@@ -26,9 +26,9 @@ var _ = orchestrator.NewOrchestrator("calls", func(ctx *orchestrator.Context, m 
 })
 
 var _ = orchestrator.NewOrchestrator("leaks", func(ctx *orchestrator.Context, m map[string]int) (string, error) {
-	for _, v := range m { // want `ranges over a map: `
+	for k, v := range m { // want `ranges over a map: `
 		if v > 3 {
-			return "found", nil
+			return k, nil
 		}
 	}
 	var last string
@@ -62,7 +62,7 @@ var _ = orchestrator.NewOrchestrator("leaks", func(ctx *orchestrator.Context, m 
 		n++
 	}
 	for k := range m { // want `ranges over a map: `
-		n += len(touch(k))
+		n += len(unknown(k))
 	}
 	for k := range m { // want `ranges over a map: `
 		k += "x"
@@ -185,6 +185,92 @@ var _ = orchestrator.NewOrchestrator("iterators", func(ctx *orchestrator.Context
 	reflect.ValueOf(m).MapKeys() // want `calls reflect\.Value\.MapKeys: `
 	return keys, nil
 })
+
+var _ = orchestrator.NewOrchestrator("exits", func(ctx *orchestrator.Context, m map[string]int) (string, error) {
+	for _, v := range m { // want `ranges over a map: `
+		if v < 0 {
+			return "negative", nil
+		}
+		if v > 100 {
+			return "large", nil
+		}
+	}
+	seen := false
+	for _, v := range m { // want `ranges over a map: `
+		if v == 7 {
+			seen = true
+		}
+		if v > 100 {
+			break
+		}
+	}
+	visited := 0
+	for _, v := range m { // want `ranges over a map: `
+		if v < 0 {
+			return "negative", nil
+		}
+		visited++
+	}
+	for k, v := range m { // want `ranges over a map: `
+		if v < 0 {
+			return "", fmt.Errorf("%s is negative", k)
+		}
+	}
+	for _, v := range m { // want `ranges over a map: `
+		if touch(fmt.Sprint(v)) == "" {
+			return "", nil
+		}
+		act.Call(ctx, "x")
+	}
+	return fmt.Sprint(seen, visited), nil
+})
+
+var _ = orchestrator.NewOrchestrator("extremes", func(ctx *orchestrator.Context, m map[string]int) (string, error) {
+	most, name := 0, ""
+	for k, v := range m { // want `ranges over a map: `
+		if v > most {
+			most, name = v, k
+		}
+	}
+	for k, v := range m { // want `ranges over a map: `
+		if v > m[name] {
+			name = k
+		}
+	}
+	for k, v := range m { // want `ranges over a map: `
+		if len(k) > most {
+			most = v
+		}
+	}
+	least := 0
+	for _, v := range m { // want `ranges over a map: `
+		if least == 0 || v < least {
+			least = v
+		}
+	}
+	for _, v := range m { // want `ranges over a map: `
+		if v > most {
+			most = v
+		}
+		if v < most {
+			most = v
+		}
+	}
+	records := 0
+	for _, v := range m { // want `ranges over a map: `
+		if v > most {
+			most = v
+			records++
+		}
+	}
+	on := true
+	for _, v := range m { // want `ranges over a map: `
+		on = !on && v > 0
+	}
+	return name, nil
+})
+
+var unknown func(string) string
 
 func touch(s string) string { return s }
 
