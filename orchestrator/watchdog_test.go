@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -52,21 +53,17 @@ func TestTimeInWhichTheProcessDidNotRun(t *testing.T) {
 func TestTurnThatComputes(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	busy, done := make(chan int64), make(chan struct{})
+	id, done := make(chan int64), make(chan struct{})
+	var stop atomic.Bool
 	go func() {
 		defer close(done)
-		busy <- new(watchdog).goroutineID()
-		for {
-			select {
-			case <-busy:
-				return
-			default:
-			}
+		id <- new(watchdog).goroutineID()
+		for !stop.Load() { // it computes
 		}
 	}()
 	w := watchdog{limit: time.Hour}
 	w.began.Store(began.UnixNano())
-	w.goroutine.Store(<-busy)
+	w.goroutine.Store(<-id)
 	for i := range 100 {
 		if _, tooLong := w.look(1, began.Add(time.Duration(i)*6*time.Minute)); tooLong {
 			t.Fatal("an hour of waiting is said of a turn that has computed for a moment")
@@ -76,7 +73,7 @@ func TestTurnThatComputes(t *testing.T) {
 	if _, tooLong := w.look(1, began.Add(11*time.Hour)); !tooLong {
 		t.Error("a turn that computes is never given up")
 	}
-	busy <- 0
+	stop.Store(true)
 	<-done
 }
 
