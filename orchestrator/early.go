@@ -12,7 +12,7 @@ var ErrEarly = errors.New("the event came before its orchestration")
 // These are the pauses after which an event that came before its orchestration is delivered again.
 const (
 	earlyFirst = 5 * time.Second
-	earlyMost  = time.Minute
+	earlyMost  = 10 * time.Minute
 	// earlyShare is the part of its age for which an event waits.
 	earlyShare = 8
 )

@@ -2,6 +2,7 @@ package testenv
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"testing"
 
@@ -27,6 +28,7 @@ type ending struct {
 // Run runs the tests.
 func (e ending) Run() int {
 	code := e.m.Run()
+	http.DefaultClient.CloseIdleConnections() // of requests whose ends the tests did not wait for
 	if err := e.end(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return max(code, 1)
