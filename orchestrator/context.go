@@ -27,7 +27,7 @@ func (c *Context) CorrelationID() string { return c.execution.correlationID }
 func (c *Context) TenantID() string { return c.execution.tenant }
 
 // Now is the time (UTC, microseconds) at which the orchestration learned its latest event. It is the same in every replay.
-// It goes back only when the clock of a process was ahead of the others by more than a minute.
+// It goes back only when the clock of a process was ahead of the others by more than 15 minutes.
 func (c *Context) Now() time.Time { return c.execution.clock }
 
 // Replaying reports whether the code is being replayed: it has run here before.

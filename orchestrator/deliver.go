@@ -148,6 +148,7 @@ func (d *driver) readInbox() error {
 			d.requeue(inbox[i:]) // for the execution that follows
 			return nil
 		}
+		d.timerCame = d.timerCame || v.signal.DueAtUtc != nil
 		class := d.classify(v.signal)
 		if v.lost = class == signalNew && v.gone; v.lost {
 			continue

@@ -51,6 +51,7 @@ type driver struct {
 	inbox          []*delivery   // guarded by rt.mu
 	inboxReady     chan struct{} // receives when the inbox is not empty
 	staleTimer     bool          // a timer signal came that nobody waits for any more
+	timerCame      bool          // a timer signal came
 	unacknowledged []*delivery   // signals that were read and are not committed
 
 	learned           []event   // applied, not committed
@@ -353,7 +354,7 @@ func (d *driver) learn(e event) error {
 	e.At = d.execution.tick()
 	now := d.rt.config.Now()
 	recorded := e.Kind != attemptFailed && max(d.execution.rules, e.start().Rules) >= rules3
-	if recorded && fromMicros(e.At).Sub(now) > clockSkew {
+	if recorded && fromMicros(e.At).Sub(now) > clockAhead {
 		e.Due = now.UnixMicro() // see event.clock
 	}
 	if len(d.learned) == 0 {

@@ -96,7 +96,7 @@ type event struct {
 	// Failure is the error of what failed.
 	Failure *Failure
 	// Attempt is the attempt that failed, and Due when the next one is due; of a timer, Due is when it fires. Of other
-	// events that were learned, Due is what the clock showed when At is later by more than clockSkew, else 0. In a
+	// events that were learned, Due is what the clock showed when At is later by more than clockAhead, else 0. In a
 	// start, Attempt is the number of the attempt that the execution is, from 1. In a call of a sub-orchestration, it
 	// is how many attempts the call has, 0 for one.
 	Attempt int

@@ -66,7 +66,7 @@ type execution struct {
 	dropEarly         bool  // drop events that nobody waits for
 	unread            mailbox
 	overtakers        overtakers
-	runBegan          int64   // when the run began, if this is its first execution, microseconds
+	runBegan          int64   // when the run began, if this is its first execution and another run was before, microseconds
 	withheld          []event // events of the attempts before that the code does not see yet, oldest first
 	received          receivedSignals
 	held              bool // the first turn waits for executionReleased

@@ -158,7 +158,7 @@ func (x *execution) applyStart(e event) {
 	if s.Rules > 0 {
 		x.publishes, x.signals = s.Publishes, s.Signals
 	}
-	if x.first == x.number {
+	if x.first == x.number && x.number > 1 {
 		x.runBegan = e.At
 	}
 	if s.Timeout > 0 {

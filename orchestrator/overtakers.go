@@ -9,7 +9,7 @@ import (
 
 // These bound how long an event is held back for one that its sender sent before it: as long as a message can take. An orchestration that
 // has received none of this sender may be new under its id, and the earlier event was for another one; that is likely when the earlier
-// event was sent before it began.
+// event was sent before it began and another run was under the id before.
 const (
 	maxHoldKnownSender = 24 * time.Hour
 	maxHoldNewSender   = time.Hour

@@ -68,8 +68,19 @@ func (d *driver) timerPending(ctx context.Context, at time.Time) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("park orchestration %s: %w", d.start.ID, err)
 	}
-	return row.Time(columnMessage).After(d.rt.config.Now().Add(clockSkew)), nil
+	tolerance := clockSkew
+	if d.timerCame { // only a message that somebody else has sent in its place is so much later, whatever the clocks say
+		tolerance = replacedBy
+	}
+	return row.Time(columnMessage).After(d.rt.config.Now().Add(tolerance)), nil
 }
+
+// replacedBy is how much later than a timer's message the next one comes at least that replaces it. Steps are days long.
+const replacedBy = time.Hour
+
+// clockAhead is by how much the time of events, which only grows, may be later than a process's clock before Context.Now goes back to
+// the clock: the clock of another process was wrong, and not only skewed.
+const clockAhead = 15 * time.Minute
 
 // clockSkew is how far the clocks of processes and of the queue may differ. A message that comes early by no more than
 // that is the one that was sent.
