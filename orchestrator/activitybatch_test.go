@@ -351,3 +351,30 @@ func FuzzDecodeBatch(f *testing.F) {
 		}
 	})
 }
+
+// Results that another process delivers while the process that sent the activities still works do not send them again.
+func TestResultsDoNotSendTheirBatchAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w, l := newWorld(t), &ledger{}
+		long := NewActivity("long", func(ctx context.Context, n int) (int, error) { return n, pause(ctx, 5*time.Second) })
+		step := l.step("step")
+		o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
+			first := long.Call(ctx, n)
+			_, err := All(step.Call(ctx, 1), step.Call(ctx, 2))
+			return n, errors.Join(err, errorOf(first.Await()))
+		})
+		c := Config{Orchestrators: []AnyOrchestrator{o}, Activities: []AnyActivity{long, step}, Queues: w.queues, MaxInlineActivities: 1}
+		here, there := w.configured(t, nil, c), w.configured(t, nil, c)
+		done := runInBackground(t.Context(), here, startOf("a", 1))
+		time.Sleep(time.Second)
+		wants(t, "batches", w.waitingBatches(t), 1)
+		w.runActivities(t.Context(), t, there)
+		w.deliverDue(t, there)
+		wants(t, "batches that were sent again", w.waitingBatches(t), 0)
+		<-done
+		w.attend(t, here, time.Minute)
+		wants(t, "it ends", stands(t, here, "a"), "Completed 1")
+		wants(t, "calls", l.all(), map[string]int{"step(1)": 1, "step(2)": 1})
+		w.replays(t, here)
+	})
+}

@@ -105,13 +105,14 @@ func (d *driver) inboxBringsOnlyNew() bool {
 	return true
 }
 
-// inboxIsFromOthers reports whether every signal in the inbox is an event, a command or the end of a sub-orchestration. Signals of other
-// types may have been delivered before, and be the last message for the current state.
+// inboxIsFromOthers reports whether every signal in the inbox is an event, a command, the end of a sub-orchestration, or results of
+// activities. Signals of other types may have been delivered before, and be the last message for the current state. Results show that
+// their batch was sent: to repeat that before they are learned would run its activities again.
 func (d *driver) inboxIsFromOthers() bool {
 	d.rt.mu.Lock()
 	defer d.rt.mu.Unlock()
 	return !slices.ContainsFunc(d.inbox, func(v *delivery) bool {
-		return v.signal.Type != ExternalSignal && v.signal.Payload.Child == ""
+		return v.signal.Type != ExternalSignal && v.signal.Payload.Child == "" && len(v.signal.Payload.Results) == 0
 	})
 }
 

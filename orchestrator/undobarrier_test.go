@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
-
-	"github.com/vibedata/roundhouse/queues"
 )
 
 // An undo runs once what it undoes has ended, wherever that runs and however its call ended.
@@ -69,13 +68,10 @@ func TestUndoWaitsForWhatItUndoes(t *testing.T) {
 				}
 				here, there := w.configured(t, nil, c), w.configured(t, nil, c)
 				done := runInBackground(t.Context(), here, startOf("a", 1))
-				batches := make(chan error, 10)
 				time.Sleep(time.Second)
-				if test.batch {
-					all := must(w.queues.Receive(t.Context(), "orchestration-activities", 10, time.Hour))(t)
-					for _, m := range all {
-						go func() { batches <- there.RunActivities(t.Context(), queues.Decode(m.Text)) }()
-					}
+				var batches sync.WaitGroup
+				for range w.waitingBatches(t) {
+					batches.Go(func() { w.runActivities(t.Context(), t, there) })
 				}
 				time.Sleep(30 * time.Second)
 				if test.timeout == 0 {
@@ -88,9 +84,7 @@ func TestUndoWaitsForWhatItUndoes(t *testing.T) {
 				}
 				<-done
 				w.attend(t, here, 20*time.Minute)
-				for len(batches) > 0 {
-					noError(t, <-batches)
-				}
+				batches.Wait()
 				wants(t, "done", d.all(), test.want)
 				if out := mustGet(t, here, "a"); !out.Ended() {
 					t.Errorf("it is %s", stands(t, here, "a"))
@@ -188,9 +182,7 @@ func TestUndoLongAfterTheCancellation(t *testing.T) {
 				w.deliverDue(t, rt)
 				<-done
 				if batch { // which is dropped
-					for _, m := range must(w.queues.Receive(t.Context(), "orchestration-activities", 10, time.Hour))(t) {
-						noError(t, code().RunActivities(t.Context(), queues.Decode(m.Text)))
-					}
+					w.runActivities(t.Context(), t, code())
 				}
 				w.attend(t, code(), 10*time.Minute)
 				noError(t, code().Raise(t.Context(), "a", "really", 1, ""))
