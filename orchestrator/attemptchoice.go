@@ -15,7 +15,7 @@ func (c *choice) Unwrap() error { return c.error }
 // the package comment): what the code did after a failure undid nothing. nil stays nil.
 func KeepResults(err error) error { return choose(err, true) }
 
-// StartOver makes the error of an orchestrator have the next attempt begin anew, whatever the rule says. nil stays nil.
+// StartOver makes the error of an orchestrator have the next attempt start over, whatever the rule says. nil stays nil.
 func StartOver(err error) error { return choose(err, false) }
 
 func choose(err error, keeps bool) error {

@@ -74,7 +74,7 @@ func (d *driver) takeIn(ctx context.Context) error {
 }
 
 // adoptCall takes over for which attempt of its caller's call the orchestration runs by now. What this driver begins from here on is for
-// that one; otherwise the caller would take it for work of an earlier attempt, which somebody else drives.
+// that one; otherwise the caller would take it for work of an earlier attempt, which another driver continues.
 func (d *driver) adoptCall(all []storedExecution) {
 	_, started := latestOf(all)
 	latest := started.start()

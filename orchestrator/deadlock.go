@@ -73,7 +73,7 @@ func (t *task) waitName() string {
 	case t.kind == coroutineTask:
 		return "a coroutine"
 	case t.name == "":
-		return "the calls that nobody has awaited"
+		return "calls that were not awaited"
 	default:
 		return t.name
 	}

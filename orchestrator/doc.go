@@ -30,10 +30,10 @@
 //
 //	The next attempt learns again, in the same order, the events that were raised and the results of the calls that completed and
 //	were not undone, if the attempt before failed because one of its calls failed, timed out as a whole, or was stopped, and did
-//	nothing afterwards but undo. Otherwise it begins anew, and only the events are delivered again.
+//	nothing afterwards but undo. Otherwise it starts over, and only the events are delivered again.
 //
 // What is kept are results of activities and sub-orchestrations, timers that fired, people's answers, side effects, NewUUID,
-// Rand, and the ids of sub-orchestrations and publications, of all attempts since the last that began anew; failures and the time are
+// Rand, and the ids of sub-orchestrations and publications, of all attempts since the last that started over; failures and the time are
 // not. So races have the same winners, and an event that nothing has taken is seen behind all that is kept. Asking a person and waiting
 // for an event are actions, too. A run that undid its work by calls of its own, or that failed by its own decision, does the
 // work again. [WithUndo] and [Undo] undo single calls, and keep the rest.

@@ -18,7 +18,7 @@ func Event[T any](ctx *Context, name string) *Future[T] {
 }
 
 func (x *execution) awaitEvent(ctx *Context, name string) *task {
-	x.noteAction() // the event may say that somebody has undone something
+	x.noteAction() // the event may report that something was undone by hand
 	name = cleanText(name)
 	t := x.add(task{kind: eventTask, name: name, shielded: ctx.shielded})
 	ctx.scope.add(t)

@@ -14,8 +14,8 @@ const (
 	lookMost  = time.Minute
 )
 
-// lookout says when a driver looks whether other processes have committed rounds. A cancellation may be delivered to any process, and an
-// activity that runs for long has to learn of it before it ends.
+// lookout schedules the checks of a running driver for rounds that other processes have committed. A cancellation may be delivered to
+// any process, and a long activity has to learn of it before it ends.
 type lookout struct {
 	next  time.Time // zero while nothing runs
 	pause time.Duration
@@ -47,7 +47,7 @@ func (d *driver) lookForOthers(ctx context.Context) error {
 	defer cancel()
 	row, err := d.rt.config.Tables.Get(look, d.rt.config.Table, tables.Key{Partition: tables.EscapeKey(d.start.ID), Row: statusRow})
 	if err != nil {
-		d.log().WarnContext(ctx, "it cannot be read whether other processes have changed the orchestration", "error", err.Error())
+		d.log().WarnContext(ctx, "cannot read whether other processes have changed the orchestration", "error", err.Error())
 		return nil
 	}
 	if row.Int("StateVersion") <= int64(d.version) {

@@ -8,17 +8,16 @@ import (
 
 // scope is what was called with a Context that can be canceled by itself. A nil scope takes nothing.
 type scope struct {
-	parent *scope
-	inner  []*scope
-	tasks  []*task
-	err    error // why it was canceled; nil while it is not
+	inner []*scope
+	tasks []*task
+	err   error // why it was canceled; nil while it is not
 }
 
 // WithCancel returns a Context that is canceled with ctx, or when cancel is called: then what was called with it, and waits, gives
 // ErrCanceled, and so do later calls with it. Coroutines that got it from Go are canceled with it, too. Only the orchestrator may call
 // cancel; more than once does nothing.
 func WithCancel(ctx *Context) (scoped *Context, cancel func()) {
-	s := &scope{parent: ctx.scope}
+	s := &scope{}
 	if ctx.scope != nil {
 		ctx.scope.inner = append(ctx.scope.inner, s)
 		s.err = ctx.scope.err

@@ -30,8 +30,8 @@ func WithUndo[In, Out any](undo *Activity[In, Out], in In) CallOption {
 // Undo undoes calls that have WithUndo: the given ones, or all that the execution has made; the last first, one after
 // the other, each once. Failed calls are undone, too, because they may have done half of their work. An undo runs when what it undoes
 // has ended: an activity that still runs, in another process, too, and a canceled sub-orchestration with its clean-up, are waited for.
-// An activity that ignores the end of its context is seen in the process that runs the undo only, and what other processes do with a
-// message that is lost is not waited for longer than Config.LostAfter. No cancellation reaches the undos, and calls that another coroutine undoes are waited for. From the moment that its undo is called, the
+// An activity that ignores the end of its context is only seen in the process that runs the undo. The undo of an activity whose message is lost waits for
+// Config.LostAfter at most. No cancellation reaches the undos, and calls that another coroutine undoes are waited for. From the moment that its undo is called, the
 // result of a call does not count any more: the next attempt makes the call again. The error joins those of the undos
 // that failed.
 func Undo(ctx *Context, calls ...Waitable) error {
@@ -134,7 +134,7 @@ func (c *executor) waitsForUndone(undo *task) bool {
 		return true
 	case !t.elsewhere || t.returned:
 		return false
-	case t.foreign: // who runs the call runs its undo, or who takes over from him
+	case t.foreign: // the driver that runs the call runs its undo, or the one that takes over
 		undo.foreign = true
 		return true
 	}

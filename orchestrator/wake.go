@@ -69,7 +69,7 @@ func (d *driver) timerPending(ctx context.Context, at time.Time) (bool, error) {
 		return false, fmt.Errorf("park orchestration %s: %w", d.start.ID, err)
 	}
 	tolerance := clockSkew
-	if d.timerCame { // only a message that somebody else has sent in its place is so much later, whatever the clocks say
+	if d.timerCame { // only a message that another driver has sent in its place is so much later, even with skewed clocks
 		tolerance = replacedBy
 	}
 	return row.Time(columnMessage).After(d.rt.config.Now().Add(tolerance)), nil

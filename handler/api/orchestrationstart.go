@@ -33,7 +33,7 @@ type launch struct {
 	BusinessReference *orchestrator.Reference `json:"businessReference"`
 	// Reuse says what becomes of an orchestration that has the id: never, ended or any.
 	Reuse string `json:"reuse"`
-	// Event comes with the start; an orchestration that goes on under the id gets it instead.
+	// Event is delivered with the start, or to the orchestration that runs under the id.
 	Event *launchEvent `json:"event"`
 }
 

@@ -116,7 +116,7 @@ the history.`,
 	f.StringVar(&s.CorrelationID, "correlation-id", "", "the `id` of the run")
 	f.StringVar(&tag, "tag", "", "the `key` of the business reference")
 	f.StringVar(&s.Reuse, "reuse", "", "what an id that is taken means: `never` (refuse it), ended, any")
-	f.StringVar(&event, "event", "", "the `name` of an event that comes with the start; one that runs under --id gets it instead")
+	f.StringVar(&event, "event", "", "the `name` of an event to deliver with the start, or to the run that has --id")
 	f.StringVar(&eventData, "event-data", "", "the value of the event as `JSON`, @file, or - for standard input")
 	f.StringVar(&key, "idempotency-key", "", "a `key`: however often it is sent, it starts once")
 	return c
