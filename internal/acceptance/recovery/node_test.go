@@ -32,6 +32,7 @@ const (
 	inlineWait = 300 * time.Millisecond // Config.InlineWait, 30 s
 	lateAfter  = 2 * time.Second        // Config.LateAfter, 5 min
 	lostAfter  = 8 * time.Second        // Config.LostAfter, 1 h
+	keepEarly  = 8 * time.Second        // Config.KeepEarly, 24 h
 	sweepEvery = time.Second            // orchestration-sweep-timer, 5 min
 	sweepLease = 3 * time.Second        // sweeperLease, 1 min
 	idle       = 50 * time.Millisecond  // maxPollingInterval, 14 s
@@ -129,7 +130,7 @@ func newNode(c nodeConfig, log *slog.Logger) (*node, []engine.Definition, error)
 		definitions = append(definitions, legacy())
 	}
 	config := orchestrator.Config{Node: c.Name, Tables: n.tables, Queues: n.queues, Blobs: payloads, Log: log,
-		InlineWait: inlineWait, LateAfter: lateAfter, LostAfter: lostAfter,
+		InlineWait: inlineWait, LateAfter: lateAfter, LostAfter: lostAfter, KeepEarly: keepEarly,
 		Ended:   func(ctx context.Context, out orchestrator.Outcome) error { return n.pipeline.Ended(ctx, out) },
 		Stalled: func(ctx context.Context, out orchestrator.Outcome) error { return n.pipeline.Stalled(ctx, out) }}
 	for _, d := range definitions {

@@ -2,6 +2,8 @@ package recovery
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -85,7 +87,13 @@ func TestQueuesEmptied(t *testing.T) {
 	}
 	d.orderAll(t, 4*nap)
 	schedules := d.client.ScheduleQueue()
-	testenv.Until(t, "all wait for a timer", func() bool { n, err := d.queues.Length(t.Context(), schedules); return err == nil && n == *runs })
+	testenv.Until(t, "all wait for a timer, or some still do when the first has fired", func() bool {
+		n, err := d.queues.Length(t.Context(), schedules)
+		if err != nil || n == *runs {
+			return err == nil
+		}
+		return n > 0 && slices.ContainsFunc(slices.Collect(maps.Values(d.done(t))), func(what map[string]int) bool { return what["slept 0"] > 0 })
+	})
 	d.empty(t, schedules)
 	emptied := time.Now()
 	d.under(t, *runs)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/functionapp"
 )
 
@@ -64,6 +65,7 @@ type app struct {
 	Main
 	flags  globals
 	screen screen
+	opened []azure.Account // their connections close with the command
 }
 
 // Run runs one command and gives the exit code, which docs/cli.md lists.
@@ -84,6 +86,11 @@ func (m Main) Run(ctx context.Context, args []string) int {
 		}
 	}()
 	a := &app{Main: m, screen: screenOf(m.Stdin, m.Stdout, m.Stderr)}
+	defer func() {
+		for _, account := range a.opened {
+			account.CloseIdleConnections()
+		}
+	}()
 	root := a.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

@@ -179,6 +179,7 @@ func (a *app) stores() (Storage, error) {
 	if err != nil {
 		return Storage{}, err
 	}
+	a.opened = append(a.opened, found)
 	s := Storage{Account: found}
 	var errs [3]error
 	s.Tables, errs[0] = azure.NewTables(found)

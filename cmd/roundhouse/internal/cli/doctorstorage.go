@@ -34,7 +34,6 @@ func (a *app) examineStorage(ctx context.Context, p *patient) {
 	if !p.tried("storage settings", err, "", "set AzureWebJobsStorage as the app has it, or give --storage") {
 		return
 	}
-	defer s.Account.CloseIdleConnections()
 	p.findings[len(p.findings)-1].Found = s.Account.String()
 	if a.flags.url != "" && a.flags.storage == "" {
 		p.add("same app", watch, "give --storage with the account of that app, or --storage settings if it is this one", "--url names an app, the storage account is that of the settings here: it may be another app's")

@@ -62,7 +62,6 @@ func (a *app) drain(ctx context.Context, d draining) error {
 	if err != nil {
 		return err
 	}
-	defer s.Account.CloseIdleConnections()
 	store := drain.Store{Tables: s.Tables, Now: a.Now}
 	if d.end {
 		return a.endDrain(ctx, s, store)

@@ -33,6 +33,7 @@ func TestDrain(t *testing.T) {
 	connection := storage.Account(t).ConnectionString()
 	account, err := azure.FromConnectionString(connection)
 	must(t, err)
+	t.Cleanup(account.CloseIdleConnections)
 	rows, err := azure.NewTables(account)
 	must(t, err)
 	store := drain.Store{Tables: rows}

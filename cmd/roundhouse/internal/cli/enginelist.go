@@ -62,7 +62,6 @@ func (a *app) engines(ctx context.Context) ([]engine.Description, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer s.Account.CloseIdleConnections()
 		engines, _, err := registered(ctx, s)
 		return engines, err
 	}

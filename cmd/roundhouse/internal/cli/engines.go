@@ -57,7 +57,6 @@ func (a *app) completeEngines(ctx context.Context) []string {
 	if err != nil {
 		return nil
 	}
-	defer s.Account.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(ctx, completionTime)
 	defer cancel()
 	engines, _, err := registered(ctx, s)

@@ -48,7 +48,6 @@ func (a *app) withPollers(ctx context.Context, do func(context.Context, Pollers)
 	if err != nil {
 		return err
 	}
-	defer s.Account.CloseIdleConnections()
 	p, err := a.Pollers(s)
 	if err != nil {
 		return err

@@ -115,7 +115,6 @@ func (a *app) changePoller(ctx context.Context, p Pollers, g guards, name string
 		if err != nil {
 			return err
 		}
-		defer s.Account.CloseIdleConnections()
 		err = a.recorded(ctx, s, a.pollerEntry(name, c, would), func() (string, error) {
 			var err error
 			done, err = a.tryChange(ctx, p, name, c)

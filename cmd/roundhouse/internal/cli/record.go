@@ -38,7 +38,6 @@ func (a *app) refused(ctx context.Context, e audit.Entry, why error) error {
 	if err != nil {
 		return err
 	}
-	defer s.Account.CloseIdleConnections()
 	ctx, cancel := a.bounded(ctx)
 	defer cancel()
 	log := &audit.Log{Tables: s.Tables, Now: a.Now}

@@ -57,7 +57,6 @@ func (a *app) send(ctx context.Context, name string, m engine.Message, input str
 	if err != nil {
 		return err
 	}
-	defer s.Account.CloseIdleConnections()
 	m.Engine, m.Input, m.CorrelationID = name, data, cmp.Or(m.CorrelationID, uuid.NewString())
 	ctx, cancel := a.bounded(ctx)
 	defer cancel()
