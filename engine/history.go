@@ -66,10 +66,9 @@ type HistoryFilter struct {
 	InstanceID string
 	// TenantID is the tenant whose entries are listed, compared without case. "" is the platform, which sees all.
 	TenantID string
-	// Status selects entries of this status; StatusFailed does not select entries of runs that succeeded after all, unless
-	// Superseded says so.
-	Status        Status
-	Superseded    bool
+	Status   Status
+	// Open leaves out what failed in runs that have succeeded after all.
+	Open          bool
 	Operation     string
 	CorrelationID string
 	// From is inclusive and To exclusive; both are compared with CreatedAtUtc.
@@ -194,6 +193,10 @@ func (h *History) Get(ctx context.Context, engine, rowKey string) (Entry, error)
 // soon as the index has those of before it was kept (Retention adds them). A filter by operation is applied by the store, over
 // the index rows that the others select. The errors are ErrFilter, ErrToken and those of the store.
 func (h *History) List(ctx context.Context, f HistoryFilter) (HistoryPage, error) {
+	also := ""
+	if f.Open {
+		also = "open"
+	}
 	q := listQuery{
 		engines:  f.Engines,
 		tenant:   f.TenantID,
@@ -201,6 +204,7 @@ func (h *History) List(ctx context.Context, f HistoryFilter) (HistoryPage, error
 		statuses: []string{string(StatusSucceeded), string(StatusFailed)},
 		more:     f.supersededLists(),
 		hidden:   f.hides,
+		also:     also,
 		equal:    map[string]string{"InstanceId": f.InstanceID, "Operation": f.Operation, "CorrelationId": f.CorrelationID},
 		from:     f.From,
 		to:       f.To,

@@ -29,7 +29,7 @@ func (e Entry) list() string {
 
 // supersededLists are the lists that the filter selects beside those of its status.
 func (f HistoryFilter) supersededLists() []string {
-	if f.Status == "" || f.Status == StatusFailed && f.Superseded {
+	if !f.Open && f.Status != StatusSucceeded {
 		return []string{supersededList}
 	}
 	return nil
@@ -37,7 +37,7 @@ func (f HistoryFilter) supersededLists() []string {
 
 // hides says of a row whether the filter leaves it out because it was superseded.
 func (f HistoryFilter) hides(e tables.Entity) bool {
-	return f.Status == StatusFailed && !f.Superseded && e.String(supersededColumn) != ""
+	return f.Open && e.String(supersededColumn) != ""
 }
 
 // successOf returns the row key of the entry with which a run succeeded, "" for none.

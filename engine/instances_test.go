@@ -112,7 +112,8 @@ func TestListOfABusyInstanceCostsItsPage(t *testing.T) {
 		found, first int
 	}{
 		"all":    {HistoryFilter{}, limit, 4},
-		"status": {HistoryFilter{Status: StatusFailed}, 5, 1},
+		"status": {HistoryFilter{Status: StatusFailed}, 5, 3},
+		"open":   {HistoryFilter{Status: StatusFailed, Open: true}, 5, 1},
 	} {
 		f := test.filter
 		f.Engines, f.InstanceID, f.Limit = []string{"hmac"}, PublisherInstance, limit

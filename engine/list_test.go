@@ -51,10 +51,10 @@ func TestListCostsItsPage(t *testing.T) {
 		lanes  int
 	}{
 		"all":           {HistoryFilter{}, 12},
-		"status":        {HistoryFilter{Status: StatusFailed}, 4},
-		"superseded":    {HistoryFilter{Status: StatusFailed, Superseded: true}, 8},
+		"status":        {HistoryFilter{Status: StatusFailed}, 8},
+		"open":          {HistoryFilter{Status: StatusFailed, Open: true}, 4},
 		"engine":        {HistoryFilter{Engines: []string{"hmac"}}, 3},
-		"engine status": {HistoryFilter{Engines: []string{"alerts"}, Status: StatusFailed}, 1},
+		"engine status": {HistoryFilter{Engines: []string{"alerts"}, Status: StatusFailed}, 2},
 		"tenant":        {HistoryFilter{TenantID: "contoso"}, 12},
 		"tenant status": {HistoryFilter{TenantID: "contoso", Status: StatusSucceeded, Engines: []string{"hmac"}}, 1},
 		"time":          {HistoryFilter{From: noon().Add(10 * time.Microsecond), To: noon().Add(60 * time.Microsecond)}, 12},

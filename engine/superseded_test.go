@@ -21,7 +21,7 @@ func TestSupersededByARetry(t *testing.T) {
 		p := w.Restart(nil)
 		p.Run()
 		failures := func() int {
-			page, err := engine.NewHistory(w.Tables, "").List(t.Context(), engine.HistoryFilter{Engines: []string{"turntable"}, Status: engine.StatusFailed})
+			page, err := engine.NewHistory(w.Tables, "").List(t.Context(), engine.HistoryFilter{Engines: []string{"turntable"}, Status: engine.StatusFailed, Open: true})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -27,7 +27,7 @@ func (e *DeadlockError) Error() string {
 // deadlocked reports whether nothing can ever make the code go on but a cancellation. It is meant for an execution whose coroutines have
 // run as far as they can.
 func (x *execution) deadlocked() bool {
-	if x.ended || x.suspended || x.held || len(x.withheld)+len(x.overtakers) > 0 || x.waitingFor() != nil {
+	if call, _ := x.waitingFor(); x.ended || x.suspended || x.held || len(x.withheld)+len(x.overtakers) > 0 || call != nil {
 		return false
 	}
 	if len(x.scheduler.conditional) > 0 && (x.openCount > 0 || slices.ContainsFunc(x.tasks, (*task).open)) {

@@ -329,6 +329,25 @@ func TestSnapshotOfAWaitForAPerson(t *testing.T) {
 		if diff := cmp.Diff([]string{"1-2", "TaskCompletion", "1-2"}, got); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
+		state, err := decodeState(row.String("StateJson"))
+		if until := row.Time("WaitingUntilUtc"); err != nil || until.IsZero() || !state.Waiting.UntilUtc.Equal(until) || state.Resume.EntryPointKind != "TaskOnComplete" {
+			t.Errorf("%s: %v, want a wait until %v for the answer of a person", row.String("StateJson"), err, until)
+		}
+	})
+}
+
+// The branch of a resume pointer is the coroutine that waits.
+func TestBranchOfTheResumePointer(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		o := NewOrchestrator("test", func(ctx *Context, _ int) (int, error) {
+			return Go(ctx, func(ctx *Context) (int, error) { return Event[int](ctx, "number").Await() }).Await()
+		})
+		mustRun(t, w.signalling(t, nil, []AnyOrchestrator{o}, nil), startOf("a", 1))
+		state, err := decodeState(w.status(t, "a").String("StateJson"))
+		if diff := cmp.Diff([]int{2}, state.Resume.BranchPath); err != nil || diff != "" {
+			t.Errorf("%v (-want +got)\n%s", err, diff)
+		}
 	})
 }
 

@@ -42,9 +42,49 @@ const engineSchema = 1
 // shownInState bounds the length of each list in the state.
 const shownInState = 20
 
-// appendState appends the snapshot for people and other programs (persistence document, section 4). The runtime itself
-// resumes from the rounds. The JSON is written by hand because every round writes it.
-func (x *execution) appendState(b []byte, status Status, wait *task, token []byte) []byte {
+// resumePointer says where an execution goes on (persistence document, section 3).
+type resumePointer struct {
+	execution, round, steps int   // rounds that are committed, steps that the code has made
+	wait                    *task // that the execution waits for; nil when it waits for nothing
+	by                      *coroutine
+}
+
+// entryPoint is what the code goes on from: its beginning, the answer of a person, or another result.
+func (p resumePointer) entryPoint() string {
+	switch {
+	case p.steps == 0:
+		return "OrchestratorStart"
+	case p.wait != nil && p.wait.kind == humanTask:
+		return "TaskOnComplete"
+	default:
+		return "OrchestratorResume"
+	}
+}
+
+// append appends the pointer as JSON. The branch is the coroutine, unless that is the first.
+func (p resumePointer) append(b []byte) []byte {
+	b = append(b, `{"execution":`...)
+	b = strconv.AppendInt(b, int64(p.execution), 10)
+	b = append(b, `,"round":`...)
+	b = strconv.AppendInt(b, int64(p.round), 10)
+	b = append(append(b, `,"entryPointKind":"`...), p.entryPoint()...)
+	b = append(b, `","taskName":`...)
+	name := ""
+	if p.wait != nil {
+		name = p.wait.name
+	}
+	b = append(appendText(b, clipName(name)), `,"branchPath":[`...)
+	if p.by != nil && p.by.number > 1 {
+		b = strconv.AppendInt(b, int64(p.by.number), 10)
+	}
+	b = append(b, `],"nextStepIndex":`...)
+	return append(strconv.AppendInt(b, int64(p.steps), 10), '}')
+}
+
+// appendState appends the snapshot for people and other programs (persistence document, section 4), with the resume pointer in
+// b[from:to], which is empty once the orchestration has ended. The runtime itself resumes from the rounds. until is the earliest time that
+// is waited for, in microseconds; 0 for none. The JSON is written by hand because every round writes it.
+func (x *execution) appendState(b []byte, status Status, p resumePointer, until int64, token []byte) (state []byte, from, to int) {
 	b = append(b, `{"engineSchemaVersion":`...)
 	b = strconv.AppendInt(b, engineSchema, 10)
 	b = append(b, `,"workflowState":`...)
@@ -58,26 +98,27 @@ func (x *execution) appendState(b []byte, status Status, wait *task, token []byt
 		b = append(b, status...)
 	}
 	b = append(b, `","waiting":`...)
-	entry := "OrchestratorResume"
-	name := ""
-	if wait == nil {
+	if p.wait == nil {
 		b = append(b, "null"...)
-		entry = "OrchestratorStart"
 	} else {
-		name = wait.name
-		b = append(append(append(b, `{"kind":"`...), wait.waitingKind()...), `","token":"`...)
+		b = append(append(append(b, `{"kind":"`...), p.wait.waitingKind()...), `","token":"`...)
 		b = append(append(b, token...), `","untilUtc":`...)
-		if wait.due == 0 {
+		if until == 0 {
 			b = append(b, "null}"...)
 		} else {
-			b = fromMicros(wait.due).AppendFormat(b, `"2006-01-02T15:04:05.999999Z"}`)
+			b = fromMicros(until).AppendFormat(b, `"2006-01-02T15:04:05.999999Z"}`)
 		}
 	}
-	b = append(append(append(b, `,"resume":{"entryPointKind":"`...), entry...), `","taskName":`...)
-	b = appendText(b, clipName(name))
-	b = append(b, `,"branchPath":[],"nextStepIndex":`...)
-	b = strconv.AppendInt(b, int64(len(x.tasks)), 10)
-	b = append(b, `},"subWorkflowFrames":[`...)
+	b = append(b, `,"resume":`...)
+	from = len(b)
+	to = from
+	if status.Ended() {
+		b = append(b, "null"...)
+	} else {
+		b = p.append(b)
+		to = len(b)
+	}
+	b = append(b, `,"subWorkflowFrames":[`...)
 	for i, t := range x.shownChildren() {
 		b = appendText(comma(b, i), clipName(t.child))
 	}
@@ -85,7 +126,7 @@ func (x *execution) appendState(b []byte, status Status, wait *task, token []byt
 	for i, e := range x.unread.list(shownInState) {
 		b = appendText(comma(b, i), clipName(e.Name))
 	}
-	return append(b, "]}"...)
+	return append(b, "]}"...), from, to
 }
 
 // shownChildren returns the calls of sub-orchestrations that the state shows. If it can show all of them, it leaves out

@@ -27,7 +27,9 @@ type shownState struct {
 		Token    string     `json:"token"`
 		UntilUtc *time.Time `json:"untilUtc"`
 	} `json:"waiting"`
-	Resume struct {
+	Resume *struct {
+		Execution      int    `json:"execution"`
+		Round          int    `json:"round"`
 		EntryPointKind string `json:"entryPointKind"`
 		TaskName       string `json:"taskName"`
 		BranchPath     []int  `json:"branchPath"`
@@ -150,7 +152,6 @@ func (w *world) columns(t *testing.T, row tables.Entity) string {
 	check("SnapshotSchemaVersion", row.Int("SnapshotSchemaVersion"), 1)
 	check("RuntimeProvider", row.String("RuntimeProvider"), "roundhouse")
 	check("RuntimeInstanceId", row.String("RuntimeInstanceId"), fmt.Sprintf("a/%d", latest.number))
-	check("ResumePointerJson", row.String("ResumePointerJson"), fmt.Sprintf(`{"execution":%d,"round":%d}`, latest.number, len(latest.rounds)))
 	check("LastExecutedBy", row.String("LastExecutedBy"), "node-1")
 	check("LastExecutedOnUtc", row.Time("LastExecutedOnUtc").Truncate(time.Second), time.Now().UTC().Truncate(time.Second))
 	check("Name", row.String("Name"), "test")
@@ -165,7 +166,7 @@ func (w *world) columns(t *testing.T, row tables.Entity) string {
 		status = "Open"
 	}
 	check("state's status", state.Status, status)
-	check("state's step", state.Resume.NextStepIndex, len(out.Calls))
+	name := ""
 	var open *Call
 	var due time.Time
 	for i := range out.Calls {
@@ -230,13 +231,23 @@ func (w *world) columns(t *testing.T, row tables.Entity) string {
 	if open != nil {
 		check("state's wait", state.Waiting.Kind+" "+state.Waiting.Token, kind+" "+token)
 		check("state's time", state.Waiting.UntilUtc == nil, due.IsZero())
-		check("state's task", state.Resume.TaskName, open.Name)
+		name = open.Name
 		if open.Kind == OrchestrationCall {
 			frames = 1
 			check("state's frame", state.SubWorkflowFrames[0], open.Child)
 		}
 	}
 	check("state's frames", len(state.SubWorkflowFrames), frames)
+	resume := "null"
+	if !out.Ended() {
+		resume = fmt.Sprintf(`{"execution":%d,"round":%d,"entryPointKind":"OrchestratorResume","taskName":%q,"branchPath":[],"nextStepIndex":%d}`,
+			latest.number, len(latest.rounds), name, len(out.Calls))
+		if decided := latest.rounds[len(latest.rounds)-1].Decided; len(decided) > 0 && decided[len(decided)-1].Kind == executionContinued {
+			resume = fmt.Sprintf(`{"execution":%d,"round":0,"entryPointKind":"OrchestratorStart","taskName":"","branchPath":[],"nextStepIndex":0}`, latest.number+1)
+		}
+		check("ResumePointerJson", row.String("ResumePointerJson"), resume)
+	}
+	check("state's pointer", strings.Contains(row.String("StateJson"), `"resume":`+resume+`,`), true)
 	return string(out.Status) + " " + kind
 }
 
@@ -260,7 +271,12 @@ func TestStateIsJSONWhateverTheNames(t *testing.T) {
 			x.openChildren = append(x.openChildren, &task{child: name.Draw(rt, fmt.Sprint("child", i))})
 			x.unread.put(event{Name: name.Draw(rt, fmt.Sprint("event", i))})
 		}
-		text := string(x.appendState(nil, Running, wait, []byte(x.token(wait))))
+		pointer := resumePointer{execution: 1, round: 1, wait: wait}
+		all, from, to := x.appendState(nil, Running, pointer, 0, []byte(x.token(wait)))
+		text := string(all)
+		if !json.Valid(all[from:to]) {
+			rt.Fatalf("the resume pointer is %s", all[from:to])
+		}
 		state, err := decodeState(text)
 		if err != nil || state.Waiting.Token != "1-1" || len(state.SubWorkflowFrames) > shownInState || len(state.ContinuationBuffer) > shownInState {
 			rt.Fatalf("%s: %v", text, err)

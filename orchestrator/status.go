@@ -79,25 +79,26 @@ func (d *driver) setStatus(now time.Time) {
 func (d *driver) describe(row *statusColumns, status Status) {
 	x := d.execution
 	row.text("CustomStatus", x.customStatus)
-	wait, kind := x.waitingFor(), ""
+	wait, by := x.waitingFor()
+	kind := ""
 	b := d.buffers.state[:0]
 	if wait != nil {
 		kind = wait.waitingKind()
 		b = x.appendToken(b, wait)
 	}
 	toState := len(b)
-	b = x.appendState(b, status, wait, b)
-	toPointer := len(b)
-	b = append(b, `{"execution":`...)
-	b = strconv.AppendInt(b, int64(x.number), 10)
-	b = append(b, `,"round":`...)
-	b = append(strconv.AppendInt(b, int64(len(d.rounds)+1), 10), '}')
+	until := x.waitingUntil()
+	pointer := resumePointer{x.number, len(d.rounds) + 1, len(x.tasks), wait, by}
+	if x.ended { // what goes on is the next execution, if there is one
+		pointer = resumePointer{execution: x.number + 1}
+	}
+	b, from, to := x.appendState(b, status, pointer, until, b)
 	d.buffers.state = b
 	all := string(b)
 	row.name(d.rt.columnNames, "WaitingKind", kind)
 	row.text("WaitingToken", all[:toState])
-	row.text("StateJson", all[toState:toPointer])
-	row.text("ResumePointerJson", all[toPointer:])
+	row.text("StateJson", all[toState:])
+	row.text("ResumePointerJson", all[from:to])
 	switch active := x.activeTask(); active {
 	case nil:
 		row.text("ActiveTaskId", "")
@@ -106,7 +107,7 @@ func (d *driver) describe(row *statusColumns, status Status) {
 	default:
 		row.text("ActiveTaskId", x.token(active))
 	}
-	row.time("WaitingUntilUtc", x.waitingUntil())
+	row.time("WaitingUntilUtc", until)
 	row.flag("WaitingWithin", x.sentCount > 0) // for activities in other processes
 	row.flag("Busy", x.openCount > 0 && !x.ended || x.partial)
 	row.flag("Running", x.runningCount > 0 && !x.ended && !x.suspended)

@@ -33,18 +33,18 @@ func (w *waiting) noteDue(t *task) {
 }
 
 // waitingFor returns the open call that the execution waits for, the first one of the first coroutine that waits for a
-// call; nil when there is none.
-func (x *execution) waitingFor() *task {
+// call, with that coroutine; nil when there is none.
+func (x *execution) waitingFor() (call *task, by *coroutine) {
 	all := &x.waiting.coroutines
 	for !x.ended && len(*all) > 0 {
 		f := (*all)[0]
 		if i := slices.IndexFunc(f.waiting, (*task).open); i >= 0 && !f.ended {
-			return f.waiting[i]
+			return f.waiting[i], f
 		}
 		f.noted = false
 		heap.Pop(all)
 	}
-	return nil
+	return nil, nil
 }
 
 // waitingUntil returns the earliest time that the execution waits for, in microseconds; 0 for none.

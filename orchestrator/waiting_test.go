@@ -36,7 +36,7 @@ func TestWaitingFor(t *testing.T) {
 		defer x.close()
 		check := func() {
 			task, until := lookAtAll(x)
-			if got := x.waitingFor(); got != task {
+			if got, _ := x.waitingFor(); got != task {
 				t.Fatalf("it waits for %+v, not for %+v", task, got)
 			}
 			if got := x.waitingUntil(); got != until {

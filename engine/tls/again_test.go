@@ -18,7 +18,7 @@ func TestTheNextAttemptAsksForTheTargetsAgain(t *testing.T) {
 	w := newWorld(t, pebble.Options{}, 2)
 	w.targets[1].Answer(422)
 	body := message("c1", `{"domain":"www.example.com"}`)
-	if got := rows(w.handle(t, w.pipeline(t), "c1", body)); got != "distribute Failed, distribute Succeeded, renew Succeeded" {
+	if got := rows(w.handle(t, w.pipeline(t), "c1", body)); got != "distribute Failed, distribute Succeeded, renew Failed, renew Succeeded" {
 		t.Fatalf("history: %s", got)
 	}
 	w.targets[1].Answer(422)

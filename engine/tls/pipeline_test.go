@@ -85,7 +85,7 @@ func TestMessageToDeadLetter(t *testing.T) {
 		{"no domain", `{}`, nil, []string{"domain or domains is missing"}, "renew Failed"},
 		{"an unknown field", `{"domian":"www.example.com"}`, nil, []string{"domian"}, "renew Failed"},
 		{"a target refuses", `{"domain":"www.example.com"}`, func(w *world) { w.targets[1].Answer(422) }, []string{"1 of 2 targets", "target i1", "422"},
-			"distribute Failed, distribute Succeeded, renew Succeeded"},
+			"distribute Failed, distribute Succeeded, renew Failed, renew Succeeded"},
 	}
 	for _, c := range cases {
 		t.Run(c.what, func(t *testing.T) {

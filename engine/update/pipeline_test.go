@@ -102,7 +102,7 @@ func TestFromMessageToDeadLetter(t *testing.T) {
 			t.Errorf("dead letters: %+v", dead)
 		}
 		want := []string{"process Succeeded", "component-update Succeeded", "component-update Succeeded", "component-update Failed",
-			"component-update Succeeded", "component-update Succeeded", "component-update Succeeded Failed"}
+			"component-update Succeeded", "component-update Succeeded", "component-update Succeeded", "process Failed Failed"}
 		if diff := cmp.Diff(want, p.history("c1")); diff != "" {
 			t.Errorf("history (-want +got):\n%s", diff)
 		}

@@ -2,8 +2,8 @@
 // outbox (outbox document, "API (Optional Admin)" and "Observability / Metrics"), over the orchestrations, and of the program's metrics
 // and health.
 //
-//	GET  /api/history                     list history entries, newest first; status=Failed leaves out those of runs that
-//	                                      succeeded after all, unless superseded=true
+//	GET  /api/history                     list history entries, newest first; superseded=false leaves out what failed in
+//	                                      runs that succeeded after all
 //	GET  /api/history/{engine}/{rowKey}   one entry, with its input, output and error
 //	GET  /api/timeline/{correlationId}    what all engines did under a correlation id, oldest first: history, dead letters,
 //	                                      orchestrations and their stalls, attempts, takeovers, suspensions and cancellations

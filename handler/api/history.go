@@ -39,7 +39,7 @@ func (a *api) listHistory(ctx context.Context, r *request) (reply, error) {
 		Engines:       q.engines(a.engines),
 		InstanceID:    q.text("instanceId", engine.MaxInstanceIDLength),
 		Status:        engine.Status(q.oneOf("status", string(engine.StatusSucceeded), string(engine.StatusFailed))),
-		Superseded:    q.oneOf("superseded", "true", "false") == "true",
+		Open:          q.oneOf("superseded", "true", "false") == "false",
 		Operation:     q.text("operation", engine.MaxInstanceIDLength),
 		CorrelationID: q.text("correlationId", engine.MaxIDLength),
 		From:          from,

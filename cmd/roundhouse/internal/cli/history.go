@@ -17,7 +17,7 @@ func (a *app) historyCommands() *cobra.Command {
 		filters: append([]filter{
 			byEngine(), byInstance(), byStatus("Succeeded", "Failed"), byCorrelation(),
 			{flag: "operation", param: "operation", usage: "only this `operation`"},
-			{flag: "superseded", param: "superseded", usage: "with --status Failed: `true` for what failed in runs that succeeded after all, too", values: []string{"true", "false"}},
+			{flag: "superseded", param: "superseded", usage: "`false` leaves out what failed in runs that succeeded after all", values: []string{"true", "false"}},
 		}, period()...),
 		columns: []column[client.HistoryItem]{
 			{title: "ENDED (UTC)", text: func(h client.HistoryItem) string { return at(h.CreatedAt) }},
