@@ -40,6 +40,7 @@ const (
 	ReasonInconsistent        Reason = "Inconsistent" // the rounds of the orchestration that it is for, or that it reports, are damaged
 	// of a signal: the orchestrator is not registered, and the orchestration has not begun
 	ReasonUnknownOrchestrator Reason = "UnknownOrchestrator"
+	ReasonNotFound            Reason = "NotFound" // of a signal: its orchestration is not there, and was not started as long as the signal was kept
 	// a new version of a credential has not arrived at everybody in time, so the one before was not retired
 	ReasonNotAcknowledged Reason = "NotAcknowledged"
 	// somebody enabled a credential again that was about to be removed, so it was not removed

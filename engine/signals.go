@@ -89,7 +89,7 @@ func (p *Pipeline) recordRunning(ctx context.Context, out orchestrator.Outcome, 
 }
 
 // HandleSignal handles one delivery of the runtime's signal queue or of its schedule queue. A message that cannot be
-// understood becomes a dead letter at once.
+// understood, or whose orchestration is not there, becomes a dead letter at once; an event that may be early is kept.
 func (p *Pipeline) HandleSignal(ctx context.Context, d Delivery) error {
 	m := p.runtimeMessage(d)
 	if handled, err := p.receiveSign(ctx, m.body); handled {
@@ -108,6 +108,8 @@ func (p *Pipeline) HandleSignal(ctx context.Context, d Delivery) error {
 		err = m.putBack(ctx, early.After)
 	case errors.Is(err, orchestrator.ErrElsewhere):
 		err = m.putBack(ctx, p.config.ElsewhereDelay)
+	case errors.Is(err, orchestrator.ErrNotFound):
+		err = m.deadLetter(ctx, ReasonNotFound, err) // another delivery would find nothing, either
 	case err == nil && !out.Ended() && out.Status != orchestrator.Retrying:
 		again := d.DequeueCount > 1 || len(m.body) < len(d.Body) // it was delivered before, or put back
 		err = p.recordRunning(ctx, out, began, again)

@@ -77,7 +77,7 @@ func TestSignalsThatNobodyCanApply(t *testing.T) {
 	}{
 		"nobody to wake":                  {handle: (*engine.Pipeline).HandleSignal, queue: scheduleQueue, body: strayTimer, stale: 1},
 		"nobody to wake, given up":        {handle: (*engine.Pipeline).HandleSignalPoison, queue: scheduleQueue + engine.PoisonSuffix, body: strayTimer, stale: 1},
-		"an event for nobody, yet":        {handle: (*engine.Pipeline).HandleSignal, queue: signalQueue, body: strayEvent, want: orchestrator.ErrNotFound},
+		"an event for nobody, at once":    {handle: (*engine.Pipeline).HandleSignal, queue: signalQueue, body: strayEvent, dead: engine.ReasonNotFound, from: signalQueue, count: 1},
 		"an event for nobody":             {handle: (*engine.Pipeline).HandleSignalPoison, queue: signalQueue + engine.PoisonSuffix, body: strayEvent, dead: engine.ReasonPoison, from: signalQueue, count: 8},
 		"no signal":                       {handle: (*engine.Pipeline).HandleSignal, queue: signalQueue, body: "garbage", dead: engine.ReasonUndecodable, from: signalQueue, count: 1},
 		"no signal among the schedules":   {handle: (*engine.Pipeline).HandleSignal, queue: scheduleQueue, body: "garbage", dead: engine.ReasonUndecodable, from: scheduleQueue, count: 1},

@@ -35,6 +35,12 @@ func (r *repository) problems(all []requirement) []string {
 		complain := func(format string, args ...any) {
 			problems = append(problems, q.number+": "+fmt.Sprintf(format, args...))
 		}
+		if q.missing {
+			if len(q.tests)+len(q.differs) > 0 {
+				complain("what is missing has no test and no decision")
+			}
+			continue
+		}
 		if len(q.where) == 0 {
 			complain("nothing that keeps it is linked")
 		}

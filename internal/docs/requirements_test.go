@@ -16,16 +16,20 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// requirementsPage says where each requirement of the four documents is kept, and by which test.
+// requirementsPage says where each requirement of the five documents is kept, and by which test.
 const requirementsPage = "docs/requirements.md"
 
-// requirementLetters are those that numbers of requirements begin with: the engine operations standard, the outbox, checkpoint and
-// persistence documents.
-const requirementLetters = "EOCP"
+// requirementLetters are those that numbers of requirements begin with: the rounds document, the engine operations standard, the outbox,
+// checkpoint and persistence documents.
+const requirementLetters = "REOCP"
+
+// missing stands where the place of a requirement would, for one that nothing keeps yet.
+const missing = "missing"
 
 // requirement is one row of that page.
 type requirement struct {
-	number string
+	number  string
+	missing bool
 	// where is what keeps it, differs the decisions that say why it is kept otherwise, or not to the letter.
 	where, differs []reference
 	// tests are {package}.{test}, with a subtest behind a slash.
@@ -47,6 +51,31 @@ func TestRequirements(t *testing.T) {
 	for _, problem := range append(numbered(all), r.problems(all)...) {
 		t.Errorf("%s: %s", requirementsPage, problem)
 	}
+	if want := counted(all); !strings.Contains(string(source), want) {
+		t.Errorf("%s does not have these counts of what is in it:\n%s", requirementsPage, want)
+	}
+}
+
+// counted is the table with the numbers of requirements by document.
+func counted(all []requirement) string {
+	var b strings.Builder
+	b.WriteString("| document | holds | differs | missing |\n| --- | --- | --- | --- |\n")
+	for i, document := range []string{"rounds", "engine operations standard", "outbox", "checkpoint (pollers)", "persistence"} {
+		var holds, differs, lacks int
+		for _, r := range all {
+			switch {
+			case r.number[0] != requirementLetters[i]:
+			case r.missing:
+				lacks++
+			case len(r.differs) > 0:
+				differs++
+			default:
+				holds++
+			}
+		}
+		fmt.Fprintf(&b, "| %s | %d | %d | %d |\n", document, holds, differs, lacks)
+	}
+	return b.String()
 }
 
 // What a row says wrongly is found.
@@ -69,6 +98,8 @@ func TestRequirementsThatAreNotKept(t *testing.T) {
 		"a test alone":        {"| E1 | Work. | " + where + " | " + test + " | |", ""},
 		"a deviation alone":   {"| E1 | Work. | " + where + " | | " + differs + " |", ""},
 		"nothing keeps it":    {"| E1 | Work. | work | " + test + " | |", "E1: nothing that keeps it is linked"},
+		"missing":             {"| E1 | Work. | missing | | |", ""},
+		"missing and tested":  {"| E1 | Work. | missing | " + test + " | |", "E1: what is missing has no test and no decision"},
 		"no test":             {"| E1 | Work. | " + where + " | a test | |", "E1: it has neither a test nor a decision"},
 		"another test":        {"| E1 | Work. | " + where + " | `work.TestPlay` | |", "E1: work has no TestPlay"},
 		"another package":     {"| E1 | Work. | " + where + " | `play.TestJob` | |", "E1: play has no TestJob"},
@@ -108,7 +139,7 @@ func requirementsOf(source []byte) []requirement {
 		for cell := row.FirstChild(); cell != nil; cell = cell.NextSibling() {
 			cells = append(cells, cell)
 		}
-		all = append(all, requirement{number: plain(source, cells[0]), where: references(source, cells[2]), tests: codes(source, cells[3]), differs: references(source, cells[4])})
+		all = append(all, requirement{number: plain(source, cells[0]), missing: plain(source, cells[2]) == missing, where: references(source, cells[2]), tests: codes(source, cells[3]), differs: references(source, cells[4])})
 		return ast.WalkSkipChildren, nil
 	})
 	return all

@@ -58,7 +58,7 @@ func (l *listener) settle(ctx context.Context, m queues.Message, body []byte, fa
 			delay = early.After
 		}
 		l.putBack(ctx, m, body, delay, failure)
-	case errors.Is(failure, orchestrator.ErrSignal), errors.Is(failure, orchestrator.ErrBatch):
+	case errors.Is(failure, orchestrator.ErrSignal), errors.Is(failure, orchestrator.ErrBatch), errors.Is(failure, orchestrator.ErrNotFound):
 		l.move(ctx, m, l.dead, failure)
 	case m.DequeueCount < int64(l.config.MaxDequeueCount):
 		l.log.WarnContext(ctx, "a message failed: it comes again", "messageId", m.ID, "dequeueCount", m.DequeueCount, "error", failure.Error())

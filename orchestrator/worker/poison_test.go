@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// What cannot be understood is a dead letter at once, as it is; what is for nobody, after as many tries as there may be.
+// What cannot be understood is a dead letter at once, as it is; what is for nobody, after the day for which it may be early.
 func TestDeadLetters(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld()

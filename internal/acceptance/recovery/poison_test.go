@@ -46,7 +46,7 @@ func TestPoisonedSignals(t *testing.T) {
 	d.timed(t, "poisoned signals were sent", began)
 
 	want := map[string]engine.Reason{"garbage": engine.ReasonUndecodable, "undeployed": engine.ReasonStalled,
-		"damaged": engine.ReasonInconsistent, "unknown": engine.ReasonPoison}
+		"damaged": engine.ReasonInconsistent, "unknown": engine.ReasonNotFound}
 	testenv.Until(t, "the dead letters", func() bool { return len(d.dead(t)) >= len(want) })
 	letters := d.dead(t)
 	if len(letters) != len(want) {
