@@ -67,6 +67,9 @@ func (i *Instance) Patch(patch json.RawMessage) error {
 	if err := exactly(patch, &changes); err != nil {
 		return &FieldError{"", "Use one JSON object."}
 	}
+	if reason := refusedTables(document[fieldTables], changes[fieldTables]); reason != "" {
+		return &FieldError{fieldTables, reason}
+	}
 	text, err := json.Marshal(merged(document, changes))
 	if err != nil {
 		return fmt.Errorf("encode instance %s: %w: %w", i.InstanceID, ErrInvalid, err)
@@ -151,6 +154,27 @@ func refusedField(name string) string {
 		}
 	}
 	return ""
+}
+
+// refusedTables says why people cannot change the engineTablesConfig so, "" when they can: a member that means nothing is a mistake,
+// unless the document has it already or it is taken away, and a zero is not the same as none.
+func refusedTables(document, change any) string {
+	before, _ := document.(map[string]any)
+	members, _ := change.(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if _, there := before[name]; !there && members[name] != nil && !slices.Contains(tablesConfigFields(), name) {
+			return fmt.Sprintf("It has no %.80q: use %s.", name, strings.Join(tablesConfigFields(), ", "))
+		}
+	}
+	if n, given := members["retentionDays"].(json.Number); given && zeroNumber(n) {
+		return fmt.Sprintf("RetentionDays is 0: use %d to %d days, or null for what the app says.", MinRetentionDays, MaxRetentionDays)
+	}
+	return ""
+}
+
+func zeroNumber(n json.Number) bool {
+	f, err := n.Float64()
+	return err == nil && f == 0
 }
 
 // checkField says what is wrong with what people made of a field, "" when nothing is.

@@ -77,7 +77,7 @@
 //   - Words of a path match in any case, as they do in the host that forwards it; engine names and row keys keep
 //     theirs and are percent-decoded once.
 //   - Nothing of an internal error reaches the caller; it is logged under the correlation id of the answer.
-//   - An operation is accepted with 202 when it is durable: Operation-Location says where it is, Retry-After when to look.
+//   - An operation is accepted with 202 when it is durable: Location and Operation-Location say where it is, Retry-After when to look.
 //     The header Idempotency-Key makes it one operation however often the request is sent.
 //   - Every route states the permission that its caller needs (Routes). Who calls is what access.Door says, and never what a
 //     body says; a caller of one tenant sees and changes what belongs to it, and the rest is not there.

@@ -25,7 +25,7 @@ const anID = bulk.OutboxKind + "-" + "6ba7b814-9dad-11d1-80b4-00c04fd430c8"
 func (b *outboxBench) replayAll(t *testing.T, body string, headers ...string) (operationItem, string) {
 	t.Helper()
 	rec := b.send(t, http.MethodPost, outboxPath+"/replay", body, headers...)
-	if rec.Code != http.StatusAccepted || rec.Header().Get("Retry-After") == "" {
+	if rec.Code != http.StatusAccepted || rec.Header().Get("Retry-After") == "" || rec.Header().Get("Location") != rec.Header().Get("Operation-Location") {
 		t.Fatalf("%d %v %s", rec.Code, rec.Header(), rec.Body)
 	}
 	return data[operationItem](t, rec), rec.Header().Get("Operation-Location")
