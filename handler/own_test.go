@@ -75,7 +75,7 @@ func TestOwnDocumentIsMade(t *testing.T) {
 		want     string
 	}{
 		"publisher":           {nil, `{"engineTablesConfig":{"dlqTableName":"engineDlq","historyTableName":"engineHistory","retentionDays":90,"storageAccountName":"devstoreaccount1"},"instanceId":"publisher"`},
-		"managed application": {map[string]string{"ROUNDHOUSE_INSTANCE_ID": "/apps/1", "ROUNDHOUSE_TENANT_ID": "t1"}, `"instanceId":"/apps/1","instanceLock":{"lockDurationSeconds":3600,"lockJobId":"","lockUntilUtc":""},"registryVersion":1,"tenantId":"t1"}`},
+		"managed application": {map[string]string{"ROUNDHOUSE_INSTANCE_ID": "/apps/1", "ROUNDHOUSE_TENANT_ID": "t1"}, `{"engineTablesConfig":{"dlqTableName":"engineDlq","historyTableName":"engineHistory","retentionDays":90,"storageAccountName":"devstoreaccount1"},"instanceId":"/apps/1","instanceLock":{"lockDurationSeconds":3600,"lockJobId":"","lockUntilUtc":""},"registryVersion":1,"tenantId":"t1"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
