@@ -27,7 +27,8 @@ var (
 // failures are retried through the engine's queue, and a final failure becomes a dead letter. s.Orchestrator is the
 // engine, and s.Input the message, null for none. s.CorrelationID takes precedence over the message's; without either,
 // one is made, the same for the same RequestID. s.TenantID is the tenant of a message that names none; a message for
-// another tenant is refused. The engine's rule makes the id. s.ID may be empty, or has to be that id; where the id ends
+// another tenant is refused. A start for a tenant has its correlation id in the namespace of that (TenantCorrelationID), and none has
+// that of a schedule. The engine's rule makes the id. s.ID may be empty, or has to be that id; where the id ends
 // with the correlation id, s.ID may supply it. The errors are ErrNoEngine, ErrRefused, a *ConflictError, and those of
 // storage.
 func (p *Pipeline) Admit(ctx context.Context, s orchestrator.Start) (orchestrator.Start, error) {
@@ -42,7 +43,7 @@ func (p *Pipeline) Admit(ctx context.Context, s orchestrator.Start) (orchestrato
 	a := &attempt{Pipeline: p, def: def, message: m}
 	id := a.orchestrationID()
 	if s.ID != "" && s.ID != id {
-		return s, fmt.Errorf("start of engine %s: %w: the id %.400q is not %s: give that one, or none", def.Name, ErrRefused, s.ID, def.idPattern(id))
+		return s, fmt.Errorf("start of engine %s: %w: the id %.400q is not %s: give that one, or none", def.Name, ErrRefused, s.ID, def.idPattern(s, id))
 	}
 	if err := p.Conflict(ctx, m); err != nil {
 		return s, err
@@ -70,8 +71,8 @@ func (p *Pipeline) Admit(ctx context.Context, s orchestrator.Start) (orchestrato
 }
 
 // idPattern describes the id of a run, for error texts.
-func (d Definition) idPattern(id string) string {
-	if d.Singleton == "" {
+func (d Definition) idPattern(s orchestrator.Start, id string) string {
+	if d.Singleton == "" && s.TenantID == "" {
 		return d.Name + "-{correlationId}"
 	}
 	return id
@@ -113,6 +114,9 @@ func (d Definition) startMessage(s orchestrator.Start) (Message, error) {
 		m.InstanceID = PublisherInstance
 	}
 	m.TenantID = cmp.Or(m.TenantID, s.TenantID)
+	if s.TenantID != "" {
+		m.CorrelationID = TenantCorrelationID(s.TenantID, m.CorrelationID)
+	}
 	switch {
 	case !tenant.Sees(s.TenantID, m.TenantID):
 		return m, errors.New("the start is for one tenant, and the message for another")
@@ -124,7 +128,7 @@ func (d Definition) startMessage(s orchestrator.Start) (Message, error) {
 		return m, errors.New("it has one run at a time for a tenant, and the message names none")
 	}
 	m.Engine = d.Name
-	return m, errors.Join(checkID("correlation id", m.CorrelationID),
+	return m, errors.Join(checkOutsideID(m.CorrelationID),
 		checkLength("operation", m.Operation, MaxInstanceIDLength),
 		checkLength("instance id", m.InstanceID, MaxInstanceIDLength),
 		checkTenant(m.TenantID))

@@ -109,7 +109,7 @@ func (d Definition) Accept(body []byte) (Message, error) {
 	if m.CorrelationID == "" {
 		m.CorrelationID = uuid.NewString()
 	}
-	errs := []error{checkID("correlation id", m.CorrelationID), checkLength("operation", m.Operation, MaxInstanceIDLength),
+	errs := []error{checkOutsideID(m.CorrelationID), checkLength("operation", m.Operation, MaxInstanceIDLength),
 		checkLength("instance id", m.InstanceID, MaxInstanceIDLength), checkTenant(m.TenantID)}
 	if strings.ContainsFunc(m.CorrelationID, unicode.IsControl) { // it goes into a header of the answer
 		errs = append(errs, errors.New("a correlation id has no control characters"))

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/internal/payload"
+	"github.com/vibedata/roundhouse/internal/tenant"
 	"github.com/vibedata/roundhouse/internal/traceparent"
 )
 
@@ -50,6 +52,41 @@ func DeriveCorrelationID(kind string, parts ...string) string {
 		key = fmt.Appendf(key, ":%d:%s", len(part), part)
 	}
 	return uuid.NewSHA1(correlationSpace, key).String()
+}
+
+// ofSchedules is what the correlation ids of schedules begin with. No start by a person or program may have such an id, so what is due
+// cannot be kept from running by who takes its id first.
+const ofSchedules = "schedule-"
+
+// ScheduleCorrelationID is DeriveCorrelationID for what a schedule sends: no other sender that comes through the API gets such an id.
+func ScheduleCorrelationID(kind string, parts ...string) string {
+	return ofSchedules + DeriveCorrelationID(kind, parts...)
+}
+
+// checkOutsideID checks a correlation id that a caller of the API or the sender of an intake has chosen.
+func checkOutsideID(id string) error {
+	if strings.HasPrefix(id, ofSchedules) {
+		return fmt.Errorf("correlation ids that begin with %s are those of schedules: use another", ofSchedules)
+	}
+	return checkID("correlation id", id)
+}
+
+// TenantCorrelationID is the correlation id that a tenant means by id: it is in the tenant's namespace, so tenants neither meet nor
+// learn each other's. An id in that namespace stays as it is.
+func TenantCorrelationID(tenantID, id string) string {
+	// A colon ends the tenant, so that no tenant's name and id are another's.
+	prefix := strings.NewReplacer("%", "%25", ":", "%3a").Replace(strings.ToLower(tenant.Fold(cleanText(tenantID)))) + ":"
+	derived := DeriveCorrelationID("tenant", prefix, id)
+	switch {
+	case strings.HasPrefix(id, prefix):
+		return id
+	case len(prefix)+len(id) <= MaxIDLength:
+		return prefix + id
+	case len(prefix)+len(derived) <= MaxIDLength:
+		return prefix + derived
+	default:
+		return derived
+	}
 }
 
 // OrderKey returns the order key for events about something with an id, such as an instance. It is the id, or a digest

@@ -159,7 +159,7 @@ func (s Schedule) Compose(ctx context.Context, d Definition, item Item, slot tim
 			if item.Name != "" {
 				key = append(key, item.Name)
 			}
-			m.CorrelationID = DeriveCorrelationID(scheduleKind, key...)
+			m.CorrelationID = ScheduleCorrelationID(scheduleKind, key...)
 		}
 	}
 	return messages, err

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/engine/release"
 	"github.com/vibedata/roundhouse/engine/update"
@@ -111,7 +112,7 @@ func TestEventsThatAreRefused(t *testing.T) {
 		for _, e := range f.publisher.History(updatepublisher.Engine) {
 			runs[e.CorrelationID] = true
 		}
-		if !runs[event] || len(runs) != 2 { // that of the report, and that of the update's end
+		if reported := engine.DeriveCorrelationID("report", "i1", event); !runs[reported] || len(runs) != 2 { // that of the report, and that of the update's end
 			t.Errorf("reports %v", runs)
 		}
 		f.noDeadLetters()

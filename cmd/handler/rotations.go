@@ -138,7 +138,7 @@ func (all rotations) schedule(name, cron string) engine.Schedule {
 		items = append(items, engine.Item{Name: r.target, Message: func(at time.Time) (engine.Message, error) {
 			slot := slotText(s, at)
 			input, err := json.Marshal(r.input(slot))
-			return engine.Message{CorrelationID: engine.DeriveCorrelationID(scheduleKind, name, r.target, slot),
+			return engine.Message{CorrelationID: engine.ScheduleCorrelationID(scheduleKind, name, r.target, slot),
 				InstanceID: r.instanceID, TenantID: r.tenantID, Input: input}, err
 		}})
 	}

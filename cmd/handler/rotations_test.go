@@ -51,7 +51,7 @@ func scheduled(t *testing.T, text, name, cron string, slot time.Time) []engine.M
 func TestScheduleSendsAMessageATarget(t *testing.T) {
 	t.Parallel()
 	id := func(name, target string) string {
-		return engine.DeriveCorrelationID("schedule", name, target, "2026-11-21")
+		return engine.ScheduleCorrelationID("schedule", name, target, "2026-11-21")
 	}
 	for name, want := range map[string][]engine.Message{
 		hmac.Engine: {

@@ -38,6 +38,6 @@ func checkOf(instanceID, tenantID string) func(slot time.Time) (engine.Message, 
 	return func(slot time.Time) (engine.Message, error) {
 		input, err := json.Marshal(Input{Slot: slot})
 		return engine.Message{InstanceID: instanceID, TenantID: tenantID, Input: input,
-			CorrelationID: engine.DeriveCorrelationID("health-slot", instanceID, slot.Format(time.RFC3339Nano))}, err
+			CorrelationID: engine.ScheduleCorrelationID("health-slot", instanceID, slot.Format(time.RFC3339Nano))}, err
 	}
 }

@@ -60,7 +60,7 @@ func (s *Scheduler) Run(ctx context.Context, r Run) (sent []engine.Message, err 
 			return nil, fmt.Errorf("run by hand of schedule %s, item %.80q: nothing was sent: %w", l.key, item.Name, err)
 		}
 		for i := range made {
-			made[i].CorrelationID = engine.DeriveCorrelationID(runKind, l.engine.Name, l.schedule.Name, item.Name, strconv.Itoa(i), slot.Format(time.RFC3339), r.Key)
+			made[i].CorrelationID = engine.ScheduleCorrelationID(runKind, l.engine.Name, l.schedule.Name, item.Name, strconv.Itoa(i), slot.Format(time.RFC3339), r.Key)
 		}
 		messages = append(messages, made...)
 	}

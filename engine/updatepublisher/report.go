@@ -168,8 +168,8 @@ func validateFinished(instanceID string, f release.Finished) error {
 	return nil
 }
 
-// AdaptReport makes the message of an event of a managed application; ok is false for other events. The correlation id is the id
-// of the event, so that an event that is delivered twice is one message.
+// AdaptReport makes the message of an event of a managed application; ok is false for other events. The correlation id is made of the
+// instance and the event's id: an event that is delivered twice is one message, and who chooses an event's id takes no other's.
 func AdaptReport(body []byte) (m engine.Message, ok bool, err error) {
 	e, err := receiver.Parse(body)
 	if err != nil {
@@ -187,13 +187,14 @@ func AdaptReport(body []byte) (m engine.Message, ok bool, err error) {
 	if err != nil {
 		return engine.Message{}, true, fmt.Errorf("%w: %w", ErrInput, err)
 	}
-	m = engine.Message{CorrelationID: e.ID, Engine: Engine, Operation: OperationReport}
+	m = engine.Message{Engine: Engine, Operation: OperationReport}
 	switch {
 	case in.Finished != nil:
 		m.InstanceID = in.Finished.InstanceID
 	case in.Health != nil:
 		m.InstanceID = in.Health.InstanceID
 	}
+	m.CorrelationID = engine.DeriveCorrelationID("report", m.InstanceID, e.ID)
 	if m.Input, err = json.Marshal(in); err != nil {
 		return engine.Message{}, true, err
 	}

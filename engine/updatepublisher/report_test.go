@@ -195,7 +195,7 @@ func TestWhoHasTheVersionIsNotToldAgain(t *testing.T) {
 	}
 }
 
-// An event of a managed application becomes a message of its id; what is none, or makes no sense, does not.
+// An event of a managed application becomes a message of its instance and id; what is none, or makes no sense, does not.
 func TestAdaptReport(t *testing.T) {
 	t.Parallel()
 	event := func(kind, data string) string {
@@ -203,7 +203,7 @@ func TestAdaptReport(t *testing.T) {
 	}
 	const well = `{"instanceId":"i1","status":"Healthy","sinceUtc":"2026-11-01T00:00:00Z"}`
 	m, ok, err := updatepublisher.AdaptReport([]byte(event("health.changed", well)))
-	want := engine.Message{CorrelationID: "e1", Engine: "update-publisher", Operation: "report", InstanceID: "i1", Input: json.RawMessage(`{"health":` + well + `}`)}
+	want := engine.Message{CorrelationID: engine.DeriveCorrelationID("report", "i1", "e1"), Engine: "update-publisher", Operation: "report", InstanceID: "i1", Input: json.RawMessage(`{"health":` + well + `}`)}
 	if diff := cmp.Diff(want, m); !ok || err != nil || diff != "" {
 		t.Errorf("%v %v (-want +got):\n%s", ok, err, diff)
 	}

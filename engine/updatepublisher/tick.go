@@ -14,6 +14,6 @@ func Every(cron string) engine.Schedule {
 	return engine.Schedule{Cron: cron, Messages: func(_ context.Context, slot time.Time) ([]engine.Message, error) {
 		input, err := json.Marshal(Input{Slot: slot})
 		return []engine.Message{{InstanceID: engine.PublisherInstance, Input: input,
-			CorrelationID: engine.DeriveCorrelationID("update-publisher-slot", slot.Format(time.RFC3339Nano))}}, err
+			CorrelationID: engine.ScheduleCorrelationID("update-publisher-slot", slot.Format(time.RFC3339Nano))}}, err
 	}}
 }

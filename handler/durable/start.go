@@ -98,7 +98,7 @@ func (in *call) newID(of string) string {
 	if key == "" {
 		return uuid.NewString()
 	}
-	return uuid.NewSHA1(uuid.NameSpaceOID, []byte("durable\n"+of+"\n"+key)).String()
+	return uuid.NewSHA1(uuid.NameSpaceOID, []byte("durable\n"+of+"\n"+key+in.door.Principal.Scope)).String()
 }
 
 // begun is the answer to what has begun.
