@@ -70,6 +70,22 @@ func (p *Pipeline) Admit(ctx context.Context, s orchestrator.Start) (orchestrato
 	return s, nil
 }
 
+// Owner returns the tenant that everything belongs to on which a run of the message acts, given the tenant of its instance. known is
+// false for an engine that does not say so.
+func (p *Pipeline) Owner(ctx context.Context, engine string, m Message, instanceTenant string) (tenantID string, known bool, err error) {
+	def, ok := p.byName[engine]
+	if !ok {
+		return "", false, fmt.Errorf("owner of what %.128q acts on: %w", engine, ErrNoEngine)
+	}
+	if def.Owner == nil {
+		return "", false, nil
+	}
+	if tenantID, err = def.Owner(ctx, m, instanceTenant); err != nil {
+		return "", false, fmt.Errorf("owner of what engine %s acts on for instance %.128s: %w", engine, m.InstanceID, err)
+	}
+	return tenantID, true, nil
+}
+
 // idPattern describes the id of a run, for error texts.
 func (d Definition) idPattern(s orchestrator.Start, id string) string {
 	if d.Singleton == "" && s.TenantID == "" {

@@ -50,6 +50,10 @@ type Definition struct {
 	// body of every message. With ok false, the body is read as the envelope; an error makes the message a dead letter.
 	// The result must depend on the body alone.
 	Adapt func(body []byte) (m Message, ok bool, err error)
+	// Owner returns the tenant that everything belongs to on which a run of the message acts, "" for the platform, given the tenant of
+	// its instance. Callers of other tenants may start the engine for what is theirs; without Owner, they may not start it. An engine
+	// that acts on the message's instance alone has InstanceOwner.
+	Owner func(ctx context.Context, m Message, instanceTenant string) (tenantID string, err error)
 	// Singleton says per what there is only one run at a time; other messages for the same wait. Runs that change the
 	// registry also have to take its lock, with Locked.
 	Singleton Scope
@@ -79,6 +83,11 @@ type Definition struct {
 	// MaxAttempts is the number of the delivery that becomes a dead letter without running (standard, section 1.3). So
 	// the work runs MaxAttempts-1 times. 0 means DefaultMaxAttempts.
 	MaxAttempts int
+}
+
+// InstanceOwner is the Owner of an engine that acts on nothing but the instance of its messages.
+func InstanceOwner(_ context.Context, _ Message, instanceTenant string) (string, error) {
+	return instanceTenant, nil
 }
 
 // Credential is a secret or a certificate that expires.

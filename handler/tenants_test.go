@@ -1,6 +1,7 @@
 package handler_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -22,12 +23,16 @@ import (
 // order is the input of the engine "shop": what becomes of it.
 type order struct {
 	Fail bool `json:"fail"`
+	// Of is the tenant whose goods are ordered, that of the instance unless it is given.
+	Of string `json:"of"`
 }
 
-// shop is an app with one engine, which publishes an event, asks a person, and fails when it is asked to.
+// shop is an app with an engine that publishes an event, asks a person, and fails when it is asked to, and with one that does not say
+// whose it is what it acts on.
 func shop() handler.App {
 	return handler.App{Engines: func(*handler.Platform) ([]engine.Definition, error) {
 		look := orchestrator.NewActivity("look", func(context.Context, string) (string, error) { return "", nil })
+		count := orchestrator.NewActivity("count", func(context.Context, string) (string, error) { return "", nil })
 		run := func(ctx *orchestrator.Context, r engine.Request[order]) (string, error) {
 			if r.Input.Fail {
 				return "", orchestrator.Permanent(fmt.Errorf("no order of %s", r.TenantID))
@@ -45,7 +50,15 @@ func shop() handler.App {
 			_, err := orchestrator.AskPerson[bool](ctx, orchestrator.HumanTask{Name: "approve"}).Await()
 			return "done", err
 		}
-		return []engine.Definition{{Name: "shop", Queue: "shop-queue", Orchestrator: engine.Orchestrate("shop", run), Operations: []orchestrator.AnyActivity{look}}}, nil
+		owner := func(_ context.Context, m engine.Message, instanceTenant string) (string, error) {
+			var o order
+			_ = json.Unmarshal(m.Input, &o) // the run says what is wrong with it
+			return cmp.Or(o.Of, instanceTenant), nil
+		}
+		return []engine.Definition{
+			{Name: "shop", Queue: "shop-queue", Orchestrator: engine.Orchestrate("shop", run), Operations: []orchestrator.AnyActivity{look}, Owner: owner},
+			{Name: "depot", Queue: "depot-queue", Orchestrator: engine.Orchestrate("depot", run), Operations: []orchestrator.AnyActivity{count}},
+		}, nil
 	}}
 }
 
@@ -315,6 +328,71 @@ func TestStartsOfTenants(t *testing.T) {
 	if ids[0] == ids[1] || ids[0] != ids[2] {
 		t.Errorf("%v", ids)
 	}
+}
+
+// What an engine acts on is its caller's, by each way to have it act: its instance, what its input names, and an engine that does not say
+// whose that is. Neither an edit of a dead letter nor an instance that is added changes that.
+func TestOwnersOfWhatEnginesActOn(t *testing.T) {
+	t.Parallel()
+	m := newMarket(t)
+	letters := data[struct {
+		Items []struct{ RowKey, InstanceID string }
+	}](t, m, "/api/dlq?engine=shop&status=Pending", m.red)
+	if len(letters.Items) != 1 {
+		t.Fatalf("%+v", letters)
+	}
+	message := func(word, of string) string {
+		return fmt.Sprintf(`{"correlationId":"red-fails","instanceId":"instance-%s","tenantId":%q,"input":{"of":%q}}`, word, tenantOf("red"), of)
+	}
+	for who, caller := range map[string]accesstest.Caller{"red": m.red, "home": m.home} {
+		for _, name := range []string{"shop", "depot"} {
+			for _, word := range []string{"red", "blue", "none", "home"} {
+				for _, of := range []string{"", tenantOf("red"), strings.ToUpper(tenantOf("red")), tenantOf("blue"), "nobody"} {
+					allowed := who == "home" || name == "shop" && word == "red" && (of == "" || strings.EqualFold(of, tenantOf("red")))
+					want := map[bool]int{true: http.StatusAccepted, false: http.StatusForbidden}[allowed]
+					input := fmt.Sprintf(`{"instanceId":"instance-%s","input":{"of":%q}}`, word, of)
+					for door, request := range map[string][2]string{
+						"api":     {"/api/orchestrations", fmt.Sprintf(`{"orchestrator":%q,"input":%s}`, name, input)},
+						"durable": {"/api/runtime/webhooks/durabletask/orchestrators/" + name, input},
+					} {
+						status, answer := m.Do(http.MethodPost, request[0], request[1], caller.Sign)
+						testenv.Equal(t, fmt.Sprintf("%s starts %s of %s for %q by the door %s: %s", who, name, word, of, door, answer), want, status)
+					}
+				}
+			}
+		}
+	}
+	edit := "/api/dlq/shop/" + url.PathEscape(letters.Items[0].RowKey) + "/retry-edited"
+	for name, tt := range map[string]struct {
+		message string
+		want    int
+	}{
+		"of another":     {message("red", tenantOf("blue")), http.StatusForbidden},
+		"another's":      {message("blue", ""), http.StatusForbidden},
+		"with a header":  {"roundhouse/1 {}\n" + message("red", tenantOf("blue")), http.StatusUnprocessableEntity},
+		"an input twice": {strings.TrimSuffix(message("red", ""), "}") + `,"INPUT":{"of":"nobody"}}`, http.StatusForbidden},
+	} {
+		body := testenv.Must(json.Marshal(map[string]string{"message": tt.message}))(t)
+		status, answer := m.Do(http.MethodPost, edit, string(body), m.red.Sign)
+		testenv.Equal(t, fmt.Sprintf("an edit, %s: %s", name, answer), tt.want, status)
+	}
+
+	// What an engine has done for somebody else under an id that is in no registry, nobody else adds as its own.
+	m.Send("shop-queue", `{"correlationId":"loose","instanceId":"loose","input":{}}`)
+	m.Deliver()
+	answers(t, m, http.StatusConflict, "", http.MethodPost, "/api/registry", `{"instanceId":"loose"}`, m.red.Sign)
+	answers(t, m, http.StatusCreated, "", http.MethodPost, "/api/registry", `{"instanceId":"new"}`, m.red.Sign)
+}
+
+// data is what a request gets.
+func data[T any](t *testing.T, m market, path string, who accesstest.Caller) T {
+	t.Helper()
+	status, answer := m.get(t, path, who)
+	var got struct{ Data T }
+	if status != http.StatusOK || json.Unmarshal([]byte(answer), &got) != nil {
+		t.Fatalf("%s: %d %s", path, status, answer)
+	}
+	return got.Data
 }
 
 // Operations on many rows are frozen to what their caller sees.

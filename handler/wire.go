@@ -13,7 +13,6 @@ import (
 	"github.com/vibedata/roundhouse/audit"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/consumers"
-	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/engine/schedule"
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/api"
@@ -244,7 +243,7 @@ func (p *parts) web(queues []string) (func(e *echo.Echo) error, error) {
 	config := api.Config{History: p.history, DeadLetters: p.letters, Engines: p.names, Log: p.log,
 		Outbox: p.events.admin, Operations: p.operations, Snapshot: observed.snapshot, Backlog: p.events.dispatcher.Backlog, Metrics: p.counted, Health: observed.probes,
 		Retrier: p.retrier, RunID: p.pipeline.RunID, EventID: p.events.eventID, Runtime: p.runtime, Admit: p.pipeline.Admit, List: p.list.List,
-		Descriptions: p.descriptions(), Tasks: p.runtime.Tasks(), Schedules: p.schedules, Result: p.pipeline.Result, Nodes: p.listNodes, Pollers: &p.pollers.admin, PollerCounts: p.pollers.counters, Consumers: p.consumers(), Credentials: observed.credentials, Registry: p.platform.Registry, Placement: p.placement, Door: p.door("api"), InstanceTenant: p.instanceTenant}
+		Descriptions: p.descriptions(), Tasks: p.runtime.Tasks(), Schedules: p.schedules, Result: p.pipeline.Result, Nodes: p.listNodes, Pollers: &p.pollers.admin, PollerCounts: p.pollers.counters, Consumers: p.consumers(), Credentials: observed.credentials, Registry: p.platform.Registry, Placement: p.placement, Door: p.door("api"), Owner: p.pipeline.Owner}
 	timeout := s.Host.RequestTimeout(durable.DefaultTimeout)
 	return func(e *echo.Echo) error {
 		for _, d := range p.definitions {
@@ -253,7 +252,7 @@ func (p *parts) web(queues []string) (func(e *echo.Echo) error, error) {
 		return errors.Join(api.Register(e, config),
 			intake.Register(e, intake.Config{Queues: p.direct, Claims: p.claims, Engines: p.definitions, Ready: p.ready, Log: p.log}),
 			p.openConsole(e),
-			durable.Register(e, durable.Config{PublicURL: s.PublicURL, Timeout: timeout, Runtime: p.runtime, Admit: p.pipeline.Admit, List: p.list.List, Door: p.door("durable"), InstanceTenant: p.instanceTenant, Log: p.log}))
+			durable.Register(e, durable.Config{PublicURL: s.PublicURL, Timeout: timeout, Runtime: p.runtime, Admit: p.pipeline.Admit, List: p.list.List, Door: p.door("durable"), Owners: api.Owners{Registry: p.platform.Registry, Engine: p.pipeline.Owner}, Log: p.log}))
 	}, nil
 }
 
@@ -292,15 +291,6 @@ func (p *parts) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestPatience)
 	defer cancel()
 	return p.preparation.Await(ctx)
-}
-
-// instanceTenant asks the registry whose a managed instance is.
-func (p *parts) instanceTenant(ctx context.Context, instanceID string) (tenant string, known bool, err error) {
-	i, err := p.platform.Registry.Get(ctx, instanceID)
-	if errors.Is(err, registry.ErrNotFound) {
-		return "", false, nil
-	}
-	return i.TenantID, err == nil, err
 }
 
 func (p *parts) close() {

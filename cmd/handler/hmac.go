@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -36,7 +37,14 @@ func hmacEngine(p *handler.Platform) (engine.Definition, error) {
 	}
 	d := hmac.Definition(steps)
 	d.Consumers = needed
-	d.Schedules = []engine.Schedule{rotationsFrom(p.Settings).schedule(hmac.Engine, "0 11 2 * * *")}
+	targets := rotationsFrom(p.Settings)
+	d.Schedules = []engine.Schedule{targets.schedule(hmac.Engine, "0 11 2 * * *")}
+	d.Owner = func(ctx context.Context, m engine.Message, instanceTenant string) (string, error) {
+		if tenantID, ok := targets.tenantOf(hmac.Engine, m.InstanceID); ok && !strings.EqualFold(tenantID, instanceTenant) {
+			return tenantID, nil
+		}
+		return steps.Owner(ctx, m, instanceTenant)
+	}
 	d.Example = &engine.Message{InstanceID: "sample-instance"}
 	return d, nil
 }

@@ -130,6 +130,16 @@ func (all rotations) add(r rotation) error {
 	return nil
 }
 
+// tenantOf returns the tenant for which an instance's keys are rotated, and whether the instance is a target of the engine.
+func (all rotations) tenantOf(engineName, instanceID string) (tenantID string, ok bool) {
+	for _, r := range all[engineName] {
+		if r.instanceID == instanceID {
+			return r.tenantID, true
+		}
+	}
+	return "", false
+}
+
 // schedule asks an engine for its rotations: each target is an item. Without a slot, each message is a rotation of its own.
 func (all rotations) schedule(name, cron string) engine.Schedule {
 	s := engine.Schedule{Name: "schedule", Cron: cron}

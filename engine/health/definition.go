@@ -87,6 +87,7 @@ func Definition(steps *Steps) engine.Definition {
 		Operations:   []orchestrator.AnyActivity{checks.check, checks.aggregate},
 		Activities:   append(locks.Activities(), checks.list, checks.told),
 		Singleton:    engine.PerInstance,
+		Owner:        engine.InstanceOwner,
 	}
 }
 

@@ -83,6 +83,7 @@ func Definition(steps *Steps) engine.Definition {
 		Orchestrator: engine.Orchestrate(Engine, run),
 		Operations:   []orchestrator.AnyActivity{c.rotate, c.notify, c.confirm},
 		Activities:   []orchestrator.AnyActivity{c.retire},
+		Owner:        steps.Owner,
 		Tables:       []string{SlotsTable, consumers.Table},
 		InputSchema:  json.RawMessage(inputSchema),
 	}

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/services/secrets"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -96,6 +99,28 @@ func (s *Steps) slots(ctx context.Context, instanceID string) ([]slotRow, error)
 		rows = append(rows, row)
 	}
 	return rows, nil
+}
+
+// Owner returns whose everything is that a run of the message acts on (engine.Definition.Owner): the keys of an instance belong to whom
+// they were made for, also when others add the instance to the registry, and a secret of another name to the platform.
+func (s *Steps) Owner(ctx context.Context, m engine.Message, instanceTenant string) (string, error) {
+	in, err := ParseInput(m.Operation, m.InstanceID, m.Input)
+	if err != nil {
+		return instanceTenant, nil // the run refuses it
+	}
+	if in.Operation == OperationNotify && in.SecretName != secrets.Name(Engine, m.InstanceID) {
+		return "", nil
+	}
+	rows, err := s.slots(ctx, m.InstanceID)
+	if err != nil && !errors.Is(err, tables.ErrNotFound) {
+		return "", err
+	}
+	for _, r := range rows {
+		if !strings.EqualFold(r.tenantID, instanceTenant) {
+			return r.tenantID, nil
+		}
+	}
+	return instanceTenant, nil
 }
 
 // key addresses the row.

@@ -53,6 +53,7 @@ func Definition(steps *Steps) engine.Definition {
 		Operations:   []orchestrator.AnyActivity{u.process, u.component},
 		Activities:   append(u.locks.Activities(), u.finish, u.look),
 		Singleton:    engine.PerInstance,
+		Owner:        engine.InstanceOwner,
 	}
 }
 

@@ -58,9 +58,8 @@ type Config struct {
 	// Nodes lists the processes of the app, as nodes.List does; without it, their path does not exist, and that of the circuits of the
 	// outbox, which they tell of, neither.
 	Nodes func(ctx context.Context) ([]nodes.Info, error)
-	// InstanceTenant says whose a managed instance is. Callers of one tenant start engines for its own instances only; without
-	// it, for none.
-	InstanceTenant InstanceTenant
+	// Owner is engine.Pipeline.Owner. Callers of one tenant have engines work on what is theirs only; without it, they start none.
+	Owner func(ctx context.Context, engine string, m engine.Message, instanceTenant string) (tenant string, known bool, err error)
 	// Registry is the registry of managed instances; without it, its paths do not exist. Placement says which of them is the
 	// app's own; nil means none.
 	Registry  *registry.Registry
@@ -146,16 +145,16 @@ type api struct {
 	now     func() time.Time
 	log     *slog.Logger
 
-	timelines      *timeline.Reader
-	instanceTenant InstanceTenant
-	tasks          *tasks.Service
-	registry       *registry.Registry
-	placement      *engine.Placement
-	schedules      *schedule.Scheduler
-	nodes          func(ctx context.Context) ([]nodes.Info, error)
-	pollers        *pollers
-	result         func(ctx context.Context, engine string, m engine.Message) (engine.Result, error)
-	door           access.Door
+	timelines *timeline.Reader
+	owners    Owners
+	tasks     *tasks.Service
+	registry  *registry.Registry
+	placement *engine.Placement
+	schedules *schedule.Scheduler
+	nodes     func(ctx context.Context) ([]nodes.Info, error)
+	pollers   *pollers
+	result    func(ctx context.Context, engine string, m engine.Message) (engine.Result, error)
+	door      access.Door
 }
 
 // endpoint answers one method of one resource: with a reply, or an error that failureOf understands.
@@ -218,16 +217,16 @@ func Register(e *echo.Echo, c Config) error {
 		now:       c.Now,
 		log:       cmp.Or(c.Log, slog.New(slog.DiscardHandler)),
 
-		descriptions:   append([]engine.Description{}, c.Descriptions...),
-		instanceTenant: c.InstanceTenant,
-		tasks:          c.Tasks,
-		registry:       c.Registry,
-		placement:      c.Placement,
-		schedules:      c.Schedules,
-		nodes:          c.Nodes,
-		pollers:        newPollers(c),
-		result:         c.Result,
-		door:           c.Door,
+		descriptions: append([]engine.Description{}, c.Descriptions...),
+		owners:       Owners{Registry: c.Registry, Engine: c.Owner},
+		tasks:        c.Tasks,
+		registry:     c.Registry,
+		placement:    c.Placement,
+		schedules:    c.Schedules,
+		nodes:        c.Nodes,
+		pollers:      newPollers(c),
+		result:       c.Result,
+		door:         c.Door,
 	}
 	if err := a.check(); err != nil {
 		return fmt.Errorf("register the API: %w", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -35,6 +36,15 @@ func (a *api) retryEdited(ctx context.Context, r *request) (reply, error) {
 	d, err := a.letter(ctx, r, engineName, rowKey)
 	if err != nil {
 		return reply{}, err
+	}
+	if who := r.principal(); who.Scope != "" {
+		var m engine.Message
+		if err := json.Unmarshal(message, &m); err != nil {
+			return reply{}, a.deadLetterFailure(engineName, fmt.Errorf("%w: %w", engine.ErrEdit, err))
+		}
+		if err := a.owners.allow(ctx, who, engineName, m); err != nil {
+			return reply{}, err
+		}
 	}
 	c := letterChange("retry edited", d, nil)
 	c.Before = fmt.Sprintf("%s, message of %d bytes, sha256 %s", d.Status, len(d.OriginalMessage), hashOf(d.OriginalMessage))

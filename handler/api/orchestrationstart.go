@@ -95,7 +95,7 @@ func (a *api) startOrchestration(ctx context.Context, r *request) (reply, error)
 	}
 	s = a.named(s, r, key)
 	if a.admit != nil {
-		if s, err = OwnStart(ctx, r.principal(), s, a.instanceTenant); err != nil {
+		if s, err = OwnStart(ctx, r.principal(), s, a.owners); err != nil {
 			return reply{}, err
 		}
 		if s, err = a.admit(ctx, s); err != nil {

@@ -7,17 +7,23 @@ import (
 	"fmt"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/internal/payload"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// InstanceTenant is the tenant that a managed instance belongs to, and whether it is known.
-type InstanceTenant func(ctx context.Context, instanceID string) (tenant string, known bool, err error)
+// Owners say whose it is what engines act on. The zero value knows nobody, so callers of one tenant start nothing.
+type Owners struct {
+	// Registry knows whose an instance is.
+	Registry *registry.Registry
+	// Engine is engine.Pipeline.Owner.
+	Engine func(ctx context.Context, engine string, m engine.Message, instanceTenant string) (tenant string, known bool, err error)
+}
 
-// OwnStart makes a start of an engine one of the caller's tenant, if the caller is bound to one: for that tenant, and for one
-// of its own instances. The errors are access.ErrForbidden and engine.ErrRefused, and those of instances.
-func OwnStart(ctx context.Context, p access.Principal, s orchestrator.Start, instances InstanceTenant) (orchestrator.Start, error) {
+// OwnStart makes a start of an engine one of the caller's tenant, if the caller is bound to one: for that tenant, for one of its own
+// instances, and acting on nothing that is somebody else's. The errors are access.ErrForbidden and engine.ErrRefused, and those of owners.
+func OwnStart(ctx context.Context, p access.Principal, s orchestrator.Start, owners Owners) (orchestrator.Start, error) {
 	if p.Scope == "" {
 		return s, nil
 	}
@@ -29,20 +35,39 @@ func OwnStart(ctx context.Context, p access.Principal, s orchestrator.Start, ins
 	if m.TenantID != "" && !p.Sees(m.TenantID) {
 		return s, fmt.Errorf("%w: you start engines for your own tenant only", access.ErrForbidden)
 	}
-	tenant, known := "", false
-	if instances != nil && m.InstanceID != "" {
-		var err error
-		if tenant, known, err = instances(ctx, m.InstanceID); err != nil {
-			return s, err
-		}
-	}
-	if !known || !p.Sees(tenant) {
-		return s, fmt.Errorf("%w: you start engines for managed instances of your own tenant only: name one of them in instanceId", access.ErrForbidden)
-	}
 	m.TenantID = p.Scope
+	if err := owners.allow(ctx, p, s.Orchestrator, m); err != nil {
+		return s, err
+	}
 	input, err := payload.Marshal(m) // what has been looked at, and no more: names in other letters and twice
 	s.Input = input
 	return s, err
+}
+
+// allow says why a caller of one tenant may not have an engine do the work of a message, nil when it may: the instance is the caller's,
+// and so is everything else that the engine acts on.
+func (o Owners) allow(ctx context.Context, p access.Principal, engineName string, m engine.Message) error {
+	denied := fmt.Errorf("%w: you have engines work on what belongs to your own tenant only, and those alone that say whose it is: name one of its managed instances in instanceId, and nothing of others in the input", access.ErrForbidden)
+	if o.Registry == nil || o.Engine == nil || m.InstanceID == "" {
+		return denied
+	}
+	i, err := o.Registry.Get(ctx, m.InstanceID)
+	switch {
+	case errors.Is(err, registry.ErrNotFound):
+		return denied
+	case err != nil:
+		return err
+	case !p.Sees(i.TenantID):
+		return denied
+	}
+	tenant, known, err := o.Engine(ctx, engineName, m, i.TenantID)
+	switch {
+	case err != nil:
+		return err
+	case !known || !p.Sees(tenant):
+		return denied
+	}
+	return nil
 }
 
 // notOthers says whether an id is free for the caller: another tenant's orchestration is neither replaced nor shown.

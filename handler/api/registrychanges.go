@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/internal/redact"
@@ -53,6 +54,11 @@ func (a *api) createInstance(ctx context.Context, r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	if free, err := a.freeFor(ctx, r.principal(), made); err != nil {
+		return reply{}, err
+	} else if !free {
+		return reply{}, hidden(instanceExists())
+	}
 	if err := r.call.Begin(ctx, access.Change{Action: "add", Target: "registry/" + made.InstanceID, Tenant: made.TenantID}); err != nil {
 		return reply{}, err
 	}
@@ -70,6 +76,31 @@ func (a *api) createInstance(ctx context.Context, r *request) (reply, error) {
 	rep.status = status
 	rep.header = map[string]string{"Location": "/api/registry/" + url.PathEscape(created.InstanceID)}
 	return rep, err
+}
+
+// freeFor says whether a caller of one tenant may add an instance: not when an engine keeps something under its id for somebody else,
+// who would lose it, or has done work for somebody else. What failed is no such work: a report may come before its instance is added.
+func (a *api) freeFor(ctx context.Context, who access.Principal, made registry.Instance) (bool, error) {
+	if who.Scope == "" {
+		return true, nil
+	}
+	page, err := a.history.List(ctx, engine.HistoryFilter{Engines: a.engines, InstanceID: made.InstanceID, Status: engine.StatusSucceeded, Limit: 1})
+	if err != nil {
+		return false, err
+	}
+	if len(page.Entries) > 0 && !who.Sees(page.Entries[0].TenantID) {
+		return false, nil
+	}
+	for _, d := range a.descriptions {
+		if a.owners.Engine == nil {
+			break
+		}
+		owner, known, err := a.owners.Engine(ctx, d.Name, engine.Message{InstanceID: made.InstanceID, TenantID: made.TenantID}, made.TenantID)
+		if err != nil || known && !who.Sees(owner) {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // newInstance is the instance that a body describes, and its fields without the id.

@@ -46,8 +46,8 @@ type Config struct {
 	PublicURL string
 	// Door tells who calls, and records what callers change; required.
 	Door access.Door
-	// InstanceTenant says whose a managed instance is, as for the API.
-	InstanceTenant api.InstanceTenant
+	// Owners say whose it is what engines act on, as for the API.
+	Owners api.Owners
 	// Timeout bounds one request, waits included; 0 means DefaultTimeout.
 	Timeout time.Duration
 	// Now is the clock; nil means time.Now.

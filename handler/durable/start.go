@@ -66,7 +66,7 @@ func (s *server) begin(in *call, what orchestrator.Start, wait *patience) (answe
 	}
 	var err error
 	if s.Admit != nil {
-		if what, err = api.OwnStart(in.ctx, principal, what, s.InstanceTenant); err != nil {
+		if what, err = api.OwnStart(in.ctx, principal, what, s.Owners); err != nil {
 			return answer{}, err
 		}
 		if what, err = s.Admit(in.ctx, what); err != nil {
