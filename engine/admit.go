@@ -50,6 +50,9 @@ func (p *Pipeline) Admit(ctx context.Context, s orchestrator.Start) (orchestrato
 	if p.config.Claims == nil && len(m.Input) > MaxMessage/2 {
 		return s, fmt.Errorf("start of engine %s: %w: this program keeps no large inputs: set Config.Claims", def.Name, ErrRefused)
 	}
+	if err := a.admitSingleton(ctx); err != nil {
+		return s, fmt.Errorf("start of engine %s: %w", def.Name, err)
+	}
 	body, err := p.config.Claims.Pack(ctx, m)
 	if err != nil {
 		return s, fmt.Errorf("start of engine %s: %w", def.Name, err)
@@ -67,6 +70,28 @@ func (p *Pipeline) Admit(ctx context.Context, s orchestrator.Start) (orchestrato
 		s.Reuse = orchestrator.ReuseEnded
 	}
 	return s, nil
+}
+
+// admitSingleton returns orchestrator.ErrExists if the correlation id of a singleton's message belongs to other work, or if its work
+// has succeeded and its orchestration no longer shows that. The orchestration decides for other engines.
+func (a *attempt) admitSingleton(ctx context.Context) error {
+	if a.def.Singleton == "" {
+		return nil
+	}
+	if err := a.readHistory(ctx); err != nil {
+		return err
+	}
+	conflict, err := a.otherWork(ctx)
+	if err == nil && conflict != nil {
+		err = fmt.Errorf("%w: %w: %w", orchestrator.ErrExists, orchestrator.ErrOtherWork, conflict)
+	}
+	if err != nil || !a.history.succeeded() {
+		return err
+	}
+	if _, err = a.ownRun(ctx); errors.Is(err, orchestrator.ErrNotFound) {
+		return fmt.Errorf("%w: the work has succeeded: start it with another correlation id to repeat it", orchestrator.ErrExists)
+	}
+	return err
 }
 
 // idPattern describes the id of a run, for error texts.

@@ -124,6 +124,7 @@ func (d Definition) Accept(body []byte) (Message, error) {
 func (d Definition) accept(body []byte) (Message, error) {
 	if d.Adapt != nil {
 		m, ok, err := d.Adapt(body)
+		m.NaturalKey = true
 		if err == nil && (!ok || !json.Valid(m.Input)) {
 			err = fmt.Errorf("not a message of the engine %s", d.Name)
 		}

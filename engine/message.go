@@ -34,6 +34,9 @@ type Message struct {
 	Input json.RawMessage `json:"input,omitempty"`
 	// Blob names the blob that holds the input instead, when that is too large for a message; see Claims.
 	Blob string `json:"blob,omitempty"`
+	// NaturalKey says that the correlation id is the natural key of the input, so repeats may differ in details. It counts for
+	// engines that adapt messages; adapted messages have it.
+	NaturalKey bool `json:"naturalKey,omitempty"`
 	// TraceParent is the sender's W3C trace context, of which the run becomes a part; what is none is ignored.
 	TraceParent string `json:"traceparent,omitempty"`
 }
@@ -122,6 +125,7 @@ func (d Definition) adapt(body []byte) (Message, error) {
 			if err == nil {
 				_, err = m.encode() // the message may be nested deeper than its body
 			}
+			m.NaturalKey = true
 			return m, err
 		}
 	}

@@ -19,7 +19,7 @@ func TestDecodeMessageFillsWhatIsMissing(t *testing.T) {
 		want Message
 	}{
 		"nothing":       {`{}`, Message{CorrelationID: derived, InstanceID: PublisherInstance}},
-		"everything":    {`{"correlationId":"c","engine":"e","operation":"o","instanceId":"i","tenantId":"t","input":{"a": 1},"traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}`, Message{"c", "e", "o", "i", "t", []byte(`{"a": 1}`), "", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}},
+		"everything":    {`{"correlationId":"c","engine":"e","operation":"o","instanceId":"i","tenantId":"t","input":{"a": 1},"traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}`, Message{CorrelationID: "c", Engine: "e", Operation: "o", InstanceID: "i", TenantID: "t", Input: []byte(`{"a": 1}`), TraceParent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}},
 		"more than all": {`{"correlationId":"c","sender":"x"}`, Message{CorrelationID: "c", InstanceID: PublisherInstance}},
 		"space around":  {" \n{\"correlationId\":\"c\"}\n", Message{CorrelationID: "c", InstanceID: PublisherInstance}},
 	}
