@@ -50,7 +50,8 @@ func (p *Pipeline) Admit(ctx context.Context, s orchestrator.Start) (orchestrato
 	if p.config.Claims == nil && len(m.Input) > MaxMessage/2 {
 		return s, fmt.Errorf("start of engine %s: %w: this program keeps no large inputs: set Config.Claims", def.Name, ErrRefused)
 	}
-	if err := a.admitSingleton(ctx); err != nil {
+	s.Once = def.Singleton != "" && s.Reuse == orchestrator.ReuseNever
+	if err := a.admitSingleton(ctx, s.Once); err != nil {
 		return s, fmt.Errorf("start of engine %s: %w", def.Name, err)
 	}
 	body, err := p.config.Claims.Pack(ctx, m)
@@ -72,9 +73,9 @@ func (p *Pipeline) Admit(ctx context.Context, s orchestrator.Start) (orchestrato
 	return s, nil
 }
 
-// admitSingleton returns orchestrator.ErrExists if the correlation id of a singleton's message belongs to other work, or if its work
-// has succeeded and its orchestration no longer shows that. The orchestration decides for other engines.
-func (a *attempt) admitSingleton(ctx context.Context) error {
+// admitSingleton returns orchestrator.ErrExists if the correlation id of a singleton's message belongs to other work. With once, it
+// does so, too, if the work has succeeded and its orchestration no longer shows that. The orchestration decides for other engines.
+func (a *attempt) admitSingleton(ctx context.Context, once bool) error {
 	if a.def.Singleton == "" {
 		return nil
 	}
@@ -85,7 +86,7 @@ func (a *attempt) admitSingleton(ctx context.Context) error {
 	if err == nil && conflict != nil {
 		err = fmt.Errorf("%w: %w: %w", orchestrator.ErrExists, orchestrator.ErrOtherWork, conflict)
 	}
-	if err != nil || !a.history.succeeded() {
+	if err != nil || !once || !a.history.succeeded() {
 		return err
 	}
 	if _, err = a.ownRun(ctx); errors.Is(err, orchestrator.ErrNotFound) {

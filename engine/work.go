@@ -129,13 +129,13 @@ func (a *attempt) conflictOf(e Entry) error {
 	return fmt.Errorf("%w: it succeeded at %s for %s", errOtherWork, e.CreatedAtUtc.Format(time.RFC3339), e.identity().difference(a.def.identity(a.message)))
 }
 
-// difference names what distinguishes the holder of a correlation id from other work. It does not name tenants.
+// difference names what distinguishes the holder of a correlation id from other work. It shows nothing of another tenant.
 func (i identity) difference(other identity) string {
 	switch {
+	case !identity{tenant: i.tenant}.sameOwner(identity{tenant: other.tenant}):
+		return "another tenant"
 	case i.instance != other.instance:
 		return fmt.Sprintf("the instance %.200q", i.instance)
-	case !i.sameOwner(other):
-		return "another tenant"
 	default:
 		return fmt.Sprintf("another operation or input for the instance %.200q", i.instance)
 	}

@@ -139,8 +139,8 @@ func (r *Runtime) applyReuse(ctx context.Context, s Start, all []storedExecution
 	for _, g := range all {
 		e, _ := g.start()
 		repeats := e.Name == s.Orchestrator && e.start().CorrelationID == s.CorrelationID && tenant.Sees(s.TenantID, e.start().Tenant)
-		if end := g.end(); repeats && s.Same != nil && s.Event == nil && end != nil && end.Kind == executionCompleted && s.Same(e.start().Carry) {
-			return nil, nil // work with an identity of its own is done once
+		if end := g.end(); repeats && s.Once && s.Event == nil && (end == nil || end.Kind == executionCompleted) && s.checkSame(e.start().Carry) == nil {
+			return nil, nil
 		}
 		if repeats && e.signal().ID == s.RequestID && (s.RequestID != "" || s.Reuse == ReuseNever) {
 			if err := s.checkSame(e.start().Carry); err != nil {
