@@ -126,6 +126,9 @@ func (d Definition) startMessage(s orchestrator.Start) (Message, error) {
 	if err := decoder.Decode(&m); err != nil {
 		return m, fmt.Errorf("the input is not the engine's message, an object with operation, instanceId, tenantId and input: %w", payload.Explain(err))
 	}
+	if _, err := envelopeOf(input); err != nil {
+		return m, err
+	}
 	if s.CorrelationID != "" {
 		m.CorrelationID = s.CorrelationID
 	}

@@ -130,9 +130,9 @@ func (d Definition) accept(body []byte) (Message, error) {
 		}
 		return m, err
 	}
-	var m Message
-	if err := json.Unmarshal(body, &m); err != nil {
-		return m, payload.Explain(err)
+	m, err := envelopeOf(body)
+	if err != nil {
+		return m, err
 	}
 	if m.Blob != "" {
 		return m, errors.New("a message over HTTP has its input in itself, not in a blob")
