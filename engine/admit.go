@@ -51,6 +51,10 @@ func (p *Pipeline) Admit(ctx context.Context, s orchestrator.Start) (orchestrato
 	if p.config.Claims == nil && len(m.Input) > MaxMessage/2 {
 		return s, fmt.Errorf("start of engine %s: %w: this program keeps no large inputs: set Config.Claims", def.Name, ErrRefused)
 	}
+	s.Once = def.Singleton != "" && s.Reuse == orchestrator.ReuseNever
+	if err := a.admitSingleton(ctx, s.Once); err != nil {
+		return s, fmt.Errorf("start of engine %s: %w", def.Name, err)
+	}
 	body, err := p.config.Claims.Pack(ctx, m)
 	if err != nil {
 		return s, fmt.Errorf("start of engine %s: %w", def.Name, err)
@@ -86,6 +90,28 @@ func (p *Pipeline) Owner(ctx context.Context, engine string, m Message, instance
 	return tenantID, true, nil
 }
 
+// admitSingleton returns orchestrator.ErrExists if the correlation id of a singleton's message belongs to other work. With once, it
+// does so, too, if the work has succeeded and its orchestration no longer shows that. The orchestration decides for other engines.
+func (a *attempt) admitSingleton(ctx context.Context, once bool) error {
+	if a.def.Singleton == "" {
+		return nil
+	}
+	if err := a.readHistory(ctx); err != nil {
+		return err
+	}
+	conflict, err := a.otherWork(ctx)
+	if err == nil && conflict != nil {
+		err = fmt.Errorf("%w: %w: %w", orchestrator.ErrExists, orchestrator.ErrOtherWork, conflict)
+	}
+	if err != nil || !once || !a.history.succeeded() {
+		return err
+	}
+	if _, err = a.ownRun(ctx); errors.Is(err, orchestrator.ErrNotFound) {
+		return fmt.Errorf("%w: the work has succeeded: start it with another correlation id to repeat it", orchestrator.ErrExists)
+	}
+	return err
+}
+
 // idPattern describes the id of a run, for error texts.
 func (d Definition) idPattern(s orchestrator.Start, id string) string {
 	if d.Singleton == "" && s.TenantID == "" {
@@ -116,6 +142,9 @@ func (d Definition) startMessage(s orchestrator.Start) (Message, error) {
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&m); err != nil {
 		return m, fmt.Errorf("the input is not the engine's message, an object with operation, instanceId, tenantId and input: %w", payload.Explain(err))
+	}
+	if _, err := envelopeOf(input); err != nil {
+		return m, err
 	}
 	if s.CorrelationID != "" {
 		m.CorrelationID = s.CorrelationID

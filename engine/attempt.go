@@ -27,8 +27,11 @@ type attempt struct {
 	message   Message
 	decodeErr error // why the body could not be decoded
 	number    int   // the number of this attempt, those before a put-back included
-	history   recordedRun
-	began     time.Time
+	// redelivered says that the message was delivered before.
+	redelivered bool
+	history     recordedRun // of the work of the message
+	conflict    error       // other work that succeeded under the correlation id; nil for none
+	began       time.Time
 
 	fate  Fate
 	err   error // what Handle returns
@@ -47,6 +50,7 @@ func (p *Pipeline) newAttempt(def Definition, d Delivery) *attempt {
 		a.decodeErr = fmt.Errorf("the engine %s has one run at a time for a tenant, and the message names none", def.Name)
 	}
 	a.number = a.header.Attempts + d.DequeueCount
+	a.redelivered = a.number > 1 || len(a.body) < len(d.Body)
 	return a
 }
 
@@ -67,7 +71,7 @@ func (a *attempt) handle(ctx context.Context) {
 		a.settleRepeat(ctx)
 		return
 	}
-	if a.number >= a.def.MaxAttempts && !a.waitsOrGiveUp(ctx) {
+	if !a.identify(ctx) || a.number >= a.def.MaxAttempts && !a.waitsOrGiveUp(ctx) {
 		return
 	}
 	if a.checkFree(ctx) {
@@ -76,12 +80,8 @@ func (a *attempt) handle(ctx context.Context) {
 	}
 }
 
-// settleRepeat is for a message whose correlation id has succeeded.
+// settleRepeat is for a message whose work has succeeded.
 func (a *attempt) settleRepeat(ctx context.Context) {
-	if cause := a.otherWork(); cause != nil {
-		a.refuseOtherWork(ctx, cause)
-		return
-	}
 	if err := a.supersede(ctx); err != nil { // who has recorded the success may have died over it
 		a.fail(err)
 		return
@@ -117,13 +117,30 @@ func waitsForSignals(out orchestrator.Outcome) bool {
 // counted: a message whose run succeeded and that could not be acknowledged must not become a dead letter, however
 // often it is delivered.
 func (a *attempt) loadHistory(ctx context.Context) bool {
-	entries, err := a.config.History.Run(ctx, a.def.Name, a.message.CorrelationID)
-	if err != nil {
+	if err := a.readHistory(ctx); err != nil {
 		a.fail(err)
 		return false
 	}
-	a.history = recordedRun{entries}
 	return true
+}
+
+// readHistory reads the entries under the correlation id that are about the work of the message, and notes other work that
+// succeeded.
+func (a *attempt) readHistory(ctx context.Context) error {
+	entries, err := a.config.History.Run(ctx, a.def.Name, a.message.CorrelationID)
+	if err != nil {
+		return err
+	}
+	a.history, a.conflict = recordedRun{}, nil
+	for _, e := range entries {
+		switch {
+		case a.owns(e):
+			a.history.entries = append(a.history.entries, e)
+		case e.RunStatus == StatusSucceeded:
+			a.conflict = a.conflictOf(e)
+		}
+	}
+	return nil
 }
 
 // giveUp makes a dead letter of a message that is not tried again, given the state of its orchestration, or the error
@@ -198,6 +215,7 @@ func (a *attempt) run(ctx context.Context) {
 		a.failedOutside(ctx, err)
 		return
 	}
+	message.NaturalKey = false // the run does not need it
 	input, err := message.encode()
 	if err != nil {
 		a.endAndDeadLetter(ctx, reasonOf(err), fmt.Errorf("the message cannot be stored: %w", err))
@@ -230,9 +248,7 @@ func (a *attempt) run(ctx context.Context) {
 		a.deadLetterStalled(ctx, out)
 	case errors.Is(err, orchestrator.ErrElsewhere):
 		a.putBack(ctx, a.def.Queue, a.number-1, a.config.ElsewhereDelay, Elsewhere)
-	case errors.Is(err, orchestrator.ErrOtherTenant): // for a singleton, too: waiting does not change it
-		a.deadLetter(ctx, ReasonPermanent, err)
-	case errors.Is(err, orchestrator.ErrOtherWork):
+	case errors.Is(err, orchestrator.ErrOtherWork), errors.Is(err, orchestrator.ErrOtherTenant): // for a singleton, too: waiting does not change it
 		a.refuseOtherWork(ctx, err)
 	case errors.Is(err, orchestrator.ErrConflict) && a.def.Singleton != "":
 		a.putBackConflict(ctx, err, a.config.ConflictDelay)

@@ -148,10 +148,13 @@ func stays(what, before, after string) error {
 // editOf names the bytes that were edited, in the header of what is sent in their place.
 func editOf(original []byte) string { return DeriveCorrelationID("unedited", string(original)) }
 
+// edited reports whether the message was edited before it was sent.
+func (a *attempt) edited() bool { return a.header.Retry != nil && a.header.Retry.Edited != "" }
+
 // instead is orchestrator.Start.Instead: a message that was edited takes the place of the run of the message as it was.
 func (a *attempt) instead() func(carry []byte) bool {
 	own := a.header.Retry
-	if own == nil || own.Edited == "" {
+	if !a.edited() {
 		return nil
 	}
 	return func(carry []byte) bool {
@@ -167,7 +170,7 @@ func (a *attempt) instead() func(carry []byte) bool {
 func (a *attempt) same() func(carry []byte) bool {
 	same := a.def.same(a.message)
 	own := a.header.Retry
-	if own == nil || own.Edited == "" || a.def.Adapt == nil {
+	if !a.edited() || a.def.Adapt == nil {
 		return same
 	}
 	return func(carry []byte) bool {

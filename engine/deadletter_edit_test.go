@@ -36,39 +36,45 @@ func (w *world) editor(t *testing.T, plan *enginetest.Plan) *engine.Retrier {
 // input, keeps none of its results, and succeeds once.
 func TestEditedRunAtEveryCall(t *testing.T) {
 	t.Parallel()
-	enginetest.FailEverywhere(t, nil, func(t *testing.T, plan *enginetest.Plan) {
-		w := newWorld(t)
-		w.dry = orchestrator.Permanent(errors.New("no oil")) // the first operation has completed then
-		w.Send(testQueue, good)
-		w.Restart(nil).Run()
-		letter := w.DeadLetters("turntable")[0]
-		w.dry = nil
-		if _, err := w.editor(t, nil).RetryEdited(t.Context(), letter.Engine, letter.RowKey, "me", engine.Edit{Message: []byte(edited)}); err != nil {
-			t.Fatal(err)
-		}
-		messages, err := w.Queues.Receive(t.Context(), testQueue, 1, time.Second)
-		if err != nil || len(messages) != 1 {
-			t.Fatalf("%d messages, %v", len(messages), err)
-		}
-		w.Send(testQueue, string(queues.Decode(messages[0].Text))) // a second copy
-		time.Sleep(2 * time.Second)                                // virtual
-		before := w.turns.Load()
-		w.Restart(plan)
-		w.Run()
-		if w.turns.Load() == before || w.degrees.Load() != 45 {
-			t.Errorf("it ran %d times anew, by %d degrees", w.turns.Load()-before, w.degrees.Load())
-		}
-		runs := 0
-		for _, e := range w.History("turntable", "c1") {
-			if e.RunStatus == engine.StatusSucceeded {
-				runs++
-			}
-		}
-		if dead := w.DeadLetters("turntable"); runs != 1 || len(dead) != 1 {
-			t.Errorf("%d runs have succeeded, dead letters %+v", runs, dead)
-		}
-		w.checkSuperseded(t, "c1")
-	})
+	for _, kind := range []string{"plain", "singleton per instance"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			enginetest.FailEverywhere(t, nil, func(t *testing.T, plan *enginetest.Plan) {
+				w := newWorld(t)
+				kinds[kind](w)
+				w.dry = orchestrator.Permanent(errors.New("no oil")) // the first operation has completed then
+				w.Send(testQueue, good)
+				w.Restart(nil).Run()
+				letter := w.DeadLetters("turntable")[0]
+				w.dry = nil
+				if _, err := w.editor(t, nil).RetryEdited(t.Context(), letter.Engine, letter.RowKey, "me", engine.Edit{Message: []byte(edited)}); err != nil {
+					t.Fatal(err)
+				}
+				messages, err := w.Queues.Receive(t.Context(), testQueue, 1, time.Second)
+				if err != nil || len(messages) != 1 {
+					t.Fatalf("%d messages, %v", len(messages), err)
+				}
+				w.Send(testQueue, string(queues.Decode(messages[0].Text))) // a second copy
+				time.Sleep(2 * time.Second)                                // virtual
+				before := w.turns.Load()
+				w.Restart(plan)
+				w.Run()
+				if w.turns.Load() == before || w.degrees.Load() != 45 {
+					t.Errorf("it ran %d times anew, by %d degrees", w.turns.Load()-before, w.degrees.Load())
+				}
+				runs := 0
+				for _, e := range w.History("turntable", "c1") {
+					if e.RunStatus == engine.StatusSucceeded {
+						runs++
+					}
+				}
+				if dead := w.DeadLetters("turntable"); runs != 1 || len(dead) != 1 {
+					t.Errorf("%d runs have succeeded, dead letters %+v", runs, dead)
+				}
+				w.checkSuperseded(t, "c1")
+			})
+		})
+	}
 }
 
 // What cannot be sent is refused before anything is changed, with the reason.

@@ -23,6 +23,8 @@ type Retention struct {
 	Engines []string
 	// Keep is how long rows are kept; 0 means DefaultKeep.
 	Keep time.Duration
+	// Singletons says that the engines are singletons, whose correlation ids are reserved: these are released with the history.
+	Singletons bool
 }
 
 // cutoff is the time before which rows may be deleted.

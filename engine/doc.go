@@ -16,7 +16,8 @@
 // # Storage
 //
 // The package owns the tables engineHistory (see [History]) and engineDlq (see [DeadLetters]), whose partition keys are the
-// engines' names, and the container engine-messages (see [Claims]). It puts messages back into the engines' queues and the
+// engines' names, the table engineReservations, whose partition keys are correlation ids (see [Definition.Singleton]), and the
+// container engine-messages (see [Claims]). It puts messages back into the engines' queues and the
 // runtime's queues. Such a message begins with a header line that says what it has been through; [Pipeline] removes the header
 // when the message is delivered.
 package engine

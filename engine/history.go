@@ -99,10 +99,10 @@ func NewHistory(store tables.Store, table string) *History {
 	return &History{store: store, table: table, instances: newInstances(store, table)}
 }
 
-// CreateTable makes sure that the table exists.
+// CreateTable creates the table, and the one of reservations, if they are missing.
 func (h *History) CreateTable(ctx context.Context) error {
-	if err := h.store.CreateTable(ctx, h.table); err != nil {
-		return fmt.Errorf("create the history table: %w", err)
+	if err := errors.Join(h.store.CreateTable(ctx, h.table), h.store.CreateTable(ctx, reservationTable)); err != nil {
+		return fmt.Errorf("create the history tables: %w", err)
 	}
 	return nil
 }

@@ -14,8 +14,17 @@ import (
 // also after a crash. When there are no more, it adds to the index by instance what that lacks. A message whose entries are deleted runs again if somebody sends it again.
 func (h *History) Retention(ctx context.Context, r Retention, now time.Time, limit int) (removed int, more bool, err error) {
 	lists := []string{string(StatusSucceeded), string(StatusFailed), supersededList}
+	remove := h.remove
+	if r.Singletons {
+		remove = func(ctx context.Context, page []tables.Entity) error {
+			if err := h.release(ctx, page); err != nil {
+				return err
+			}
+			return h.remove(ctx, page)
+		}
+	}
 	for _, list := range lists {
-		n, left, err := r.removeEach(ctx, h.store, h.table, statusPrefix(list), now, limit-removed, h.remove)
+		n, left, err := r.removeEach(ctx, h.store, h.table, statusPrefix(list), now, limit-removed, remove)
 		removed, more = removed+n, more || left
 		if err != nil {
 			return removed, true, err

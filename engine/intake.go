@@ -124,14 +124,15 @@ func (d Definition) Accept(body []byte) (Message, error) {
 func (d Definition) accept(body []byte) (Message, error) {
 	if d.Adapt != nil {
 		m, ok, err := d.Adapt(body)
+		m.NaturalKey = true
 		if err == nil && (!ok || !json.Valid(m.Input)) {
 			err = fmt.Errorf("not a message of the engine %s", d.Name)
 		}
 		return m, err
 	}
-	var m Message
-	if err := json.Unmarshal(body, &m); err != nil {
-		return m, payload.Explain(err)
+	m, err := envelopeOf(body)
+	if err != nil {
+		return m, err
 	}
 	if m.Blob != "" {
 		return m, errors.New("a message over HTTP has its input in itself, not in a blob")

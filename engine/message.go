@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"unicode/utf8"
 
@@ -36,6 +37,9 @@ type Message struct {
 	Input json.RawMessage `json:"input,omitempty"`
 	// Blob names the blob that holds the input instead, when that is too large for a message; see Claims.
 	Blob string `json:"blob,omitempty"`
+	// NaturalKey says that the correlation id is the natural key of the input, so repeats may differ in details. It counts for
+	// engines that adapt messages; adapted messages have it.
+	NaturalKey bool `json:"naturalKey,omitempty"`
 	// TraceParent is the sender's W3C trace context, of which the run becomes a part; what is none is ignored.
 	TraceParent string `json:"traceparent,omitempty"`
 }
@@ -159,15 +163,53 @@ func (d Definition) adapt(body []byte) (Message, error) {
 			if err == nil {
 				_, err = m.encode() // the message may be nested deeper than its body
 			}
+			m.NaturalKey = true
 			return m, err
 		}
 	}
-	var m Message
-	err := payload.Explain(json.Unmarshal(body, &m))
+	m, err := envelopeOf(body)
 	if err == nil && m.Blob != "" && len(m.Input) > 0 {
 		err = errors.New("it has both an input and a blob with the input")
 	}
 	return m, err
+}
+
+// envelopeOf decodes an envelope. A member that is there twice, in whatever case, is an error: it would be unknown which one the
+// sender meant.
+func envelopeOf(body []byte) (Message, error) {
+	var m Message
+	if err := json.Unmarshal(body, &m); err != nil {
+		return m, payload.Explain(err)
+	}
+	seen := map[string]bool{}
+	for d := json.NewDecoder(bytes.NewReader(body)); ; {
+		token, err := d.Token()
+		name, isName := token.(string)
+		if delim, ok := token.(json.Delim); ok && delim == '{' {
+			continue
+		}
+		if err != nil || !isName {
+			return m, nil // its end
+		}
+		if name = strings.ToLower(name); seen[name] && isMember(name) {
+			return Message{}, fmt.Errorf("the member %q is there twice: send it once", name)
+		}
+		seen[name] = true
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return Message{}, payload.Explain(err)
+		}
+	}
+}
+
+// isMember reports whether the envelope has a member of this name, in whatever case.
+func isMember(name string) bool {
+	for field := range reflect.TypeFor[Message]().Fields() {
+		if member, _, _ := strings.Cut(field.Tag.Get("json"), ","); strings.EqualFold(member, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // encode returns the message as queues and runs get it. The errors are those of payload.Check, so whatever can be

@@ -2,12 +2,14 @@ package engine
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
 )
 
@@ -19,7 +21,7 @@ func TestDecodeMessageFillsWhatIsMissing(t *testing.T) {
 		want Message
 	}{
 		"nothing":       {`{}`, Message{CorrelationID: derived, InstanceID: PublisherInstance}},
-		"everything":    {`{"correlationId":"c","engine":"e","operation":"o","instanceId":"i","tenantId":"t","input":{"a": 1},"traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}`, Message{"c", "e", "o", "i", "t", []byte(`{"a": 1}`), "", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}},
+		"everything":    {`{"correlationId":"c","engine":"e","operation":"o","instanceId":"i","tenantId":"t","input":{"a": 1},"traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}`, Message{CorrelationID: "c", Engine: "e", Operation: "o", InstanceID: "i", TenantID: "t", Input: []byte(`{"a": 1}`), TraceParent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}},
 		"more than all": {`{"correlationId":"c","sender":"x"}`, Message{CorrelationID: "c", InstanceID: PublisherInstance}},
 		"space around":  {" \n{\"correlationId\":\"c\"}\n", Message{CorrelationID: "c", InstanceID: PublisherInstance}},
 	}
@@ -31,6 +33,30 @@ func TestDecodeMessageFillsWhatIsMissing(t *testing.T) {
 	}
 	if derived != deriveCorrelationID("m1") || derived == deriveCorrelationID("m2") || len(derived) != 36 {
 		t.Errorf("derived correlation id %s", derived)
+	}
+}
+
+// A member of the envelope that is there twice, in whatever case, makes the message undecodable, through every entry point. Members
+// in another case, and others that are there twice, are taken.
+func TestMembersThatAreThereTwice(t *testing.T) {
+	t.Parallel()
+	for body, twice := range map[string]bool{
+		`{"correlationId":"a","correlationId":"b"}`:              true,
+		`{"correlationId":"a","engine":"e","CORRELATIONID":"a"}`: true,
+		`{"input":{"a":1},"x":[{}],"input":{"a":2}}`:             true,
+		`{"instanceId":"a","tenantId":"t","InstanceId":"b"}`:     true,
+		`{"CorrelationId":"a","InstanceId":"b"}`:                 false,
+		`{"sender":1,"sender":2,"input":{"a":1,"a":2}}`:          false,
+	} {
+		d := Definition{Name: "e", Operations: []orchestrator.AnyActivity{orchestrator.NewActivity("o", func(context.Context, int) (int, error) { return 0, nil })}}
+		m, queued := d.decodeMessage([]byte(body), "m1")
+		_, accepted := d.Accept([]byte(body))
+		if (queued != nil) != twice || (accepted != nil) != twice || twice && m.CorrelationID != deriveCorrelationID("m1") {
+			t.Errorf("%s: %+v, %v, %v", body, m, queued, accepted)
+		}
+		if _, err := d.startMessage(orchestrator.Start{Input: []byte(body)}); twice && err == nil {
+			t.Errorf("%s: it is started", body)
+		}
 	}
 }
 

@@ -2,6 +2,8 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,4 +53,24 @@ func TestFates(t *testing.T) {
 			t.Errorf("%s is missing", f)
 		}
 	}
+}
+
+// The runs of a singleton, each of which finds the end of the one before, and an end that is reported again are no duplicates.
+func TestEndsThatAreRecordedAreNoDuplicates(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.scope = engine.PerInstance
+		p := w.Restart(nil)
+		for i := range 5 {
+			w.Send(testQueue, strings.Replace(good, "c1", fmt.Sprint("c", i), 1))
+			p.Run()
+		}
+		if err := p.Ended(t.Context(), w.Outcome("turntable-i1")); err != nil {
+			t.Fatal(err)
+		}
+		if done, again := p.Count(engine.Succeeded), p.Count(engine.Duplicate); done != 5 || again != 0 {
+			t.Errorf("%d succeeded, %d duplicates", done, again)
+		}
+	})
 }

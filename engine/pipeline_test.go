@@ -24,16 +24,18 @@ func TestTransactionsOfOneMessage(t *testing.T) {
 		rests      rest
 		activities int
 		besides    int
+		scope      engine.Scope
 	}{
-		"never rests":              {never, 3, 0},
-		"rests between operations": {between, 3, timer + shows},
-		"rests after operations":   {after, 4, timer + shows},
+		"never rests":              {never, 3, 0, ""},
+		"rests between operations": {between, 3, timer + shows, ""},
+		"rests after operations":   {after, 4, timer + shows, ""},
+		"singleton":                {never, 3, 4, engine.PerInstance}, // the reservation, the lock, and two looks for a run before
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w, plan := newWorld(t), &faults.Plan{}
-				w.rests = tt.rests
+				w.rests, w.scope = tt.rests, tt.scope
 				w.Send(testQueue, good)
 				deliveries := w.Restart(plan).Run()
 				byHost := 2 * deliveries // the host gets and deletes each message

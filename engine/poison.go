@@ -41,6 +41,9 @@ func (a *attempt) tryPoison(ctx context.Context) {
 		a.deadLetter(ctx, ReasonPoison, a.decodeErr)
 		return
 	}
+	if !a.identify(ctx) {
+		return
+	}
 	out, err := a.ownRun(ctx)
 	a.giveUp(ctx, ReasonPoison, out, err)
 }

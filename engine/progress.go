@@ -25,7 +25,7 @@ func (a *attempt) recordProgress(ctx context.Context, out orchestrator.Outcome) 
 		if !errors.Is(err, tables.ErrExists) || try == progressTries {
 			return err
 		}
-		if a.history.entries, err = a.config.History.Run(ctx, a.def.Name, a.message.CorrelationID); err != nil {
+		if err = a.readHistory(ctx); err != nil {
 			return err
 		}
 	}

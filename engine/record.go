@@ -62,7 +62,7 @@ func runEntry(d Definition, m Message, o orchestrator.Outcome) Entry {
 func brokenEntry(d Definition, m Message, cause error, began, ended time.Time) Entry {
 	return Entry{Engine: d.Name, InstanceID: m.InstanceID, TenantID: m.TenantID, Operation: d.operationOf(m), Status: StatusFailed, RunStatus: StatusFailed,
 		DurationMs: wholeMillis(began, ended), Input: m.inputOrBlob(), Error: cause.Error(),
-		CreatedAtUtc: ended.Truncate(time.Microsecond), CorrelationID: m.CorrelationID}
+		CreatedAtUtc: ended.Truncate(time.Microsecond), CorrelationID: m.CorrelationID, Work: d.work(m)}
 }
 
 // tenantOf returns the tenant of an execution; an old one may not have recorded that of its message.
@@ -83,7 +83,7 @@ func latest(entries []Entry) *Entry {
 	return last
 }
 
-// recordedRun is what the history says about a correlation id.
+// recordedRun is what the history says about the work under a correlation id.
 type recordedRun struct{ entries []Entry }
 
 // succeeded reports whether the whole run succeeded. A succeeded operation of a failed run does not count.
@@ -142,7 +142,7 @@ func (a *attempt) record(ctx context.Context, out orchestrator.Outcome) (err err
 		if !changed || try == recordTries {
 			return err
 		}
-		if a.history.entries, err = a.config.History.Run(ctx, a.def.Name, a.message.CorrelationID); err != nil {
+		if err = a.readHistory(ctx); err != nil {
 			return err
 		}
 	}

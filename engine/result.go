@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/vibedata/roundhouse/orchestrator"
 )
@@ -39,10 +40,12 @@ func (p *Pipeline) Result(ctx context.Context, engine string, m Message) (Result
 		return ResultSucceeded, nil
 	}
 	letters, err := p.config.DeadLetters.Pending(ctx, engine, m.CorrelationID)
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", err
-	case len(letters) > 0:
+	}
+	own := identity{m.TenantID, m.InstanceID, ""}
+	letters = slices.DeleteFunc(letters, func(l DeadLetter) bool { return !own.sameOwner(identity{l.TenantID, l.InstanceID, ""}) })
+	if len(letters) > 0 {
 		return ResultDead, nil
 	}
 	if m.InstanceID == "" {

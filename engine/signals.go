@@ -21,7 +21,9 @@ func (p *Pipeline) Ended(ctx context.Context, out orchestrator.Outcome) error {
 	a := p.newAttempt(def, Delivery{Queue: def.Queue, Body: out.Carry})
 	a.number = a.header.Attempts
 	a.settleEnded(ctx, out)
-	a.report(ctx)
+	if a.fate != Duplicate { // the end is recorded already, and no message is a duplicate
+		a.report(ctx)
+	}
 	return a.err
 }
 

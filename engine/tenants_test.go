@@ -106,7 +106,7 @@ func TestAMessageForTheRunOfAnotherTenant(t *testing.T) {
 		w.Send(testQueue, strings.Replace(good, "Contoso", "fabrikam", 1))
 		w.hostOnce(t, p)
 		dead := onePending(t, w, "turntable")
-		if dead.TenantID != "fabrikam" || dead.DetectedReason != engine.ReasonPermanent || !strings.Contains(dead.ErrorMessage, "another tenant") {
+		if dead.TenantID != "fabrikam" || dead.DetectedReason != engine.ReasonCorrelationConflict || !strings.Contains(dead.ErrorMessage, "another tenant") {
 			t.Errorf("%+v", dead)
 		}
 		w.event(t, "c1", 0)

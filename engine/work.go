@@ -12,14 +12,41 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/internal/tenant"
+	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// work is a digest of what a message asks for: messages with one correlation id and one work are the same message. Senders
-// whose messages an engine adapts have correlation ids of natural keys, and repeat themselves with other details.
+// identity is the work that an engine does under a correlation id. A message, the run that carries it, the row that reserves the
+// correlation id and an entry of the history have one each; an empty field is unknown.
+type identity struct {
+	tenant, instance string
+	// work is a digest of operation, instance and input.
+	work string
+}
+
+// same reports whether two identities under one correlation id are the same work. Everything else is a conflict.
+func (i identity) same(other identity) bool {
+	return i.sameOwner(other) && (i.work == "" || other.work == "" || i.work == other.work)
+}
+
+// sameOwner reports whether two identities are for the same tenant and instance.
+func (i identity) sameOwner(other identity) bool {
+	return (i.instance == "" || other.instance == "" || i.instance == other.instance) &&
+		(tenant.Sees(i.tenant, other.tenant) || other.tenant == "")
+}
+
+// identity returns the identity of a message.
+func (d Definition) identity(m Message) identity {
+	return identity{cleanText(m.TenantID), cleanText(m.InstanceID), d.work(m)}
+}
+
+// identity returns the identity of the work that an entry is about. Only ends of attempts have a digest.
+func (e Entry) identity() identity { return identity{e.TenantID, e.InstanceID, e.Work} }
+
+// work returns a digest of what a message asks for. A natural key identifies the input, so details may differ.
 func (d Definition) work(m Message) string {
 	input := ""
 	switch {
-	case d.Adapt != nil:
+	case d.Adapt != nil && m.NaturalKey:
 	case m.Blob != "":
 		input = path.Base(m.Blob) // the digest of what is in it
 	default:
@@ -40,32 +67,82 @@ func digestOf(document json.RawMessage) string {
 
 // same says whether a run that carries a message was started for the same work. What cannot be read is not judged.
 func (d Definition) same(m Message) func(carry []byte) bool {
-	own := d.work(m)
+	own := d.identity(m)
 	return func(carry []byte) bool {
 		h, body := splitHeader(Delivery{Body: carry})
 		before, err := d.decodeMessage(body, h.MessageID)
-		return len(carry) == 0 || err != nil || d.work(before) == own
+		return len(carry) == 0 || err != nil || own.same(d.identity(before))
 	}
 }
 
-// otherWork says for what the correlation id of a message stands, if the run that succeeded under it did something else; nil
-// when it is the same work.
-func (a *attempt) otherWork() error {
-	own := a.def.work(a.message)
-	for _, e := range a.history.entries {
-		if e.RunStatus != StatusSucceeded {
-			continue
+// owns reports whether an entry under the correlation id of the message is about its work. An edited message continues the
+// failures of the message that it replaces.
+func (a *attempt) owns(e Entry) bool {
+	own := a.def.identity(a.message)
+	return own.same(e.identity()) || a.edited() && e.RunStatus != StatusSucceeded && own.sameOwner(e.identity())
+}
+
+// identify decides whether the correlation id is that of other work, before anything runs. If so, it dead-letters the message and
+// returns false.
+func (a *attempt) identify(ctx context.Context) bool {
+	conflict, err := a.otherWork(ctx)
+	switch {
+	case err != nil:
+		a.fail(err)
+	case conflict != nil:
+		a.refuseOtherWork(ctx, conflict)
+	}
+	return err == nil && conflict == nil
+}
+
+// otherWork returns a conflict if the correlation id belongs to other work, after readHistory. The runs of a singleton have the
+// ids of their instances, so a row reserves the correlation id. Other engines have it in the id of the orchestration, whose first
+// round reserves it.
+func (a *attempt) otherWork(ctx context.Context) (conflict, err error) {
+	if conflict = a.conflict; conflict == nil && a.def.Singleton != "" {
+		own := a.def.identity(a.message)
+		holder, err := a.config.History.reserve(ctx, a.def.Name, a.message.CorrelationID, own, a.redelivered, a.edited())
+		if err != nil {
+			return nil, err
 		}
-		another := a.message.TenantID != "" && e.TenantID != "" && !tenant.Sees(a.message.TenantID, e.TenantID)
-		if another || e.Work != "" && e.Work != own {
-			return fmt.Errorf("%w: it succeeded at %s for the instance %.200q", errOtherWork, e.CreatedAtUtc.Format(time.RFC3339), e.InstanceID)
+		if !own.same(holder) {
+			conflict = fmt.Errorf("%w: it is reserved for %s", errOtherWork, holder.difference(own))
 		}
 	}
-	return nil
+	if conflict == nil {
+		return nil, nil
+	}
+	// An older version did not reserve correlation ids. A run of this very message continues.
+	_, err = a.ownRun(ctx)
+	switch {
+	case err == nil:
+		return nil, nil
+	case errors.Is(err, orchestrator.ErrNotFound), errors.Is(err, orchestrator.ErrOtherWork), errors.Is(err, orchestrator.ErrCorrupt):
+		return conflict, nil
+	default:
+		return nil, err
+	}
+}
+
+// conflictOf returns the conflict with an entry of other work that succeeded.
+func (a *attempt) conflictOf(e Entry) error {
+	return fmt.Errorf("%w: it succeeded at %s for %s", errOtherWork, e.CreatedAtUtc.Format(time.RFC3339), e.identity().difference(a.def.identity(a.message)))
+}
+
+// difference names what distinguishes the holder of a correlation id from other work. It shows nothing of another tenant.
+func (i identity) difference(other identity) string {
+	switch {
+	case !identity{tenant: i.tenant}.sameOwner(identity{tenant: other.tenant}):
+		return "another tenant"
+	case i.instance != other.instance:
+		return fmt.Sprintf("the instance %.200q", i.instance)
+	default:
+		return fmt.Sprintf("another operation or input for the instance %.200q", i.instance)
+	}
 }
 
 // errOtherWork: the message is no repeat of the one that had its correlation id before.
-var errOtherWork = errors.New("the correlation id belongs to a run that did other work: send the message with one of its own")
+var errOtherWork = errors.New("the correlation id belongs to other work: send the message with a correlation id of its own")
 
 // refuseOtherWork makes a dead letter of a message whose correlation id belongs to other work. That goes on.
 func (a *attempt) refuseOtherWork(ctx context.Context, cause error) {

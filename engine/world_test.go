@@ -38,6 +38,7 @@ type world struct {
 	parts   int                             // how many activities it calls at once at the end, most of which run elsewhere
 
 	adapt func(body []byte) (engine.Message, bool, error) // of foreign senders; nil for none
+	scope engine.Scope                                    // of the singleton; "" for none
 
 	claims *engine.Claims // of large inputs; nil for none
 
@@ -99,6 +100,7 @@ func (w *world) definition() engine.Definition {
 		Name:       "turntable",
 		Queue:      testQueue,
 		Adapt:      w.adapt,
+		Singleton:  w.scope,
 		Operations: []orchestrator.AnyActivity{turn, lock},
 		Activities: []orchestrator.AnyActivity{oil},
 		Orchestrator: engine.Orchestrate("turntable", func(ctx *orchestrator.Context, r engine.Request[input]) (string, error) {

@@ -106,7 +106,7 @@ func (p *parts) rules(ctx context.Context) ([]engine.Retention, error) {
 		own[name] = engine.Retention{Engines: []string{name}, Keep: engine.KeepOf(config, name, 0)}
 	}
 	for _, d := range p.definitions {
-		own[d.Name] = engine.Retention{Engines: []string{d.Name}, Keep: engine.KeepOf(config, d.Name, d.Keep)}
+		own[d.Name] = engine.Retention{Engines: []string{d.Name}, Keep: engine.KeepOf(config, d.Name, d.Keep), Singletons: d.Singleton != ""}
 	}
 	rules := make([]engine.Retention, 0, len(own))
 	for _, name := range p.names {

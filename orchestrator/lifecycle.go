@@ -138,7 +138,11 @@ func (r *Runtime) applyReuse(ctx context.Context, s Start, all []storedExecution
 	otherInput := false
 	for _, g := range all {
 		e, _ := g.start()
-		if e.Name == s.Orchestrator && e.start().CorrelationID == s.CorrelationID && e.signal().ID == s.RequestID && tenant.Sees(s.TenantID, e.start().Tenant) && (s.RequestID != "" || s.Reuse == ReuseNever) {
+		repeats := e.Name == s.Orchestrator && e.start().CorrelationID == s.CorrelationID && tenant.Sees(s.TenantID, e.start().Tenant)
+		if end := g.end(); repeats && s.Once && s.Event == nil && (end == nil || end.Kind == executionCompleted) && s.checkSame(e.start().Carry) == nil {
+			return nil, nil
+		}
+		if repeats && e.signal().ID == s.RequestID && (s.RequestID != "" || s.Reuse == ReuseNever) {
 			if err := s.checkSame(e.start().Carry); err != nil {
 				return nil, fmt.Errorf("%w: %w", ErrExists, err)
 			}

@@ -34,6 +34,9 @@ type Start struct {
 	// Same says whether the run that has the id and the correlation id, with this Carry, is the one that is meant. If not,
 	// the Start is ErrOtherWork, and changes nothing. nil means that the ids tell, and for Runtime.Start the input.
 	Same func(carry []byte) bool
+	// Once says that Runtime.Start starts nothing while the run that Same means is active or after it has completed, whatever Reuse
+	// says.
+	Once bool
 	// Instead says whether this Start takes the place of the run that has the id and the correlation id, with this Carry. If so, and
 	// if that run has failed for good, the next execution begins with the Input of this Start, and keeps none of the results; a run that
 	// goes on, or has ended otherwise, is judged by Same. nil takes the place of none. It is for Run.

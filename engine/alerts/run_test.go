@@ -138,3 +138,56 @@ func TestQueueToDeadLetter(t *testing.T) {
 		}
 	}
 }
+
+// An alert is the same one by its natural key, whatever its details are and whether they fit a message. Under a correlation id
+// that a sender chose, other content is other work and becomes a dead letter.
+func TestAlertsUnderOneCorrelationID(t *testing.T) {
+	t.Parallel()
+	detailed := func(detail string) string {
+		return strings.Replace(common("Fired"), `"description":"d"`, `"description":"`+detail+`"`, 1)
+	}
+	accepted := func(t *testing.T, w *enginetest.World, body string) string {
+		t.Helper()
+		m, err := definition(t).Accept([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		packed, err := engine.NewClaims(w.Blobs, "").Pack(t.Context(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(packed)
+	}
+	envelope := func(t *testing.T, w *enginetest.World, detail string) string {
+		t.Helper()
+		return `{"correlationId":"chosen","input":` + detailed(detail) + `}`
+	}
+	long := strings.Repeat("long", engine.MaxMessage/4)
+	for name, c := range map[string]struct {
+		body          func(t *testing.T, w *enginetest.World, detail string) string
+		first, second string
+		conflicts     int
+	}{
+		"as it arrives":    {func(_ *testing.T, _ *enginetest.World, detail string) string { return detailed(detail) }, "one", "two", 0},
+		"over HTTP":        {func(t *testing.T, w *enginetest.World, detail string) string { return accepted(t, w, detailed(detail)) }, "one", "two", 0},
+		"over HTTP, large": {func(t *testing.T, w *enginetest.World, detail string) string { return accepted(t, w, detailed(detail)) }, long, long + "er", 0},
+		"envelope":         {envelope, "one", "two", 1},
+		"same envelope":    {envelope, "one", "one", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newPlatform(t)
+			for _, detail := range []string{c.first, c.second} {
+				w.Send(alerts.Queue, c.body(t, w, detail))
+				w.Deliver()
+			}
+			dead := w.DeadLetters(alerts.Engine)
+			if len(dead) != c.conflicts || len(w.Published()) != 2 {
+				t.Fatalf("%d events, dead letters %+v", len(w.Published()), dead)
+			}
+			if c.conflicts == 1 && (dead[0].DetectedReason != engine.ReasonCorrelationConflict || string(dead[0].OriginalMessage) != envelope(t, w, c.second)) {
+				t.Errorf("%+v", dead[0])
+			}
+		})
+	}
+}

@@ -99,6 +99,9 @@ func (a *api) startOrchestration(ctx context.Context, r *request) (reply, error)
 			return reply{}, err
 		}
 		if s, err = a.admit(ctx, s); err != nil {
+			if key != "" && errors.Is(err, orchestrator.ErrOtherWork) {
+				return reply{}, keyReused()
+			}
 			return reply{}, err
 		}
 	}
@@ -114,9 +117,7 @@ func (a *api) startOrchestration(ctx context.Context, r *request) (reply, error)
 		return reply{}, a.whyActive(ctx, s.ID, err)
 	}
 	if key != "" && another {
-		return reply{}, &failure{status: http.StatusUnprocessableEntity, problem: problem{
-			Code: codeKeyReused, Message: "The Idempotency-Key belongs to another request. Repeat that one, or use another key.", Target: "Idempotency-Key",
-		}}
+		return reply{}, keyReused()
 	}
 	status, err := a.runtime.Status(ctx, s.ID)
 	if err == nil && !r.principal().Sees(status.TenantID) {
@@ -127,6 +128,13 @@ func (a *api) startOrchestration(ctx context.Context, r *request) (reply, error)
 	}
 	r.after = fmt.Sprintf("%s, execution %d", status.Status, status.Execution)
 	return a.taken(status, ""), nil
+}
+
+// keyReused is the answer to a request with the key of another one.
+func keyReused() *failure {
+	return &failure{status: http.StatusUnprocessableEntity, problem: problem{
+		Code: codeKeyReused, Message: "The Idempotency-Key belongs to another request. Repeat that one, or use another key.", Target: "Idempotency-Key",
+	}}
 }
 
 // named gives a start what its request leaves out. An engine makes its ids itself.
