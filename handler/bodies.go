@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -23,7 +24,12 @@ func wholeBodies(next echo.HandlerFunc) echo.HandlerFunc {
 			c.Response().Before(func() {
 				connection := http.NewResponseController(c.Response().Writer)
 				_ = connection.SetReadDeadline(time.Now().Add(unreadTimeout)) // a writer without deadlines is one of a test
-				_, _ = io.CopyN(io.Discard, body, maxUnread)                  // what cannot be read has to be answered as well
+				if _, err := io.CopyN(io.Discard, body, maxUnread); !errors.Is(err, io.EOF) {
+					// What cannot be read has to be answered as well. The server would read on before it sends the header: the deadline stays,
+					// and the connection ends.
+					c.Response().Header().Set(echo.HeaderConnection, "close")
+					return
+				}
 				_ = connection.SetReadDeadline(time.Time{})
 			})
 		}

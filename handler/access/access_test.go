@@ -26,13 +26,47 @@ const (
 // principal is who a control takes the owner of a token for, given as pairs of claims.
 func principal(t *testing.T, p access.Policy, claims ...string) (access.Principal, error) {
 	t.Helper()
+	return principalOf(t, p, "aad", claims...)
+}
+
+// principalOf is principal for a token of an identity provider.
+func principalOf(t *testing.T, p access.Policy, provider string, claims ...string) (access.Principal, error) {
+	t.Helper()
 	var parts []string
 	for i := 0; i < len(claims); i += 2 {
 		parts = append(parts, fmt.Sprintf(`{"typ":%q,"val":%q}`, claims[i], claims[i+1]))
 	}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/me", nil)
-	r.Header.Set("X-MS-CLIENT-PRINCIPAL", base64.StdEncoding.EncodeToString([]byte(`{"role_typ":"my-roles","claims":[`+strings.Join(parts, ",")+`]}`)))
+	r.Header.Set("X-MS-CLIENT-PRINCIPAL", base64.StdEncoding.EncodeToString(fmt.Appendf(nil, `{"auth_typ":%q,"role_typ":"my-roles","claims":[%s]}`, provider, strings.Join(parts, ","))))
 	return access.Control{Policy: p, EasyAuth: true}.Principal(r)
+}
+
+// Claims of another identity provider are not those of Microsoft Entra ID, whatever they say.
+func TestIdentityProviders(t *testing.T) {
+	t.Parallel()
+	const tenant = "https://login.microsoftonline.com/" + home + "/v2.0"
+	for name, tt := range map[string]struct {
+		provider, issuer string
+		want             bool
+	}{
+		"entra":                     {"aad", tenant, true},
+		"as version 1 has it":       {"aad", "https://sts.windows.net/" + home + "/", true},
+		"in capitals":               {"AAD", strings.ToUpper("https://LOGIN") + ".microsoftonline.us/" + home + "/v2.0", true},
+		"external id":               {"aad", "https://contoso.ciamlogin.com/" + home + "/v2.0", true},
+		"without an issuer":         {"aad", "", true},
+		"a custom one":              {"mycustomidp", "https://idp.example", false},
+		"that claims the issuer":    {"google", tenant, false},
+		"none":                      {"", tenant, false},
+		"entra's name, custom":      {"aad", "https://idp.example", false},
+		"a host that looks like it": {"aad", "https://login.microsoftonline.com.example/" + home, false},
+		"in clear":                  {"aad", "http://login.microsoftonline.com/" + home, false},
+		"its name as a path":        {"aad", "https://idp.example/login.microsoftonline.com", false},
+	} {
+		p, err := principalOf(t, access.Policy{HomeTenant: home}, tt.provider, "iss", tt.issuer, "tid", home, "oid", object, "roles", "Roundhouse.Administrator")
+		if (err == nil) != tt.want || tt.want != slices.Contains(p.Roles, access.Administrator) {
+			t.Errorf("%s: %+v, %v", name, p, err)
+		}
+	}
 }
 
 // Tokens come with the names of their own claims, or with those of WS-Federation; people and applications differ by them.

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -30,8 +31,16 @@ var (
 	overageClaims = []string{"hasgroups", "_claim_names"}
 )
 
+// entra is what the platform calls Microsoft Entra ID. The claims of other providers are what those say.
+const entra = "aad"
+
+// issuers are the hosts of Microsoft Entra ID that issue tokens, of all clouds.
+var issuers = []string{"login.microsoftonline.com", "sts.windows.net", "login.microsoftonline.us", "login.partner.microsoftonline.cn", "login.chinacloudapi.cn", "sts.chinacloudapi.cn"}
+
 // token is what the platform says of a caller.
 type token struct {
+	// Provider is the identity provider that signed the caller in.
+	Provider string `json:"auth_typ"`
 	RoleType string `json:"role_typ"`
 	Claims   []struct {
 		Type  string `json:"typ"`
@@ -77,6 +86,9 @@ func (t token) first(types []string) string {
 
 // principal is who the token is of, without roles. The error is for people, and says what the token lacks.
 func (t token) principal() (Principal, error) {
+	if !strings.EqualFold(t.Provider, entra) || !t.issuedByEntra() {
+		return Principal{}, fmt.Errorf("you are signed in by another identity provider (%.64q): sign in with Microsoft Entra ID", t.Provider)
+	}
 	tenant, tenantErr := uuid.Parse(t.first(tenantClaims))
 	object, objectErr := uuid.Parse(t.first(objectClaims))
 	if tenantErr != nil || objectErr != nil {
@@ -95,6 +107,17 @@ func (t token) principal() (Principal, error) {
 		p.Name = p.ObjectID
 	}
 	return p, nil
+}
+
+// issuedByEntra says whether the issuers that the token names are Microsoft Entra ID. The platform has checked the signature.
+func (t token) issuedByEntra() bool {
+	for _, issuer := range t.all([]string{"iss"}) {
+		u, err := url.Parse(issuer)
+		if err != nil || u.Scheme != "https" || !slices.Contains(issuers, strings.ToLower(u.Hostname())) && !strings.HasSuffix(strings.ToLower(u.Hostname()), ".ciamlogin.com") {
+			return false
+		}
+	}
+	return true
 }
 
 // application says whether an application has the token in its own name: its idtyp says so, or nobody has delegated a scope

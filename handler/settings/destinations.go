@@ -159,12 +159,16 @@ func (h HTTPDestination) validateInstance(deliveryTimeout time.Duration) error {
 	if h.URL != "" {
 		return errors.New("url: leave it out, the registry has the addresses of instances (endpoints.events)")
 	}
+	if h.Audience != "" || h.ClientCertificate != "" {
+		return errors.New("audience, clientCertificate: leave them out, the app's own credentials go to no address of the registry, which operators of other tenants may write: sign with signingKeys")
+	}
 	return errors.Join(h.ValidateFor(), h.Of(anyInstance, anyAddress).validate(deliveryTimeout))
 }
 
-// Of is the destination of one instance, at its address.
+// Of is the destination of one instance, at its address, which gets no credentials of the app.
 func (h HTTPDestination) Of(instanceID, address string) HTTPDestination {
 	h.Auth, h.URL, h.Structured = h.For(instanceID), address, true
+	h.Audience, h.ClientCertificate = "", ""
 	return h
 }
 
