@@ -26,8 +26,10 @@ func (o Operator) ResetToCheckpoint(ctx context.Context, poller string, file []b
 		token := from.Lease.Token + 1
 		if doc != nil {
 			after = doc.clone()
-			if from.Fingerprint != "" && doc.Fingerprint != "" && from.Fingerprint != doc.Fingerprint && !how.Force {
-				return nil, fmt.Errorf("the file: %w", &FingerprintError{Poller: poller, Differences: differences(from.Definition, doc.Definition)})
+			if from.Fingerprint != "" && doc.Fingerprint != "" && !how.Force {
+				if err := checkFingerprint(from, doc.Fingerprint, doc.Definition); err != nil {
+					return nil, fmt.Errorf("the file, whose checkpoint --force takes nevertheless: %w", err)
+				}
 			}
 			token = max(token, doc.Lease.Token+1)
 		} else {

@@ -1,7 +1,9 @@
 package poller
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,6 +17,8 @@ type tick struct {
 	lease  *lease
 	doc    *Document // as it was stored last
 	result Result
+	// databaseID is the id of the database of this tick, "" until it was asked for and when it is unknown.
+	databaseID string
 }
 
 // run checks whether there is anything to do before it acquires the lease. Rows that were fetched before are still
@@ -32,6 +36,9 @@ func (t *tick) run(ctx context.Context) error {
 	}
 	t.doc = doc
 	if err := t.mayRun(doc, state); err != nil || t.result.Done {
+		return err
+	}
+	if err := t.identify(ctx, doc); err != nil {
 		return err
 	}
 	if err := t.check(ctx); err != nil {
@@ -62,13 +69,46 @@ func (t *tick) run(ctx context.Context) error {
 	return err
 }
 
+// identify asks the database for its id and compares it with the one in the document.
+func (t *tick) identify(ctx context.Context, doc *Document) error {
+	source, ok := t.config.Source.(Identifier)
+	if ok {
+		id, err := source.DatabaseID(ctx)
+		if err != nil {
+			return fmt.Errorf("identify the database: %w", err)
+		}
+		t.databaseID = id
+	}
+	_, _, err := t.definitionFor(doc)
+	return err
+}
+
+// definitionFor returns the current definition and its fingerprint as a document of this poller gets them: what is unknown now, and is
+// known to the document, stays. The error is an ErrFingerprint when the document belongs to another definition or database.
+func (t *tick) definitionFor(doc *Document) (fingerprint string, text json.RawMessage, err error) {
+	d := t.config.Source.Definition()
+	d.DatabaseID = cmp.Or(t.databaseID, d.DatabaseID)
+	was := databaseOf(doc.Definition)
+	if (database{d.Database, d.DatabaseID}).same(was) {
+		d.Database, d.DatabaseID = cmp.Or(d.Database, was.Address), cmp.Or(d.DatabaseID, was.ID)
+	}
+	if fingerprint, text, err = Fingerprint(d); err != nil {
+		return "", nil, err
+	}
+	return fingerprint, text, checkFingerprint(doc, fingerprint, text)
+}
+
 // writeDefinition stores the definition beside the checkpoint, unless the checkpoint belongs to another definition. A
 // poller that is no backfill any more loses its end.
 func (t *tick) writeDefinition(d *Document) error {
-	if err := checkFingerprint(d, t.fingerprint, t.definition); err != nil {
+	fingerprint, text, err := t.definitionFor(d)
+	if err != nil {
 		return err
 	}
-	d.Fingerprint, d.Definition = t.fingerprint, t.definition
+	if was, is := databaseOf(d.Definition), databaseOf(text); was.Address != "" && was.Address != is.Address {
+		t.config.Log.Warn("poller database has another address", "poller", t.config.Name, "was", was.Address, "is", is.Address)
+	}
+	d.Fingerprint, d.Definition = fingerprint, text
 	if !t.options.Backfill {
 		d.Backfill = nil
 	}
@@ -80,7 +120,8 @@ func (t *tick) mayRun(doc *Document, state State) error {
 	if doc.Retired {
 		return ErrRetired
 	}
-	if err := checkFingerprint(doc, t.fingerprint, t.definition); err != nil {
+	_, _, err := t.definitionFor(doc)
+	if changed, ok := errors.AsType[*FingerprintError](err); err != nil && !(ok && changed.databaseOnly) { // the id of the database is still unknown
 		return err
 	}
 	if err := t.leases.checkHeld(doc, state, t.observed); err != nil {
@@ -114,7 +155,12 @@ func (t *tick) check(ctx context.Context) error {
 
 // idleTick ends a tick without rows. It writes the document only if nothing was written for a long time.
 func (t *tick) idleTick(ctx context.Context, state State) error {
-	if !t.heartbeatDue(state) {
+	// A document of an earlier program does not name its database. It gets the name now, before the database can change.
+	fingerprint, _, err := t.definitionFor(t.doc)
+	if err != nil {
+		return err
+	}
+	if fingerprint == t.doc.Fingerprint && !t.heartbeatDue(state) {
 		return nil
 	}
 	meant := t.doc.clone()
