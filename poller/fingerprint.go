@@ -2,6 +2,8 @@ package poller
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -71,6 +73,43 @@ func (d database) same(o database) bool {
 
 // databaseMembers are the members of a definition that same compares.
 var databaseMembers = []string{"database", "databaseId"}
+
+// databaseID asks a source for the id of its database, "" when it knows none.
+func databaseID(ctx context.Context, s Source) (string, error) {
+	source, ok := s.(Identifier)
+	if !ok {
+		return "", nil
+	}
+	id, err := source.DatabaseID(ctx)
+	if err != nil {
+		return "", fmt.Errorf("identify the database: %w", err)
+	}
+	return id, nil
+}
+
+// definitionFor returns a definition and its fingerprint as a document gets them: what is unknown now, and is known to the document,
+// stays. The error is an ErrFingerprint when the document belongs to another definition or database.
+func definitionFor(doc *Document, now Definition, id string) (fingerprint string, text json.RawMessage, err error) {
+	now.DatabaseID = cmp.Or(id, now.DatabaseID)
+	was := databaseOf(doc.Definition)
+	if (database{now.Database, now.DatabaseID}).same(was) {
+		now.Database, now.DatabaseID = cmp.Or(now.Database, was.Address), cmp.Or(now.DatabaseID, was.ID)
+	}
+	if fingerprint, text, err = Fingerprint(now); err != nil {
+		return "", nil, err
+	}
+	return fingerprint, text, checkFingerprint(doc, fingerprint, text)
+}
+
+// CheckSource asks a source for its database, and returns an ErrFingerprint when the checkpoint belongs to another definition or database.
+func (d *Document) CheckSource(ctx context.Context, s Source) error {
+	id, err := databaseID(ctx, s)
+	if err != nil {
+		return err
+	}
+	_, _, err = definitionFor(d, s.Definition(), id)
+	return err
+}
 
 // checkFingerprint compares the definition in a document with another one.
 func checkFingerprint(d *Document, fingerprint string, text json.RawMessage) error {

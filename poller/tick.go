@@ -1,7 +1,6 @@
 package poller
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -70,32 +69,17 @@ func (t *tick) run(ctx context.Context) error {
 }
 
 // identify asks the database for its id and compares it with the one in the document.
-func (t *tick) identify(ctx context.Context, doc *Document) error {
-	source, ok := t.config.Source.(Identifier)
-	if ok {
-		id, err := source.DatabaseID(ctx)
-		if err != nil {
-			return fmt.Errorf("identify the database: %w", err)
-		}
-		t.databaseID = id
+func (t *tick) identify(ctx context.Context, doc *Document) (err error) {
+	if t.databaseID, err = databaseID(ctx, t.config.Source); err != nil {
+		return err
 	}
-	_, _, err := t.definitionFor(doc)
+	_, _, err = t.definitionFor(doc)
 	return err
 }
 
-// definitionFor returns the current definition and its fingerprint as a document of this poller gets them: what is unknown now, and is
-// known to the document, stays. The error is an ErrFingerprint when the document belongs to another definition or database.
+// definitionFor returns the current definition and its fingerprint as a document of this poller gets them.
 func (t *tick) definitionFor(doc *Document) (fingerprint string, text json.RawMessage, err error) {
-	d := t.config.Source.Definition()
-	d.DatabaseID = cmp.Or(t.databaseID, d.DatabaseID)
-	was := databaseOf(doc.Definition)
-	if (database{d.Database, d.DatabaseID}).same(was) {
-		d.Database, d.DatabaseID = cmp.Or(d.Database, was.Address), cmp.Or(d.DatabaseID, was.ID)
-	}
-	if fingerprint, text, err = Fingerprint(d); err != nil {
-		return "", nil, err
-	}
-	return fingerprint, text, checkFingerprint(doc, fingerprint, text)
+	return definitionFor(doc, t.config.Source.Definition(), t.databaseID)
 }
 
 // writeDefinition stores the definition beside the checkpoint, unless the checkpoint belongs to another definition. A

@@ -55,6 +55,11 @@ func (s *Source) fetch(ctx context.Context, after poller.Cursor, limit, maxBytes
 	if b.More {
 		return b, nil
 	}
+	if len(b.Rows) == 0 {
+		if err := s.present(ctx, r.sh, r.after); err != nil {
+			return poller.Batch{}, err
+		}
+	}
 	b.HeldBack, err = s.caughtUp(ctx, r.sh, r.filters, last, r.up)
 	return b, err
 }
@@ -131,7 +136,8 @@ func (s *Source) wentBack(ctx context.Context, sh *shape, last poller.Cursor) er
 	if err != nil || highest == "" || !less(highest, last.Value, c.class) {
 		return err
 	}
-	return fmt.Errorf("%w: the place is at %s, but %s cannot be beyond %s: was the database restored, or its clock or sequence set back? Reset the poller to a place that is there",
+	return fmt.Errorf("%w: the place is at %s, but %s cannot be beyond %s: the database was restored, or its clock or sequence was set back; run `roundhouse poller reset-to-beginning POLLER`, "+
+		"or reset-to-cursor with a place that is there",
 		ErrWentBack, last.Value, c.name, highest)
 }
 

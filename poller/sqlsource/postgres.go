@@ -19,6 +19,8 @@ func postgresDialect() *dialect {
 	return &dialect{
 		bounds:      []string{BoundSettle, BoundXID},
 		connect:     connectPostgres,
+		address:     PostgresAddress,
+		databaseID:  PostgresDatabaseID,
 		quotes:      [2]string{`"`, `"`},
 		placeholder: func(n int) string { return "$" + strconv.Itoa(n) },
 		rowValues:   true,
