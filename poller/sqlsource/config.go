@@ -58,7 +58,8 @@ type Config struct {
 	// Cursor is the column whose values grow with each change, Keys those that name a row.
 	Cursor string   `json:"cursor"`
 	Keys   []string `json:"keys"`
-	// Deleted is a column that marks deleted rows: by anything but NULL, false, 0 and "".
+	// Deleted is a column that marks deleted rows, by its type: a truth value, a number that is not 0, a time that has come, or a text that
+	// is neither empty nor a word for no. docs/pollers.md has the table.
 	Deleted string `json:"deleted,omitempty"`
 	// Bound is one of the Bound constants; "" means single-writer for SQLite, rowversion for SQL Server and settle else.
 	Bound string `json:"bound,omitempty"`

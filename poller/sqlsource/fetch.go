@@ -215,10 +215,11 @@ type reader struct {
 	targets []any
 	before  poller.Cursor
 	size    int
+	now     time.Time
 }
 
 func newReader(s *Source, sh *shape, rows *sql.Rows) *reader {
-	r := &reader{s: s, sh: sh, rows: rows, values: make([]any, len(sh.columns)), targets: make([]any, len(sh.columns))}
+	r := &reader{s: s, sh: sh, rows: rows, now: time.Now(), values: make([]any, len(sh.columns)), targets: make([]any, len(sh.columns))}
 	for i := range r.values {
 		r.targets[i] = &r.values[i]
 	}
@@ -269,7 +270,7 @@ func (r *reader) row(peek bool) (poller.Row, error) {
 	}
 	row.Data = append(data, '}')
 	r.size = len(row.Data)
-	row.Deleted = r.sh.deleted >= 0 && marked(r.values[r.sh.deleted])
+	row.Deleted = r.sh.deleted >= 0 && marked(r.values[r.sh.deleted], r.sh.columns[r.sh.deleted], r.now)
 	return row, nil
 }
 

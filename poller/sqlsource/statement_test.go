@@ -215,20 +215,6 @@ func TestDefinitionHasAllThatPlacesDependOn(t *testing.T) {
 	}
 }
 
-func TestMarked(t *testing.T) {
-	t.Parallel()
-	for _, v := range []any{nil, false, int64(0), uint64(0), 0.0, "", "0", "false", []byte{0}, []byte("0")} {
-		if marked(v) {
-			t.Errorf("%#v marks a row as deleted", v)
-		}
-	}
-	for _, v := range []any{true, int64(1), uint64(1), 0.5, "2026-04-07", []byte{1}} {
-		if !marked(v) {
-			t.Errorf("%#v does not mark a row as deleted", v)
-		}
-	}
-}
-
 // Whatever a database gives is JSON afterwards, and a place reads back as it was written.
 func FuzzJSON(f *testing.F) {
 	for _, seed := range []string{"", "0.1", "-0", "01", "1e400", "NaN", "a\"b\\\n", "\xff", "2026-04-07 01:23:45.1+00", `{"a":1}`, "+1", ".5"} {

@@ -125,31 +125,6 @@ func appendString(to []byte, text string) []byte {
 	return append(to, '"')
 }
 
-// marked says whether a soft-delete column marks its row as deleted.
-func marked(v any) bool {
-	switch v := v.(type) {
-	case nil:
-		return false
-	case bool:
-		return v
-	case int64:
-		return v != 0
-	case uint64:
-		return v != 0
-	case float64:
-		return v != 0
-	case []byte:
-		return markedText(string(v))
-	case string:
-		return markedText(v)
-	}
-	return true
-}
-
-func markedText(text string) bool {
-	return text != "" && strings.Trim(text, "\x00") != "" && text != "0" && text != "false"
-}
-
 // keyTexts reads a tiebreaker: the canonical texts of the key columns.
 func keyTexts(tiebreaker json.RawMessage, keys []column) ([]string, error) {
 	var object map[string]any
