@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -32,8 +33,8 @@ type FingerprintError struct {
 	Poller string
 	// Differences are lines such as `cursor: was "id", is "updated_at"`.
 	Differences []string
-	// databaseOnly says that nothing but the database differs.
-	databaseOnly bool
+	// database says that the database differs, other that something else does.
+	database, other bool
 }
 
 // Error names the differences and the commands that end them.
@@ -101,13 +102,16 @@ func definitionFor(doc *Document, now Definition, id string) (fingerprint string
 	return fingerprint, text, checkFingerprint(doc, fingerprint, text)
 }
 
-// CheckSource asks a source for its database, and returns an ErrFingerprint when the checkpoint belongs to another definition or database.
-func (d *Document) CheckSource(ctx context.Context, s Source) error {
+// CheckDatabase asks a source for its database, and returns an ErrFingerprint when the checkpoint belongs to another one.
+func (d *Document) CheckDatabase(ctx context.Context, s Source) error {
 	id, err := databaseID(ctx, s)
 	if err != nil {
 		return err
 	}
 	_, _, err = definitionFor(d, s.Definition(), id)
+	if changed, ok := errors.AsType[*FingerprintError](err); ok && !changed.database {
+		return nil
+	}
 	return err
 }
 
@@ -124,7 +128,7 @@ func checkFingerprint(d *Document, fingerprint string, text json.RawMessage) err
 		}
 		lines = append(lines, "the fingerprint differs, the definition does not")
 	}
-	return &FingerprintError{Poller: d.PollerName, Differences: lines, databaseOnly: !other && !same}
+	return &FingerprintError{Poller: d.PollerName, Differences: lines, database: !same, other: other}
 }
 
 // differences compares two definitions member by member. other reports whether more than the database differs.

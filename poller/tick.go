@@ -105,7 +105,7 @@ func (t *tick) mayRun(doc *Document, state State) error {
 		return ErrRetired
 	}
 	_, _, err := t.definitionFor(doc)
-	if changed, ok := errors.AsType[*FingerprintError](err); err != nil && !(ok && changed.databaseOnly) { // the id of the database is still unknown
+	if changed, ok := errors.AsType[*FingerprintError](err); err != nil && !(ok && changed.database && !changed.other) { // the id of the database is still unknown
 		return err
 	}
 	if err := t.leases.checkHeld(doc, state, t.observed); err != nil {

@@ -36,8 +36,8 @@ func postgresDialect() *dialect {
 			switch {
 			case c.class == classJSON && !listed:
 				return "to_jsonb(" + quoted + ")::text"
-			case c.class == classTime || c.class == classLocal || c.class == classXID || c.class == classOther:
-				return quoted + "::text"
+			case c.class == classTime || c.class == classLocal || c.class == classXID || c.class == classOther || c.class == classFloat:
+				return quoted + "::text" // the driver would widen a real, and cannot write the years before the first
 			}
 			return quoted
 		},
@@ -77,7 +77,7 @@ func connectPostgres(dsn string, timeout time.Duration) (driver.Connector, []str
 		c.ConnectTimeout = timeout
 	}
 	milliseconds := strconv.FormatInt(timeout.Milliseconds(), 10)
-	for name, value := range map[string]string{"default_transaction_read_only": "on", "TimeZone": "UTC", "DateStyle": "ISO",
+	for name, value := range map[string]string{"default_transaction_read_only": "on", "TimeZone": "UTC", "DateStyle": "ISO", "extra_float_digits": "1",
 		"statement_timeout": milliseconds, "lock_timeout": milliseconds, "idle_in_transaction_session_timeout": milliseconds} {
 		c.RuntimeParams[name] = value
 	}

@@ -180,7 +180,7 @@ func TestAnotherDatabase(t *testing.T) {
 				}
 				c := after.config()
 				p.fails(t, c, poller.ErrFingerprint, "database: was ", "`roundhouse poller accept-fingerprint orders`")
-				if view := testenv.Must(p.operator().Show(t.Context(), "orders"))(t); !errors.Is(view.Document.CheckSource(t.Context(), source(t, c)), poller.ErrFingerprint) {
+				if view := testenv.Must(p.operator().Show(t.Context(), "orders"))(t); !errors.Is(view.Document.CheckDatabase(t.Context(), source(t, c)), poller.ErrFingerprint) {
 					t.Error("the state is of this database")
 				}
 				testenv.Must(p.operator().AcceptFingerprint(t.Context(), "orders", source(t, c).Definition(), poller.ChangeOptions{}))(t)

@@ -43,8 +43,11 @@ func canonical(v any, c class) string {
 	return fmt.Sprint(v)
 }
 
-// canonicalText writes times as RFC 3339 has them.
+// canonicalText writes times as RFC 3339 has them. Those before the year 1, which it does not have, are as PostgreSQL writes them in JSON.
 func canonicalText(text string, c class) string {
+	if before, bc := strings.CutSuffix(text, " BC"); bc && (c == classTime || c == classLocal) {
+		return canonicalText(before, c) + " BC"
+	}
 	switch c {
 	case classTime:
 		text = strings.Replace(text, " ", "T", 1)

@@ -117,10 +117,8 @@ func TestPollers(t *testing.T) {
 	d := newConsole(t)
 	d.want(t, 0, []string{d.name, "idle", "2"}, "list")
 	shown := d.want(t, 0, nil, "show", d.name, "-o", "json")
-	var view struct{ Document json.RawMessage }
-	must(t, json.Unmarshal([]byte(shown), &view))
 	kept := filepath.Join(t.TempDir(), "kept.json")
-	must(t, os.WriteFile(kept, view.Document, 0o600))
+	must(t, os.WriteFile(kept, []byte(shown), 0o600)) // as the help says, with what is around the document
 	d.want(t, 0, []string{"caughtUp", "false", "end", "3"}, "lag", d.name)
 	d.want(t, 3, nil, "show", "nobody")
 	d.want(t, 3, nil, "lag", "nobody")
@@ -128,6 +126,7 @@ func TestPollers(t *testing.T) {
 	d.want(t, 0, []string{"caughtUp", "true"}, "lag", d.name)
 	d.want(t, 2, []string{"no JSON object"}, "reset-to-cursor", d.name, "3", "4", "--yes")
 	d.want(t, 2, []string{"it is no number"}, "reset-to-cursor", d.name, "x", "--yes")
+	d.want(t, 2, []string{`"1.5" is not one of id`}, "reset-to-cursor", d.name, "1.5", "--yes")
 	d.want(t, 0, []string{"before: at 3, token 8", "after:  at 2, token 9"}, "reset-to-checkpoint", d.name, kept, "--yes")
 	d.want(t, 2, []string{"no such file"}, "reset-to-checkpoint", d.name, kept+"x", "--yes")
 	d.want(t, 0, []string{"definition: before sha256:0, after sha256:"}, "accept-fingerprint", d.name, "--yes")
@@ -153,7 +152,7 @@ func TestPollers(t *testing.T) {
 	}
 	// The second clone, the first break-lease and a place that is no number were refused.
 	want := []string{"retire", "break-lease by force", "break-lease", "reset-to-beginning", "clone-checkpoint to " + d.name + "x", "clone-checkpoint to " + d.name + "x",
-		"accept-fingerprint", "reset-to-checkpoint", "reset-to-cursor to x", "reset-to-cursor to 3"}
+		"accept-fingerprint", "reset-to-checkpoint", "reset-to-cursor to 1.5", "reset-to-cursor to x", "reset-to-cursor to 3"}
 	if !slices.Equal(audited, want) {
 		t.Errorf("in the audit log: %q", audited)
 	}
