@@ -2,6 +2,7 @@ package pollers
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -109,6 +110,34 @@ func (d *console) state(t *testing.T) *poller.Document {
 	doc, err := poller.Decode(state.Data)
 	must(t, err)
 	return doc
+}
+
+// The commands that docs/pollers.md names for keeping a state and going back to it run as they are written.
+func TestCommandsOfTheReset(t *testing.T) {
+	t.Parallel()
+	d := newConsole(t)
+	page, err := os.ReadFile("../../../../docs/pollers.md")
+	must(t, err)
+	file, ran := filepath.Join(t.TempDir(), "orders.json"), 0
+	for line := range strings.Lines(string(page)) {
+		command, ok := strings.CutPrefix(strings.TrimSpace(line), "roundhouse poller ")
+		if !ok || !strings.Contains(command, "orders.json") {
+			continue
+		}
+		command, _, writes := strings.Cut(command, " > ")
+		args := strings.Fields(command)
+		for i, arg := range args {
+			args[i] = cmp.Or(map[string]string{"orders": d.name, "orders.json": file}[arg], arg)
+		}
+		if out := d.want(t, 0, nil, args...); writes {
+			must(t, os.WriteFile(file, []byte(out), 0o600))
+			d.want(t, 0, nil, "reset-to-cursor", d.name, "3", "--yes")
+		}
+		ran++
+	}
+	if doc := d.state(t); ran != 2 || doc.Cursor().Value != "2" || doc.Checkpoint.UpdatedAt.IsZero() {
+		t.Errorf("%d commands, %+v", ran, doc.Checkpoint)
+	}
 }
 
 // Every command of the group, over a real storage account and a real database.
