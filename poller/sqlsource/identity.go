@@ -41,9 +41,9 @@ func (s *Source) DatabaseID(ctx context.Context) (string, error) {
 	return id, s.fail("identify the database of", err)
 }
 
-// plain matches hosts, folders of sockets and names of databases. A part of a password that a driver has taken for one of them because
-// a character is not escaped is behind or in front of another character.
-var plain = regexp.MustCompile(`^[\pL\pN._~ \[\]:/%$-]*$`)
+// plain matches hosts, folders of sockets and names of databases. A driver that takes a part of a password for one of them, because an @
+// in it is not escaped, has the @ in it.
+var plain = regexp.MustCompile(`^[^@\pC]*$`)
 
 // joined is an address, "" when a part is not plain.
 func joined(hosts []string, database string) string {
