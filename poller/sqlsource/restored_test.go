@@ -216,6 +216,39 @@ func TestRecreatedDatabase(t *testing.T) {
 	p.fails(t, d.config(), poller.ErrFingerprint, "databaseId: was ")
 }
 
+// Every user may read the id of a PostgreSQL database, unless an administrator has taken the right away; the id is unknown then. SQLite
+// has none.
+func TestDatabaseIDNeedsNoRight(t *testing.T) {
+	t.Parallel()
+	d := newPostgres(t)
+	d.orders(t, 1)
+	user := uniqueName()
+	run(t, d.open(t), "CREATE USER "+user+" PASSWORD 'geheim'", "GRANT SELECT ON orders TO "+user, "GRANT pg_read_all_stats TO "+user)
+	reader := d
+	reader.dsn = strings.Replace(d.dsn, strings.SplitN(strings.TrimPrefix(d.dsn, "postgres://"), "@", 2)[0], user+":geheim", 1)
+	owners, readers := source(t, d.config()), source(t, reader.config())
+	want := testenv.Must(owners.DatabaseID(t.Context()))(t)
+	if got := testenv.Must(readers.DatabaseID(t.Context()))(t); got != want || !regexp.MustCompile(`^[0-9]+/[0-9]+$`).MatchString(got) {
+		t.Errorf("%q, and %q for another user", want, got)
+	}
+	if a, b := owners.Definition().Database, readers.Definition().Database; a != b || a == "" {
+		t.Errorf("addresses %q and %q", a, b)
+	}
+	run(t, d.open(t), "REVOKE EXECUTE ON FUNCTION pg_control_system() FROM public")
+	if got := testenv.Must(readers.DatabaseID(t.Context()))(t); got != "" {
+		t.Errorf("without the right: %q", got)
+	}
+	p := newPolled(t)
+	for _, d := range []database{d, reader, d} { // losing and gaining the right is no other database
+		if _, err := p.tick(t, d.config()); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := testenv.Must(source(t, newSQLite(t).config()).DatabaseID(t.Context()))(t); got != "" {
+		t.Errorf("SQLite: %q", got)
+	}
+}
+
 // Deleted rows are no failure where the table gives the numbers of the cursor, or where they are expected. Elsewhere the failure ends
 // with the next change.
 func TestDeletedEndOfATable(t *testing.T) {
