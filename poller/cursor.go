@@ -202,6 +202,20 @@ func (c Cursor) checkKeys(definition json.RawMessage) error {
 	return nil
 }
 
+// checkKeyTypes returns an error for a key column that has another JSON type than in the present place, which the source has given.
+func (c Cursor) checkKeyTypes(present Cursor) error {
+	var given, known map[string]json.RawMessage
+	if json.Unmarshal(c.Tiebreaker, &given) != nil || json.Unmarshal(present.Tiebreaker, &known) != nil {
+		return nil // one of them has no keys
+	}
+	for name, value := range given {
+		if was, ok := known[name]; ok && (was[0] == '"') != (value[0] == '"') {
+			return fmt.Errorf("%w: cursor %.64q: the key column %.64q is %.64s, but the present place has %.64s: write it in the same type", ErrInvalid, c.Value, name, value, was)
+		}
+	}
+	return nil
+}
+
 // checkFits returns an error for a cursor that is too long for a state document.
 func (c Cursor) checkFits() error {
 	d := newDocument("place")

@@ -15,7 +15,7 @@ import (
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
 	whole := func() poller.Definition {
-		return poller.Definition{Dialect: "postgres", SourceID: "shop", Object: "public.orders", Cursor: "updated_at", Keys: []string{"id", "part"},
+		return poller.Definition{Database: "db:5432/shop", DatabaseID: "1/16384", Dialect: "postgres", SourceID: "shop", Object: "public.orders", Cursor: "updated_at", Keys: []string{"id", "part"},
 			Deleted: "deleted_at", Filter: "region = :region", Params: map[string]any{"region": "eu"}, Bound: "settle"}
 	}
 	fingerprint, _, err := poller.Fingerprint(whole())
@@ -26,6 +26,8 @@ func TestFingerprint(t *testing.T) {
 		t.Errorf("the same definition has the fingerprint %s, %v", again, err)
 	}
 	for member, change := range map[string]func(*poller.Definition){
+		"database":   func(d *poller.Definition) { d.Database, d.DatabaseID = "db:5432/other", "" },
+		"databaseId": func(d *poller.Definition) { d.DatabaseID = "2/16384" },
 		"dialect":    func(d *poller.Definition) { d.Dialect = "mysql" },
 		"sourceId":   func(d *poller.Definition) { d.SourceID = "shop2" },
 		"object":     func(d *poller.Definition) { d.Object = "public.invoices" },
@@ -71,7 +73,7 @@ func TestResetAfterAChangedDefinition(t *testing.T) {
 		w.tick(w.process(nil, nil))
 		changed := w.process(nil, func(c *poller.RunnerConfig) { c.Source = redefined{w.source} })
 		testenv.Must(w.operator().ResetToCursor(t.Context(), name, place(1), poller.ChangeOptions{}))(t)
-		if _, err := changed.Tick(t.Context()); !errors.Is(err, poller.ErrFingerprint) || !strings.Contains(err.Error(), "reset the poller orders to the beginning") {
+		if _, err := changed.Tick(t.Context()); !errors.Is(err, poller.ErrFingerprint) || !strings.Contains(err.Error(), "`roundhouse poller reset-to-beginning orders`") {
 			t.Errorf("with another place: %v", err)
 		}
 		testenv.Must(w.operator().ResetToBeginning(t.Context(), name, poller.ChangeOptions{}))(t)

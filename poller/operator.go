@@ -93,7 +93,7 @@ func (o Operator) ResetToCursor(ctx context.Context, poller string, to Cursor, h
 			}
 			cursor.Kind = d.Checkpoint.Cursor.Kind
 		}
-		if err := errors.Join(cursor.check(), cursor.checkKeys(d.Definition)); err != nil {
+		if err := errors.Join(cursor.check(), cursor.checkKeys(d.Definition), cursor.checkKeyTypes(d.Cursor())); err != nil {
 			return err
 		}
 		d.Checkpoint = &Checkpoint{Cursor: cursor, UpdatedAt: now}

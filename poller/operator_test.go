@@ -280,6 +280,12 @@ func TestResetToCursorKnowsTheKeys(t *testing.T) {
 				t.Errorf("%s: %v", keys, err)
 			}
 		}
+		testenv.Must(o.ResetToCursor(t.Context(), name, poller.Cursor{Kind: "integer+pk", Value: "1", Tiebreaker: []byte(`{"id":3,"part":"x"}`)}, poller.ChangeOptions{}))(t)
+		for _, keys := range []string{`{"id":"3","part":"x"}`, `{"id":3,"part":4}`, `{"id":"x","part":"x"}`} {
+			if _, err := o.ResetToCursor(t.Context(), name, poller.Cursor{Value: "2", Tiebreaker: []byte(keys)}, poller.ChangeOptions{}); !errors.Is(err, poller.ErrInvalid) || !strings.Contains(err.Error(), "same type") {
+				t.Errorf("%s: %v", keys, err)
+			}
+		}
 		for _, value := range []string{"1", "-1.5", "0.000000000000000001"} {
 			to := poller.Cursor{Kind: "integer+pk", Value: value, Tiebreaker: []byte(`{"ID":3,"part":"x"}`)}
 			if c, err := o.ResetToCursor(t.Context(), name, to, poller.ChangeOptions{}); err != nil || !c.After.Cursor().Equal(to) {
@@ -310,6 +316,9 @@ func TestPlacesAreKept(t *testing.T) {
 			w.state.rewinds = true
 			if got := w.document().Cursor(); !got.Equal(at) {
 				t.Errorf("%s became %s", at, got)
+			}
+			if w.document().Checkpoint.UpdatedAt.IsZero() {
+				t.Errorf("%s was written at no time", at)
 			}
 		}
 	})

@@ -12,8 +12,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/payload"
 )
 
-// ResetToCheckpoint sets a poller to the checkpoint in a file: a whole state document, as Show returns it, or only a
-// checkpoint. A whole document must be of the same poller and definition, unless forced. The new fencing token is
+// ResetToCheckpoint sets a poller to the checkpoint in a file: a whole state document, the answer of the API or of
+// `roundhouse poller show -o json` that has one, or only a checkpoint. A whole document must be of the same poller and definition, unless forced. The new fencing token is
 // higher than that in the file and the current one. A missing state is created, and a damaged one is replaced when
 // forced. A state without a definition gets that of the file.
 func (o Operator) ResetToCheckpoint(ctx context.Context, poller string, file []byte, how ChangeOptions) (Change, error) {
@@ -26,8 +26,10 @@ func (o Operator) ResetToCheckpoint(ctx context.Context, poller string, file []b
 		token := from.Lease.Token + 1
 		if doc != nil {
 			after = doc.clone()
-			if from.Fingerprint != "" && doc.Fingerprint != "" && from.Fingerprint != doc.Fingerprint && !how.Force {
-				return nil, fmt.Errorf("the file: %w", &FingerprintError{Poller: poller, Differences: differences(from.Definition, doc.Definition)})
+			if from.Fingerprint != "" && doc.Fingerprint != "" && !how.Force {
+				if err := checkFingerprint(from, doc.Fingerprint, doc.Definition); err != nil {
+					return nil, fmt.Errorf("the file, whose checkpoint --force takes nevertheless: %w", err)
+				}
 			}
 			token = max(token, doc.Lease.Token+1)
 		} else {
@@ -40,6 +42,9 @@ func (o Operator) ResetToCheckpoint(ctx context.Context, poller string, file []b
 			after.Fingerprint, after.Definition = from.Fingerprint, from.Definition
 		}
 		after.Checkpoint = from.Checkpoint
+		if after.Checkpoint.UpdatedAt.IsZero() {
+			after.Checkpoint.UpdatedAt = state.Time
+		}
 		after.setBackfillDone(false)
 		after.clearFailures()
 		after.fence(token, state.Time)
@@ -47,7 +52,7 @@ func (o Operator) ResetToCheckpoint(ctx context.Context, poller string, file []b
 	})
 }
 
-// readCheckpoint decodes a file: a document, or the checkpoint of one.
+// readCheckpoint decodes a file: a document, what wraps one, or the checkpoint of one.
 func readCheckpoint(poller string, file []byte) (*Document, error) {
 	file = bytes.TrimPrefix(file, []byte(payload.ByteOrderMark))
 	if err := payload.Check(file); err != nil {
@@ -55,7 +60,13 @@ func readCheckpoint(poller string, file []byte) (*Document, error) {
 	}
 	var members fields
 	if err := json.Unmarshal(file, &members); err != nil {
-		return nil, fmt.Errorf("%w: the file is no JSON object: %w", ErrInvalid, payload.Explain(err))
+		return nil, fmt.Errorf("%w: the file is no JSON object, as `roundhouse poller show POLLER -o json` writes it: %w", ErrInvalid, payload.Explain(err))
+	}
+	for _, wrapper := range []string{"data", "document"} {
+		var inner fields
+		if members["version"] == nil && json.Unmarshal(members[wrapper], &inner) == nil && inner != nil {
+			file, members = members[wrapper], inner
+		}
 	}
 	if _, whole := members["version"]; whole {
 		d, err := Decode(file)

@@ -3,7 +3,6 @@ package poller
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -107,13 +106,11 @@ type RunnerConfig struct {
 
 // Runner runs one poller, one tick at a time. It is safe for concurrent use.
 type Runner struct {
-	config      RunnerConfig
-	options     Options
-	fingerprint string
-	definition  json.RawMessage
-	leases      *leaseManager
-	counters    counters
-	failures    *TickFailures
+	config   RunnerConfig
+	options  Options
+	leases   *leaseManager
+	counters counters
+	failures *TickFailures
 
 	// running is held by a tick, which alone uses the fields that follow.
 	running  sync.Mutex
@@ -133,8 +130,7 @@ func NewRunner(c RunnerConfig) (*Runner, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, wrap(c.Name, "configure", err)
 	}
-	fingerprint, text, err := Fingerprint(c.Source.Definition())
-	if err != nil {
+	if _, _, err := Fingerprint(c.Source.Definition()); err != nil {
 		return nil, wrap(c.Name, "configure", err)
 	}
 	if c.Now == nil {
@@ -148,7 +144,7 @@ func NewRunner(c RunnerConfig) (*Runner, error) {
 		c.Node = process{}
 	}
 	o := c.Options
-	r := &Runner{config: c, options: o, fingerprint: fingerprint, definition: text,
+	r := &Runner{config: c, options: o,
 		leases:   &leaseManager{store: c.Store, poller: c.Name, node: c.Node, owner: ownerOf(c), ttl: o.LeaseTTL, margin: min(o.LeaseTTL/2, 5*time.Second), clock: &clock{now: c.Now}},
 		failures: &TickFailures{Store: c.Store, Poller: c.Name, Now: c.Now},
 		size:     batchSize{least: o.MinBatch, most: o.MaxBatch, step: o.BatchSize, target: o.HandlerTarget, size: o.BatchSize}}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/ncrontab"
 	"github.com/vibedata/roundhouse/internal/payload"
 )
 
@@ -224,8 +225,8 @@ var settingName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 // Validate returns what is wrong with a setting, without its source. The errors are ErrInvalid.
 func (s Setting) Validate() error {
 	errs := []error{CheckName(s.Name), s.Connection.validate(), checkSource(s.Source), s.Options.Validate()}
-	if n := len(strings.Fields(s.Schedule)); s.Schedule != "" && n != 6 {
-		errs = append(errs, fmt.Errorf("%w: schedule is %.64q: set six fields, as in %q", ErrInvalid, s.Schedule, DefaultSchedule))
+	if s.Schedule != "" {
+		errs = append(errs, checkSchedule(s.Schedule))
 	}
 	if s.State != StateBlob && s.State != StateTable {
 		errs = append(errs, fmt.Errorf("%w: state is %.32q: set %s or %s", ErrInvalid, s.State, StateBlob, StateTable))
@@ -241,6 +242,18 @@ func (s Setting) Validate() error {
 		errs = append(errs, fmt.Errorf("%w: deliver.outbox: set exactly one of tenantId and tenantColumn", ErrInvalid))
 	}
 	return errors.Join(errs...)
+}
+
+// checkSchedule returns an error unless the Functions host can run a timer by a schedule.
+func checkSchedule(schedule string) error {
+	_, err := ncrontab.Parse(schedule)
+	if n := len(strings.Fields(schedule)); n != 6 || err != nil {
+		if err == nil {
+			err = fmt.Errorf("it has %d fields", n)
+		}
+		return fmt.Errorf("%w: schedule is %.64q: set six fields as the Functions host reads them, as in %q: %w", ErrInvalid, schedule, DefaultSchedule, err)
+	}
+	return nil
 }
 
 func (c Connection) validate() error {

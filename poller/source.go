@@ -44,8 +44,13 @@ type Batch struct {
 	Advice string
 }
 
-// Definition is what a source reads, without its address and credentials. The fingerprint is made from its text.
+// Definition is what a source reads, without credentials. The fingerprint is the hash of its text.
 type Definition struct {
+	// Database is the address of the database without credentials and options, and DatabaseID the id that the database has for itself.
+	// They are "" when they are unknown. An unknown part matches everything, and the id counts for more than the address.
+	Database   string `json:"database,omitempty"`
+	DatabaseID string `json:"databaseId,omitempty"`
+
 	Dialect  string         `json:"dialect"`
 	SourceID string         `json:"sourceId"`
 	Object   string         `json:"object"` // schema.table, or the query
@@ -70,4 +75,11 @@ type Source interface {
 	// End returns the cursor of the last row that Fetch would return now: where a backfill ends.
 	End(ctx context.Context) (Cursor, error)
 	Close() error
+}
+
+// Identifier is a Source whose database has an id of its own, such as that of its server and its number there. A runner asks for it in
+// each tick.
+type Identifier interface {
+	// DatabaseID returns the id, "" when the database does not show it.
+	DatabaseID(ctx context.Context) (string, error)
 }

@@ -2,6 +2,7 @@ package poller
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,6 +16,8 @@ type tick struct {
 	lease  *lease
 	doc    *Document // as it was stored last
 	result Result
+	// databaseID is the id of the database of this tick, "" until it was asked for and when it is unknown.
+	databaseID string
 }
 
 // run checks whether there is anything to do before it acquires the lease. Rows that were fetched before are still
@@ -32,6 +35,9 @@ func (t *tick) run(ctx context.Context) error {
 	}
 	t.doc = doc
 	if err := t.mayRun(doc, state); err != nil || t.result.Done {
+		return err
+	}
+	if err := t.identify(ctx, doc); err != nil {
 		return err
 	}
 	if err := t.check(ctx); err != nil {
@@ -62,13 +68,31 @@ func (t *tick) run(ctx context.Context) error {
 	return err
 }
 
+// identify asks the database for its id and compares it with the one in the document.
+func (t *tick) identify(ctx context.Context, doc *Document) (err error) {
+	if t.databaseID, err = databaseID(ctx, t.config.Source); err != nil {
+		return err
+	}
+	_, _, err = t.definitionFor(doc)
+	return err
+}
+
+// definitionFor returns the current definition and its fingerprint as a document of this poller gets them.
+func (t *tick) definitionFor(doc *Document) (fingerprint string, text json.RawMessage, err error) {
+	return definitionFor(doc, t.config.Source.Definition(), t.databaseID)
+}
+
 // writeDefinition stores the definition beside the checkpoint, unless the checkpoint belongs to another definition. A
 // poller that is no backfill any more loses its end.
 func (t *tick) writeDefinition(d *Document) error {
-	if err := checkFingerprint(d, t.fingerprint, t.definition); err != nil {
+	fingerprint, text, err := t.definitionFor(d)
+	if err != nil {
 		return err
 	}
-	d.Fingerprint, d.Definition = t.fingerprint, t.definition
+	if was, is := databaseOf(d.Definition), databaseOf(text); was.Address != "" && was.Address != is.Address {
+		t.config.Log.Warn("poller database has another address", "poller", t.config.Name, "was", was.Address, "is", is.Address)
+	}
+	d.Fingerprint, d.Definition = fingerprint, text
 	if !t.options.Backfill {
 		d.Backfill = nil
 	}
@@ -80,7 +104,8 @@ func (t *tick) mayRun(doc *Document, state State) error {
 	if doc.Retired {
 		return ErrRetired
 	}
-	if err := checkFingerprint(doc, t.fingerprint, t.definition); err != nil {
+	_, _, err := t.definitionFor(doc)
+	if changed, ok := errors.AsType[*FingerprintError](err); err != nil && !(ok && changed.database && !changed.other) { // the id of the database is still unknown
 		return err
 	}
 	if err := t.leases.checkHeld(doc, state, t.observed); err != nil {
@@ -114,7 +139,12 @@ func (t *tick) check(ctx context.Context) error {
 
 // idleTick ends a tick without rows. It writes the document only if nothing was written for a long time.
 func (t *tick) idleTick(ctx context.Context, state State) error {
-	if !t.heartbeatDue(state) {
+	// A document of an earlier program does not name its database. It gets the name now, before the database can change.
+	fingerprint, _, err := t.definitionFor(t.doc)
+	if err != nil {
+		return err
+	}
+	if fingerprint == t.doc.Fingerprint && !t.heartbeatDue(state) {
 		return nil
 	}
 	meant := t.doc.clone()

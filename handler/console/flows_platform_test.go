@@ -210,7 +210,7 @@ func TestPollerIsReset(t *testing.T) {
 	}
 	b.Deliver()
 	b.sees(t, pollerList, ann("Reader"), 200, ">Idle</span>", ">Failing</span>", "LOST_DSN is not set")
-	b.sees(t, orders+"?lag=now", ann("Reader"), 200, "caught up", "End of the source</dt><dd><bdi>3</bdi>", "the engine <bdi>keep</bdi>", "the setting <bdi>ORDERS_DSN</bdi>", "!shop.db")
+	b.sees(t, orders+"?lag=now", ann("Reader"), 200, "caught up", "End of the source</dt><dd><bdi>3</bdi>", "the engine <bdi>keep</bdi>", "the setting <bdi>ORDERS_DSN</bdi>", "!file:")
 	before := b.state(t).Lease.Token
 	form := b.form(t, orders+"/reset-to-cursor", admin)
 	b.refuses(t, orders+"/reset-to-cursor", form, admin, http.StatusBadRequest, "Fill in: ")

@@ -1,5 +1,6 @@
 // Package ncrontab reads NCRONTAB expressions, as the Functions host does: six fields, second minute hour day month
-// weekday, or five without the second. A day of the month and a weekday that are both given have to hold both.
+// weekday, or five without the second. A day of the month and a weekday that are both given have to hold both. Forms that
+// the host refuses, or reads otherwise than cron does (a weekday 7, FRI-MON, a step of 0), are errors.
 //
 // It owns no storage keys.
 package ncrontab
@@ -7,7 +8,6 @@ package ncrontab
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/netresearch/go-cron"
@@ -16,20 +16,23 @@ import (
 // ErrNeverDue: no such date exists.
 var ErrNeverDue = errors.New("no such date exists")
 
+// searchYears is the longest time between two occurrences: 29 February is on each weekday once in 40 years where a century has no leap year.
+const searchYears = 40
+
 // Expression is a parsed expression; Parse makes it.
 type Expression struct{ schedule cron.ScheduleWithPrev }
 
 // Parse reads an expression. The error names it.
 func Parse(text string) (Expression, error) {
-	// The library also reads a time zone in front, and words for whole expressions, which NCRONTAB does not know.
-	if strings.ContainsAny(text, "=@") {
-		return Expression{}, fmt.Errorf("schedule %q: neither a time zone nor a word is an NCRONTAB expression", text)
+	values, err := normal(text)
+	if err != nil {
+		return Expression{}, fmt.Errorf("schedule %.128q (six fields: second minute hour day month weekday): %w", text, err)
 	}
 	parser, err := cron.TryNewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 	if err != nil {
 		return Expression{}, fmt.Errorf("schedule: %w", err) // unreachable unless bug in this package
 	}
-	parsed, err := parser.Parse(text)
+	parsed, err := parser.WithMaxSearchYears(searchYears).Parse(values)
 	if err != nil {
 		return Expression{}, fmt.Errorf("schedule %q (six fields: second minute hour day month weekday): %w", text, err)
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/vibedata/roundhouse/poller"
+	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
 // Kind is what a change does.
@@ -50,6 +52,13 @@ func (a Admin) Change(ctx context.Context, name string, c Change) (poller.Change
 	case ResetToCheckpoint:
 		return o.ResetToCheckpoint(ctx, name, c.File, c.ChangeOptions)
 	case ResetToCursor:
+		try := c.ChangeOptions
+		try.DryRun = true
+		if tried, err := o.ResetToCursor(ctx, name, c.Cursor, try); err != nil || tried.Repeated {
+			return tried, err
+		} else if err := a.checkPlace(ctx, name, tried.After.Cursor(), c.Force); err != nil {
+			return tried, err
+		}
 		return o.ResetToCursor(ctx, name, c.Cursor, c.ChangeOptions)
 	case CloneCheckpoint:
 		if err := a.sameStore(ctx, name, c.To); err != nil {
@@ -70,6 +79,33 @@ func (a Admin) Change(ctx context.Context, name string, c Change) (poller.Change
 	default:
 		return poller.Change{}, fmt.Errorf("%w: there is no change %q", poller.ErrInvalid, c.Kind)
 	}
+}
+
+// checkPlaceTimeout bounds how long a reset waits for the database.
+const checkPlaceTimeout = 10 * time.Second
+
+// checkPlace refuses a place whose types are not those of the table, if its database can be asked. If not, the next tick refuses it.
+func (a Admin) checkPlace(ctx context.Context, name string, at poller.Cursor, force bool) error {
+	if force {
+		return nil
+	}
+	opened, err := a.source(ctx, name)
+	if err != nil {
+		return nil
+	}
+	defer opened.Close()
+	source, ok := opened.(interface {
+		CheckPlace(ctx context.Context, at poller.Cursor) error
+	})
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkPlaceTimeout)
+	defer cancel()
+	if err := source.CheckPlace(ctx, at); errors.Is(err, sqlsource.ErrColumnType) {
+		return fmt.Errorf("poller %s: %w: %w", name, poller.ErrInvalid, err)
+	}
+	return nil
 }
 
 // sameStore refuses a clone that its poller would not find.

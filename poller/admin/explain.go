@@ -85,6 +85,11 @@ func (a Admin) asked(ctx context.Context, name string) (p Poller, source *sqlsou
 	if !ok {
 		return p, nil, errors.Join(fmt.Errorf("poller %s: %w: it reads a replication slot, of which neither rows nor plans can be asked for: see its lag", name, poller.ErrInvalid), opened.Close())
 	}
+	if doc := p.View.Document; doc != nil {
+		if err := doc.CheckDatabase(ctx, source); err != nil {
+			return p, nil, errors.Join(fmt.Errorf("poller %s: %w", name, err), source.Close())
+		}
+	}
 	return p, source, nil
 }
 

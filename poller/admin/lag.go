@@ -41,6 +41,9 @@ func (a Admin) Lag(ctx context.Context, name string) (lag Lag, err error) {
 		return lag, err
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
+	if err := v.Document.CheckDatabase(ctx, source); err != nil {
+		return lag, fmt.Errorf("poller %s: %w", name, err)
+	}
 	end, err := source.End(ctx)
 	if err != nil {
 		return lag, err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/poller"
+	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
 // Dialect is the dialect of sources of this package.
@@ -29,7 +30,7 @@ type Config struct {
 	Dialect string `json:"dialect"`
 	// DSN is the connection string in the driver's form. It is never part of an error.
 	DSN string `json:"-"`
-	// SourceID names the database for the fingerprint: it stays when the host or the user changes.
+	// SourceID names the database for operators and for the fingerprint, which also has its address and id.
 	SourceID string `json:"sourceId"`
 	// Slot is the replication slot, which no other poller may use.
 	Slot string `json:"slot"`
@@ -98,6 +99,6 @@ func (c Config) object() string { return "slot " + c.Slot }
 
 // Definition is what of the configuration decides which changes come.
 func (c Config) Definition() poller.Definition {
-	return poller.Definition{Dialect: Dialect, SourceID: c.SourceID, Object: strings.Join(slices.Sorted(slices.Values(c.Publications)), ", "),
+	return poller.Definition{Database: sqlsource.PostgresAddress(c.DSN), Dialect: Dialect, SourceID: c.SourceID, Object: strings.Join(slices.Sorted(slices.Values(c.Publications)), ", "),
 		Cursor: "lsn", Keys: []string{}, Bound: BoundSlot, Params: map[string]any{"slot": c.Slot}}
 }

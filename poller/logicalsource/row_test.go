@@ -103,7 +103,7 @@ func TestTypes(t *testing.T) {
 	columns := []struct{ typ, value string }{
 		{"smallint", "-7"}, {"int", "2147483647"}, {"bigint", "9007199254740993"}, {"oid", "4000000000"},
 		{"numeric", "'12345678901234567890.100000000000000001'"}, {"numeric", "'NaN'"}, {"numeric(10,3)", "1.5"},
-		{"real", "0.1"}, {"double precision", "0.1"}, {"double precision", "'Infinity'"}, {"double precision", "'NaN'"}, {"double precision", "0.1::float8 + 0.2::float8"}, {"double precision", "1e300"}, {"real", "1e-30"},
+		{"real", "0.1"}, {"real", "'-Infinity'"}, {"date", "'0044-03-15 BC'"}, {"timestamptz", "'0044-03-15 01:02:03+00 BC'"}, {"double precision", "0.1"}, {"double precision", "'Infinity'"}, {"double precision", "'NaN'"}, {"double precision", "0.1::float8 + 0.2::float8"}, {"double precision", "1e300"}, {"real", "1e-30"},
 		{"boolean", "true"}, {"boolean", "false"}, {"boolean", "NULL"},
 		{"text", `E'a"b\n\\ü€𝄞\t'`}, {"text", "''"}, {"varchar(20)", "'v'"}, {"char(5)", "'ab'"}, {"name", "'n'"}, {`"char"`, "'c'"},
 		{"uuid", "'04752c86-1b1f-4f0e-9c59-6a8f5c2d7e10'"}, {"bytea", `'\x00ff10'`}, {"bytea", `''`},

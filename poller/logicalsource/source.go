@@ -48,6 +48,16 @@ func Open(c Config) (*Source, error) {
 // Definition is what the source reads.
 func (s *Source) Definition() poller.Definition { return s.config.Definition() }
 
+// DatabaseID returns the id that the database has for itself, "" when it does not show it.
+func (s *Source) DatabaseID(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	defer cancel()
+	id, err := sqlsource.PostgresDatabaseID(ctx, s.db)
+	return id, s.wrong("identify the database of", err)
+}
+
+var _ poller.Identifier = (*Source)(nil)
+
 // Close closes the connections.
 func (s *Source) Close() error {
 	s.endStream()

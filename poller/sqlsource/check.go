@@ -50,7 +50,7 @@ func (s *Source) check(ctx context.Context) (advice []string, err error) {
 	if empty.reason != "" {
 		advice = append(advice, empty.reason)
 	}
-	for _, find := range []func(context.Context, *shape) (string, error){s.adviseUnique, s.adviseIndex, s.adviseMore} {
+	for _, find := range []func(context.Context, *shape) (string, error){s.adviseUnique, s.adviseIndex, s.adviseMarker, s.adviseMore} {
 		text, err := find(ctx, sh)
 		if err != nil {
 			return nil, err

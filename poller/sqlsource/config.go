@@ -45,7 +45,7 @@ type Config struct {
 	// DB is used instead of DSN, and not closed by Close. Its sessions must be in UTC; limits and read-only sessions are
 	// its owner's business.
 	DB *sql.DB `json:"-"`
-	// SourceID names the database for the fingerprint: it stays when the host or the user changes.
+	// SourceID names the database for operators and for the fingerprint, which also has its address and id.
 	SourceID string `json:"sourceId"`
 	// Table is [schema.]table.
 	Table string `json:"table,omitempty"`
@@ -58,7 +58,8 @@ type Config struct {
 	// Cursor is the column whose values grow with each change, Keys those that name a row.
 	Cursor string   `json:"cursor"`
 	Keys   []string `json:"keys"`
-	// Deleted is a column that marks deleted rows: by anything but NULL, false, 0 and "".
+	// Deleted is a column that marks deleted rows, by its type: a truth value, a number that is not 0, a time that has come, or a text that
+	// is neither empty nor a word for no. docs/pollers.md has the table.
 	Deleted string `json:"deleted,omitempty"`
 	// Bound is one of the Bound constants; "" means single-writer for SQLite, rowversion for SQL Server and settle else.
 	Bound string `json:"bound,omitempty"`
@@ -69,6 +70,9 @@ type Config struct {
 	CursorZone string `json:"cursorZone,omitempty"`
 	// Readers are database users that never write: their transactions hold nothing back (PostgreSQL, MySQL).
 	Readers []string `json:"readers,omitempty"`
+	// ExpectDeletes says that rows are deleted from the table or leave the query. Without it, a place behind the last row of the table is
+	// an error unless the table itself gives the numbers of the cursor.
+	ExpectDeletes bool `json:"expectDeletes,omitempty"`
 	// Timeout bounds a statement; 0 means 30 s.
 	Timeout time.Duration `json:"timeout,omitempty"`
 }
@@ -166,7 +170,7 @@ func (c Config) Definition() poller.Definition {
 	if known, ok := dialects()[c.Dialect]; ok && c.Bound == "" {
 		c.Bound = known.bounds[0]
 	}
-	d := poller.Definition{Dialect: c.Dialect, SourceID: c.SourceID, Object: c.Table, Cursor: c.Cursor,
+	d := poller.Definition{Database: c.address(), Dialect: c.Dialect, SourceID: c.SourceID, Object: c.Table, Cursor: c.Cursor,
 		Keys: slices.Clone(c.Keys), Deleted: c.Deleted, Bound: c.Bound, Params: map[string]any{}}
 	if c.Query != "" {
 		d.Object = c.Query

@@ -18,6 +18,10 @@ type dialect struct {
 	// connect makes connections out of a connection string, and says which parts of it are secret. setup is run on each.
 	connect func(dsn string, timeout time.Duration) (c driver.Connector, secrets []string, err error)
 	setup   []string
+	// address is where the database of a connection string is, see Config.address. databaseID is the id that the database has for
+	// itself; nil where it has none.
+	address    func(dsn string) string
+	databaseID func(ctx context.Context, q querier) (string, error)
 	// quotes are put around an identifier; the second one is doubled inside.
 	quotes      [2]string
 	placeholder func(n int) string

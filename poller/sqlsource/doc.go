@@ -35,7 +35,8 @@
 // Rows without a cursor are advice of Check and a reason in Batch.HeldBack; those without a key are an error of both. A place that
 // the database reads as another one is ErrColumnType, as is a key or a time that could not be restored. Two rows of one place are
 // ErrNotUnique, also if only the database takes their keys for the same. A place that is beyond the last number that was given,
-// the last transaction or the clock is ErrWentBack: the database was restored from a backup, say. Each fetch asks for the
+// the last transaction or the clock is ErrWentBack, and so is one that the table has no row at or behind, unless its own numbers show
+// that the rows were deleted, or ExpectDeletes is set: the database was restored from a backup, say. Each fetch asks for the
 // columns anew, so that a changed table shows at once.
 //
 // # Values

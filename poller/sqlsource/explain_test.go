@@ -80,12 +80,17 @@ func TestExplainNamesTheTransaction(t *testing.T) {
 	run(t, db, "INSERT INTO orders (id) VALUES (1)")
 	for bound, cursor := range map[string]string{sqlsource.BoundXID: "changed_in", sqlsource.BoundSettle: "changed"} {
 		s := source(t, d.config(func(c *sqlsource.Config) { c.Cursor, c.Bound = cursor, bound }))
-		e := wantVerdict(t, s, `{"id":1}`, poller.Cursor{}, sqlsource.RowHeldBack)
-		if bound == sqlsource.BoundXID && !strings.Contains(e.Why, fmt.Sprintf("process %d of", pid)) {
-			t.Errorf("%s does not name process %d", e.Why, pid)
+		wantVerdict(t, s, `{"id":1}`, poller.Cursor{}, sqlsource.RowHeldBack)
+		if bound == sqlsource.BoundXID { // older transactions of other tests on the server hold the row back, too, until they end
+			testenv.Until(t, "that process to be named", func() bool {
+				e := testenv.Must(s.Explain(t.Context(), json.RawMessage(`{"id":1}`), poller.Cursor{}))(t)
+				return strings.Contains(e.Why, fmt.Sprintf("process %d of", pid))
+			})
 		}
 	}
 	testenv.OK(t, tx.Rollback())
 	s := source(t, d.config(func(c *sqlsource.Config) { c.Cursor, c.Bound = "changed_in", sqlsource.BoundXID }))
-	wantVerdict(t, s, `{"id":1}`, poller.Cursor{}, sqlsource.RowDue)
+	testenv.Until(t, "the row to be due", func() bool {
+		return testenv.Must(s.Explain(t.Context(), json.RawMessage(`{"id":1}`), poller.Cursor{}))(t).Verdict == sqlsource.RowDue
+	})
 }

@@ -55,6 +55,11 @@ func (s *Source) fetch(ctx context.Context, after poller.Cursor, limit, maxBytes
 	if b.More {
 		return b, nil
 	}
+	if len(b.Rows) == 0 {
+		if err := s.present(ctx, r.sh, r.after); err != nil {
+			return poller.Batch{}, err
+		}
+	}
 	b.HeldBack, err = s.caughtUp(ctx, r.sh, r.filters, last, r.up)
 	return b, err
 }
@@ -131,7 +136,8 @@ func (s *Source) wentBack(ctx context.Context, sh *shape, last poller.Cursor) er
 	if err != nil || highest == "" || !less(highest, last.Value, c.class) {
 		return err
 	}
-	return fmt.Errorf("%w: the place is at %s, but %s cannot be beyond %s: was the database restored, or its clock or sequence set back? Reset the poller to a place that is there",
+	return fmt.Errorf("%w: the place is at %s, but %s cannot be beyond %s: the database was restored, or its clock or sequence was set back; run `roundhouse poller reset-to-beginning POLLER`, "+
+		"or reset-to-cursor with a place that is there",
 		ErrWentBack, last.Value, c.name, highest)
 }
 
@@ -209,10 +215,11 @@ type reader struct {
 	targets []any
 	before  poller.Cursor
 	size    int
+	now     time.Time
 }
 
 func newReader(s *Source, sh *shape, rows *sql.Rows) *reader {
-	r := &reader{s: s, sh: sh, rows: rows, values: make([]any, len(sh.columns)), targets: make([]any, len(sh.columns))}
+	r := &reader{s: s, sh: sh, rows: rows, now: time.Now(), values: make([]any, len(sh.columns)), targets: make([]any, len(sh.columns))}
 	for i := range r.values {
 		r.targets[i] = &r.values[i]
 	}
@@ -263,7 +270,7 @@ func (r *reader) row(peek bool) (poller.Row, error) {
 	}
 	row.Data = append(data, '}')
 	r.size = len(row.Data)
-	row.Deleted = r.sh.deleted >= 0 && marked(r.values[r.sh.deleted])
+	row.Deleted = r.sh.deleted >= 0 && marked(r.values[r.sh.deleted], r.sh.columns[r.sh.deleted], r.now)
 	return row, nil
 }
 

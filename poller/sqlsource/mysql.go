@@ -16,9 +16,11 @@ import (
 
 func mysqlDialect() *dialect {
 	d := &dialect{
-		bounds:    []string{BoundSettle},
-		minSettle: 2 * time.Second,
-		connect:   connectMySQL,
+		bounds:     []string{BoundSettle},
+		minSettle:  2 * time.Second,
+		connect:    connectMySQL,
+		address:    addressMySQL,
+		databaseID: databaseIDMySQL,
 		setup: []string{"SET SESSION TRANSACTION READ ONLY", "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 			"SET time_zone = '+00:00'"},
 		quotes:      [2]string{"`", "`"},

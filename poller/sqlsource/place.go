@@ -2,6 +2,7 @@ package sqlsource
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/big"
 	"strings"
@@ -38,6 +39,53 @@ func (s *Source) inCondition(text string, c column) (string, error) {
 		return "", fmt.Errorf("%w: %s has an offset, and %s no zone: write the time as the column has it", ErrColumnType, text, c.typ)
 	}
 	return text, nil
+}
+
+// CheckPlace returns an ErrColumnType when a place cannot be one of the table as it is now: its value or a key is of another type than the
+// column.
+func (s *Source) CheckPlace(ctx context.Context, at poller.Cursor) error {
+	return s.fail("check a place of", s.checkPlace(ctx, at))
+}
+
+func (s *Source) checkPlace(ctx context.Context, at poller.Cursor) error {
+	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	defer cancel()
+	sh, err := s.describe(ctx)
+	if err != nil {
+		return err
+	}
+	var keys map[string]json.RawMessage
+	if len(at.Tiebreaker) > 0 && len(sh.ties) > 0 {
+		if err := json.Unmarshal(at.Tiebreaker, &keys); err != nil {
+			return fmt.Errorf("%w: the keys %s are no JSON object", ErrColumnType, at.Tiebreaker)
+		}
+	}
+	for _, i := range sh.ties {
+		c := sh.columns[i]
+		value, given := keys[c.name]
+		if number := c.class == classInteger || c.class == classDecimal; given && number == (value[0] == '"') {
+			return fmt.Errorf("%w: the key %s is %s, but %s is %s", ErrColumnType, c.name, value, c.name, c.typ)
+		}
+	}
+	at = s.inColumn(at, sh.columns[sh.cursor])
+	place, err := s.behind(sh, at)
+	if err != nil {
+		return err
+	}
+	if err := s.confirm(ctx, sh, at); err != nil {
+		return err
+	}
+	text, args, err := s.build(query{columns: []string{"1"}, where: []func(*statement){place}, limit: 1})
+	if err != nil {
+		return err
+	}
+	if _, _, err = first(ctx, s.db, text, args...); err == nil || ctx.Err() != nil || unreachable(err) {
+		return err
+	}
+	if _, kind := s.dialect.explain(err); kind != nil {
+		return err
+	}
+	return fmt.Errorf("%w: the database cannot read the place %s: %w", ErrColumnType, at, err)
 }
 
 // confirm has the database read a place that it did not give itself, and refuses one that it takes for another: with more digits than
@@ -78,6 +126,11 @@ func placeOf(sh *shape, at poller.Cursor) (columns []column, texts []string, err
 		ties = append(ties, sh.columns[i])
 	}
 	more, err := keyTexts(at.Tiebreaker, ties)
+	for i := range more {
+		if err == nil {
+			err = fits(more[i], ties[i])
+		}
+	}
 	return append(columns, ties...), append(texts, more...), err
 }
 

@@ -145,3 +145,44 @@ func handedOut(t *testing.T, d database) {
 		t.Errorf("advice %q, %v", advice, err)
 	}
 }
+
+// A place whose value or key has another type than its column is refused when it is set, and by each fetch.
+func TestPlacesOfOtherTypes(t *testing.T) {
+	t.Parallel()
+	testenv.Long(t)
+	for name, open := range databases() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := open(t)
+			d.orders(t, 3)
+			run(t, d.open(t), fmt.Sprintf("CREATE TABLE parts (name varchar(20) NOT NULL, at %s NOT NULL, n %s NOT NULL, PRIMARY KEY (name, n))", d.integer, d.integer), "INSERT INTO parts VALUES ('a', 1, 1)")
+			orders, parts := source(t, d.config(byTime)), source(t, d.config(func(c *sqlsource.Config) { c.Table, c.Cursor, c.Keys = "parts", "at", []string{"name", "n"} }))
+			numbers := source(t, d.config())
+			now := drain(t, orders, poller.Cursor{}, 1)[0].Cursor.Value
+			for _, c := range []struct {
+				source *sqlsource.Source
+				at     poller.Cursor
+				fetch  bool // refuses it, too
+			}{
+				{orders, poller.Cursor{Kind: "timestamp+pk", Value: now, Tiebreaker: []byte(`{"id":"x"}`)}, true},
+				{orders, poller.Cursor{Kind: "timestamp+pk", Value: now, Tiebreaker: []byte(`{"id":1.5}`)}, true},
+				{orders, poller.Cursor{Kind: "timestamp+pk", Value: now, Tiebreaker: []byte(`{"id":"1"}`)}, false},
+				{orders, poller.Cursor{Kind: "integer+pk", Value: "1", Tiebreaker: []byte(`{"id":1}`)}, true},
+				{numbers, poller.Cursor{Kind: "integer", Value: "1.5"}, true},
+				{numbers, poller.Cursor{Kind: "timestamp", Value: now}, true},
+				{parts, poller.Cursor{Kind: "integer+pk", Value: "1.5", Tiebreaker: []byte(`{"name":"a","n":1}`)}, true},
+				{parts, poller.Cursor{Kind: "integer+pk", Value: "1", Tiebreaker: []byte(`{"name":1,"n":1}`)}, false},
+				{parts, poller.Cursor{Kind: "integer+pk", Value: "1", Tiebreaker: []byte(`{"name":"a","n":"b"}`)}, true},
+			} {
+				wants(t, c.source.CheckPlace(t.Context(), c.at), sqlsource.ErrColumnType)
+				if _, err := c.source.Fetch(t.Context(), c.at, 10, 1<<20); c.fetch {
+					wants(t, err, sqlsource.ErrColumnType)
+				}
+			}
+			for s, at := range map[*sqlsource.Source]poller.Cursor{orders: {Kind: "timestamp+pk", Value: now, Tiebreaker: []byte(`{"id":1}`)}, numbers: {Kind: "integer", Value: "2"},
+				parts: {Kind: "integer+pk", Value: "1", Tiebreaker: []byte(`{"name":"a","n":1}`)}} {
+				testenv.OK(t, s.CheckPlace(t.Context(), at))
+			}
+		})
+	}
+}

@@ -19,6 +19,8 @@ func postgresDialect() *dialect {
 	return &dialect{
 		bounds:      []string{BoundSettle, BoundXID},
 		connect:     connectPostgres,
+		address:     PostgresAddress,
+		databaseID:  PostgresDatabaseID,
 		quotes:      [2]string{`"`, `"`},
 		placeholder: func(n int) string { return "$" + strconv.Itoa(n) },
 		rowValues:   true,
@@ -34,8 +36,8 @@ func postgresDialect() *dialect {
 			switch {
 			case c.class == classJSON && !listed:
 				return "to_jsonb(" + quoted + ")::text"
-			case c.class == classTime || c.class == classLocal || c.class == classXID || c.class == classOther:
-				return quoted + "::text"
+			case c.class == classTime || c.class == classLocal || c.class == classXID || c.class == classOther || c.class == classFloat:
+				return quoted + "::text" // the driver would widen a real, and cannot write the years before the first
 			}
 			return quoted
 		},
@@ -75,7 +77,7 @@ func connectPostgres(dsn string, timeout time.Duration) (driver.Connector, []str
 		c.ConnectTimeout = timeout
 	}
 	milliseconds := strconv.FormatInt(timeout.Milliseconds(), 10)
-	for name, value := range map[string]string{"default_transaction_read_only": "on", "TimeZone": "UTC", "DateStyle": "ISO",
+	for name, value := range map[string]string{"default_transaction_read_only": "on", "TimeZone": "UTC", "DateStyle": "ISO", "extra_float_digits": "3",
 		"statement_timeout": milliseconds, "lock_timeout": milliseconds, "idle_in_transaction_session_timeout": milliseconds} {
 		c.RuntimeParams[name] = value
 	}
@@ -250,7 +252,7 @@ func frontierPostgres(ctx context.Context, s *Source, c column) (string, error) 
 		statement = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"
 	case c.class == classInteger && s.config.Table != "":
 		statement = `SELECT pg_sequence_last_value(to_regclass(pg_get_serial_sequence($1, $2)))::text
-			WHERE pg_get_serial_sequence($1, $2) IS NOT NULL`
+			WHERE has_sequence_privilege(to_regclass(pg_get_serial_sequence($1, $2)), 'USAGE, SELECT')` // NULL without a sequence
 		args = []any{s.regclass(), c.name}
 	default:
 		return "", nil

@@ -111,17 +111,21 @@ func TestPostgresTypes(t *testing.T) {
 	d := newPostgres(t)
 	run(t, d.open(t), `CREATE TYPE mood AS ENUM ('glad')`, `CREATE TABLE orders (id numeric PRIMARY KEY, i2 smallint, f8 float8, nan float8,
 		never timestamptz, local timestamp(6), day date, at time, u uuid, js json, jb jsonb, raw bytea, list int[], span interval,
-		mood mood, big numeric, notnumber numeric)`,
+		mood mood, big numeric, notnumber numeric, f4 real, least real, most float8, lowest numeric, small float8,
+		ides date, idus timestamptz, nonae timestamp, far date)`,
 		`INSERT INTO orders VALUES (1.5, -3, 0.1, 'NaN', 'infinity', '2026-04-07 01:23:45.000001', '2026-04-07', '01:02:03',
 		'00000000-0000-0000-0000-000000000001', '{"a" : 1e2}', '{"b":12345678901234567890.5}', '\x00ff', '{1,2}', '1 day', 'glad',
-		1e30, 'NaN')`)
+		1e30, 'NaN', 0.1, '-Infinity', 'Infinity', '-Infinity', 5e-324,
+		'0044-03-15 BC', '0044-03-15 01:02:03+00 BC', '0044-03-15 01:02:03.5 BC', '12345-01-02')`)
 	rows := drain(t, source(t, d.config()), poller.Cursor{}, 10)
 	if len(rows) != 1 {
 		t.Fatalf("%d rows", len(rows))
 	}
 	want := `{"id":1.5,"i2":-3,"f8":0.1,"nan":"NaN","never":"infinity","local":"2026-04-07T01:23:45.000001","day":"2026-04-07",` +
 		`"at":"01:02:03","u":"00000000-0000-0000-0000-000000000001","js":{"a" : 1e2},"jb":{"b": 12345678901234567890.5},"raw":"AP8=",` +
-		`"list":[1, 2],"span":"1 day","mood":"glad","big":1000000000000000000000000000000,"notnumber":"NaN"}`
+		`"list":[1, 2],"span":"1 day","mood":"glad","big":1000000000000000000000000000000,"notnumber":"NaN",` +
+		`"f4":0.1,"least":"-Infinity","most":"Infinity","lowest":"-Infinity","small":5e-324,` +
+		`"ides":"0044-03-15 BC","idus":"0044-03-15T01:02:03Z BC","nonae":"0044-03-15T01:02:03.5 BC","far":"12345-01-02"}`
 	testenv.Equal(t, "data", want, string(rows[0].Data))
 	testenv.Equal(t, "cursor", poller.Cursor{Kind: "integer", Value: "1.5"}, rows[0].Cursor)
 }
@@ -130,7 +134,7 @@ func TestPostgresTypes(t *testing.T) {
 func TestPostgresPlaces(t *testing.T) {
 	t.Parallel()
 	for name, typ := range map[string]string{"timestamp": "timestamp", "timestamptz": "timestamptz(3)", "numeric": "numeric(30,10)",
-		"smallint": "smallint", "date": "date", "xid8": "xid8 DEFAULT pg_current_xact_id()"} {
+		"smallint": "smallint", "date": "date", "timestamptz BC": "timestamptz", "date BC": "date", "timestamp BC": "timestamp", "xid8": "xid8 DEFAULT pg_current_xact_id()"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newPostgres(t)
@@ -138,7 +142,9 @@ func TestPostgresPlaces(t *testing.T) {
 			run(t, db, "CREATE TABLE orders (at "+typ+", region text, id uuid DEFAULT gen_random_uuid(), PRIMARY KEY (region, id))")
 			for i := range 6 {
 				value := map[string]string{"numeric": fmt.Sprintf("'%d.0000000001'", i/2), "smallint": fmt.Sprint(i / 2), "xid8": "DEFAULT"}[name]
-				if value == "" {
+				if value == "" && strings.HasSuffix(name, "BC") {
+					value = fmt.Sprintf("'0044-03-1%d 01:02:03.456 BC'", i/2)
+				} else if value == "" {
 					value = fmt.Sprintf("'2020-01-0%d 01:02:03.456'", 1+i/2)
 				}
 				run(t, db, fmt.Sprintf("INSERT INTO orders (at, region) VALUES (%s, 'r%d')", value, i%2))

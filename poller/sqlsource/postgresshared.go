@@ -45,14 +45,6 @@ func AppendPostgresText(to []byte, typ, text string) (out []byte, ok bool) {
 	switch class {
 	case classBoolean:
 		return strconv.AppendBool(to, text == "t" || text == "true"), true
-	case classFloat:
-		bits := 64
-		if typ == "FLOAT4" {
-			bits = 32
-		}
-		if v, err := strconv.ParseFloat(text, bits); err == nil {
-			return appendFloat(to, v, 64), true // the driver makes the longer form of a short one
-		}
 	case classBytes:
 		if raw, err := hex.DecodeString(strings.TrimPrefix(text, `\x`)); err == nil {
 			return fmt.Appendf(to, "%q", base64.StdEncoding.EncodeToString(raw)), true

@@ -84,7 +84,9 @@ func (s *Source) propose(ctx context.Context, q Question) (p Proposal, err error
 		}
 		p.reason("keys: %s, which the index %s keeps unique", strings.Join(p.Config.Keys, ", "), index)
 	}
-	p.softDelete(sh)
+	if err := s.softDelete(reading, &p, sh); err != nil {
+		return p, err
+	}
 	all, err := s.candidates(q, sh, known, &p)
 	if err != nil {
 		return p, err
@@ -105,18 +107,6 @@ func (p *Proposal) reason(format string, args ...any) {
 }
 
 var deletedName = regexp.MustCompile(`(?i)^(is_?)?deleted(_?(at|on|utc|time))*$`)
-
-// softDelete finds the column that marks deleted rows, by its name.
-func (p *Proposal) softDelete(sh *shape) {
-	for _, c := range sh.columns {
-		if deletedName.MatchString(c.name) {
-			p.Config.Deleted = c.name
-			p.reason("deleted: %s, by its name: rows in which it is neither NULL, false, 0 nor \"\" are given as deleted", c.name)
-			return
-		}
-	}
-	p.reason("deleted: no column is called deleted or deleted_at, so deletes are not seen")
-}
 
 // candidates are the columns that could be the cursor, the best first.
 func (s *Source) candidates(q Question, sh *shape, known catalog, p *Proposal) (all []candidate, err error) {

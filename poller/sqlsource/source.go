@@ -68,6 +68,8 @@ func open(c Config) (*Source, error) {
 // Definition is what the source reads.
 func (s *Source) Definition() poller.Definition { return s.config.Definition() }
 
+var _ poller.Identifier = (*Source)(nil)
+
 // Close closes the connections that the source has made.
 func (s *Source) Close() error {
 	if !s.owned {
@@ -270,6 +272,12 @@ func (s *Source) behind(sh *shape, after poller.Cursor) (func(*statement), error
 	if after.Value == "" {
 		return func(st *statement) { st.add(s.quoted(sh.columns[sh.cursor]), " IS NOT NULL") }, nil
 	}
+	return s.compare(sh, after, ">")
+}
+
+// compare is the condition for rows that a place, which is not the beginning, is in front of, with operator ">", or in front of or at,
+// with ">=".
+func (s *Source) compare(sh *shape, after poller.Cursor, operator string) (func(*statement), error) {
 	if after.Kind != "" && after.Kind != sh.kind {
 		c := sh.columns[sh.cursor]
 		return nil, fmt.Errorf("%w: the place is of kind %s, but %s is now %s and places are of kind %s: reset the poller, or undo the change of the table",
@@ -280,23 +288,23 @@ func (s *Source) behind(sh *shape, after poller.Cursor) (func(*statement), error
 		return nil, err
 	}
 	if s.dialect.rowValues {
-		return func(st *statement) { s.rowValue(st, columns, texts) }, nil
+		return func(st *statement) { s.rowValue(st, columns, texts, operator) }, nil
 	}
 	return func(st *statement) {
 		// The first condition follows from the second; it is the one that finds the index.
 		st.add(s.quoted(columns[0]), " >= ")
 		st.compared(texts[0], columns[0])
 		st.add(" AND ")
-		s.expanded(st, columns, texts)
+		s.expanded(st, columns, texts, operator)
 	}, nil
 }
 
-func (s *Source) rowValue(st *statement, columns []column, texts []string) {
+func (s *Source) rowValue(st *statement, columns []column, texts []string, operator string) {
 	var names []string
 	for _, c := range columns {
 		names = append(names, s.quoted(c))
 	}
-	st.add("(", strings.Join(names, ", "), ") > (")
+	st.add("(", strings.Join(names, ", "), ") ", operator, " (")
 	for i, c := range columns {
 		if i > 0 {
 			st.add(", ")
@@ -306,14 +314,18 @@ func (s *Source) rowValue(st *statement, columns []column, texts []string) {
 	st.add(")")
 }
 
-func (s *Source) expanded(st *statement, columns []column, texts []string) {
-	st.add("(", s.quoted(columns[0]), " > ")
+func (s *Source) expanded(st *statement, columns []column, texts []string, operator string) {
+	first := ">"
+	if len(columns) == 1 {
+		first = operator
+	}
+	st.add("(", s.quoted(columns[0]), " ", first, " ")
 	st.compared(texts[0], columns[0])
 	if len(columns) > 1 {
 		st.add(" OR ", s.quoted(columns[0]), " = ")
 		st.compared(texts[0], columns[0])
 		st.add(" AND ")
-		s.expanded(st, columns[1:], texts[1:])
+		s.expanded(st, columns[1:], texts[1:], operator)
 	}
 	st.add(")")
 }

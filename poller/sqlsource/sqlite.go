@@ -15,6 +15,7 @@ func sqliteDialect() *dialect {
 	return &dialect{
 		bounds:      []string{BoundSingleWriter, BoundSettle},
 		connect:     connectSQLite,
+		address:     addressSQLite,
 		setup:       []string{"PRAGMA busy_timeout = 5000", "PRAGMA query_only = ON"},
 		quotes:      [2]string{`"`, `"`},
 		placeholder: func(n int) string { return "?" + strconv.Itoa(n) },

@@ -25,6 +25,7 @@ func sqlserverDialect() *dialect {
 	return &dialect{
 		bounds:      []string{BoundRowVersion, BoundSettle},
 		connect:     connectSQLServer,
+		address:     addressSQLServer,
 		quotes:      [2]string{"[", "]"},
 		placeholder: func(n int) string { return "@p" + strconv.Itoa(n) },
 		top:         true,

@@ -100,7 +100,7 @@ func TestExpanded(t *testing.T) {
 	s := &Source{dialect: d}
 	st := &statement{dialect: d}
 	number := func(name string) column { return column{name: name, class: classInteger} }
-	s.expanded(st, []column{number("a"), number("b"), number("c")}, []string{"1", "2", "18446744073709551615"})
+	s.expanded(st, []column{number("a"), number("b"), number("c")}, []string{"1", "2", "18446744073709551615"}, ">")
 	testenv.Equal(t, "condition", "(q.`a` > ? OR q.`a` = ? AND (q.`b` > ? OR q.`b` = ? AND (q.`c` > ?)))", st.text.String())
 	testenv.Equal(t, "args", []any{int64(1), int64(1), int64(2), int64(2), uint64(18446744073709551615)}, st.args)
 }
@@ -144,7 +144,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// The definition has nothing of where the database is and as whom it is read.
+// The definition has the address of the database, and nothing of the user and the options.
 func TestDefinition(t *testing.T) {
 	t.Parallel()
 	s, err := Open(Config{Dialect: Postgres, DSN: "postgres://app:geheim@db.example/db", SourceID: "shop", Table: "orders", Cursor: "at", Keys: []string{"id"}})
@@ -153,14 +153,14 @@ func TestDefinition(t *testing.T) {
 	}
 	defer s.Close()
 	got := testenv.Must(json.Marshal(s.Definition()))(t)
-	testenv.Equal(t, "definition", `{"dialect":"postgres","sourceId":"shop","object":"orders","cursor":"at","keys":["id"],"bound":"settle"}`, string(got))
+	testenv.Equal(t, "definition", `{"database":"db.example:5432/db","dialect":"postgres","sourceId":"shop","object":"orders","cursor":"at","keys":["id"],"bound":"settle"}`, string(got))
 }
 
 // Whatever decides which rows come behind a place is in the definition. How it is read, such as by whom and how long, is not.
 func TestDefinitionHasAllThatPlacesDependOn(t *testing.T) {
 	t.Parallel()
 	whole := func() Config {
-		return Config{Dialect: Postgres, SourceID: "shop", Table: "orders", Cursor: "at", Keys: []string{"id"}, Deleted: "gone", Bound: BoundSettle,
+		return Config{Dialect: Postgres, DSN: "postgres://db.example/db", SourceID: "shop", Table: "orders", Cursor: "at", Keys: []string{"id"}, Deleted: "gone", Bound: BoundSettle,
 			Where: []Condition{{Column: "region", Op: "=", Value: "eu"}, {Column: "paid", Op: "IS NOT NULL"}}, CursorZone: "Europe/Berlin"}
 	}
 	fingerprint := func(change func(*Config)) string {
@@ -187,6 +187,7 @@ func TestDefinitionHasAllThatPlacesDependOn(t *testing.T) {
 		"value":      func(c *Config) { c.Where[0].Value = "us" },
 		"conditions": func(c *Config) { c.Where = c.Where[:1] },
 		"parameters": func(c *Config) { c.Params = map[string]any{"x": 1} },
+		"address":    func(c *Config) { c.DSN = "postgres://other.example/db" },
 		"zone":       func(c *Config) { c.CursorZone = "America/New_York" },
 		"no zone":    func(c *Config) { c.CursorZone = "" },
 	} {
@@ -195,7 +196,8 @@ func TestDefinitionHasAllThatPlacesDependOn(t *testing.T) {
 		}
 	}
 	for what, change := range map[string]func(*Config){
-		"address":  func(c *Config) { c.DSN = "postgres://db.example/db" },
+		"user":     func(c *Config) { c.DSN = "postgres://app:geheim@db.example/db?sslmode=disable" },
+		"deletes":  func(c *Config) { c.ExpectDeletes = true },
 		"window":   func(c *Config) { c.Settle = time.Minute },
 		"readers":  func(c *Config) { c.Readers = []string{"report"} },
 		"timeout":  func(c *Config) { c.Timeout = time.Minute },
@@ -210,20 +212,6 @@ func TestDefinitionHasAllThatPlacesDependOn(t *testing.T) {
 	none, _, err := poller.Fingerprint(c.Definition())
 	if utc := fingerprint(func(c *Config) { c.CursorZone = "UTC" }); err != nil || utc != none {
 		t.Errorf("UTC is not the zone of a column that has none: %v", err)
-	}
-}
-
-func TestMarked(t *testing.T) {
-	t.Parallel()
-	for _, v := range []any{nil, false, int64(0), uint64(0), 0.0, "", "0", "false", []byte{0}, []byte("0")} {
-		if marked(v) {
-			t.Errorf("%#v marks a row as deleted", v)
-		}
-	}
-	for _, v := range []any{true, int64(1), uint64(1), 0.5, "2026-04-07", []byte{1}} {
-		if !marked(v) {
-			t.Errorf("%#v does not mark a row as deleted", v)
-		}
 	}
 }
 

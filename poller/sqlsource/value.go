@@ -43,8 +43,11 @@ func canonical(v any, c class) string {
 	return fmt.Sprint(v)
 }
 
-// canonicalText writes times as RFC 3339 has them.
+// canonicalText writes times as RFC 3339 has them. Those before the year 1, which it does not have, are as PostgreSQL writes them in JSON.
 func canonicalText(text string, c class) string {
+	if before, bc := strings.CutSuffix(text, " BC"); bc && (c == classTime || c == classLocal) {
+		return canonicalText(before, c) + " BC"
+	}
 	switch c {
 	case classTime:
 		text = strings.Replace(text, " ", "T", 1)
@@ -123,31 +126,6 @@ func appendString(to []byte, text string) []byte {
 	to = append(to, '"')
 	to = append(to, text...)
 	return append(to, '"')
-}
-
-// marked says whether a soft-delete column marks its row as deleted.
-func marked(v any) bool {
-	switch v := v.(type) {
-	case nil:
-		return false
-	case bool:
-		return v
-	case int64:
-		return v != 0
-	case uint64:
-		return v != 0
-	case float64:
-		return v != 0
-	case []byte:
-		return markedText(string(v))
-	case string:
-		return markedText(v)
-	}
-	return true
-}
-
-func markedText(text string) bool {
-	return text != "" && strings.Trim(text, "\x00") != "" && text != "0" && text != "false"
 }
 
 // keyTexts reads a tiebreaker: the canonical texts of the key columns.

@@ -27,7 +27,7 @@ func pollerActions() []pollerAction {
 	return []pollerAction{
 		{kind: ResetToBeginning, short: "Deliver everything again", extra: "Everything in the table is delivered again, from its first row on."},
 		{kind: ResetToCheckpoint, args: " FILE", short: "Go back, or on, to the checkpoint of a file", least: 1, most: 1,
-			extra: "FILE is a state document, as poller show -o json has it, or a checkpoint alone.",
+			extra: "FILE is what poller show -o json prints, its document, or a checkpoint alone.",
 			read: func(c *PollerChange, args []string) (err error) {
 				c.File, err = pollerFile(args[0])
 				return err

@@ -2,6 +2,7 @@ package pollers
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -111,16 +112,42 @@ func (d *console) state(t *testing.T) *poller.Document {
 	return doc
 }
 
+// The commands that docs/pollers.md names for keeping a state and going back to it run as they are written.
+func TestCommandsOfTheReset(t *testing.T) {
+	t.Parallel()
+	d := newConsole(t)
+	page, err := os.ReadFile("../../../../docs/pollers.md")
+	must(t, err)
+	file, ran := filepath.Join(t.TempDir(), "orders.json"), 0
+	for line := range strings.Lines(string(page)) {
+		command, ok := strings.CutPrefix(strings.TrimSpace(line), "roundhouse poller ")
+		if !ok || !strings.Contains(command, "orders.json") {
+			continue
+		}
+		command, _, writes := strings.Cut(command, " > ")
+		args := strings.Fields(command)
+		for i, arg := range args {
+			args[i] = cmp.Or(map[string]string{"orders": d.name, "orders.json": file}[arg], arg)
+		}
+		if out := d.want(t, 0, nil, args...); writes {
+			must(t, os.WriteFile(file, []byte(out), 0o600))
+			d.want(t, 0, nil, "reset-to-cursor", d.name, "3", "--yes")
+		}
+		ran++
+	}
+	if doc := d.state(t); ran != 2 || doc.Cursor().Value != "2" || doc.Checkpoint.UpdatedAt.IsZero() {
+		t.Errorf("%d commands, %+v", ran, doc.Checkpoint)
+	}
+}
+
 // Every command of the group, over a real storage account and a real database.
 func TestPollers(t *testing.T) {
 	t.Parallel()
 	d := newConsole(t)
 	d.want(t, 0, []string{d.name, "idle", "2"}, "list")
 	shown := d.want(t, 0, nil, "show", d.name, "-o", "json")
-	var view struct{ Document json.RawMessage }
-	must(t, json.Unmarshal([]byte(shown), &view))
 	kept := filepath.Join(t.TempDir(), "kept.json")
-	must(t, os.WriteFile(kept, view.Document, 0o600))
+	must(t, os.WriteFile(kept, []byte(shown), 0o600)) // as the help says, with what is around the document
 	d.want(t, 0, []string{"caughtUp", "false", "end", "3"}, "lag", d.name)
 	d.want(t, 3, nil, "show", "nobody")
 	d.want(t, 3, nil, "lag", "nobody")
@@ -128,6 +155,7 @@ func TestPollers(t *testing.T) {
 	d.want(t, 0, []string{"caughtUp", "true"}, "lag", d.name)
 	d.want(t, 2, []string{"no JSON object"}, "reset-to-cursor", d.name, "3", "4", "--yes")
 	d.want(t, 2, []string{"it is no number"}, "reset-to-cursor", d.name, "x", "--yes")
+	d.want(t, 2, []string{`"1.5" is not one of id`}, "reset-to-cursor", d.name, "1.5", "--yes")
 	d.want(t, 0, []string{"before: at 3, token 8", "after:  at 2, token 9"}, "reset-to-checkpoint", d.name, kept, "--yes")
 	d.want(t, 2, []string{"no such file"}, "reset-to-checkpoint", d.name, kept+"x", "--yes")
 	d.want(t, 0, []string{"definition: before sha256:0, after sha256:"}, "accept-fingerprint", d.name, "--yes")
@@ -153,7 +181,7 @@ func TestPollers(t *testing.T) {
 	}
 	// The second clone, the first break-lease and a place that is no number were refused.
 	want := []string{"retire", "break-lease by force", "break-lease", "reset-to-beginning", "clone-checkpoint to " + d.name + "x", "clone-checkpoint to " + d.name + "x",
-		"accept-fingerprint", "reset-to-checkpoint", "reset-to-cursor to x", "reset-to-cursor to 3"}
+		"accept-fingerprint", "reset-to-checkpoint", "reset-to-cursor to 1.5", "reset-to-cursor to x", "reset-to-cursor to 3"}
 	if !slices.Equal(audited, want) {
 		t.Errorf("in the audit log: %q", audited)
 	}
