@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/vibedata/roundhouse/internal/keytext"
 )
 
 // Ports that Azurite listens on unless it is told otherwise.
@@ -48,8 +50,10 @@ func FromConnectionString(s string) (Account, error) {
 	if !validName(a.Name) {
 		errs = append(errs, errors.New("AccountName is missing or not 3 to 24 lower-case letters and digits"))
 	}
-	if key, err := base64.StdEncoding.DecodeString(a.key); err != nil || len(key) == 0 {
+	if key, err := keytext.Base64(a.key); err != nil {
 		errs = append(errs, errors.New("AccountKey is missing or not base64"))
+	} else {
+		a.key = base64.StdEncoding.EncodeToString(key)
 	}
 	scheme := or(strings.ToLower(parts["defaultendpointsprotocol"]), "https")
 	suffix := or(parts["endpointsuffix"], "core.windows.net")
