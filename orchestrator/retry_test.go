@@ -14,7 +14,9 @@ func TestDelaysNeverShrink(t *testing.T) {
 	t.Parallel()
 	intervals := rapid.OneOf(rapid.Just(time.Duration(0)), rapid.Just(time.Duration(math.MaxInt64)), rapid.Custom(func(r *rapid.T) time.Duration {
 		return time.Duration(rapid.Int64Min(0).Draw(r, "interval"))
-	}), rapid.Custom(func(r *rapid.T) time.Duration { return time.Duration(rapid.Int64Range(1, int64(time.Hour)).Draw(r, "short")) }))
+	}), rapid.Custom(func(r *rapid.T) time.Duration {
+		return time.Duration(rapid.Int64Range(1, int64(time.Hour)).Draw(r, "short"))
+	}))
 	coefficients := rapid.OneOf(rapid.SampledFrom([]float64{0, 1, 2, 1.5, math.MaxFloat64, math.NaN(), math.Inf(1), math.Inf(-1), -1, 0.5}), rapid.Float64())
 	rapid.Check(t, func(r *rapid.T) {
 		p := Retry{MaxAttempts: 100, FirstInterval: intervals.Draw(r, "first"), MaxInterval: intervals.Draw(r, "most"), Coefficient: coefficients.Draw(r, "coefficient"),
