@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/vibedata/roundhouse/internal/keytext"
 )
 
 // Ports that Azurite listens on unless it is told otherwise.
@@ -48,11 +50,13 @@ func FromConnectionString(s string) (Account, error) {
 	if !validName(a.Name) {
 		errs = append(errs, errors.New("AccountName is missing or not 3 to 24 lower-case letters and digits"))
 	}
-	if key, err := base64.StdEncoding.DecodeString(a.key); err != nil || len(key) == 0 {
+	if key, err := keytext.Base64(a.key); err != nil {
 		errs = append(errs, errors.New("AccountKey is missing or not base64"))
+	} else {
+		a.key = base64.StdEncoding.EncodeToString(key)
 	}
 	scheme := or(strings.ToLower(parts["defaultendpointsprotocol"]), "https")
-	suffix := or(parts["endpointsuffix"], "core.windows.net")
+	suffix := or(strings.Trim(parts["endpointsuffix"], "."), "core.windows.net")
 	for _, service := range a.services() {
 		given := parts[service.name+"endpoint"]
 		derived := scheme + "://" + a.Name + "." + service.name + "." + suffix
@@ -133,8 +137,19 @@ func cleanEndpoint(s string, alwaysTLS bool) (string, error) {
 		return "", errors.New("the URL must not have a user, a query or a fragment")
 	case u.Scheme == "http" && (alwaysTLS || !isLoopback(u.Hostname())):
 		return "", errors.New("use https")
+	case strings.Contains(u.Host, "..") || strings.HasPrefix(u.Host, "."):
+		return "", errors.New("the host has a dot too many")
+	case !accountPath(u.Hostname(), strings.Trim(u.Path, "/")):
+		return "", errors.New("the URL must end with the host: a container, queue or table is no part of it")
 	}
 	return strings.TrimRight(s, "/"), nil
+}
+
+// accountPath says whether a path is that of a service: empty, or the name of the account where the host is an address, a name of a local
+// network, or the emulator's.
+func accountPath(host, path string) bool {
+	_, err := netip.ParseAddr(host)
+	return path == "" || path == emulatorName || !strings.Contains(path, "/") && (err == nil || !strings.Contains(host, "."))
 }
 
 func isLoopback(host string) bool {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 
+	"github.com/vibedata/roundhouse/internal/entraid"
 	"github.com/vibedata/roundhouse/internal/storage"
 )
 
@@ -19,14 +21,23 @@ import (
 //     missing URI is made of the account's name.
 //   - name__credential: "managedidentity", "workloadidentity", or nothing for the default chain of azidentity
 //     (environment, workload identity, managed identity, developer tools).
-//   - name__clientId: which user-assigned identity.
+//   - name__clientId, name__managedIdentityResourceId or name__managedIdentityObjectId: which user-assigned identity. The last one
+//     takes name__credential.
+//   - name__tenantId: the tenant of the identity; with name__clientId and name__clientSecret, an application.
+//
+// As for the host, the letter case of what follows the name does not matter, as far as a lookup of single names can find it: as above, in
+// lower case, in upper case, or with a capital. White space around values does not count.
 //
 // lookup is os.LookupEnv or its like. The error names every bad setting at once and shows no value of one that may
 // hold a key.
 func FromEnvironment(lookup func(string) (string, bool), name string) (Account, error) {
 	get := func(setting string) string {
-		v, _ := lookup(name + setting)
-		return v
+		for _, spelling := range spellings(name, setting) {
+			if v, _ := lookup(spelling); strings.TrimSpace(v) != "" {
+				return strings.TrimSpace(v)
+			}
+		}
+		return ""
 	}
 	if s := get(""); s != "" {
 		a, err := FromConnectionString(s)
@@ -61,9 +72,10 @@ func FromEnvironment(lookup func(string) (string, bool), name string) (Account, 
 	if a.Name == "" && uris == 0 {
 		errs = []error{fmt.Errorf("setting %s is missing: set it to a connection string (UseDevelopmentStorage=true for the emulator), or set %s__accountName for an identity", name, name)}
 	}
-	credential, err := a.identity(get("__credential"), get("__clientId"))
+	credential, err := identity{kind: get("__credential"), clientID: get("__clientId"), resourceID: get("__managedIdentityResourceId"), objectID: get("__managedIdentityObjectId"),
+		tenantID: get("__tenantId"), secret: get("__clientSecret"), certificate: get("__clientCertificate") != ""}.credential(name)
 	if err != nil {
-		errs = append(errs, fmt.Errorf("setting %s__credential: %w", name, err))
+		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return Account{}, err
@@ -84,20 +96,98 @@ func (t tokens) GetToken(ctx context.Context, options policy.TokenRequestOptions
 	return token, nil
 }
 
-// identity makes the credential; it does not ask for a token yet. It has its own pool from azidentity, since the
-// services that give tokens are not storage.
-func (a Account) identity(kind, clientID string) (azcore.TokenCredential, error) {
-	switch kind {
-	case "managedidentity":
-		options := &azidentity.ManagedIdentityCredentialOptions{}
-		if clientID != "" {
-			options.ID = azidentity.ClientID(clientID)
-		}
-		return azidentity.NewManagedIdentityCredential(options)
-	case "workloadidentity":
-		return azidentity.NewWorkloadIdentityCredential(&azidentity.WorkloadIdentityCredentialOptions{ClientID: clientID})
-	case "":
-		return azidentity.NewDefaultAzureCredential(nil)
+// spellings are the names under which a setting is looked up.
+func spellings(name, setting string) []string {
+	if setting == "" {
+		return []string{name, strings.ToUpper(name)}
 	}
-	return nil, errors.New(`use "managedidentity" or "workloadidentity", or leave it out`)
+	word := strings.TrimPrefix(setting, "__")
+	return []string{name + setting, name + "__" + strings.ToUpper(word[:1]) + word[1:], name + strings.ToLower(setting), name + strings.ToUpper(setting),
+		strings.ToUpper(name + setting), strings.ToLower(name + setting)}
+}
+
+// identity is what the settings say of the credential, as the host's SDK reads them.
+type identity struct {
+	kind, clientID, resourceID, objectID, tenantID, secret string
+	certificate                                            bool
+}
+
+// credential makes the credential; it does not ask for a token yet. It has its own pool from azidentity, since the
+// services that give tokens are not storage.
+func (i identity) credential(name string) (azcore.TokenCredential, error) {
+	wrong := func(setting, text string) error { return fmt.Errorf("setting %s__%s: %s", name, setting, text) }
+	for _, id := range []struct {
+		setting string
+		value   *string
+	}{{"clientId", &i.clientID}, {"managedIdentityObjectId", &i.objectID}} {
+		if *id.value == "" {
+			continue
+		}
+		parsed, err := entraid.Parse(*id.value)
+		if err != nil {
+			return nil, wrong(id.setting, err.Error())
+		}
+		*id.value = parsed
+	}
+	i.tenantID = entraid.Normal(i.tenantID)
+	named := 0
+	for _, id := range []string{i.clientID, i.resourceID, i.objectID} {
+		if id != "" {
+			named++
+		}
+	}
+	kind := strings.ToLower(i.kind)
+	switch {
+	case named > 1:
+		return nil, wrong("clientId", "it names the identity together with managedIdentityResourceId or managedIdentityObjectId: set one of them")
+	case i.certificate:
+		return nil, wrong("clientCertificate", "it is not supported: use a managed identity, or clientSecret")
+	case kind == "managedidentity":
+		return i.managed()
+	case kind == "workloadidentity":
+		return azidentity.NewWorkloadIdentityCredential(&azidentity.WorkloadIdentityCredentialOptions{ClientID: i.clientID, TenantID: i.tenantID})
+	case kind != "":
+		return nil, wrong("credential", `use "managedidentity" or "workloadidentity", or leave it out`)
+	case i.objectID != "":
+		return nil, wrong("managedIdentityObjectId", `it takes credential "managedidentity"`)
+	case i.secret != "":
+		if i.tenantID == "" || i.clientID == "" {
+			return nil, wrong("clientSecret", "it takes tenantId and clientId")
+		}
+		return azidentity.NewClientSecretCredential(i.tenantID, i.clientID, i.secret, nil)
+	case named == 0:
+		return azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{TenantID: i.tenantID})
+	}
+	return i.chain()
+}
+
+func (i identity) managed() (azcore.TokenCredential, error) {
+	options := &azidentity.ManagedIdentityCredentialOptions{}
+	switch {
+	case i.clientID != "":
+		options.ID = azidentity.ClientID(i.clientID)
+	case i.resourceID != "":
+		options.ID = azidentity.ResourceID(i.resourceID)
+	case i.objectID != "":
+		options.ID = azidentity.ObjectID(i.objectID)
+	}
+	return azidentity.NewManagedIdentityCredential(options)
+}
+
+// chain is the default chain with a managed identity that is named, which azidentity's own takes from AZURE_CLIENT_ID alone.
+func (i identity) chain() (azcore.TokenCredential, error) {
+	var sources []azcore.TokenCredential
+	if c, err := azidentity.NewEnvironmentCredential(nil); err == nil {
+		sources = append(sources, c)
+	}
+	if c, err := azidentity.NewWorkloadIdentityCredential(&azidentity.WorkloadIdentityCredentialOptions{ClientID: i.clientID, TenantID: i.tenantID}); err == nil {
+		sources = append(sources, c)
+	}
+	managed, err1 := i.managed()
+	cli, err2 := azidentity.NewAzureCLICredential(&azidentity.AzureCLICredentialOptions{TenantID: i.tenantID})
+	developer, err3 := azidentity.NewAzureDeveloperCLICredential(&azidentity.AzureDeveloperCLICredentialOptions{TenantID: i.tenantID})
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, err
+	}
+	return azidentity.NewChainedTokenCredential(append(sources, managed, cli, developer), nil)
 }

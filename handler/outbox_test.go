@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -416,7 +417,7 @@ func TestCircuitsAreSaid(t *testing.T) {
 	r.status.Store(http.StatusServiceUnavailable)
 	node := &sayer{namedNode: "node-1"}
 	st := memoryPlatform(t, &faults.Plan{})
-	testenv.Must(st.Secrets.Add(t.Context(), "hook", []byte(strings.Repeat("s", outbox.MinSecret)), nil))(t)
+	testenv.Must(st.Secrets.Add(t.Context(), "hook", bytes.Repeat([]byte{0xff, 0}, outbox.MinSecret/2), nil))(t)
 	e, _ := newEventsOn(t, st, node, r.document(`,"signingKeys":[{"id":"k1","secret":"hook"}]`))
 	for i := range outbox.DefaultOptions().CircuitFailures {
 		add(t, e, fmt.Sprintf(`{"n":%d}`, i))

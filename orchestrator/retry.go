@@ -6,6 +6,8 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/durations"
 )
 
 // Retry is the retry policy of a call. The zero value does not retry.
@@ -14,7 +16,7 @@ type Retry struct {
 	MaxAttempts int
 	// FirstInterval is the delay before the second attempt; the default is 1 s.
 	FirstInterval time.Duration
-	// Coefficient multiplies the delay from attempt to attempt; the default is 2, and it is at least 1.
+	// Coefficient multiplies the delay from attempt to attempt; the default is 2, and it is a number of at least 1.
 	Coefficient float64
 	// MaxInterval bounds the delay; the default is 5 min, or FirstInterval if that is longer.
 	MaxInterval time.Duration
@@ -36,10 +38,10 @@ func (r Retry) validate() error {
 	if r.FirstInterval < 0 || r.MaxInterval < 0 || r.Timeout < 0 {
 		errs = append(errs, errors.New("retry: an interval is negative"))
 	}
-	if r.Coefficient != 0 && r.Coefficient < 1 {
-		errs = append(errs, errors.New("retry: Coefficient is below 1"))
+	if r.Coefficient != 0 && (!(r.Coefficient >= 1) || math.IsInf(r.Coefficient, 0)) {
+		errs = append(errs, errors.New("retry: Coefficient is below 1, or not a number"))
 	}
-	if r.Jitter < 0 || r.Jitter > 1 {
+	if !(r.Jitter >= 0 && r.Jitter <= 1) {
 		errs = append(errs, errors.New("retry: Jitter is outside 0 to 1"))
 	}
 	return errors.Join(errs...)
@@ -58,8 +60,7 @@ func (r Retry) delay(attempt int, key string) time.Duration {
 	if most == 0 {
 		most = max(5*time.Minute, first)
 	}
-	d := float64(first) * math.Pow(factor, float64(attempt-1))
-	d = min(d, float64(most))
+	d := min(float64(first)*math.Pow(factor, float64(attempt-1)), float64(most))
 	if r.Jitter > 0 {
 		h := fnv.New64a()
 		h.Write([]byte(key))
@@ -67,7 +68,7 @@ func (r Retry) delay(attempt int, key string) time.Duration {
 		share := float64(h.Sum64()>>11) / (1 << 53)
 		d -= d * r.Jitter * share
 	}
-	return time.Duration(d)
+	return min(durations.Of(d), most)
 }
 
 // allows calls Retryable. A Retryable that panics allows nothing.

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/keytext"
 )
 
 // These are the headers of a signed request. The first three are those of Standard Webhooks 1.0. HeaderKeyID lists the
@@ -34,7 +36,6 @@ const (
 	// MaxKeyID bounds the length of a key id in bytes.
 	MaxKeyID = 128
 
-	secretPrefix     = "whsec_"
 	signatureVersion = "v1"
 )
 
@@ -54,12 +55,13 @@ type SigningKey struct {
 // the old one, the new one, or both. It is called for every attempt, so it has to cache what is expensive.
 type SigningKeys func(ctx context.Context) ([]SigningKey, error)
 
-// ParseSigningKey parses a secret in the form of Standard Webhooks: whsec_ and base64; the prefix may be missing. The
-// error does not show the secret.
+// ParseSigningKey parses a secret in the form of Standard Webhooks: whsec_ and base64 in either alphabet, with padding or without; or
+// base64 alone, in the standard alphabet with its padding. White space around it is no part of it. A secret that is not text is
+// the key itself; any other secret is refused. The error does not show the secret.
 func ParseSigningKey(id, secret string) (SigningKey, error) {
-	raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, secretPrefix))
+	raw, err := keytext.Signing([]byte(secret))
 	if err != nil {
-		return SigningKey{}, fmt.Errorf("signing key %.128q: the secret is not %s followed by base64", id, secretPrefix)
+		return SigningKey{}, fmt.Errorf("signing key %.128q: the secret cannot be read: %w", id, err)
 	}
 	k := SigningKey{ID: id, Secret: raw}
 	return k, k.Validate()

@@ -3,8 +3,9 @@ package poller
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/durations"
 )
 
 // handleFailure handles a batch that the handler failed to take: it is tried again later, and after some failures the
@@ -32,10 +33,7 @@ func (t *tick) failure(rows []Row, cause error) Failure {
 
 // postpone records a failure, and returns it as the error of the tick.
 func (t *tick) postpone(f Failure, kind, cause error) error {
-	delay := t.options.MaxRetryDelay
-	if n := min(f.Attempts-1, 30); float64(t.options.RetryDelay)*math.Exp2(float64(n)) < float64(delay) {
-		delay = t.options.RetryDelay << n
-	}
+	delay := durations.Doubled(t.options.RetryDelay, f.Attempts-1, t.options.MaxRetryDelay)
 	f.NextAt = f.LastAt.Add(delay)
 	failed := fmt.Errorf("%w: %d rows behind %s, attempt %d, again at %s: %w", kind, f.Rows, t.doc.Cursor(), f.Attempts, f.NextAt.Format(time.RFC3339), cause)
 	doc, err := t.lease.write(func(d *Document) { d.Failure = &f })

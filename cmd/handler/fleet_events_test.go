@@ -123,7 +123,7 @@ func TestEventsThatAreRefused(t *testing.T) {
 func TestAReportOfAnInstanceThatIsNotRegistered(t *testing.T) {
 	t.Parallel()
 	h := handlertest.New(t, handler.App{Engines: engines}, map[string]string{reportKeysSetting: `[{"id":"i","secret":"reports"}]`})
-	testenv.Must(secrets.NewDevelopment(h.Tables).Add(t.Context(), "reports", []byte(key24("r")), nil))(t)
+	testenv.Must(secrets.NewDevelopment(h.Tables).Add(t.Context(), "reports", whsec(key24("r")), nil))(t)
 	r := signedEvent(t, release.EventHealth, `{"instanceId":"i9","status":"Healthy","sinceUtc":"1999-11-01T00:00:00Z"}`, "r", time.Now())
 	r.URL.Path, r.RequestURI = "/api/reports", "/api/reports"
 	rec := httptest.NewRecorder()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -53,6 +54,11 @@ func (c *crashing) Intercept(ctx context.Context, call faults.Call, next func(co
 		return next(ctx)
 	}
 	return c.plan.Intercept(ctx, call, next)
+}
+
+// whsec is a key as a vault has it.
+func whsec(key string) []byte {
+	return []byte("whsec_" + base64.StdEncoding.EncodeToString([]byte(key)))
 }
 
 // key24 is a key that a party signs with.
@@ -123,7 +129,7 @@ func (f *fleet) bury(h *handlertest.Host) {
 func (f *fleet) give(to *handlertest.Host, keys map[string]string) {
 	f.t.Helper()
 	for name, of := range keys {
-		if _, err := secrets.NewDevelopment(to.Tables).Add(f.t.Context(), name, []byte(key24(of)), nil); err != nil {
+		if _, err := secrets.NewDevelopment(to.Tables).Add(f.t.Context(), name, whsec(key24(of)), nil); err != nil {
 			f.t.Fatal(err)
 		}
 	}

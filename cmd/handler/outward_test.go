@@ -108,7 +108,7 @@ func TestHistoryHasWhatWasSent(t *testing.T) {
 	c := newComponents(t)
 	h := handlertest.New(t, handler.App{Engines: engines}, map[string]string{contextSetting: "managed-app", endpointSetting: c.url,
 		updateAuthSetting: `{"signingKeys":[{"id":"2026-11","secret":"components-hook"}]}`})
-	testenv.Must(secrets.NewDevelopment(h.Tables).Add(t.Context(), "components-hook", []byte(key), nil))(t)
+	testenv.Must(secrets.NewDevelopment(h.Tables).Add(t.Context(), "components-hook", whsec(key), nil))(t)
 	testenv.Must(registry.New(h.Tables, "").Create(t.Context(), registry.Instance{InstanceID: "i1"}))(t)
 	h.Send(update.Queue, `{"correlationId":"c1","instanceId":"i1","input":{"version":"2","components":[{"name":"web","version":"1.1"}]}}`)
 	h.Deliver()
@@ -190,7 +190,7 @@ func clients(t *testing.T) (*outbound.Clients, *secrets.Development) {
 	store := tables.NewMemory()
 	vault := secrets.NewDevelopment(store)
 	testenv.OK(t, store.CreateTable(t.Context(), secrets.DevelopmentTable))
-	testenv.Must(vault.Add(t.Context(), "hook", []byte(strings.Repeat("k", outbox.MinSecret)), nil))(t)
+	testenv.Must(vault.Add(t.Context(), "hook", whsec(strings.Repeat("k", outbox.MinSecret)), nil))(t)
 	c, err := outbound.New(outbound.Config{Vault: vault, Identity: func() (azcore.TokenCredential, error) { return nil, errors.New("no identity") }})
 	if err != nil {
 		t.Fatal(err)

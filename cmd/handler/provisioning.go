@@ -5,12 +5,11 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/provisioning"
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/intake"
+	"github.com/vibedata/roundhouse/internal/entraid"
 	"github.com/vibedata/roundhouse/services/marketplace"
 )
 
@@ -53,8 +52,15 @@ func tokensOf(p *handler.Platform, prefix, caller string) (*intake.Entra, error)
 	if tenant == "" && app == "" {
 		return nil, nil
 	}
-	if _, err := uuid.Parse(tenant); err != nil || app == "" {
+	if tenant == "" || app == "" {
 		p.Settings.Reject(prefix+"TENANT and "+prefix+"APP_ID", errors.New("set both, the first to the id of a tenant, or none"))
+		return nil, nil
+	}
+	tenant, tenantErr := entraid.Parse(tenant)
+	app, appErr := entraid.Application(app)
+	if tenantErr != nil || appErr != nil {
+		p.Settings.Reject(prefix+"TENANT", tenantErr)
+		p.Settings.Reject(prefix+"APP_ID", appErr)
 		return nil, nil
 	}
 	return intake.NewEntra(intake.EntraConfig{Tenant: tenant, Audiences: []string{app, "api://" + app}, Callers: []string{caller}, Authority: authority})

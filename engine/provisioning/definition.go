@@ -143,7 +143,7 @@ func (a activities) provision(ctx *orchestrator.Context, job string, seen Receiv
 		return registered, orchestrator.Permanent(err)
 	}
 	command := Command{InstanceID: seen.InstanceID, Action: seen.Action, State: registered.State, PlanID: seen.PlanID, Quantity: seen.Quantity, CorrelationID: job}
-	if !rule.bootstrap {
+	if rule.then != bootstrap || registered.Kept {
 		return registered, tell(ctx, seen.TenantID, CommandChanged, command)
 	}
 	command.Orchestration, command.Event = ctx.ID(), EventBootstrapped

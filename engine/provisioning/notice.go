@@ -12,6 +12,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/internal/payload"
+	"github.com/vibedata/roundhouse/services/marketplace"
 )
 
 // Where notices come from.
@@ -26,7 +27,8 @@ type Notice struct {
 	Source string `json:"source"`
 	// Action is the marketplace's ("ChangePlan"), or the event and the state of an application ("PUT Succeeded").
 	Action Action `json:"action"`
-	// SubscriptionID and OperationID are UUIDs of the marketplace. One form of its notices has no operation id.
+	// SubscriptionID is a UUID of the marketplace. OperationID is an id of the marketplace, which usually is a UUID; one form of its
+	// notices has none.
 	SubscriptionID string `json:"subscriptionId,omitempty"`
 	OperationID    string `json:"operationId,omitempty"`
 	// ApplicationID is the ARM id of a managed application, in lower case, with a slash at the beginning.
@@ -61,16 +63,30 @@ func (n Notice) correlationID() string {
 // document is what this program reads of both senders' bodies. Other fields, those about persons among them, are left
 // behind when it is written again.
 type document struct {
-	ID             string `json:"id,omitempty"`
-	SubscriptionID string `json:"subscriptionId,omitempty"`
-	Action         string `json:"action,omitempty"`
-	OperationType  string `json:"operationType,omitempty"`
-	TimeStamp      string `json:"timeStamp,omitempty"`
+	ID             optional `json:"id,omitempty"`
+	SubscriptionID string   `json:"subscriptionId,omitempty"`
+	Action         string   `json:"action,omitempty"`
+	OperationType  string   `json:"operationType,omitempty"`
+	TimeStamp      optional `json:"timeStamp,omitempty"`
 
-	ApplicationID     string `json:"applicationId,omitempty"`
-	EventType         string `json:"eventType,omitempty"`
-	ProvisioningState string `json:"provisioningState,omitempty"`
-	EventTime         string `json:"eventTime,omitempty"`
+	ApplicationID     string   `json:"applicationId,omitempty"`
+	EventType         string   `json:"eventType,omitempty"`
+	ProvisioningState string   `json:"provisioningState,omitempty"`
+	EventTime         optional `json:"eventTime,omitempty"`
+}
+
+// optional is a text that a notice can do without: a value of another kind is "".
+type optional string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (o *optional) UnmarshalJSON(data []byte) error {
+	var value any
+	if err := json.Unmarshal(data, &value); err != nil {
+		return err
+	}
+	text, _ := value.(string)
+	*o = optional(text)
+	return nil
 }
 
 // Adapt makes a message of the body of a marketplace webhook or of a managed application's notification, as they arrive:
@@ -143,24 +159,32 @@ func (d document) notice() (Notice, error) {
 }
 
 func (d document) webhook() (Notice, error) {
-	subscription, err := uuid.Parse(d.SubscriptionID)
+	subscription, err := uuid.Parse(strings.TrimSpace(d.SubscriptionID))
 	if err != nil {
 		return Notice{}, fmt.Errorf("subscriptionId: %w", err)
 	}
-	n := Notice{Source: SourceMarketplace, SubscriptionID: subscription.String(), Action: Action(d.Action), At: parseTime(d.TimeStamp)}
+	n := Notice{Source: SourceMarketplace, SubscriptionID: subscription.String(), Action: Action(d.Action), At: marketplace.ParseTime(string(d.TimeStamp))}
 	if n.Action == "" {
 		n.Action = Action(d.OperationType)
 	}
-	if d.ID == "" {
-		return n, nil
-	}
-	operation, err := uuid.Parse(d.ID)
-	if err != nil {
-		return Notice{}, fmt.Errorf("id: %w", err)
-	}
-	n.OperationID = operation.String()
+	n.OperationID = operationIDOf(string(d.ID))
 	return n, nil
 }
+
+// operationIDOf reads the id of an operation: a UUID in any spelling, or up to 128 letters, digits and -._~: of ASCII. Another text
+// names no operation; the notice is still good, since the marketplace is asked about it.
+func operationIDOf(text string) string {
+	text = strings.TrimSpace(text)
+	if id, err := uuid.Parse(text); err == nil {
+		return id.String()
+	}
+	if operationID.MatchString(text) {
+		return text
+	}
+	return ""
+}
+
+var operationID = regexp.MustCompile(`^[0-9A-Za-z_~:-][0-9A-Za-z._~:-]{0,127}$`)
 
 // applicationID is the ARM id of a managed application, in lower case. It becomes part of an address, so nothing else
 // gets through.
@@ -171,19 +195,9 @@ func (d document) notification() (Notice, error) {
 	if !applicationID.MatchString(id) || len(id) > engine.MaxInstanceIDLength {
 		return Notice{}, errors.New("applicationId is not that of a managed application")
 	}
-	at := parseTime(d.EventTime)
+	at := marketplace.ParseTime(string(d.EventTime))
 	if at.IsZero() {
 		return Notice{}, errors.New("eventTime is missing, or no time")
 	}
 	return Notice{Source: SourceManagedApp, ApplicationID: id, Action: Action(d.EventType + " " + d.ProvisioningState), At: at}, nil
-}
-
-// parseTime reads RFC 3339, also without an offset, which then is UTC; anything else is the zero time.
-func parseTime(text string) time.Time {
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999"} {
-		if t, err := time.Parse(layout, text); err == nil && t.Year() >= 2000 && t.Year() < 3000 {
-			return t.UTC().Truncate(time.Microsecond)
-		}
-	}
-	return time.Time{}
 }

@@ -7,6 +7,7 @@
 //   - Nothing is done on the word of a message. The operation, the subscription or the application is read from the
 //     service itself, and has to be what the message says.
 //   - A notice that comes twice, late or out of order changes nothing that a newer one has settled.
+//   - An instance that runs is taken down only by a notice that says so: what announces it again keeps it (rules).
 //   - The bootstrap command is told if and only if the registration is committed, and a marketplace operation that waits
 //     for an answer gets one as soon as the run knows it.
 //   - Of what a notice says about persons, nothing gets into rounds or history: ids, plans and states only.

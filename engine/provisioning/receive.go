@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/services/marketplace"
 )
@@ -66,16 +68,16 @@ func (s *Steps) Receive(ctx context.Context, n Notice) (Received, error) {
 }
 
 func (s *Steps) receiveWebhook(ctx context.Context, n Notice, r rule, out *Received) error {
-	op, err := s.operation(ctx, n, r)
+	sub, err := s.config.Marketplace.Subscription(ctx, n.SubscriptionID)
+	if err != nil {
+		return err
+	}
+	op, err := s.operation(ctx, n, r, sub)
 	if err != nil {
 		return err
 	}
 	if !strings.EqualFold(op.SubscriptionID, n.SubscriptionID) || !strings.EqualFold(op.Action, string(r.action)) {
 		return fmt.Errorf("%w: operation %s is %.64q of subscription %.64s", ErrForged, op.ID, op.Action, op.SubscriptionID)
-	}
-	sub, err := s.config.Marketplace.Subscription(ctx, n.SubscriptionID)
-	if err != nil {
-		return err
 	}
 	out.OperationID = op.ID
 	if sub.Beneficiary.TenantID != "" {
@@ -96,10 +98,14 @@ func (s *Steps) receiveWebhook(ctx context.Context, n Notice, r rule, out *Recei
 	return s.judge(op, sub, r, out)
 }
 
-// operation finds the operation of a notice, by its id or, where the notice has none, among those that wait.
-func (s *Steps) operation(ctx context.Context, n Notice, r rule) (marketplace.Operation, error) {
+// operation finds the operation of a notice: by its id, then among those that wait. An id that is no UUID may be known to the
+// marketplace by another one. The state of the subscription is proof enough that it was suspended or ended: these wait for no answer.
+func (s *Steps) operation(ctx context.Context, n Notice, r rule, sub marketplace.Subscription) (marketplace.Operation, error) {
 	if n.OperationID != "" {
-		return s.config.Marketplace.Operation(ctx, n.SubscriptionID, n.OperationID)
+		op, err := s.config.Marketplace.Operation(ctx, n.SubscriptionID, n.OperationID)
+		if uuid.Validate(n.OperationID) == nil || !errors.Is(err, marketplace.ErrNotFound) && !errors.Is(err, marketplace.ErrInvalid) {
+			return op, err
+		}
 	}
 	pending, err := s.config.Marketplace.Pending(ctx, n.SubscriptionID)
 	if err != nil {
@@ -110,13 +116,16 @@ func (s *Steps) operation(ctx context.Context, n Notice, r rule) (marketplace.Op
 			return op, nil
 		}
 	}
+	if (r.action == Suspend || r.action == Unsubscribe) && r.holds(string(sub.Status)) {
+		return marketplace.Operation{SubscriptionID: n.SubscriptionID, Action: string(r.action), Status: marketplace.OperationSucceeded}, nil
+	}
 	return marketplace.Operation{}, fmt.Errorf("%w: no operation of this kind waits, and the notice names none", ErrTooEarly)
 }
 
 // judge holds the operation against the subscription.
 func (s *Steps) judge(op marketplace.Operation, sub marketplace.Subscription, r rule, out *Received) error {
 	switch {
-	case !r.bootstrap && (op.Status == marketplace.OperationFailed || op.Status == marketplace.OperationConflict):
+	case r.then != bootstrap && (op.Status == marketplace.OperationFailed || op.Status == marketplace.OperationConflict):
 		// An instance whose bootstrap failed, which ends the operation, can still be brought up: the subscription decides.
 		out.Verdict, out.Reason = Superseded, fmt.Sprintf("the operation has ended as %s", op.Status)
 	case op.Status == marketplace.OperationNotStarted:
@@ -145,7 +154,7 @@ func (s *Steps) receiveNotification(ctx context.Context, n Notice, r rule, out *
 	}
 	switch {
 	case r.holds(state):
-	case r.state == StateRemoved:
+	case r.then == effect(StateRemoved):
 		return fmt.Errorf("%w: the application still is %.64s", ErrTooEarly, state)
 	case moving(state) && !r.passing():
 		return fmt.Errorf("%w: the application still is %.64s", ErrTooEarly, state)
@@ -161,4 +170,6 @@ func moving(state string) bool {
 }
 
 // passing says that the action itself is of such a state.
-func (r rule) passing() bool { return r.state == StateProvisioning || r.state == StateRemoving }
+func (r rule) passing() bool {
+	return r.then == effect(StateProvisioning) || r.then == effect(StateRemoving)
+}

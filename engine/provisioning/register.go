@@ -27,6 +27,8 @@ type Registered struct {
 	State      State  `json:"state,omitempty"`
 	// Superseded says that a newer notice was there already, or that there is nothing to remove: nothing was changed.
 	Superseded bool `json:"superseded,omitempty"`
+	// Kept says that the instance runs and needs no bootstrap. The histories of older versions do not have it.
+	Kept bool `json:"kept,omitempty"`
 }
 
 // errSuperseded leaves an instance as it is.
@@ -41,16 +43,27 @@ func (s *Steps) Register(ctx context.Context, in RegisterInput) (Registered, err
 	}
 	out := Registered{InstanceID: in.InstanceID}
 	change := func(i *Instance) error {
-		err := in.apply(i, r)
+		e := r.on(i.State)
+		out.Kept = e == keep && !in.assumed(*i)
+		err := in.apply(i, r, e)
 		out.State = i.State
 		return err
 	}
-	err = s.config.Registry.Update(ctx, in.InstanceID, change)
-	if errors.Is(err, ErrNotRegistered) {
-		if r.state == StateRemoved || r.state == StateRemoving {
-			return Registered{InstanceID: in.InstanceID, Superseded: true}, nil
+	update := func(i *Instance) error {
+		if i.State == stateless {
+			i.State = StateActive // an operator has registered it
 		}
-		err = s.create(ctx, in, change)
+		return change(i)
+	}
+	err = s.config.Registry.Update(ctx, in.InstanceID, update)
+	if errors.Is(err, ErrNotRegistered) {
+		i := Instance{ID: in.InstanceID}
+		if err = change(&i); err == nil {
+			err = s.config.Registry.Create(ctx, i)
+		}
+		if errors.Is(err, ErrRegistered) {
+			err = s.config.Registry.Update(ctx, in.InstanceID, update)
+		}
 	}
 	if errors.Is(err, errSuperseded) {
 		out.Superseded = true
@@ -62,29 +75,17 @@ func (s *Steps) Register(ctx context.Context, in RegisterInput) (Registered, err
 	return out, nil
 }
 
-// create adds the instance, or changes the one that another run has added in between.
-func (s *Steps) create(ctx context.Context, in RegisterInput, change func(*Instance) error) error {
-	i := Instance{ID: in.InstanceID, State: StateActive}
-	if err := change(&i); err != nil {
-		return err
-	}
-	err := s.config.Registry.Create(ctx, i)
-	if errors.Is(err, ErrRegistered) {
-		return s.config.Registry.Update(ctx, in.InstanceID, change)
-	}
-	return err
-}
-
-// apply changes an instance by a rule. State and plan have times of their own: a renewal that comes first must not hide
-// the suspension before it. The run that sets the state owns it from then on: what an earlier one learns of its bootstrap
-// does not matter any more.
-func (in RegisterInput) apply(i *Instance, r rule) error {
+// apply changes an instance by an effect of a rule. State and plan have times of their own: a renewal that comes first must
+// not hide the suspension before it. The run that sets the state owns it until another run sets it.
+func (in RegisterInput) apply(i *Instance, r rule, e effect) error {
 	newerState, newerPlan := in.olderThan(i.StateAtUtc), in.olderThan(i.PlanAtUtc)
-	if (r.state != "" && newerState) || (r.state == "" && newerPlan) {
+	if e == skip || (r.then != keep && newerState) || (r.then == keep && newerPlan) {
 		return errSuperseded
 	}
-	if r.state != "" {
-		in.applyState(i, r)
+	if r.then != keep {
+		in.applyState(i, r, e)
+	} else if i.State == stateless {
+		i.State = StateActive // without an owner: no notice has said so
 	}
 	i.TenantID, i.Source = in.TenantID, in.Source
 	if newerPlan {
@@ -100,16 +101,23 @@ func (in RegisterInput) apply(i *Instance, r rule) error {
 	return nil
 }
 
-func (in RegisterInput) applyState(i *Instance, r rule) {
+func (in RegisterInput) applyState(i *Instance, r rule, e effect) {
 	i.StateAtUtc = later(i.StateAtUtc, in.At)
-	if i.JobID == in.JobID && i.State == StateActive {
-		return // a repetition that comes late must not undo a bootstrap that is over; one that failed is tried again
-	}
-	i.State, i.JobID = r.state, in.JobID
-	if r.bootstrap {
-		i.State = StateProvisioning
+	switch {
+	case e == keep && r.then == bootstrap && in.assumed(*i):
+		i.JobID = in.JobID // it runs on while it is sent its first bootstrap command
+	case e == keep:
+	case i.JobID == in.JobID && i.State == StateActive:
+		// A late repetition must not undo a completed bootstrap; a failed bootstrap is tried again.
+	case e == bootstrap:
+		i.State, i.JobID = StateProvisioning, in.JobID
+	default:
+		i.State, i.JobID = State(e), in.JobID
 	}
 }
+
+// assumed says whether no run other than this one has set the state: the instance may never have been sent its bootstrap command.
+func (in RegisterInput) assumed(i Instance) bool { return i.JobID == "" || i.JobID == in.JobID }
 
 // olderThan says whether the notice is; one without a time never is.
 func (in RegisterInput) olderThan(t time.Time) bool { return !in.At.IsZero() && t.After(in.At) }
@@ -146,25 +154,35 @@ type CompleteInput struct {
 	Bootstrap  Bootstrap `json:"bootstrap"`
 }
 
-// Complete records in the registry how the bootstrap ended, unless a newer run owns the state. A bootstrap that failed is
-// an ErrBootstrap, after it has been recorded.
+// Complete records in the registry how the bootstrap ended. An instance that reports success while it is Provisioning is up,
+// whichever run asked it. A failure counts only for the run that owns the state, and does not stop an instance that runs.
+// A bootstrap that failed is an ErrBootstrap, after it has been recorded.
 func (s *Steps) Complete(ctx context.Context, in CompleteInput) (Registered, error) {
-	out := Registered{InstanceID: in.InstanceID, State: StateActive}
-	if in.Bootstrap.Status != "Succeeded" {
-		out.State = StateFailed
-	}
+	succeeded := in.Bootstrap.Status == "Succeeded"
+	out := Registered{InstanceID: in.InstanceID}
 	err := s.config.Registry.Update(ctx, in.InstanceID, func(i *Instance) error {
-		if i.JobID != in.JobID {
-			out.Superseded = true
+		out.State, out.Superseded = i.State, false
+		switch {
+		case succeeded && i.State == StateProvisioning:
+			i.State, i.JobID = StateActive, in.JobID
+		case i.JobID != in.JobID:
+			out.State, out.Superseded = StateActive, true
+			if !succeeded {
+				out.State = StateFailed
+			}
+			return errSuperseded
+		case !succeeded && i.State == StateProvisioning:
+			i.State = StateFailed
+		default:
 			return errSuperseded
 		}
-		i.State = out.State
+		out.State = i.State
 		return nil
 	})
 	if err != nil && !errors.Is(err, errSuperseded) {
 		return Registered{}, fmt.Errorf("record the bootstrap of instance %s: %w", in.InstanceID, err)
 	}
-	if out.State == StateFailed && !out.Superseded {
+	if !succeeded && !out.Superseded {
 		return out, fmt.Errorf("%w: instance %s: %s", ErrBootstrap, in.InstanceID, in.Bootstrap.Error)
 	}
 	return out, nil

@@ -21,38 +21,76 @@ const (
 	Reinstate      Action = "Reinstate"
 )
 
-// rule says when an action holds and what it leads to.
+// rule says when an action holds and what it does to an instance, by the state that the instance is in. The rules and their
+// exceptions are the table of docs/engines/provisioning.md, which a test walks.
 type rule struct {
 	action Action
 	// during are the states of the subscription, or of the application, in which the action holds.
 	during []string
-	// state is that of the instance afterwards; "" leaves it as it is.
-	state State
-	// bootstrap says that the instance has to come up before that.
-	bootstrap bool
+	// then is the effect, unless except has another one for the state of the instance.
+	then   effect
+	except map[State]effect
 }
 
-// rules are all actions that the engine knows, in their own spelling.
+// effect is what a rule does to the state of an instance.
+type effect string
+
+// The effects: a State sets that state, and these do not.
+const (
+	// bootstrap sets StateProvisioning until the instance has answered the bootstrap command.
+	bootstrap effect = "bootstrap"
+	// keep leaves the state as it is; plan and quantity follow the notice.
+	keep effect = "keep"
+	// skip changes nothing and sends no command.
+	skip effect = "skip"
+)
+
+// stateless is the state of an instance that is not registered.
+const stateless State = ""
+
+// rules are all actions that the engine knows, in their own spelling. A running instance leaves StateActive only by an action
+// that ends, suspends or fails it: one that announces it again keeps it.
 func rules() []rule {
 	subscribed, suspended := string(marketplace.Subscribed), string(marketplace.Suspended)
+	active := effect(StateActive)
+	// A change of an unknown instance registers it as active: it was sold before this registry was there.
+	changed := map[State]effect{stateless: active, StateRemoving: skip, StateRemoved: skip}
+	ended := map[State]effect{stateless: skip}
 	return []rule{
-		{action: Subscribe, during: []string{string(marketplace.PendingFulfillmentStart), subscribed}, state: StateActive, bootstrap: true},
-		{action: ChangePlan, during: []string{subscribed}},
-		{action: ChangeQuantity, during: []string{subscribed}},
-		{action: Renew, during: []string{subscribed}},
-		{action: Suspend, during: []string{suspended}, state: StateSuspended},
-		// The marketplace reinstates when the operation is acknowledged.
-		{action: Reinstate, during: []string{suspended, subscribed}, state: StateActive},
-		{action: Unsubscribe, during: []string{string(marketplace.Unsubscribed)}, state: StateRemoved},
+		// The marketplace sends Subscribe at a purchase, and again when the subscription is renewed.
+		{action: Subscribe, during: []string{string(marketplace.PendingFulfillmentStart), subscribed}, then: bootstrap,
+			except: map[State]effect{StateActive: keep, StateSuspended: active}},
+		{action: ChangePlan, during: []string{subscribed}, then: keep, except: changed},
+		{action: ChangeQuantity, during: []string{subscribed}, then: keep, except: changed},
+		{action: Renew, during: []string{subscribed}, then: keep, except: changed},
+		{action: Suspend, during: []string{suspended}, then: effect(StateSuspended),
+			except: map[State]effect{StateRemoving: skip, StateRemoved: skip}},
+		// The marketplace reinstates when the operation is acknowledged. A payment brings no instance up.
+		{action: Reinstate, during: []string{suspended, subscribed}, then: active,
+			except: map[State]effect{StateProvisioning: keep, StateFailed: keep, StateRemoving: skip, StateRemoved: skip}},
+		{action: Unsubscribe, during: []string{string(marketplace.Unsubscribed)}, then: effect(StateRemoved), except: ended},
 
-		{action: "PUT Accepted", during: []string{"Accepted", "Created", "Creating", "Running", "Ready"}, state: StateProvisioning},
-		{action: "PUT Succeeded", during: []string{"Succeeded"}, state: StateActive, bootstrap: true},
-		{action: "PUT Failed", during: []string{"Failed", "Canceled"}, state: StateFailed},
-		{action: "PATCH Succeeded", during: []string{"Succeeded"}},
-		{action: "DELETE Deleting", during: []string{"Deleting"}, state: StateRemoving},
-		{action: "DELETE Deleted", during: []string{gone, "Deleted"}, state: StateRemoved},
-		{action: "DELETE Failed", during: []string{"Failed"}, state: StateFailed},
+		// Deploying an application again does not stop the instance, even if the deployment fails.
+		{action: "PUT Accepted", during: []string{"Accepted", "Created", "Creating", "Running", "Ready"}, then: effect(StateProvisioning),
+			except: map[State]effect{StateActive: keep, StateSuspended: keep}},
+		{action: "PUT Succeeded", during: []string{"Succeeded"}, then: bootstrap,
+			except: map[State]effect{StateActive: keep, StateSuspended: keep}},
+		{action: "PUT Failed", during: []string{"Failed", "Canceled"}, then: effect(StateFailed),
+			except: map[State]effect{StateActive: keep, StateSuspended: keep}},
+		{action: "PATCH Succeeded", during: []string{"Succeeded"}, then: keep, except: changed},
+		{action: "DELETE Deleting", during: []string{"Deleting"}, then: effect(StateRemoving),
+			except: map[State]effect{stateless: skip, StateRemoved: skip}},
+		{action: "DELETE Deleted", during: []string{gone, "Deleted"}, then: effect(StateRemoved), except: ended},
+		{action: "DELETE Failed", during: []string{"Failed"}, then: effect(StateFailed)},
 	}
+}
+
+// on returns the effect on an instance in a state.
+func (r rule) on(s State) effect {
+	if e, ok := r.except[s]; ok {
+		return e
+	}
+	return r.then
 }
 
 // gone is the state of an application that is not there.

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/durations"
 )
 
 // DefaultLockDuration is how long a lock lasts when nobody says (standard, section 1.8).
@@ -60,7 +62,7 @@ func (l *Lock) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &d); err != nil {
 		return err
 	}
-	*l = Lock{JobID: d.JobID, Duration: time.Duration(d.Seconds) * time.Second}
+	*l = Lock{JobID: d.JobID, Duration: durations.Times(d.Seconds, time.Second)}
 	if d.Until == "" {
 		return nil
 	}

@@ -69,6 +69,33 @@ func TestIdentityProviders(t *testing.T) {
 	}
 }
 
+// Ids of the policy and of tokens are compared without their spelling: an operator stays one.
+func TestSpellingsOfIDs(t *testing.T) {
+	t.Parallel()
+	const tenant, group = "1c2f6d3e-9e3f-4a44-8a2e-6f1d1d4a6f11", "5f0c3a1e-0000-4000-8000-00000000abcd"
+	spellings := func(id string) []string {
+		return []string{id, strings.ToUpper(id), "{" + id + "}", " " + id + " ", "urn:uuid:" + id, strings.ReplaceAll(id, "-", "")}
+	}
+	for i := range spellings(tenant) {
+		policy := access.Policy{HomeTenant: spellings(tenant)[i], Operator: access.Members{Groups: []string{spellings(group)[i]}}}
+		if err := policy.Validate(); err != nil {
+			t.Errorf("%+v: %v", policy, err)
+		}
+		for _, id := range spellings(group) {
+			who, err := principal(t, policy, "tid", strings.ToUpper(tenant), "oid", object, "name", "Ann", "groups", id)
+			if err != nil || !slices.Contains(who.Roles, access.Operator) || who.Scope != "" || who.TenantID != tenant {
+				t.Errorf("%+v, group %q: %+v, %v", policy, id, who, err)
+			}
+		}
+	}
+	for _, bad := range []access.Policy{{HomeTenant: "contoso.com"}, {HomeTenant: `"` + tenant + `"`}, {HomeTenant: "00000000-0000-0000-0000-000000000000"},
+		{HomeTenant: tenant, Reader: access.Members{Groups: []string{"Operators"}}}, {Reader: access.Members{AppRoles: []string{"Support "}}}, {Reader: access.Members{AppRoles: []string{"My Role"}}}} {
+		if err := bad.Validate(); err == nil {
+			t.Errorf("%+v is taken", bad)
+		}
+	}
+}
+
 // Tokens come with the names of their own claims, or with those of WS-Federation; people and applications differ by them.
 func TestTokens(t *testing.T) {
 	t.Parallel()

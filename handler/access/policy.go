@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
-	"github.com/google/uuid"
+	"github.com/vibedata/roundhouse/internal/entraid"
 )
 
 // Policy says who has which role. Its zero value gives Reader, Operator and Administrator to the app roles
@@ -41,16 +42,18 @@ const noRole = "none"
 // Validate reports everything that is wrong with the policy, joined into one error.
 func (p Policy) Validate() error {
 	var errs []error
-	if _, err := uuid.Parse(p.HomeTenant); err != nil && p.HomeTenant != "" {
-		errs = append(errs, fmt.Errorf("the home tenant %.64q: it is the id of a Microsoft Entra tenant", p.HomeTenant))
+	if _, err := entraid.Parse(p.HomeTenant); err != nil && p.HomeTenant != "" {
+		errs = append(errs, fmt.Errorf("the home tenant %.64q: %w", p.HomeTenant, err))
 	}
 	for role, members := range p.members() {
-		if slices.Contains(members.AppRoles, "") {
-			errs = append(errs, fmt.Errorf("%s: an app role has no name", role))
+		for _, name := range members.AppRoles {
+			if name == "" || strings.ContainsFunc(name, unicode.IsSpace) {
+				errs = append(errs, fmt.Errorf("%s: the app role %.64q: values of app roles have no white space and are not empty", role, name))
+			}
 		}
 		for _, group := range members.Groups {
-			if _, err := uuid.Parse(group); err != nil {
-				errs = append(errs, fmt.Errorf("%s: the group %.64q: give its object id", role, group))
+			if _, err := entraid.Parse(group); err != nil {
+				errs = append(errs, fmt.Errorf("%s: the group %.64q: give its object id: %w", role, group, err))
 			}
 		}
 		if len(members.Groups) > 0 && p.HomeTenant == "" {
@@ -83,14 +86,14 @@ func (m Members) has(role Role, t token, p Principal, home bool) bool {
 		return true
 	}
 	return home && slices.ContainsFunc(t.all(groupClaims), func(has string) bool {
-		return slices.ContainsFunc(m.Groups, func(group string) bool { return strings.EqualFold(group, has) })
+		return slices.ContainsFunc(m.Groups, func(group string) bool { return entraid.Same(group, has) })
 	})
 }
 
 // admit gives the owner of a token scope and roles. Tenants assign the app roles of a multi-tenant application to their own
 // people as they like, so roles from other tenants are bounded.
 func (p Policy) admit(who Principal, t token) Principal {
-	home := p.HomeTenant != "" && strings.EqualFold(who.TenantID, p.HomeTenant)
+	home := p.HomeTenant != "" && entraid.Same(who.TenantID, p.HomeTenant)
 	if !home {
 		who.Scope = who.TenantID
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
+	"github.com/vibedata/roundhouse/internal/entraid"
 )
 
 // principalHeader is where the platform's Easy Auth says who calls; maxHeader bounds it in bytes. A token with 200 groups, the
@@ -89,8 +89,8 @@ func (t token) principal() (Principal, error) {
 	if !strings.EqualFold(t.Provider, entra) || !t.issuedByEntra() {
 		return Principal{}, fmt.Errorf("you are signed in by another identity provider (%.64q): sign in with Microsoft Entra ID", t.Provider)
 	}
-	tenant, tenantErr := uuid.Parse(t.first(tenantClaims))
-	object, objectErr := uuid.Parse(t.first(objectClaims))
+	tenant, tenantErr := entraid.Parse(t.first(tenantClaims))
+	object, objectErr := entraid.Parse(t.first(objectClaims))
 	if tenantErr != nil || objectErr != nil {
 		return Principal{}, fmt.Errorf("your token names no tenant and object: sign in with Microsoft Entra ID, whose tokens have the claims tid and oid")
 	}
@@ -98,7 +98,7 @@ func (t token) principal() (Principal, error) {
 	if t.RoleType != "" {
 		roles = append([]string{t.RoleType}, roles...)
 	}
-	p := Principal{Kind: Person, TenantID: tenant.String(), ObjectID: object.String(), AppRoles: t.all(roles), Overage: t.overage()}
+	p := Principal{Kind: Person, TenantID: tenant, ObjectID: object, AppRoles: t.all(roles), Overage: t.overage()}
 	name := t.first(nameClaims)
 	if t.application() {
 		p.Kind, name = Application, t.first(appClaims)

@@ -96,6 +96,8 @@ func TestPatchDeadLetter(t *testing.T) {
 		{`{"status":"Retrying"}`, "", http.StatusBadRequest, codeInvalidParameter},
 		{`{"status":7}`, "", http.StatusBadRequest, codeInvalidBody},
 		{`{"state":"Pending"}`, "", http.StatusBadRequest, codeInvalidBody},
+		{`{"status":"Resolved"}`, `"39", "40"`, http.StatusBadRequest, codeInvalidParameter},
+		{`{"status":"Resolved"}`, `*, W/"40"`, http.StatusBadRequest, codeInvalidParameter},
 		{`{"resolutionNotes":"` + strings.Repeat("x", engine.MaxResolutionNotes+1) + `"}`, "", http.StatusBadRequest, codeInvalidParameter},
 	}
 	for _, test := range tests {

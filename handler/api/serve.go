@@ -128,11 +128,31 @@ func (a *api) enter(ctx context.Context, m method, r *request) (rep reply, err e
 	if r.call, err = a.door.Enter(ctx, r.http, m.need, r.correlationID); err != nil {
 		return reply{}, err
 	}
+	if several(r.http.Header.Values("If-Match")) {
+		return reply{}, &failure{status: http.StatusBadRequest, problem: problem{Code: codeInvalidParameter, Message: "Name one version in If-Match, or *: a list is not supported.", Target: "If-Match"}}
+	}
 	ended := errPanicked // unless it returns
 	defer func() { a.leave(ctx, m, r, ended) }()
 	rep, err = m.run(ctx, r)
 	ended = err
 	return rep, err
+}
+
+// several says whether a header has more than one entity tag.
+func several(values []string) bool {
+	tags := 0
+	for _, value := range values {
+		quoted := false
+		for part := range strings.FieldsFuncSeq(value, func(r rune) bool {
+			quoted = quoted != (r == '"')
+			return r == ',' && !quoted
+		}) {
+			if strings.TrimSpace(part) != "" {
+				tags++
+			}
+		}
+	}
+	return tags > 1
 }
 
 // errPanicked is what the audit log says of a change whose endpoint did not return.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/internal/durations"
 )
 
 // schedulesCheck is the check of health that says by how much schedules are behind.
@@ -58,7 +59,7 @@ func (c healthCheck) Word() string { return healthReport{Status: c.Status}.Word(
 func (h healthReport) Missed() string {
 	for _, c := range h.Checks[schedulesCheck] {
 		seconds, ok := c.Observed.(float64)
-		if late := time.Duration(seconds * float64(time.Second)); ok && late >= lateAfter {
+		if late := durations.Of(seconds * float64(time.Second)); ok && late >= lateAfter {
 			return span(late)
 		}
 	}

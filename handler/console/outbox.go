@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/internal/durations"
 	"github.com/vibedata/roundhouse/internal/urlpath"
 )
 
@@ -96,7 +97,7 @@ func (n outboxNumbers) Oldest() string {
 	if n.Backlog == 0 {
 		return ""
 	}
-	return span(time.Duration(n.OldestSeconds * float64(time.Second)))
+	return span(durations.Of(n.OldestSeconds * float64(time.Second)))
 }
 
 // Rate is how many this process has delivered in a second, and Failed the share of its attempts that failed.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/internal/durations"
 	"github.com/vibedata/roundhouse/internal/urlpath"
 )
 
@@ -111,7 +112,7 @@ func lagText(seconds float64) string {
 	if seconds == 0 {
 		return "none"
 	}
-	return span(time.Duration(seconds * float64(time.Second)))
+	return span(durations.Of(seconds * float64(time.Second)))
 }
 
 // State is the condition as pages show it, which is a word of the API.

@@ -61,6 +61,8 @@ func contract() []row {
 
 		{name: "purge by filter", method: "DELETE", path: "/instances?createdTimeFrom=2020-01-01T00:00:00Z&runtimeStatus=Failed,Completed,Running", status: 200, check: purges(2, "Completed", "Failed")},
 		{name: "purge all", method: "DELETE", path: "/instances?createdTimeFrom=2020-01-01", status: 200, check: purges(4, "Canceled", "Completed", "Failed", "Terminated")},
+		{name: "purge since ever", method: "DELETE", path: "/instances?createdTimeFrom=0001-01-01T00:00:00Z&createdTimeTo=1971-01-01T00:00:00Z", status: 404, message: "-"},
+		{name: "purge since ever, with a fraction", method: "DELETE", path: "/instances?createdTimeFrom=0001-01-01T00:00:00.000000", status: 200, check: purges(4, "Canceled", "Completed", "Failed", "Terminated")},
 		{name: "purge nothing", method: "DELETE", path: "/instances?createdTimeFrom=2999-01-01", status: 404, message: "-"},
 		{name: "purge without a time", method: "DELETE", path: "/instances", status: 400, check: func(t *testing.T, _ *bench, rec *httptest.ResponseRecorder) {
 			testenv.Equal(t, "what it answers", "Please provide value for 'createdTimeFrom' parameter.", body[string](t, rec))
@@ -87,6 +89,7 @@ func contract() []row {
 		{name: "raise in other letters", method: "POST", path: instance("Running") + "/RaiseEvent/OPEN", body: `"nobody"`, headers: []string{"Content-Type", "Application/JSON"}, status: 202, message: "-", check: reaches("Running", "Failed")},
 		{name: "raise for a suspended one", method: "POST", path: instance("Suspended") + "/raiseEvent/open", body: `"guest"`, headers: []string{"Content-Type", asJSON}, status: 202, message: "-", check: reaches("Suspended", "Suspended")},
 		{name: "raise for nobody", method: "POST", path: instance("nobody") + "/raiseEvent/open", body: `1`, headers: []string{"Content-Type", asJSON}, status: 404, message: "-"},
+		{name: "raise what is not UTF-8", method: "POST", path: instance("Running") + "/raiseEvent/%c0%af", body: `1`, headers: []string{"Content-Type", asJSON}, status: 400, message: "UTF-8"},
 		{name: "raise as text", method: "POST", path: instance("Running") + "/raiseEvent/open", body: `1`, headers: []string{"Content-Type", "text/plain"}, status: 400, message: "Only application/json"},
 		{name: "raise as nothing", method: "POST", path: instance("Running") + "/raiseEvent/open", body: `1`, status: 400, message: "Only application/json"},
 		{name: "raise bad JSON", method: "POST", path: instance("Running") + "/raiseEvent/open", body: `{`, headers: []string{"Content-Type", asJSON}, status: 400, message: "Invalid JSON"},

@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/api"
@@ -99,8 +100,8 @@ func (s *server) raise(in *call) (answer, error) {
 		return gone(err)
 	}
 	name := in.path[3]
-	if len(name) > maxEventName {
-		return answer{}, badArgument("the name of the event has more than 256 bytes")
+	if len(name) > maxEventName || !utf8.ValidString(name) {
+		return answer{}, badArgument("the name of the event has more than 256 bytes, or is not UTF-8")
 	}
 	if media, _, err := mime.ParseMediaType(in.http.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		return answer{}, &refusal{status: http.StatusBadRequest, text: "Only application/json request content is supported"}

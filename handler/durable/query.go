@@ -54,14 +54,20 @@ func (q query) seconds(name string) (time.Duration, bool) {
 	return time.Duration(min(max(n, -maxSeconds), maxSeconds) * float64(time.Second)), true
 }
 
+// earliest is the first time that tables can store.
+var earliest = time.Date(1601, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // when reads a time; without an offset it is UTC. The + of an offset becomes a blank when the sender does not encode it.
 func (q query) when(name string) (time.Time, bool) {
 	value := strings.TrimSpace(q.text(name))
 	for _, text := range []string{value, strings.ReplaceAll(value, " ", "+")} {
 		for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", time.DateTime, "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly, "01/02/2006 15:04:05", "01/02/2006"} {
 			t, err := time.Parse(layout, text)
-			if y := t.Year(); err == nil && y >= 1601 && y <= 9999 {
-				return t.UTC(), true
+			if y := t.Year(); err == nil && y >= 1 && y <= 9999 {
+				if t = t.UTC(); t.Before(earliest) {
+					return earliest, true // clients send the smallest date of theirs for "since ever"
+				}
+				return t, true
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/keytext"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/outbox/receiver"
 )
@@ -39,12 +40,12 @@ func Signed(events receiver.Receiver, known func(ctx context.Context, e receiver
 	}
 }
 
-// CheckKey says whether a key or a signature is long enough.
+// CheckKey says what is wrong with a key or a signature: it is too short, or has characters with which it never fits.
 func CheckKey(key string) error {
 	if len(key) < minKey {
 		return fmt.Errorf("set %d characters or more", minKey)
 	}
-	return nil
+	return keytext.Plain(key)
 }
 
 // Signature lets in who has a value in a query parameter: what the publisher of an address has put into it.

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
-	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/entraid"
 )
 
 const (
@@ -53,14 +53,19 @@ type EntraConfig struct {
 // Validate reports everything that is wrong with the configuration, joined into one error.
 func (c EntraConfig) Validate() error {
 	var errs []error
-	if _, err := uuid.Parse(c.Tenant); err != nil {
-		errs = append(errs, errors.New("the tenant is not a UUID"))
+	if _, err := entraid.Parse(c.Tenant); err != nil {
+		errs = append(errs, fmt.Errorf("the tenant: %w", err))
 	}
 	if len(c.Audiences) == 0 || slices.Contains(c.Audiences, "") {
 		errs = append(errs, errors.New("name an audience, and none that is empty"))
 	}
-	if len(c.Callers) == 0 || slices.Contains(c.Callers, "") {
-		errs = append(errs, errors.New("name a caller, and none that is empty"))
+	if len(c.Callers) == 0 {
+		errs = append(errs, errors.New("name a caller"))
+	}
+	for _, caller := range c.Callers {
+		if _, err := entraid.Parse(caller); err != nil {
+			errs = append(errs, fmt.Errorf("the caller %.64q: %w", caller, err))
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("tokens of Microsoft Entra: %w", err)
@@ -81,13 +86,16 @@ func NewEntra(c EntraConfig) (*Entra, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	if c.Authority == "" {
+	if c.Authority = strings.TrimRight(c.Authority, "/"); c.Authority == "" {
 		c.Authority = DefaultAuthority
 	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	c.Tenant = strings.ToLower(c.Tenant)
+	c.Tenant, c.Audiences = entraid.Normal(c.Tenant), slices.Clone(c.Audiences)
+	for i, audience := range c.Audiences {
+		c.Audiences[i] = entraid.Audience(audience)
+	}
 	client := http.Client{Timeout: keysTimeout}
 	if c.Client != nil {
 		client = *c.Client
@@ -131,11 +139,11 @@ func (e *Entra) Authorize(ctx context.Context, r *http.Request) error {
 		caller = claims.Azp
 	}
 	switch {
-	case !slices.Contains(e.issuers, verified.Issuer), !strings.EqualFold(claims.Tenant, e.config.Tenant):
+	case !slices.Contains(e.issuers, verified.Issuer), !entraid.Same(claims.Tenant, e.config.Tenant):
 		return fmt.Errorf("%w: a token of another tenant", engine.ErrUnauthorized)
-	case len(verified.Audience) != 1 || !slices.Contains(e.config.Audiences, verified.Audience[0]):
+	case len(verified.Audience) != 1 || !slices.Contains(e.config.Audiences, entraid.Audience(verified.Audience[0])):
 		return fmt.Errorf("%w: a token for somebody else", engine.ErrUnauthorized)
-	case !slices.ContainsFunc(e.config.Callers, func(c string) bool { return strings.EqualFold(c, caller) }):
+	case !slices.ContainsFunc(e.config.Callers, func(c string) bool { return entraid.Same(c, caller) }):
 		return fmt.Errorf("%w: a token in another's name", engine.ErrUnauthorized)
 	}
 	return nil

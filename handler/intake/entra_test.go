@@ -1,13 +1,17 @@
 package intake_test
 
 import (
+	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/provisioning"
 	"github.com/vibedata/roundhouse/handler/intake"
+	"github.com/vibedata/roundhouse/internal/marketplacefake"
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
@@ -48,6 +52,46 @@ func TestTokens(t *testing.T) {
 		}
 	}
 	testenv.Equal(t, "readings of the key set", 1, d.issuer.Asked())
+}
+
+// Whatever the spelling of ids in the settings, tokens are taken; an id that never fits is refused at the start.
+func TestSpellingsOfIDs(t *testing.T) {
+	t.Parallel()
+	issuer := marketplacefake.NewIssuer(t, tenant)
+	const app = "0ac4e6f0-1111-4222-8333-aabbccddeeff"
+	spellings := func(id string) []string {
+		return []string{id, strings.ToUpper(id), "{" + id + "}", " " + id + "\n", "urn:uuid:" + id, strings.ReplaceAll(id, "-", "")}
+	}
+	authorize := func(config intake.EntraConfig, audience string) error {
+		config.Authority = issuer.Authority() + "/"
+		e, err := intake.NewEntra(config)
+		testenv.OK(t, err)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil)
+		r.Header.Set("Authorization", "Bearer "+issuer.Token(t, issuer.Claims(audience, intake.MarketplaceCaller)))
+		return e.Authorize(t.Context(), r)
+	}
+	for i, setting := range spellings(app) {
+		for _, audience := range []string{app, "api://" + app, "api://" + strings.ToUpper(app), "api://" + app + "/"} {
+			config := intake.EntraConfig{Tenant: spellings(tenant)[i], Audiences: []string{setting}, Callers: []string{spellings(intake.MarketplaceCaller)[i]}}
+			if err := authorize(config, audience); err != nil {
+				t.Errorf("%q, a token for %s: %v", setting, audience, err)
+			}
+		}
+	}
+	good := intake.EntraConfig{Tenant: tenant, Audiences: []string{"https://contoso.com/App"}, Callers: []string{intake.MarketplaceCaller}}
+	if err := authorize(good, "https://Contoso.com/App/"); err != nil {
+		t.Errorf("a URI: %v", err)
+	}
+	for _, audience := range []string{app, "https://contoso.com/app", "https://contoso.com/App/x"} {
+		if err := authorize(good, audience); !errors.Is(err, engine.ErrUnauthorized) {
+			t.Errorf("a token for %s: %v", audience, err)
+		}
+	}
+	for _, id := range []string{"contoso.com", "00000000-0000-0000-0000-000000000000", `"` + app + `"`} {
+		if _, err := intake.NewEntra(intake.EntraConfig{Tenant: id, Audiences: []string{app}, Callers: []string{id}}); err == nil || !strings.Contains(err.Error(), "tenant") || !strings.Contains(err.Error(), "caller") {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
 }
 
 func TestForgedTokens(t *testing.T) {

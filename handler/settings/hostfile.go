@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strconv"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/jsonc"
 )
 
 // The host's own defaults. Without functionTimeout the limit depends on the plan: 5 minutes on the Consumption plan is
@@ -53,8 +55,8 @@ func readHostFile(dir string, r *Reader) (HostFile, error) {
 		return HostFile{}, fmt.Errorf("read host.json: %w", err)
 	}
 	if err == nil {
-		if err := json.Unmarshal(content, &file); err != nil {
-			return HostFile{}, fmt.Errorf("read %s: it must be plain JSON, without comments: %w", path, err)
+		if err := jsonc.Unmarshal(content, &file); err != nil {
+			return HostFile{}, fmt.Errorf("read %s: it must be JSON, with comments at most: %w", path, err)
 		}
 	}
 	h := HostFile{FunctionTimeout: defaultFunctionTimeout, MaxDequeueCount: defaultMaxDequeueCount}

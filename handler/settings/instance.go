@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/vibedata/roundhouse/internal/entraid"
 )
 
 // InstanceID is the setting of the managed instance that the app belongs to.
@@ -27,7 +29,7 @@ type Instance struct {
 }
 
 func instanceFrom(r *Reader) (Instance, error) {
-	i := Instance{ID: r.Text(InstanceID), TenantID: r.Text(tenantSetting)}
+	i := Instance{ID: r.Text(InstanceID), TenantID: entraid.Normal(r.Text(tenantSetting))}
 	return i, errors.Join(idSetting(InstanceID, i.ID, maxInstanceID), idSetting(tenantSetting, i.TenantID, maxTenantID))
 }
 

@@ -144,7 +144,8 @@ func TestReadHostFile(t *testing.T) {
 		{"null", `{"functionTimeout":null,"extensions":null}`, none, HostFile{5 * time.Minute, 5}, ""},
 		{"overridden", `{"functionTimeout":"01:00:00"}`, settingstest.Environment{"AzureFunctionsJobHost__functionTimeout": "-1"}.Lookup, HostFile{unlimited, 5}, ""},
 		{"empty override", `{"functionTimeout":"01:00:00"}`, settingstest.Environment{"AzureFunctionsJobHost__functionTimeout": ""}.Lookup, HostFile{time.Hour, 5}, ""},
-		{"comment", "{ // no\n}", none, HostFile{}, "plain JSON"},
+		{"comment and commas", "\ufeff{ // for us\n\"functionTimeout\": \"00:05:00\", }", none, HostFile{5 * time.Minute, 5}, ""},
+		{"no JSON", "{ no }", none, HostFile{}, "it must be JSON"},
 		{"count", `{"extensions":{"queues":{"maxDequeueCount":true}}}`, none, HostFile{}, `"true" is not a whole number`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

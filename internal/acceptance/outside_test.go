@@ -3,6 +3,7 @@ package acceptance
 import (
 	"bytes"
 	"crypto/rand"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -69,7 +70,7 @@ func newOutside(t *testing.T, v vault) *outside {
 	o.target = tlstarget.Start(t, v.keyPair)
 	var err1, err2 error
 	o.login, err1 = entra.NewLogin(graphURL, graphfake.Tenant, graphURL, options)
-	_, err2 = v.Add(t.Context(), signingSecret, []byte(o.signingKey), nil)
+	_, err2 = v.Add(t.Context(), signingSecret, []byte("whsec_"+base64.StdEncoding.EncodeToString([]byte(o.signingKey))), nil)
 	testenv.OK(t, errors.Join(err1, err2))
 	return o
 }

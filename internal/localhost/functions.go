@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/vibedata/roundhouse/internal/jsonc"
 )
 
 // Binding types that the local host knows.
@@ -86,6 +88,7 @@ func (f *function) load(data []byte, env environment) error {
 	if !functionName.MatchString(f.name) || strings.EqualFold(f.name, "host") {
 		return errors.New("a name starts with a letter, goes on with letters, digits, _ and -, has at most 128 characters and is not host")
 	}
+	data = jsonc.Standard(data)
 	if !json.Valid(data) {
 		return errors.New("function.json is not valid JSON")
 	}

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/jsonc"
 )
 
 // hostConfig is host.json with the environment's overrides and the real host's defaults applied.
@@ -48,7 +50,7 @@ func loadHostConfig(root string, env environment) (hostConfig, error) {
 	if err != nil {
 		return hostConfig{}, fmt.Errorf("read host.json (the script root has to be a staged app): %w", err)
 	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder := json.NewDecoder(bytes.NewReader(jsonc.Standard(data)))
 	decoder.UseNumber()
 	var tree map[string]any
 	if err := decoder.Decode(&tree); err != nil {

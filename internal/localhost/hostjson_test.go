@@ -131,10 +131,11 @@ func TestLocalSettings(t *testing.T) {
 		want map[string]string
 		err  string
 	}{
-		"values":    {`{"IsEncrypted":false,"Values":{"A":"1"},"ConnectionStrings":{"Db":"x"}}`, map[string]string{"A": "1", "ConnectionStrings:Db": "x"}, ""},
-		"encrypted": {`{"IsEncrypted":true}`, nil, "not supported"},
-		"broken":    {`{"Values":{"Key":"hidden`, nil, "not valid JSON"},
-		"no text":   {`{"Values":{"Key":{"hidden":1}}}`, nil, "not valid JSON"},
+		"values":                {`{"IsEncrypted":false,"Values":{"A":"1"},"ConnectionStrings":{"Db":"x"}}`, map[string]string{"A": "1", "ConnectionStrings:Db": "x"}, ""},
+		"as the tools leave it": {"\ufeff{ // mine\n\"Values\":{\"A\":\"1\",\"Port\":5432,\"On\":true,},}", map[string]string{"A": "1", "Port": "5432", "On": "true"}, ""},
+		"encrypted":             {`{"IsEncrypted":true}`, nil, "not supported"},
+		"broken":                {`{"Values":{"Key":"hidden`, nil, "not valid JSON"},
+		"no text":               {`{"Values":{"Key":{"hidden":1}}}`, nil, "not valid JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

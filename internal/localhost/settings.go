@@ -1,7 +1,6 @@
 package localhost
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/vibedata/roundhouse/internal/jsonc"
 )
 
 // environment is the app settings: what the host reads them from and what the handler inherits.
@@ -93,10 +94,10 @@ func localSettings(root string) (map[string]string, error) {
 	}
 	var file struct {
 		IsEncrypted       bool
-		Values            map[string]string
-		ConnectionStrings map[string]string
+		Values            jsonc.Values
+		ConnectionStrings jsonc.Values
 	}
-	if err := json.Unmarshal(data, &file); err != nil {
+	if err := jsonc.Unmarshal(data, &file); err != nil {
 		// The decoder's own text could quote a value, and values may be secrets.
 		return nil, fmt.Errorf("parse %s: not valid JSON of the form {\"Values\":{\"NAME\":\"text\"}}", path)
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/durations"
 	"github.com/vibedata/roundhouse/queues"
 )
 
@@ -75,7 +76,7 @@ func (l *listener) listen(ctx, working context.Context) {
 		if l.rest(ctx, idle) {
 			idle = shortestPause
 		} else {
-			idle = min(2*idle, l.config.MaxPollInterval)
+			idle = durations.Doubled(idle, 1, l.config.MaxPollInterval)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/durations"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
@@ -84,7 +85,7 @@ func passes(err error) bool {
 
 // retryDelay is after what time a message comes again that failed for the nth time.
 func (l *listener) retryDelay(n int64) time.Duration {
-	return min(l.config.RetryDelay<<min(n-1, 16), longestRetry)
+	return durations.Doubled(l.config.RetryDelay, int(min(n-1, 16)), longestRetry)
 }
 
 // putBack sends the message again, for later, so that this attempt does not count.

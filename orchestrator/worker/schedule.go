@@ -25,7 +25,8 @@ type Schedule struct {
 	// Orchestrator is the name of the orchestrator, Input its argument as JSON; none is null.
 	Orchestrator string
 	Input        json.RawMessage
-	// Location is the time zone of Cron; default UTC.
+	// Location is the time zone of Cron; default UTC. When its clock is set forward, a time that is left out comes as much later; when
+	// it is set back, a time that is shown twice is one slot. An expression for all hours follows the time that passes.
 	Location *time.Location
 	// CatchUp is how long ago a slot may be that no worker was there for: the latest one is started when a worker comes;
 	// default 5 min. It has to be shorter than Config.Retention, or a slot could be started twice.
@@ -107,9 +108,9 @@ func (s schedule) next(since, now time.Time) (slot time.Time, due bool) {
 	if earliest := now.Add(-s.CatchUp); since.Before(earliest) {
 		since = earliest
 	}
-	slot = s.expression.Next(since.In(s.Location))
+	slot = s.after(since)
 	for !slot.IsZero() && !slot.After(now) {
-		following := s.expression.Next(slot)
+		following := s.after(slot)
 		if following.IsZero() || following.After(now) {
 			return slot, true
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	_ "time/tzdata" // zones, whatever the machine has
 
 	"github.com/vibedata/roundhouse/poller"
 )
@@ -116,8 +117,8 @@ func (c Config) Validate() error {
 		wrong(c.Settle > 0 && c.Settle < d.minSettle, "settle %v: %s needs %v or more", c.Settle, c.Dialect, d.minSettle)
 	}
 	wrong(c.Timeout < 0, "timeout %v: must not be negative", c.Timeout)
-	if _, err := time.LoadLocation(c.CursorZone); err != nil {
-		errs = append(errs, fmt.Errorf("cursorZone %q: not a known time zone", c.CursorZone))
+	if _, err := time.LoadLocation(c.CursorZone); err != nil || c.CursorZone == "Local" {
+		errs = append(errs, fmt.Errorf("cursorZone %q: not a known time zone: use a name such as Europe/Berlin, or UTC", c.CursorZone))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("source %s: %w", c.object(), err)

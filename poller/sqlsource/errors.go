@@ -104,6 +104,15 @@ func unreachable(err error) bool {
 	return errors.As(err, &network) || errors.Is(err, driver.ErrBadConn)
 }
 
+// malformed is the error of a connection string that cannot be used. What a driver's parser says is left out: it may quote the string.
+func malformed(before, dialect string, err error) error {
+	text := before + "the connection string is not one of the " + dialect + " driver's form"
+	if known, ok := errors.AsType[dsnError](err); ok {
+		text += ": " + known.Error()
+	}
+	return &sourceError{kind: ErrConnection, text: text}
+}
+
 // scrub takes secrets out of a text.
 func scrub(text string, secrets []string) string {
 	for _, secret := range secrets {

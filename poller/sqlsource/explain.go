@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/durations"
 	"github.com/vibedata/roundhouse/poller"
 )
 
@@ -188,9 +189,9 @@ func (s *Source) passed(row, place poller.Cursor, c class) (Verdict, string) {
 
 // watched is the bound; it waits for one where that has to be watched for, for about a settle window.
 func (s *Source) watched(ctx context.Context, sh *shape) (upper, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*s.config.Settle+2*time.Second+s.config.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, durations.Sum(s.config.Settle, s.config.Settle, 2*time.Second, s.config.Timeout))
 	defer cancel()
-	patience := time.NewTimer(2*s.config.Settle + 2*time.Second)
+	patience := time.NewTimer(durations.Sum(s.config.Settle, s.config.Settle, 2*time.Second))
 	defer patience.Stop()
 	ticker := time.NewTicker(endPoll)
 	defer ticker.Stop()

@@ -91,7 +91,7 @@ func (s *Source) mysqlTable() []any {
 }
 
 func connectMySQL(dsn string, timeout time.Duration) (driver.Connector, []string, error) {
-	c, err := mysql.ParseDSN(dsn)
+	c, err := mysql.ParseDSN(clean(dsn))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -17,8 +17,8 @@ import (
 // It does not connect. secrets are the parts of the connection string that PostgresError takes out of texts.
 func PostgresDB(dsn string, timeout time.Duration) (db *sql.DB, secrets []string, err error) {
 	conn, secrets, err := connectPostgres(dsn, timeout)
-	if err != nil { // what the parser says may quote the string
-		return nil, nil, &sourceError{kind: ErrConnection, text: "the connection string is not one of the postgres driver's form"}
+	if err != nil {
+		return nil, nil, malformed("", Postgres, err)
 	}
 	db = sql.OpenDB(connector{conn, nil})
 	db.SetMaxOpenConns(2)

@@ -238,7 +238,7 @@ func TestDatabaseIDNeedsNoRight(t *testing.T) {
 	if got := testenv.Must(readers.DatabaseID(t.Context()))(t); got != "" {
 		t.Errorf("without the right: %q", got)
 	}
-	p := newPolled(t) // the reader may not read the sequence either
+	p := newPolled(t)                            // the reader may not read the sequence either
 	for _, d := range []database{d, reader, d} { // losing and gaining the right is no other database
 		if _, err := p.tick(t, d.config()); err != nil {
 			t.Error(err)

@@ -53,8 +53,7 @@ func open(c Config) (*Source, error) {
 	}
 	conn, secrets, err := s.dialect.connect(c.DSN, c.Timeout)
 	if err != nil {
-		// What the parsers say may quote the string.
-		return nil, &sourceError{kind: ErrConnection, text: fmt.Sprintf("source %s: the connection string is not one of the %s driver's form", c.object(), c.Dialect)}
+		return nil, malformed("source "+c.object()+": ", c.Dialect, err)
 	}
 	s.secrets, s.owned = append(secrets, c.DSN), true
 	s.db = sql.OpenDB(connector{conn, s.dialect.setup})

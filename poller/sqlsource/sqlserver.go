@@ -120,6 +120,11 @@ func sqlserverDialect() *dialect {
 }
 
 func connectSQLServer(dsn string, timeout time.Duration) (driver.Connector, []string, error) {
+	dsn = clean(dsn)
+	secrets, err := sqlserverForm().check(dsn)
+	if err != nil {
+		return nil, nil, err
+	}
 	c, err := msdsn.Parse(dsn)
 	if err != nil {
 		return nil, nil, err
@@ -129,7 +134,7 @@ func connectSQLServer(dsn string, timeout time.Duration) (driver.Connector, []st
 	}
 	connector := mssql.NewConnectorConfig(c)
 	connector.SessionInitSQL = sqlserverSession
-	return connector, []string{c.Password}, nil
+	return connector, append(secrets, c.Password), nil
 }
 
 // rowVersionsSQLServer finds rowversion columns, which the driver calls BINARY or VARBINARY. Those of a query have lost what they were, so

@@ -5,10 +5,11 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/miekg/dns"
+
+	"github.com/vibedata/roundhouse/internal/keytext"
 )
 
 // How updates are signed (RFC 8945).
@@ -80,10 +81,12 @@ func (p *RFC2136) update(ctx context.Context, change func(*dns.Msg)) error {
 		return fmt.Errorf("read the key %s: %w", p.key.Name, err)
 	}
 	defer clear(value)
-	secret := strings.TrimSpace(string(value))
-	if raw, err := base64.StdEncoding.DecodeString(secret); err != nil || len(raw) == 0 {
-		return fmt.Errorf("%w: the secret of key %s is not base64", ErrRefused, p.key.Name)
+	raw, err := keytext.Base64(string(value))
+	if err != nil {
+		return fmt.Errorf("%w: the secret of key %s: %w", ErrRefused, p.key.Name, err)
 	}
+	defer clear(raw)
+	secret := base64.StdEncoding.EncodeToString(raw)
 	name := canonical(p.key.Name) + "."
 	message := new(dns.Msg)
 	message.SetUpdate(p.zone)

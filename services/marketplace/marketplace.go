@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -53,14 +54,55 @@ const (
 
 // Operation is a change of a subscription that the marketplace tells of.
 type Operation struct {
-	ID             string          `json:"id"`
-	SubscriptionID string          `json:"subscriptionId"`
-	OfferID        string          `json:"offerId"`
-	PlanID         string          `json:"planId"`
-	Quantity       Quantity        `json:"quantity"`
-	Action         string          `json:"action"`
-	TimeStamp      time.Time       `json:"timeStamp"`
-	Status         OperationStatus `json:"status"`
+	ID             string   `json:"id"`
+	SubscriptionID string   `json:"subscriptionId"`
+	OfferID        string   `json:"offerId"`
+	PlanID         string   `json:"planId"`
+	Quantity       Quantity `json:"quantity"`
+	Action         string   `json:"action"`
+	// TimeStamp is as ParseTime reads it; zero when the answer has no time that it reads.
+	TimeStamp time.Time       `json:"timeStamp"`
+	Status    OperationStatus `json:"status"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler: a time that cannot be read does not make the operation unreadable.
+func (o *Operation) UnmarshalJSON(data []byte) error {
+	type operation Operation
+	in := struct {
+		*operation
+		TimeStamp any `json:"timeStamp"`
+	}{operation: (*operation)(o)}
+	if err := json.Unmarshal(data, &in); err != nil {
+		return err
+	}
+	text, _ := in.TimeStamp.(string)
+	o.TimeStamp = ParseTime(text)
+	return nil
+}
+
+// ParseTime reads a time as the marketplace and managed applications write it, and returns it in UTC to the microsecond:
+//
+//   - date and time with "T" or a blank in between, with or without seconds and a fraction of any length;
+//   - with the offset "Z" or "±hh:mm", or without one, which then is UTC;
+//   - a date alone.
+//
+// Any other text, and years before 2000 or after 2999 such as .NET's smallest time, are the zero time: it is unknown.
+func ParseTime(text string) time.Time {
+	text = strings.ToUpper(strings.TrimSpace(text))
+	if len(text) > len(time.DateOnly) && text[len(time.DateOnly)] == ' ' {
+		text = text[:len(time.DateOnly)] + "T" + strings.TrimLeft(text[len(time.DateOnly):], " ")
+	}
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
+		for _, zone := range []string{"Z07:00", " Z07:00", ""} {
+			if t, err := time.Parse(layout+zone, text); err == nil {
+				if t = t.UTC().Truncate(time.Microsecond); t.Year() < 2000 || t.Year() > 2999 {
+					return time.Time{}
+				}
+				return t
+			}
+		}
+	}
+	return time.Time{}
 }
 
 // Subscription is a customer's SaaS subscription.

@@ -31,6 +31,9 @@ func secretBytes(t *testing.T, text string) []byte {
 	return testenv.Must(base64.StdEncoding.DecodeString(strings.TrimPrefix(text, "whsec_")))(t)
 }
 
+// whsec is a key as Standard Webhooks hands it out.
+func whsec(key string) string { return "whsec_" + base64.StdEncoding.EncodeToString([]byte(key)) }
+
 // A token is for the audience of the setting, and goes to the target alone.
 func TestToken(t *testing.T) {
 	t.Parallel()
@@ -74,7 +77,7 @@ func TestSignature(t *testing.T) {
 	w := newWorld(t)
 	r := w.newReceiver(t, nil)
 	w.store(t, "hook", secret1)
-	w.store(t, "hook-before", strings.Repeat("b", outbox.MinSecret))
+	w.store(t, "hook-before", whsec(strings.Repeat("b", outbox.MinSecret)))
 	c := w.client(t, r, Auth{SigningKeys: []SigningKey{{"2026-11", "hook"}, {"2026-10", "hook-before"}}})
 	for range 2 {
 		testenv.OK(t, post(t, t.Context(), c, r.URL+"/hook", "key-1", `{"n":1}`))
@@ -122,7 +125,7 @@ func TestKeysOfTheVault(t *testing.T) {
 		t.Errorf("keys are not kept: %v, %d calls more", err, len(w.plan.Calls())-calls)
 	}
 	second := strings.Repeat("2", outbox.MinSecret)
-	w.store(t, "hook", second)
+	w.store(t, "hook", whsec(second))
 	w.pass(fresh)
 	if err := send(); err != nil || !verified(r.last(t), []byte(second)) {
 		t.Errorf("the newest that is enabled: %v", err)
@@ -350,6 +353,21 @@ func TestTargetsWithoutIdentityAreLogged(t *testing.T) {
 	}
 }
 
+// A secret that cannot be read signs nothing: the error names it and shows nothing of it.
+func TestMalformedKeys(t *testing.T) {
+	t.Parallel()
+	const text = "YmFzZTY0LW9mLWEtc2lnbmluZy1zZWNyZXQ"
+	for name, secret := range map[string]string{"no padding": text, "quotes": `"whsec_` + text + `="`, "a text": "correct horse battery staple", "too short": "whsec_YmFzZTY0"} {
+		w := newWorld(t)
+		r := w.newReceiver(t, nil)
+		w.store(t, "hook", secret)
+		err := post(t, t.Context(), w.client(t, r, Auth{SigningKeys: []SigningKey{{"k1", "hook"}}}), r.URL+"/hook", "", "x")
+		if err == nil || !strings.Contains(err.Error(), `secret hook: signing key "k1": the secret`) || strings.Contains(err.Error(), secret) || len(r.all()) > 0 {
+			t.Errorf("%s: %v, %d requests", name, err, len(r.all()))
+		}
+	}
+}
+
 // Instances have keys of their own where a name says so, and those that are for all besides; what is no instance has only these.
 func TestInstanceKeys(t *testing.T) {
 	t.Parallel()
@@ -360,7 +378,7 @@ func TestInstanceKeys(t *testing.T) {
 		t.Error("a destination that is no instance's takes keys of instances")
 	}
 	for _, name := range []string{"shared", "events-i1", secrets.Name("events", "/subscriptions/Größe")} {
-		w.store(t, name, strings.Repeat(name, 4))
+		w.store(t, name, whsec(strings.Repeat(name, 4)))
 	}
 	keys := w.InstanceKeys(auth)
 	for id, want := range map[string][]string{"": {"shared"}, "i1": {"shared", "events-i1"}, "/subscriptions/Größe": {"shared", secrets.Name("events", "/subscriptions/Größe")}} {

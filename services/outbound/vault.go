@@ -3,7 +3,6 @@ package outbound
 import (
 	"context"
 	"crypto/tls"
-	"encoding/base64"
 	"encoding/pem"
 	"fmt"
 	"slices"
@@ -11,12 +10,12 @@ import (
 
 	"golang.org/x/crypto/pkcs12"
 
+	"github.com/vibedata/roundhouse/internal/keytext"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// readKeys reads keys, in the order of the settings. A secret is a text as Standard Webhooks hands them out, whsec_ and base64,
-// or else the bytes themselves.
+// readKeys reads keys, in the order of the settings, from secrets as outbox.ParseSigningKey takes them.
 func readKeys(ctx context.Context, vault Vault, of []SigningKey) ([]outbox.SigningKey, error) {
 	var keys []outbox.SigningKey
 	for _, named := range of {
@@ -26,10 +25,7 @@ func readKeys(ctx context.Context, vault Vault, of []SigningKey) ([]outbox.Signi
 		}
 		key, err := outbox.ParseSigningKey(named.ID, string(value))
 		if err != nil {
-			key = outbox.SigningKey{ID: named.ID, Secret: value}
-			if err := key.Validate(); err != nil {
-				return nil, err
-			}
+			return nil, fmt.Errorf("secret %s: %w", named.Secret, err)
 		}
 		keys = append(keys, key)
 	}
@@ -78,7 +74,7 @@ func parseCertificate(text []byte) (tls.Certificate, bool) {
 // blocksOf are the blocks of PEM, or of PKCS #12, whose attributes are left behind; none of anything else.
 func blocksOf(text []byte) []*pem.Block {
 	var blocks []*pem.Block
-	if raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text))); err == nil {
+	if raw, err := keytext.Base64(string(text)); err == nil {
 		text = raw
 	}
 	if file, err := pkcs12.ToPEM(text, ""); err == nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/mholt/acmez/v3/acme"
 
 	"github.com/vibedata/roundhouse/engine/tls"
+	"github.com/vibedata/roundhouse/internal/durations"
 )
 
 // defaultLimit is how long to leave an authority alone that does not say how long.
@@ -64,7 +65,7 @@ func (l *limit) note(resp *http.Response) {
 	}
 	text := resp.Header.Get("Retry-After")
 	if seconds, err := strconv.Atoi(text); err == nil && seconds >= 0 {
-		l.until = l.now().Add(time.Duration(seconds) * time.Second)
+		l.until = l.now().Add(durations.Times(int64(seconds), time.Second))
 	} else if at, err := http.ParseTime(text); err == nil {
 		l.until = at
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -188,19 +189,20 @@ func TestAPanicIsAFailure(t *testing.T) {
 func TestConfigIsChecked(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Config){
-		"no tables":       func(c *Config) { c.Tables = nil },
-		"no table":        func(c *Config) { c.Table = "" },
-		"no queues":       func(c *Config) { c.Queues = nil },
-		"no queue":        func(c *Config) { c.Queue = "" },
-		"no outbox":       func(c *Config) { c.Outbox = nil },
-		"negative time":   func(c *Config) { c.Timeout = -1 },
-		"negative age":    func(c *Config) { c.MaxAge = -1 },
-		"order":           func(c *Config) { c.Thresholds.Backlog = Limit[int]{2, 1} },
-		"order by half":   func(c *Config) { c.Thresholds.OldestAge.Unhealthy = time.Minute },
-		"ratio above one": func(c *Config) { c.Thresholds.FailureRatio.Unhealthy = 2 },
-		"stalled order":   func(c *Config) { c.Thresholds.Stalled = Limit[int]{5, 2} },
-		"stalled beyond":  func(c *Config) { c.Thresholds.Stalled = Limit[int]{1, 1001} },
-		"negative volume": func(c *Config) { c.Thresholds.MinFailedPending = -1 },
+		"no tables":          func(c *Config) { c.Tables = nil },
+		"no table":           func(c *Config) { c.Table = "" },
+		"no queues":          func(c *Config) { c.Queues = nil },
+		"no queue":           func(c *Config) { c.Queue = "" },
+		"no outbox":          func(c *Config) { c.Outbox = nil },
+		"negative time":      func(c *Config) { c.Timeout = -1 },
+		"negative age":       func(c *Config) { c.MaxAge = -1 },
+		"order":              func(c *Config) { c.Thresholds.Backlog = Limit[int]{2, 1} },
+		"order by half":      func(c *Config) { c.Thresholds.OldestAge.Unhealthy = time.Minute },
+		"ratio above one":    func(c *Config) { c.Thresholds.FailureRatio.Unhealthy = 2 },
+		"ratio of no number": func(c *Config) { c.Thresholds.FailureRatio.Degraded = math.NaN() },
+		"stalled order":      func(c *Config) { c.Thresholds.Stalled = Limit[int]{5, 2} },
+		"stalled beyond":     func(c *Config) { c.Thresholds.Stalled = Limit[int]{1, 1001} },
+		"negative volume":    func(c *Config) { c.Thresholds.MinFailedPending = -1 },
 	} {
 		w := newWorld(t)
 		change(&w.config)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/durations"
 	"github.com/vibedata/roundhouse/outbox"
 )
 
@@ -49,8 +50,8 @@ func (t Thresholds) Validate() error {
 	t = t.withDefaults()
 	errs := []error{t.Backlog.check("Backlog"), t.OldestAge.check("OldestAge"), t.FailureRatio.check("FailureRatio"), t.Dead.check("Dead"), t.Stalled.check("Stalled"), t.ListLag.check("ListLag"), t.ScheduleDelay.check("ScheduleDelay"),
 		t.QueueStuck.check("QueueStuck"), t.ClockSkew.check("ClockSkew"), t.VersionMix.check("VersionMix")}
-	if t.FailureRatio.Degraded > 1 || t.FailureRatio.Unhealthy > 1 {
-		errs = append(errs, errors.New("FailureRatio: a share is 1 at most"))
+	if !(t.FailureRatio.Degraded <= 1 && t.FailureRatio.Unhealthy <= 1) {
+		errs = append(errs, errors.New("FailureRatio: a share is a number of at most 1"))
 	}
 	if max(t.Stalled.Degraded, t.Stalled.Unhealthy) > maxStalled {
 		errs = append(errs, fmt.Errorf("no more than %d are counted for Stalled", maxStalled))
@@ -105,7 +106,7 @@ func (t Thresholds) outbox(s outbox.Snapshot) map[string]Measurement {
 		return Measurement{ComponentType: "component", ObservedValue: value, ObservedUnit: unit, Status: status, Output: output}
 	}
 	backlog, backlogText := t.Backlog.judge(s.BacklogSize)
-	age, ageText := t.OldestAge.judge(time.Duration(s.OldestAgeSeconds * float64(time.Second)))
+	age, ageText := t.OldestAge.judge(durations.Of(s.OldestAgeSeconds * float64(time.Second)))
 	ratio, ratioText := Pass, ""
 	if s.FailedPending+s.Died >= t.MinFailedPending {
 		ratio, ratioText = t.FailureRatio.judge(s.FailureRatio)

@@ -294,6 +294,10 @@ func TestTrouble(t *testing.T) {
 	}
 	w.refusing(nil)
 	w.want(t, 4, []string{"not accepted"}, "history", "list", "--key", "another")
+	w.want(t, 0, nil, "history", "list", "--key", functionKey+"\n")
+	if r := w.run(t, "history", "list", "--key", "a\nb"); r.code != 2 || !strings.Contains(r.err, "control character") || strings.Contains(r.err, "a\nb") {
+		t.Errorf("a key with a line end in it: %d, %s", r.code, r.err)
+	}
 	for _, args := range []string{"", "dlq", "dlq nothing", "history show hmac", "send", "history list --limit -1", "history list more", "task assign a b", "--timeout 0s history list", "completion tcsh",
 		"orchestration purge --all --yes", "orchestration purge --all --ended-before tomorrow", "outbox replay --all", "dlq expire --all", "dlq retry --all hmac x", "orchestration raise a b --input {", "orchestration raise a b --input @/nowhere"} {
 		code := exitUsage

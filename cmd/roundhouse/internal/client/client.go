@@ -20,6 +20,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/vibedata/roundhouse/internal/keytext"
 	"github.com/vibedata/roundhouse/internal/payload"
 	"github.com/vibedata/roundhouse/internal/urlpath"
 )
@@ -57,6 +58,10 @@ func New(c Config) (*Client, error) {
 		return nil, errors.New("the address of the API has a user, a query or a fragment: give a key with --key or ROUNDHOUSE_KEY")
 	case base.Scheme == "http" && !Loopback(base):
 		return nil, errors.New("the address of the API is another machine's: use https")
+	}
+	c.Key = strings.TrimSpace(c.Key)
+	if err := keytext.Plain(c.Key); err != nil {
+		return nil, fmt.Errorf("the function key of --key or ROUNDHOUSE_KEY: %w", err)
 	}
 	base.Path = strings.TrimSuffix(strings.TrimRight(base.Path, "/"), "/api")
 	if c.Transport == nil {
@@ -158,6 +163,9 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 		return nil, fmt.Errorf("%s %s: %w", r.Method, c.base.Host, err)
 	}
 	for name, value := range map[string]string{"x-functions-key": c.config.Key, "If-Match": r.IfMatch, "Idempotency-Key": r.IdempotencyKey, "x-correlation-id": r.CorrelationID} {
+		if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+			return nil, &Error{Status: http.StatusBadRequest, Code: "InvalidHeader", Target: name, Message: "The value of " + name + " has a line end or another control character: give it without."}
+		}
 		if value != "" {
 			req.Header.Set(name, value)
 		}

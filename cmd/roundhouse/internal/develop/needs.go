@@ -8,6 +8,7 @@ import (
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/cli"
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/functionapp"
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/module"
+	"github.com/vibedata/roundhouse/internal/jsonc"
 )
 
 // Needs asks a program what it needs of a Function App: a staged one, or that of the module of the current folder.
@@ -25,7 +26,7 @@ func Needs(ctx context.Context, p cli.Program) (functionapp.Needs, error) {
 		if err != nil {
 			return err
 		}
-		needs.HostFile = text
+		needs.HostFile = jsonc.Standard(text)
 		return module.Describe(ctx, program, home, p.Env, &needs)
 	})
 	return needs, err

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/vibedata/roundhouse/internal/jsonc"
 )
 
 // Needs are what a program needs, as its command manifest prints it (handler.Manifest), and the host.json beside it.
@@ -302,7 +304,7 @@ func (e *examination) hostFile() {
 		return
 	}
 	var theirs, ours any
-	if err := errors.Join(json.Unmarshal(deployed.Is, &theirs), json.Unmarshal(e.needs.HostFile, &ours)); err != nil {
+	if err := errors.Join(jsonc.Unmarshal(deployed.Is, &theirs), json.Unmarshal(e.needs.HostFile, &ours)); err != nil {
 		e.add("azure host.json", Broken, deploy(e), "host.json is no JSON")
 		return
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/function"
+	"github.com/vibedata/roundhouse/internal/jsonc"
 )
 
 // Module is a module with an app.
@@ -165,9 +166,9 @@ func (m Module) Environment() ([]string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return os.Environ(), nil
 	}
-	var local struct{ Values map[string]string }
+	var local struct{ Values jsonc.Values }
 	if err == nil {
-		err = json.Unmarshal(text, &local)
+		err = jsonc.Unmarshal(text, &local)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: it has to be JSON whose Values are texts: %w", file, err)

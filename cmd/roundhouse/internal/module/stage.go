@@ -2,13 +2,14 @@ package module
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+
+	"github.com/vibedata/roundhouse/internal/jsonc"
 )
 
 // Target says for which machine an app is staged.
@@ -75,7 +76,7 @@ func (m Module) executable() (string, error) {
 	text, err := os.ReadFile(path)
 	var host hostFile
 	if err == nil {
-		err = json.Unmarshal(text, &host)
+		err = jsonc.Unmarshal(text, &host)
 	}
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", path, err)

@@ -146,9 +146,10 @@ func TestNewPollerIsWritten(t *testing.T) {
 func TestWithValue(t *testing.T) {
 	t.Parallel()
 	for before, want := range map[string]string{
-		`{"Values":{}}`:                         "{\"Values\":{\n    \"A\": \"x<\\\"\"}}",
-		`{"B":{"A":"1"},"Values":{"B":"A"}}`:    "{\"B\":{\"A\":\"1\"},\"Values\":{\n    \"A\": \"x<\\\"\",\"B\":\"A\"}}",
-		`{"Values":{"C":"1", "A" : "2"},"A":1}`: `{"Values":{"C":"1", "A" : "x<\""},"A":1}`,
+		`{"Values":{}}`:                                                   "{\"Values\":{\n    \"A\": \"x<\\\"\"}}",
+		`{"B":{"A":"1"},"Values":{"B":"A"}}`:                              "{\"B\":{\"A\":\"1\"},\"Values\":{\n    \"A\": \"x<\\\"\",\"B\":\"A\"}}",
+		`{"Values":{"C":"1", "A" : "2"},"A":1}`:                           `{"Values":{"C":"1", "A" : "x<\""},"A":1}`,
+		"\ufeff// \"Values\"\n{\"Values\":{/* } */\"A\":7,\"B\":true,},}": "\ufeff// \"Values\"\n{\"Values\":{/* } */\"A\":\"x<\\\"\",\"B\":true,},}",
 	} {
 		got, err := withValue([]byte(before), "A", `x<"`)
 		if err != nil || string(got) != want {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/vibedata/roundhouse/internal/jsonc"
 )
 
 // readValues are the settings of a file such as local.settings.json.
@@ -15,8 +17,8 @@ func readValues(file string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var local struct{ Values map[string]string }
-	if err := json.Unmarshal(text, &local); err != nil {
+	var local struct{ Values jsonc.Values }
+	if err := jsonc.Unmarshal(text, &local); err != nil {
 		return nil, fmt.Errorf("%s has to be JSON whose Values are texts: %w", file, err)
 	}
 	return local.Values, nil
@@ -61,11 +63,12 @@ func withValue(text []byte, name, value string) ([]byte, error) {
 		return nil, err
 	}
 	written := bytes.TrimSpace(quoted.Bytes())
-	values, _, err := memberOf(text, 0, len(text), "Values")
+	plain := jsonc.Standard(text) // with every member in its place
+	values, _, err := memberOf(plain, 0, len(plain), "Values")
 	if err != nil {
 		return nil, err
 	}
-	from, to, err := memberOf(text, values, len(text), name)
+	from, to, err := memberOf(plain, values, len(plain), name)
 	switch {
 	case err == nil:
 		return splice(text, from, to, written), nil
@@ -74,7 +77,7 @@ func withValue(text []byte, name, value string) ([]byte, error) {
 	}
 	member := append([]byte("\n    \""+name+"\": "), written...)
 	inside := values + 1
-	if rest := bytes.TrimSpace(text[inside:]); len(rest) > 0 && rest[0] != '}' {
+	if rest := bytes.TrimSpace(plain[inside:]); len(rest) > 0 && rest[0] != '}' {
 		member = append(member, ',')
 	}
 	return splice(text, inside, inside, member), nil

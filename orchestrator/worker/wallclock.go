@@ -1,0 +1,90 @@
+package worker
+
+import (
+	"strings"
+	"time"
+)
+
+// after is the first occurrence after t. An expression that names hours is read on the clock of the zone: each of its times is one
+// occurrence, on every day. A time that the clock leaves out comes as much later as the clock is set forward, and one that it shows
+// twice comes when it is shown first. An expression for all hours, such as "every ten minutes", follows the time that passes.
+func (s schedule) after(t time.Time) time.Time {
+	if s.everyHour() {
+		return s.expression.Next(t.In(s.Location))
+	}
+	next := s.onClock(t)
+	if left := s.leftOut(t); next.IsZero() || !left.IsZero() && left.Before(next) {
+		return left
+	}
+	return next
+}
+
+// everyHour says whether the expression is for all hours, or for every so many.
+func (s schedule) everyHour() bool {
+	fields := strings.Fields(s.Cron)
+	if len(fields) < 5 {
+		return true
+	}
+	hour := fields[len(fields)-4]
+	return strings.ContainsAny(hour, "*?") || hour == "0-23"
+}
+
+// onClock is the first occurrence after t, without the times that are left out just before t.
+func (s schedule) onClock(t time.Time) time.Time {
+	for wall := wallOf(t, offset(t, s.Location)); ; {
+		if wall = s.expression.Next(wall); wall.IsZero() {
+			return wall
+		}
+		if at := instant(wall, s.Location); at.After(t) {
+			return at
+		}
+	}
+}
+
+// leftOut is the first occurrence after t that the clock leaves out where it was last set forward; the zero time for none.
+func (s schedule) leftOut(t time.Time) time.Time {
+	change, _ := t.In(s.Location).ZoneBounds()
+	if change.IsZero() {
+		return change
+	}
+	before := offset(change.Add(-1), s.Location)
+	end := wallOf(change, offset(change, s.Location))
+	wall := s.expression.Next(wallOf(t, before))
+	if wall.IsZero() || !wall.Before(end) {
+		return time.Time{}
+	}
+	return wall.Add(-before).In(s.Location)
+}
+
+// instant is when a clock in a zone first shows a time; for a time that it leaves out, when it would have shown it without being set
+// forward.
+func instant(wall time.Time, zone *time.Location) time.Time {
+	near := wall.Add(-offset(wall, zone)).In(zone)
+	from, to := near.ZoneBounds()
+	var first time.Time
+	for _, in := range []time.Time{from.Add(-1), near, to} {
+		at := wall.Add(-offset(in, zone)).In(zone)
+		if shown := wallOf(at, offset(at, zone)); shown.Equal(wall) && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	if !first.IsZero() {
+		return first
+	}
+	for _, change := range []time.Time{from, to} {
+		before := offset(change.Add(-1), zone)
+		if !change.IsZero() && !wallOf(change, before).After(wall) && wall.Before(wallOf(change, offset(change, zone))) {
+			return wall.Add(-before).In(zone)
+		}
+	}
+	return near
+}
+
+// wallOf is what a clock shows at t that is ahead of UTC by an offset, as if it were UTC.
+func wallOf(t time.Time, ahead time.Duration) time.Time { return t.UTC().Add(ahead) }
+
+// offset is by how much the clock of a zone is ahead of UTC at t.
+func offset(t time.Time, zone *time.Location) time.Duration {
+	_, seconds := t.In(zone).Zone()
+	return time.Duration(seconds) * time.Second
+}
