@@ -99,6 +99,8 @@ func askers() map[string]asker {
 		"a damaged header by a key":           {ask: claims("!"), known: true, machine: true},
 		"a header that is too long by a key":  {ask: claims(strings.Repeat("e30x", 40_000)), known: true, machine: true},
 		"a page of another site":              {known: true, ask: crossSite(home(roundhouse + "Administrator")), roles: []access.Role{access.Administrator}},
+		"a page of another origin":            {known: true, ask: withOrigin(home(roundhouse+"Administrator"), "https://example.org"), roles: []access.Role{access.Administrator}},
+		"a page without an origin":            {known: true, ask: withOrigin(home(roundhouse+"Administrator"), "null"), roles: []access.Role{access.Administrator}},
 		"an administrator of no known tenant": {roles: []access.Role{access.Participant}, known: true, scoped: true, ask: as(accesstest.Caller{Tenant: "", Object: "", AppRoles: nil})},
 	}
 }
@@ -108,6 +110,14 @@ func crossSite(c accesstest.Caller) func(r *http.Request) {
 	return func(r *http.Request) {
 		c.Sign(r)
 		r.Header.Set("Sec-Fetch-Site", "cross-site")
+	}
+}
+
+// withOrigin is a request that a page makes an older browser send, which does not say whose page it is of.
+func withOrigin(c accesstest.Caller, origin string) func(r *http.Request) {
+	return func(r *http.Request) {
+		c.Sign(r)
+		r.Header.Set("Origin", origin)
 	}
 }
 
@@ -173,7 +183,7 @@ func TestPermissions(t *testing.T) {
 				continue
 			}
 			want := a.want(m, r)
-			if name == "a page of another site" && want == 0 && r.Method != http.MethodGet && r.Permission != access.Public {
+			if strings.HasPrefix(name, "a page ") && want == 0 && r.Method != http.MethodGet && r.Permission != access.Public {
 				want = http.StatusForbidden
 			}
 			if name == "an administrator of no known tenant" && r.Permission != access.Public {

@@ -178,7 +178,7 @@ func badInputs() map[string]badInput {
 		"null-key": {dsn: "file", table: `CREATE TABLE orders (id INTEGER, part INTEGER, state TEXT); INSERT INTO orders VALUES (1, NULL, 'a')`, source: `"cursor": "id", "keys": ["part"]`,
 			want: []string{"without part", "NOT NULL"}},
 		"cursor-went-back": {dsn: "file", later: `DELETE FROM orders WHERE id > 1; UPDATE sqlite_sequence SET seq = 1`,
-			want: []string{"the place is at 3", "beyond 1", "Reset the poller"}},
+			want: []string{"the place is at 3", "the table ends at 1", "reset-to-beginning"}},
 		"large-row": {dsn: "file", table: tenMegabytes, more: `, "quarantine": {"off": true}`, want: []string{"1 rows behind 1", "payload", "1048576"}},
 		"no-state":  {dsn: "file", away: true, want: []string{"storage is away"}},
 	}

@@ -62,7 +62,11 @@ func eventIntake(p *handler.Platform, setting string, i engine.Intake, known fun
 		} else if err != nil {
 			return nil, err
 		}
-		return keys.Of(ctx, id)
+		found, err := keys.Of(ctx, id)
+		if outbound.Absent(err) {
+			return nil, nil // the answer is that for an instance that is not registered, so strangers do not learn which are
+		}
+		return found, err
 	}}, known)
 	return i
 }

@@ -50,6 +50,29 @@ func sameHost(a, b string) bool { return strings.EqualFold(a, b) }
 // here. Who sends a token of his own is no such page.
 func crossSite(r *http.Request) bool {
 	safe := r.Method == http.MethodGet || r.Method == http.MethodHead
-	site := r.Header.Get("Sec-Fetch-Site")
-	return !safe && r.Header.Get("Authorization") == "" && (site == "cross-site" || site == "same-site")
+	if safe || r.Header.Get("Authorization") != "" {
+		return false
+	}
+	switch site := r.Header.Get("Sec-Fetch-Site"); site {
+	case "cross-site", "same-site":
+		return true
+	case "":
+		return foreignOrigin(r) // of an older browser
+	default:
+		return false
+	}
+}
+
+// foreignOrigin says whether a request bears the origin of a page that is not of the host that was asked.
+func foreignOrigin(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return false
+	}
+	host := r.Host
+	if forwarded := r.Header.Values("X-Forwarded-Host"); len(forwarded) > 0 {
+		host = forwarded[len(forwarded)-1] // which the Functions host has written
+	}
+	u, err := url.Parse(origin)
+	return err != nil || u.Host == "" || !sameHost(u.Host, host)
 }

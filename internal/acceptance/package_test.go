@@ -32,7 +32,7 @@ func TestPackageRuns(t *testing.T) {
 	}
 	root := filepath.Join(dir, "wwwroot")
 	testenv.Unpack(t, filepath.Join(dir, "app.zip"), root)
-	p := &platform{account: ownStorage(t), key: "a key of the package"}
+	p := &platform{account: ownStorage(t), key: "a-key-of-the-package"}
 	var err error
 	if p.queues, err = azure.NewQueues(p.account); err != nil {
 		t.Fatal(err)

@@ -2,9 +2,12 @@ package outbound
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/vibedata/roundhouse/services/secrets"
 )
 
 const (
@@ -12,9 +15,15 @@ const (
 	fresh = 5 * time.Minute
 	// stale is how long it is used when it cannot be looked up: no longer, since it may have been revoked.
 	stale = time.Hour
-	// pause is the time between two look-ups that fail while there is something.
+	// pause is the time between two look-ups that fail while there is something, and between two that find nothing: who asks for what is
+	// not there does not have the vault asked each time.
 	pause = 15 * time.Second
 )
+
+// Absent says whether an error is that the vault does not have a secret, or no version of it that is in use.
+func Absent(err error) bool {
+	return errors.Is(err, secrets.ErrNotFound) || errors.Is(err, secrets.ErrNoVersion)
+}
 
 // kept is something of the vault, for minutes. It is safe for concurrent use.
 type kept[T any] struct {
@@ -28,6 +37,7 @@ type kept[T any] struct {
 	there    bool
 	foundAt  time.Time
 	failedAt time.Time
+	missing  error // that it was not there at failedAt; nil for none
 }
 
 func keep[T any](what string, c Config, look func(context.Context) (T, error)) *kept[T] {
@@ -43,7 +53,12 @@ func (k *kept[T]) get(ctx context.Context) (T, error) {
 	if k.there && now.Sub(k.foundAt) < fresh || usable && now.Sub(k.failedAt) < pause {
 		return k.found, nil
 	}
+	var none T
+	if !usable && k.missing != nil && now.Sub(k.failedAt) < pause {
+		return none, k.missing
+	}
 	found, err := k.look(ctx)
+	k.missing = nil
 	switch {
 	case err == nil:
 		k.found, k.there, k.foundAt = found, true, now
@@ -52,8 +67,11 @@ func (k *kept[T]) get(ctx context.Context) (T, error) {
 		k.failedAt = now
 		k.log.WarnContext(ctx, "not refreshed from the vault: what was there before is used", "what", k.what, "since", k.foundAt, "error", err.Error())
 		return k.found, nil
+	case Absent(err):
+		k.missing, k.failedAt = err, now
+		k.log.WarnContext(ctx, "not there in the vault: whoever needs it is refused", "what", k.what, "error", err.Error())
+		return none, err
 	default:
-		var none T
 		return none, err
 	}
 }
