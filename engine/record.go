@@ -12,12 +12,13 @@ import (
 )
 
 // entriesOf returns the history entries of one execution: its operations, and an entry for the run if they do not show how that
-// ended. A run that failed has an entry of its message's operation that says so, whatever else failed or was undone. Results that the execution took over from an earlier one are in the history already. All times
+// ended. A run that failed has an entry of its message's operation that says so, whatever else failed or was undone; adapted messages name
+// no operation, and any that failed shows it. Results that the execution took over from an earlier one are in the history already. All times
 // come from the rounds, so the entries of an execution are always the same.
 func entriesOf(d Definition, m Message, o orchestrator.Outcome) []Entry {
 	entries := operationsOf(d, m, o)
 	asked := d.operationOf(m)
-	failed := slices.ContainsFunc(entries, func(e Entry) bool { return e.Status == StatusFailed && e.Operation == asked })
+	failed := slices.ContainsFunc(entries, func(e Entry) bool { return e.Status == StatusFailed && (e.Operation == asked || d.Adapt != nil) })
 	if len(entries) == 0 || (o.Failure != nil && !failed) {
 		entries = append(entries, runEntry(d, m, o))
 	}

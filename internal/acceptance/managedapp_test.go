@@ -142,7 +142,7 @@ func (m *managed) testUpdateDead(t *testing.T) {
 	m.buried(t, grave{entrance: e, correlationID: id, body: body, reason: "all components are what they were before", count: 1})
 	step := "component-update of " + instance
 	m.checkHistory(t, e, id, m.rests(t, e, id), []string{"process of " + instance + " Succeeded", step + " Succeeded", step + " Failed",
-		step + " Succeeded", step + " Succeeded Failed"})
+		step + " Succeeded", step + " Succeeded", "process of " + instance + " Failed Failed"})
 	if db, web := m.components.Version(instance, "db"), m.components.Version(instance, "web"); db != "7" || web != "1.0" {
 		t.Errorf("the components are %s and %s", db, web)
 	}

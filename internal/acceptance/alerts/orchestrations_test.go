@@ -64,6 +64,8 @@ func orchestrationScenarios() []scenario {
 			w.host.Send("orchestration-signals", `{"signalId":"s1","workflowInstanceId":"work-c1","runtimeProvider":"roundhouse","signalType":"ExternalSignal","payload":{"event":"go","data":true}}`)
 			w.broken(35 * time.Minute)
 			w.do(http.MethodDelete, "/api/orchestrations/work-c1?force=true&reason=no+copy", "")
+			time.Sleep(time.Minute)
+			w.host.Deliver() // the event, which comes again and is for nobody any more
 			w.resolve("orchestration")
 			w.mended(30 * time.Minute)
 		}},

@@ -1,11 +1,11 @@
 package alerts
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/vibedata/roundhouse/handler/drain"
@@ -55,7 +55,7 @@ func outboxScenarios() []scenario {
 			w.well(20 * time.Minute)
 			w.publish("c2", "signed")
 			w.broken(60 * time.Minute)
-			if _, err := secrets.NewDevelopment(w.host.Tables).Add(w.t.Context(), "hook", []byte(strings.Repeat("s", outbox.MinSecret)), nil); err != nil {
+			if _, err := secrets.NewDevelopment(w.host.Tables).Add(w.t.Context(), "hook", []byte("whsec_"+base64.StdEncoding.EncodeToString(make([]byte, outbox.MinSecret))), nil); err != nil {
 				w.t.Fatal(err)
 			}
 			w.mended(30 * time.Minute)
