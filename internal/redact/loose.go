@@ -1,0 +1,218 @@
+package redact
+
+import (
+	"slices"
+	"strings"
+)
+
+// connectors are words between a name and its value, in lower case.
+var connectors = []string{"is", "was", "by", "as", "of", "to", "provided", "used", "supplied", "value", "n", "string", "set"}
+
+// maxGlue bounds how many signs and words are between a name and its value.
+const maxGlue = 8
+
+// findLoose finds the values of secrets that words, columns, brackets or neighbours name: "the password is x", PASSWORD
+// 'x', | password | x |, ("x-api-key", "x"), name="password" value="x". Without a separator, the value has to look like a
+// secret, unless its place says enough.
+func findLoose(text string, spans []span) []span {
+	previous := 0 // where the word before begins
+	for i := 0; i < len(text); i++ {
+		from := i
+		if i = word.run(text, from); i == from {
+			continue
+		}
+		if !mayName[text[i-1]|0x20] {
+			previous = from
+			continue
+		}
+		// The end of a longer word counts.
+		name := strings.TrimLeft(text[max(from, i-maxName):i], "-")
+		secret := secretName(name) || strings.EqualFold(name, "identified")
+		if !secret && i-previous <= maxName && previous < from && text[from-1] == ' ' && secretName(text[previous:i]) {
+			name, secret = text[previous:i], true // API key
+		}
+		if previous = from; !secret {
+			continue
+		}
+		if s, ok := looseAt(text, from, i, plainName(name)); ok {
+			spans = append(spans, s)
+			i = s.to - 1
+		} else if s, ok := valueBefore(text, from); ok {
+			spans = append(spans, s)
+		}
+	}
+	return spans
+}
+
+// mayName are the last letters of names that look secret, and digits.
+var mayName = alphabetOf("adeghimnorstwyz0-9")
+
+// passwordWords are the names behind which a quoted text is always a secret.
+var passwordWords = []string{"password", "passwd", "passphrase", "passcode", "pwd", "identified", "kennwort", "passwort", "motdepasse"}
+
+// looseAt returns the value behind the name in text[from:end].
+func looseAt(text string, from, end int, plain string) (span, bool) {
+	i := end
+	for i < len(text) && text[i] == '\\' {
+		i++
+	}
+	nameQuoted := from > 0 && i < len(text) && isQuote(text[i]) && isQuote(text[from-1])
+	if i = end; nameQuoted {
+		i = closedAt(text, i)
+	}
+	glue, quote, last := i, byte(0), ""
+	for range maxGlue {
+		next := skipSpace(text, i)
+		switch {
+		case next == len(text) || strings.HasPrefix(text[next:], mark):
+			return span{}, false
+		case strings.IndexByte("|:=([{<>,-", text[next]) >= 0 && (text[next] != '-' || strings.HasPrefix(text[next:], "->")):
+			i = next + 1
+			continue
+		}
+		i = next
+		after := i
+		for after < len(text) && text[after] == '\\' {
+			after++
+		}
+		if after < len(text) && isQuote(text[after]) {
+			if word := alnum.run(text, after+1); word < len(text) && strings.EqualFold(text[after+1:word], "value") {
+				i, last = closedAt(text, word), "value" // "value":
+				continue
+			}
+			quote = text[after]
+			break
+		}
+		word := alnum.run(text, i)
+		if connector := strings.ToLower(text[i:min(word, i+maxName)]); slices.Contains(connectors, connector) {
+			i, last = word, connector
+			continue
+		}
+		break
+	}
+	if i == end || i >= len(text) {
+		return span{}, false
+	}
+	before := text[glue:i]
+	password := slices.ContainsFunc(passwordWords, func(w string) bool { return strings.Contains(plain, w) })
+	if quote != 0 {
+		s, _, ok := quotedAt(window(text, i), i)
+		if !ok {
+			return span{}, false
+		}
+		value := text[s.from:s.to]
+		pair := nameQuoted && strings.TrimSpace(before) == "," && within(text, from, s.to)
+		if last != "value" && !(pair && !secretName(value)) && (!password || strings.Contains(before, ",")) && !looksSecret(value) {
+			return span{}, false
+		}
+		s, _, ok = quotedAt(text, i)
+		return s, ok
+	}
+	value := strings.TrimRight(text[i:wordEnd(window(text, i), i)], ".:!?")
+	lines := strings.Contains(before, "\n")
+	if named := word.run(text, i); lines && named > i && named < len(text) && strings.IndexByte("=:", text[named]) >= 0 {
+		return span{}, false // the next name
+	}
+	part := lines && nameQuoted && strings.HasSuffix(text[:from-1], "name=") // of a form
+	if value == "" || !(last == "value" && strings.ContainsAny(before, "=:>")) && !part && !looksSecret(value) {
+		return span{}, false
+	}
+	if to := wordEnd(text, i); to > i+maxWindow {
+		return span{i, to, mark}, true
+	}
+	return span{i, i + len(value), mark}, true
+}
+
+// wordEnd returns the end of the value at i, which has no blanks, quotes and brackets.
+func wordEnd(text string, i int) int {
+	for i < len(text) && text[i] > ' ' && strings.IndexByte("\"'`,;<>|)]}&\\", text[i]) < 0 {
+		i++
+	}
+	return i
+}
+
+// maxWindow bounds how much of a value is looked at, in bytes, to decide whether it is a secret.
+const maxWindow = 256
+
+// window returns the text up to the end of what is looked at from i on.
+func window(text string, i int) string { return text[:min(len(text), i+maxWindow)] }
+
+// closedAt returns the end of the closing quote at i, with the backslashes before it.
+func closedAt(text string, i int) int {
+	for i < len(text) && text[i] == '\\' {
+		i++
+	}
+	if i < len(text) && isQuote(text[i]) {
+		i++
+	}
+	return i
+}
+
+// within reports whether a name and a value in quotes are the only ones between their brackets.
+func within(text string, from, to int) bool {
+	from = len(strings.TrimRight(text[:from], "\"'`\\ \n"))
+	to = closedAt(text, to)
+	to = skipSpace(text, to)
+	return from > 0 && to < len(text) && strings.IndexByte("([", text[from-1]) >= 0 && strings.IndexByte(")]", text[to]) >= 0
+}
+
+// valueBefore returns the value of {"value":"x","name":"password"}, given where the name's name begins.
+func valueBefore(text string, from int) (span, bool) {
+	const most = 1024
+	before := strings.TrimRight(text[max(0, from-most):from], `"'\ `)
+	if before == "" || strings.IndexByte(":=", before[len(before)-1]) < 0 {
+		return span{}, false
+	}
+	before = strings.TrimRight(before[:len(before)-1], `"'\ `)
+	label := len(before)
+	for label > 0 && alnum[before[label-1]] {
+		label--
+	}
+	if plain := strings.ToLower(before[label:]); plain != "name" && plain != "key" {
+		return span{}, false
+	}
+	before = strings.TrimRight(before[:label], "\"'\\, \r\n\t")
+	end := len(before)
+	value := max(strings.LastIndex(before, "value"), strings.LastIndex(before, "Value"))
+	if value < 0 {
+		return span{}, false
+	}
+	begin := value + len("value")
+	begin += len(before[begin:]) - len(strings.TrimLeft(before[begin:], "\"'\\:= "))
+	if begin >= end || strings.ContainsAny(before[begin:end], "\"'{}[]<>") {
+		return span{}, false
+	}
+	shift := from - len(text[max(0, from-most):from])
+	return span{shift + begin, shift + end, mark}, true
+}
+
+func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
+
+// looksSecret tells a secret from a word, a number, an id, a version and an address.
+func looksSecret(value string) bool {
+	const least = 6
+	if len(value) < least || strings.ContainsAny(value, " \t\n") || strings.Contains(value, "://") {
+		return false
+	}
+	small, large, figures := kinds(value)
+	id := strings.ContainsAny(value, "-./:@") && !(small && large) || strings.HasPrefix(value, "sha")
+	return figures && (small || large) && !id
+}
+
+// mixed reports whether a value has letters of both cases and digits, or is a long number in hexadecimal, as random values
+// have that are no ids.
+func mixed(value string, least int) bool {
+	const leastHex = 32
+	small, large, figures := kinds(value)
+	return len(value) >= least && base64Pad.run(value, 0) == len(value) &&
+		(small && large && figures || len(value) >= leastHex && hex.run(value, 0) == len(value))
+}
+
+// kinds returns which kinds of characters a value has.
+func kinds(value string) (small, large, figures bool) {
+	for i := range len(value) {
+		c := value[i]
+		small, large, figures = small || c >= 'a' && c <= 'z', large || c >= 'A' && c <= 'Z', figures || digits[c]
+	}
+	return small, large, figures
+}
