@@ -287,9 +287,9 @@ func likelySecret(value string) bool {
 	return len(value) >= 20 || len(value) >= 6 && (small || large) && figures
 }
 
-// skipBlanks returns the end of the blanks at i, which may be those of a URL.
+// skipBlanks returns the end of the blanks at i.
 func skipBlanks(text string, i int) int {
-	for i < len(text) && (text[i] == ' ' || text[i] == '\t' || text[i] == '+') {
+	for i < len(text) && (text[i] == ' ' || text[i] == '\t') {
 		i++
 	}
 	return i

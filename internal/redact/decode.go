@@ -15,8 +15,8 @@ type view struct {
 	at   []int
 }
 
-// maxEscaped bounds the levels of escapes that are removed, and those of base64.
-const maxEscaped = 3
+// maxEscaped bounds the levels of escapes that are removed, maxWrapped those of base64.
+const maxEscaped, maxWrapped = 8, 3
 
 // source returns the offset of byte i in the original text.
 func (v view) source(i int) int {
@@ -68,6 +68,20 @@ func (v view) decoded() (view, bool) {
 		i += n
 	}
 	return view{string(out), append(at, v.source(len(v.text)))}, changed
+}
+
+// blanks returns the view with blanks for plus signs, as URLs have them; false without any, and as long as there are other
+// escapes of URLs.
+func (v view) blanks() (view, bool) {
+	if !strings.Contains(v.text, "+") {
+		return v, false
+	}
+	for i := range len(v.text) {
+		if v.text[i] == '%' && escaped(v.text[i:]) {
+			return v, false
+		}
+	}
+	return view{strings.ReplaceAll(v.text, "+", " "), v.at}, true
 }
 
 // escapeAt returns the length of the escape at i and the characters it stands for.
@@ -127,7 +141,7 @@ func lookalike(r rune) string {
 // findWrapped finds base64 of a text with secrets; depth is how many levels of base64 surround the text.
 func findWrapped(text string, spans []span, depth int) []span {
 	const least = 16
-	if depth == maxEscaped {
+	if depth == maxWrapped {
 		return spans
 	}
 	for i := 0; i < len(text); i++ {

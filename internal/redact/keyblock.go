@@ -46,7 +46,7 @@ func keyLines(text string, from, end int) int {
 	return at + line + 1 // words of a sentence before the key are none of it
 }
 
-// privateKeyLabel finds the label of a private key, also as it is in URLs, and returns where it is and its length.
+// privateKeyLabel finds the label of a private key, and returns where it is and its length.
 func privateKeyLabel(text string) (at, length int) {
 	const first = "PRIVATE"
 	for from := 0; ; {
@@ -55,10 +55,8 @@ func privateKeyLabel(text string) (at, length int) {
 			return -1, 0
 		}
 		i += from
-		for _, label := range []string{"PRIVATE KEY", "PRIVATE+KEY"} {
-			if strings.HasPrefix(text[i:], label) {
-				return i, len(label)
-			}
+		if label := first + " KEY"; strings.HasPrefix(text[i:], label) {
+			return i, len(label)
 		}
 		from = i + len(first)
 	}
@@ -69,7 +67,7 @@ func lineBegin(text string, i int) (int, bool) {
 	const most = len("-----BEGIN OPENSSH ") + 16
 	before := text[max(0, i-most):i]
 	at := max(strings.LastIndex(before, "BEGIN"), strings.LastIndex(before, "END"))
-	if at < 1 || !strings.HasSuffix(strings.TrimRight(before[:at], " +"), "-") {
+	if at < 1 || !strings.HasSuffix(strings.TrimRight(before[:at], " "), "-") {
 		return 0, false
 	}
 	return i - len(before) + at, true

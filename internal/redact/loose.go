@@ -3,6 +3,7 @@ package redact
 import (
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // connectors are words between a name and its value, in lower case.
@@ -61,6 +62,12 @@ func looseAt(text string, from, end int, plain string) (span, bool) {
 		i = closedAt(text, i)
 	}
 	glue, quote, last := i, byte(0), ""
+	if rest := window(text, i)[i:]; nameQuoted && label(text[max(0, from-maxWindow):from]) >= 0 {
+		const value = "value"
+		if at := strings.Index(rest, value); at >= 0 && !strings.ContainsAny(rest[:at], "{}<>") {
+			i, last = closedAt(text, i+at+len(value)), value
+		}
+	}
 	for range maxGlue {
 		next := skipSpace(text, i)
 		switch {
@@ -102,7 +109,8 @@ func looseAt(text string, from, end int, plain string) (span, bool) {
 		}
 		value := text[s.from:s.to]
 		pair := nameQuoted && strings.TrimSpace(before) == "," && within(text, from, s.to)
-		if last != "value" && !(pair && !secretName(value)) && (!password || strings.Contains(before, ",")) && !looksSecret(value) {
+		if strings.IndexFunc(value, unicode.IsLetter) < 0 && strings.IndexFunc(value, unicode.IsDigit) < 0 ||
+			last != "value" && !(pair && !secretName(value)) && (!password || strings.Contains(before, ",")) && !looksSecret(value) {
 			return span{}, false
 		}
 		s, _, ok = quotedAt(text, i)
@@ -159,19 +167,12 @@ func within(text string, from, to int) bool {
 // valueBefore returns the value of {"value":"x","name":"password"}, given where the name's name begins.
 func valueBefore(text string, from int) (span, bool) {
 	const most = 1024
-	before := strings.TrimRight(text[max(0, from-most):from], `"'\ `)
-	if before == "" || strings.IndexByte(":=", before[len(before)-1]) < 0 {
+	before := text[max(0, from-most):from]
+	at := label(before)
+	if at < 0 {
 		return span{}, false
 	}
-	before = strings.TrimRight(before[:len(before)-1], `"'\ `)
-	label := len(before)
-	for label > 0 && alnum[before[label-1]] {
-		label--
-	}
-	if plain := strings.ToLower(before[label:]); plain != "name" && plain != "key" {
-		return span{}, false
-	}
-	before = strings.TrimRight(before[:label], "\"'\\, \r\n\t")
+	before = strings.TrimRight(before[:at], "\"'\\, \r\n\t")
 	end := len(before)
 	value := max(strings.LastIndex(before, "value"), strings.LastIndex(before, "Value"))
 	if value < 0 {
@@ -186,17 +187,43 @@ func valueBefore(text string, from int) (span, bool) {
 	return span{shift + begin, shift + end, mark}, true
 }
 
+// label returns where the label of a name begins, as in "name":" and key=', which ends the text; -1 without one.
+func label(text string) int {
+	text = strings.TrimRight(text, `"'\ `)
+	if text == "" || strings.IndexByte(":=", text[len(text)-1]) < 0 {
+		return -1
+	}
+	text = strings.TrimRight(text[:len(text)-1], `"'\ `)
+	at := len(text)
+	for at > 0 && alnum[text[at-1]] {
+		at--
+	}
+	if plain := strings.ToLower(text[at:]); plain != "name" && plain != "key" {
+		return -1
+	}
+	return at
+}
+
 func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 
 // looksSecret tells a secret from a word, a number, an id, a version and an address.
 func looksSecret(value string) bool {
 	const least = 6
-	if len(value) < least || strings.ContainsAny(value, " \t\n") || strings.Contains(value, "://") {
+	if len(value) < least || strings.ContainsAny(value, " \t\n") || strings.Contains(value, "://") || escaped(value) {
 		return false
 	}
 	small, large, figures := kinds(value)
 	id := strings.ContainsAny(value, "-./:@") && !(small && large) || strings.HasPrefix(value, "sha")
 	return figures && (small || large) && !id
+}
+
+// escaped reports whether a value begins with an escape of URLs. Without it, the rules decide.
+func escaped(value string) bool {
+	if value == "" || value[0] != '%' {
+		return strings.HasPrefix(value, "+")
+	}
+	_, _, ok := escapeAt(value, 0)
+	return ok
 }
 
 // mixed reports whether a value has letters of both cases and digits, or is a long number in hexadecimal, as random values

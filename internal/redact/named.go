@@ -102,7 +102,7 @@ func nameBefore(text string, i int) name {
 	}
 	end := i
 	for end > 0 && i-end < mostBlanks {
-		if c := text[end-1]; c != ' ' && c != '\t' && c != '+' {
+		if c := text[end-1]; c != ' ' && c != '\t' {
 			break
 		}
 		end--
@@ -175,7 +175,11 @@ func plainAt(text string, i int, n name) (span, bool) {
 	to := i
 	switch c := text[i]; {
 	case c == '[' || c == '{':
-		if to = bracketsEnd(text, i); strings.Trim(text[i:to], "[]{} \t\r\n") == "" || strings.HasPrefix(text[i:], mark) {
+		least := "[]{} ,\t\r\n" // what no secret is
+		if !endsSecret(plainName(n.name)) {
+			least += "0123456789.-"
+		}
+		if to = bracketsEnd(text, i); strings.Trim(text[i:to], least) == "" || strings.HasPrefix(text[i:], mark) {
 			return span{}, false
 		}
 	case !digits[c] && c != '-' || !endsSecret(plainName(n.name)):
@@ -259,8 +263,10 @@ func (n name) precedes(text string, next, i int, value string) bool {
 	switch {
 	case slices.Contains(headerNames, plainName(n.name)), printed:
 		return true
-	case strings.Contains(value, "://"):
+	case strings.Contains(value, "://"), escaped(value):
 		return false
+	case digits.run(value, 0) < len(value) && value[digits.run(value, 0)] == '&':
+		return false // the next parameter
 	}
 	return likelySecret(value) && (i == next || compound(n.name) && len(value) >= 8)
 }
@@ -386,7 +392,8 @@ func userFlagAt(text string, i int) (span, bool) {
 		}
 	}
 	value := text[from:to]
-	if value == "" || value == mark || password && (!looksSecret(value) || strings.ContainsAny(value, "/:.=")) {
+	small, large, figures := kinds(value)
+	if value == "" || value == mark || password && !(small && large && figures && looksSecret(value) && word[value[0]] && !strings.ContainsAny(value, "/:.=%")) {
 		return span{}, false
 	}
 	return span{from, assignedEnd(text, from), mark}, true
@@ -414,7 +421,7 @@ func elementAt(text string, i int) (span, bool) {
 		return span{from, from + to, mark}, to > 0 && text[from:from+to] != mark
 	}
 	length := strings.IndexByte(text[from:], '<')
-	if length < 1 || !strings.HasPrefix(text[from+length:], "</") || text[from:from+length] == mark {
+	if length < 1 || !strings.HasPrefix(text[from+length:], "</"+text[i:end]) || text[from:from+length] == mark {
 		return span{}, false
 	}
 	return span{from, from + length, mark}, true

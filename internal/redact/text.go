@@ -42,15 +42,23 @@ func findAt(text string, depth int) []span {
 	quoted := map[int]bool{}
 	v, more := view{text: text}, true
 	for level := 0; more && level <= maxEscaped; level++ {
-		found := len(spans)
-		for _, rule := range []func(string, []span) []span{findBegun, findMarked, findKeyBlocks, findCredentials, findNamed, findLoose} {
-			spans = rule(v.text, spans)
+		spans = append(spans, v.find(text, depth, quoted)...)
+		if blanks, ok := v.blanks(); ok {
+			spans = append(spans, blanks.find(text, depth, quoted)...)
 		}
-		spans = findWrapped(v.text, spans, depth)
-		spans = spans[:found+v.restore(text, spans[found:], quoted)]
 		v, more = v.decoded()
 	}
 	return spans
+}
+
+// find returns the secrets of a view, as parts of the original text; see restore.
+func (v view) find(text string, depth int, quoted map[int]bool) []span {
+	var spans []span
+	for _, rule := range []func(string, []span) []span{findBegun, findMarked, findKeyBlocks, findCredentials, findNamed, findLoose} {
+		spans = rule(v.text, spans)
+	}
+	spans = findWrapped(v.text, spans, depth)
+	return spans[:v.restore(text, spans, quoted)]
 }
 
 // replace puts the marks into the text. Secrets that overlap become one.
