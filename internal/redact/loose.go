@@ -22,14 +22,14 @@ func findLoose(text string, spans []span) []span {
 		if i = word.run(text, from); i == from {
 			continue
 		}
-		if !mayName[text[i-1]|0x20] {
+		if !mayName(text[from:i]) {
 			previous = from
 			continue
 		}
 		// The end of a longer word counts.
 		name := strings.TrimLeft(text[max(from, i-maxName):i], "-")
 		secret := secretName(name) || strings.EqualFold(name, "identified")
-		if !secret && i-previous <= maxName && previous < from && text[from-1] == ' ' && secretName(text[previous:i]) {
+		if !secret && i-previous <= maxName && previous < from && text[from-1] == ' ' && secretName(text[previous:i]) && endsSecret(plainName(text[previous:i])) {
 			name, secret = text[previous:i], true // API key
 		}
 		if previous = from; !secret {
@@ -45,8 +45,23 @@ func findLoose(text string, spans []span) []span {
 	return spans
 }
 
-// mayName are the last letters of names that look secret, and digits.
-var mayName = alphabetOf("adeghimnorstwyz0-9")
+// mayName reports whether a word may look secret: it ends as such names do, apart from a plural and a number.
+func mayName(word string) bool {
+	end := len(word)
+	for end > 0 && (digits[word[end-1]] || end == len(word) && word[end-1]|0x20 == 's') {
+		end--
+	}
+	end = max(end, min(len(word), 2))
+	return end >= 2 && (secretEndings[word[end-2]&31][word[end-1]&31] || secretEndings[word[len(word)-2]&31][word[len(word)-1]&31])
+}
+
+// secretEndings are the last two letters of names that look secret, in any case.
+var secretEndings = func() (table [32][32]bool) {
+	for _, word := range slices.Concat(secretWords, secretNames, passwordWords) {
+		table[word[len(word)-2]&31][word[len(word)-1]&31] = true
+	}
+	return table
+}()
 
 // passwordWords are the names behind which a quoted text is always a secret.
 var passwordWords = []string{"password", "passwd", "passphrase", "passcode", "pwd", "identified", "kennwort", "passwort", "motdepasse"}
