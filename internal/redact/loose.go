@@ -66,6 +66,11 @@ var secretEndings = func() (table [32][32]bool) {
 // passwordWords are the names behind which a quoted text is always a secret.
 var passwordWords = []string{"password", "passwd", "passphrase", "passcode", "pwd", "identified", "kennwort", "passwort", "motdepasse"}
 
+// passwordName reports whether a plain name is one of a password.
+func passwordName(plain string) bool {
+	return slices.ContainsFunc(passwordWords, func(w string) bool { return strings.Contains(plain, w) })
+}
+
 // looseAt returns the value behind the name in text[from:end].
 func looseAt(text string, from, end int, plain string) (span, bool) {
 	i := end
@@ -116,7 +121,7 @@ func looseAt(text string, from, end int, plain string) (span, bool) {
 		return span{}, false
 	}
 	before := text[glue:i]
-	password := slices.ContainsFunc(passwordWords, func(w string) bool { return strings.Contains(plain, w) })
+	password := passwordName(plain)
 	if quote != 0 {
 		s, _, ok := quotedAt(window(text, i), i)
 		if !ok {
@@ -137,7 +142,8 @@ func looseAt(text string, from, end int, plain string) (span, bool) {
 		return span{}, false // the next name
 	}
 	part := lines && nameQuoted && strings.HasSuffix(text[:from-1], "name=") // of a form
-	if value == "" || !(last == "value" && strings.ContainsAny(before, "=:>")) && !part && !looksSecret(value) {
+	likely := looksSecret(value) || password && len(value) >= leastSecret && strings.ContainsAny(value, "0123456789!@#$^*~") && !escaped(value)
+	if value == "" || !(last == "value" && strings.ContainsAny(before, "=:>")) && !part && !likely {
 		return span{}, false
 	}
 	if to := wordEnd(text, i); to > i+maxWindow {
@@ -221,10 +227,12 @@ func label(text string) int {
 
 func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 
+// leastSecret is how long a secret without a separator before it is at least, in bytes.
+const leastSecret = 6
+
 // looksSecret tells a secret from a word, a number, an id, a version and an address.
 func looksSecret(value string) bool {
-	const least = 6
-	if len(value) < least || strings.ContainsAny(value, " \t\n") || strings.Contains(value, "://") || escaped(value) {
+	if len(value) < leastSecret || strings.ContainsAny(value, " \t\n") || strings.Contains(value, "://") || escaped(value) {
 		return false
 	}
 	small, large, figures := kinds(value)

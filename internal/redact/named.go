@@ -259,9 +259,10 @@ func paramsEnd(text string, i int) int {
 // precedes reports whether a name without quotes, and the colon that ends before next, stand before a secret and not before
 // the rest of a sentence or of an error: the value is at i.
 func (n name) precedes(text string, next, i int, value string) bool {
+	plain := plainName(n.name)
 	printed := i == next && n.from > 0 && strings.IndexByte("{[", text[n.from-1]) >= 0 // as fmt prints structs and maps
 	switch {
-	case slices.Contains(headerNames, plainName(n.name)), printed:
+	case slices.Contains(headerNames, plain), printed, strings.HasPrefix(n.name, "X-"), i == next && passwordName(plain) && !escaped(value):
 		return true
 	case strings.Contains(value, "://"), escaped(value):
 		return false
@@ -393,7 +394,9 @@ func userFlagAt(text string, i int) (span, bool) {
 	}
 	value := text[from:to]
 	small, large, figures := kinds(value)
-	if value == "" || value == mark || password && !(small && large && figures && looksSecret(value) && word[value[0]] && !strings.ContainsAny(value, "/:.=%")) {
+	command := text[max(0, i-maxName):i]
+	known := slices.ContainsFunc([]string{"mysql", "mariadb", "sshpass", "login"}, func(c string) bool { return strings.Contains(command, c) })
+	if value == "" || value == mark || password && !known && !(small && large && figures && looksSecret(value) && word[value[0]] && !strings.ContainsAny(value, "/:.=%")) {
 		return span{}, false
 	}
 	return span{from, assignedEnd(text, from), mark}, true
