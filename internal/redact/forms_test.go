@@ -27,7 +27,7 @@ func formsOf(seed uint64) []redacttest.Sample {
 // TestForms puts each form into each of the surroundings.
 func TestForms(t *testing.T) {
 	t.Parallel()
-	for i, s := range formsOf(1) {
+	for _, s := range formsOf(1) {
 		for _, wrap := range redacttest.Wraps() {
 			text := wrap.Of(s.Text)
 			check(t, s, wrap.Name, Text(text))
@@ -35,7 +35,6 @@ func TestForms(t *testing.T) {
 				check(t, s, wrap.Name+" as JSON", string(JSON(doc)))
 			}
 		}
-		_ = i
 	}
 }
 

@@ -21,7 +21,7 @@ func JSON(doc json.RawMessage) json.RawMessage {
 		return nil
 	}
 	if !json.Valid(doc) {
-		return quoted(Text(string(doc)))
+		return quoted(Text(strings.ToValidUTF8(string(doc), "\ufffd")))
 	}
 	return document(doc, 0)
 }

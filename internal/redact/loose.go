@@ -29,8 +29,9 @@ func findLoose(text string, spans []span) []span {
 		// The end of a longer word counts.
 		name := strings.TrimLeft(text[max(from, i-maxName):i], "-")
 		secret := secretName(name) || strings.EqualFold(name, "identified")
-		if !secret && i-previous <= maxName && previous < from && text[from-1] == ' ' && secretName(text[previous:i]) && endsSecret(plainName(text[previous:i])) {
-			name, secret = text[previous:i], true // API key
+		if both := text[max(previous, i-maxName):i]; !secret && previous < from && text[from-1] == ' ' &&
+			secretName(both) && endsSecret(plainName(both)) {
+			name, secret = both, true // API key
 		}
 		if previous = from; !secret {
 			continue
@@ -142,7 +143,8 @@ func looseAt(text string, from, end int, plain string) (span, bool) {
 		return span{}, false // the next name
 	}
 	part := lines && nameQuoted && strings.HasSuffix(text[:from-1], "name=") // of a form
-	likely := looksSecret(value) || password && len(value) >= leastSecret && strings.ContainsAny(value, "0123456789!@#$^*~") && !escaped(value)
+	likely := looksSecret(value) || password && len(value) >= leastSecret && !escaped(value) &&
+		strings.ContainsAny(value, "0123456789!@#$^*~")
 	if value == "" || !(last == "value" && strings.ContainsAny(before, "=:>")) && !part && !likely {
 		return span{}, false
 	}

@@ -262,7 +262,8 @@ func (n name) precedes(text string, next, i int, value string) bool {
 	plain := plainName(n.name)
 	printed := i == next && n.from > 0 && strings.IndexByte("{[", text[n.from-1]) >= 0 // as fmt prints structs and maps
 	switch {
-	case slices.Contains(headerNames, plain), printed, strings.HasPrefix(n.name, "X-"), i == next && passwordName(plain) && !escaped(value):
+	case slices.Contains(headerNames, plain), printed, strings.HasPrefix(n.name, "X-"),
+		i == next && passwordName(plain) && !escaped(value):
 		return true
 	case strings.Contains(value, "://"), escaped(value):
 		return false
@@ -396,7 +397,8 @@ func userFlagAt(text string, i int) (span, bool) {
 	small, large, figures := kinds(value)
 	command := text[max(0, i-maxName):i]
 	known := slices.ContainsFunc([]string{"mysql", "mariadb", "sshpass", "login"}, func(c string) bool { return strings.Contains(command, c) })
-	if value == "" || value == mark || password && !known && !(small && large && figures && looksSecret(value) && word[value[0]] && !strings.ContainsAny(value, "/:.=%")) {
+	random := small && large && figures && looksSecret(value)
+	if value == "" || value == mark || password && !known && (!random || !word[value[0]] || strings.ContainsAny(value, "/:.=%")) {
 		return span{}, false
 	}
 	return span{from, assignedEnd(text, from), mark}, true

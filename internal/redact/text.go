@@ -36,12 +36,13 @@ type span struct {
 // They see it with its escapes, and again without each level of them.
 func find(text string) []span { return findAt(text, 0) }
 
-// findAt is find for a text in depth levels of base64.
+// findAt is find for a text in depth levels of base64. The more there are, the fewer levels of escapes are removed, which bounds
+// the work.
 func findAt(text string, depth int) []span {
 	var spans []span
 	quoted := map[int]bool{}
 	v, more := view{text: text}, true
-	for level := 0; more && level <= maxEscaped; level++ {
+	for level := 0; more && level <= maxEscaped*(maxWrapped-1-depth)/2; level++ {
 		spans = append(spans, v.find(text, depth, quoted)...)
 		if blanks, ok := v.blanks(); ok {
 			spans = append(spans, blanks.find(text, depth, quoted)...)
