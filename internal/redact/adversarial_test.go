@@ -1,6 +1,7 @@
 package redact
 
 import (
+	b64 "encoding/base64"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -25,7 +26,10 @@ func adversarial() []string {
 		`"password":"`, `"password":`, `"password" `, `\"password\":\"`, `\\\"token\\\":\\\"`, `\`, `\"`, `"`, "'", `"a":`, "password: ", "password:", "cookie: ",
 		";password=a ", ";password= ", "--password ", "--password", "-", "--", "<password>", "<password>a", ">", "<a>", "://", "a://", "a://b:", "://a:b", "://a:b@", "@", "@/", "@//", "a@b(",
 		"a:b@c(", ":@/", "PRIVATE KEY", "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "-----BEGIN ", "BEGIN PRIVATE", "%3D", "password%3D", "%3Aa", "%20", "+", " ", "\n", ":AA", "1:AA", "12345678:AA",
-		strings.Repeat("A", 86)+"==", strings.Repeat("A", 85)+"==", strings.Repeat("a", 64)+"=", "{", "[", `{"a":`, "ü", "\xff", "hooks.slack.com/services/",
+		strings.Repeat("A", 86)+"==", strings.Repeat("A", 85)+"==", strings.Repeat("a", 64)+"=", "{",
+		"key=", `"key":"`, `"key" `, `"password":[`, `"password":{"`, `"password":[]`, `("password",`, `"value":"a","name":"password",`, `"name":"password",`, `name="password" `, "password is ", "password", "secret ", "API key ",
+		"<password><![CDATA[", "<password a", "<password>a</password", "-u", "-ua:", ".-p", "-p ", "-pA1b", "&quot;", "&#61;", "&amp;", "%25", "%2525", `\u0070`, `\\`, "password%25", "cGFzc3dvcmQ9", "cGFzc3dvcmQ9YWJj=", b64.StdEncoding.EncodeToString([]byte("%2525252525252525+%2525252525252525\\\\"))+" ", "+", "a+",
+		"-----END ", "PuTTY-User-Key-File-2", "$apr1$", "auth plain ", "x-token: a=b,", `x-token: a="`, "signature: v1,", "ｐ", "passwоrd=", "\u200b", "N'", "password=N'", "https://A1b2c3d4@", "[", `{"a":`, "ü", "\xff", "hooks.slack.com/services/",
 	)
 }
 

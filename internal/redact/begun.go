@@ -135,20 +135,31 @@ var tokens = []token{
 	{prefix: "NRII-", rest: word, least: 32},
 	{prefix: "sntrys_", rest: base64Pad, least: 40},
 	{prefix: "sntryu_", rest: hex, least: 64},
-	{prefix: "sk-proj-", rest: word, least: 40},
-	{prefix: "sk-svcacct-", rest: word, least: 40},
-	{prefix: "sk-admin-", rest: word, least: 40},
-	{prefix: "sk-ant-", rest: word, least: 40},
+	{prefix: "sk-", rest: word, least: 32}, // OpenAI, Anthropic and others
 	{prefix: "hf_", rest: alnum, least: 34},
 	{prefix: "api_org_", rest: alnum, least: 34},
 	{prefix: "pplx-", rest: alnum, least: 40},
 	{prefix: "CFPAT-", rest: word, least: 40},
 
-	// Private keys in PEM, in base64 once more.
-	{prefix: "LS0tLS1CRUdJTiBQUklWQVRFIEtF", rest: base64Pad, least: 20},
-	{prefix: "LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRV", rest: base64Pad, least: 20},
-	{prefix: "LS0tLS1CRUdJTiBFQyBQUklWQVRFIEtF", rest: base64Pad, least: 20},
-	{prefix: "LS0tLS1CRUdJTiBPUEVOU1NIIFBSSVZBVEUgS0VZ", rest: base64Pad, least: 20},
+	// Hashes of passwords, as crypt and LDAP write them.
+	{prefix: "$apr1$", rest: crypt, least: 10},
+	{prefix: "$1$", rest: crypt, least: 10},
+	{prefix: "$2a$", rest: crypt, least: 10},
+	{prefix: "$2b$", rest: crypt, least: 10},
+	{prefix: "$2y$", rest: crypt, least: 10},
+	{prefix: "$5$", rest: crypt, least: 10},
+	{prefix: "$6$", rest: crypt, least: 10},
+	{prefix: "$y$", rest: crypt, least: 10},
+	{prefix: "$argon2", rest: crypt, least: 10},
+	{prefix: "$scrypt$", rest: crypt, least: 10},
+	{prefix: "$pbkdf2", rest: crypt, least: 10},
+	{prefix: "{SSHA}", rest: base64Pad, least: 10},
+
+	// Hooks of any service.
+	{prefix: "hook/", rest: alnum, least: 24, shown: true},
+	{prefix: "hooks/", rest: alnum, least: 24, shown: true},
+	{prefix: "webhook/", rest: alnum, least: 24, shown: true},
+	{prefix: "webhooks/", rest: alnum, least: 24, shown: true},
 }
 
 // tokensByFirst are the tokens by their first byte.
@@ -195,6 +206,9 @@ func tokenAt(text string, i int) (span, bool) {
 			within = text[:min(len(text), rest+t.most+1)]
 		}
 		end := t.rest.run(within, rest)
+		for end-rest < t.least && end+1 < len(within) && (within[end] == '\n' || within[end] == '\r') && t.rest[within[end+1]] {
+			end = t.rest.run(within, end+1) // a token in several lines
+		}
 		if n := end - rest; n < t.least || t.most > 0 && (n > t.most || !t.rest.begins(text, i)) || !ends(text, end) {
 			continue
 		}
@@ -225,9 +239,9 @@ func webTokenAt(text string, i int) (token span, next int, ok bool) {
 }
 
 // schemes are the authorization schemes behind which credentials stand, in lower case.
-var schemes = []string{"bearer", "basic", "sharedkeylite", "sharedkey", "sharedaccesssignature"}
+var schemes = []string{"bearer", "basic", "auth plain", "auth login", "auth xoauth2", "sharedkeylite", "sharedkey", "sharedaccesssignature"}
 
-var schemeInitials = alphabetOf("bBsS")
+var schemeInitials = alphabetOf("aAbBsS")
 
 // schemeAt returns the credentials behind the scheme at i. Bearer and basic are words as well, so what stands behind them
 // has to look like credentials.
@@ -237,7 +251,7 @@ func schemeAt(text string, i int) (span, bool) {
 		if end >= len(text) || !strings.EqualFold(text[i:end], scheme) {
 			continue
 		}
-		from := skipBlanks(text, end)
+		from := skipSpace(text, skipBlanks(text, end))
 		if from == end {
 			return span{}, false
 		}
@@ -252,6 +266,8 @@ func schemeAt(text string, i int) (span, bool) {
 			credentials = likelySecret(value)
 		case "basic":
 			credentials = len(value) >= 16 && strings.TrimRight(value[base64.run(value, 0):], "=") == ""
+		case "auth plain", "auth login", "auth xoauth2":
+			credentials = likelySecret(value) || strings.HasSuffix(value, "=")
 		case "sharedaccesssignature":
 			credentials = strings.Contains(value, "=")
 		default:
@@ -267,28 +283,14 @@ func schemeAt(text string, i int) (span, bool) {
 
 // likelySecret tells what may be a secret from a word of a sentence.
 func likelySecret(value string) bool {
-	letters, figures := false, false
-	for i := 0; i < len(value); i++ {
-		figures = figures || digits[value[i]]
-		letters = letters || alnum[value[i]] && !digits[value[i]]
-	}
-	return len(value) >= 20 || len(value) >= 6 && letters && figures
+	small, large, figures := kinds(value)
+	return len(value) >= 20 || len(value) >= 6 && (small || large) && figures
 }
-
-// urlBlank is a blank in a URL, which a plus sign is as well.
-const urlBlank = "%20"
 
 // skipBlanks returns the end of the blanks at i.
 func skipBlanks(text string, i int) int {
-	for i < len(text) {
-		switch {
-		case text[i] == ' ' || text[i] == '\t' || text[i] == '+':
-			i++
-		case strings.HasPrefix(text[i:], urlBlank):
-			i += len(urlBlank)
-		default:
-			return i
-		}
+	for i < len(text) && (text[i] == ' ' || text[i] == '\t') {
+		i++
 	}
 	return i
 }

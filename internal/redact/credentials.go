@@ -33,7 +33,7 @@ func findURLPasswords(text string, spans []span) []span {
 		switch {
 		case both && password != "" && password != mark:
 			spans = append(spans, span{from + len(user) + 1, from + len(info), mark})
-		case !both && len(info) >= 20 && !strings.Contains(info, mark):
+		case !both && (len(info) >= 20 || mixed(info, 8)) && !strings.Contains(info, mark):
 			spans = append(spans, span{from, from + len(info), mark})
 		}
 	}

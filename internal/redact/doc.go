@@ -4,8 +4,9 @@
 //
 // A secret becomes [redacted]. It is known by its form (the tokens of well-known services, JSON Web Tokens, private keys,
 // the keys of Azure), by its place (the password of a URL or of a data source name, the value of an authorization header)
-// or by the name before it (password=, "client_secret":, AccountKey=). It is a second line of defence: a secret that
-// nothing marks as one stays, so secrets must not be put into such texts in the first place.
+// or by the name before it (password=, "client_secret":, AccountKey=, "the password is"). The rules see a text as it is,
+// and again without each level of its escapes. It is a second line of defence: a secret that nothing marks as one stays, so
+// secrets must not be put into such texts in the first place.
 //
 // The package promises:
 //   - ids, hashes, GUIDs, paths of resources and base64 of ordinary data stay as they are, byte for byte;

@@ -21,7 +21,7 @@ func JSON(doc json.RawMessage) json.RawMessage {
 		return nil
 	}
 	if !json.Valid(doc) {
-		return quoted(Text(string(doc)))
+		return quoted(Text(strings.ToValidUTF8(string(doc), "\ufffd")))
 	}
 	return document(doc, 0)
 }
@@ -52,6 +52,7 @@ type secrecy int
 
 const (
 	no      secrecy = iota
+	weak            // strings that look random
 	strict          // strings
 	numbers         // strings and numbers
 )
@@ -63,6 +64,7 @@ type jsonRedactor struct {
 	out    []byte
 	copied int // of doc, into out
 	nested int // how many documents this one is a string of
+	least  int // how long a string is at least that weak makes a secret
 }
 
 // value walks one value.
@@ -79,7 +81,7 @@ func (r *jsonRedactor) value(secret secrecy) {
 		switch {
 		case text == "":
 			clean = ""
-		case secret == no:
+		case secret == no, secret == weak && !mixed(text, r.least):
 			clean = r.clean(text)
 		}
 		if clean != text {
@@ -120,6 +122,8 @@ func (r *jsonRedactor) object(secret secrecy) {
 		r.pos++ // the colon
 		r.next()
 		plain, start := plainName(name), r.pos
+		named = named || plain == "value" && nextNamesSecret(r.doc[r.pos:])
+		r.least = leastOf[plain]
 		r.value(memberSecrecy(name, plain, secret, named))
 		named = named || namesSecret(plain, r.doc[start:r.pos])
 	}
@@ -132,8 +136,10 @@ func memberSecrecy(name, plain string, outer secrecy, named bool) secrecy {
 	switch {
 	case named && plain == "value":
 		return numbers
-	case outer != no && !harmless(plain):
+	case outer > weak && !harmless(plain):
 		return outer
+	case leastOf[plain] > 0:
+		return weak
 	case !secretName(name):
 		return no
 	case endsSecret(plain):
@@ -155,16 +161,55 @@ func namesSecret(plain string, value []byte) bool {
 	return false
 }
 
+// nextNamesSecret reports whether the member behind the string at the start of a document names a secret.
+func nextNamesSecret(doc []byte) bool {
+	r := jsonRedactor{doc: doc}
+	if r.next() != '"' {
+		return false
+	}
+	r.skipText()
+	if r.next() != ',' {
+		return false
+	}
+	r.pos++
+	r.next()
+	name := r.text()
+	r.next()
+	r.pos++ // the colon
+	if r.next() != '"' {
+		return false
+	}
+	start := r.pos
+	r.skipText()
+	return namesSecret(plainName(name), r.doc[start:r.pos])
+}
+
 func (r *jsonRedactor) array(secret secrecy) {
 	r.pos++
+	previous, elements := "", 0
 	for r.next() != ']' {
 		if r.doc[r.pos] == ',' {
 			r.pos++
 			continue
 		}
-		r.value(secret)
+		start, own := r.pos, secret
+		if elements++; elements == 2 && secret == no && secretName(previous) && r.doc[start] == '"' && r.lastText() {
+			own = strict // ["x-api-key","..."]
+		}
+		r.value(own)
+		if previous = ""; r.doc[start] == '"' {
+			// A string of a valid document cannot fail.
+			_ = json.Unmarshal(r.doc[start:r.pos], &previous)
+		}
 	}
 	r.pos++
+}
+
+// lastText reports whether the string at pos is the last of its array, and no name of a secret.
+func (r *jsonRedactor) lastText() bool {
+	at := jsonRedactor{doc: r.doc, pos: r.pos}
+	text := at.text()
+	return at.next() == ']' && !secretName(text)
 }
 
 // next skips white space and returns the byte behind it.
@@ -182,16 +227,21 @@ func (r *jsonRedactor) next() byte {
 // text reads the string that begins at pos.
 func (r *jsonRedactor) text() string {
 	start := r.pos
+	r.skipText()
+	var s string
+	// A string of a valid document cannot fail.
+	_ = json.Unmarshal(r.doc[start:r.pos], &s)
+	return s
+}
+
+// skipText skips the string that begins at pos.
+func (r *jsonRedactor) skipText() {
 	for r.pos++; r.doc[r.pos] != '"'; r.pos++ {
 		if r.doc[r.pos] == '\\' {
 			r.pos++
 		}
 	}
 	r.pos++
-	var s string
-	// A string of a valid document cannot fail.
-	_ = json.Unmarshal(r.doc[start:r.pos], &s)
-	return s
 }
 
 // literal skips a number, true, false or null.

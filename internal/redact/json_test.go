@@ -47,6 +47,7 @@ func FuzzJSON(f *testing.F) {
 	f.Add([]byte(` {"name":"token","value":-0.0} `))
 	f.Add([]byte(`{"body":"[{\"name\":\"ClientSecret\",\"value\":\"x\"}]"}`))
 	f.Add([]byte("\"\xff\""))
+	f.Add([]byte(" pAss 0A\xb20"))
 	f.Add([]byte(`{"`))
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		before := bytes.Clone(doc)

@@ -5,7 +5,7 @@ import "strings"
 // findKeyBlocks finds private keys in PEM, with line ends as they are, escaped or lost. Of a key whose end is cut off, all
 // that follows is taken.
 func findKeyBlocks(text string, spans []span) []span {
-	from := -1
+	from, last := strings.Index(text, "PuTTY-User-Key-File"), 0
 	for at := 0; ; {
 		i, length := privateKeyLabel(text[at:])
 		if i < 0 {
@@ -16,12 +16,16 @@ func findKeyBlocks(text string, spans []span) []span {
 		switch {
 		case !ok:
 		case from < 0 && strings.HasPrefix(text[begin:], "BEGIN"):
-			for from = begin; from > 0 && text[from-1] == '-'; from-- {
+			for from = begin; from > 0 && (text[from-1] == '-' || text[from-1] == ' ' && from > 1 && text[from-2] == '-'); from-- {
 			}
-		case from >= 0 && strings.HasPrefix(text[begin:], "END"):
-			for at < len(text) && (text[at] == '-' || strings.HasPrefix(text[at:], " BLOCK-")) {
+		case strings.HasPrefix(text[begin:], "END"):
+			if from < 0 { // the begin is cut off
+				from = keyLines(text, last, begin)
+			}
+			for at < len(text) && (text[at] == '-' || strings.HasPrefix(text[at:], " BLOCK-") || strings.HasPrefix(text[at:], " -")) {
 				at++
 			}
+			last = at
 			spans = append(spans, span{from, at, mark})
 			from = -1
 		}
@@ -32,7 +36,17 @@ func findKeyBlocks(text string, spans []span) []span {
 	return spans
 }
 
-// privateKeyLabel finds the label of a private key, also as it is in URLs, and returns where it is and its length.
+// keyLines returns where the lines of a key begin that end before end, at from at the earliest.
+func keyLines(text string, from, end int) int {
+	at := end
+	for at > from && (base64Pad[text[at-1]] || strings.IndexByte(" \r\n", text[at-1]) >= 0) {
+		at--
+	}
+	line := strings.LastIndexAny(strings.TrimRight(text[at:end], "- \r\n"), " ")
+	return at + line + 1 // words of a sentence before the key are none of it
+}
+
+// privateKeyLabel finds the label of a private key, and returns where it is and its length.
 func privateKeyLabel(text string) (at, length int) {
 	const first = "PRIVATE"
 	for from := 0; ; {
@@ -41,10 +55,8 @@ func privateKeyLabel(text string) (at, length int) {
 			return -1, 0
 		}
 		i += from
-		for _, label := range []string{"PRIVATE KEY", "PRIVATE+KEY", "PRIVATE%20KEY"} {
-			if strings.HasPrefix(text[i:], label) {
-				return i, len(label)
-			}
+		if label := first + " KEY"; strings.HasPrefix(text[i:], label) {
+			return i, len(label)
 		}
 		from = i + len(first)
 	}
@@ -54,9 +66,9 @@ func privateKeyLabel(text string) (at, length int) {
 func lineBegin(text string, i int) (int, bool) {
 	const most = len("-----BEGIN OPENSSH ") + 16
 	before := text[max(0, i-most):i]
-	at := max(strings.LastIndex(before, "-BEGIN"), strings.LastIndex(before, "-END"))
-	if at < 0 {
+	at := max(strings.LastIndex(before, "BEGIN"), strings.LastIndex(before, "END"))
+	if at < 1 || !strings.HasSuffix(strings.TrimRight(before[:at], " "), "-") {
 		return 0, false
 	}
-	return i - len(before) + at + 1, true
+	return i - len(before) + at, true
 }

@@ -5,8 +5,8 @@ import "strings"
 // marked describes secrets with a fixed text in their middle, and of a fixed length.
 type marked struct {
 	marker string
-	// before is how many bytes precede the marker, after how many follow, longest how many at most if that is more; all are
-	// of the alphabet.
+	// before is how many bytes precede the marker at most, a quarter of them at least; after is how many follow, longest how
+	// many at most if that is more than two besides. All are of the alphabet.
 	bytes                  *alphabet
 	before, after, longest int
 	// padding is what the secret ends with.
@@ -27,7 +27,6 @@ var markedSecrets = []marked{
 	{marker: "AIoT", bytes: base64, before: 33, after: 6, padding: "="},  // IoT Hub
 	{marker: "AZEG", bytes: base64, before: 33, after: 6, padding: "="},  // Event Grid
 	{marker: "JQQJ99", bytes: base64, before: 52, after: 26},             // newer keys of many services
-	{marker: "T3BlbkFJ", bytes: word, before: 23, after: 20},             // OpenAI
 	{marker: ".atlasv1.", bytes: word, before: 14, after: 60, longest: 70},
 }
 
@@ -45,27 +44,63 @@ func findMarked(text string, spans []span) []span {
 			}
 		}
 	}
-	return findAccountKeys(text, findBotTokens(text, spans))
+	return findAccountKeys(text, findBotTokens(text, findShapes(text, spans)))
 }
 
 // around returns the secret whose marker begins at i.
 func (m marked) around(text string, i int) (span, bool) {
-	from, rest := i-m.before, i+len(m.marker)
-	if from < 0 || rest+m.after > len(text) || !m.bytes.begins(text, from) {
+	from, rest := i, i+len(m.marker)
+	for from > 0 && i-from < m.before && m.bytes[text[from-1]] {
+		from--
+	}
+	if i-from < m.before/4 || rest+m.after > len(text) || !m.bytes.begins(text, from) {
 		return span{}, false
 	}
-	for j := from; j < i; j++ {
-		if !m.bytes[text[j]] {
-			return span{}, false
-		}
-	}
-	longest := max(m.after, m.longest)
+	longest := max(m.after+2, m.longest)
 	// One byte more shows that the secret would be too long.
 	to := m.bytes.run(text[:min(len(text), rest+longest+1)], rest)
 	if n := to - rest; n < m.after || n > longest || !strings.HasPrefix(text[to:], m.padding) {
 		return span{}, false
 	}
 	return span{from, to + len(m.padding), mark}, true
+}
+
+// findShapes finds the secrets of a known length and alphabet that nothing else marks: access keys of AWS, and tokens of
+// Azure DevOps. Paths and names of that length change between letters of both cases and digits less often than they do.
+func findShapes(text string, spans []span) []span {
+	const awsKey, leastChanges, devOpsToken = 40, 13, 52
+	for i := 0; i < len(text); i++ {
+		from := i
+		i = base64Pad.run(text, from)
+		switch value := text[from:i]; len(value) {
+		case awsKey:
+			if base64.run(value, 0) == awsKey && changes(value) >= leastChanges && len(unwrapped(value)) < awsKey*3/4 {
+				spans = append(spans, span{from, i, mark})
+			}
+		case devOpsToken:
+			if base32Lower.run(value, 0) == devOpsToken && strings.ContainsAny(value, "234567") {
+				spans = append(spans, span{from, i, mark})
+			}
+		}
+	}
+	return spans
+}
+
+// changes returns how often a value with letters of both cases and digits changes between them; 0 for any other.
+func changes(value string) int {
+	if small, large, figures := kinds(value); !small || !large || !figures {
+		return 0
+	}
+	n := 0
+	for i := 1; i < len(value); i++ {
+		a, b := value[i-1:i], value[i:i+1]
+		a1, a2, a3 := kinds(a)
+		b1, b2, b3 := kinds(b)
+		if a1 != b1 || a2 != b2 || a3 != b3 {
+			n++
+		}
+	}
+	return n
 }
 
 // findAccountKeys finds 64 bytes in base64, as the keys of storage accounts and of Cosmos DB are. Digests of npm packages
@@ -90,26 +125,19 @@ func findAccountKeys(text string, spans []span) []span {
 	}
 }
 
-// findBotTokens finds the tokens of Telegram: a number, which stays, a colon, and 35 characters that begin with AA.
+// findBotTokens finds the tokens of Telegram: a number, which stays, a colon, and about 35 characters that begin with AA.
 func findBotTokens(text string, spans []span) []span {
-	const begin, rest, leastNumber = "AA", 33, 8
-	for _, separator := range []string{":", "%3A"} {
-		for at := 0; ; {
-			i := strings.Index(text[at:], separator+begin)
-			if i < 0 {
-				break
-			}
-			colon := at + i
-			at = colon + 1
-			from := colon + len(separator)
-			to := from + len(begin) + rest
-			if to > len(text) || word.run(text[from:to], 0) != to-from || !ends(text, to) {
-				continue
-			}
-			if number := text[max(0, colon-leastNumber):colon]; len(number) == leastNumber && digits.run(number, 0) == leastNumber {
-				spans = append(spans, span{from, to, mark})
-			}
+	const begin, least, leastNumber = ":AA", 30, 8
+	for at := 0; ; {
+		i := strings.Index(text[at:], begin)
+		if i < 0 {
+			return spans
+		}
+		colon := at + i
+		at = word.run(text, colon+1)
+		number := text[max(0, colon-leastNumber):colon]
+		if at-colon > least && len(number) == leastNumber && digits.run(number, 0) == leastNumber {
+			spans = append(spans, span{colon + 1, at, mark})
 		}
 	}
-	return spans
 }

@@ -12,12 +12,16 @@ var (
 		"secret", "password", "passwd", "passphrase", "passcode", "privatekey", "accountkey", "accesskey", "sharedkey",
 		"storagekey", "apikey", "signingkey", "encryptionkey", "masterkey", "hostkey", "functionkey", "functionskey", "hmackey",
 		"primarykey", "secondarykey", "subscriptionkey", "instrumentationkey", "saskey", "clientkeydata", "connectionstring",
-		"connstr", "token", "authorization", "credential", "sharedaccesssignature", "sassignature",
+		"connstr", "token", "authorization", "credential", "signature", "kennwort", "passwort", "motdepasse", "contrasena", "wachtwoord",
 	}
 	secretNames = []string{
 		"sas", "sig", "pwd", "pass", "auth", "cookie", "setcookie", "jwt", "pem", "pfx", "userpwd", "userpass", "dbpass",
-		"dbpwd", "azurewebjobsstorage",
+		"dbpwd", "azurewebjobsstorage", "pw", "pin", "otp", "csrf", "xauth", "sessionid", "passphrases", "jsessionid", "phpsessid", "senha",
 	}
+
+	// leastOf are the names of values that are secret if they look random and have at least so many bytes: of keys, and
+	// of the private members of JSON Web Keys.
+	leastOf = map[string]int{"key": 10, "k": 20, "d": 20, "p": 20, "q": 20, "dp": 20, "dq": 20, "qi": 20}
 
 	// plainEndings make a name that would look secret say something about the secret instead.
 	plainEndings = []string{
@@ -36,15 +40,12 @@ const maxName = 64
 
 // secretName reports whether values of this name are considered secret.
 func secretName(name string) bool {
-	if len(name) < 3 {
+	if len(name) < 2 {
 		return false
 	}
 	plain := plainName(name)
-	if harmless(plain) {
-		return false
-	}
-	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(plain, word) }) ||
-		slices.Contains(secretNames, plain)
+	return slices.Contains(secretNames, plain) || !harmless(plain) &&
+		slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(plain, word) })
 }
 
 // endsSecret reports whether a name that looks secret says so at its end, as accessToken does and tokensLeft does not. Only

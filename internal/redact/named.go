@@ -15,16 +15,9 @@ func findNamed(text string, spans []span) []span {
 		switch c := text[i]; {
 		case c == '=' || c == ':':
 			s, ok = namedAt(text, i, i+1, c)
-		case c == '%' && i+2 < len(text) && text[i+1] == '3':
-			switch text[i+2] {
-			case 'D', 'd':
-				s, ok = namedAt(text, i, i+3, '=')
-			case 'A', 'a':
-				s, ok = namedAt(text, i, i+3, ':')
-			}
-		case c == '-' && strings.HasPrefix(text[i:], "--") && (i == 0 || text[i-1] != '-'):
+		case c == '-' && (i == 0 || !word[text[i-1]]):
 			s, ok = flagAt(text, i)
-		case c == '>':
+		case c == '<':
 			s, ok = elementAt(text, i)
 		}
 		if ok {
@@ -44,10 +37,11 @@ func namedAt(text string, i, next int, separator byte) (span, bool) {
 		next++ // => and :=
 	}
 	before := nameBefore(text, i)
+	least := leastOf[plainName(before.name)]
 	switch {
 	case before.name == "":
 		return span{}, false
-	case secretName(before.name):
+	case secretName(before.name), least > 0:
 	case separator == '=' && before.name == "code" && before.from > 0 && strings.IndexByte("?&", text[before.from-1]) >= 0:
 		// The function key of a URL.
 	default:
@@ -57,16 +51,34 @@ func namedAt(text string, i, next int, separator byte) (span, bool) {
 	if before.quote != 0 {
 		from = skipSpace(text, next)
 	}
-	s, quoted, ok := quotedAt(text, from)
+	quote := from
+	for quote < len(text) && quote-from < 2 && alnum[text[quote]] {
+		quote++ // N'x'
+	}
+	s, quoted, ok := quotedAt(text, quote)
+	if !quoted {
+		s, quoted, ok = quotedAt(text, from)
+	}
 	switch {
+	case least > 0:
+		if !quoted {
+			s = span{from, assignedEnd(window(text, from), from), mark}
+		}
+		if !quoted && separator == ':' || !mixed(text[s.from:min(s.to, s.from+maxWindow)], least) {
+			return span{}, false
+		}
+		if !quoted {
+			s.to = assignedEnd(text, from)
+		}
+		return s, true
 	case quoted && before.quote == 0 && separator == ':':
 		return s, ok && before.precedes(text, next, from, text[s.from:s.to])
 	case quoted:
 		return s, ok
 	case from == len(text):
 		return span{}, false
-	case before.quote != 0:
-		return numberAt(text, from, before)
+	case before.quote != 0 || strings.IndexByte("[{", text[from]) >= 0:
+		return plainAt(text, from, before)
 	case separator == ':':
 		return headerValueAt(text, from, next, before)
 	}
@@ -90,13 +102,10 @@ func nameBefore(text string, i int) name {
 	}
 	end := i
 	for end > 0 && i-end < mostBlanks {
-		if c := text[end-1]; c == ' ' || c == '\t' || c == '+' {
-			end--
-		} else if strings.HasSuffix(text[:end], urlBlank) {
-			end -= len(urlBlank)
-		} else {
+		if c := text[end-1]; c != ' ' && c != '\t' {
 			break
 		}
+		end--
 	}
 	if end == 0 {
 		return name{}
@@ -111,22 +120,7 @@ func nameBefore(text string, i int) name {
 	for from < end && (text[from] == '-' || text[from] == '.') {
 		from++
 	}
-	from = min(end, afterEscape(text, from))
 	return name{name: text[from:end], from: from}
-}
-
-// afterEscape returns where a word begins whose first bytes, at i, may belong to an escape: \n, \u0026 or %26.
-func afterEscape(text string, i int) int {
-	switch {
-	case i == 0 || i == len(text):
-	case text[i-1] == '%':
-		return i + 2
-	case text[i-1] == '\\' && text[i] == 'u':
-		return i + 5
-	case text[i-1] == '\\' && strings.IndexByte("nrt", text[i]) >= 0:
-		return i + 1
-	}
-	return i
 }
 
 // quotedName returns the name between quotes, of which the later is at closing.
@@ -175,17 +169,49 @@ func valueSpan(text string, from, to int) (span, bool, bool) {
 	return span{from, to, mark}, true, from < to && !strings.HasPrefix(text[from:to], mark)
 }
 
-// numberAt returns the number at i, which is the value of a member of JSON; the mark is put between the member's quotes.
-func numberAt(text string, i int, n name) (span, bool) {
-	if c := text[i]; !digits[c] && c != '-' || !endsSecret(plainName(n.name)) {
+// plainAt returns the number, object or array at i, which is the value of a member; the mark is put between the member's
+// quotes. Of an object or array whose end is cut off, all that follows is taken.
+func plainAt(text string, i int, n name) (span, bool) {
+	to := i
+	switch c := text[i]; {
+	case c == '[' || c == '{':
+		least := "[]{} ,\t\r\n" // what no secret is
+		if !endsSecret(plainName(n.name)) {
+			least += "0123456789.-"
+		}
+		if to = bracketsEnd(text, i); strings.Trim(text[i:to], least) == "" || strings.HasPrefix(text[i:], mark) {
+			return span{}, false
+		}
+	case !digits[c] && c != '-' || !endsSecret(plainName(n.name)):
 		return span{}, false
 	}
-	to := i
 	for to < len(text) && (dotted[text[to]] || text[to] == '+') {
 		to++
 	}
+	if n.quote == 0 {
+		return span{i, to, mark}, true
+	}
 	quote := strings.Repeat(`\`, n.escapes) + string(n.quote)
 	return span{i, to, quote + mark + quote}, true
+}
+
+// bracketsEnd returns the end of the object or array that begins at i. Brackets within quotes do not count.
+func bracketsEnd(text string, i int) int {
+	depth, quoted := 0, false
+	for ; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[' || c == '{':
+			depth++
+		case c == ']' || c == '}':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+	}
+	return i
 }
 
 // headerValueAt returns the value at i of a header line, or of a printed Go value, whose colon ends before next.
@@ -199,10 +225,7 @@ func headerValueAt(text string, i, next int, n name) (span, bool) {
 		return span{i, to, mark}, i < to && !strings.HasPrefix(text[i:to], mark)
 	}
 	from := skipScheme(text, i)
-	to := from
-	for to < len(text) && text[to] > ' ' && strings.IndexByte(`"',;<>`, text[to]) < 0 {
-		to++
-	}
+	to := paramsEnd(text, from)
 	if i == next {
 		to = from + len(strings.TrimRight(text[from:to], "]})"))
 	}
@@ -213,29 +236,60 @@ func headerValueAt(text string, i, next int, n name) (span, bool) {
 	return span{from, to, mark}, true
 }
 
+// paramsEnd returns the end of the value of a header at i: of a word, or of a=b, c="d" and so on.
+func paramsEnd(text string, i int) int {
+	for to := i; ; {
+		named := word.run(text, to)
+		param := named > to && named < len(text) && text[named] == '='
+		if to > i && !param {
+			return i
+		}
+		for i = to; i < len(text) && text[i] > ' ' && strings.IndexByte(`"',;<>`, text[i]) < 0; i++ {
+		}
+		if s, quoted, _ := quotedAt(text, i); param && quoted && i == named+1 {
+			i = closedAt(text, s.to)
+		}
+		if !param || i == len(text) || text[i] != ',' {
+			return i
+		}
+		to = skipSpace(text, i+1)
+	}
+}
+
 // precedes reports whether a name without quotes, and the colon that ends before next, stand before a secret and not before
 // the rest of a sentence or of an error: the value is at i.
 func (n name) precedes(text string, next, i int, value string) bool {
+	plain := plainName(n.name)
 	printed := i == next && n.from > 0 && strings.IndexByte("{[", text[n.from-1]) >= 0 // as fmt prints structs and maps
 	switch {
-	case slices.Contains(headerNames, plainName(n.name)), printed:
+	case slices.Contains(headerNames, plain), printed, strings.HasPrefix(n.name, "X-"),
+		i == next && passwordName(plain) && !escaped(value):
 		return true
-	case strings.Contains(value, "://"):
+	case strings.Contains(value, "://"), escaped(value):
 		return false
+	case digits.run(value, 0) < len(value) && value[digits.run(value, 0)] == '&':
+		return false // the next parameter
 	}
 	return likelySecret(value) && (i == next || compound(n.name) && len(value) >= 8)
 }
 
 // skipScheme returns the end of the authorization scheme at i.
 func skipScheme(text string, i int) int {
-	end := alnum.run(text, i)
+	end := word.run(text, i)
+	if strings.HasPrefix(text[i:], "v1,") {
+		return end + 1 // of Standard Webhooks
+	}
 	from := skipBlanks(text, end)
 	if from == end || from == len(text) {
 		return i
 	}
-	switch strings.ToLower(text[i:end]) {
+	switch scheme := strings.ToLower(text[i:end]); scheme {
 	case "bearer", "basic", "digest", "negotiate", "sharedkey", "sharedkeylite", "token", "apikey":
 		return from
+	default:
+		if strings.HasPrefix(scheme, "aws4-") {
+			return from
+		}
 	}
 	return i
 }
@@ -294,8 +348,12 @@ func withBlanks(text string, to int) int {
 	return to
 }
 
-// flagAt returns the value behind a blank of the flag that begins at i.
+// flagAt returns the value behind a blank of the flag that begins at i, and the password in -u user:password and
+// -ppassword.
 func flagAt(text string, i int) (span, bool) {
+	if !strings.HasPrefix(text[i:], "--") || strings.HasPrefix(text[i:], "--user ") || strings.HasPrefix(text[i:], "--user=") {
+		return userFlagAt(text, i)
+	}
 	from := i + len("--")
 	end := word.run(text[:min(len(text), from+maxName)], from)
 	value := skipBlanks(text, end)
@@ -312,20 +370,66 @@ func flagAt(text string, i int) (span, bool) {
 	return span{value, to, mark}, true
 }
 
-// elementAt returns the text of the XML element whose start tag ends at i.
+// userFlagAt returns the password behind -u, --user and -p.
+func userFlagAt(text string, i int) (span, bool) {
+	from := word.run(text[:min(len(text), i+len("--user"))], i)
+	password := strings.HasPrefix(text[i:], "-p")
+	switch {
+	case password:
+		from = i + len("-p")
+	case text[i:from] != "-u" && text[i:from] != "-U" && text[i:from] != "--user":
+		return span{}, false
+	}
+	if from < len(text) && (text[from] == ' ' || text[from] == '=') {
+		from++
+	}
+	if from < len(text) && isQuote(text[from]) {
+		from++
+	}
+	to := assignedEnd(window(text, from), from)
+	if !password {
+		colon := strings.IndexByte(text[from:to], ':')
+		if from += colon + 1; colon < 0 {
+			return span{}, false
+		}
+	}
+	value := text[from:to]
+	small, large, figures := kinds(value)
+	command := text[max(0, i-maxName):i]
+	known := slices.ContainsFunc([]string{"mysql", "mariadb", "sshpass", "login"}, func(c string) bool { return strings.Contains(command, c) })
+	random := small && large && figures && looksSecret(value)
+	if value == "" || value == mark || password && !known && (!random || !word[value[0]] || strings.ContainsAny(value, "/:.=%")) {
+		return span{}, false
+	}
+	return span{from, assignedEnd(text, from), mark}, true
+}
+
+// elementAt returns the text of the XML element whose start tag begins at i.
 func elementAt(text string, i int) (span, bool) {
-	from := i
-	for from > 0 && i-from < maxName && (dotted[text[from-1]] || text[from-1] == ':') {
-		from--
+	const mostAttributes, cdata = 512, "<![CDATA["
+	i++
+	end := i
+	for end < len(text) && end-i < maxName && (dotted[text[end]] || text[end] == ':') {
+		end++
 	}
-	if from == i || from == 0 || text[from-1] != '<' || !secretName(text[from:i]) {
+	tag := strings.IndexAny(text[end:min(len(text), end+mostAttributes)], "<>")
+	if end == i || tag < 0 || text[end+tag] == '<' || !secretName(text[i:end]) {
 		return span{}, false
 	}
-	length := strings.IndexByte(text[i+1:], '<')
-	if length < 1 || !strings.HasPrefix(text[i+1+length:], "</") || text[i+1:i+1+length] == mark {
+	from := end + tag + 1
+	if at := skipSpace(text, from); strings.HasPrefix(text[at:], cdata) {
+		from = at + len(cdata)
+		to := strings.Index(text[from:], "]]>")
+		if to < 0 {
+			to = len(text) - from
+		}
+		return span{from, from + to, mark}, to > 0 && text[from:from+to] != mark
+	}
+	length := strings.IndexByte(text[from:], '<')
+	if length < 1 || !strings.HasPrefix(text[from+length:], "</"+text[i:end]) || text[from:from+length] == mark {
 		return span{}, false
 	}
-	return span{i + 1, i + 1 + length, mark}, true
+	return span{from, from + length, mark}, true
 }
 
 // skipSpace returns the end of the white space at i.

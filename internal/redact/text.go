@@ -33,12 +33,33 @@ type span struct {
 }
 
 // find returns the secrets of a text. All rules see the text as it is, so that none depends on what another has replaced.
-func find(text string) []span {
+// They see it with its escapes, and again without each level of them.
+func find(text string) []span { return findAt(text, 0) }
+
+// findAt is find for a text in depth levels of base64. The more there are, the fewer levels of escapes are removed, which bounds
+// the work.
+func findAt(text string, depth int) []span {
 	var spans []span
-	for _, rule := range []func(string, []span) []span{findBegun, findMarked, findKeyBlocks, findCredentials, findNamed} {
-		spans = rule(text, spans)
+	quoted := map[int]bool{}
+	v, more := view{text: text}, true
+	for level := 0; more && level <= maxEscaped*(maxWrapped-1-depth)/2; level++ {
+		spans = append(spans, v.find(text, depth, quoted)...)
+		if blanks, ok := v.blanks(); ok {
+			spans = append(spans, blanks.find(text, depth, quoted)...)
+		}
+		v, more = v.decoded()
 	}
 	return spans
+}
+
+// find returns the secrets of a view, as parts of the original text; see restore.
+func (v view) find(text string, depth int, quoted map[int]bool) []span {
+	var spans []span
+	for _, rule := range []func(string, []span) []span{findBegun, findMarked, findKeyBlocks, findCredentials, findNamed, findLoose} {
+		spans = rule(v.text, spans)
+	}
+	spans = findWrapped(v.text, spans, depth)
+	return spans[:v.restore(text, spans, quoted)]
 }
 
 // replace puts the marks into the text. Secrets that overlap become one.
@@ -78,17 +99,20 @@ func alphabetOf(ranges string) *alphabet {
 }
 
 var (
-	alnum      = alphabetOf("a-zA-Z0-9")
-	word       = alphabetOf("a-zA-Z0-9_-")
-	dotted     = alphabetOf("a-zA-Z0-9_.-")
-	hex        = alphabetOf("a-fA-F0-9")
-	digits     = alphabetOf("0-9")
-	base32     = alphabetOf("A-Z2-7")
-	lower      = alphabetOf("a-z0-9")
-	base64     = alphabetOf("a-zA-Z0-9+/")
-	base64Pad  = alphabetOf("a-zA-Z0-9+/=_-")
-	unreserved = alphabetOf("a-zA-Z0-9_.~-")
-	path       = alphabetOf("a-zA-Z0-9_/@%-")
+	alnum       = alphabetOf("a-zA-Z0-9")
+	word        = alphabetOf("a-zA-Z0-9_-")
+	dotted      = alphabetOf("a-zA-Z0-9_.-")
+	hex         = alphabetOf("a-fA-F0-9")
+	digits      = alphabetOf("0-9")
+	base32      = alphabetOf("A-Z2-7")
+	base32Lower = alphabetOf("a-z2-7")
+	lower       = alphabetOf("a-z0-9")
+	base64      = alphabetOf("a-zA-Z0-9+/")
+	wrapped     = alphabetOf("a-zA-Z0-9+/_-")
+	crypt       = alphabetOf("a-zA-Z0-9./+$=,_-")
+	base64Pad   = alphabetOf("a-zA-Z0-9+/=_-")
+	unreserved  = alphabetOf("a-zA-Z0-9_.~-")
+	path        = alphabetOf("a-zA-Z0-9_/@%-")
 )
 
 // run returns the end of the run of bytes of the alphabet that begins at i.
@@ -99,30 +123,13 @@ func (a *alphabet) run(text string, i int) int {
 	return i
 }
 
-// begins reports whether a word may begin at i: there is no letter or digit before it, apart from those of an escape, as
-// in "\nword" within a JSON string and in "%3Dword" within a URL.
-func begins(text string, i int) bool {
-	if i == 0 || !alnum[text[i-1]] {
-		return true
-	}
-	switch {
-	case i >= 2 && text[i-2] == '\\':
-		return strings.IndexByte("nrtbf", text[i-1]) >= 0
-	case i >= 3 && text[i-3] == '%':
-		return hex[text[i-2]] && hex[text[i-1]]
-	case i >= 6 && text[i-6:i-4] == `\u`:
-		return hex[text[i-4]] && hex[text[i-3]] && hex[text[i-2]] && hex[text[i-1]]
-	}
-	return false
-}
+// begins reports whether a word may begin at i: there is no letter or digit before it.
+func begins(text string, i int) bool { return i == 0 || !alnum[text[i-1]] }
 
 // begins reports whether a secret of this alphabet and of a fixed length may begin at i: it is not the rest of something
 // longer. A slash may be that of a path.
 func (a *alphabet) begins(text string, i int) bool {
-	if i == 0 || !a[text[i-1]] || text[i-1] == '/' {
-		return true
-	}
-	return alnum[text[i-1]] && begins(text, i)
+	return i == 0 || !a[text[i-1]] || text[i-1] == '/'
 }
 
 // ends reports whether a word may end before i.
