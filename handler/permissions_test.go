@@ -117,6 +117,7 @@ func crossSite(c accesstest.Caller) func(r *http.Request) {
 func withOrigin(c accesstest.Caller, origin string) func(r *http.Request) {
 	return func(r *http.Request) {
 		c.Sign(r)
+		r.Header.Del("Sec-Fetch-Site")
 		r.Header.Set("Origin", origin)
 	}
 }
