@@ -4,14 +4,20 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// maxListAge is the age up to which InnoDB's list of transactions, whose times are whole seconds, may be used.
-const maxListAge = 1500 * time.Millisecond
+const (
+	// listTries is how often a look reads InnoDB's list of transactions until that is new, and listPause the least time between two: the
+	// server makes the list anew only when nobody has read it for 100 ms.
+	listTries = 6
+	listPause = 110 * time.Millisecond
+)
 
 // InnoDB shows a transaction from its first access on, but NOW() is frozen at the start of the statement, which may have worked for
 // long before that: a slow expression, a stored function. So a look reads the statements that run, and then the transactions that
@@ -35,14 +41,17 @@ type mysqlLook struct {
 	earliest map[transaction]time.Time
 }
 
-// lookMySQL reads the statements before the list of transactions. The server makes that list anew only when nobody has read it for
-// 100 ms, so a transaction of its own is opened in between: a list that does not have it is old, and is not used.
+// lookMySQL reads the statements before the list of transactions. The list may be old, so a transaction of its own is opened in between:
+// a list that does not have it is not used. The connection is a new one, because an old list may have the transaction of a look before:
+// a transaction that a slow statement has begun since would be in neither.
 func lookMySQL(ctx context.Context, s *Source) (seen sighting, err error) {
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
 		return sighting{}, err
 	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
+	defer func() {
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // which closes it
+	}()
 	look, err := s.statementsMySQL(ctx, conn)
 	if err != nil {
 		return sighting{}, err
@@ -54,9 +63,17 @@ func lookMySQL(ctx context.Context, s *Source) (seen sighting, err error) {
 		_, rollback := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
 		err = errors.Join(err, rollback)
 	}()
-	open, current, err := s.transactionsMySQL(ctx, conn)
-	if err != nil {
-		return sighting{}, err
+	var open []transaction
+	current := false
+	for try := 0; !current && try < listTries; try++ {
+		if try > 0 {
+			if err := pauseFor(ctx, listPause+rand.N(listPause)); err != nil {
+				return sighting{}, err
+			}
+		}
+		if open, current, err = s.transactionsMySQL(ctx, conn); err != nil {
+			return sighting{}, err
+		}
 	}
 	if !current {
 		return sighting{now: look.now, unknown: true, holder: "the server's list of transactions is old: something else reads it all the time"}, nil
@@ -168,21 +185,30 @@ func (s *Source) statementsMySQL(ctx context.Context, conn *sql.Conn) (*mysqlLoo
 	return look, err
 }
 
-// transactionsMySQL reads the transactions that may write. current says that the list has the connection's own, which is young.
+// pauseFor waits, or returns why ctx ended.
+func pauseFor(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// transactionsMySQL reads the transactions that may write. current says that the list has the connection's own.
 func (s *Source) transactionsMySQL(ctx context.Context, conn *sql.Conn) (open []transaction, current bool, err error) {
 	condition, args := s.readersMySQL()
-	// Both times are in the server's own zone, and so compared before they are anything else.
-	err = eachRow(ctx, conn, `SELECT t.trx_mysql_thread_id, CAST(t.trx_started AS CHAR), t.trx_mysql_thread_id = CONNECTION_ID(),
-		TIMESTAMPDIFF(MICROSECOND, t.trx_started, CONVERT_TZ(NOW(6), '+00:00', 'SYSTEM'))
+	err = eachRow(ctx, conn, `SELECT t.trx_mysql_thread_id, CAST(t.trx_started AS CHAR), t.trx_mysql_thread_id = CONNECTION_ID()
 		FROM information_schema.innodb_trx t LEFT JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id
 		WHERE t.trx_mysql_thread_id = CONNECTION_ID() OR NOT t.trx_is_read_only`+condition, args, func(row []string) error {
 		if row[2] != "1" {
 			open = append(open, transaction{row[0], row[1]})
 			return nil
 		}
-		age, err := strconv.ParseInt(row[3], 10, 64)
-		current = time.Duration(age)*time.Microsecond <= maxListAge
-		return err
+		current = true
+		return nil
 	})
 	return open, current, err
 }
