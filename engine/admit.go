@@ -74,8 +74,8 @@ func (p *Pipeline) Admit(ctx context.Context, s orchestrator.Start) (orchestrato
 	return s, nil
 }
 
-// Owner returns the tenant that everything belongs to on which a run of the message acts, given the tenant of its instance. known is
-// false for an engine that does not say so.
+// Owner returns the tenant that owns everything a run of the message acts on, given the tenant of its instance. known is false for an
+// engine without Definition.Owner.
 func (p *Pipeline) Owner(ctx context.Context, engine string, m Message, instanceTenant string) (tenantID string, known bool, err error) {
 	def, ok := p.byName[engine]
 	if !ok {

@@ -50,9 +50,9 @@ type Definition struct {
 	// body of every message. With ok false, the body is read as the envelope; an error makes the message a dead letter.
 	// The result must depend on the body alone.
 	Adapt func(body []byte) (m Message, ok bool, err error)
-	// Owner returns the tenant that everything belongs to on which a run of the message acts, "" for the platform, given the tenant of
-	// its instance. Callers of other tenants may start the engine for what is theirs; without Owner, they may not start it. An engine
-	// that acts on the message's instance alone has InstanceOwner.
+	// Owner returns the tenant that owns everything a run of the message acts on, "" for the platform. instanceTenant is the tenant of
+	// the message's instance. Callers of one tenant may start the engine only if that tenant is theirs; without Owner, they may not
+	// start it. Engines that act on the message's instance alone use InstanceOwner.
 	Owner func(ctx context.Context, m Message, instanceTenant string) (tenantID string, err error)
 	// Singleton says per what there is only one run at a time; other messages for the same wait. Runs that change the
 	// registry also have to take its lock, with Locked.

@@ -58,11 +58,11 @@ func DeriveCorrelationID(kind string, parts ...string) string {
 	return uuid.NewSHA1(correlationSpace, key).String()
 }
 
-// ofSchedules is what the correlation ids of schedules begin with. No start by a person or program may have such an id, so what is due
-// cannot be kept from running by who takes its id first.
+// ofSchedules is the prefix of the correlation ids of schedules. Starts and intakes are refused such ids, so callers cannot block an
+// occurrence by using its id first.
 const ofSchedules = "schedule-"
 
-// ScheduleCorrelationID is DeriveCorrelationID for what a schedule sends: no other sender that comes through the API gets such an id.
+// ScheduleCorrelationID is DeriveCorrelationID for the messages of schedules. Callers of the API cannot use the ids that it returns.
 func ScheduleCorrelationID(kind string, parts ...string) string {
 	return ofSchedules + DeriveCorrelationID(kind, parts...)
 }
@@ -75,8 +75,8 @@ func checkOutsideID(id string) error {
 	return checkID("correlation id", id)
 }
 
-// TenantCorrelationID is the correlation id that a tenant means by id: it is in the tenant's namespace, so tenants neither meet nor
-// learn each other's. An id in that namespace stays as it is.
+// TenantCorrelationID converts an id that a tenant chose to one in the tenant's namespace, so tenants neither share nor discover ids. It
+// returns an id that is in that namespace already unchanged.
 func TenantCorrelationID(tenantID, id string) string {
 	// A colon ends the tenant, so that no tenant's name and id are another's.
 	prefix := strings.NewReplacer("%", "%25", ":", "%3a").Replace(strings.ToLower(tenant.Fold(cleanText(tenantID)))) + ":"

@@ -14,9 +14,9 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// Parties that choose ids to take those of others take none: what a tenant starts has an id that no other tenant, no schedule and no
-// report can have, whatever it chooses, and the same id for the same choice.
-func TestNobodyTakesAnothersID(t *testing.T) {
+// Whatever id a tenant chooses, the id of its run is one that no other tenant, schedule or report can have. The same choice gives the same
+// id.
+func TestTenantsCannotClaimOtherIDs(t *testing.T) {
 	t.Parallel()
 	sample.Rapid(t)
 	w := newWorld(t)
@@ -50,12 +50,12 @@ func TestNobodyTakesAnothersID(t *testing.T) {
 			}
 			if tenant == "" {
 				if by := taken[got.CorrelationID]; by == "a schedule" {
-					rt.Fatalf("the platform took the id of a schedule, %s", got.CorrelationID)
+					rt.Fatalf("the platform used the id of a schedule, %s", got.CorrelationID)
 				}
 				continue // its operators may name what is there
 			}
 			if by, there := taken[got.CorrelationID]; there && by != tenant {
-				rt.Fatalf("%s took the id %q of %s by %q", tenant, got.CorrelationID, by, id)
+				rt.Fatalf("%s used the id %q of %s by %q", tenant, got.CorrelationID, by, id)
 			}
 			taken[got.CorrelationID] = tenant
 			again, err := p.Admit(t.Context(), orchestrator.Start{Orchestrator: "turntable", TenantID: tenant, CorrelationID: got.CorrelationID})

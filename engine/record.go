@@ -11,9 +11,9 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// entriesOf returns the history entries of one execution: its operations, and an entry for the run if they do not show how that
-// ended. A run that failed has an entry of its message's operation that says so, whatever else failed or was undone; adapted messages name
-// no operation, and any that failed shows it. Results that the execution took over from an earlier one are in the history already. All times
+// entriesOf returns the history entries of one execution: its operations, and an entry for the run if they do not show its end. A failed
+// run has a failed entry of its message's operation, whatever else failed or was undone. Adapted messages name no operation, so any failed
+// entry is enough for them. Results that the execution took over from an earlier one are in the history already. All times
 // come from the rounds, so the entries of an execution are always the same.
 func entriesOf(d Definition, m Message, o orchestrator.Outcome) []Entry {
 	entries := operationsOf(d, m, o)

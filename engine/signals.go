@@ -91,7 +91,7 @@ func (p *Pipeline) recordRunning(ctx context.Context, out orchestrator.Outcome, 
 }
 
 // HandleSignal handles one delivery of the runtime's signal queue or of its schedule queue. A message that cannot be
-// understood, or whose orchestration is not there, becomes a dead letter at once; an event that may be early is kept.
+// understood, or whose orchestration is not there, becomes a dead letter immediately; an early event is requeued.
 func (p *Pipeline) HandleSignal(ctx context.Context, d Delivery) error {
 	m := p.runtimeMessage(d)
 	if handled, err := p.receiveSign(ctx, m.body); handled {

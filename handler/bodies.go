@@ -25,8 +25,8 @@ func wholeBodies(next echo.HandlerFunc) echo.HandlerFunc {
 				connection := http.NewResponseController(c.Response().Writer)
 				_ = connection.SetReadDeadline(time.Now().Add(unreadTimeout)) // a writer without deadlines is one of a test
 				if _, err := io.CopyN(io.Discard, body, maxUnread); !errors.Is(err, io.EOF) {
-					// What cannot be read has to be answered as well. The server would read on before it sends the header: the deadline stays,
-					// and the connection ends.
+					// The request needs an answer even if its body cannot be read. The server reads the rest before it sends the header, so the
+					// deadline stays set and the connection closes.
 					c.Response().Header().Set(echo.HeaderConnection, "close")
 					return
 				}

@@ -330,8 +330,8 @@ func TestStartsOfTenants(t *testing.T) {
 	}
 }
 
-// What an engine acts on is its caller's, by each way to have it act: its instance, what its input names, and an engine that does not say
-// whose that is. Neither an edit of a dead letter nor an instance that is added changes that.
+// Callers of a tenant cannot make an engine act on property of another owner: not by the instance, not by the input, not through an engine
+// without an owner, not by editing a dead letter, and not by registering the instance.
 func TestOwnersOfWhatEnginesActOn(t *testing.T) {
 	t.Parallel()
 	m := newMarket(t)
@@ -377,11 +377,16 @@ func TestOwnersOfWhatEnginesActOn(t *testing.T) {
 		testenv.Equal(t, fmt.Sprintf("an edit, %s: %s", name, answer), tt.want, status)
 	}
 
-	// What an engine has done for somebody else under an id that is in no registry, nobody else adds as its own.
+	// An id under which an engine has worked for another owner cannot be registered.
 	m.Send("shop-queue", `{"correlationId":"loose","instanceId":"loose","input":{}}`)
 	m.Deliver()
 	answers(t, m, http.StatusConflict, "", http.MethodPost, "/api/registry", `{"instanceId":"loose"}`, m.red.Sign)
 	answers(t, m, http.StatusCreated, "", http.MethodPost, "/api/registry", `{"instanceId":"new"}`, m.red.Sign)
+
+	// Adding the caller's own instance again is no error, even after the platform has worked for it.
+	m.Send("shop-queue", `{"correlationId":"for-new","instanceId":"new","input":{}}`)
+	m.Deliver()
+	answers(t, m, http.StatusOK, "", http.MethodPost, "/api/registry", `{"instanceId":"new"}`, m.red.Sign)
 }
 
 // data is what a request gets.

@@ -42,14 +42,14 @@ const engineSchema = 1
 // shownInState bounds the length of each list in the state.
 const shownInState = 20
 
-// resumePointer says where an execution goes on (persistence document, section 3).
+// resumePointer is the point at which an execution resumes (persistence document, section 3).
 type resumePointer struct {
 	execution, round, steps int   // rounds that are committed, steps that the code has made
 	wait                    *task // that the execution waits for; nil when it waits for nothing
 	by                      *coroutine
 }
 
-// entryPoint is what the code goes on from: its beginning, the answer of a person, or another result.
+// entryPoint returns what resumes the code: its start, the answer of a person, or another result.
 func (p resumePointer) entryPoint() string {
 	switch {
 	case p.steps == 0:

@@ -89,7 +89,7 @@ func (d *driver) describe(row *statusColumns, status Status) {
 	toState := len(b)
 	until := x.waitingUntil()
 	pointer := resumePointer{x.number, len(d.rounds) + 1, len(x.tasks), wait, by}
-	if x.ended { // what goes on is the next execution, if there is one
+	if x.ended { // the next execution resumes, if there is one
 		pointer = resumePointer{execution: x.number + 1}
 	}
 	b, from, to := x.appendState(b, status, pointer, until, b)

@@ -64,7 +64,7 @@ func eventIntake(p *handler.Platform, setting string, i engine.Intake, known fun
 		}
 		found, err := keys.Of(ctx, id)
 		if outbound.Absent(err) {
-			return nil, nil // the answer is that for an instance that is not registered, so strangers do not learn which are
+			return nil, nil // answer as for an unregistered instance, so the answer does not reveal which ones are registered
 		}
 		return found, err
 	}}, known)

@@ -101,8 +101,8 @@ func (s *Steps) slots(ctx context.Context, instanceID string) ([]slotRow, error)
 	return rows, nil
 }
 
-// Owner returns whose everything is that a run of the message acts on (engine.Definition.Owner): the keys of an instance belong to whom
-// they were made for, also when others add the instance to the registry, and a secret of another name to the platform.
+// Owner implements engine.Definition.Owner. Keys of an instance belong to the tenant that they were created for, even if another tenant
+// registers the instance later. A secret with another name belongs to the platform.
 func (s *Steps) Owner(ctx context.Context, m engine.Message, instanceTenant string) (string, error) {
 	in, err := ParseInput(m.Operation, m.InstanceID, m.Input)
 	if err != nil {

@@ -156,8 +156,8 @@ func refusedField(name string) string {
 	return ""
 }
 
-// refusedTables says why people cannot change the engineTablesConfig so, "" when they can: a member that means nothing is a mistake,
-// unless the document has it already or it is taken away, and a zero is not the same as none.
+// refusedTables returns why a change of engineTablesConfig is invalid, "" if it is valid. An unknown member is a mistake, unless the
+// document has it already or the change removes it. Zero days are not the same as no setting.
 func refusedTables(document, change any) string {
 	before, _ := document.(map[string]any)
 	members, _ := change.(map[string]any)

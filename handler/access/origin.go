@@ -63,7 +63,7 @@ func crossSite(r *http.Request) bool {
 	}
 }
 
-// foreignOrigin says whether a request bears the origin of a page that is not of the host that was asked.
+// foreignOrigin reports whether the Origin header names another host than the one that the browser asked.
 func foreignOrigin(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" {

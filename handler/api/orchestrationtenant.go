@@ -13,7 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// Owners say whose it is what engines act on. The zero value knows nobody, so callers of one tenant start nothing.
+// Owners knows the owners of instances and of everything else that engines act on. With the zero value, callers of one tenant start nothing.
 type Owners struct {
 	// Registry knows whose an instance is.
 	Registry *registry.Registry
@@ -22,7 +22,7 @@ type Owners struct {
 }
 
 // OwnStart makes a start of an engine one of the caller's tenant, if the caller is bound to one: for that tenant, for one of its own
-// instances, and acting on nothing that is somebody else's. The errors are access.ErrForbidden and engine.ErrRefused, and those of owners.
+// instances, and acting on nothing of another owner. The errors are access.ErrForbidden and engine.ErrRefused, and those of owners.
 func OwnStart(ctx context.Context, p access.Principal, s orchestrator.Start, owners Owners) (orchestrator.Start, error) {
 	if p.Scope == "" {
 		return s, nil
@@ -47,7 +47,7 @@ func OwnStart(ctx context.Context, p access.Principal, s orchestrator.Start, own
 // allow says why a caller of one tenant may not have an engine do the work of a message, nil when it may: the instance is the caller's,
 // and so is everything else that the engine acts on.
 func (o Owners) allow(ctx context.Context, p access.Principal, engineName string, m engine.Message) error {
-	denied := fmt.Errorf("%w: you have engines work on what belongs to your own tenant only, and those alone that say whose it is: name one of its managed instances in instanceId, and nothing of others in the input", access.ErrForbidden)
+	denied := fmt.Errorf("%w: callers of this tenant start engines for its own instances only, and only engines that declare an owner (Definition.Owner): set instanceId to an instance of the tenant, and name nothing of other tenants in the input", access.ErrForbidden)
 	if o.Registry == nil || o.Engine == nil || m.InstanceID == "" {
 		return denied
 	}

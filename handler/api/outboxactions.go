@@ -78,6 +78,6 @@ func (a *api) replayMany(ctx context.Context, r *request) (reply, error) {
 func accepted(op bulk.Operation) reply {
 	rep := running(op)
 	rep.status = http.StatusAccepted
-	rep.header["Location"] = rep.header["Operation-Location"] // the header of HTTP, beside that of Azure
+	rep.header["Location"] = rep.header["Operation-Location"] // the standard header, next to that of Azure
 	return rep
 }

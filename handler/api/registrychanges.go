@@ -78,11 +78,15 @@ func (a *api) createInstance(ctx context.Context, r *request) (reply, error) {
 	return rep, err
 }
 
-// freeFor says whether a caller of one tenant may add an instance: not when an engine keeps something under its id for somebody else,
-// who would lose it, or has done work for somebody else. What failed is no such work: a report may come before its instance is added.
+// freeFor reports whether a caller of one tenant may add an instance. It may not if an engine has keys, or has succeeded at work, of
+// another owner under the id. Failures do not count: a report may arrive before its instance is added. An instance that is registered
+// already is for Create to judge.
 func (a *api) freeFor(ctx context.Context, who access.Principal, made registry.Instance) (bool, error) {
 	if who.Scope == "" {
 		return true, nil
+	}
+	if _, err := a.registry.Get(ctx, made.InstanceID); !errors.Is(err, registry.ErrNotFound) {
+		return true, err
 	}
 	page, err := a.history.List(ctx, engine.HistoryFilter{Engines: a.engines, InstanceID: made.InstanceID, Status: engine.StatusSucceeded, Limit: 1})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 const (
 	// listTries is how often a look reads InnoDB's list of transactions until that is new, and listPause the least time between two: the
-	// server makes the list anew only when nobody has read it for 100 ms.
+	// server renews the list only if no client has read it for 100 ms.
 	listTries = 6
 	listPause = 110 * time.Millisecond
 )

@@ -15,12 +15,12 @@ const (
 	fresh = 5 * time.Minute
 	// stale is how long it is used when it cannot be looked up: no longer, since it may have been revoked.
 	stale = time.Hour
-	// pause is the time between two look-ups that fail while there is something, and between two that find nothing: who asks for what is
-	// not there does not have the vault asked each time.
+	// pause is the time between two look-ups that fail while an older value is usable, and between two that find nothing: callers cannot
+	// cause one look-up per request.
 	pause = 15 * time.Second
 )
 
-// Absent says whether an error is that the vault does not have a secret, or no version of it that is in use.
+// Absent reports whether an error means that the vault has no such secret, or no enabled version of it.
 func Absent(err error) bool {
 	return errors.Is(err, secrets.ErrNotFound) || errors.Is(err, secrets.ErrNoVersion)
 }
@@ -69,7 +69,7 @@ func (k *kept[T]) get(ctx context.Context) (T, error) {
 		return k.found, nil
 	case Absent(err):
 		k.missing, k.failedAt = err, now
-		k.log.WarnContext(ctx, "not there in the vault: whoever needs it is refused", "what", k.what, "error", err.Error())
+		k.log.WarnContext(ctx, "secret not found in the vault", "what", k.what, "error", err.Error())
 		return none, err
 	default:
 		return none, err
