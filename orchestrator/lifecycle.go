@@ -101,7 +101,7 @@ func (r *Runtime) startNext(ctx context.Context, id string, decide func([]stored
 		if err := r.addParked(ctx, parkedEntry{id: id, due: now, since: now}); err != nil {
 			return out, err
 		}
-		return out, r.send(ctx, Signal{SignalID: uuid.NewString(), InstanceID: id, Type: InternalContinue}, 0)
+		return out, r.sendOnce(ctx, Signal{SignalID: uuid.NewString(), InstanceID: id, Type: InternalContinue}, 0)
 	}
 }
 
