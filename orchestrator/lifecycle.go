@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/internal/tenant"
+	"github.com/vibedata/roundhouse/orchestrator/nodes"
 )
 
 // Reuse says what Runtime.Start does when the id is taken.
@@ -86,6 +87,8 @@ func (r *Runtime) startNext(ctx context.Context, id string, decide func([]stored
 		switch {
 		case errors.Is(err, errLostRace) && try < conflictTries:
 			r.count(func(c *Counts) { c.Conflicts++ })
+			continue
+		case errors.Is(err, nodes.ErrFenced) && try < conflictTries: // nothing was committed, and this process has another name now
 			continue
 		case errors.Is(err, errTerminated):
 			continue
