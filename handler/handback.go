@@ -12,15 +12,18 @@ import (
 )
 
 const (
-	// handBackTime is how long the work that runs gets to be committed and put back when the program stops. It is more than
-	// activities get to return; what takes longer is left to whoever takes over.
-	handBackTime = 5 * time.Second
+	// handBackTime bounds the time in which running work is committed and requeued when the program stops. It is longer than the
+	// grace period of activities; slower work is left to the process that takes over.
+	handBackTime = 3 * time.Second
 	// linger is how long the server still answers after that: a host that lives takes at once what was put back, and an invocation
 	// that cannot reach the process any more has failed.
 	linger = 300 * time.Millisecond
 	// leaveTime bounds how long telling the others may take.
 	leaveTime = 3 * time.Second
 )
+
+// errStillRunning: invocations run on after handBackTime.
+var errStillRunning = errors.New("invocations still run")
 
 // gate is what the program closes when it stops.
 type gate interface {
@@ -41,7 +44,7 @@ func (p program) handBack(ctx context.Context, log *slog.Logger) error {
 	}
 	var errs []error
 	if running > 0 {
-		errs = append(errs, fmt.Errorf("%d invocations still run after %v", running, handBackTime))
+		errs = append(errs, fmt.Errorf("%d of them after %v: %w", running, handBackTime, errStillRunning))
 	}
 	if p.Leave != nil { // nobody waits for a storage that is away: the others find out in time
 		ctx, cancel := context.WithTimeout(outage.Hurry(ctx), leaveTime)
