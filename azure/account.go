@@ -58,8 +58,8 @@ type Account struct {
 	pool *http.Client
 }
 
-// EmulatorAccount returns the emulator's account on these loopback ports. This program starts Azurite on its default
-// ports (10000, 10001 and 10002).
+// EmulatorAccount returns the emulator's account on these loopback ports. Azurite's default ports are 10000, 10001 and
+// 10002.
 func EmulatorAccount(blobPort, queuePort, tablePort int) Account {
 	return EmulatorAccountNamed(emulatorName, blobPort, queuePort, tablePort)
 }

@@ -198,7 +198,7 @@ func (a *Blobs) ListOld(ctx context.Context, container, prefix string, before ti
 	var old []blobs.Version
 	for _, item := range items {
 		if p := item.Properties; p != nil && p.ETag != nil && p.LastModified != nil && p.LastModified.Before(before) {
-			old = append(old, blobs.Version{Name: *item.Name, ETag: strings.Trim(string(*p.ETag), `"`)}) // some lists quote ETags, others do not
+			old = append(old, blobs.Version{Name: *item.Name, ETag: strings.Trim(string(*p.ETag), `"`)}) // lists may quote ETags
 		}
 	}
 	return old, next, nil

@@ -80,7 +80,7 @@ func New(ctx context.Context, c Config) (*Tracer, error) {
 		batches = append(batches, sdktrace.WithMaxQueueSize(queueSize))
 	}
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter, batches...), sdktrace.WithIDGenerator(ids{}),
-		sdktrace.WithSampler(sdktrace.AlwaysSample()), sdktrace.WithResource(about)) // the contexts carry the sampling decision
+		sdktrace.WithSampler(sdktrace.AlwaysSample()), sdktrace.WithResource(about)) // contexts decide it
 	t := &Tracer{provider: provider, tracer: provider.Tracer(scope), sampler: sdktrace.TraceIDRatioBased(c.Ratio),
 		told: make(chan span, queueSize), made: make(chan struct{})}
 	go t.makeSpans()
