@@ -19,7 +19,7 @@ func Used() (time.Duration, error) {
 	return duration(kernel) + duration(user), nil
 }
 
-// duration is the length of time in a Filetime, which counts 100 ns.
+// duration returns the duration of a Filetime, which counts 100 ns.
 func duration(t syscall.Filetime) time.Duration {
 	return time.Duration(int64(t.HighDateTime)<<32|int64(t.LowDateTime)) * 100
 }
