@@ -39,8 +39,8 @@ func findURLPasswords(text string, spans []span) []span {
 	}
 }
 
-// userInfo returns the text before the @ of an authority and, after a colon, a possible suffix. A slash ends the
-// authority, except in a password that ought to have been escaped: a port is a number.
+// userInfo returns the text before the @ of an authority, which other text may follow. A slash ends the authority,
+// except in a password that ought to have been escaped: a port is a number.
 func userInfo(authority string) string {
 	strict := authority
 	if end := strings.IndexAny(authority, "/?#\\"); end >= 0 {
