@@ -53,8 +53,8 @@ type Monitor struct {
 // NewMonitor returns a Monitor.
 func NewMonitor(o *Outbox) *Monitor { return &Monitor{o} }
 
-// Snapshot counts the pending and the dead messages of all tenants. The cost is three queries for each tenant, and one for each
-// thousand messages.
+// Snapshot counts the pending and the dead messages of all tenants. The cost is three queries for each tenant, and one
+// for each thousand messages.
 func (m *Monitor) Snapshot(ctx context.Context) (Snapshot, error) {
 	now := m.o.now()
 	var s Snapshot

@@ -204,8 +204,8 @@ func (m *Memory) Length(ctx context.Context, queue string) (int, error) {
 	return n, nil
 }
 
-// NextVisible returns when the first message of a queue becomes visible, and false for an empty queue. A test in virtual time
-// can wait until then. It is not part of Store.
+// NextVisible returns when the first message of a queue becomes visible, and false for an empty queue. A test in
+// virtual time can wait until then. It is not part of Store.
 func (m *Memory) NextVisible(ctx context.Context, queue string) (at time.Time, found bool, err error) {
 	err = m.with(ctx, queue, func(q *memoryQueue, _ time.Time) error {
 		if found = len(q.order) > 0; found {

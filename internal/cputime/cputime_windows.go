@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Used returns the processor time that the process has used, in the program and in the system on its behalf. The error is that of the
-// system call.
+// Used returns the processor time that the process has used, in the program and in the system on its behalf. The error
+// is that of the system call.
 func Used() (time.Duration, error) {
 	var created, exited, kernel, user syscall.Filetime
 	process, err := syscall.GetCurrentProcess()

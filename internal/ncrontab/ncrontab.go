@@ -16,7 +16,8 @@ import (
 // ErrNeverDue means that no such date exists.
 var ErrNeverDue = errors.New("no such date exists")
 
-// searchYears is the longest time between two occurrences: 29 February is on each weekday once in 40 years where a century has no leap year.
+// searchYears is the longest time between two occurrences: 29 February is on each weekday once in 40 years where a
+// century has no leap year.
 const searchYears = 40
 
 // Expression is a parsed expression; Parse makes it.

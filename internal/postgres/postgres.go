@@ -66,7 +66,8 @@ func (s *Server) start(ctx context.Context, bin string) error {
 	return err
 }
 
-// Attach returns a server that another process started and owns, from the DSN of any of its databases. Its Close does nothing.
+// Attach returns a server that another process started and owns, from the DSN of any of its databases. Its Close does
+// nothing.
 func Attach(dsn string) (*Server, error) {
 	u, err := url.Parse(dsn)
 	if err != nil || u.Query().Get("host") == "" {

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// Share is the environment variable that holds n for one case in n; "1" is every case. Unset, a run tries every case, and one in
-	// ShortShare with -short.
+	// Share is the environment variable that holds n for one case in n; "1" is every case. Unset, a run tries every case,
+	// and one in ShortShare with -short.
 	Share = "ROUNDHOUSE_TEST_SHARE"
 	// Seed is the environment variable that chooses among the parts of one size, for example a commit. Unset is another
 	// seed.
@@ -24,7 +24,8 @@ const (
 	ShortShare = 256
 )
 
-// Keep reports whether this run carries out the case that parts name within t. A share that is not a positive number fails t.
+// Keep reports whether this run carries out the case that parts name within t. A share that is not a positive number
+// fails t.
 func Keep(t testing.TB, parts ...any) bool {
 	t.Helper()
 	share, err := share()

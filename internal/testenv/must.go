@@ -24,7 +24,8 @@ func OK(t Test, err error) {
 	}
 }
 
-// Must returns the value of a step that the test needs, and ends the test when the step fails: Must(store.Get(ctx, key))(t).
+// Must returns the value of a step that the test needs, and ends the test when the step fails:
+// Must(store.Get(ctx, key))(t).
 func Must[T any](value T, err error) func(t Test) T {
 	return func(t Test) T {
 		t.Helper()

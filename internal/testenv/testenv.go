@@ -61,8 +61,8 @@ func Programs(t testing.TB, names ...string) {
 	}
 }
 
-// Run runs a program of a package in a folder, and fails the test with its output when it fails. It skips the test in a -short run, and as
-// Started does when the program is not in PATH.
+// Run runs a program of a package in a folder, and fails the test with its output when it fails. It skips the test in a
+// -short run, and as Started does when the program is not in PATH.
 func Run(t testing.TB, dir, program, pkg string, args ...string) {
 	t.Helper()
 	Long(t)

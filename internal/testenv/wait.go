@@ -41,8 +41,8 @@ func deadline(t testing.TB) (end time.Time, ok bool) {
 	return end.Add(-reportBefore), ok
 }
 
-// end returns a channel that is closed when t may wait no longer, or nil. Unlike Context it outlives the test's own context, so that
-// cleanup functions can wait.
+// end returns a channel that is closed when t may wait no longer, or nil. Unlike Context it outlives the test's own
+// context, so that cleanup functions can wait.
 func end(t testing.TB) (over <-chan struct{}, stop func()) {
 	limit, ok := deadline(t)
 	if !ok {

@@ -13,9 +13,9 @@
 //   - BoundSettle (all): the cursor is a time, or a number from a sequence. Rows are returned when they are older than
 //     the settle window before the start of the oldest open transaction, whether it has written yet or not, and on
 //     MySQL of the oldest running statement. A long transaction delays rows; it does not lose them. The conditions: the
-//     database's clock sets the time during the transaction, or another clock sets it at most the settle window before
-//     its start and apart from it; the database generates the numbers one by one; the clock does not go back; and all
-//     writers are on the server that is read. For SQLite, which does not show its transactions, no transaction may be
+//     database's clock sets the time during the transaction, or the settle window covers both the time from the reading
+//     of another clock to the start and the difference of the clocks; the database generates the numbers one by one;
+//     the clock does not go back; and all writers are on the server that is read. For SQLite, which does not show its transactions, no transaction may be
 //     open for longer than the settle window.
 //   - BoundSingleWriter (SQLite): the cursor is a whole number that grows with each write. Writes are serialized, so no
 //     wait is needed.

@@ -32,7 +32,8 @@ const (
 	deleted
 	// counted is a number above 1. It marks its row as deleted.
 	counted
-	// unclear is a negative number, and a text that is neither a word for yes or no nor a number or time. It marks its row as deleted.
+	// unclear is a negative number, and a text that is neither a word for yes or no nor a number or time. It marks its row
+	// as deleted.
 	unclear
 )
 

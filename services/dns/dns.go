@@ -49,8 +49,8 @@ const (
 // queryTimeout bounds one exchange with a name server.
 const queryTimeout = 5 * time.Second
 
-// Provider changes the TXT records of a zone. Names are fully qualified, in lower case and without the final dot. Implementations
-// are safe for concurrent use, also by several processes. Errors are those of this package.
+// Provider changes the TXT records of a zone. Names are fully qualified, in lower case and without the final dot.
+// Implementations are safe for concurrent use, also by several processes. Errors are those of this package.
 type Provider interface {
 	// Add adds a value to those of the name; the name may have it already.
 	Add(ctx context.Context, name, value string) error

@@ -146,7 +146,8 @@ const (
 	Failure = "Failure"
 )
 
-// Quantity is a number of seats as decimal digits; "" for none. The marketplace writes it as a number, as text or as null.
+// Quantity is a number of seats as decimal digits; "" for none. The marketplace writes it as a number, as text or as
+// null.
 type Quantity string
 
 // UnmarshalJSON implements json.Unmarshaler.

@@ -100,7 +100,8 @@ func holdsFunc(typ ast.Expr) bool {
 	return false
 }
 
-// onlyInBubbles reports whether every use of a name within body is in a bubble, or ranges over values with such uses only.
+// onlyInBubbles reports whether every use of a name within body is in a bubble, or ranges over values with such uses
+// only.
 func (r runners) onlyInBubbles(p Package, name string, body ast.Node) bool {
 	inside, outside := 0, 0
 	var visit func(n ast.Node) bool
@@ -339,7 +340,8 @@ func declared(d *ast.FuncDecl) map[string]bool {
 	return names
 }
 
-// localFunctions returns the local variables that function literals are assigned to, alone or within a composite literal.
+// localFunctions returns the local variables that function literals are assigned to, alone or within a composite
+// literal.
 func localFunctions(body ast.Node) map[string]bool {
 	locals := map[string]bool{}
 	ast.Inspect(body, func(n ast.Node) bool {
