@@ -3,8 +3,8 @@
 // NewQueues, NewBlobs). Only this package imports the storage SDK; programs in memory do without it.
 //
 // An Account holds the three endpoints, the credential, one connection pool and the retry policy. No error, log line or
-// printed Account holds a key. The adapters check every request with the code of the packages that they implement, and
-// every failure is one of those packages' errors; errors.As finds the SDK's own *azcore.ResponseError in it. The
+// printed Account holds a key. The adapters check every request with the code of the packages that they implement.
+// Every failure is one of those packages' errors; errors.As finds the SDK's own *azcore.ResponseError in it. The
 // conformance suites tables/tablestest, queues/queuestest and blobs/blobstest hold the adapters to the behaviour of the
 // stores in memory.
 //

@@ -104,7 +104,7 @@ func (a *Account) services() []serviceEndpoint {
 
 // withEmulator recognizes the emulator. Its published key must not be sent to another machine, and an account that is
 // only half the emulator's is an error. An account on this machine with another name and another key is not the
-// emulator: it may be the end of a tunnel to a real account, on which development features must not work. No real
+// emulator. It may be the end of a tunnel to a real account, on which development features must not work. No real
 // account has the published key.
 func (a Account) withEmulator() (Account, error) {
 	local := 0

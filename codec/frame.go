@@ -16,7 +16,7 @@ const magic = "\x8fRHP\x01"
 // framed reports whether data is an encrypted blob or message.
 func framed(data []byte) bool { return bytes.HasPrefix(data, []byte(magic)) }
 
-// frame marks what a Codec has encoded.
+// frame marks the output of a Codec.
 func frame(sealed []byte) []byte { return append([]byte(magic), sealed...) }
 
 // unframe is the inverse of frame.
@@ -30,8 +30,8 @@ const (
 
 const (
 	// deflateFrom is the size in bytes from which rows and messages are compressed. A smaller value has room for the
-	// overhead of encryption everywhere. A larger text is shorter compressed and encrypted than in clear, whatever its
-	// content, because no UTF-8 text uses all bytes evenly.
+	// overhead of encryption everywhere. Any larger text is shorter compressed and encrypted than in clear, because no
+	// UTF-8 text uses all bytes evenly.
 	deflateFrom = 16 << 10
 	// deflateBlobFrom is the same for blobs, most of which are far from any limit.
 	deflateBlobFrom = blobs.MaxSize - MaxOverhead

@@ -114,7 +114,7 @@ func putSealed(props map[string]any, sealed []byte) error {
 	return nil
 }
 
-// takeSealed removes the encrypted columns from a row and returns them; nil when there are none.
+// takeSealed removes the encrypted columns from a row and returns them; nil without any.
 func takeSealed(props map[string]any) []byte {
 	sealed, ok := props[columnSealed].([]byte)
 	if !ok {

@@ -9,8 +9,8 @@ import (
 
 // Writer returns a Writer whose messages this Dispatcher delivers itself, immediately and concurrently with the caller:
 // they are stored already claimed, and no dispatcher has to be woken for them. It accepts at most as many as it would
-// claim. It wakes other dispatchers for messages without room, with an open circuit, with an unknown destination, or
-// that wait for others of their order key, and for all messages after Close.
+// claim. It wakes other dispatchers for messages without room, with an open circuit or an unknown destination, or that
+// wait for others of their order key. After Close it does so for all messages.
 //
 // Add returns before the delivery. If the process ends before the settlement, the claim expires, or the successor of
 // the node releases it, and another dispatcher delivers the message.

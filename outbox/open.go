@@ -13,7 +13,7 @@ import (
 
 // Sweeps process open tenants only: those with a row under "~open". That row must exist whenever a tenant has a p-, w-
 // or o- row, and it is in another partition, so no transaction can write both. Therefore a process opens a tenant
-// before it adds the first of these rows: it inserts its own n- row in the tenant's partition, and then writes the row
+// before it adds the first of these rows. It inserts its own n- row in the tenant's partition, and then writes the row
 // under "~open". An operation that adds a p- or o- row to a tenant that may have none replaces that n- row in the same
 // transaction, which fails if the n- row is gone.
 //
@@ -21,7 +21,7 @@ import (
 // finds only n- rows, it deletes these, and then the row under "~open", each unless it has changed since it was read.
 // No concurrent addition is missed. If the sweep has seen the process's n- row, the addition changes it, so that the
 // sweep fails, or the addition comes too late and fails. If the sweep has not seen it, the process writes the row under
-// "~open" after the sweep has read it: either the sweep fails to delete it, or it is written again.
+// "~open" after the sweep has read it. Either the sweep fails to delete it, or it is written again.
 
 const (
 	// quietAfter is how long a tenant must be without additions before a sweep closes it. It spares busy tenants the

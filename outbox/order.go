@@ -10,7 +10,7 @@ import (
 
 // An order key has at most one message with a p- row, its head. The others wait with w- rows, in the order of their
 // sequence numbers. Adding a message and ending the head both write the row of the order key, so these operations
-// exclude each other, and the ETag of that row detects the later one.
+// exclude each other. The ETag of that row detects the later one.
 
 // orderKeyRow is the row of an order key. It exists as long as the key has a head.
 type orderKeyRow struct {

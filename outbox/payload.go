@@ -18,8 +18,8 @@ const (
 	rowOverhead = 8 << 10
 )
 
-// requestSize returns an upper bound of the message's bytes in a transaction: the payload as JSON text, in which a
-// quotation mark takes two bytes and < and > take six, and once more if its p- row repeats it.
+// requestSize returns an upper bound of the message's bytes in a transaction. The payload counts as JSON text, in which
+// a quotation mark takes two bytes and < and > take six, and counts twice if its p- row repeats it.
 func (m *message) requestSize() int {
 	size := 0
 	for _, c := range m.Payload {

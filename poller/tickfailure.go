@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/redact"
 )
 
-// tickFailureEvery is the minimum interval between two records of a process that its ticks fail: a poller that runs
+// tickFailureEvery is the minimum interval between two records of a process that its ticks fail. A poller that runs
 // every ten seconds must not write every ten seconds while its database is unavailable.
 const tickFailureEvery = time.Minute
 

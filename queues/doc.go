@@ -1,6 +1,6 @@
-// Package queues defines the part of Azure Queue Storage that this program uses: a small Store interface, and a Store
-// in memory (NewMemory) that keeps the service's promises and enforces its limits. NewQueues in package azure makes the
-// Store of the service itself; this package imports no SDK.
+// Package queues defines the part of Azure Queue Storage that this program uses. It has a small Store interface, and a
+// Store in memory (NewMemory) that keeps the service's promises and enforces its limits. NewQueues in package azure
+// makes the Store of the service itself; this package imports no SDK.
 //
 // Delivery is at least once. A message exists until it is deleted with the pop receipt of its latest Receive or Renew.
 // It is redelivered when its visibility timeout ends, and it never expires. The order is undefined. Every failure is

@@ -79,9 +79,9 @@ func CheckReceive(limit int, visibility time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// CheckReceipt rejects a text that cannot be a message id (letters, digits and hyphens), because an SDK may put it into
-// the URL unescaped, where ".." would address another resource and "." all messages of the queue. It is for
-// implementations of Store.
+// CheckReceipt rejects a text that cannot be a message id (letters, digits and hyphens). An SDK may put it into the URL
+// unescaped, where ".." would address another resource and "." all messages of the queue. It is for implementations of
+// Store.
 func CheckReceipt(id, popReceipt string) error {
 	ok := id != "" && len(id) <= maxID && popReceipt != "" && len(popReceipt) <= maxReceipt
 	for i := 0; ok && i < len(id); i++ {

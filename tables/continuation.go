@@ -7,7 +7,7 @@ import (
 )
 
 // continuation is the content of Page.Next: the service's position, and the partition of the Query or the row key of
-// the Scan, so that a token works for its own lookup only.
+// the Scan. So a token works for its own lookup only.
 type continuation struct {
 	Query     string `json:"q,omitempty"`
 	Scan      string `json:"s,omitempty"`

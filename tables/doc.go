@@ -1,6 +1,6 @@
-// Package tables defines the part of Azure Table Storage that this program uses: a small Store interface, and a Store
-// in memory (NewMemory) that keeps the service's promises and enforces its limits. NewTables in package azure makes the
-// Store of the service itself; this package imports no SDK.
+// Package tables defines the part of Azure Table Storage that this program uses. It has a small Store interface, and a
+// Store in memory (NewMemory) that keeps the service's promises and enforces its limits. NewTables in package azure
+// makes the Store of the service itself; this package imports no SDK.
 //
 // An Apply is atomic. A key is inserted once, also when several callers try. Replace and Delete detect concurrent
 // changes by ETags. The entities of a page ascend. Every failure is one of the sentinel errors, in every store. All

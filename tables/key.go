@@ -85,8 +85,8 @@ func unescape(s string, escape func(string) string) (string, error) {
 // and PrefixEnd(prefix) select exactly those. It returns "", an open bound, when no part is greater. Keys compare by
 // their code points.
 //
-// For ids that EscapeKey made keys of, escape their prefix too: an id begins with a prefix exactly when the escaped id
-// begins with the escaped prefix, if the prefix is valid UTF-8. A prefix that ends within a character does not qualify:
+// For ids that EscapeKey made keys of, escape their prefix too. If the prefix is valid UTF-8, an id begins with it
+// exactly when the escaped id begins with the escaped prefix. A prefix that ends within a character does not qualify:
 // half a character is escaped, a whole one is not.
 func PrefixEnd(prefix string) string {
 	for prefix != "" {

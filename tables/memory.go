@@ -220,7 +220,7 @@ func (r *row) notBefore(times map[string]time.Time) bool {
 	return true
 }
 
-// value returns the value of a property, nil when there is none.
+// value returns the value of a property, nil for a missing one.
 func (r *row) value(name string) any {
 	for _, p := range r.props {
 		if p.name == name {

@@ -57,7 +57,7 @@ type OpKind int
 const (
 	OpInsert  OpKind = iota + 1 // ErrExists when the key is taken
 	OpReplace                   // ErrNotFound when missing; ErrPrecondition when Entity.ETag is set and differs
-	OpUpsert                    // insert, or replace whatever exists; Entity.ETag is ignored
+	OpUpsert                    // insert, or replace the existing entity; Entity.ETag is ignored
 	OpDelete                    // as OpReplace
 )
 
@@ -85,8 +85,8 @@ type Query struct {
 }
 
 // Scan selects the entities of many partitions that have the same row key, in ascending partition order, for example a
-// list of instances with one partition each. Its cost depends on the rows that it passes, not on those that it finds:
-// the service reads all rows of the partitions in range, and ends a page at a time limit or at the end of a partition
+// list of instances with one partition each. Its cost depends on the rows that it passes, not on those that it finds.
+// The service reads all rows of the partitions in range, and ends a page at a time limit or at the end of a partition
 // server. So a page may be short, even empty, and still have a Next. Bound the partitions where their keys allow it
 // (PrefixEnd), and avoid frequent scans.
 type Scan struct {

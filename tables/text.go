@@ -9,8 +9,8 @@ import (
 const maxTextUnits = maxValue / 2
 
 // PutText stores a text of any length as the properties name, name2, name3 and so on, each within the limit of a
-// property, and removes the remaining parts of a longer text from props. Text reads it back. Do not use the names of
-// the parts otherwise. An entity of 1 MiB has room for about 520,000 UTF-16 units in all.
+// property. It removes the remaining parts of a longer text from props. Text reads it back. Do not use the names of the
+// parts otherwise. An entity of 1 MiB has room for about 520,000 UTF-16 units in all.
 func PutText(props map[string]any, name, text string) {
 	part := 1
 	for {

@@ -2,9 +2,9 @@
 //
 // Promises:
 //
-//   - A run is one trace, whatever its duration, number of processes and crashes. Its spans are built from committed
-//     rounds, with the times of the rounds, and their ids are digests of names. A process that exports a span a second
-//     time exports the same span.
+//   - A run is one trace, regardless of its duration, its processes and their crashes. Its spans are built from
+//     committed rounds, with the times of the rounds, and their ids are digests of names. A process that exports a span
+//     a second time exports the same span.
 //   - A span is exported when its subject has ended. The process that ends an execution also exports all spans that it
 //     did not export itself, so the spans of a process that died are not missing.
 //   - A span's parent is never missing. Spans of a process that are exported at the end of its work (deliveries of

@@ -212,7 +212,7 @@ func TestTagsOpenNothing(t *testing.T) {
 	if status != http.StatusUnauthorized {
 		t.Errorf("anonymous: %d", status)
 	}
-	// In a whole app, each page that polls is told that it is unchanged, and a list is told of new rows.
+	// In a whole app, each page that polls learns that it is unchanged, and a list learns of new rows.
 	for _, path := range []string{"", "/dead-letters", "/dead-letters/causes", "/orchestrations", "/tasks", "/outbox", "/schedules", "/registry", "/audit"} {
 		tag = b.get(t, console.Root+path, ann("Administrator")).Header().Get("ETag")
 		if rec := b.get(t, console.Root+path, ann("Administrator"), asks("no-cache")); rec.Code != http.StatusNotModified || tag == "" {

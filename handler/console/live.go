@@ -16,7 +16,7 @@ const (
 	// Interval is the default polling interval of a list. Soon is the minimum, and Late that of pages with a higher
 	// storage cost.
 	Interval, Soon, Late = 15 * time.Second, 5 * time.Second, time.Minute
-	// maxShared bounds how long the result of a poll is shared, whatever a browser requests.
+	// maxShared bounds how long the result of a poll is shared, regardless of a browser's request.
 	maxShared = 45 * time.Second
 	// maxLooks bounds the cached polls.
 	maxLooks = 1000

@@ -166,7 +166,7 @@ func doPoller(a pollerAct) visitor {
 			return page{}, err
 		}
 		body, problem := a.body(form)
-		if problem == "" || !v.may(access.PollersChange) { // the API reports a missing permission, whatever the form has
+		if problem == "" || !v.may(access.PollersChange) { // the API reports a missing permission, for any form
 			err = v.post(ctx, v.pollerRow()+"/"+a.name, header, body, nil)
 			if err == nil {
 				return page{to: address(v.pollerLink(), url.Values{"done": {a.name}})}, nil

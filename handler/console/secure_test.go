@@ -254,7 +254,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// Files are sent compressed, once: a browser with a copy is told that it is current.
+// Files are sent compressed, once: a browser with a copy gets the answer that it is current.
 func TestAssets(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t, nothing(), access.Control{})

@@ -49,7 +49,7 @@ func (c *Console) signInHere(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// outsidePage gives instructions to a caller whom the API cannot identify.
+// outsidePage gives instructions to an unidentified caller.
 type outsidePage struct {
 	Message Text
 	// SignIn is the platform's sign-in address, "" without one. Local means that this is a developer's machine.

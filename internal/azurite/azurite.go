@@ -155,7 +155,7 @@ func start(ctx context.Context, node, dir string, c Config) (*Server, error) {
 	}
 }
 
-// run starts the process on an operating-system thread that lives until the process has ended: Linux signals the death
+// run starts the process on an operating-system thread that lives until the process has ended. Linux signals the death
 // of the parent when the thread that started the child ends.
 func (s *Server) run(cmd *exec.Cmd, output *io.PipeWriter) error {
 	started := make(chan error, 1)

@@ -118,7 +118,7 @@ func (h *Home) Start(ctx context.Context, ready, program string, args ...string)
 	}
 }
 
-// run starts the process on an operating-system thread that lives until the process has ended: Linux signals the death
+// run starts the process on an operating-system thread that lives until the process has ended. Linux signals the death
 // of the parent when the thread that started the child ends.
 func (p *Process) run(cmd *exec.Cmd, output *io.PipeWriter) error {
 	started := make(chan error, 1)

@@ -82,7 +82,7 @@ func (f Fault) Refusal(c Call) error {
 type Plan struct {
 	At    int
 	Fault Fault
-	// Refuse selects the calls that are Throttled, whatever their number; nil selects none.
+	// Refuse selects the calls that are Throttled, regardless of At; nil selects none.
 	Refuse func(Call) bool
 
 	mu      sync.Mutex

@@ -47,7 +47,7 @@ func Base64(text string) ([]byte, error) {
 }
 
 // Signing reads a signing secret: whsec_ and base64 as Base64 reads it; or, without the prefix, base64 in the standard
-// alphabet with its padding; white space and a byte order mark around either are ignored. A value that is not text is
+// alphabet with its padding. White space and a byte order mark around either are ignored. A value that is not text is
 // the key itself.
 func Signing(value []byte) ([]byte, error) {
 	if !isText(value) {

@@ -127,7 +127,7 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// TestCost: a context that nobody waits for is one allocation.
+// TestCost: a context without a waiter is one allocation.
 func TestCost(t *testing.T) {
 	parent, cancel := context.WithCancel(t.Context())
 	defer cancel()

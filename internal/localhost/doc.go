@@ -1,4 +1,4 @@
-// Package localhost runs a staged Functions app on this machine: it is a Functions host for custom handlers, for
+// Package localhost runs a staged Functions app on this machine. It is a Functions host for custom handlers, for
 // development and for tests, and communicates with the handler exactly as the real host does.
 //
 // It reads the deployed layout (a script root with host.json, local.settings.json, the handler binary and one direct
@@ -9,7 +9,7 @@
 // function timed out.
 //
 // A proxied request arrives as the real host's proxy sends it. Its path is decoded and encoded again, so an escaped
-// slash is escaped twice; dot segments are resolved; headers of one name are joined, and those of the host replace a
+// slash is escaped twice; dot segments are resolved. Headers of one name are joined, and those of the host replace a
 // client's. When the connection to the handler breaks, a request without a body is sent up to ten times, with the same
 // invocation id. Three cases become a 500 without a body: an answer that does not start within 240 seconds, a body of
 // more than 100 MiB, and a large body that the handler refuses unread. internal/acceptance/realhost compares all of
@@ -37,8 +37,8 @@
 // again after a failed one, and moved to the poison queue when its attempts are used up. Stopping waits briefly for
 // running invocations, then kills the handler; every received message is settled first.
 //
-// No web page can use the host through a browser: a request whose Host is not a loopback name of its own listener, or
-// whose Origin is another's, is refused with 403 before it runs anything, whatever key it has.
+// No web page can use the host through a browser. A request with a Host other than a loopback name of its own listener,
+// or with a foreign Origin, is refused with 403 before it runs anything, with any key.
 //
 // The package owns the queues named <queue>-poison, created when the first message is moved there, and the blobs
 // timers/<host id>/Host.Functions.<function>/status in the container azure-webjobs-hosts.

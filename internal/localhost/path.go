@@ -36,7 +36,7 @@ func decodePath(raw string) (path string, ok bool) {
 	return resolveDots(b.String()), true
 }
 
-// escapedRune reads the escapes of one character at the beginning of s; size is 0 if there are none.
+// escapedRune reads the escapes of one character at the beginning of s; size is 0 without any.
 func escapedRune(s string) (char rune, size int) {
 	var encoded []byte
 	for n := 0; n+3 <= len(s) && s[n] == '%' && len(encoded) < utf8.UTFMax; n += 3 {
@@ -65,7 +65,7 @@ func resolveDots(path string) string {
 	if !slices.Contains(parts, ".") && !slices.Contains(parts, "..") {
 		return path
 	}
-	kept := parts[:1:1] // what is before the first slash
+	kept := parts[:1:1] // the text before the first slash
 	for i, part := range parts[1:] {
 		switch part {
 		case ".", "..":

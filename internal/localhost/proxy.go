@@ -99,9 +99,8 @@ func newTraceparent() string {
 	return "00-" + hex.EncodeToString(ids[:16]) + "-" + hex.EncodeToString(ids[16:]) + "-00"
 }
 
-// retryTransport sends one proxied request. It retries while the handler cannot be reached, whatever the method, and
-// when a request without a body breaks off: so a handler may see one request several times, with the same invocation
-// id.
+// retryTransport sends one proxied request. It retries while the handler cannot be reached, for any method, and when a
+// request without a body breaks off. So a handler may see one request several times, with the same invocation id.
 type retryTransport struct {
 	invoker *invoker
 	// expired is closed when the function has timed out.

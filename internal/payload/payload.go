@@ -1,7 +1,7 @@
 // Package payload decides which JSON may be stored: inputs, results, events, answers, messages. Code that stores JSON
-// calls it first, and code that accepts JSON from outside calls it as early as possible, so that no value is accepted
-// that its reader would refuse. Readers of JSON in this program bound the depth themselves, at 10,000 levels including
-// the wrapping of a value; the limits here are far below.
+// calls it first, and code that accepts JSON from outside calls it as early as possible. So no value is accepted that
+// its reader would refuse. Readers of JSON in this program bound the depth themselves, at 10,000 levels including the
+// wrapping of a value; the limits here are far below.
 //
 // It owns no storage keys.
 package payload

@@ -55,7 +55,7 @@ func embedded(ctx context.Context, home *daemon.Home) (string, error) {
 }
 
 // finish replaces the package's own installation script, since a tarball of npm has no symbolic links: it makes those
-// that pg-symlinks.json lists. It also makes the programs executable, whatever their mode in the tarball.
+// that pg-symlinks.json lists. It also makes the programs executable, regardless of their mode in the tarball.
 func finish(native string) error {
 	text, err := os.ReadFile(filepath.Join(native, "pg-symlinks.json"))
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package storage holds the common parts of the packages tables, queues and blobs as single values: the errors of a
-// storage operation, the metadata of answers (Response), and the rules for names that queues and containers share. It
-// imports no SDK: stores in memory need none.
+// Package storage holds the common parts of the packages tables, queues and blobs as single values. These are the
+// errors of a storage operation, the metadata of answers (Response), and the rules for names that queues and containers
+// share. It imports no SDK: stores in memory need none.
 //
 // It owns no storage keys.
 package storage

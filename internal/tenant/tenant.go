@@ -1,5 +1,5 @@
-// Package tenant has the rule by which stored data belongs to a tenant: ids of tenants are compared without case, data
-// without a tenant belongs to the platform, and only the platform sees that. It keeps no state.
+// Package tenant has the rule by which stored data belongs to a tenant. Ids of tenants are compared without case. Data
+// without a tenant belongs to the platform, and only the platform sees it. It keeps no state.
 package tenant
 
 import (
@@ -11,7 +11,7 @@ import (
 // everything; others see the data of their own tenant.
 func Sees(caller, owner string) bool { return caller == "" || strings.EqualFold(caller, owner) }
 
-// Fold returns the same text for all spellings of an id that Sees treats as equal, so that keys can be made of it:
+// Fold returns the same text for all spellings of an id that Sees treats as equal, so that keys can be made of it.
 // Fold(a) == Fold(b) exactly when strings.EqualFold(a, b).
 func Fold(id string) string {
 	return strings.Map(func(r rune) rune {

@@ -27,7 +27,7 @@ type Target struct {
 	mu       sync.Mutex
 	fetch    Fetch
 	serving  map[string]*tls.Certificate // by the certificate's name in the store
-	next     map[string]*tls.Certificate // what it serves after the next handshake
+	next     map[string]*tls.Certificate // served after the next handshake
 	answers  []int
 	leafOnly bool
 	late     bool

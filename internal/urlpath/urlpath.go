@@ -1,10 +1,10 @@
 // Package urlpath carries ids in the paths of URLs.
 //
-// Any id arrives as it was sent, through the Functions host and without it. The obstacle is the host's proxy: it
-// changes %2F to %252F, so a server cannot distinguish an id with a slash from an id with the letters %2F; and it
+// Any id arrives as it was sent, through the Functions host and without it. The obstacle is the host's proxy. It
+// changes %2F to %252F, so a server cannot distinguish an id with a slash from an id with the letters %2F. It also
 // resolves the segments "." and "..", in any encoding.
 //
-// So two encodings are nested. The inner one is for the characters that the proxy does not preserve: a slash is %2F or
+// So two encodings are nested. The inner one is for the characters that the proxy does not preserve. A slash is %2F or
 // stays as it is, the ids "." and ".." are written with %2E, and an id's own %2F and %2E get a 25 after their percent
 // sign. The outer one is that of every URL. A client that encodes ids in the usual way, once, reaches all ids except
 // those with the letters %2F or %2E.

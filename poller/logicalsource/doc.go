@@ -1,13 +1,12 @@
 // Package logicalsource reads inserts, updates, deletes and truncations of PostgreSQL tables as a poller.Source, by
-// logical decoding: from a replication slot with the plugin pgoutput, whose publications select the tables. It uses SQL
+// logical decoding. It reads a replication slot with the plugin pgoutput; publications select the tables. It uses SQL
 // functions and no replication connection, so it reads in short statements and needs no connection between two ticks.
 //
 // # Promises
 //
-// Every change of a published table whose transaction has committed since the slot was made is read at least once, in
-// the order of commits, and within a transaction in the order of the changes. No other condition applies: clocks,
-// sequences and long transactions do not matter, and a row that is changed twice is read twice. Changes before the slot
-// are not read.
+// Every change of a published table that was committed since the slot was made is read at least once. The order is that
+// of the commits, and within a transaction that of the changes. No other condition applies: clocks, sequences and long
+// transactions do not matter, and a row that is changed twice is read twice. Changes before the slot are not read.
 //
 // A position is a poller.LogPosition. The slot forgets only the changes before the cursor of a Fetch, which is the
 // poller's checkpoint: uncommitted changes are read again, at the same positions. Any position that the slot still has

@@ -89,7 +89,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// A slot that was dropped, or recreated at a later position, is an error for a poller with a position, and so is a
+// A slot that was dropped, or recreated at a later position, is an error for a poller with a position. So is a
 // publication that is younger than the slot.
 func TestSlotIsGone(t *testing.T) {
 	t.Parallel()

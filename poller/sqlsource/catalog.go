@@ -47,7 +47,7 @@ var anything = regexp.MustCompile("")
 var transactionID = regexp.MustCompile(`(?i)\b(pg_current_xact_id|txid_current)\b`)
 
 // sets finds the trigger whose text assigns a value to a column, and a time or the transaction to a column of that
-// type: before is the text before the name in an assignment. It only matches text, and so may be wrong: callers report
+// type. before is the text before the name in an assignment. It only matches text, and so may be wrong: callers report
 // the name of the trigger.
 func sets(triggers []trigger, before string, f fact) trigger {
 	from := anything

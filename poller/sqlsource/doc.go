@@ -15,8 +15,8 @@
 //     MySQL of the oldest running statement. A long transaction delays rows; it does not lose them. The conditions: the
 //     database's clock sets the time during the transaction, or the settle window covers both the time from the reading
 //     of another clock to the start and the difference of the clocks; the database generates the numbers one by one;
-//     the clock does not go back; and all writers are on the server that is read. For SQLite, which does not show its transactions, no transaction may be
-//     open for longer than the settle window.
+//     the clock does not go back; and all writers are on the server that is read. For SQLite, which does not show its
+//     transactions, no transaction may be open for longer than the settle window.
 //   - BoundSingleWriter (SQLite): the cursor is a whole number that grows with each write. Writes are serialized, so no
 //     wait is needed.
 //
@@ -35,10 +35,10 @@
 // transaction of MySQL that was open before the first look. Rows without a cursor are reported as advice of Check and
 // in Batch.HeldBack; those without a key are an error of both. A position that the database reads as a different one is
 // ErrColumnType, as is a key or a time that could not be restored. Two rows at one position are ErrNotUnique, also if
-// only the database treats their keys as equal. Two kinds of positions are ErrWentBack: those beyond the last generated
-// number, the last transaction or the clock, and those with no row of the table at or after them, unless the table's
-// own numbers show that the rows were deleted, or ExpectDeletes is set. The usual cause is a database restored from a
-// backup. Each fetch queries the columns again, so that a changed table is noticed immediately.
+// only the database treats their keys as equal. A position beyond the last generated number, the last transaction or
+// the clock is ErrWentBack. So is a position with no row of the table at or after it, unless the table's own numbers
+// show that the rows were deleted, or ExpectDeletes is set. The usual cause is a database restored from a backup. Each
+// fetch queries the columns again, so that a changed table is noticed immediately.
 //
 // # Values
 //

@@ -9,7 +9,7 @@ import (
 )
 
 // Connection strings are checked before a driver reads them. Drivers split a malformed one differently from its
-// writer's intention: a part of the password becomes a host, a database or a parameter, and is displayed as such, or
+// writer's intention. A part of the password becomes a host, a database or a parameter, and is displayed as such, or
 // the driver connects to the default server. So an ambiguous string is refused. No error quotes any part of it.
 
 // dsnError describes the error of a connection string without quoting it.

@@ -84,7 +84,7 @@ func TestMalformedConnectionStrings(t *testing.T) {
 	}
 }
 
-// A password that is escaped in its form reaches the driver, whatever its content.
+// Any password that is escaped in its form reaches the driver.
 func TestEscapedPasswords(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {

@@ -142,7 +142,7 @@ func addressSQLite(dsn string) string {
 	return filepath.Clean(path)
 }
 
-// present refuses a position with no row of the table at or after it: the database is another one, or was restored, and
+// present refuses a position with no row of the table at or after it. The database is another one, or was restored, and
 // rows would be skipped until it has grown beyond the position. A number that the table itself has generated proves
 // that the rows were deleted.
 func (s *Source) present(ctx context.Context, sh *shape, at poller.Cursor) error {

@@ -19,10 +19,10 @@ const (
 	listPause = 110 * time.Millisecond
 )
 
-// InnoDB shows a transaction from its first access on, but NOW() is frozen at the start of the statement, which may
-// have run for long before that: a slow expression, a stored function. So a look reads the running statements, and then
-// the open transactions. A transaction that the last look did not see was started by a statement that ran at that look,
-// or by a later one. That statement's start is the earliest possible NOW(), and it is kept until the transaction has
+// InnoDB shows a transaction from its first access on. NOW() is frozen at the start of the statement, which may have
+// run for long before that: a slow expression, a stored function. So a look reads the running statements, and then the
+// open transactions. A transaction that the last look did not see was started by a statement that ran at that look, or
+// by a later one. That statement's start is the earliest possible NOW(), and it is kept until the transaction has
 // ended. For transactions that the first look finds, the start is unknown, so no row is returned before they have
 // ended.
 
@@ -45,7 +45,7 @@ type mysqlLook struct {
 
 // lookMySQL reads the statements before the list of transactions. The list may be old, so a marker transaction is
 // opened in between: a list without it is not used. The connection is a new one, because an old list may have the
-// marker transaction of an earlier look: a transaction that a slow statement has started since would be in neither.
+// marker transaction of an earlier look. A transaction that a slow statement has started since would be in neither.
 func lookMySQL(ctx context.Context, s *Source) (seen sighting, err error) {
 	conn, err := s.db.Conn(ctx)
 	if err != nil {

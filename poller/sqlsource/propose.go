@@ -27,7 +27,7 @@ type Proposal struct {
 	// Reasons explain the definition, a sentence each; Advice is that of Check.
 	Reasons []string `json:"reasons"`
 	Advice  []string `json:"advice"`
-	// Missing is what the table lacks. When Ready is false, the poller cannot run without the first of them.
+	// Missing are the missing parts of the table. When Ready is false, the poller cannot run without the first of them.
 	Missing []Remedy `json:"missing"`
 	Ready   bool     `json:"ready"`
 	// Problem is the error of Check, "" for none.
@@ -221,7 +221,7 @@ func (p *Proposal) take(k candidate, advice []string) {
 	}
 }
 
-// remedy collects what the table lacks for a cursor.
+// remedy collects the missing parts of the table for a cursor.
 func (s *Source) remedy(p *Proposal, k candidate, known catalog) {
 	r := s.dialect.remedies
 	table := tableParts(p.Config.Table)

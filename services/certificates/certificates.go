@@ -1,7 +1,7 @@
 // Package certificates is the interface to the certificate store: Azure Key Vault in production, a table in the storage
 // emulator on a developer's machine.
 //
-// A private key is made in the store and never leaves it through this package: the store returns a signing request, and
+// A private key is made in the store and never leaves it through this package. The store returns a signing request, and
 // the chain that an authority issued for it is merged. So a process that dies between the two neither loses nor leaks
 // anything.
 //

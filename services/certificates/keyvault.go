@@ -35,7 +35,7 @@ type KeyVault struct{ client *azcertificates.Client }
 var _ Store = (*KeyVault)(nil)
 
 // NewKeyVault returns a client of the vault at vaultURL ("https://{name}.vault.azure.net"); it accepts only https. It
-// sends no request yet. opts may be nil; request bodies are never logged, whatever opts says.
+// sends no request yet. opts may be nil; request bodies are never logged, regardless of opts.
 func NewKeyVault(vaultURL string, credential azcore.TokenCredential, opts *azcertificates.ClientOptions) (*KeyVault, error) {
 	u, err := url.Parse(vaultURL)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {

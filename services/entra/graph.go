@@ -28,7 +28,7 @@ type Graph struct {
 }
 
 // NewGraph returns a client of Microsoft Graph at endpoint, DefaultGraph when "". It sends no request yet. opts may be
-// nil; bodies are never logged, whatever it says.
+// nil; bodies are never logged, regardless of opts.
 func NewGraph(endpoint string, credential azcore.TokenCredential, opts *policy.ClientOptions) (*Graph, error) {
 	if endpoint == "" {
 		endpoint = DefaultGraph

@@ -32,7 +32,7 @@ var tenantSyntax = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.-]{0,253}$`)
 
 // NewLogin returns a client of the login at authority, DefaultLogin when "", of the tenant with the applications (its
 // id or a domain of it), for tokens for the Graph at resource, DefaultGraph when "". It sends no request yet. opts may
-// be nil; bodies are never logged, whatever it says.
+// be nil; bodies are never logged, regardless of opts.
 func NewLogin(authority, tenant, resource string, opts *policy.ClientOptions) (*Login, error) {
 	if authority == "" {
 		authority = DefaultLogin

@@ -116,7 +116,7 @@ func (d *Development) Rotate(ctx context.Context) (version string, err error) {
 	return made.Version, nil
 }
 
-// Disable makes what a version has wrapped unreadable.
+// Disable makes the keys that a version has wrapped unreadable.
 func (d *Development) Disable(ctx context.Context, version string) error {
 	if err := d.store.Disable(ctx, secretName(d.name), version); err != nil {
 		return fmt.Errorf("disable version %s of the key %s: %w", version, d.name, kept(err))

@@ -1,5 +1,6 @@
-// Package keys is the interface to the key that encrypts payloads: a key of Azure Key Vault in production, which wraps
-// and unwraps data keys and never leaves the vault, and on a developer's machine a key in the development secret store.
+// Package keys is the interface to the key that encrypts payloads. In production it is a key of Azure Key Vault, which
+// wraps and unwraps data keys and never leaves the vault. On a developer's machine it is a key in the development
+// secret store.
 //
 // A data key is wrapped with the newest version of the key, and unwrapped with the version in its id. So a rotation of
 // the key needs no other change: older data keys are unwrapped as long as their version is enabled. No error or log

@@ -30,7 +30,7 @@ var _ codec.Keys = (*KeyVault)(nil)
 
 // NewKeyVault returns a client of the vault at vaultURL ("https://{name}.vault.azure.net"). name is the key that wraps;
 // with "" data keys can only be unwrapped. It sends no request yet. opts may be nil; request bodies are never logged,
-// whatever opts says.
+// regardless of opts.
 func NewKeyVault(vaultURL, name string, credential azcore.TokenCredential, opts *azkeys.ClientOptions) (*KeyVault, error) {
 	u, err := url.Parse(vaultURL)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {

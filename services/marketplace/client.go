@@ -38,7 +38,7 @@ type Config struct {
 	Endpoint, Management string
 	// Credential is the identity of the publisher. For the marketplace it is the app registration of the offer.
 	Credential azcore.TokenCredential
-	// Options tune transport and retries. Bodies are never logged, whatever they say.
+	// Options tune transport and retries. Bodies are never logged, regardless of them.
 	Options azcore.ClientOptions
 }
 

@@ -1,5 +1,5 @@
 // Package marketplace is the client of the Azure commercial marketplace (SaaS fulfilment API, version 2018-08-31) and
-// of Azure Resource Manager for managed applications: it reads operations, subscriptions and applications, acknowledges
+// of Azure Resource Manager for managed applications. It reads operations, subscriptions and applications, acknowledges
 // operations and activates subscriptions.
 //
 // Every failure is one of the sentinel errors. A request that the service may not have received is sent again, up to

@@ -68,8 +68,8 @@ func (a Auth) Validate() error {
 const forInstance = "-{instance}"
 
 // For returns a with the keys of an instance: the name of a secret such as events-{instance} becomes
-// secrets.Name("events", instanceID), so that each instance has its own. Names without {instance} are for all; "" (no
-// instance) has no others.
+// secrets.Name("events", instanceID), so that each instance has its own. Names without {instance} are for all; for ""
+// (no instance) only these are kept.
 func (a Auth) For(instanceID string) Auth {
 	var keys []SigningKey
 	for _, key := range a.SigningKeys {

@@ -2,7 +2,7 @@
 // the app's own identity in Microsoft Entra, by signatures of Standard Webhooks, by a client certificate, or by several
 // of them.
 //
-// A client's token, signature or certificate is sent only to its target: a request to another host is refused before it
+// A client's token, signature or certificate is sent only to its target. A request to another host is refused before it
 // is sent, and no redirect is followed, not even to the target itself. A client certificate that the target does not
 // request is an error, not a call without one. Keys and certificates are looked up in the vault again every few
 // minutes, so a rotation needs no restart. No error and no log line contains a token, a key or the query of a URL. The

@@ -37,7 +37,7 @@ var (
 )
 
 // NewKeyVault returns a client of the vault at vaultURL ("https://{name}.vault.azure.net"); it accepts only https. It
-// sends no request yet. opts may be nil; request bodies are never logged, whatever opts says.
+// sends no request yet. opts may be nil; request bodies are never logged, regardless of opts.
 func NewKeyVault(vaultURL string, credential azcore.TokenCredential, opts *azsecrets.ClientOptions) (*KeyVault, error) {
 	if err := checkVaultURL(vaultURL); err != nil {
 		return nil, err

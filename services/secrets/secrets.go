@@ -1,7 +1,7 @@
 // Package secrets is the interface to the secret store: Azure Key Vault in production, a table in the storage emulator
 // on a developer's machine.
 //
-// Engines can store secret values and never read them: Store has no method that returns a value, no Version holds one,
+// Engines can store secret values and never read them. Store has no method that returns a value, no Version holds one,
 // and no error or log line of this package contains one. Adding is not idempotent in Key Vault and therefore nowhere
 // here; a caller that needs one version finds its own by the tags that it set.
 //

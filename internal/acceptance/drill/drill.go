@@ -73,7 +73,7 @@ func (n *Node[Line]) listen(out io.Reader) {
 	}
 }
 
-// Lines returns what the node has written so far.
+// Lines returns the node's output so far.
 func (n *Node[Line]) Lines() []Line {
 	n.mu.Lock()
 	defer n.mu.Unlock()

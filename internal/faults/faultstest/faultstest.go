@@ -1,7 +1,7 @@
 // Package faultstest runs a test once for each fault at each storage call, or for a sample of them.
 //
-// A case has the name "fault-call" whatever the sample is, and the output of a failed case ends with the command that
-// repeats it. The package owns no storage keys.
+// A case has the name "fault-call" for any sample, and the output of a failed case ends with the command that repeats
+// it. The package owns no storage keys.
 package faultstest
 
 import (
