@@ -93,7 +93,7 @@ func (a Account) ConnectionString() string {
 func (a Account) SharedKey() (name, key string, ok bool) { return a.Name, a.key, a.key != "" }
 
 // ClientOptions returns the options for an SDK client of this account: the shared pool, few and quick retries, and this
-// time-out for one try.
+// timeout for one try.
 func (a Account) ClientOptions(tryTimeout time.Duration) azcore.ClientOptions {
 	options := azcore.ClientOptions{
 		Retry: policy.RetryOptions{

@@ -40,6 +40,7 @@ type Config struct {
 	Clear map[string][]string
 	// Containers lists the containers whose blobs are encrypted.
 	Containers []string
-	// Queue reports whether the messages of a queue are encrypted, as are those that this program sends to itself.
+	// Queue reports whether the messages of a queue are encrypted. It returns true for the queues of messages that this
+	// program sends to itself.
 	Queue func(queue string) bool
 }

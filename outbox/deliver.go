@@ -237,7 +237,7 @@ func (d *Dispatcher) observeAttempt(ctx context.Context, destination string, out
 	d.o.observe.Attempted(ctx, destination, outcome, now.Sub(start))
 }
 
-// deliverTo passes one event to a transport. It ends with its own time-out and not with ctx, because a started delivery
+// deliverTo passes one event to a transport. It ends with its own timeout and not with ctx, because a started delivery
 // has to be settled.
 func deliverTo(ctx context.Context, t Transport, e Event, timeout time.Duration) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)

@@ -88,7 +88,7 @@ func (c HTTPConfig) Validate() error {
 //
 // These failures are permanent: 3xx (the error names the host of the redirect), 4xx other than 408, 425 and 429, and
 // 501 and 505, because a repeated request would be refused again. So are a forbidden destination, because an operator
-// has to act, and an event that cannot be encoded. All other failures are transient: other answers, time-outs,
+// has to act, and an event that cannot be encoded. All other failures are transient: other answers, timeouts,
 // connection errors, and certificates that cannot be verified, because certificates are renewed and nothing was sent.
 // Without signing keys, the error is an ErrMisconfigured.
 type HTTP struct {

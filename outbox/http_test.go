@@ -457,8 +457,8 @@ func TestHTTPBrokenAnswers(t *testing.T) {
 	}
 }
 
-// checkBroken checks a failure that another attempt may fix: its status, whether it is a time-out, and that its text
-// has neither a secret nor characters that could harm a log.
+// checkBroken checks a failure that another attempt may fix: its status, whether it is a timeout, and that its text has
+// neither a secret nor characters that could harm a log.
 func checkBroken(t *testing.T, err error, status int, late bool) {
 	t.Helper()
 	got := failure(t, err)

@@ -52,7 +52,7 @@ type Tracer struct {
 var _ orchestrator.Tracer = (*Tracer)(nil)
 
 // New makes a Tracer, nil without an endpoint or exporter. The standard settings of the SDK apply to everything else:
-// limits, time-outs, compression, certificates and batch sizes.
+// limits, timeouts, compression, certificates and batch sizes.
 func New(ctx context.Context, c Config) (*Tracer, error) {
 	if c.Endpoint == "" && c.Exporter == nil {
 		return nil, nil

@@ -26,7 +26,7 @@ type invoker struct {
 	client     *http.Client
 	chunked    bool
 	timeout    time.Duration // functionTimeout; 0: unbounded
-	killGrace  time.Duration // from the time-out of a function to the kill of the process
+	killGrace  time.Duration // from the timeout of a function to the kill of the process
 
 	pending sync.WaitGroup // requests that may outlive their invocation
 }

@@ -237,7 +237,7 @@ func (s *supervisor) begin(process *os.Process) {
 	s.set(starting)
 }
 
-// finish forgets the process and reports whether it was killed after a function's time-out.
+// finish forgets the process and reports whether it was killed after a function's timeout.
 func (s *supervisor) finish() bool {
 	s.set(starting)
 	s.mu.Lock()

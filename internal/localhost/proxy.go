@@ -142,7 +142,7 @@ func (t *retryTransport) timedOut() bool {
 }
 
 // repeatUnheard sends a request without a body once more, as the real host does to the next handler after it has killed
-// the previous one for a function's time-out. The answer is discarded.
+// the previous one for a function's timeout. The answer is discarded.
 func (t *retryTransport) repeatUnheard(request *http.Request) {
 	if request.Body != nil {
 		return

@@ -6,7 +6,7 @@ import "strings"
 type marked struct {
 	marker string
 	// before is the maximum number of bytes before the marker, a quarter of it the minimum; after is the number of bytes
-	// after it. longest is the maximum length if that is more than two bytes longer. All bytes are of the alphabet.
+	// after it. longest is the maximum number after it if that is above after+2. All bytes are of the alphabet.
 	bytes                  *alphabet
 	before, after, longest int
 	// padding is the end of the secret.

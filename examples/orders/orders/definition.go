@@ -6,7 +6,7 @@
 //	version1.go    an earlier version of the orchestrator, for orders that began with it
 //	reserve.go     fan-out over the lines of an order, and compensation
 //	approve.go     an approval by a user
-//	pay.go         an event from outside, or a time-out
+//	pay.go         an event from outside, or a timeout
 //	ship.go        a child orchestration
 //	close.go       a schedule, and a second operation of the engine
 //	shop.go        the activities

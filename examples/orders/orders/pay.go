@@ -23,7 +23,7 @@ type Booking struct {
 	Payment Payment `json:"payment"`
 }
 
-// pay waits for the payment, or until its time-out. An event that arrived before the wait has been kept.
+// pay waits for the payment, or until its timeout. An event that arrived before the wait has been kept.
 func (s *engineSteps) pay(ctx *orchestrator.Context, order Order, terms Terms) (bool, error) {
 	paid := orchestrator.Event[Payment](ctx, EventPaid)
 	late := orchestrator.Timer(ctx, terms.PaymentFor)
