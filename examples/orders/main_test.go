@@ -14,8 +14,8 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// These tests run the whole app on stores in memory, with the test in the place of the Functions host. In a bubble of synctest,
-// time is virtual: what time.Sleep waits for has passed at once.
+// These tests run the whole app on stores in memory, with the test in the place of the Functions host. In a bubble of
+// synctest, time is virtual: time.Sleep takes no real time.
 
 const (
 	chair = `{"order": {"id": "o-1", "lines": [{"article": "chair", "pieces": 2, "cents": 4900}]}}`
@@ -23,7 +23,7 @@ const (
 	paid  = `{"reference": "p-1", "cents": 9800}`
 )
 
-// app is the app of main.
+// app returns the app of main.
 func app() handler.App { return handler.App{Engines: engines} }
 
 // inBubble runs a test of the app in virtual time.
@@ -44,7 +44,7 @@ func pay(t *testing.T, h *handlertest.Host, correlationID string) {
 	h.Deliver()
 }
 
-// state is how the run of a correlation id has ended; "" while it has not.
+// state returns the final state of the run of a correlation id; "" before its end.
 func state(t *testing.T, h *handlertest.Host, correlationID string) orders.State {
 	t.Helper()
 	outcome := h.Outcome("orders-" + correlationID)
@@ -57,7 +57,7 @@ func state(t *testing.T, h *handlertest.Host, correlationID string) orders.State
 	return result.State
 }
 
-// A message in the queue becomes rows of the history, one for each operation.
+// A message in the queue becomes rows of the history, one per operation.
 func TestMessage(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, h *handlertest.Host) {
 		h.Send(orders.Queue, `{"correlationId": "c-1", "input": `+chair+`}`)
@@ -95,7 +95,7 @@ func TestIntake(t *testing.T) {
 	})
 }
 
-// An order of much worth waits for somebody with the role of the settings, who answers over the API.
+// An expensive order waits for a user with the role in the settings, who answers over the API.
 func TestApproval(t *testing.T) {
 	inBubble(t, map[string]string{"ORDERS_APPROVERS": "boss"}, func(t *testing.T, h *handlertest.Host) {
 		h.Send(orders.Queue, `{"correlationId": "c-2", "input": `+sofa+`}`)
@@ -137,7 +137,7 @@ func TestSchedule(t *testing.T) {
 	})
 }
 
-// A message that nobody can do anything with is a dead letter, at once.
+// An invalid message becomes a dead letter immediately.
 func TestDeadLetter(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, h *handlertest.Host) {
 		h.Send(orders.Queue, `{"correlationId": "c-3", "input": {"order": {"id": "o-3"}}}`)
@@ -149,7 +149,7 @@ func TestDeadLetter(t *testing.T) {
 	})
 }
 
-// The app has the functions that the host needs, and says which settings it reads.
+// The app has the functions for the host, and lists its settings.
 func TestManifest(t *testing.T) {
 	t.Parallel()
 	m := handlertest.New(t, app(), nil).Manifest()
@@ -163,7 +163,7 @@ func TestManifest(t *testing.T) {
 	}
 }
 
-// What is wrong with the settings is reported all at once.
+// All errors of the settings are reported together.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"ORDERS_GRACE": "soon", "ORDERS_APPROVAL_LIMIT": "much"}
