@@ -234,8 +234,7 @@ func (r *Runtime) checkParked(ctx context.Context, p parkedEntry, late time.Dura
 	if damaged, err := r.isDamaged(ctx, p.id); damaged || err != nil {
 		return err // reviewDamage wakes it when it can be read again
 	}
-	next, insured := r.nextEntry(p, s)
-	if insured {
+	if next, ok := r.nextEntry(p, s); ok {
 		if err := r.addParked(ctx, next); err != nil {
 			return err
 		}
@@ -244,11 +243,7 @@ func (r *Runtime) checkParked(ctx context.Context, p parkedEntry, late time.Dura
 		return nil
 	}
 	wake := Signal{SignalID: fmt.Sprintf("sweep:%s:%d", p.id, p.due.UnixMicro()), InstanceID: p.id, Type: InternalContinue, Payload: Payload{Lost: true}}
-	send := r.send
-	if insured {
-		send = r.sendOnce
-	}
-	if err := send(ctx, wake, 0); err != nil {
+	if err := r.sendOnce(ctx, wake, 0); err != nil {
 		return err
 	}
 	woken[p.id] = true

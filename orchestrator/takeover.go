@@ -56,7 +56,7 @@ func (r *Runtime) TakeOver(ctx context.Context, l Lost, begun func(orchestration
 	var sends errgroup.Group
 	sends.SetLimit(takeoverSends)
 	for _, s := range ids[len(mine):] {
-		sends.Go(func() error { return r.sendInsured(ctx, s) })
+		sends.Go(func() error { return r.sendOnce(ctx, s, 0) })
 	}
 	if err := sends.Wait(); err != nil {
 		return fmt.Errorf("take over from %s: %w", l.Node, err)
@@ -85,7 +85,7 @@ func (r *Runtime) driveTaken(ctx context.Context, signals []Signal, begun func()
 				return
 			case errors.Is(err, nodes.ErrFenced): // who takes over from this process finishes the takeover
 			default:
-				other := r.sendInsured(context.WithoutCancel(ctx), s)
+				other := r.sendOnce(context.WithoutCancel(ctx), s, 0)
 				if other == nil {
 					return
 				}

@@ -37,7 +37,7 @@ func (d *driver) wake(ctx context.Context, at time.Time) error {
 	if err := d.rt.sendOnce(ctx, d.timerSignal(at), delay); err != nil {
 		return err
 	}
-	// The index entry is written last, because its existence means that the message was sent. It insures the message.
+	// The index entry is written last, because its existence means that the message was sent.
 	return d.rt.addParked(ctx, append(entries, parkedEntry{id: d.start.ID, due: at, since: at, message: now.Add(delay)})...)
 }
 
