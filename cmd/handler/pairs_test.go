@@ -29,7 +29,7 @@ func FuzzSettings(f *testing.F) {
 	})
 }
 
-// written is a value as somebody writes it into a setting.
+// written returns a value as an operator writes it in a setting.
 func written(t *testing.T, v any) string {
 	t.Helper()
 	text := testenv.Must(json.Marshal(v))(t)
