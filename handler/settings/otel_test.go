@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/metricpush"
 )
 
-// Traces go where the standard settings of OpenTelemetry say, and nowhere without them.
+// Traces go to the endpoint in the standard settings of OpenTelemetry, and nowhere without them.
 func TestTracingFrom(t *testing.T) {
 	t.Parallel()
 	const base = "http://collector:4318"
