@@ -1,4 +1,4 @@
-// Hello runs an orchestration of one activity, in memory: the smallest program that there is.
+// Hello runs an orchestration of one activity, in memory: the smallest program.
 package main
 
 import (
