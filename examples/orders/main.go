@@ -1,5 +1,5 @@
-// Command orders is an app of one's own: what a platform team writes. It has one engine, of package orders, and everything
-// else (queues, timers, history, dead letters, the API) follows from that engine's definition.
+// Command orders is an example of a platform team's app. It has one engine, of package orders, and everything else
+// (queues, timers, history, dead letters, the API) is derived from that engine's definition.
 package main
 
 import (
@@ -12,7 +12,8 @@ func main() {
 	handler.Main(handler.App{Engines: engines})
 }
 
-// engines are the engines of the app. It only builds them: the platform calls it on machines that reach nothing, too.
+// engines returns the engines of the app. It only builds them: the platform also calls it on machines without a
+// network.
 func engines(p *handler.Platform) ([]engine.Definition, error) {
 	return []engine.Definition{orders.Definition(orders.NewShop(p.Tables), terms(p.Settings))}, nil
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// These tests run the whole app on stores in memory, with the test in the place of the Functions host. In a bubble of synctest,
-// time is virtual: what time.Sleep waits for has passed at once.
+// These tests run the whole app on stores in memory, with the test as the Functions host. In a bubble of synctest,
+// time is virtual: time.Sleep takes no real time.
 
 const (
 	chair = `{"order": {"id": "o-1", "lines": [{"article": "chair", "pieces": 2, "cents": 4900}]}}`
@@ -23,7 +23,7 @@ const (
 	paid  = `{"reference": "p-1", "cents": 9800}`
 )
 
-// app is the app of main.
+// app returns the app of main.
 func app() handler.App { return handler.App{Engines: engines} }
 
 // inBubble runs a test of the app in virtual time.
@@ -32,7 +32,7 @@ func inBubble(t *testing.T, settings map[string]string, test func(t *testing.T, 
 	synctest.Test(t, func(t *testing.T) { test(t, handlertest.New(t, app(), settings)) })
 }
 
-// pay raises the event of the bank, and lets the grace pass.
+// pay raises the event of the bank, and advances the time by the grace.
 func pay(t *testing.T, h *handlertest.Host, correlationID string) {
 	t.Helper()
 	status, answer := h.Do(http.MethodPost, "/api/orchestrations/orders-"+correlationID+"/events/"+orders.EventPaid, paid)
@@ -44,7 +44,7 @@ func pay(t *testing.T, h *handlertest.Host, correlationID string) {
 	h.Deliver()
 }
 
-// state is how the run of a correlation id has ended; "" while it has not.
+// state returns the final state of a correlation id's run; "" while it has not ended.
 func state(t *testing.T, h *handlertest.Host, correlationID string) orders.State {
 	t.Helper()
 	outcome := h.Outcome("orders-" + correlationID)
@@ -95,7 +95,7 @@ func TestIntake(t *testing.T) {
 	})
 }
 
-// An order of much worth waits for somebody with the role of the settings, who answers over the API.
+// An order above the limit waits for an approver with the role of the settings, who answers over the API.
 func TestApproval(t *testing.T) {
 	inBubble(t, map[string]string{"ORDERS_APPROVERS": "boss"}, func(t *testing.T, h *handlertest.Host) {
 		h.Send(orders.Queue, `{"correlationId": "c-2", "input": `+sofa+`}`)
@@ -137,7 +137,7 @@ func TestSchedule(t *testing.T) {
 	})
 }
 
-// A message that nobody can do anything with is a dead letter, at once.
+// An invalid message is dead-lettered immediately.
 func TestDeadLetter(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, h *handlertest.Host) {
 		h.Send(orders.Queue, `{"correlationId": "c-3", "input": {"order": {"id": "o-3"}}}`)
@@ -149,7 +149,7 @@ func TestDeadLetter(t *testing.T) {
 	})
 }
 
-// The app has the functions that the host needs, and says which settings it reads.
+// The app has the functions of the host, and lists its settings.
 func TestManifest(t *testing.T) {
 	t.Parallel()
 	m := handlertest.New(t, app(), nil).Manifest()
@@ -163,7 +163,7 @@ func TestManifest(t *testing.T) {
 	}
 }
 
-// What is wrong with the settings is reported all at once.
+// All invalid settings are reported together.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"ORDERS_GRACE": "soon", "ORDERS_APPROVAL_LIMIT": "much"}

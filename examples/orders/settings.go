@@ -9,8 +9,8 @@ import (
 	"github.com/vibedata/roundhouse/handler/settings"
 )
 
-// terms reads the settings of the app. This file shows how: a read never fails by itself, the reader collects what is missing or
-// wrong, and the program reports all of it at once when it starts.
+// terms reads the settings of the app. This file shows how: a read never fails by itself, the reader collects missing
+// and invalid settings, and the program reports all of them together when it starts.
 func terms(r *settings.Reader) orders.Terms {
 	t := orders.Terms{
 		Approvers:   r.List("ORDERS_APPROVERS"),

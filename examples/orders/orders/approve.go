@@ -7,12 +7,13 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// Decision is what the approver answers.
+// Decision is the approver's answer.
 type Decision struct {
 	Approve bool `json:"approve"`
 }
 
-// approve asks a person, and takes no answer in time for a no. The task is in GET /api/tasks until it is answered or canceled.
+// approve creates a human task, and treats a missing answer as a refusal. The task is in GET /api/tasks until it is
+// answered or canceled.
 func (s *engineSteps) approve(ctx *orchestrator.Context, tenant string, order Order, terms Terms) (bool, error) {
 	asked := orchestrator.AskPerson[Decision](ctx, orchestrator.HumanTask{
 		Name:     "approve order",
@@ -24,7 +25,7 @@ func (s *engineSteps) approve(ctx *orchestrator.Context, tenant string, order Or
 	})
 	late := orchestrator.Timer(ctx, terms.ApprovalFor)
 	if orchestrator.Any(ctx, asked, late) == 1 {
-		orchestrator.Cancel(ctx, asked) // nobody can answer it any more
+		orchestrator.Cancel(ctx, asked) // it needs no answer any longer
 		return false, nil
 	}
 	answer, err := asked.Await()

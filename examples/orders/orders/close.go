@@ -10,24 +10,24 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// EventClosed is the type of the event that tells what a day has brought.
+// EventClosed is the type of the event with the total of a day.
 const EventClosed = "orders.day-closed"
 
-// Total is what was shipped on a day.
+// Total is the total of a day's shipments.
 type Total struct {
 	Day    string `json:"day"`
 	Orders int    `json:"orders"`
 	Cents  int    `json:"cents"`
 }
 
-// closeTheDay makes the message of the schedule. It goes by the time that the occurrence stands for, not by the clock: an
-// occurrence that comes late, or once more, makes the same message, and the same message is a duplicate.
+// closeTheDay returns the message of the schedule. It uses the time of the occurrence, not the clock: a late or
+// repeated occurrence returns the same message, which is a duplicate.
 func closeTheDay(_ context.Context, slot time.Time) ([]engine.Message, error) {
 	input, err := json.Marshal(Input{Day: slot.Format(time.DateOnly)})
 	return []engine.Message{{Operation: OperationClose, Input: input}}, err
 }
 
-// closeDay adds up a day, and tells the outside.
+// closeDay adds up a day, and publishes the total.
 func (s *engineSteps) closeDay(ctx *orchestrator.Context, r engine.Request[Input]) (Result, error) {
 	if _, err := time.Parse(time.DateOnly, r.Input.Day); err != nil {
 		return Result{}, orchestrator.Permanent(fmt.Errorf("%w: the day to close is %.20q: write it as 2026-04-07", ErrInput, r.Input.Day))

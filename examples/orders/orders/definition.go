@@ -1,4 +1,4 @@
-// Package orders is an engine that takes orders of a shop, as an example to copy from. Each file shows one thing:
+// Package orders is an engine for the orders of a shop, as an example to copy from. Each file shows one feature:
 //
 //	definition.go  an engine: what the platform has to know of it
 //	order.go       what it takes and gives, and how input is checked
@@ -29,21 +29,21 @@ const (
 	Queue  = "orders-queue"
 )
 
-// The operations that a message can ask for.
+// The operations of messages.
 const (
 	OperationTake  = "take"
 	OperationClose = "close-day"
 )
 
-// Terms are what the owner of the shop decides.
+// Terms are the settings of the shop's owner.
 type Terms struct {
-	// Limit is the worth in cents above which somebody with one of the roles Approvers has to approve an order.
+	// Limit is the price in cents above which a person with one of the roles Approvers has to approve an order.
 	Limit     int      `json:"limit"`
 	Approvers []string `json:"approvers"`
-	// ApprovalFor and PaymentFor are for how long an order waits for its approval and for its payment.
+	// ApprovalFor and PaymentFor bound the waits of an order for its approval and for its payment.
 	ApprovalFor time.Duration `json:"approvalFor"`
 	PaymentFor  time.Duration `json:"paymentFor"`
-	// Grace is for how long a customer may take back a paid order.
+	// Grace is the time in which a customer may cancel a paid order.
 	Grace time.Duration `json:"grace"`
 }
 
@@ -60,7 +60,8 @@ type engineSteps struct {
 	ship    *orchestrator.Orchestrator[Order, Parcel]
 }
 
-// Definition is the engine over a shop. Functions, queues, tables, timers and routes of the app are made out of it.
+// Definition returns the engine over a shop. Functions, queues, tables, timers and routes of the app are derived from
+// it.
 func Definition(shop *Shop, terms Terms) engine.Definition {
 	retry := orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 3, FirstInterval: time.Second})
 	timeout := orchestrator.WithTimeout(time.Minute)

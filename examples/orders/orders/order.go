@@ -7,31 +7,31 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 )
 
-// ErrInput: a message asks for something that the engine cannot do. Another attempt cannot help.
+// ErrInput: the engine cannot carry out the message. Another attempt cannot help.
 var ErrInput = errors.New("not an order")
 
-// Input is what a message brings, one member for each operation. It is decoded strictly: a member that it does not have makes
-// the message a dead letter.
+// Input is the input of a message, one member for each operation. It is decoded strictly: an unknown member makes the
+// message a dead letter.
 type Input struct {
 	Order *Order `json:"order,omitempty"`
 	// Day is the day to close, as in 2026-04-07.
 	Day string `json:"day,omitempty"`
 }
 
-// Order is what a customer wants.
+// Order is an order of a customer.
 type Order struct {
 	ID    string `json:"id"`
 	Lines []Line `json:"lines"`
 }
 
-// Line is an article of an order, and what one piece of it costs.
+// Line is an article of an order, with the price of one piece.
 type Line struct {
 	Article string `json:"article"`
 	Pieces  int    `json:"pieces"`
 	Cents   int    `json:"cents"`
 }
 
-// State says how an order ended.
+// State is the final state of an order.
 type State string
 
 // The states of orders.
@@ -42,13 +42,13 @@ const (
 	Closed  State = "closed"
 )
 
-// Result is what a run leaves behind.
+// Result is the result of a run.
 type Result struct {
 	State State  `json:"state"`
 	Label string `json:"label,omitempty"`
 }
 
-// worth is the price of an order in cents.
+// worth returns the price of an order in cents.
 func (o Order) worth() int {
 	sum := 0
 	for _, l := range o.Lines {
@@ -57,7 +57,8 @@ func (o Order) worth() int {
 	return sum
 }
 
-// orderOf checks what a message brings. Its caller marks the error as permanent, which saves attempts that cannot succeed.
+// orderOf checks the input of a message. Its caller marks the error as permanent, which saves attempts that cannot
+// succeed.
 func orderOf(r engine.Request[Input]) (Order, error) {
 	if r.Operation != "" && r.Operation != OperationTake {
 		return Order{}, fmt.Errorf("%w: the operation is %.40q: ask for %s or %s", ErrInput, r.Operation, OperationTake, OperationClose)

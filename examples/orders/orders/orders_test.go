@@ -14,21 +14,22 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// These tests run the orchestrator alone, in virtual time: a week takes no time. The tests of the whole app are beside main.go.
+// These tests run the orchestrator alone, in virtual time: a week takes no time. The tests of the whole app are next
+// to main.go.
 
 const (
-	// small needs no approval, large does, and the third line of soldOut cannot be had.
+	// small needs no approval, large does, and the third line of soldOut is not available.
 	small   = `{"order": {"id": "o-1", "lines": [{"article": "chair", "pieces": 2, "cents": 4900}, {"article": "table", "pieces": 1, "cents": 19900}]}}`
 	large   = `{"order": {"id": "o-1", "lines": [{"article": "sofa", "pieces": 1, "cents": 250000}]}}`
 	soldOut = `{"order": {"id": "o-1", "lines": [{"article": "chair", "pieces": 2, "cents": 1}, {"article": "lamp", "pieces": 1, "cents": 1}, {"article": "table", "pieces": 101, "cents": 1}]}}`
 )
 
-// terms are those of the tests.
+// terms returns the terms of the tests.
 func terms() orders.Terms {
 	return orders.Terms{Limit: 100_000, Approvers: []string{"sales"}, ApprovalFor: 24 * time.Hour, PaymentFor: 7 * 24 * time.Hour, Grace: 30 * time.Minute}
 }
 
-// scenario is an order with the input, over a shop of its own. Its Check holds what has to be true however an order ends.
+// scenario returns an order with the input, over a shop of its own. Its Check holds for any end of an order.
 func scenario(t *testing.T, input string, steps ...orchestratortest.Step) orchestratortest.Scenario[engine.Message, orders.Result] {
 	t.Helper()
 	store := tables.NewMemory()
@@ -67,17 +68,17 @@ func rows(t *testing.T, store tables.Store, table, partition string) int {
 	return n
 }
 
-// paid is the event of the bank.
+// paid returns the event of the bank.
 func paid(at time.Duration) orchestratortest.Step {
 	return orchestratortest.Step{At: at, Event: orders.EventPaid, Data: orders.Payment{Reference: "p-1", Cents: 29700}}
 }
 
-// answered is what the approver says.
+// answered is the approver's answer.
 func answered(yes bool) orchestratortest.Step {
 	return orchestratortest.Step{At: time.Hour, Task: "approve order", By: "ann", Data: orders.Decision{Approve: yes}}
 }
 
-// However an order goes on, what was done for it is kept or undone.
+// For any outcome of an order, its effects are kept or undone.
 func TestOrders(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -104,7 +105,7 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// A line that cannot be had fails the order for good, and releases the others.
+// An unavailable line fails the order permanently, and releases the others.
 func TestAnArticleIsSoldOut(t *testing.T) {
 	t.Parallel()
 	got := orchestratortest.Run(t, scenario(t, soldOut))
@@ -113,7 +114,7 @@ func TestAnArticleIsSoldOut(t *testing.T) {
 	}
 }
 
-// Who cancels an order within the grace has everything undone, the payment first.
+// Canceling an order within the grace undoes everything, the payment first.
 func TestAnOrderIsCanceledInTime(t *testing.T) {
 	t.Parallel()
 	got := orchestratortest.Run(t, scenario(t, small, paid(time.Hour), orchestratortest.Step{At: 80 * time.Minute, Command: "cancel", Reason: "changed my mind"}))
@@ -122,7 +123,7 @@ func TestAnOrderIsCanceledInTime(t *testing.T) {
 	}
 }
 
-// The outside is told of a shipment, and of nothing else.
+// Only a shipment is published.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	got := orchestratortest.Run(t, scenario(t, small, paid(0)))
@@ -134,7 +135,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// Input that is no order is refused, for good.
+// Invalid input is refused, permanently.
 func TestInput(t *testing.T) {
 	t.Parallel()
 	for _, input := range []string{``, `{}`, `{"order": {"id": "o-1"}}`, `{"oder": {}}`, `{"order": {"id": "o-1", "lines": [{"article": "chair", "pieces": 0, "cents": 1}]}}`,
@@ -145,7 +146,7 @@ func TestInput(t *testing.T) {
 	}
 }
 
-// Whatever storage call the process dies at, the order ends the same.
+// With a crash at any storage call, the order ends the same.
 func TestOrdersSurviveCrashes(t *testing.T) {
 	t.Parallel()
 	orchestratortest.CrashEverywhere(t, func(t *testing.T) orchestratortest.Scenario[engine.Message, orders.Result] {
@@ -153,7 +154,7 @@ func TestOrdersSurviveCrashes(t *testing.T) {
 	})
 }
 
-// Whatever call fails for good, before or after it has done its work, nothing is half done after a second chance.
+// With a permanent failure of any call, before or after its work, nothing is half done after a second attempt.
 func TestOrdersHaveASecondChance(t *testing.T) {
 	t.Parallel()
 	orchestratortest.FailEverywhere(t, func(t *testing.T) orchestratortest.Scenario[engine.Message, orders.Result] {
@@ -161,8 +162,8 @@ func TestOrdersHaveASecondChance(t *testing.T) {
 	})
 }
 
-// Orders that began with the code at hand go on with later code: the files hold their histories. ROUNDHOUSE_GOLDEN=write makes a
-// file that is missing.
+// Orders that began with the current code continue with later code: the files hold their histories.
+// ROUNDHOUSE_GOLDEN=write writes a missing file.
 func TestOrdersUnderWay(t *testing.T) {
 	t.Parallel()
 	orchestratortest.Golden(t, "testdata/version2.json", scenario(t, large, answered(true), paid(2*time.Hour)))

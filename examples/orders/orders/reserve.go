@@ -6,15 +6,15 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// Reservation is a line of an order that is put aside.
+// Reservation is a reserved line of an order.
 type Reservation struct {
 	OrderID string `json:"orderId"`
 	Line    Line   `json:"line"`
 }
 
-// reserveLines is fan-out and fan-in: it reserves all lines at once, and waits for all of them. Each call says how it is taken
-// back. When one line fails, the others are done by then, and the Undo of the orchestrator releases them, the failed one included:
-// it may have done half of its work.
+// reserveLines is fan-out and fan-in: it reserves all lines in parallel, and waits for all of them. Each call
+// declares its undo. When one line fails, the others have ended by then, and the Undo of the orchestrator releases
+// them, the failed one included: it may have done half of its work.
 func (s *engineSteps) reserveLines(ctx *orchestrator.Context, order Order) error {
 	var lines []*orchestrator.Future[string]
 	for _, line := range order.Lines {

@@ -15,8 +15,8 @@ type Parcel struct {
 	Cents int    `json:"cents"`
 }
 
-// shipment is a child: an orchestration with an id, rounds and attempts of its own, which others could call as well. It takes the
-// day from its context, because the clock of the process would say something else in a replay.
+// shipment returns a child: an orchestration with an id, rounds and attempts of its own, which others could call as
+// well. It takes the day from its context, because the clock of the process would differ in a replay.
 func (s *engineSteps) shipment(ctx *orchestrator.Context, order Order) (Parcel, error) {
 	label, err := s.label.Call(ctx, order.ID).Await()
 	if err != nil {

@@ -16,24 +16,24 @@ const (
 	ShippedTable = "ordersShipped"
 )
 
-// stock is how many pieces of an article an order can have.
+// stock is the available number of pieces of an article.
 const stock = 100
 
 // paymentRow is the row of an order's payment. No article has it: EscapeKey makes no ~.
 const paymentRow = "~payment"
 
-// ErrSoldOut: there are not as many pieces as an order wants.
+// ErrSoldOut: too few pieces are available.
 var ErrSoldOut = errors.New("sold out")
 
-// Shop stands for the systems that an engine works with: warehouse, bank, carrier. Its methods are the engine's activities, the
-// place for all that is not deterministic. An activity may run again for work that is done (a process died before the result was
-// kept, or an attempt began anew), so each of them writes the same row each time.
+// Shop represents the systems that an engine uses: warehouse, bank, carrier. Its methods are the engine's activities,
+// the place for everything nondeterministic. An activity may run again for finished work (a process died before the
+// result was stored, or an attempt started over), so each of them writes the same row each time.
 type Shop struct{ tables tables.Store }
 
-// NewShop makes a shop over tables, which have to exist; those of Definition.Tables do.
+// NewShop makes a shop over existing tables; those of Definition.Tables exist.
 func NewShop(t tables.Store) *Shop { return &Shop{t} }
 
-// Reserve puts a line aside.
+// Reserve reserves a line.
 func (s *Shop) Reserve(ctx context.Context, r Reservation) (string, error) {
 	if r.Line.Pieces > stock {
 		return "", orchestrator.Permanent(fmt.Errorf("%w: there are %d pieces of %s, the order wants %d", ErrSoldOut, stock, r.Line.Article, r.Line.Pieces))
@@ -42,19 +42,19 @@ func (s *Shop) Reserve(ctx context.Context, r Reservation) (string, error) {
 	return "reserved", err
 }
 
-// Release takes a reservation back. It is harmless for one that never was.
+// Release releases a reservation. A missing one is no error.
 func (s *Shop) Release(ctx context.Context, r Reservation) (string, error) {
 	return "released", s.remove(ctx, r.key())
 }
 
-// Book notes a payment.
+// Book records a payment.
 func (s *Shop) Book(ctx context.Context, b Booking) (string, error) {
 	err := s.tables.Apply(ctx, BookedTable, tables.Upsert(tables.Entity{Key: b.key(),
 		Properties: map[string]any{"Reference": b.Payment.Reference, "Cents": int64(b.Payment.Cents)}}))
 	return "booked", err
 }
 
-// Refund takes a payment back. It is harmless for one that was not booked.
+// Refund refunds a payment. A missing one is no error.
 func (s *Shop) Refund(ctx context.Context, b Booking) (string, error) {
 	return "refunded", s.remove(ctx, b.key())
 }
@@ -64,14 +64,14 @@ func (s *Shop) Label(_ context.Context, orderID string) (string, error) {
 	return "label of " + orderID, nil
 }
 
-// HandOff gives a parcel to the carrier.
+// HandOff hands a parcel to the carrier.
 func (s *Shop) HandOff(ctx context.Context, p Parcel) (string, error) {
 	err := s.tables.Apply(ctx, ShippedTable, tables.Upsert(tables.Entity{Key: tables.Key{Partition: p.Day, Row: tables.EscapeKey(p.OrderID)},
 		Properties: map[string]any{"Label": p.Label, "Cents": int64(p.Cents)}}))
 	return "handed off", err
 }
 
-// Total adds up what was shipped on a day.
+// Total adds up the shipments of a day.
 func (s *Shop) Total(ctx context.Context, day string) (Total, error) {
 	sum := Total{Day: day}
 	for row, err := range tables.All(ctx, s.tables, ShippedTable, tables.Query{Partition: day}) {
@@ -84,7 +84,7 @@ func (s *Shop) Total(ctx context.Context, day string) (Total, error) {
 	return sum, nil
 }
 
-// remove deletes a row, if it is there.
+// remove deletes a row, if it exists.
 func (s *Shop) remove(ctx context.Context, k tables.Key) error {
 	err := s.tables.Apply(ctx, BookedTable, tables.Delete(k, ""))
 	if errors.Is(err, tables.ErrNotFound) {

@@ -7,8 +7,9 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// runVersion1 is the orchestrator as it was before orders needed approvals and had a grace. An order that began with it goes on
-// with it; new ones begin with run. It can go when GET /api/orchestrations shows no run of version 1 that has not ended.
+// runVersion1 is the orchestrator from before orders needed approvals and had a grace. An order that began with it
+// continues with it; new ones begin with run. It can be removed when GET /api/orchestrations shows no active run of
+// version 1.
 func (s *engineSteps) runVersion1(ctx *orchestrator.Context, r engine.Request[Input]) (Result, error) {
 	order, err := orderOf(r)
 	if err != nil {
