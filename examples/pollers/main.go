@@ -1,6 +1,6 @@
-// Command pollers is an app whose work comes out of a database: new rows of a table become messages of an engine. The engine knows
-// nothing of that. Which table it is, and where its rows go, says the setting ROUNDHOUSE_POLLERS in local.settings.json; where the
-// database is, says the setting that it names, SHOP_DSN.
+// Command pollers is an app whose work comes from a database: new rows of a table become messages of an engine, which
+// does not depend on that. The setting ROUNDHOUSE_POLLERS in local.settings.json names the table and the destination
+// of its rows; the setting that it names, SHOP_DSN, has the address of the database.
 package main
 
 import (

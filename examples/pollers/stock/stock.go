@@ -1,5 +1,5 @@
-// Package stock is an engine that counts what is delivered to a warehouse, a message for each delivery. It is the smallest engine
-// that does something: one activity, and an orchestrator that calls it.
+// Package stock is an engine that counts the deliveries to a warehouse, with a message for each delivery. It is the
+// smallest engine that does something: one activity, and an orchestrator that calls it.
 //
 // It owns the table stockDelivered: a partition is an article, a row is a delivery.
 package stock
@@ -17,20 +17,20 @@ import (
 const (
 	// Engine is the engine's name.
 	Engine = "stock"
-	// Queue is where its messages arrive.
+	// Queue is its message queue.
 	Queue = "stock-queue"
-	// Table is the table that it owns.
+	// Table is the engine's table.
 	Table = "stockDelivered"
 )
 
-// Delivery is the input of a message: what a row of the database says in the column that the poller's inputColumn names.
+// Delivery is the input of a message: the value of the row's column that the poller's inputColumn names.
 type Delivery struct {
 	ID      int    `json:"id"`
 	Article string `json:"article"`
 	Pieces  int    `json:"pieces"`
 }
 
-// Definition is the engine over a store of tables.
+// Definition returns the engine over a store of tables.
 func Definition(store tables.Store) engine.Definition {
 	count := orchestrator.NewActivity("count", counter{store}.count, orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 3}))
 	run := func(ctx *orchestrator.Context, r engine.Request[Delivery]) (string, error) {
@@ -48,10 +48,10 @@ func Definition(store tables.Store) engine.Definition {
 	}
 }
 
-// counter holds what the activity works on.
+// counter holds the store of the activity.
 type counter struct{ tables tables.Store }
 
-// count notes a delivery. It writes the same row each time, because a row of the database can come twice.
+// count records a delivery. It writes the same row each time, because a row of the database can be delivered twice.
 func (c counter) count(ctx context.Context, d Delivery) (string, error) {
 	err := c.tables.Apply(ctx, Table, tables.Upsert(tables.Entity{
 		Key:        tables.Key{Partition: tables.EscapeKey(d.Article), Row: strconv.Itoa(d.ID)},
