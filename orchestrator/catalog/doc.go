@@ -17,11 +17,11 @@
 // rows of others, a thousand in a query.
 //
 // For 1,000 orchestrations, a pass of the repair reads a page of them and 6 to 12 pages of rows, and makes 3 requests
-// for the state of the pass. An orchestration that differs, or changed during the pass, costs all that again, and the
-// orchestrations in its bucket of ids (one of 4,096) are marked: a transaction for 9 to 20 of them, 3 for each that
-// lacks a row, up to 20 for the first of several such neighbors, and a read for each row that was written meanwhile.
-// If all differ, as in a new index, the marks of 1,000 orchestrations are 63 transactions, or up to 125 if they have
-// tenants and tags.
+// for the state of the pass. An orchestration that differs, or changed during the pass, costs all that again. In
+// addition, the orchestrations in its bucket of ids (one of 4,096) are marked. That costs a transaction for 9 to 20
+// of them, 3 for each that lacks a row, up to 20 for the first of several such neighbors, and a read for each row
+// that was written meanwhile. If all differ, as in a new index, the marks of 1,000 orchestrations are 63
+// transactions, or up to 125 if they have tenants and tags.
 //
 // The package owns the table "orchestrationsList". In the partition "list", each orchestration has the rows i-{id},
 // a-{place}, n-{orchestrator}-{place}, s-{status}-{place}, e-{orchestrator}-{status}-{place} and, with a tag,
