@@ -2,9 +2,9 @@
 // repeat: clocks, randomness, goroutines, channels, map order, locks, input and output, addresses, shared state.
 //
 // Orchestrator code is every function, method and function literal that takes an *orchestrator.Context or a structure
-// that holds one, as a parameter or a receiver, with the literals inside it, and everything that it calls, through
-// any number of functions and packages with analyzed source. A table describes the standard library; its source is
-// not analyzed. Package orchestrator is trusted, except for functions with a context.Context, which are for
+// that holds one, as a parameter or a receiver, with the literals inside it. All code that it calls is included,
+// through any number of functions and packages with analyzed source. A table describes the standard library; its
+// source is not analyzed. Package orchestrator is trusted, except for functions with a context.Context, which are for
 // activities and other callers. A function that is named without a call, for example as an argument, counts as
 // called.
 //
