@@ -19,7 +19,7 @@
 // # Time
 //
 // Every run is a bubble of [testing/synctest]: orchestrators, activities, fakes and Check see a clock that begins at
-// midnight UTC of 2000-01-01 and jumps to the next event as soon as all of them wait, so a timer of days takes no
+// midnight UTC of 2000-01-01. It jumps to the next event as soon as all of them wait, so a timer of days takes no
 // time. The functions of this package open the bubble themselves: do not call them inside another bubble. Code in it
 // follows the rules of synctest. Real I/O works, and the clock does not advance meanwhile; but every goroutine that
 // an activity starts must end before the run does, those behind idle HTTP connections included.

@@ -112,7 +112,7 @@ func TestAnOrderIsShipped(t *testing.T) {
 	}
 }
 
-// Without the step that approves, the time-out fires: three days take no time.
+// Without the step that approves, the timeout fires: three days take no time.
 func TestAnOrderExpires(t *testing.T) {
 	t.Parallel()
 	sc := newStore().scenario()

@@ -52,7 +52,7 @@ func write(file string, history []byte) error {
 	return os.WriteFile(file, append(history, '\n'), 0o644)
 }
 
-// replay checks that an orchestration's code decides again what its history records.
+// replay checks that an orchestration's code repeats the decisions that its history records.
 func (w *world) replay(ctx context.Context, out orchestrator.Outcome) error {
 	history, err := w.outside.Export(ctx, out.ID)
 	if err != nil {

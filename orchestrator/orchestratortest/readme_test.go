@@ -107,7 +107,7 @@ func (i *installation) scenario(steps ...orchestratortest.Step) orchestratortest
 				right = r.Output.Updated == 2 && i.all("2")
 			}
 			if slices.ContainsFunc(steps, func(s orchestratortest.Step) bool { return s.Command == "cancel" }) && r.Status == orchestrator.Failed && strings.Contains(r.Err.Error(), "activity rollback") {
-				right = true // a person has to see to it, and is told
+				right = true // a person has to repair it, and is notified
 			}
 			if !right {
 				t.Errorf("installed is %v\n%v\n%v", i.versions, r, r.Ledger)
@@ -150,8 +150,8 @@ func TestTheReadmesEngine(t *testing.T) {
 	}
 }
 
-// The engine as it was at first: it rolls back by calls of its own and does not say what they take back. That is right, too,
-// because its next attempt begins anew.
+// The first version of the engine: it rolls back by its own calls and does not register them as compensations. This
+// is also correct, because its next attempt starts over.
 func TestRollbackByHand(t *testing.T) {
 	t.Parallel()
 	scenario := func(*testing.T) orchestratortest.Scenario[upgrade, upgraded] {

@@ -54,8 +54,8 @@ type Scenario[In, Out any] struct {
 type Step struct {
 	// At is the time of the step, in virtual time since the start. With 0, an event is sent when it is waited for,
 	// and a command as soon as the orchestration waits for anything. "retry" and "rewind" happen as soon as the
-	// orchestration is Retrying or Failed, and "redeliver" as soon as the message was acknowledged; with At, not
-	// before that time.
+	// orchestration is Retrying or Failed, and "redeliver" happens as soon as the message was acknowledged. With At,
+	// a step does not happen before that time.
 	At time.Duration
 	// Event is the name of an event (case does not matter), Data its value, which travels as JSON.
 	Event string

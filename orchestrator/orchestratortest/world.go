@@ -196,7 +196,7 @@ func executions(out orchestrator.Outcome) []orchestrator.Outcome {
 	return append(out.Earlier[:len(out.Earlier):len(out.Earlier)], out)
 }
 
-// calls returns what an orchestration called, each sub-orchestration followed by its own calls.
+// calls returns the calls of an orchestration, each sub-orchestration followed by its own calls.
 func (w *world) calls(ctx context.Context, out orchestrator.Outcome, seen map[string]bool) ([]orchestrator.Call, error) {
 	var all []orchestrator.Call
 	for _, x := range executions(out) {
@@ -248,7 +248,7 @@ func (w *world) waits(out orchestrator.Outcome, event string) bool {
 	return false
 }
 
-// waitsFor describes what the orchestrations that have not ended wait for.
+// waitsFor describes the waits of the orchestrations that have not ended.
 func (w *world) waitsFor(ctx context.Context) string {
 	all, err := w.tree(ctx)
 	if err != nil {
