@@ -129,7 +129,7 @@ func same(a, b any) bool {
 	return a == b
 }
 
-// change reads a dead letter, lets edit change its fields in decidedColumns, and writes the row, its index rows and
+// change reads a dead letter and lets edit change its fields in decidedColumns. It writes the row, its index rows and
 // its count in one transaction. change calls edit again after a concurrent write, or when the outcome of a write is
 // unknown; edit reports whether anything changed.
 func (d *DeadLetters) change(ctx context.Context, engine, rowKey string, edit func(l *DeadLetter) (bool, error)) (DeadLetter, error) {

@@ -45,9 +45,9 @@ func broken(t *testing.T) (*world, engine.DeadLetter) {
 	return w, dead[0]
 }
 
-// With any fault at any call of a retry, a repeat returns the same result, all copies of the message in the queue
-// have one retry id, and the work is done once, or is one dead letter that names its predecessor. After an edited
-// retry another edit is refused, and the row keeps the original and the sent bytes.
+// With any fault at any call of a retry, a repeat returns the same result, and all copies of the message in the queue
+// have one retry id. The work is done once, or is one dead letter that names its predecessor. After an edited retry
+// another edit is refused, and the row keeps the original and the sent bytes.
 func TestRetryAtEveryCall(t *testing.T) {
 	t.Parallel()
 	for name, sent := range map[string]string{"": good, "edited, ": edited} {

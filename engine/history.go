@@ -112,9 +112,9 @@ func (h *History) CreateTable(ctx context.Context) error {
 // entries are missing. Recording the same entries again changes nothing, as long as their times and statuses are the
 // same.
 //
-// Input, Output and Error are redacted. A document of more than 192 KiB is replaced by {"omittedBytes":n}, one that is
-// not JSON by a JSON string of its text, and an error text is cut at 16 KiB, because a history row must never make a
-// run fail. The errors are ErrIDTooLong, an error for an entry that breaks the rules of Entry, and those of the store.
+// Input, Output and Error are redacted. A document of more than 192 KiB is replaced by {"omittedBytes":n}, and one
+// that is not JSON by a JSON string of its text. An error text is cut at 16 KiB. A history row must never make a run
+// fail. The errors are ErrIDTooLong, an error for an entry that breaks the rules of Entry, and those of the store.
 func (h *History) Record(ctx context.Context, entries ...Entry) error {
 	return h.write(ctx, tables.Upsert, entries)
 }

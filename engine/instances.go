@@ -143,9 +143,9 @@ func (i *instances) declare(ctx context.Context, engine string, through time.Tim
 	return nil
 }
 
-// update adds missing index rows by instance of an engine, in the given lists: of all rows the first time, and later
-// of those since the last update, because a program without the index may have written next to this one. It may end
-// at any point; the next call starts over and skips indexed rows.
+// update adds missing index rows by instance of an engine, in the given lists: the first time for all rows, later for
+// those since the last update. A program without the index that runs next to this one may have written such rows. It
+// may end at any point; the next call starts over and skips indexed rows.
 func (i *instances) update(ctx context.Context, engine string, lists []string, now time.Time) error {
 	marker, err := i.store.Get(ctx, i.table, tables.Key{Partition: instancesPartition, Row: tables.EscapeKey(engine)})
 	if err != nil && !errors.Is(err, tables.ErrNotFound) {

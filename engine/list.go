@@ -44,8 +44,9 @@ type listQuery struct {
 }
 
 // read returns one page of a table, newest row first, and the token of the next page, "" on the last page. When the
-// query names a correlation id, byCorrelation makes the stream of an engine's rows; when it names an instance, there is one
-// stream of index rows for an engine whose index by instance is complete; otherwise there is one for every status. The errors are ErrFilter, ErrToken and those of the store.
+// query names a correlation id, byCorrelation makes the stream of an engine's rows. When it names an instance, an
+// engine whose index by instance is complete has one stream of index rows. Otherwise there is one stream for every
+// status. The errors are ErrFilter, ErrToken and those of the store.
 func (q listQuery) read(ctx context.Context, store tables.Store, table string, byCorrelation func(l listing, engine string) *rowStream) (rows []listedRow, token string, err error) {
 	q, err = q.normalised()
 	if err != nil {
@@ -61,7 +62,7 @@ func (q listQuery) read(ctx context.Context, store tables.Store, table string, b
 		return nil, "", err
 	}
 	l.after = after
-	// One row more than a page tells whether another page follows, so that a token never leads to an empty one.
+	// One row more than a page shows whether another page follows, so that a token never leads to an empty one.
 	rows, err = merge(ctx, q.streams(l, byCorrelation), q.limit+1)
 	if err != nil {
 		return nil, "", err
@@ -166,7 +167,7 @@ func (q listQuery) normalised() (listQuery, error) {
 	return q, nil
 }
 
-// listing is what the streams of one page have in common.
+// listing is the data that the streams of one page share.
 type listing struct {
 	store    tables.Store
 	table    string

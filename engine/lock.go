@@ -80,11 +80,11 @@ func (s *LockSteps) Activities() []orchestrator.AnyActivity {
 }
 
 // Locked runs fn under the registry lock of an instance, as the job JobID(ctx) (standard, section 1.8). It waits,
-// durably, while another job has the lock, takes the lock for d (0 for registry.DefaultLockDuration), renews it while
-// fn runs, and releases it after any end of fn: a result, an error, a panic, or a cancellation. After a crash, the
-// process that continues releases it. A lock that cannot be released expires. When the lock is lost, waits in fn
-// return ErrCanceled, and Locked returns ErrLockLost; otherwise it returns the error of fn. A cancellation of the
-// orchestration reaches fn, and the lock is kept while fn cleans up (WithoutCancel).
+// durably, while another job has the lock, and takes the lock for d (0 for registry.DefaultLockDuration). It renews
+// the lock while fn runs, and releases it after any end of fn: a result, an error, a panic, or a cancellation. After
+// a crash, the process that continues releases it. A lock that cannot be released expires. When the lock is lost,
+// waits in fn return ErrCanceled, and Locked returns ErrLockLost; otherwise it returns the error of fn. A
+// cancellation of the orchestration reaches fn, and the lock is kept while fn cleans up (WithoutCancel).
 //
 // Every attempt takes a new lock. The release is an undo, so the next attempt still keeps results by the rule for
 // attempts: completed calls of fn are not repeated. In between, other jobs may have held the lock. If they can

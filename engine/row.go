@@ -16,7 +16,7 @@ var (
 	ErrIDTooLong = errors.New("id too long")
 	// ErrNotFound: no entry or dead letter has this engine and row key.
 	ErrNotFound = errors.New("no such row")
-	// ErrFilter: the filter is not valid, or no row can match it; the text says what to change.
+	// ErrFilter: the filter is not valid, or no row can match it; the text names the change to make.
 	ErrFilter = errors.New("invalid filter")
 	// ErrState: the dead letter's status does not allow this.
 	ErrState = errors.New("the status does not allow this")

@@ -45,7 +45,7 @@ func (s *watchedStore) Apply(ctx context.Context, table string, ops ...tables.Op
 	return s.Store.Apply(ctx, table, ops...)
 }
 
-// reset forgets what was counted.
+// reset sets the counts to zero.
 func (s *watchedStore) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -130,7 +130,8 @@ func (a *attempt) conflictOf(e Entry) error {
 	return fmt.Errorf("%w: it succeeded at %s for %s", errOtherWork, e.CreatedAtUtc.Format(time.RFC3339), e.identity().difference(a.def.identity(a.message)))
 }
 
-// difference names what distinguishes the holder of a correlation id from other work. It shows nothing of another tenant.
+// difference names the property that distinguishes the holder of a correlation id from other work. It shows nothing
+// of another tenant.
 func (i identity) difference(other identity) string {
 	switch {
 	case !identity{tenant: i.tenant}.sameOwner(identity{tenant: other.tenant}):

@@ -52,7 +52,7 @@ func (o *Outbox) Over(store tables.Store) *outbox.Outbox {
 	return over
 }
 
-// Admin returns what operators use.
+// Admin returns the operators' interface to the outbox.
 func (o *Outbox) Admin() *outbox.Admin { return outbox.NewAdmin(o.Over(o.store)) }
 
 // Deliver is the receiver. It implements outbox.Destination.

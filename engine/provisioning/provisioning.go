@@ -1,5 +1,5 @@
-// Package provisioning is the engine behind the marketplace: a customer's purchase, change or cancellation there, of
-// a SaaS subscription or a managed application, becomes a change of the instance in the registry, a command to the
+// Package provisioning is the engine behind the marketplace: customers buy, change or cancel a SaaS subscription or a
+// managed application there. Each of these events becomes a change of the instance in the registry, a command to the
 // instance, and an answer to the marketplace.
 //
 // Promises:

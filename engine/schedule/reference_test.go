@@ -175,8 +175,8 @@ func (n *node) intercept(ctx context.Context, _ faults.Call, next func(context.C
 }
 
 // Two processes with clocks that differ by up to a minute, through outages of storage, queues and hosts: no slot is
-// sent before it is due, each under one id, and none is missing that was undisturbed for the longest pause. In the
-// end the latest slot is sent.
+// sent before it is due, and each is sent under one id. No slot that was undisturbed for the longest pause is
+// missing. In the end the latest slot is sent.
 func TestRandomOutagesAndClocks(t *testing.T) {
 	t.Parallel()
 	for _, seed := range sample.Seeds(t, 6) {

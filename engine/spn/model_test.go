@@ -34,7 +34,7 @@ type removal struct {
 }
 
 // TestLifecycle lets rotations of an application overlap in any order, with a receiver of events that goes down and
-// comes back, consumers that acknowledge at any time, and operators who enable and disable versions: no version is
+// comes back, consumers that acknowledge at any time, and operators who enable and disable versions. No version is
 // disabled that a consumer still needs, and no password is removed that was not disabled for long enough.
 func TestLifecycle(t *testing.T) {
 	t.Parallel()

@@ -247,8 +247,8 @@ func (r *reference) take(m wanted) string {
 	return "Updated"
 }
 
-// Random updates in random orders, to several processes of which one dies, with approvals, failures and downgrades:
-// in any order of the runs, each has the same outcome as one after the other, and so has the instance.
+// Random updates in random orders, to several processes of which one dies, with approvals, failures and downgrades.
+// In any order of the runs, the outcomes of the runs and of the instance are the same as one after the other.
 func TestRandomUpdates(t *testing.T) {
 	t.Parallel()
 	for _, seed := range sample.Seeds(t, 60) {
