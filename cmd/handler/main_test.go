@@ -133,9 +133,10 @@ func TestEveryPoisonQueueIsLookedAt(t *testing.T) {
 	}
 }
 
-// Only these endpoints accept requests without a key or a principal: the prober of a platform, a certificate
-// authority, intakes that verify tokens and signatures; and the console, for users only, which calls the API in their
-// names. Every other endpoint is for users, whom the API authorizes, and has a twin for keys.
+// Only these endpoints accept requests without a key or a principal: the probes of a platform, the challenges of a
+// certificate authority, the intakes, which verify tokens and signatures, and the console. The console is for users
+// only and calls the API in their names. Every other endpoint is for users, whom the API authorizes, and has a twin
+// for keys.
 func TestWhatIsAnonymous(t *testing.T) {
 	t.Parallel()
 	var got []string
