@@ -43,7 +43,7 @@ func engineColumns() []column[engine.Description] {
 	}
 }
 
-// startedBy returns the triggers of an engine besides messages.
+// startedBy returns the triggers of an engine other than messages.
 func startedBy(e engine.Description) string {
 	var by []string
 	for _, s := range e.Schedules {

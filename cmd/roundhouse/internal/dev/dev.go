@@ -1,6 +1,6 @@
-// Package dev runs an app on this machine: it stages the module, starts Azurite or uses a running one, starts the
-// local Functions host on the staged app, sends a sample message, shows its result, and stages and restarts when a
-// file of the module changes.
+// Package dev runs an app on this machine: it stages the module, starts Azurite or uses a running one, and starts the
+// local Functions host on the staged app. Then it sends a sample message and shows its result. It stages and restarts
+// when a file of the module changes.
 //
 // Progress goes to Options.Progress. The package stops everything that it has started. It owns no storage keys; in
 // the file system it owns the folder of Options.State.
@@ -32,7 +32,7 @@ type Options struct {
 	// Once stops after the first result, which goes to Result: the history entry of the sample's run, as one line of
 	// JSON.
 	Once bool
-	// CoreTools runs the host of Azure Functions Core Tools, which shows what the app logs.
+	// CoreTools runs the host of Azure Functions Core Tools, which shows the app's log.
 	CoreTools bool
 	// Verbose shows the app's log; otherwise it goes to the file handler.log of State.
 	Verbose bool

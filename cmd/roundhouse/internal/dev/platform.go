@@ -83,7 +83,7 @@ func (p *platform) startStorage(ctx context.Context) error {
 	return err
 }
 
-// close stops what was started.
+// close stops the processes that the package has started.
 func (p *platform) close() {
 	if p.server != nil {
 		if err := p.server.Close(); err != nil {

@@ -35,9 +35,9 @@ type hostFile struct {
 	}
 }
 
-// Stage creates in dir the files that the Functions host runs: host.json, the static program, every function of the
-// app as a direct child, and for this machine local.settings.json. dir is replaced as a whole; it has to be missing,
-// empty, or an earlier staging.
+// Stage creates in dir the files that the Functions host runs: host.json, the static program, and every function of
+// the app as a direct child. For this machine it adds local.settings.json. It replaces dir as a whole; dir must be
+// missing, empty, or an earlier staging.
 func (m Module) Stage(ctx context.Context, dir string, target Target) (Manifest, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -45,7 +45,7 @@ var engineName = regexp.MustCompile(`^[a-z][a-z0-9]{0,39}$`)
 // modulePath matches the module paths that a template accepts.
 var modulePath = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~/-]*$`)
 
-// files are the templates. Names end in .tmpl, so that the go command does not take them for what they make.
+// files are the templates. Their names end in .tmpl, so that the go command does not treat them as Go files.
 //
 //go:embed all:files
 var files embed.FS
