@@ -122,7 +122,7 @@ func (m runner) badSettings(err error) int {
 	return exitUsage
 }
 
-// complain writes the error that ends the program to standard error, in one line: the host detects errors by their
+// complain writes the error that ends the program to standard error, in one line. The host detects errors by their
 // words, and its record of a crash has only the few lines that it had read before the process ended.
 func (m runner) complain(text string) {
 	fmt.Fprintf(m.Stderr, "handler: error: %s\n", strings.ReplaceAll(strings.TrimSpace(redact.Text(text)), "\n", "; "))

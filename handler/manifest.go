@@ -18,7 +18,7 @@ type Manifest struct {
 	Functions map[string]function.Function `json:"functions"`
 	// Settings are the names of all settings that the app reads.
 	Settings []string `json:"settings"`
-	// Required are those that an app in Azure cannot start without, besides the storage account.
+	// Required are those that an app in Azure cannot start without, apart from the storage account.
 	Required []string `json:"required"`
 	// Roles are the roles that the identity of the app needs in Azure.
 	Roles []settings.Role `json:"roles"`

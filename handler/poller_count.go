@@ -26,7 +26,7 @@ func (c *pollerCount) opened(r *poller.Runner) {
 	c.runner = r
 }
 
-// closed keeps what the runner has counted.
+// closed keeps the runner's counts.
 func (c *pollerCount) closed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -332,8 +332,8 @@ func TestStartsOfTenants(t *testing.T) {
 	}
 }
 
-// Callers of a tenant cannot make an engine act on property of another owner: not by the instance, not by the input, not through an engine
-// without an owner, not by editing a dead letter, and not by registering the instance.
+// Callers of a tenant cannot make an engine act on property of another owner: neither by the instance or the input,
+// nor through an engine without an owner, nor by editing a dead letter or registering the instance.
 func TestOwnersOfWhatEnginesActOn(t *testing.T) {
 	t.Parallel()
 	m := newMarket(t)
@@ -447,8 +447,8 @@ func TestTasksOfNamesakes(t *testing.T) {
 	}
 }
 
-// Work under the correlation id of other work is refused over HTTP, before it starts, and the same work again is the
-// same run; a queue message is dead-lettered instead, because it has no caller to answer.
+// Over HTTP, work under the correlation id of other work is refused before it starts, and a repetition of the same
+// work is the same run. A queue message is dead-lettered instead, because it has no caller to answer.
 func TestOtherWorkUnderACorrelationID(t *testing.T) {
 	t.Parallel()
 	m := newMarket(t)

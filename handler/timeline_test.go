@@ -209,7 +209,7 @@ func (w workProgram) happens() (h happened) {
 	return h
 }
 
-// told is an item of a timeline in the same words.
+// told formats an item of a timeline in the same way.
 type told struct {
 	ID    string    `json:"id"`
 	AtUtc time.Time `json:"atUtc"`

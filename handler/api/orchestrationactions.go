@@ -76,8 +76,8 @@ func (a *api) reason(r *request) (string, error) {
 	return strings.TrimSpace(redact.Text(reason) + " (by " + r.by() + ")"), q.err()
 }
 
-// tell sends an event or a command to an orchestration that has not ended. With If-Match, it is for that state only:
-// if the orchestration continues before it receives it, it is dropped.
+// tell sends an event or a command to an orchestration that has not ended. With If-Match, the event or command is for
+// that state only: if the orchestration continues before it arrives, it is dropped.
 func (a *api) tell(ctx context.Context, r *request, action string, p orchestrator.Payload) (reply, error) {
 	id, s, version, err := a.orchestration(ctx, r)
 	if err != nil {

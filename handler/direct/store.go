@@ -26,8 +26,8 @@ const (
 const closeTime = 5 * time.Second
 
 // Work handles a delivery like one of a host. nil means that its message may be deleted; an error leaves the message
-// for another attempt. putBack, which may be called once before it returns, makes the message visible after a delay,
-// and its attempt does not count: then the result of Work is ignored. The end of ctx means that the program ends.
+// for another attempt. Work may call putBack once before it returns. putBack makes the message visible after a delay
+// without counting the attempt; then the result of Work is ignored. The end of ctx means that the program ends.
 type Work func(ctx context.Context, d engine.Delivery, putBack func(ctx context.Context, away time.Duration) error) error
 
 // Config configures a Store. Queues is required.

@@ -106,8 +106,8 @@ func succeeded(t *testing.T, h *handlertest.Host, runs ...string) {
 	}
 }
 
-// A drain of twenty minutes during work, with two processes, which are killed then: nothing runs when storage reports
-// so, no attempt of a message or of an activity is used up, and everything continues immediately and ends.
+// A drain of twenty minutes during work, after which both processes are killed. Nothing runs when storage reports so,
+// no attempt of a message or of an activity is used up, and all work continues immediately and ends.
 func TestAnAppIsDrained(t *testing.T) {
 	t.Parallel()
 	for _, slow := range []bool{false, true} { // the first round may be committed already, or not

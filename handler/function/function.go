@@ -112,8 +112,8 @@ func (f Function) Write(dir string) error {
 }
 
 // Check returns the errors of an app's functions: two with one name, two that listen to one queue, of which each
-// would get a part of the messages, or two with one route, which a route with a rest of its path ("dlq/{*path}")
-// shares with all below it.
+// would get a part of the messages, or two with one route. A route with a rest of its path ("dlq/{*path}") covers all
+// routes below it.
 func Check(all []Function) error {
 	var errs []error
 	taken := map[string]string{} // key to the function's name

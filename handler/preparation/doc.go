@@ -9,5 +9,5 @@
 //     storage that was deleted meanwhile (Keeper): everything is created once more, and the write is repeated.
 //   - Callers wait for prepared storage with Await, for as long as their context lasts.
 //
-// The package owns no storage keys, and does not know what the steps do.
+// The package owns no storage keys, and does not depend on the contents of the steps.
 package preparation

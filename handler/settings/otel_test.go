@@ -17,7 +17,7 @@ func TestTracingFrom(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  map[string]string
 		want Tracing
-		bad  string // what the error names
+		bad  string // the subject of the error
 	}{
 		"nothing":   {nil, Tracing{Service: "roundhouse", Ratio: 1}, ""},
 		"a base":    {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": base}, Tracing{Service: "roundhouse", Ratio: 1, Endpoint: base + "/v1/traces"}, ""},

@@ -35,7 +35,8 @@ type outboxOption struct {
 	set    func(o *Outbox, text string) error
 }
 
-// outboxOptions lists the settings by what follows ROUNDHOUSE_OUTBOX_; the first are the outbox document's.
+// outboxOptions lists the settings by the part of the name after ROUNDHOUSE_OUTBOX_; the first are the outbox
+// document's.
 func outboxOptions() []outboxOption {
 	return []outboxOption{
 		{"POLL_INTERVAL_SECONDS", number(func(o *Outbox) *int { return &o.Options.PollIntervalSeconds })},
