@@ -37,8 +37,8 @@ const (
 // functions are counted on the wire: each is called as often as in an hour, and at least twice. For an hourly one,
 // the extra requests of its first call are its nightly work, of which an hour gets a part. The host's own requests
 // are computed by its rules: it polls each queue of a function every maxPollingInterval, renews the lease of each
-// timer function at half of listenerLockPeriod, its own every 12 s, and writes the status of a timer after each run,
-// unless that is off or the timer fires more than once a minute.
+// timer function at half of listenerLockPeriod, its own every 12 s, and writes the status of a timer after each run.
+// It does not write the status if that is off or the timer fires more than once a minute.
 func idleNode() scenario {
 	metrics := []metric{
 		{"idle/host/polls", "requests/h", "the host's, of the queues of all queue functions"},

@@ -1,9 +1,10 @@
-// Command bench measures the cost of the runtime: storage transactions, counted on the memory store over the whole
-// path of an engine message; speed and memory on the memory store, which has no latency of its own; the share of an
-// Azurite's throughput that orchestrations reach; the speed of pollers on a PostgreSQL; and the time until
-// orchestrations continue after their hosts are killed, whose leases on messages are those of the real host.
+// Command bench measures the cost of the runtime. It counts storage transactions on the memory store over the whole
+// path of an engine message. It measures speed and memory on the memory store, which has no latency of its own, and
+// the share of an Azurite's throughput that orchestrations reach. It measures the speed of pollers on a PostgreSQL.
+// It measures the time until orchestrations continue after their hosts are killed, with the real host's leases on
+// messages.
 //
-//	go run ./scripts/bench                  a table with the budget or the goal beside each figure
+//	go run ./scripts/bench                  a table with the budget or the goal next to each figure
 //	go run ./scripts/bench --json           one JSON object a line: {"name":"tx/sequence/3","value":8,"unit":"transactions"}
 //	go run ./scripts/bench --only memory/   the figures whose names begin so
 //

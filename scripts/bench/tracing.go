@@ -18,9 +18,9 @@ import (
 // sampledShare is the share of sampled traces.
 const sampledShare = 0.1
 
-// traces compares the duration of sequences whose traces go to a collector, a tenth of them, and of those whose trace
-// contexts are only passed on, with that of an untraced runtime; and counts the storage requests that a recorded
-// trace adds.
+// traces compares the duration of sequences with that of an untraced runtime. In one case a tenth of the traces goes
+// to a collector, in the other the trace contexts are only passed on. It also counts the storage requests that a
+// recorded trace adds.
 func traces() scenario {
 	metrics := []metric{
 		{"tracing/off/ratio", "ratio", "goal 1.00: time of a sequence without a tracer, the traceparent of its message passed on, to that of one without"},

@@ -14,7 +14,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// The waits of a waiting room's orchestration, besides an event by its name.
+// The waits of a waiting room's orchestration, other than an event by its name.
 const (
 	nothing = ""
 	anHour  = "an hour"
@@ -122,7 +122,7 @@ func (w *waitingRoom) signal(ctx context.Context, name string, want orchestrator
 	return errors.Join(err, queue.Delete(ctx, name, received[0].ID, received[0].PopReceipt))
 }
 
-// timer counts what timerTally does.
+// timer returns the total of timerTally.
 func timer(ctx context.Context, _ *house) (int, error) {
 	t, err := timerTally(ctx)
 	return t.total(), err
@@ -145,7 +145,7 @@ func timerTally(ctx context.Context) (tally, error) {
 	return tallied(w.count.Calls()).minus(tallied(without.count.Calls())), err
 }
 
-// event counts what eventTally does.
+// event returns the total of eventTally.
 func event(ctx context.Context, _ *house) (int, error) {
 	t, err := eventTally(ctx)
 	return t.total(), err

@@ -1,14 +1,14 @@
 // Command lane runs the tests of one lane: short, change or all. `make test`, `.ci/run` and `make test-all` call it.
 //
 //	go run ./scripts/lane short              stores in memory and virtual time only: 90 seconds
-//	go run ./scripts/lane change             every package, a sample of what is enumerated: what a pull request has to pass
+//	go run ./scripts/lane change             every package with a sample of the enumerated cases: for a pull request
 //	go run ./scripts/lane all                everything, and the race detector everywhere: every night
 //	go run ./scripts/lane change ./outbox    the same for some packages
-//	go run ./scripts/lane -load 20 -times 10 short    ten times beside 20 busy threads: a test that fails by chance shows
+//	go run ./scripts/lane -load 20 -times 10 short    ten times next to 20 busy threads: shows flaky tests
 //
-// It prints a line for each package that ends, with its seconds and the remaining packages, at most 30 lines for a
-// test that fails, with the command that repeats it last, and the slowest packages at its end. Packages share the
-// servers that it starts.
+// It prints a line for each package that ends, with its seconds and the remaining packages, and the slowest packages
+// at the end. For a test that fails it prints at most 30 lines, the last of which is the command that repeats the
+// test. Packages share the servers that it starts.
 package main
 
 import (
