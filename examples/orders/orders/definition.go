@@ -1,15 +1,15 @@
 // Package orders is an engine for the orders of a shop, as an example to copy from. Each file shows one feature:
 //
-//	definition.go  an engine: what the platform has to know of it
-//	order.go       what it takes and gives, and how input is checked
-//	take.go        the orchestrator: the way of an order from its arrival to its shipment
+//	definition.go  an engine: its description for the platform
+//	order.go       its input and output, and the check of the input
+//	take.go        the orchestrator: an order from its arrival to its shipment
 //	version1.go    an earlier version of the orchestrator, for orders that began with it
 //	reserve.go     fan-out over the lines of an order, and compensation
 //	approve.go     an approval by a person
-//	pay.go         an event from outside, or a time-out
+//	pay.go         an external event, or a timeout
 //	ship.go        a child orchestration
 //	close.go       a schedule, and a second operation of the engine
-//	shop.go        what the activities work on
+//	shop.go        the data of the activities
 //
 // It owns the tables ordersBooked and ordersShipped.
 package orders
