@@ -15,13 +15,17 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// queueTryTimeout bounds one try.
-const queueTryTimeout = 10 * time.Second
+const (
+	// queueTryTimeout bounds one try.
+	queueTryTimeout = 10 * time.Second
+	// sendTimeout bounds one try of a Send, which is not repeated: the service itself answers within 30 seconds.
+	sendTimeout = 30 * time.Second
+)
 
 // Queues is a queues.Store in Azure Queue Storage or its emulator. A request without an answer, or with a "busy" one, is sent
-// up to three times more within some seconds. So a Send may put its message twice, a Receive may hide messages that it
-// does not return, until their visibility ends, and a Renew or Delete may report queues.ErrPopReceipt or queues.ErrNotFound for
-// what its own first try did.
+// up to three times more within some seconds. So a Receive may hide messages that it does not return, until their visibility
+// ends, and a Renew or Delete may report queues.ErrPopReceipt or queues.ErrNotFound for the result of its own first try. A Send is
+// repeated only while nothing was applied: it adds one message at most.
 type Queues struct {
 	service *azqueue.ServiceClient
 }
@@ -81,13 +85,18 @@ func (a *Queues) SendText(ctx context.Context, queue, text string, delay time.Du
 	return deref(sent.MessageID), nil
 }
 
+// sendText repeats a request only while the service refuses it as busy or cannot be reached.
 func (a *Queues) sendText(ctx context.Context, queue, text string, delay time.Duration) (sent azqueue.EnqueuedMessage, err error) {
 	if err := cmp.Or(ctx.Err(), queues.CheckQueue(queue), queues.CheckText(text), queues.CheckDelay(delay)); err != nil {
 		return sent, err
 	}
 	forever := int32(-1)
-	answer, err := a.service.NewQueueClient(queue).EnqueueMessage(ctx, text,
+	retry := policy.WithRetryOptions(ctx, policy.RetryOptions{MaxRetries: maxRetries, TryTimeout: sendTimeout, RetryDelay: retryDelay, MaxRetryDelay: maxRetryDelay, ShouldRetry: notApplied})
+	answer, err := a.service.NewQueueClient(queue).EnqueueMessage(retry, text,
 		&azqueue.EnqueueMessageOptions{TimeToLive: &forever, VisibilityTimeout: wholeSeconds(delay)})
+	if unreachable(err) {
+		return sent, &failure{Kind: queues.ErrThrottled, cause: fmt.Errorf("the service is not reachable: %w", err)}
+	}
 	if err != nil {
 		return sent, classifyQueue(ctx, err)
 	}

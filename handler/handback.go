@@ -12,15 +12,18 @@ import (
 )
 
 const (
-	// handBackTime bounds the time to commit and requeue running work when the program stops. It is longer than
-	// activities get to return; work that takes longer is left to the process that takes over.
-	handBackTime = 5 * time.Second
+	// handBackTime bounds the time to commit and requeue running work when the program stops. It is longer than the
+	// grace period of activities; work that takes longer is left to the process that takes over.
+	handBackTime = 3 * time.Second
 	// linger is the time for which the server still answers after that: a live host receives requeued messages
 	// immediately, and an invocation that cannot reach the process has failed.
 	linger = 300 * time.Millisecond
 	// leaveTime bounds the notification of the other processes.
 	leaveTime = 3 * time.Second
 )
+
+// errStillRunning: invocations still run after handBackTime.
+var errStillRunning = errors.New("invocations still run")
 
 // gate is closed when the program stops.
 type gate interface {
@@ -42,7 +45,7 @@ func (p program) handBack(ctx context.Context, log *slog.Logger) error {
 	}
 	var errs []error
 	if running > 0 {
-		errs = append(errs, fmt.Errorf("%d invocations still run after %v", running, handBackTime))
+		errs = append(errs, fmt.Errorf("%d of them after %v: %w", running, handBackTime, errStillRunning))
 	}
 	if p.Leave != nil { // it does not wait for unavailable storage: the others find out later
 		ctx, cancel := context.WithTimeout(outage.Hurry(ctx), leaveTime)

@@ -31,10 +31,11 @@ const (
 	exitFailure  = 1
 	exitUsage    = 2
 	exitSignaled = 128 // plus the signal's number
+	exitRestart  = 200 // the host starts the program again and does not count the exit
 
-	// defaultDrain bounds the wait for requests in flight when a signal stops the program. Container platforms send
-	// SIGKILL 30 s after SIGTERM.
-	defaultDrain = 20 * time.Second
+	// defaultDrain bounds the wait for requests in flight when a signal stops the program. A live host starts the next
+	// process only after that.
+	defaultDrain = 5 * time.Second
 )
 
 // gcPercent is Go's GOGC, unless the environment sets it: the heap is small, and a collection takes a core from a round.
@@ -49,7 +50,8 @@ const gcPercent = 200
 //	0        manifest, replay, -version and -h only
 //	1        the server failed, the host is gone, or a replay found a difference
 //	2        bad settings or arguments
-//	128 + n  stopped by signal n, after handing back its work and waiting for requests in flight
+//	200      stopped by SIGTERM, after handing back its work and waiting for requests in flight: the host starts it again
+//	128 + n  stopped by another signal n in the same way
 //
 // A signal, and the end of the host, close it: nothing new begins, running work is committed and requeued, so that
 // other processes continue it immediately, and they are notified. That takes a moment, or a few seconds when
@@ -75,7 +77,7 @@ type runner struct {
 	Wire func(r *settings.Reader, s settings.Settings, log *slog.Logger) (program, error)
 	// Getppid returns the parent process; nil means os.Getppid.
 	Getppid func() int
-	// Drain bounds the wait for requests in flight when a signal stops the program; 0 means 20 s.
+	// Drain bounds the wait for requests in flight when a signal stops the program; 0 means 5 s.
 	Drain time.Duration
 }
 
@@ -195,12 +197,16 @@ func (m runner) stop(a program, srv *server, reason error, log *slog.Logger) {
 	if wait == 0 {
 		wait = defaultDrain
 	}
-	if err := a.handBack(context.Background(), log); err != nil {
+	err := a.handBack(context.Background(), log)
+	if err != nil {
 		log.Error("not all work is handed back: others take it over in time", "error", err.Error())
 	}
-	if errors.Is(reason, errParentGone) {
+	switch {
+	case errors.Is(reason, errParentGone):
 		wait = 0 // no client is left for an answer
-	} else if a.Gate != nil {
+	case errors.Is(err, errStillRunning):
+		wait = 0 // the next process continues that work
+	case a.Gate != nil:
 		<-time.After(linger)
 	}
 	srv.shutdown(max(0, wait-time.Since(began)))
@@ -235,7 +241,10 @@ func awaitSignal(ctx context.Context, signals chan os.Signal) error {
 
 func exitCode(err error) int {
 	var stopped signalError
-	if errors.As(err, &stopped) {
+	switch {
+	case errors.As(err, &stopped) && stopped.signal == syscall.SIGTERM:
+		return exitRestart
+	case errors.As(err, &stopped):
 		return exitSignaled + int(stopped.signal)
 	}
 	return exitFailure

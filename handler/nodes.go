@@ -29,7 +29,7 @@ func (p *parts) wireNode() (err error) {
 func (p *parts) takeOver(ctx context.Context, lost nodes.Lost, begun func(orchestrations int)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.settings.Budget, trigger.ErrBudget)
 	defer cancel()
-	l := orchestrator.Lost{Node: lost.Node, Orchestrations: lost.Hand.Orchestrations, Since: lost.Hand.At, KeepEnds: lost.HostLives}
+	l := orchestrator.Lost{Node: lost.Node, Orchestrations: lost.Hand.Orchestrations, Since: lost.Hand.At, Begun: lost.Begun, KeepEnds: lost.HostLives}
 	if lost.Hand.More {
 		l.Since = lost.Hand.Since
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/internal/tenant"
+	"github.com/vibedata/roundhouse/orchestrator/nodes"
 )
 
 // Reuse says what Runtime.Start does when the id is taken.
@@ -87,6 +88,8 @@ func (r *Runtime) startNext(ctx context.Context, id string, decide func([]stored
 		case errors.Is(err, errLostRace) && try < conflictTries:
 			r.count(func(c *Counts) { c.Conflicts++ })
 			continue
+		case errors.Is(err, nodes.ErrFenced) && try < conflictTries: // nothing was committed, and this process has another name now
+			continue
 		case errors.Is(err, errTerminated):
 			continue
 		case err != nil:
@@ -101,7 +104,7 @@ func (r *Runtime) startNext(ctx context.Context, id string, decide func([]stored
 		if err := r.addParked(ctx, parkedEntry{id: id, due: now, since: now}); err != nil {
 			return out, err
 		}
-		return out, r.send(ctx, Signal{SignalID: uuid.NewString(), InstanceID: id, Type: InternalContinue}, 0)
+		return out, r.sendOnce(ctx, Signal{SignalID: uuid.NewString(), InstanceID: id, Type: InternalContinue}, 0)
 	}
 }
 

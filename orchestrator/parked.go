@@ -234,7 +234,8 @@ func (r *Runtime) checkParked(ctx context.Context, p parkedEntry, late time.Dura
 	if damaged, err := r.isDamaged(ctx, p.id); damaged || err != nil {
 		return err // reviewDamage wakes it when it can be read again
 	}
-	if next, ok := r.nextEntry(p, s); ok {
+	next, insured := r.nextEntry(p, s)
+	if insured {
 		if err := r.addParked(ctx, next); err != nil {
 			return err
 		}
@@ -243,7 +244,11 @@ func (r *Runtime) checkParked(ctx context.Context, p parkedEntry, late time.Dura
 		return nil
 	}
 	wake := Signal{SignalID: fmt.Sprintf("sweep:%s:%d", p.id, p.due.UnixMicro()), InstanceID: p.id, Type: InternalContinue, Payload: Payload{Lost: true}}
-	if err := r.send(ctx, wake, 0); err != nil {
+	send := r.send
+	if insured {
+		send = r.sendOnce
+	}
+	if err := send(ctx, wake, 0); err != nil {
 		return err
 	}
 	woken[p.id] = true

@@ -48,5 +48,5 @@ func (r *Runtime) continueLater(ctx context.Context, d *driver) error {
 	if err := r.addParked(ctx, entries...); err != nil {
 		return err
 	}
-	return r.send(ctx, Signal{SignalID: uuid.NewString(), InstanceID: out.ID, Type: InternalContinue}, 0)
+	return r.sendOnce(ctx, Signal{SignalID: uuid.NewString(), InstanceID: out.ID, Type: InternalContinue}, 0)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/vibedata/roundhouse/internal/payload"
 	"github.com/vibedata/roundhouse/internal/redact"
+	"github.com/vibedata/roundhouse/queues"
 )
 
 // SignalType is the type of a signal (persistence document, section 6).
@@ -254,4 +255,26 @@ func (r *Runtime) send(ctx context.Context, s Signal, delay time.Duration) error
 		return fmt.Errorf("signal to orchestration %s: %w", s.InstanceID, err)
 	}
 	return nil
+}
+
+// sendOnce sends a signal that the sweeper replaces if it is lost: an entry of the index says so. An unknown outcome is no error, and
+// the signal is not sent again, because storage that is slow would get many copies.
+func (r *Runtime) sendOnce(ctx context.Context, s Signal, delay time.Duration) error {
+	err := r.send(queues.WithSingleTry(ctx), s, delay)
+	if errors.Is(err, queues.ErrOutcomeUnknown) && ctx.Err() == nil {
+		r.config.Log.WarnContext(ctx, "signal sent with unknown outcome: the sweeper replaces it if it is lost", "orchestrationId", s.InstanceID, "signalId", s.SignalID, "error", err.Error())
+		return nil
+	}
+	return err
+}
+
+// sendInsured sends a signal once. If the outcome is unknown, it adds an entry to the index, by which the sweeper finds the
+// orchestration should the signal be lost.
+func (r *Runtime) sendInsured(ctx context.Context, s Signal) error {
+	err := r.send(queues.WithSingleTry(ctx), s, 0)
+	if !errors.Is(err, queues.ErrOutcomeUnknown) || ctx.Err() != nil {
+		return err
+	}
+	now := r.config.Now()
+	return r.addParked(ctx, parkedEntry{id: s.InstanceID, due: now, since: now})
 }

@@ -225,7 +225,7 @@ func (s *simulation) rests() bool {
 	if starts+signals+activities+s.open > 0 {
 		return false
 	}
-	if s.lossy == 0 {
+	if s.lossy == 0 && s.faulty == 0 { // no message can be lost
 		return true
 	}
 	page, err := s.world.tables.Query(s.t.Context(), "orchestrationsParked", tables.Query{Partition: indexPartition, Limit: 1})

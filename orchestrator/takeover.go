@@ -33,13 +33,17 @@ type Lost struct {
 	// since then is found.
 	Orchestrations []string
 	Since          time.Time
+	// Begun is zero for the first takeover of the process. For a repeated one it is when the first began, by the clock of the process
+	// that began it: orchestrations that another process has continued since then are left to that process.
+	Begun time.Time
 	// KeepEnds says that the messages of orchestrations that have ended come again soon, and see to what follows their ends.
 	KeepEnds bool
 }
 
 // TakeOver goes on with the orchestrations that a lost process was responsible for. It calls begun when all of them go on, or will by
 // signals, with their number, and returns when those that it drives itself have come to rest. The first round of each says that
-// it was taken over, and makes that a late round of the lost process is refused. Repeating it does no harm.
+// it was taken over, and makes that a late round of the lost process is refused. A repeated takeover signals only the orchestrations
+// that the first one has not reached.
 func (r *Runtime) TakeOver(ctx context.Context, l Lost, begun func(orchestrations int)) error {
 	if r.config.Queues == nil {
 		return fmt.Errorf("take over from %s: %w", l.Node, ErrNoSignals)
@@ -52,7 +56,7 @@ func (r *Runtime) TakeOver(ctx context.Context, l Lost, begun func(orchestration
 	var sends errgroup.Group
 	sends.SetLimit(takeoverSends)
 	for _, s := range ids[len(mine):] {
-		sends.Go(func() error { return r.send(ctx, s, 0) })
+		sends.Go(func() error { return r.sendInsured(ctx, s) })
 	}
 	if err := sends.Wait(); err != nil {
 		return fmt.Errorf("take over from %s: %w", l.Node, err)
@@ -81,7 +85,7 @@ func (r *Runtime) driveTaken(ctx context.Context, signals []Signal, begun func()
 				return
 			case errors.Is(err, nodes.ErrFenced): // who takes over from this process finishes the takeover
 			default:
-				other := r.send(context.WithoutCancel(ctx), s, 0)
+				other := r.sendInsured(context.WithoutCancel(ctx), s)
 				if other == nil {
 					return
 				}
@@ -128,6 +132,10 @@ func (r *Runtime) inHandOf(ctx context.Context, l Lost) ([]Signal, error) {
 			running = append(running, l.signal(id, true))
 		}
 	}
+	running, err := r.notContinued(ctx, l, running)
+	if err != nil {
+		return nil, err
+	}
 	scan := tables.Scan{Row: statusRow, Where: map[string]any{columnResponsible: l.Node}, NotBefore: map[string]time.Time{columnExecutedOn: l.Since.Add(-signalMargin)}}
 	for {
 		page, err := r.config.Tables.Scan(ctx, r.config.Table, scan)
@@ -152,6 +160,37 @@ func (r *Runtime) inHandOf(ctx context.Context, l Lost) ([]Signal, error) {
 			return append(append(running, resting...), ended...), nil
 		}
 	}
+}
+
+// notContinued drops the signals of orchestrations that another process has continued since the first takeover began.
+func (r *Runtime) notContinued(ctx context.Context, l Lost, signals []Signal) ([]Signal, error) {
+	if l.Begun.IsZero() {
+		return signals, nil
+	}
+	continued := make([]bool, len(signals))
+	var reads errgroup.Group
+	reads.SetLimit(takeoverSends)
+	for i, s := range signals {
+		reads.Go(func() error {
+			row, err := r.config.Tables.Get(ctx, r.config.Table, tables.Key{Partition: tables.EscapeKey(s.InstanceID), Row: statusRow})
+			if err != nil && !errors.Is(err, tables.ErrNotFound) {
+				return fmt.Errorf("orchestration %s: %w", s.InstanceID, err)
+			}
+			responsible := row.String(columnResponsible)
+			continued[i] = err == nil && responsible != "" && responsible != l.Node && row.Time(columnExecutedOn).After(l.Begun.Add(-clockSkew))
+			return nil
+		})
+	}
+	if err := reads.Wait(); err != nil {
+		return nil, err
+	}
+	var left []Signal
+	for i, s := range signals {
+		if !continued[i] {
+			left = append(left, s)
+		}
+	}
+	return left, nil
 }
 
 // signal makes another process go on with an orchestration. held says that the lost one had it in hand when it was last seen.

@@ -125,3 +125,40 @@ func TestTakeoverByWhoIsFenced(t *testing.T) {
 		<-first
 	})
 }
+
+// late is a process that others take over from when it confirms its life for the first time.
+type late struct {
+	*seat
+	next string
+}
+
+func (p late) Confirm(ctx context.Context, name string) error {
+	if p.Name() == "late-1" {
+		p.fence(p.next)
+	}
+	return p.seat.Confirm(ctx, name)
+}
+
+// A process that is taken over from while it starts an orchestration starts it under its next name. One that ends does not, and the
+// caller learns that nothing was started.
+func TestStartByWhoIsFenced(t *testing.T) {
+	t.Parallel()
+	for next, want := range map[string]error{"late-2": nil, "": nodes.ErrFenced} {
+		t.Run("next name "+next, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			o := NewOrchestrator("test", func(*Context, int) (int, error) { return 1, nil })
+			rt := w.configured(t, nil, Config{Orchestrators: []AnyOrchestrator{o}, Queues: w.queues, ScheduleQueue: signalQueue, Nodes: late{&seat{name: "late-1"}, next}})
+			out, err := rt.Start(t.Context(), startOf("a", 1))
+			if !errors.Is(err, want) || (err == nil) != (want == nil) {
+				t.Fatalf("start: %v, want %v", err, want)
+			}
+			if want == nil && out.Status != Pending {
+				t.Errorf("status %s, want %s", out.Status, Pending)
+			}
+			if _, err := rt.Get(t.Context(), "a"); want != nil && !errors.Is(err, ErrNotFound) {
+				t.Errorf("get after the failed start: %v, want %v", err, ErrNotFound)
+			}
+		})
+	}
+}

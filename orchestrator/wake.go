@@ -34,10 +34,10 @@ func (d *driver) wake(ctx context.Context, at time.Time) error {
 	// A time beyond the longest delay is reached in steps: the message comes early, finds nothing due, and is sent again.
 	now := d.rt.config.Now()
 	delay := max(time.Second, min(at.Sub(now), queues.MaxDelay))
-	if err := d.rt.send(ctx, d.timerSignal(at), delay); err != nil {
+	if err := d.rt.sendOnce(ctx, d.timerSignal(at), delay); err != nil {
 		return err
 	}
-	// The index entry is written last, because its existence means that the message was sent.
+	// The index entry is written last, because its existence means that the message was sent. It insures the message.
 	return d.rt.addParked(ctx, append(entries, parkedEntry{id: d.start.ID, due: at, since: at, message: now.Add(delay)})...)
 }
 

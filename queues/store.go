@@ -82,3 +82,6 @@ type Store interface {
 	// Length is the approximate number of messages, hidden ones included.
 	Length(ctx context.Context, queue string) (int, error)
 }
+
+// WithSingleTry returns a context whose calls make one request. The caller repeats the call itself, or is insured against its loss.
+func WithSingleTry(ctx context.Context) context.Context { return storage.WithSingleTry(ctx) }

@@ -71,6 +71,7 @@ const (
 	codeBodyTooLarge       = "RequestBodyTooLarge"
 	codeBodyTooDeep        = "BodyTooDeep"
 	codeServiceUnavailable = "ServiceUnavailable"
+	codeStorageUnavailable = "StorageUnavailable"
 	codeInternal           = "InternalError"
 )
 
@@ -142,14 +143,15 @@ func failureOf(err error, now time.Time) *failure {
 			header:  map[string]string{"Retry-After": retryAfter},
 		}
 	case storageTrouble(err):
-		return &failure{
-			status:  http.StatusServiceUnavailable,
-			problem: problem{Code: codeServiceUnavailable, Message: "Storage did not answer in time. Repeat the request later; a list is quicker with fromDate and toDate."},
-			header:  map[string]string{"Retry-After": retryAfter},
-		}
+		return storageUnavailable("Storage did not answer in time. Repeat the request later; a list is quicker with fromDate and toDate.")
 	default:
 		return internal()
 	}
+}
+
+// storageUnavailable is the answer to a request that storage did not answer in time.
+func storageUnavailable(message string) *failure {
+	return &failure{status: http.StatusServiceUnavailable, problem: problem{Code: codeStorageUnavailable, Message: message}, header: map[string]string{"Retry-After": retryAfter}}
 }
 
 // storageTrouble reports whether the same request can succeed later. A missing table is one that the program has yet

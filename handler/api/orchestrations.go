@@ -10,6 +10,7 @@ import (
 
 	"github.com/vibedata/roundhouse/internal/urlpath"
 	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/orchestrator/nodes"
 )
 
 const (
@@ -206,6 +207,10 @@ func orchestrationFailure(err error) *failure {
 		return activeFailure("The orchestration has not ended. Wait for its end, or terminate it.")
 	case errors.Is(err, orchestrator.ErrEnded):
 		return conflict(codeInvalidState, "The orchestration has ended in a way that does not allow this: rewind what failed, restart what ended.")
+	case errors.Is(err, nodes.ErrFenced):
+		return storageUnavailable("This process lost its lease because storage answered too late, and nothing was done. Repeat the request.")
+	case errors.Is(err, orchestrator.ErrElsewhere) && storageTrouble(err):
+		return nil
 	case errors.Is(err, orchestrator.ErrElsewhere):
 		f := conflict(codeActive, "The orchestration is being changed by others. Repeat the request.")
 		f.header = map[string]string{"Retry-After": retryAfter}

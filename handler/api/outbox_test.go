@@ -346,7 +346,7 @@ func TestOutboxTrouble(t *testing.T) {
 			body = `{"status":"dead"}`
 		}
 		rec := b.send(t, method, target, body)
-		want := codeServiceUnavailable
+		want := codeStorageUnavailable
 		if target == outboxPath+"/replay" {
 			want = codeNotRecorded // that comes first, and nothing follows
 		}

@@ -366,7 +366,7 @@ func testPollerLagWaitsForItsTurn(t *testing.T) {
 	defer leave()
 	req, err := http.NewRequestWithContext(impatient, http.MethodGet, "/api/pollers/orders/lag", http.NoBody)
 	testenv.OK(t, err)
-	if rec := serve(b.echo, req); rec.Code != http.StatusServiceUnavailable || code(t, rec) != codeServiceUnavailable || len(asked) > 0 {
+	if rec := serve(b.echo, req); rec.Code != http.StatusServiceUnavailable || code(t, rec) != codeStorageUnavailable || len(asked) > 0 {
 		t.Errorf("%d %s; it was its turn: %v", rec.Code, rec.Body, len(asked) > 0)
 	}
 	close(answer)

@@ -9,6 +9,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -164,3 +167,31 @@ func (h *Host) Terminate() error {
 
 // Ended is closed when the host is gone.
 func (h *Host) Ended() <-chan struct{} { return h.ended }
+
+// Freeze stops the host and its handler where they are, until Thaw.
+func (h *Host) Freeze() error { return h.signalAll(syscall.SIGSTOP) }
+
+// Thaw resumes a frozen host and its handler.
+func (h *Host) Thaw() error { return h.signalAll(syscall.SIGCONT) }
+
+// signalAll signals the host and its child processes, which Linux lists by thread.
+func (h *Host) signalAll(s syscall.Signal) error {
+	pid := h.command.Process.Pid
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	errs := []error{err, syscall.Kill(pid, s)}
+	for _, list := range lists {
+		text, err := os.ReadFile(list)
+		errs = append(errs, err)
+		for _, field := range strings.Fields(string(text)) {
+			child, err := strconv.Atoi(field)
+			errs = append(errs, err)
+			if err == nil {
+				errs = append(errs, syscall.Kill(child, s))
+			}
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("send %v to the processes of a host: %w", s, err)
+	}
+	return nil
+}

@@ -28,15 +28,15 @@ func (s blobStore) CreateContainer(ctx context.Context, container string) error 
 }
 
 func (s blobStore) Put(ctx context.Context, container, name string, data []byte) error {
-	return s.watch.do(ctx, func(ctx context.Context) error { return s.inner.Put(ctx, container, name, data) })
+	return s.watch.make(ctx, kind{bulk: true}, func(ctx context.Context) error { return s.inner.Put(ctx, container, name, data) })
 }
 
 func (s blobStore) PutIf(ctx context.Context, container, name string, data []byte, etag string) error {
-	return s.watch.do(ctx, func(ctx context.Context) error { return s.inner.PutIf(ctx, container, name, data, etag) })
+	return s.watch.make(ctx, kind{bulk: true}, func(ctx context.Context) error { return s.inner.PutIf(ctx, container, name, data, etag) })
 }
 
 func (s blobStore) Get(ctx context.Context, container, name string) (data []byte, err error) {
-	err = s.watch.do(ctx, func(ctx context.Context) error { data, err = s.inner.Get(ctx, container, name); return err })
+	err = s.watch.make(ctx, kind{bulk: true}, func(ctx context.Context) error { data, err = s.inner.Get(ctx, container, name); return err })
 	return data, err
 }
 
@@ -45,7 +45,7 @@ func (s blobStore) Delete(ctx context.Context, container, name string) error {
 }
 
 func (s blobStore) List(ctx context.Context, container, prefix, continuation string) (names []string, next string, err error) {
-	err = s.watch.do(ctx, func(ctx context.Context) error {
+	err = s.watch.make(ctx, kind{bulk: true}, func(ctx context.Context) error {
 		names, next, err = s.inner.List(ctx, container, prefix, continuation)
 		return err
 	})
@@ -53,7 +53,7 @@ func (s blobStore) List(ctx context.Context, container, prefix, continuation str
 }
 
 func (s blobStore) ListOld(ctx context.Context, container, prefix string, before time.Time, continuation string) (old []blobs.Version, next string, err error) {
-	err = s.watch.do(ctx, func(ctx context.Context) error {
+	err = s.watch.make(ctx, kind{bulk: true}, func(ctx context.Context) error {
 		old, next, err = s.inner.ListOld(ctx, container, prefix, before, continuation)
 		return err
 	})

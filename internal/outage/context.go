@@ -7,11 +7,11 @@ import (
 	"github.com/vibedata/roundhouse/internal/lazyctx"
 )
 
-// mode is what a call does while storage does not answer.
+// mode says how a call treats storage that does not answer.
 type mode struct {
 	hurries bool
-	// until is how long the call waits at most.
-	until time.Time
+	// until bounds the waiting; since is the start of the work, which orders waiting calls.
+	until, since time.Time
 }
 
 type modeKey struct{}
@@ -20,7 +20,7 @@ type modeKey struct{}
 // it and outlive it, so ctx needs a deadline; without one, nothing waits.
 func Wait(ctx context.Context) context.Context {
 	until, _ := ctx.Deadline()
-	return context.WithValue(ctx, modeKey{}, mode{until: until})
+	return context.WithValue(ctx, modeKey{}, mode{until: until, since: time.Now()})
 }
 
 // Hurry is a context whose calls of storage fail at once while storage does not answer.

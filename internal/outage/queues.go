@@ -28,7 +28,10 @@ func (s queueStore) CreateQueue(ctx context.Context, queue string) error {
 }
 
 func (s queueStore) Send(ctx context.Context, queue string, body []byte, delay time.Duration) (id string, err error) {
-	err = s.watch.do(ctx, func(ctx context.Context) error { id, err = s.inner.Send(ctx, queue, body, delay); return err })
+	err = s.watch.make(ctx, kind{tries: maxSends}, func(ctx context.Context) error {
+		id, err = s.inner.Send(ctx, queue, body, delay)
+		return err
+	})
 	return id, err
 }
 
@@ -49,7 +52,7 @@ func (s queueStore) Renew(ctx context.Context, queue, id, popReceipt string, vis
 }
 
 func (s queueStore) SendHidden(ctx context.Context, queue string, body []byte, hidden time.Duration) (sent queues.Message, err error) {
-	err = s.watch.doOnce(ctx, func(ctx context.Context) error {
+	err = s.watch.make(ctx, kind{tries: 1}, func(ctx context.Context) error {
 		sent, err = s.inner.SendHidden(ctx, queue, body, hidden)
 		return err
 	})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/vibedata/roundhouse/internal/outage"
 	"github.com/vibedata/roundhouse/internal/sample"
+	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -71,7 +72,7 @@ func (w *world) program(ctx context.Context, name string, random *rand.Rand, unt
 			err = w.increment(ctx, name)
 			counted++
 		case 2:
-			_, err = w.queues.Send(ctx, queue, []byte(name), 0)
+			err = w.send(ctx, fmt.Sprintf("%s-%d", name, random.Uint64()))
 		case 3:
 			err = w.blobs.Put(ctx, container, name, []byte(name))
 		case 4:
@@ -87,8 +88,48 @@ func (w *world) program(ctx context.Context, name string, random *rand.Rand, unt
 	return counted, nil
 }
 
-// Random programs over random outages: nothing fails while there is time left, nothing that compares is applied twice, and the
-// service is asked one at a time.
+// send sends a message of its own. A message whose outcome is unknown is the business of its sender.
+func (w *world) send(ctx context.Context, body string) error {
+	_, err := w.queues.Send(ctx, queue, []byte(body), 0)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sent[body] = err
+	if errors.Is(err, queues.ErrOutcomeUnknown) && ctx.Err() == nil {
+		return nil
+	}
+	return err
+}
+
+// checkMessages compares the messages with the results of their sends: none is lost, and none is there more than twice.
+func (w *world) checkMessages(t *testing.T) {
+	t.Helper()
+	copies := map[string]int{}
+	for {
+		page, err := w.inQueues.Receive(context.Background(), queue, 32, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page) == 0 {
+			break
+		}
+		for _, m := range page {
+			copies[string(queues.Decode(m.Text))]++
+		}
+	}
+	for body, err := range w.sent {
+		switch n := copies[body]; {
+		case n > 2:
+			t.Errorf("message %s: %d copies, want 2 at most", body, n)
+		case n == 0 && err == nil:
+			t.Errorf("message %s is lost", body)
+		case n > 0 && errors.Is(err, queues.ErrThrottled) && !errors.Is(err, queues.ErrOutcomeUnknown):
+			t.Errorf("message %s is there, and its sender got %v", body, err)
+		}
+	}
+}
+
+// Random programs over random outages: nothing fails while there is time left, nothing that compares is applied twice, no message is
+// there more than twice, and one read at a time is made.
 func TestRandomOutages(t *testing.T) {
 	t.Parallel()
 	for _, n := range sample.Seeds(t, 24) {
@@ -109,6 +150,7 @@ func TestRandomOutages(t *testing.T) {
 				}
 				all.Wait()
 				w.checkRequests(t, workers)
+				w.checkMessages(t)
 			})
 		})
 	}

@@ -32,12 +32,12 @@ func (s tableStore) Get(ctx context.Context, table string, key tables.Key) (e ta
 }
 
 func (s tableStore) Query(ctx context.Context, table string, q tables.Query) (page tables.Page, err error) {
-	err = s.watch.do(ctx, func(ctx context.Context) error { page, err = s.inner.Query(ctx, table, q); return err })
+	err = s.watch.make(ctx, kind{bulk: true}, func(ctx context.Context) error { page, err = s.inner.Query(ctx, table, q); return err })
 	return page, err
 }
 
 func (s tableStore) Scan(ctx context.Context, table string, scan tables.Scan) (page tables.Page, err error) {
-	err = s.watch.do(ctx, func(ctx context.Context) error { page, err = s.inner.Scan(ctx, table, scan); return err })
+	err = s.watch.make(ctx, kind{bulk: true}, func(ctx context.Context) error { page, err = s.inner.Scan(ctx, table, scan); return err })
 	return page, err
 }
 

@@ -46,11 +46,13 @@ type Config struct {
 type watch struct {
 	service string
 	config  Config
+	limiter *limiter
 	// ask is a cheap read.
 	ask func(ctx context.Context) error
 
 	mu      sync.Mutex
 	asked   chan struct{} // closed at the end of the latest read; nil before the first
+	answer  time.Time     // when a call was answered last
 	waiting int
 	spread  time.Duration // over which those that have waited go on
 
@@ -69,10 +71,21 @@ func newWatch(service string, c Config, ask func(ctx context.Context) error) *wa
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &watch{service: service, config: c, ask: ask}
+	return &watch{service: service, config: c, limiter: newLimiter(), ask: ask}
 }
 
-// silent says whether an error leaves open that the service does not answer.
+// heard ends an outage when a call was answered.
+func (w *watch) heard(ctx context.Context, err error) {
+	if silent(err) || err != nil && ctx.Err() != nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.answer = time.Now()
+	w.end()
+}
+
+// silent reports whether the service may not have answered.
 func silent(err error) bool {
 	return errors.Is(err, storage.ErrThrottled) || errors.Is(err, storage.ErrOutcomeUnknown)
 }
@@ -119,6 +132,7 @@ func isClosed(c <-chan struct{}) bool {
 func (w *watch) read() {
 	ctx, cancel := context.WithTimeout(storage.WithSingleTry(context.Background()), w.config.ProbeTimeout)
 	defer cancel()
+	began := time.Now()
 	err := w.ask(ctx)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -126,6 +140,8 @@ func (w *watch) read() {
 	switch {
 	case !silent(err) && ctx.Err() == nil:
 		w.end()
+		return
+	case w.over == nil && w.answer.After(began): // the service is slow
 		return
 	case w.over == nil:
 		w.over, w.since, w.reads, w.pause = make(chan struct{}), time.Now(), 0, w.config.FirstPause
@@ -146,6 +162,7 @@ func (w *watch) end() {
 	w.config.Log.Info("storage answers again", "service", w.service, "durationMs", time.Since(w.since).Milliseconds(), "reads", w.reads, "waiting", w.waiting)
 	close(w.over)
 	w.over = nil
+	w.limiter.restart()
 }
 
 // await returns when there is no outage. waited says whether there was one. The error is that of ctx.

@@ -36,6 +36,7 @@ type world struct {
 	mu       sync.Mutex
 	random   *rand.Rand
 	requests []time.Time // those that were not answered
+	sent     map[string]error
 
 	inTables tables.Store
 	inQueues queues.Store
@@ -47,7 +48,7 @@ type world struct {
 
 func newWorld(t *testing.T, seed uint64, outages ...outageOf) *world {
 	t.Helper()
-	w := &world{outages: outages, random: rand.New(rand.NewPCG(seed, 0)), inTables: tables.NewMemory(), inQueues: queues.NewMemory(), inBlobs: blobs.NewMemory()}
+	w := &world{outages: outages, sent: map[string]error{}, random: rand.New(rand.NewPCG(seed, 0)), inTables: tables.NewMemory(), inQueues: queues.NewMemory(), inBlobs: blobs.NewMemory()}
 	for _, err := range []error{w.inTables.CreateTable(t.Context(), table), w.inQueues.CreateQueue(t.Context(), queue), w.inBlobs.CreateContainer(t.Context(), container)} {
 		if err != nil {
 			t.Fatal(err)

@@ -47,7 +47,8 @@ type Config struct {
 	// Version is that of the program, for people.
 	Version string
 	// Interval is how often a node with work renews its sign of life, and Death how long the sign stays hidden without that; by
-	// default 10 s and 15 s. Death is at least one and a half intervals.
+	// default 10 s and 15 s. Death is at least one and a half intervals. A node whose renewals are slow hides its sign for longer, up
+	// to 4 times Death.
 	Interval, Death time.Duration
 	// TakeOver goes on with what a dead node had in hand. It calls begun when all of it goes on, or will without this process, with
 	// the number of orchestrations, and may work on it longer. It may be called again for the same node.
@@ -74,11 +75,13 @@ type Node struct {
 	started time.Time
 	held    map[int]held
 	next    int
-	unseen  bool      // the sign of life could not be renewed the last time
-	givenUp []held    // while it could not: a renewal may have got through all the same, and must not say that nobody has to go on with it
-	idle    time.Time // since when nothing is in hand
-	beating bool      // a goroutine renews the sign of life
-	renewed time.Time // when the last renewal that succeeded began; zero without a sign of life
+	unseen  bool          // the sign of life could not be renewed the last time
+	givenUp []held        // while it could not: a renewal may have got through all the same, and must not say that nobody has to go on with it
+	idle    time.Time     // since when nothing is in hand
+	beating bool          // a goroutine renews the sign of life
+	renewed time.Time     // when the last renewal that succeeded began; zero without a sign of life
+	took    time.Duration // duration of that renewal, which says how slow storage is
+	hidden  time.Duration // for how long that renewal hides the sign of life
 	left    bool
 	said    string // what Say was given
 	news    bool   // it is not in the row
@@ -225,7 +228,7 @@ func (n *Node) Confirm(ctx context.Context, name string) error {
 
 // isFresh says that the sign of life stays hidden for a while still. The caller holds mu.
 func (n *Node) isFresh() bool {
-	return !n.renewed.IsZero() && elapsed(n.renewed) < n.config.Death-n.config.Death/8
+	return !n.renewed.IsZero() && elapsed(n.renewed) < n.hidden-n.config.Death/8
 }
 
 // elapsed is how long ago a time was. The monotonic clock may stand still while the machine does, the other one may be set: the

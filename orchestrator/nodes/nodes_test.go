@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -13,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/sample"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator/nodes"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
@@ -45,7 +48,8 @@ type process struct {
 	mu      sync.Mutex
 	calls   int
 	refused error
-	unheard int // so many requests are carried out, and it does not learn that
+	late    func() time.Duration // how late a request is carried out, and its answer comes; nil: not at all
+	unheard int                  // so many requests are carried out, and it does not learn that
 }
 
 func (p *process) intercept(ctx context.Context, _ faults.Call, do func(context.Context) error) error {
@@ -53,7 +57,12 @@ func (p *process) intercept(ctx context.Context, _ faults.Call, do func(context.
 	refused, unheard := p.refused, p.unheard > 0
 	p.unheard = max(0, p.unheard-1)
 	p.calls++
+	late := p.late
 	p.mu.Unlock()
+	if late != nil {
+		time.Sleep(late())
+		defer func() { time.Sleep(late()) }()
+	}
 	switch {
 	case unheard:
 		return errors.Join(errDown, do(ctx))
@@ -259,6 +268,97 @@ func TestOutageIsNoDeath(t *testing.T) {
 			if taken := w.takenFrom(); len(taken) != 0 {
 				t.Errorf("an outage of %d s: %v", seconds, taken)
 			}
+		})
+	}
+}
+
+// A node whose requests reach storage within 5 s is never taken for dead, however late the answers are.
+func TestSlowStorageIsNoDeath(t *testing.T) {
+	t.Parallel()
+	for _, seed := range sample.Seeds(t, 40) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				random := rand.New(rand.NewPCG(uint64(seed), 34))
+				w := newWorld(t)
+				slow, quick := w.process(t, "slow"), w.process(t, "quick")
+				hold(t, slow, "order-1")
+				name, most := slow.Name(), int64(nodes.DefaultDeath-nodes.DefaultInterval-100*time.Millisecond)
+				var drawing sync.Mutex
+				slow.mu.Lock()
+				slow.late = func() time.Duration {
+					drawing.Lock()
+					defer drawing.Unlock()
+					return time.Duration(random.Int64N(most))
+				}
+				slow.mu.Unlock()
+				for range 10 * 60 * 5 {
+					w.deliver(t, quick)
+					time.Sleep(200 * time.Millisecond)
+				}
+				if slow.Name() != name || len(w.takenFrom()) != 0 {
+					t.Errorf("the node is %s by now, and these were taken over: %v", slow.Name(), w.takenFrom())
+				}
+			})
+		})
+	}
+}
+
+// A takeover in progress is left to its node, however long it lasts and whoever gets the sign of life again. One that failed is
+// repeated, and knows it.
+func TestTakeoverInProgress(t *testing.T) {
+	t.Parallel()
+	for name, failure := range map[string]error{"it succeeds": nil, "it fails": errors.New("storage is slow")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				lost, second := w.process(t, "lost"), w.process(t, "second")
+				var begun time.Time
+				first := w.process(t, "first", func(c *nodes.Config) {
+					c.TakeOver = func(_ context.Context, l nodes.Lost, done func(int)) error {
+						begun = time.Now()
+						time.Sleep(20 * time.Minute)
+						if failure == nil {
+							done(1)
+						}
+						return failure
+					}
+				})
+				hold(t, lost, "order-1")
+				lost.refuse(errDown)
+				time.Sleep(nodes.DefaultDeath + time.Second)
+				lost.Close()
+				sign, err := w.queues.Receive(t.Context(), queue, 1, 10*time.Minute)
+				if err != nil || len(sign) != 1 {
+					t.Fatalf("receive the sign of life: %d messages, %v", len(sign), err)
+				}
+				var working sync.WaitGroup
+				working.Go(func() {
+					if _, err := first.Receive(t.Context(), queues.Decode(sign[0].Text)); !errors.Is(err, failure) {
+						t.Errorf("first takeover: %v, want %v", err, failure)
+					}
+				})
+				for range 18 {
+					time.Sleep(time.Minute)
+					testenv.OK(t, second.Sweep(t.Context()))
+					_, err := second.Receive(t.Context(), queues.Decode(sign[0].Text))
+					testenv.OK(t, err)
+				}
+				if taken := w.takenFrom(); len(taken) != 0 {
+					t.Errorf("taken over a second time while the first takeover is in progress: %v", taken)
+				}
+				working.Wait()
+				testenv.OK(t, second.Sweep(t.Context()))
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				switch {
+				case failure == nil && len(w.taken) != 0:
+					t.Errorf("taken over after the takeover had finished: %+v", w.taken)
+				case failure != nil && (len(w.taken) != 1 || w.taken[0].Begun.After(begun)):
+					t.Errorf("taken over after a failure: %+v, want one that begun at %v or earlier", w.taken, begun)
+				}
+			})
 		})
 	}
 }

@@ -33,6 +33,7 @@ const (
 	columnHand     = "Hand"
 	columnBy       = "TakenBy"
 	columnAt       = "AtUtc"
+	columnBegun    = "BegunUtc"
 	columnFinished = "Finished"
 	columnTaken    = "Taken"
 	columnSaid     = "Said"
@@ -114,12 +115,14 @@ type ended struct {
 	Number   int
 	State    State // StateTaken or stateDropped
 	By       string
-	At       time.Time
+	At       time.Time // when By claimed the takeover, or confirmed last that it works on it; long ago after a failure
+	Begun    time.Time // when the first takeover began
 	Hand     Hand
 	Finished bool
 	Taken    int
 
-	etag string
+	etag     string
+	repeated bool // a takeover was begun before
 }
 
 func (e ended) key() tables.Key {
@@ -128,6 +131,9 @@ func (e ended) key() tables.Key {
 
 func (e ended) entity() tables.Entity {
 	properties := map[string]any{columnNode: e.Node, columnNumber: int64(e.Number), columnState: string(e.State), columnBy: e.By, columnAt: e.At, columnFinished: e.Finished, columnTaken: int64(e.Taken)}
+	if !e.Begun.IsZero() {
+		properties[columnBegun] = e.Begun
+	}
 	if hand, err := json.Marshal(e.Hand); err == nil && e.State == StateTaken {
 		properties[columnHand] = string(hand)
 	}
@@ -135,7 +141,11 @@ func (e ended) entity() tables.Entity {
 }
 
 func endedOf(e tables.Entity) ended {
-	return ended{Node: e.String(columnNode), Number: int(e.Int(columnNumber)), State: State(e.String(columnState)), By: e.String(columnBy), At: e.Time(columnAt),
+	begun := e.Time(columnBegun)
+	if begun.IsZero() { // of a version that did not write it
+		begun = e.Time(columnAt)
+	}
+	return ended{Begun: begun, Node: e.String(columnNode), Number: int(e.Int(columnNumber)), State: State(e.String(columnState)), By: e.String(columnBy), At: e.Time(columnAt),
 		Hand: parseHand(e.String(columnHand)), Finished: e.Bool(columnFinished), Taken: int(e.Int(columnTaken)), etag: e.ETag}
 }
 

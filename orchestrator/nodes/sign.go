@@ -20,6 +20,8 @@ const (
 	rowEvery = time.Minute + time.Second
 	// retryPause is about how long a renewal that failed waits.
 	retryPause = 500 * time.Millisecond
+	// slowRenewal is the duration of a renewal from which on storage is slow.
+	slowRenewal = time.Second
 	// renewTimeout bounds one renewal.
 	renewTimeout = 10 * time.Second
 )
@@ -69,9 +71,10 @@ func decode(text []byte) (note, bool) {
 func (n *Node) beat() {
 	for {
 		ctx, cancel := context.WithTimeout(n.work, renewTimeout)
+		began := time.Now()
 		err := n.renew(ctx)
 		cancel()
-		wait := n.config.Interval
+		wait := max(n.config.Interval-elapsed(began), n.config.Interval/4)
 		if err != nil && n.work.Err() == nil {
 			n.config.Log.Warn("the sign of life of this node cannot be renewed", "node", n.Name(), "error", err.Error())
 			wait = retryPause/2 + rand.N(retryPause)
@@ -146,10 +149,10 @@ func (n *Node) renew(ctx context.Context) error {
 		return nil
 	}
 	began := time.Now()
-	err := n.show(ctx)
+	hidden, err := n.show(ctx)
 	n.mu.Lock()
 	if n.unseen = err != nil; err == nil {
-		n.renewed = began
+		n.renewed, n.hidden, n.took = began, hidden, elapsed(began)
 	}
 	if named := n.sign.named; err == nil && named > 0 { // the node lives, and so does its host, which shows what failed
 		n.givenUp, n.idle = slices.Delete(n.givenUp, 0, named), time.Now()
@@ -159,10 +162,18 @@ func (n *Node) renew(ctx context.Context) error {
 		return fmt.Errorf("renew the sign of life: %w", err)
 	}
 	n.mu.Lock()
-	news := n.news
+	news, took := n.news, n.took
 	n.mu.Unlock()
 	if !news && elapsed(n.sign.row) < rowEvery {
 		return nil
+	}
+	if hidden == n.config.Death { // a slow row must not delay the next renewal beyond that
+		if took >= slowRenewal {
+			return nil
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, n.config.Interval/2)
+		defer cancel()
 	}
 	if err := n.writeRow(ctx, StateAlive); err != nil { // the message is what counts
 		n.config.Log.WarnContext(ctx, "the row of this node cannot be written", "node", n.Name(), "error", err.Error())
@@ -172,15 +183,27 @@ func (n *Node) renew(ctx context.Context) error {
 
 // show updates the message, or sends it. One that may have been sent without an answer is ended, and another one is sent. The caller
 // holds signing.
-func (n *Node) show(ctx context.Context) error {
-	err := n.tryShow(ctx)
+func (n *Node) show(ctx context.Context) (hidden time.Duration, err error) {
+	hidden = n.hideFor()
+	err = n.tryShow(ctx, hidden)
 	if err != nil && n.sign.doubtful && ctx.Err() == nil {
-		err = n.tryShow(ctx)
+		err = n.tryShow(ctx, hidden)
 	}
-	return err
+	return hidden, err
 }
 
-func (n *Node) tryShow(ctx context.Context) error {
+// hideFor is the duration for which the next renewal hides the sign of life. On slow storage it is longer, so that a node that lives is
+// not fenced.
+func (n *Node) hideFor() time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.took < slowRenewal {
+		return n.config.Death
+	}
+	return min(n.config.Death+4*n.took, 4*n.config.Death)
+}
+
+func (n *Node) tryShow(ctx context.Context, hidden time.Duration) error {
 	if n.sign.doubtful {
 		if err := n.dropSign(ctx); err != nil {
 			return err
@@ -191,7 +214,7 @@ func (n *Node) tryShow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		receipt, err := n.config.Queues.Update(ctx, n.config.Queue, n.sign.id, n.sign.receipt, text, n.config.Death)
+		receipt, err := n.config.Queues.Update(ctx, n.config.Queue, n.sign.id, n.sign.receipt, text, hidden)
 		if err == nil {
 			n.sign.receipt = receipt
 		}
@@ -206,7 +229,7 @@ func (n *Node) tryShow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	sent, err := n.config.Queues.SendHidden(ctx, n.config.Queue, text, n.config.Death)
+	sent, err := n.config.Queues.SendHidden(ctx, n.config.Queue, text, hidden)
 	n.sign.id, n.sign.receipt, n.sign.doubtful = sent.ID, sent.PopReceipt, err != nil && !errors.Is(err, queues.ErrThrottled)
 	return err
 }

@@ -11,8 +11,11 @@ import (
 )
 
 const (
-	// grace is what a node gets whose sign of life has been shown: after an outage of storage, all nodes are late.
+	// grace is the time that a node gets after its sign of life was shown: after an outage of storage, all nodes are late. On slow
+	// storage it is longer.
 	grace = time.Second
+	// refreshEvery is how often a takeover in progress is confirmed in its row.
+	refreshEvery = time.Minute
 	// unseen is how long a node with work may go without writing its row before Sweep takes it for dead, and how long a takeover
 	// may be unfinished. Clocks may differ by a minute.
 	unseen = 5 * time.Minute
@@ -30,6 +33,9 @@ type Lost struct {
 	Hand Hand
 	// HostLives says that only the process is gone: the host delivers its messages again by itself.
 	HostLives bool
+	// Begun is zero for the first takeover of the node. For a takeover that another process had begun and not finished, it is when
+	// that one began, by its clock.
+	Begun time.Time
 }
 
 // Receive takes a message of the queue. handled is false for one that is no sign of life. After an error, the message has to be
@@ -43,12 +49,11 @@ func (n *Node) Receive(ctx context.Context, message []byte) (handled bool, err e
 	if own || err != nil {
 		return true, err
 	}
+	wait := time.Duration(0)
 	if !s.Gone {
-		if err := pause(ctx, grace); err != nil {
-			return true, err
-		}
+		wait = grace
 	}
-	return true, n.takeOver(ctx, ended{Node: s.Name, Number: s.Number, Hand: s.Hand}, false)
+	return true, n.takeOver(ctx, ended{Node: s.Name, Number: s.Number, Hand: s.Hand}, false, wait)
 }
 
 // receiveOwn makes a new sign of life when this node receives its own: it lives, though late.
@@ -69,11 +74,12 @@ func (n *Node) receiveOwn(ctx context.Context, s note) (own bool, err error) {
 		return true, err
 	}
 	began := time.Now()
-	if err := n.show(ctx); err != nil {
+	hidden, err := n.show(ctx)
+	if err != nil {
 		return true, err
 	}
 	n.mu.Lock()
-	n.renewed = began
+	n.renewed, n.hidden = began, hidden
 	n.mu.Unlock()
 	return true, nil
 }
@@ -84,13 +90,19 @@ func (n *Node) isLeft() bool {
 	return n.left
 }
 
-// takeOver takes over from a node whose sign of life has ended, and finishes what that one had taken over itself.
-func (n *Node) takeOver(ctx context.Context, e ended, hostLives bool) error {
+// takeOver takes over from a node whose sign of life has ended, and finishes what that one had taken over itself. It gives the node
+// a time to notice.
+func (n *Node) takeOver(ctx context.Context, e ended, hostLives bool, grace time.Duration) error {
 	release := n.hold(held{}) // so that others finish it if this node dies, too
 	defer release()
 	by := n.Name()
 	if err := n.Confirm(ctx, by); err != nil {
 		return err
+	}
+	if grace > 0 {
+		if err := pause(ctx, grace+n.slowness()); err != nil {
+			return err
+		}
 	}
 	mine, err := n.claim(ctx, &e, by)
 	if err != nil || !mine {
@@ -101,6 +113,19 @@ func (n *Node) takeOver(ctx context.Context, e ended, hostLives bool) error {
 		func() error { return n.carryOut(ctx, e, by, hostLives) },
 		func() error { return n.finishOthers(ctx, e.Node) },
 	})
+}
+
+// slowness is how much later than usual a node may be that lives, as far as this node sees from its own renewals.
+func (n *Node) slowness() time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.unseen:
+		return n.config.Interval
+	case n.took < slowRenewal:
+		return 0
+	}
+	return min(4*n.took, n.config.Interval)
 }
 
 // atOnce does all of it at the same time: a takeover lasts as long as what it drives, and none may wait for another.
@@ -120,33 +145,62 @@ func (n *Node) carryOut(ctx context.Context, e ended, by string, hostLives bool)
 	if !hostLives {
 		messages = n.showMessages(ctx, e.Hand.Messages)
 	}
-	err := n.config.TakeOver(ctx, Lost{Node: e.Node, By: by, Hand: e.Hand, HostLives: hostLives}, func(orchestrations int) {
+	lost := Lost{Node: e.Node, By: by, Hand: e.Hand, HostLives: hostLives}
+	if e.repeated {
+		lost.Begun = e.Begun
+	}
+	refreshing, stop := context.WithCancel(ctx)
+	var refreshes sync.WaitGroup
+	refreshes.Go(func() { n.refresh(refreshing, e) })
+	end := sync.OnceFunc(func() {
+		stop()
+		refreshes.Wait()
+	})
+	defer end()
+	err := n.config.TakeOver(ctx, lost, func(orchestrations int) {
+		end()
 		n.mu.Lock()
 		n.counts.Takeovers++
 		n.counts.TakenOver += orchestrations
 		n.mu.Unlock()
-		if err := n.finished(ctx, e, orchestrations); err != nil {
+		if err := n.record(ctx, e, func(found *ended) { found.Finished, found.Taken = true, orchestrations }); err != nil {
 			n.config.Log.WarnContext(ctx, "it cannot be noted that a takeover is finished: it may be repeated", "node", e.Node, "error", err.Error())
 		}
 		n.config.Log.InfoContext(ctx, "what a node had in hand goes on", "node", e.Node, "by", by, "orchestrations", orchestrations, "messages", messages)
 	})
-	if err != nil {
-		return fmt.Errorf("take over from node %s: %w", e.Node, err)
+	if err == nil {
+		return nil
 	}
-	return nil
+	end()
+	release := func(found *ended) { found.At = n.config.Now().UTC().Add(-unseen) }
+	if noteErr := n.record(context.WithoutCancel(ctx), e, release); noteErr != nil {
+		err = errors.Join(err, noteErr)
+	}
+	return fmt.Errorf("take over from node %s: %w", e.Node, err)
 }
 
-// finished notes that all of a takeover goes on, unless another node has taken the takeover over.
-func (n *Node) finished(ctx context.Context, e ended, orchestrations int) error {
+// refresh confirms in the row of a takeover that this node works on it, until ctx ends. Other nodes leave the takeover to it.
+func (n *Node) refresh(ctx context.Context, e ended) {
+	for pause(ctx, refreshEvery) == nil {
+		if err := n.record(ctx, e, func(found *ended) { found.At = n.config.Now().UTC() }); err != nil && ctx.Err() == nil {
+			n.config.Log.WarnContext(ctx, "a takeover in progress cannot be confirmed: another node may repeat it", "node", e.Node, "error", err.Error())
+		}
+	}
+}
+
+// record changes the row of a takeover, unless another node has taken the takeover over or it is finished.
+func (n *Node) record(ctx context.Context, e ended, change func(*ended)) error {
+	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
+	defer cancel()
 	row, err := n.config.Tables.Get(ctx, n.config.Table, e.key())
 	if err != nil {
 		return err
 	}
 	found := endedOf(row)
-	if found.By != e.By {
+	if found.By != e.By || found.Finished {
 		return nil
 	}
-	found.Finished, found.Taken = true, orchestrations
+	change(&found)
 	return n.config.Tables.Apply(ctx, n.config.Table, tables.Replace(found.entity()))
 }
 
@@ -170,6 +224,7 @@ func (n *Node) claim(ctx context.Context, e *ended, by string) (mine bool, err e
 		return false, err
 	}
 	e.State, e.By, e.At = StateTaken, by, n.config.Now().UTC()
+	e.Begun = e.At
 	found, err := n.endSign(ctx, *e)
 	switch {
 	case err != nil:
@@ -177,9 +232,11 @@ func (n *Node) claim(ctx context.Context, e *ended, by string) (mine bool, err e
 	case found.State != StateTaken || found.Finished:
 		return false, nil
 	case found.By == by:
+		*e, e.repeated = found, true
 		return true, nil
+	case n.config.Now().Sub(found.At) < unseen:
+		return false, nil // its node works on it, or Sweep finishes it
 	}
-	// Who had begun it has not finished: its message came again.
 	return n.reclaim(ctx, e, found, by)
 }
 
@@ -203,7 +260,7 @@ func (n *Node) isTakenOtherwise(ctx context.Context, e ended) (bool, error) {
 func (n *Node) reclaim(ctx context.Context, e *ended, found ended, by string) (bool, error) {
 	found.By, found.At = by, n.config.Now().UTC()
 	err := n.config.Tables.Apply(ctx, n.config.Table, tables.Replace(found.entity()))
-	*e = found
+	*e, e.repeated = found, true
 	if errors.Is(err, tables.ErrPrecondition) || errors.Is(err, tables.ErrNotFound) {
 		return false, nil
 	}
@@ -279,7 +336,7 @@ func (n *Node) inBackground(e ended) {
 		return
 	}
 	n.beats.Go(func() {
-		if err := n.takeOver(n.work, e, true); err != nil && n.work.Err() == nil {
+		if err := n.takeOver(n.work, e, true, 0); err != nil && n.work.Err() == nil {
 			n.config.Log.Warn("the takeover from the process before failed: another node does it when its sign of life is shown", "node", e.Node, "error", err.Error())
 		}
 	})
@@ -336,7 +393,7 @@ func (n *Node) Sweep(ctx context.Context) error {
 		switch {
 		case info.State != StateTaken && info.Hand.Count > 0 && info.Name != n.Name() && now.Sub(info.Seen) > unseen && len(takeovers) < sweepSlice:
 			takeovers = append(takeovers, func() error {
-				return n.takeOver(ctx, ended{Node: info.Name, Number: info.number, Hand: info.Hand}, false)
+				return n.takeOver(ctx, ended{Node: info.Name, Number: info.number, Hand: info.Hand}, false, 0)
 			})
 		case now.Sub(info.Seen) > rowKeep && info.Name != n.Name():
 			old = append(old, tables.Key{Partition: partition, Row: tables.EscapeKey(nodePrefix + info.Name)})
@@ -344,7 +401,7 @@ func (n *Node) Sweep(ctx context.Context) error {
 	}
 	for _, e := range signs {
 		switch {
-		case e.State == StateTaken && !e.Finished && now.Sub(e.At) > unseen && len(takeovers) < sweepSlice:
+		case e.State == StateTaken && !e.Finished && now.Sub(e.At) >= unseen && len(takeovers) < sweepSlice:
 			takeovers = append(takeovers, func() error { return n.finish(ctx, e) })
 		case now.Sub(e.At) > rowKeep:
 			old = append(old, e.key())

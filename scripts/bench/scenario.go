@@ -39,6 +39,7 @@ func scenarios() []scenario {
 	all = append(all, requests()...)
 	all = append(all, taskCompletion(), taskLists(), eternal(), consoleFirstPage(), consoleLists(), consolePolling())
 	all = append(all, pollers()...)
+	all = append(all, overloads()...)
 	return append(all, recoveries()...)
 }
 

@@ -3,6 +3,7 @@ package nodes
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/vibedata/roundhouse/orchestrator"
@@ -25,12 +26,27 @@ func (s *simulation) check() {
 	s.checkFence()
 	if s.nodes {
 		s.checkRequests()
+		s.checkCopies()
 	}
 	for _, m := range s.machines {
 		m.kill()
 	}
 	for _, m := range s.machines {
 		m.work.Wait()
+	}
+}
+
+// checkCopies checks that a signal of a takeover or of the sweeper is sent once by each that has cause to: each takeover of a node, and
+// each sweep of an entry.
+func (s *simulation) checkCopies() {
+	s.storage.mu.Lock()
+	defer s.storage.mu.Unlock()
+	for id, n := range s.storage.copies {
+		kind, rest, _ := strings.Cut(id, ":")
+		node, _, _ := strings.Cut(rest, ":")
+		if most := s.storage.claims[node]; kind == "takeover" && n > most {
+			s.t.Errorf("%d copies of signal %s, and %d takeovers of the node", n, id, most)
+		}
 	}
 }
 

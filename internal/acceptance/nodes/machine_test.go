@@ -33,6 +33,7 @@ type machine struct {
 	mu          sync.Mutex
 	thaw        chan struct{} // closed when the machine is not frozen
 	frozen, cut bool
+	late        lateness
 	hand        map[*invocation]bool
 	ill         []span // when something was the matter with it
 }
@@ -76,7 +77,7 @@ func (s *simulation) bootUnder(slot int, host string) *machine {
 func (m *machine) config() orchestrator.Config {
 	orchestrators, activities := m.programs()
 	c := orchestrator.Config{Tables: stamped{faults.Tables(observed{m.storage.tables, m.storage}, m.intercept), m}, Blobs: faults.Blobs(m.storage.blobs, m.intercept),
-		Queues: faults.Queues(m.storage.queues, m.intercept), Node: m.String(), Now: m.now, MaxInlineActivities: m.inline,
+		Queues: faults.Queues(sending{m.storage.queues, m.storage}, m.intercept), Node: m.String(), Now: m.now, MaxInlineActivities: m.inline,
 		Orchestrators: orchestrators, Activities: activities, Log: slog.New(slog.DiscardHandler)}
 	if m.member != nil {
 		c.Nodes = m.member
@@ -164,13 +165,32 @@ func (m *machine) disconnect(cut bool) {
 	m.cut = cut
 }
 
+// slowDown has services answer late. Beyond inLease, the machine may be taken for dead.
+func (m *machine) slowDown(late lateness) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case late.by >= inLease:
+		m.ill = append(m.ill, span{begin: time.Now()})
+	case m.late.by >= inLease:
+		m.ill[len(m.ill)-1].end = time.Now()
+	}
+	m.late = late
+}
+
+func (m *machine) lateFor(c faults.Call) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.late.of(c)
+}
+
 func (m *machine) alive() bool { return m.ctx.Err() == nil }
 
 // healthy says that the machine lives, and that nothing is the matter with it.
 func (m *machine) healthy() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.alive() && !m.frozen && !m.cut && !m.leaving
+	return m.alive() && !m.frozen && !m.cut && !m.leaving && m.late == lateness{}
 }
 
 func (m *machine) isCut() bool {
@@ -200,6 +220,10 @@ func (m *machine) pass() error {
 func (m *machine) intercept(ctx context.Context, c faults.Call, next func(context.Context) error) error {
 	chance := m.chance(m.String(), c.Operation, c.Target, time.Now().UnixNano())
 	there, back := upTo(chance, 20*time.Millisecond), upTo(chance, 20*time.Millisecond)
+	if late := m.lateFor(c); late > 0 {
+		before := upTo(chance, late)
+		there, back = there+before, back+late-before
+	}
 	if err := m.pass(); err != nil {
 		return err
 	}

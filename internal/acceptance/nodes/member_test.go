@@ -131,7 +131,7 @@ func (m *machine) takeOver(ctx context.Context, lost nodes.Lost, begun func(orch
 	m.tell("%s takes over from %s: %+v", m, lost.Node, lost.Hand)
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
-	l := orchestrator.Lost{Node: lost.Node, Orchestrations: lost.Hand.Orchestrations, Since: lost.Hand.At, KeepEnds: lost.HostLives}
+	l := orchestrator.Lost{Node: lost.Node, Orchestrations: lost.Hand.Orchestrations, Since: lost.Hand.At, Begun: lost.Begun, KeepEnds: lost.HostLives}
 	if lost.Hand.More {
 		l.Since = lost.Hand.Since
 	}

@@ -47,6 +47,7 @@ func (s *storage) signed(from origin, ops []tables.Op) {
 			now.at = before.at
 		}
 		if before.by != now.by {
+			s.claims[now.node]++
 			s.takers = append(s.takers, now.by)
 			from.by.tell("%s is taken over by %s", now.node, now.by)
 		}

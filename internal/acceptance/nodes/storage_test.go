@@ -32,6 +32,8 @@ type storage struct {
 	machines map[string]*machine // all that have ever been
 	receipts []receipt
 	handed   map[string][]handing // by message
+	claims   map[string]int       // takeovers of a node, by its name
+	copies   map[string]int       // messages of a signal, by its id
 }
 
 // commit is one round, as storage saw it.
@@ -46,7 +48,7 @@ type commit struct {
 
 func newStorage(t *testing.T) *storage {
 	return &storage{t: t, tables: tables.NewMemory(), queues: queues.NewMemory(), blobs: blobs.NewMemory(), latest: map[string]commit{},
-		taken: map[string]taking{}, machines: map[string]*machine{}, handed: map[string][]handing{}}
+		taken: map[string]taking{}, machines: map[string]*machine{}, handed: map[string][]handing{}, copies: map[string]int{}, claims: map[string]int{}}
 }
 
 // origin says which machine makes a call, and since when.
@@ -219,4 +221,19 @@ func (s *storage) lastHanded(message string) *machine {
 	defer s.mu.Unlock()
 	all := s.handed[message]
 	return all[len(all)-1].by
+}
+
+// sending is the innermost queue store of a runtime. It counts the copies of signals.
+type sending struct {
+	queues.Store
+	seen *storage
+}
+
+func (s sending) Send(ctx context.Context, queue string, body []byte, delay time.Duration) (string, error) {
+	if signal, err := orchestrator.DecodeSignal(body); err == nil {
+		s.seen.mu.Lock()
+		s.seen.copies[signal.SignalID]++
+		s.seen.mu.Unlock()
+	}
+	return s.Store.Send(ctx, queue, body, delay)
 }

@@ -3,9 +3,11 @@ package nodes
 import (
 	"cmp"
 	"context"
+	"math/rand/v2"
 	"slices"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/orchestrator/nodes"
 )
 
@@ -24,6 +26,8 @@ const (
 	cutOff troubleKind = "cut off"
 	// crashed is a handler that dies while its host lives: the host puts back what it has in hand, and starts another one.
 	crashed troubleKind = "crashed"
+	// slowed is a machine for which some services answer late.
+	slowed troubleKind = "slowed"
 	// told is a machine that is told to end: its node leaves, and what it has in hand is not put back.
 	told troubleKind = "told to end"
 )
@@ -36,8 +40,32 @@ type trouble struct {
 	kind       troubleKind
 	slot       int
 	begin, end time.Time
+	late       lateness // of a machine that is slowed
 	hit        *machine
 	over       bool
+}
+
+// lateness is how much later services answer. Calls within inLease are quick enough for a sign of life.
+type lateness struct {
+	by                     time.Duration
+	tables, queues, others bool
+}
+
+// inLease is the duration of a call with which a node keeps its sign of life.
+const inLease = nodes.DefaultDeath - nodes.DefaultInterval
+
+// drawLateness draws for each service whether it answers late.
+func drawLateness(random *rand.Rand) lateness {
+	by := []time.Duration{500 * time.Millisecond, 2 * time.Second, inLease - 100*time.Millisecond, 2 * inLease}[random.IntN(4)]
+	return lateness{by, random.IntN(2) == 0, random.IntN(2) == 0, random.IntN(2) == 0}
+}
+
+// of is how much later a call is answered.
+func (l lateness) of(c faults.Call) time.Duration {
+	if late := map[string]bool{"tables": l.tables, "queues": l.queues}; late[c.Service] || c.Service == "blobs" && l.others {
+		return l.by
+	}
+	return 0
 }
 
 // duty is work that a machine had in hand when something happened to it.
@@ -50,11 +78,14 @@ type duty struct {
 func (s *simulation) drawTroubles() {
 	n := s.script.IntN(16)
 	for range n {
-		one := &trouble{kind: []troubleKind{killed, frozen, cutOff, crashed, told}[s.script.IntN(5)], slot: s.script.IntN(len(s.machines))}
+		one := &trouble{kind: []troubleKind{killed, frozen, cutOff, crashed, told, slowed}[s.script.IntN(6)], slot: s.script.IntN(len(s.machines))}
 		one.begin = s.began.Add(upTo(s.script, horizon))
 		most := []time.Duration{10 * time.Second, time.Minute, 10 * time.Minute, 30 * time.Minute}[s.script.IntN(4)]
 		if one.end = one.begin.Add(time.Second + upTo(s.script, most)); one.kind == crashed {
 			one.end = one.begin.Add(restart)
+		}
+		if one.kind == slowed {
+			one.late = drawLateness(s.script)
 		}
 		s.troubles = append(s.troubles, one)
 	}
@@ -105,6 +136,10 @@ func (s *simulation) strike(one *trouble) {
 	}
 	in := m.inHand()
 	s.tell("%s is %s until %s with %v in hand", m, one.kind, clock(one.end), in)
+	if one.kind == slowed { // it continues its work
+		m.slowDown(one.late)
+		return
+	}
 	for _, subject := range in {
 		s.duties = append(s.duties, duty{subject, nil, one})
 	}
@@ -141,6 +176,9 @@ func (s *simulation) relieve(one *trouble) {
 	case cutOff:
 		one.hit.disconnect(false)
 		s.tell("%s is connected", one.hit)
+	case slowed:
+		one.hit.slowDown(lateness{})
+		s.tell("%s is quick", one.hit)
 	}
 }
 
