@@ -36,7 +36,7 @@ func newWorld(t testing.TB, store tables.Store, table string) *world {
 	return w
 }
 
-// all reads a whole list, in pages of a size.
+// all reads a whole list in pages of the given size.
 func (w *world) all(t interface {
 	Context() context.Context
 	Fatalf(string, ...any)
@@ -60,7 +60,7 @@ func stores(t *testing.T) map[string]tables.Store {
 	return map[string]tables.Store{"memory": tables.NewMemory(), "azurite": real}
 }
 
-// What is recorded comes back as it was, with its end when that is known.
+// A recorded entry is read unchanged, with its end when that is recorded.
 func TestEntries(t *testing.T) {
 	t.Parallel()
 	for name, store := range stores(t) {
@@ -91,7 +91,7 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// Any texts are stored, cut where they are too long.
+// Texts of any content are stored, and cut where they are too long.
 func TestTextsOfAnyKind(t *testing.T) {
 	t.Parallel()
 	for name, store := range stores(t) {
@@ -115,7 +115,7 @@ func TestTextsOfAnyKind(t *testing.T) {
 	}
 }
 
-// Lists by every filter, in pages of every size, are what a plain list of all entries gives.
+// Lists with every filter and page size match a plain list of all entries.
 func TestLists(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -126,7 +126,7 @@ func TestLists(t *testing.T) {
 		}
 		for range rapid.IntRange(0, 30).Draw(rt, "entries") {
 			w.at = noon().Add(-time.Duration(rapid.Int64Range(0, int64(200*24*time.Hour)).Draw(rt, "ago"))).Truncate(time.Microsecond)
-			if rapid.Bool().Draw(rt, "edge") { // of a month
+			if rapid.Bool().Draw(rt, "edge") { // the edge of a month
 				w.at = time.Date(2026, time.Month(rapid.IntRange(6, 11).Draw(rt, "month")), 1, 0, 0, 0, -1000*rapid.IntRange(0, 1).Draw(rt, "before"), time.UTC)
 			}
 			e, err := w.log.Begin(t.Context(), audit.Entry{Principal: pick("p"), Target: pick("t"), Action: "x"})
@@ -173,7 +173,7 @@ func TestLists(t *testing.T) {
 	})
 }
 
-// A page costs a query, however many entries there are; an entry and its end cost a transaction each.
+// A page costs a query, regardless of the number of entries; an entry and its end cost a transaction each.
 func TestCosts(t *testing.T) {
 	t.Parallel()
 	count := 0
@@ -200,7 +200,7 @@ func TestCosts(t *testing.T) {
 	}
 }
 
-// A list of all times there can be asks for no more months than it can have.
+// A list without bounds queries only the months that can have entries.
 func TestCostOfAllTimes(t *testing.T) {
 	t.Parallel()
 	count := 0
@@ -237,7 +237,7 @@ func TestListRefuses(t *testing.T) {
 	}
 }
 
-// Whatever storage does: when Begin succeeds, the entry is there, in all lists.
+// When Begin succeeds despite faults of storage, the entry is in all lists.
 func TestBeginUnderFaults(t *testing.T) {
 	t.Parallel()
 	for _, fault := range faults.Faults() {
@@ -264,7 +264,7 @@ func beginUnder(t *testing.T, fault faults.Fault) {
 	}
 }
 
-// Whole months that are over go, and nothing else does, however often it is interrupted.
+// Retention deletes whole months that are over, and nothing else, despite interruptions.
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, tables.NewMemory(), "")

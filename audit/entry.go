@@ -9,10 +9,10 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Outcome is what became of what somebody wanted to do.
+// Outcome is the result of an attempted change.
 type Outcome string
 
-// The outcomes. The outcome of an entry without an end is Unknown: its process ended before it could tell.
+// The outcomes. An entry without an end is Unknown: its process ended before it recorded one.
 const (
 	Unknown Outcome = "Unknown"
 	Done    Outcome = "Done"
@@ -20,31 +20,32 @@ const (
 	Refused Outcome = "Refused"
 )
 
-// MaxText bounds each text of an entry, in bytes; what is longer is cut.
+// MaxText bounds each text of an entry, in bytes; longer texts are cut.
 const MaxText = 4 << 10
 
-// Entry is one thing that somebody did, or wanted to do.
+// Entry is one change or attempted change.
 type Entry struct {
 	// ID identifies the entry, At is when it was written: UTC, in microseconds. Log sets both unless they are set.
 	ID string
 	At time.Time
-	// Principal is who: an id as access.Principal.ID makes it. Name is for reading, and Kind says what kind of principal.
+	// Principal is the caller's id as made by access.Principal.ID. Name is its display name, and Kind the kind of
+	// principal.
 	Principal, Name, Kind string
-	// Permission is what it needed, Action what was done, Target to what: "orchestrations/hmac-c1". Door is the way by which
-	// it came: "api", "durable" or "cli".
+	// Permission is the required permission, Action the operation, Target its object, such as "orchestrations/hmac-c1".
+	// Door is the entry point: "api", "durable" or "cli".
 	Permission, Action, Target, Door string
 	// TenantID is the tenant of the target, "" for none.
 	TenantID      string
 	CorrelationID string
-	// Reason is what the principal gave as such, Before what the target was.
+	// Reason is the reason that the principal gave, Before the state of the target before the change.
 	Reason, Before string
-	// Outcome, After (what the target became, or why not) and EndedAt are those of the end.
+	// Outcome, After (the new state of the target, or the reason of a failure) and EndedAt are those of the end.
 	Outcome Outcome
 	After   string
 	EndedAt time.Time
 }
 
-// properties are the columns of an entry, without its end.
+// properties returns the columns of an entry, without its end.
 func (e Entry) properties() map[string]any {
 	p := map[string]any{"Id": e.ID, "AtUtc": e.At}
 	for name, text := range map[string]string{"Principal": e.Principal, "Name": e.Name, "Kind": e.Kind, "Permission": e.Permission, "Action": e.Action,
@@ -56,7 +57,7 @@ func (e Entry) properties() map[string]any {
 	return p
 }
 
-// ending are the columns of its end.
+// ending returns the columns of its end.
 func (e Entry) ending() map[string]any {
 	return map[string]any{"Outcome": string(e.Outcome), "After": e.After, "EndedAtUtc": e.EndedAt}
 }
@@ -73,7 +74,7 @@ func (e *Entry) end(row tables.Entity) {
 	e.Outcome, e.After, e.EndedAt = Outcome(row.String("Outcome")), row.String("After"), row.Time("EndedAtUtc")
 }
 
-// storable cleans the texts of an entry of secrets and of what storage does not take, and cuts them.
+// storable removes secrets and unsupported characters from the texts of an entry, and cuts them.
 func (e Entry) storable() Entry {
 	for _, text := range []*string{&e.Principal, &e.Name, &e.Kind, &e.Permission, &e.Action, &e.Target, &e.Door, &e.TenantID, &e.CorrelationID, &e.Reason, &e.Before, &e.After} {
 		*text = cut(strings.ReplaceAll(strings.ToValidUTF8(*text, "\uFFFD"), "\x00", "\uFFFD"))

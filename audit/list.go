@@ -15,10 +15,10 @@ const MaxLimit = 100
 
 // Filter selects entries. The zero value selects all.
 type Filter struct {
-	// Target or Principal, which are compared without case; at most one of them.
+	// Target and Principal are compared without case; at most one of them is set.
 	Target, Principal string
-	// From and To bound the time: From <= At < To. Zero means no bound; without From, a list ends two years before To. No list
-	// looks further back than twenty years, nor further ahead than an hour: a month without entries costs a query.
+	// From and To bound the time: From <= At < To. Zero means no bound; without From, a list ends two years before To. A
+	// list starts at most twenty years back and ends at most an hour ahead, because a month without entries costs a query.
 	From, To time.Time
 }
 
@@ -29,13 +29,13 @@ type Page struct {
 	Next string
 }
 
-// longest is how far a list without From looks back, and furthest how far one with From does.
+// longest bounds a list without From, and furthest a list with From.
 const (
 	longest  = 2 * 365 * 24 * time.Hour
 	furthest = 20 * 365 * 24 * time.Hour
 )
 
-// List reads a page of 1 to MaxLimit entries. The error is ErrToken for a continuation that is none of this list.
+// List reads a page of 1 to MaxLimit entries. The error is ErrToken for a continuation of another list.
 func (l *Log) List(ctx context.Context, f Filter, limit int, continuation string) (Page, error) {
 	if limit < 1 || limit > MaxLimit || f.Target != "" && f.Principal != "" {
 		return Page{}, fmt.Errorf("list the audit log: a page has 1 to %d entries, of a target or of a principal: %w", MaxLimit, tables.ErrInvalid)
@@ -84,7 +84,7 @@ func (l *Log) List(ctx context.Context, f Filter, limit int, continuation string
 	return page, nil
 }
 
-// firstOf is the beginning of a month.
+// firstOf returns the start of a month.
 func firstOf(at time.Time) time.Time {
 	at = at.UTC()
 	return time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)
@@ -92,7 +92,7 @@ func firstOf(at time.Time) time.Time {
 
 // inMonth reads up to limit entries of one month, each with its end.
 func (l *Log) inMonth(ctx context.Context, q tables.Query, limit int) ([]Entry, error) {
-	q.Limit = 2*limit + 1 // so many entries, with all their ends
+	q.Limit = 2*limit + 1 // this many entries, with all their ends
 	var found []Entry
 	for row, err := range tables.All(ctx, l.Tables, l.table(), q) {
 		if err != nil {

@@ -15,13 +15,13 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// DefaultTable is the table of a Log when its Table is empty.
+// DefaultTable is the table of a Log without a Table.
 const DefaultTable = "audit"
 
 var (
-	// ErrNotRecorded: the entry could not be written, so what it is about must not be done.
+	// ErrNotRecorded means that the entry could not be written, so the change must not be made.
 	ErrNotRecorded = errors.New("it could not be recorded who does this")
-	// ErrToken: the continuation is not one of this list.
+	// ErrToken means that the continuation is not one of this list.
 	ErrToken = errors.New("not a continuation of this list")
 )
 
@@ -55,22 +55,22 @@ func (l *Log) CreateTable(ctx context.Context) error {
 	return nil
 }
 
-// Begin records what somebody is about to do, and returns the entry as it was recorded. The error is ErrNotRecorded: then it
-// must not be done.
+// Begin records an intended change, and returns the entry as recorded. The error is ErrNotRecorded: then the change
+// must not be made.
 func (l *Log) Begin(ctx context.Context, e Entry) (Entry, error) {
 	e = l.named(e).storable()
 	return e, l.insert(ctx, e, e.rows(""))
 }
 
-// End records what became of an entry that was begun. An end can be recorded once: a second one changes nothing, and is no
-// error.
+// End records the outcome of an entry. A second End changes nothing and returns no error.
 func (l *Log) End(ctx context.Context, e Entry, outcome Outcome, after string) error {
 	e.Outcome, e.After, e.EndedAt = outcome, after, l.now()
 	e = e.storable()
 	return l.insert(ctx, e, e.rows(endMark))
 }
 
-// Record records what is over: a refusal, or what a program did. An entry with the same id and time is recorded once.
+// Record records a completed entry: a refusal, or an action of a program. An entry with the same id and time is
+// recorded once.
 func (l *Log) Record(ctx context.Context, e Entry) error {
 	e = l.named(e)
 	e.EndedAt = e.At
@@ -78,7 +78,7 @@ func (l *Log) Record(ctx context.Context, e Entry) error {
 	return l.insert(ctx, e, append(e.rows(""), e.rows(endMark)...))
 }
 
-// named gives an entry its id and its time.
+// named sets the id and the time of an entry.
 func (l *Log) named(e Entry) Entry {
 	if e.ID == "" {
 		e.ID = uuid.NewString()
@@ -89,10 +89,10 @@ func (l *Log) named(e Entry) Entry {
 	return e
 }
 
-// endMark follows the key of an entry in that of its end, so that the end comes next.
+// endMark follows the key of an entry in the key of its end, so that the end is the next row.
 const endMark = "~"
 
-// rows are those of an entry, or of its end, in all views.
+// rows returns the rows of an entry, or of its end, in all views.
 func (e Entry) rows(mark string) []tables.Op {
 	properties := e.properties()
 	if mark == endMark {
@@ -109,7 +109,7 @@ func (e Entry) rows(mark string) []tables.Op {
 
 func (l *Log) insert(ctx context.Context, e Entry, ops []tables.Op) error {
 	err := l.Tables.Apply(ctx, l.table(), ops...)
-	if errors.Is(err, tables.ErrExists) { // by an earlier try, whose answer was lost
+	if errors.Is(err, tables.ErrExists) { // by an earlier try whose answer was lost
 		_, err = l.Tables.Get(ctx, l.table(), ops[0].Entity.Key)
 	}
 	if err == nil {
@@ -118,15 +118,15 @@ func (l *Log) insert(ctx context.Context, e Entry, ops []tables.Op) error {
 	return fmt.Errorf("%w: %s of %s: %w", ErrNotRecorded, e.Action, e.Target, err)
 }
 
-// The views: what the keys of their rows begin with.
+// The prefixes of the keys in each view.
 const (
 	viewAll       = "e-"
 	viewTarget    = "t-"
 	viewPrincipal = "p-"
 )
 
-// viewOf is the beginning of the keys of all rows with a value, "" for no value. Values are compared without case, as ids
-// of tenants are.
+// viewOf returns the prefix of the keys of all rows with a value, "" for no value. Values are compared without case, as
+// ids of tenants are.
 func viewOf(view, value string) string {
 	if value == "" {
 		return ""
@@ -135,7 +135,7 @@ func viewOf(view, value string) string {
 	return view + hex.EncodeToString(sum[:16]) + "-"
 }
 
-// placeOf counts microseconds backwards, so that the newest entry comes first.
+// placeOf counts microseconds backwards, so that the newest entry is first.
 func placeOf(at time.Time) string { return fmt.Sprintf("%019d", math.MaxInt64-at.UnixMicro()) }
 
 const monthLayout = "2006-01"

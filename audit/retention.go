@@ -9,11 +9,11 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// emptyMonths is how many months without entries, one after the other, end the search for older ones.
+// emptyMonths is the number of consecutive months without entries after which the search for older ones ends.
 const emptyMonths = 12
 
-// Retention deletes up to limit rows of months that were over at a time, and says how many it deleted, and whether there may
-// be more. It can be repeated, also after a crash.
+// Retention deletes up to limit rows of months that ended before a time. It returns the number of deleted rows and
+// whether more may remain. It can be repeated, also after a crash.
 func (l *Log) Retention(ctx context.Context, before time.Time, limit int) (removed int, more bool, err error) {
 	for at, empty := firstOf(before).AddDate(0, -1, 0), 0; empty < emptyMonths; at, empty = at.AddDate(0, -1, 0), empty+1 {
 		page, err := l.Tables.Query(ctx, l.table(), tables.Query{Partition: month(at), Limit: min(limit-removed, 100)})

@@ -20,7 +20,7 @@ import (
 
 const secret = "c2VjcmV0LWtleQ=="
 
-// view is what a test compares.
+// view is the part of an account that a test compares.
 type view struct {
 	Name, Table, Queue, Blob string
 	Emulator, Key            bool
@@ -71,7 +71,7 @@ func TestBadConnectionStrings(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name, text string
-		want       []string // what the error names
+		want       []string // texts of the error
 	}{
 		{"empty", "", []string{"AccountName", "AccountKey"}},
 		{"no key", "AccountName=acct1", []string{"AccountKey"}},

@@ -27,15 +27,15 @@ import (
 // blobTryTimeout bounds one try: blobs.MaxSize at about 1 MiB a second.
 const blobTryTimeout = time.Minute
 
-// Blobs is a blobs.Store in Azure Blob Storage or its emulator. A request without an answer, or with a "busy" one, is sent
-// up to three times more within some seconds; all operations may be repeated.
+// Blobs is a blobs.Store in Azure Blob Storage or its emulator. A request without an answer, or with a "busy" one, is
+// sent up to three times more within some seconds; all operations may be repeated.
 type Blobs struct {
 	service *service.Client
 }
 
 var _ blobs.Store = (*Blobs)(nil)
 
-// NewBlobs makes a blobs.Store for an account. It sends nothing yet.
+// NewBlobs returns a blobs.Store for an account. It sends no request yet.
 func NewBlobs(a Account) (*Blobs, error) {
 	options := &azblob.ClientOptions{ClientOptions: a.ClientOptions(blobTryTimeout)}
 	client, err := newBlobClient(a, options)
@@ -56,7 +56,7 @@ func newBlobClient(a Account, options *azblob.ClientOptions) (*azblob.Client, er
 	return azblob.NewClient(a.BlobEndpoint, a.Credential, options)
 }
 
-// CreateContainer makes sure that a container exists. One that is being deleted is a blobs.ErrThrottled.
+// CreateContainer creates a container if it is missing. A container that is being deleted is a blobs.ErrThrottled.
 func (a *Blobs) CreateContainer(ctx context.Context, container string) error {
 	err := cmp.Or(ctx.Err(), blobs.CheckContainer(container))
 	if err == nil {
@@ -77,7 +77,7 @@ func (a *Blobs) Put(ctx context.Context, container, name string, data []byte) er
 	return nil
 }
 
-// PutIf writes a blob if its ETag is still this one.
+// PutIf writes a blob if it still has this ETag.
 func (a *Blobs) PutIf(ctx context.Context, container, name string, data []byte, etag string) error {
 	condition := &blob.ModifiedAccessConditions{IfMatch: to.Ptr(azcore.ETag(etag))}
 	if etag == "" {
@@ -85,7 +85,7 @@ func (a *Blobs) PutIf(ctx context.Context, container, name string, data []byte, 
 	}
 	err := a.put(ctx, container, name, data, &blockblob.UploadOptions{AccessConditions: &blob.AccessConditions{ModifiedAccessConditions: condition}})
 	if missing, ok := errors.AsType[*failure](err); ok && (missing.Kind == storage.ErrExists || missing.Code == "BlobNotFound") {
-		// The service has three answers for one thing: somebody else was faster.
+		// The service has three answers for a lost race.
 		err = fmt.Errorf("%w: %w", blobs.ErrPrecondition, failureOf(http.StatusPreconditionFailed, missing.Code))
 	}
 	if err != nil {
@@ -125,7 +125,7 @@ func (a *Blobs) get(ctx context.Context, container, name string) ([]byte, error)
 	return data, errors.Join(err, body.Close())
 }
 
-// readBounded does not trust the length that the answer names.
+// readBounded does not trust the length in the answer.
 func readBounded(body io.Reader, length *int64) ([]byte, error) {
 	var buffer bytes.Buffer
 	if length != nil {
@@ -143,7 +143,7 @@ func readBounded(body io.Reader, length *int64) ([]byte, error) {
 	return buffer.Bytes(), nil
 }
 
-// Delete removes a blob; a missing one is not an error, nor is a missing container.
+// Delete removes a blob. A missing blob or container is not an error.
 func (a *Blobs) Delete(ctx context.Context, container, name string) error {
 	err := cmp.Or(ctx.Err(), blobs.CheckContainer(container), blobs.CheckName(name))
 	if err == nil {
@@ -156,7 +156,7 @@ func (a *Blobs) Delete(ctx context.Context, container, name string) error {
 	return nil
 }
 
-// DeleteVersion removes a blob that is still that version.
+// DeleteVersion removes a blob that still has this version.
 func (a *Blobs) DeleteVersion(ctx context.Context, container string, v blobs.Version) error {
 	err := cmp.Or(ctx.Err(), blobs.CheckContainer(container), blobs.CheckName(v.Name))
 	if err == nil {
@@ -166,7 +166,7 @@ func (a *Blobs) DeleteVersion(ctx context.Context, container string, v blobs.Ver
 		err = classify(ctx, err)
 	}
 	if errors.Is(err, blobs.ErrNotFound) {
-		err = fmt.Errorf("%w: %w", blobs.ErrPrecondition, err) // the emulator says so itself
+		err = fmt.Errorf("%w: %w", blobs.ErrPrecondition, err) // the emulator returns it itself
 	}
 	if err != nil {
 		return fmt.Errorf("delete old blob %s/%s: %w", container, v.Name, err)
@@ -174,8 +174,8 @@ func (a *Blobs) DeleteVersion(ctx context.Context, container string, v blobs.Ver
 	return nil
 }
 
-// List gives one page of the names that begin with prefix, in the service's order, with one request. Names that other
-// programs gave may break the rules of a blobs.Store.
+// List returns one page of the names that begin with prefix, in the service's order, with one request. Names from other
+// programs may break the rules of a blobs.Store.
 func (a *Blobs) List(ctx context.Context, container, prefix, continuation string) ([]string, string, error) {
 	items, next, err := a.list(ctx, blobs.Listing{Container: container, Prefix: prefix}, continuation)
 	if err != nil {
@@ -188,8 +188,8 @@ func (a *Blobs) List(ctx context.Context, container, prefix, continuation string
 	return names, next, nil
 }
 
-// ListOld gives those of one page of blobs that were written last before a time, with one request. A blob whose time
-// the service does not tell is not old.
+// ListOld returns those blobs of one page that were last written before a time, with one request. A blob for which the
+// service returns no time is not old.
 func (a *Blobs) ListOld(ctx context.Context, container, prefix string, before time.Time, continuation string) ([]blobs.Version, string, error) {
 	items, next, err := a.list(ctx, blobs.Listing{Container: container, Prefix: prefix, Old: true}, continuation)
 	if err != nil {
@@ -198,7 +198,7 @@ func (a *Blobs) ListOld(ctx context.Context, container, prefix string, before ti
 	var old []blobs.Version
 	for _, item := range items {
 		if p := item.Properties; p != nil && p.ETag != nil && p.LastModified != nil && p.LastModified.Before(before) {
-			old = append(old, blobs.Version{Name: *item.Name, ETag: strings.Trim(string(*p.ETag), `"`)}) // lists leave the quotes out, or not
+			old = append(old, blobs.Version{Name: *item.Name, ETag: strings.Trim(string(*p.ETag), `"`)}) // lists may quote ETags
 		}
 	}
 	return old, next, nil
@@ -231,7 +231,7 @@ func (a *Blobs) list(ctx context.Context, first blobs.Listing, continuation stri
 	return items, at.Continuation(), err
 }
 
-// itemsOf reads a page. An answer that is cut or of another form must not pass for an empty list.
+// itemsOf reads a page. A cut or malformed answer must not pass for an empty list.
 func itemsOf(page azblob.ListBlobsFlatResponse) ([]*container.BlobItem, error) {
 	if page.Segment == nil {
 		return nil, fmt.Errorf("%w: the answer holds no list", blobs.ErrOutcomeUnknown)

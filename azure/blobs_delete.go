@@ -8,7 +8,7 @@ import (
 	"github.com/vibedata/roundhouse/blobs"
 )
 
-// DeleteContainer deletes a container with its blobs. It is for tools that make containers of their own, and not part of
+// DeleteContainer deletes a container with its blobs. It is for tools that make their own containers, and not part of
 // blobs.Store.
 func (a *Blobs) DeleteContainer(ctx context.Context, container string) error {
 	err := cmp.Or(ctx.Err(), blobs.CheckContainer(container))

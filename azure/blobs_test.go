@@ -17,7 +17,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// A blob that others made larger than MaxSize must not fill the memory.
+// A blob from another program that is larger than MaxSize must not fill the memory.
 func TestForeignSize(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -25,7 +25,7 @@ func TestForeignSize(t *testing.T) {
 			w.Header().Set("Content-Length", strconv.Itoa(blobs.MaxSize+1))
 			return
 		}
-		chunk := make([]byte, 1<<20) // no length is named: it goes on until nobody reads
+		chunk := make([]byte, 1<<20) // no length is named: the body continues until the client stops reading
 		for {
 			if _, err := w.Write(chunk); err != nil {
 				return
@@ -41,7 +41,7 @@ func TestForeignSize(t *testing.T) {
 	}
 }
 
-// A page of the service may be empty and still have a marker; a call is one request.
+// A page of the service may be empty and still have a marker; a call sends one request.
 func TestListMarkers(t *testing.T) {
 	t.Parallel()
 	pages := map[string]string{ // by marker
@@ -78,7 +78,7 @@ func TestListMarkers(t *testing.T) {
 	}
 }
 
-// An answer that is no list must not pass for an empty one.
+// A malformed answer must not pass for an empty list.
 func TestListOfAnotherForm(t *testing.T) {
 	t.Parallel()
 	const begin = `<?xml version="1.0" encoding="utf-8"?><EnumerationResults>`
@@ -97,7 +97,7 @@ func TestListOfAnotherForm(t *testing.T) {
 	}
 }
 
-// storeAt is a Store whose service is a test's own server.
+// storeAt returns a store whose service is a test server.
 func storeAt(t *testing.T, address string) *azure.Blobs {
 	t.Helper()
 	a, err := azure.FromConnectionString(fmt.Sprintf("AccountName=devstoreaccount1;AccountKey=a2V5;TableEndpoint=%[1]s/t;QueueEndpoint=%[1]s/q;BlobEndpoint=%[1]s/b", address))

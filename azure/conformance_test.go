@@ -18,7 +18,7 @@ var emulator azuritetest.Shared
 
 func TestMain(m *testing.M) { emulator.Main(m) }
 
-// The adapters keep the promises that the stores in memory keep.
+// The adapters keep the promises of the stores in memory.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	account := emulator.Account(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/keytext"
 )
 
-// Ports that Azurite listens on unless it is told otherwise.
+// Default ports of Azurite.
 const (
 	DefaultBlobPort  = 10000
 	DefaultQueuePort = 10001
@@ -92,7 +92,7 @@ func splitConnection(s string) (map[string]string, error) {
 	return parts, errors.Join(errs...)
 }
 
-// serviceEndpoint is the name of a service, as settings have it, and the place of its endpoint in an Account.
+// serviceEndpoint is the name of a service in settings, and its endpoint in an Account.
 type serviceEndpoint struct {
 	name     string
 	endpoint *string
@@ -102,10 +102,10 @@ func (a *Account) services() []serviceEndpoint {
 	return []serviceEndpoint{{"blob", &a.BlobEndpoint}, {"queue", &a.QueueEndpoint}, {"table", &a.TableEndpoint}}
 }
 
-// withEmulator finds out whether this is the emulator. Its published key must not be sent to another machine in
-// earnest, and half an emulator is a mistake. An account on this machine with another name and another key is not the emulator:
-// the end of a tunnel to a real account is here, too, and what is for development must not work on that. No real account has
-// the published key.
+// withEmulator recognizes the emulator. Its published key must not be sent to another machine, and an account that is
+// only half the emulator's is an error. An account on this machine with another name and another key is not the
+// emulator. It may be the end of a tunnel to a real account, on which development features must not work. No real
+// account has the published key.
 func (a Account) withEmulator() (Account, error) {
 	local := 0
 	for _, service := range a.services() {
@@ -126,8 +126,8 @@ func (a Account) withEmulator() (Account, error) {
 	return a, nil
 }
 
-// cleanEndpoint holds an endpoint against the rules: an absolute http or https URL of nothing but host, port and path;
-// https unless the host is this machine. The error does not show it: a URL can hold a signature.
+// cleanEndpoint checks and cleans an endpoint: an absolute http or https URL with only host, port and path; https
+// unless the host is this machine. The error does not quote the endpoint: a URL can hold a signature.
 func cleanEndpoint(s string, alwaysTLS bool) (string, error) {
 	u, err := url.Parse(s)
 	switch {
@@ -145,8 +145,8 @@ func cleanEndpoint(s string, alwaysTLS bool) (string, error) {
 	return strings.TrimRight(s, "/"), nil
 }
 
-// accountPath says whether a path is that of a service: empty, or the name of the account where the host is an address, a name of a local
-// network, or the emulator's.
+// accountPath reports whether a path is that of a service: empty, or the account's name for an address, a name of a
+// local network, or the emulator.
 func accountPath(host, path string) bool {
 	_, err := netip.ParseAddr(host)
 	return path == "" || path == emulatorName || !strings.Contains(path, "/") && (err == nil || !strings.Contains(host, "."))

@@ -17,18 +17,18 @@ import (
 // FromEnvironment reads a storage connection as the Functions host does: the setting name holds a connection string,
 // or, when that is missing or empty, these settings describe an identity:
 //
-//   - name__accountName, or name__blobServiceUri, name__queueServiceUri and name__tableServiceUri: which account. A
-//     missing URI is made of the account's name.
-//   - name__credential: "managedidentity", "workloadidentity", or nothing for the default chain of azidentity
+//   - name__accountName, or name__blobServiceUri, name__queueServiceUri and name__tableServiceUri: the account. A
+//     missing URI is derived from the account's name.
+//   - name__credential: "managedidentity", "workloadidentity", or empty for the default chain of azidentity
 //     (environment, workload identity, managed identity, developer tools).
-//   - name__clientId, name__managedIdentityResourceId or name__managedIdentityObjectId: which user-assigned identity. The last one
-//     takes name__credential.
+//   - name__clientId, name__managedIdentityResourceId or name__managedIdentityObjectId: the user-assigned identity. The
+//     last one requires name__credential.
 //   - name__tenantId: the tenant of the identity; with name__clientId and name__clientSecret, an application.
 //
-// As for the host, the letter case of what follows the name does not matter, as far as a lookup of single names can find it: as above, in
-// lower case, in upper case, or with a capital. White space around values does not count.
+// The host ignores the letter case of the part after the name. So does this function, as far as a lookup of single
+// names can: it tries the spelling above, lower case, upper case, and a capital. White space around values is ignored.
 //
-// lookup is os.LookupEnv or its like. The error names every bad setting at once and shows no value of one that may
+// lookup is os.LookupEnv or a function like it. The error names every bad setting together and quotes no value that may
 // hold a key.
 func FromEnvironment(lookup func(string) (string, bool), name string) (Account, error) {
 	get := func(setting string) string {
@@ -84,10 +84,10 @@ func FromEnvironment(lookup func(string) (string, bool), name string) (Account, 
 	return a, nil
 }
 
-// tokens marks the failure to get a token: nothing was sent then.
+// tokens marks the failure to get a token: no request was sent then.
 type tokens struct{ azcore.TokenCredential }
 
-// GetToken asks the credential.
+// GetToken calls the credential.
 func (t tokens) GetToken(ctx context.Context, options policy.TokenRequestOptions) (azcore.AccessToken, error) {
 	token, err := t.TokenCredential.GetToken(ctx, options)
 	if err != nil {
@@ -96,7 +96,7 @@ func (t tokens) GetToken(ctx context.Context, options policy.TokenRequestOptions
 	return token, nil
 }
 
-// spellings are the names under which a setting is looked up.
+// spellings returns the names under which a setting is looked up.
 func spellings(name, setting string) []string {
 	if setting == "" {
 		return []string{name, strings.ToUpper(name)}
@@ -106,14 +106,14 @@ func spellings(name, setting string) []string {
 		strings.ToUpper(name + setting), strings.ToLower(name + setting)}
 }
 
-// identity is what the settings say of the credential, as the host's SDK reads them.
+// identity holds the settings of the credential, as the host's SDK reads them.
 type identity struct {
 	kind, clientID, resourceID, objectID, tenantID, secret string
 	certificate                                            bool
 }
 
-// credential makes the credential; it does not ask for a token yet. It has its own pool from azidentity, since the
-// services that give tokens are not storage.
+// credential makes the credential; it requests no token yet. It uses azidentity's own pool, since the token services
+// are not storage.
 func (i identity) credential(name string) (azcore.TokenCredential, error) {
 	wrong := func(setting, text string) error { return fmt.Errorf("setting %s__%s: %s", name, setting, text) }
 	for _, id := range []struct {
@@ -174,7 +174,8 @@ func (i identity) managed() (azcore.TokenCredential, error) {
 	return azidentity.NewManagedIdentityCredential(options)
 }
 
-// chain is the default chain with a managed identity that is named, which azidentity's own takes from AZURE_CLIENT_ID alone.
+// chain returns the default chain with the named managed identity, which azidentity's own chain reads from
+// AZURE_CLIENT_ID only.
 func (i identity) chain() (azcore.TokenCredential, error) {
 	var sources []azcore.TokenCredential
 	if c, err := azidentity.NewEnvironmentCredential(nil); err == nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/worker"
 )
 
-// The emulator's account; its key is never shown.
+// The emulator's account prints without its key.
 func Example() {
 	account, err := azure.FromConnectionString("UseDevelopmentStorage=true")
 	if err != nil {
 		log.Fatal(err)
 	}
-	store, err := azure.NewTables(account) // sends nothing yet
+	store, err := azure.NewTables(account) // sends no request yet
 	fmt.Println(account.Name, account.TableEndpoint, account.Emulator, store != nil, err)
 	_, err = azure.FromConnectionString("AccountName=acct1;AccountKey=not base64!")
 	fmt.Println(err)
@@ -27,7 +27,7 @@ func Example() {
 	// AccountKey is missing or not base64
 }
 
-// A worker on the storage account that the environment names, as the Functions host reads it: a connection string in
+// A worker uses the storage account of its environment, as the Functions host reads it: a connection string in
 // AzureWebJobsStorage, or an identity and AzureWebJobsStorage__accountName.
 func Example_worker() {
 	account, err := azure.FromEnvironment(os.LookupEnv, "AzureWebJobsStorage")

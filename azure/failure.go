@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/storage"
 )
 
-// failure is what an SDK error means. errors.Is finds its Kind, errors.As the SDK's own error.
+// failure classifies an SDK error. errors.Is finds its Kind, errors.As the SDK's own error.
 type failure struct {
 	// Kind is one of the errors that the storage packages share.
 	Kind error
@@ -23,7 +23,7 @@ type failure struct {
 	cause error
 }
 
-// Error is short: the SDK's own text quotes whole answers.
+// Error returns a short text: the SDK's own text quotes whole answers.
 func (f *failure) Error() string {
 	switch {
 	case f.Code != "":
@@ -34,7 +34,7 @@ func (f *failure) Error() string {
 	return fmt.Sprintf("%v: %v", f.Kind, f.cause)
 }
 
-// Unwrap gives Kind and the SDK's error.
+// Unwrap returns Kind and the SDK's error.
 func (f *failure) Unwrap() []error {
 	if f.cause == nil {
 		return []error{f.Kind}
@@ -42,13 +42,13 @@ func (f *failure) Unwrap() []error {
 	return []error{f.Kind, f.cause}
 }
 
-// failureOf is the failure that a service's answer means: its HTTP status and error code.
+// failureOf classifies a service's answer by its HTTP status and error code.
 func failureOf(status int, code string) *failure {
 	return &failure{Kind: kindOf(status, code), Status: status, Code: code}
 }
 
-// classify says what an error of an SDK call with ctx means; nil for nil. The caller's own cancellation or deadline
-// stays visible to errors.Is; the deadline of a single try does not, since it is not the caller's.
+// classify classifies an error of an SDK call with ctx; nil for nil. errors.Is still finds the caller's own
+// cancellation or deadline. It does not find the deadline of a single try, since that is not the caller's.
 func classify(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -70,7 +70,7 @@ func classify(ctx context.Context, err error) error {
 	return &failure{Kind: storage.ErrOutcomeUnknown, cause: err}
 }
 
-// kindOfCode holds the codes whose status says too little.
+// kindOfCode maps the codes whose status is ambiguous.
 var kindOfCode = map[string]error{
 	"TableBeingDeleted":                 storage.ErrThrottled,
 	"QueueBeingDeleted":                 storage.ErrThrottled,
@@ -122,11 +122,11 @@ func kindOf(status int, code string) error {
 	return storage.ErrOutcomeUnknown
 }
 
-// markUnanswered sees every try of a request. A try without a definite answer may have been applied; when a later one
-// is answered "busy", that must not be taken for "not applied".
+// markUnanswered observes every try of a request. A try without a definite answer may have been applied; a later "busy"
+// answer must not be taken for "not applied".
 type markUnanswered struct{}
 
-// triesUnanswered is a request's value from its first try without a definite answer on.
+// triesUnanswered is set on a request from its first try without a definite answer on.
 type triesUnanswered struct{}
 
 const unansweredHeader = "Roundhouse-Unanswered"

@@ -7,8 +7,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 )
 
-// Identity is the credential for services beside storage: the account's own when it has one, else the default of the
-// environment (managed identity, workload identity, or the developer's sign-in).
+// Identity returns the credential for services other than storage: the account's own if it has one, otherwise the
+// default of the environment (managed identity, workload identity, or the developer's sign-in).
 func (a Account) Identity() (azcore.TokenCredential, error) {
 	if a.Credential != nil {
 		return a.Credential, nil

@@ -15,7 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/azure"
 )
 
-// The identity is that of the host: a loopback server stands for the endpoint that gives tokens to managed identities.
+// The identity is that of the host. A loopback server acts as the token endpoint of managed identities.
 func TestIdentityOfTheSettings(t *testing.T) {
 	const id, resource = "0ac4e6f0-1111-4222-8333-aabbccddeeff", "/subscriptions/s/resourcegroups/g/providers/Microsoft.ManagedIdentity/userAssignedIdentities/i"
 	var asked url.Values
@@ -28,7 +28,7 @@ func TestIdentityOfTheSettings(t *testing.T) {
 	t.Setenv("IDENTITY_ENDPOINT", endpoint.URL)
 	t.Setenv("IDENTITY_HEADER", "h")
 	for _, name := range []string{"AZURE_CLIENT_ID", "AZURE_TENANT_ID", "AZURE_CLIENT_SECRET", "AZURE_FEDERATED_TOKEN_FILE"} {
-		t.Setenv(name, "") // so that it is restored
+		t.Setenv(name, "") // registers the restore
 		if err := os.Unsetenv(name); err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func TestIdentityOfTheSettings(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		// Tokens are kept for all of a process, so each case has a scope of its own.
+		// Tokens are cached for the whole process, so each case uses its own scope.
 		if _, err := a.Credential.GetToken(t.Context(), policy.TokenRequestOptions{Scopes: []string{fmt.Sprintf("https://scope%d.example/.default", n)}}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -77,7 +77,7 @@ func TestIdentityOfTheSettings(t *testing.T) {
 	}
 }
 
-// What the app cannot do as the host does it is refused, with the setting's name and without a secret.
+// Settings that the app cannot apply as the host does are refused, with the setting's name and without a secret.
 func TestIdentityThatIsNotTheHosts(t *testing.T) {
 	t.Parallel()
 	const id = "0ac4e6f0-1111-4222-8333-aabbccddeeff"

@@ -22,17 +22,17 @@ const (
 	sendTimeout = 30 * time.Second
 )
 
-// Queues is a queues.Store in Azure Queue Storage or its emulator. A request without an answer, or with a "busy" one, is sent
-// up to three times more within some seconds. So a Receive may hide messages that it does not return, until their visibility
-// ends, and a Renew or Delete may report queues.ErrPopReceipt or queues.ErrNotFound for the result of its own first try. A Send is
-// repeated only while nothing was applied: it adds one message at most.
+// Queues is a queues.Store in Azure Queue Storage or its emulator. A request without an answer, or with a "busy" one,
+// is sent up to three times more within some seconds. So a Receive may hide messages that it does not return, until
+// their visibility ends. A Renew or Delete may return queues.ErrPopReceipt or queues.ErrNotFound after its own first
+// try succeeded. A Send is repeated only while nothing was applied: it adds one message at most.
 type Queues struct {
 	service *azqueue.ServiceClient
 }
 
 var _ queues.Store = (*Queues)(nil)
 
-// NewQueues makes a queues.Store for an account. It sends nothing yet.
+// NewQueues returns a queues.Store for an account. It sends no request yet.
 func NewQueues(a Account) (*Queues, error) {
 	options := &azqueue.ClientOptions{ClientOptions: a.ClientOptions(queueTryTimeout)}
 	options.PerCallPolicies = append(options.PerCallPolicies, keepText{})
@@ -54,7 +54,7 @@ func newQueueService(a Account, options *azqueue.ClientOptions) (*azqueue.Servic
 	return azqueue.NewServiceClient(a.QueueEndpoint, a.Credential, options)
 }
 
-// CreateQueue makes sure that a queue exists. A queue that is being deleted is a queues.ErrThrottled.
+// CreateQueue creates a queue if it is missing. A queue that is being deleted is a queues.ErrThrottled.
 func (a *Queues) CreateQueue(ctx context.Context, queue string) error {
 	err := cmp.Or(ctx.Err(), queues.CheckQueue(queue))
 	if err == nil {
@@ -67,7 +67,7 @@ func (a *Queues) CreateQueue(ctx context.Context, queue string) error {
 	return nil
 }
 
-// Send puts a message.
+// Send sends a message.
 func (a *Queues) Send(ctx context.Context, queue string, body []byte, delay time.Duration) (string, error) {
 	text, err := queues.Encode(body)
 	if err != nil {
@@ -76,7 +76,7 @@ func (a *Queues) Send(ctx context.Context, queue string, body []byte, delay time
 	return a.SendText(ctx, queue, text, delay)
 }
 
-// SendText puts a message with exactly this text, as a foreign sender may. It is not part of queues.Store.
+// SendText sends a message with exactly this text, as other programs may. It is not part of queues.Store.
 func (a *Queues) SendText(ctx context.Context, queue, text string, delay time.Duration) (string, error) {
 	sent, err := a.sendText(ctx, queue, text, delay)
 	if err != nil {
@@ -106,7 +106,8 @@ func (a *Queues) sendText(ctx context.Context, queue, text string, delay time.Du
 	return *answer.Messages[0], nil
 }
 
-// SendHidden puts a message that the sender keeps hidden. It is not repeated: of two messages, the sender would know one.
+// SendHidden sends a message that the sender keeps hidden. It is not repeated: the sender would know only one of two
+// messages.
 func (a *Queues) SendHidden(ctx context.Context, queue string, body []byte, hidden time.Duration) (queues.Message, error) {
 	text, err := queues.Encode(body)
 	var sent azqueue.EnqueuedMessage
@@ -120,7 +121,7 @@ func (a *Queues) SendHidden(ctx context.Context, queue string, body []byte, hidd
 		ExpiresAt: deref(sent.ExpirationTime).UTC(), NextVisibleAt: deref(sent.TimeNextVisible).UTC()}, nil
 }
 
-// Receive takes visible messages and hides them.
+// Receive receives visible messages and hides them.
 func (a *Queues) Receive(ctx context.Context, queue string, limit int, visibility time.Duration) ([]queues.Message, error) {
 	err := cmp.Or(ctx.Err(), queues.CheckQueue(queue), queues.CheckReceive(limit, visibility))
 	var answer azqueue.DequeueMessagesResponse
@@ -163,7 +164,7 @@ func (a *Queues) Renew(ctx context.Context, queue, id, popReceipt string, visibi
 	return deref(answer.PopReceipt), nil
 }
 
-// Update hides a received message for longer, and gives it another body.
+// Update hides a received message for longer and replaces its body.
 func (a *Queues) Update(ctx context.Context, queue, id, popReceipt string, body []byte, visibility time.Duration) (string, error) {
 	text, err := queues.Encode(body)
 	err = cmp.Or(ctx.Err(), err, queues.CheckQueue(queue), queues.CheckReceipt(id, popReceipt), queues.CheckDelay(visibility))
@@ -211,7 +212,7 @@ func (a *Queues) Peek(ctx context.Context, queue string) (next queues.Message, f
 		InsertedAt: deref(m.InsertionTime).UTC(), ExpiresAt: deref(m.ExpirationTime).UTC()}, true, nil
 }
 
-// Length is the approximate number of messages, hidden ones included.
+// Length returns the approximate number of messages, hidden ones included.
 func (a *Queues) Length(ctx context.Context, queue string) (int, error) {
 	err := cmp.Or(ctx.Err(), queues.CheckQueue(queue))
 	var answer azqueue.GetQueuePropertiesResponse
@@ -225,7 +226,7 @@ func (a *Queues) Length(ctx context.Context, queue string) (int, error) {
 	return int(deref(answer.ApproximateMessagesCount)), nil
 }
 
-// classifyQueue is classify with the failures that only queues have.
+// classifyQueue is classify with the failures of queues.
 func classifyQueue(ctx context.Context, err error) error {
 	err = classify(ctx, err)
 	if f, ok := errors.AsType[*failure](err); ok && f.Code == "PopReceiptMismatch" {
@@ -234,7 +235,7 @@ func classifyQueue(ctx context.Context, err error) error {
 	return err
 }
 
-// keepText takes the body out of a Renew. The SDK always sends a text with it, and an empty one would replace the
+// keepText removes the body from a Renew. The SDK always sends a text with it, and an empty one would replace the
 // message's; the service keeps the text when the request has no body.
 type keepText struct{}
 

@@ -8,7 +8,8 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// DeleteQueue deletes a queue with its messages. It is for tools that make queues of their own, and not part of queues.Store.
+// DeleteQueue deletes a queue with its messages. It is for tools that make their own queues, and not part of
+// queues.Store.
 func (a *Queues) DeleteQueue(ctx context.Context, queue string) error {
 	err := cmp.Or(ctx.Err(), queues.CheckQueue(queue))
 	if err == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/storage"
 )
 
-// singleTry makes the SDK send a request once if its context says so.
+// singleTry makes the SDK send a request once if its context asks for that.
 type singleTry struct{}
 
 // Do sends one request.

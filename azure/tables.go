@@ -20,16 +20,17 @@ import (
 // tableTryTimeout bounds one try; a page of 1,000 large rows takes a few seconds at most.
 const tableTryTimeout = 10 * time.Second
 
-// Tables is a tables.Store in Azure Table Storage or its emulator. A request without an answer, or with a "busy" one, is sent
-// up to three times more within some seconds. So an insert may report tables.ErrExists, and a replace or delete with an ETag
-// tables.ErrPrecondition or tables.ErrNotFound, for what its own first try did: read before concluding.
+// Tables is a tables.Store in Azure Table Storage or its emulator. A request without an answer, or with a "busy" one,
+// is sent up to three times more within some seconds. So after its own first try succeeded, an insert may return
+// tables.ErrExists, and a replace or delete with an ETag tables.ErrPrecondition or tables.ErrNotFound. Read the entity
+// before you draw a conclusion.
 type Tables struct {
 	service *aztables.ServiceClient
 }
 
 var _ tables.Store = (*Tables)(nil)
 
-// NewTables makes a tables.Store for an account. It sends nothing yet.
+// NewTables returns a tables.Store for an account. It sends no request yet.
 func NewTables(a Account) (*Tables, error) {
 	options := &aztables.ClientOptions{ClientOptions: a.ClientOptions(tableTryTimeout)}
 	options.PerCallPolicies = append(options.PerCallPolicies, readTransaction{})
@@ -54,7 +55,7 @@ func newTableService(a Account, options *aztables.ClientOptions) (*aztables.Serv
 	return aztables.NewServiceClient(a.TableEndpoint, a.Credential, options)
 }
 
-// CreateTable makes sure that a table exists. A table that is being deleted is a tables.ErrThrottled.
+// CreateTable creates a table if it is missing. A table that is being deleted is a tables.ErrThrottled.
 func (a *Tables) CreateTable(ctx context.Context, table string) error {
 	err := cmp.Or(ctx.Err(), tables.CheckTable(table))
 	if err == nil {
@@ -152,7 +153,7 @@ func listOptions(l *tables.Lookup) (*aztables.ListEntitiesOptions, error) {
 	options := &aztables.ListEntitiesOptions{Filter: &expression, Top: &limit, Format: &format,
 		NextPartitionKey: ref(partition), NextRowKey: ref(row)}
 	if len(l.Select) > 0 {
-		// The ETag is made of the timestamp, and the keys are part of every Entity.
+		// The ETag is derived from the timestamp, and the keys are part of every Entity.
 		selected := strings.Join(append([]string{"PartitionKey", "RowKey", "Timestamp"}, l.Select...), ",")
 		options.Select = &selected
 	}
@@ -190,7 +191,7 @@ func applyOne(ctx context.Context, client *aztables.Client, op *tables.Op) error
 	}
 	switch op.Kind {
 	case tables.OpInsert:
-		// Without this the service sends the whole entity back.
+		// Without this header the service returns the whole entity.
 		quiet := policy.WithHTTPHeader(ctx, http.Header{"Prefer": {"return-no-content"}})
 		_, err = client.AddEntity(quiet, body, nil)
 	case tables.OpReplace:
@@ -201,7 +202,7 @@ func applyOne(ctx context.Context, client *aztables.Client, op *tables.Op) error
 	return err
 }
 
-// blame makes a *tables.OpError of a failure that is one operation's fault.
+// blame makes a *tables.OpError of a failure that one operation caused.
 func blame(err error, index int, ops []tables.Op) error {
 	f, ok := errors.AsType[*failure](err)
 	if !ok || f.Code == "TableNotFound" || index < 0 || index >= len(ops) {
@@ -214,7 +215,7 @@ func blame(err error, index int, ops []tables.Op) error {
 	return err
 }
 
-// etag is the condition of a replace or delete.
+// etag returns the condition of a replace or delete.
 func etag(op *tables.Op) *azcore.ETag {
 	condition := azcore.ETagAny
 	if op.Entity.ETag != "" {
@@ -223,7 +224,7 @@ func etag(op *tables.Op) *azcore.ETag {
 	return &condition
 }
 
-// payload is the answer as it came. The SDK's own copy has gone through a map of float64, where 5.0 became 5.
+// payload returns the original answer. The SDK's own copy has gone through a map of float64, where 5.0 became 5.
 func payload(answer *http.Response) ([]byte, error) {
 	if answer == nil {
 		return nil, fmt.Errorf("%w: the answer was not captured", tables.ErrOutcomeUnknown)

@@ -8,7 +8,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// DeleteTable deletes a table and all that is in it. It is for tools that make tables of their own, and not part of tables.Store.
+// DeleteTable deletes a table with its rows. It is for tools that make their own tables, and not part of tables.Store.
 func (a *Tables) DeleteTable(ctx context.Context, table string) error {
 	err := cmp.Or(ctx.Err(), tables.CheckTable(table))
 	if err == nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 )
 
-// asciiJSON writes the JSON of a request in ASCII, for the emulator: it decodes each piece of a body as it comes from
-// the network by itself, and a character that two pieces share is lost. (Transactions it reads as a whole.)
+// asciiJSON writes the JSON of a request in ASCII for the emulator, which decodes each network chunk of a body
+// separately and loses a character that two chunks share. (It reads transactions as a whole.)
 type asciiJSON struct{}
 
 // Do sends one request.
@@ -33,7 +33,7 @@ func (asciiJSON) Do(req *policy.Request) (*http.Response, error) {
 	return req.Next()
 }
 
-// toASCII escapes what is not ASCII. In JSON that stands in strings only.
+// toASCII escapes non-ASCII characters. In JSON they occur in strings only.
 func toASCII(body []byte) []byte {
 	out := make([]byte, 0, len(body))
 	for i := 0; i < len(body); {

@@ -22,7 +22,7 @@ const (
 	edmBinary   = "Edm.Binary"
 )
 
-// encodeEntity writes an entity as the service's JSON, with the types that JSON cannot tell.
+// encodeEntity encodes an entity as the service's JSON, with the types that JSON does not have.
 func encodeEntity(e *tables.Entity) ([]byte, error) {
 	out := make(map[string]any, 2+2*len(e.Properties))
 	out["PartitionKey"], out["RowKey"] = e.Partition, e.Row
@@ -121,8 +121,8 @@ func entityOf(raw map[string]any) (tables.Entity, error) {
 	return e, nil
 }
 
-// decodeValue reads a property with the type that the service named; "" for those that JSON tells. A GUID, which
-// this program does not write, is read as its text.
+// decodeValue reads a property of the type that the service named; "" for the types that JSON has. A GUID, which this
+// program does not write, is read as its text.
 func decodeValue(kind string, v any) (any, error) {
 	text, isText := v.(string)
 	switch n := v.(type) {
@@ -148,7 +148,7 @@ func decodeValue(kind string, v any) (any, error) {
 	return text, nil
 }
 
-// decodeNumber tells an Edm.Int32 from an Edm.Double, which the service writes with a point or an exponent.
+// decodeNumber distinguishes an Edm.Int32 from an Edm.Double, which the service writes with a point or an exponent.
 func decodeNumber(kind, text string) (any, error) {
 	switch {
 	case kind == edmDouble || strings.ContainsAny(text, ".eE"):

@@ -27,7 +27,8 @@ func TestRequestSize(t *testing.T) {
 	})
 }
 
-// What the tables package accepts has a form as the service's JSON, is no larger than counted, and comes back from it.
+// A row that the tables package accepts has a form as the service's JSON, is no larger than counted, and is decoded
+// unchanged.
 func FuzzEntities(f *testing.F) {
 	fuzzvalue.Seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -56,7 +57,7 @@ func FuzzEntities(f *testing.F) {
 	})
 }
 
-// anyProperties are properties of every type; names and values are what a store may refuse, too.
+// anyProperties returns properties of every type, with names and values that a store may refuse.
 func anyProperties(s *fuzzvalue.Source) map[string]any {
 	props := map[string]any{}
 	values := []func() any{

@@ -12,7 +12,7 @@ import (
 )
 
 // filter writes a checked lookup as an OData expression. Names have been checked to be identifiers, and values are
-// literals with their quotes doubled, so nothing in them can end them.
+// literals with doubled quotes, so no content can end them.
 func filter(l *tables.Lookup) string {
 	clauses := append(within("PartitionKey", l.Partition), within("RowKey", l.Row)...)
 	for _, name := range slices.Sorted(maps.Keys(l.Where)) {
@@ -24,7 +24,7 @@ func filter(l *tables.Lookup) string {
 	return strings.Join(clauses, " and ")
 }
 
-// within holds a key part to its span.
+// within restricts a key part to its span.
 func within(part string, s tables.Span) (clauses []string) {
 	if s.One {
 		return []string{part + " eq " + quoted(s.Is)}
@@ -55,10 +55,10 @@ func literal(v any) string {
 	case []byte:
 		return "X'" + hex.EncodeToString(v) + "'"
 	}
-	return "null" // unreachable unless the query was not checked; equal to nothing
+	return "null" // unreachable for a checked query; equal to nothing
 }
 
-// doubleLiteral has a point, or it would be an integer, and no exponent, which the emulator misreads.
+// doubleLiteral writes a point, or the value would be an integer, and no exponent, which the emulator misreads.
 func doubleLiteral(v float64) string {
 	s := strconv.FormatFloat(v, 'f', -1, 64)
 	if !strings.Contains(s, ".") {

@@ -17,7 +17,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// serve is a store whose service answers what the handler says.
+// serve returns a store whose service is the handler.
 func serve(t *testing.T, handler http.HandlerFunc) tables.Store {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -61,7 +61,7 @@ func TestAnswers(t *testing.T) {
 	for _, test := range tests {
 		store := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("x-ms-error-code", test.code)
-			w.Header().Set("Retry-After", "60") // longer than a retry waits: answered at once
+			w.Header().Set("Retry-After", "60") // longer than a retry waits: the call returns immediately
 			w.WriteHeader(test.status)
 		})
 		name := fmt.Sprintf("%d %s", test.status, test.code)
@@ -99,7 +99,7 @@ func TestTransactionAnswers(t *testing.T) {
 	tests := []struct {
 		name, body string
 		want       error
-		index      int // -1: no operation is blamed
+		index      int // -1: no operation failed
 	}{
 		{"applied", twoApplied, nil, -1},
 		{"cut off after one", twoApplied[:strings.LastIndex(twoApplied, "--changesetresponse_2\r\n")], tables.ErrOutcomeUnknown, -1},
@@ -143,7 +143,7 @@ func TestTransactionAnswers(t *testing.T) {
 	}
 }
 
-// A "busy" after a try whose outcome is unknown does not say that nothing was applied.
+// A "busy" after a try with unknown outcome does not mean that nothing was applied.
 func TestBusyAfterUnknown(t *testing.T) {
 	t.Parallel()
 	var tries atomic.Int32
@@ -203,8 +203,8 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// serveTwoPages is a store whose service answers with two empty pages. nextRow is the row key of its continuation, ""
-// for none. got is what it was asked.
+// serveTwoPages returns a store whose service returns two empty pages. nextRow is the row key of its continuation, ""
+// for none. got holds the requests.
 func serveTwoPages(t *testing.T, nextRow string) (store tables.Store, got *[]map[string]string) {
 	t.Helper()
 	got = new([]map[string]string)
@@ -222,8 +222,7 @@ func serveTwoPages(t *testing.T, nextRow string) (store tables.Store, got *[]map
 	}), got
 }
 
-// What goes over the wire for a query: one filter with its values as data, minimal metadata, the service's own
-// continuation.
+// A query sends one filter with its values as data, minimal metadata, and the service's own continuation.
 func TestQueryRequest(t *testing.T) {
 	t.Parallel()
 	store, got := serveTwoPages(t, "1!4!cg--")
@@ -240,7 +239,7 @@ func TestQueryRequest(t *testing.T) {
 	testenv.Equal(t, "requests", []map[string]string{first, second}, *got)
 }
 
-// What goes over the wire for a scan. Between two partitions the service may name the next partition only.
+// A scan sends the same. Between two partitions the service may name the next partition only.
 func TestScanRequest(t *testing.T) {
 	t.Parallel()
 	const format = "application/json;odata=minimalmetadata"

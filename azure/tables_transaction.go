@@ -19,8 +19,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// transact sends several operations as one entity group transaction. The service answers 202 whatever becomes of it;
-// the body tells.
+// transact sends several operations as one entity group transaction. The service always answers 202; the body has the
+// outcome.
 func transact(ctx context.Context, client *aztables.Client, ops []tables.Op) error {
 	actions := make([]aztables.TransactionAction, len(ops))
 	for i := range ops {
@@ -40,14 +40,14 @@ func transact(ctx context.Context, client *aztables.Client, ops []tables.Op) err
 	return classify(ctx, err)
 }
 
-// transactionAnswer is the body of a 202, on its way past the SDK. It is no failure yet.
+// transactionAnswer is the body of a 202, on its way past the SDK. It is not yet a failure.
 type transactionAnswer struct{ body []byte }
 
-// Error says what it is, should it ever be seen.
+// Error describes an answer that was not evaluated.
 func (*transactionAnswer) Error() string { return "a transaction's answer that nobody read" }
 
-// readTransaction takes the answers to transactions before the SDK reads them, which does not say what operation failed
-// or why, takes a cut-off answer for success, and panics on an empty one.
+// readTransaction takes the answers to transactions before the SDK reads them. The SDK omits the failed operation and
+// the reason, takes a cut-off answer for success, and panics on an empty one.
 type readTransaction struct{}
 
 // Do sends one request.
@@ -81,8 +81,8 @@ func transactionAction(op *tables.Op) (aztables.TransactionAction, error) {
 	return aztables.TransactionAction{ActionType: aztables.TransactionTypeDelete, Entity: body, IfMatch: etag(op)}, err
 }
 
-// transactionResult reads the answer to a transaction: one part an operation when all were applied, one part with an
-// error when none was. Anything else leaves the outcome open.
+// transactionResult reads the answer to a transaction: one part per operation when all were applied, one part with an
+// error when none was. Any other answer leaves the outcome open.
 func transactionResult(body []byte, ops []tables.Op) error {
 	if len(body) > 0 && body[0] == '{' {
 		return transactionError(http.StatusBadRequest, body, ops)
@@ -95,7 +95,7 @@ func transactionResult(body []byte, ops []tables.Op) error {
 	for {
 		part, err := parts.NextRawPart()
 		if err != nil {
-			break // the end, or a cut-off answer: the count tells
+			break // the end, or a cut-off answer: the count decides
 		}
 		resp, err := http.ReadResponse(bufio.NewReader(part), nil)
 		if err != nil {
@@ -118,7 +118,7 @@ func transactionResult(body []byte, ops []tables.Op) error {
 }
 
 // changeset opens the inner of the two multiparts. Both boundaries are taken from their first line, since the
-// emulator's headers are not to be relied on.
+// emulator's headers are unreliable.
 func changeset(body []byte) (*multipart.Reader, error) {
 	outer := multipart.NewReader(bytes.NewReader(body), firstBoundary(body))
 	part, err := outer.NextRawPart()
@@ -138,7 +138,7 @@ func firstBoundary(body []byte) string {
 }
 
 // transactionError reads {"odata.error":{"code":"EntityAlreadyExists","message":{"value":"7:The specified ..."}}},
-// where the number is the operation's.
+// where the number is the operation's index.
 func transactionError(status int, body []byte, ops []tables.Op) error {
 	var answer struct {
 		Error struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/storage"
 )
 
-// tellPolicy fills the storage.Told of a request's context with every answer.
+// tellPolicy fills the storage.Response of a request's context with every answer.
 type tellPolicy struct{}
 
 // Do sends one try.

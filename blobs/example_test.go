@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/blobs"
 )
 
-// PutIf writes over what its caller has read, and over nothing else.
+// PutIf replaces only the version that its caller has read.
 func Example() {
 	ctx := context.Background()
 	store := blobs.NewMemory() // or azure.NewBlobs

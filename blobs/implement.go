@@ -9,10 +9,10 @@ import (
 	"github.com/vibedata/roundhouse/internal/storage"
 )
 
-// What this file exports is for implementations of Store, as Memory and the adapter in package azure are. An
-// implementation that checks with it accepts and refuses what the others do.
+// The exported names of this file are for implementations of Store, such as Memory and the adapter in package azure.
+// Implementations that check requests with them accept and reject the same ones.
 
-// MaxPage is how many names a page of List can have.
+// MaxPage is the most names of a page of List.
 const MaxPage = 1000
 
 // maxContinuation bounds a token from outside. It has room for the longest prefix and marker as JSON in base64.
@@ -22,7 +22,7 @@ const maxContinuation = 32 << 10
 // them. It is for implementations of Store.
 func CheckContainer(name string) error { return storage.CheckName("container", name) }
 
-// CheckName rejects blob names that the service does not accept, and those that a URL would change. It is for
+// CheckName rejects blob names that the service does not accept, and names that a URL would change. It is for
 // implementations of Store.
 func CheckName(name string) error {
 	if err := checkText(name); err != nil {
@@ -31,8 +31,8 @@ func CheckName(name string) error {
 	return checkSegments(name, strings.Split(name, "/"))
 }
 
-// CheckPrefix rejects a prefix with which no name accepted by CheckName begins. The last segment may be incomplete, so
-// it may be empty or end with a dot. It is for implementations of Store.
+// CheckPrefix rejects a prefix that no valid name has. The last segment may be incomplete, so it may be empty or end
+// with a dot. It is for implementations of Store.
 func CheckPrefix(prefix string) error {
 	if err := checkText(prefix); err != nil {
 		return err
@@ -49,15 +49,15 @@ func CheckSize(n int64) error {
 	return nil
 }
 
-// Listing is the content of the continuation of a List or ListOld: where the store wants to be asked next, and for
-// which list, so that a token cannot be used for another one. It is for implementations of Store.
+// Listing is the content of the continuation of a List or ListOld: the store's position and the list, so that a token
+// works for its own list only. It is for implementations of Store.
 type Listing struct {
 	// Container and Prefix are those of the list.
 	Container string `json:"c"`
 	Prefix    string `json:"p,omitempty"`
-	// Old says that it is a list of old blobs.
+	// Old is true for a list of old blobs.
 	Old bool `json:"o,omitempty"`
-	// Marker is the service's own, or in memory the name of the next blob. It is empty at the beginning of the list.
+	// Marker is the service's own, or in memory the name of the next blob. It is empty at the start of the list.
 	Marker string `json:"m"`
 }
 
@@ -66,13 +66,12 @@ func (p Listing) Continuation() string {
 	if p.Marker == "" {
 		return ""
 	}
-	// Marshalling strings cannot fail.
 	text, _ := json.Marshal(p)
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// Resume returns the position in the list that begins at p which a continuation stands for. A continuation of another
-// list is an ErrInvalid.
+// Resume decodes a continuation into a position of the list that begins at p. A continuation of another list is an
+// ErrInvalid.
 func (p Listing) Resume(continuation string) (Listing, error) {
 	if continuation == "" {
 		return p, nil

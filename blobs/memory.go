@@ -19,7 +19,7 @@ type Memory struct {
 	mu         sync.RWMutex
 	containers map[string]map[string]storedBlob
 	puts       int // number of writes so far
-	// pageLimit is how many names a page can have; tests of paging make it small.
+	// pageLimit is the most names of a page; tests of paging make it small.
 	pageLimit int
 }
 
@@ -32,7 +32,7 @@ type storedBlob struct {
 	written time.Time
 }
 
-// NewMemory makes an empty store.
+// NewMemory returns an empty store.
 func NewMemory() *Memory {
 	return &Memory{containers: map[string]map[string]storedBlob{}, pageLimit: MaxPage}
 }
@@ -73,7 +73,7 @@ func (m *Memory) PutIf(ctx context.Context, container, name string, data []byte,
 	return nil
 }
 
-// put writes a blob if may allows the ETag of the existing blob, "" for none, to be replaced.
+// put writes a blob if may accepts the ETag of the existing blob, "" without one.
 func (m *Memory) put(ctx context.Context, container, name string, data []byte, may func(etag string) bool) error {
 	if err := cmp.Or(ctx.Err(), CheckContainer(container), CheckName(name), CheckSize(int64(len(data)))); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (m *Memory) Delete(ctx context.Context, container, name string) error {
 	return nil
 }
 
-// DeleteVersion deletes a blob that still has that version.
+// DeleteVersion deletes a blob that still has this version.
 func (m *Memory) DeleteVersion(ctx context.Context, container string, v Version) error {
 	if err := cmp.Or(ctx.Err(), CheckContainer(container), CheckName(v.Name)); err != nil {
 		return fmt.Errorf("delete old blob %s/%s: %w", container, v.Name, err)
@@ -144,7 +144,7 @@ func (m *Memory) List(ctx context.Context, container, prefix, continuation strin
 	return names, next, nil
 }
 
-// ListOld returns, of one page of blobs, those that were last written before a time.
+// ListOld examines one page of blobs and returns those that were last written before a time.
 func (m *Memory) ListOld(ctx context.Context, container, prefix string, before time.Time, continuation string) ([]Version, string, error) {
 	names, next, err := m.list(ctx, Listing{Container: container, Prefix: prefix, Old: true}, continuation)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// Lists of small pages against a set of names.
+// Lists of small pages match a set of names.
 func TestMemoryList(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -59,7 +59,7 @@ func TestMemoryList(t *testing.T) {
 	})
 }
 
-// What goes away between two pages, the name that the second one begins with included, does not disturb it.
+// Deletions between two pages, even of the first name of the second page, do not disturb the list.
 func TestMemoryListWhileDeleting(t *testing.T) {
 	t.Parallel()
 	m := NewMemory()
@@ -83,7 +83,7 @@ func TestMemoryListWhileDeleting(t *testing.T) {
 	testenv.Equal(t, "", []string{"b0", "b1", "b3", "b4", "b5"}, got)
 }
 
-// The longest prefix and marker, escaped in the token as much as can be, are continued.
+// The token of the longest prefix and marker, with the most escapes, is accepted.
 func TestLongestContinuation(t *testing.T) {
 	t.Parallel()
 	longest := strings.Repeat("<", maxNameUnits)

@@ -9,13 +9,12 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// parallelDeletes bounds the deletions that run at once.
+// parallelDeletes bounds concurrent deletions.
 const parallelDeletes = 8
 
-// Sweep looks at one page of a container and deletes those of the blobs written before a time that unused returns:
-// those that nothing names. A blob that is written again meanwhile is kept. unused is not called without names. next
-// continues behind the page and is "" after the last one. The errors are those of the store and of unused. A missing
-// container counts as empty.
+// Sweep examines one page of a container and deletes those of the blobs written before a time that unused returns. A
+// blob that is written again meanwhile is kept. unused is not called without names. next continues after the page and
+// is "" after the last one. The errors are those of the store and of unused. A missing container counts as empty.
 func Sweep(ctx context.Context, store Store, container string, before time.Time, continuation string,
 	unused func(ctx context.Context, names []string) ([]string, error),
 ) (removed int, next string, err error) {
@@ -39,7 +38,7 @@ func Sweep(ctx context.Context, store Store, container string, before time.Time,
 	for i, name := range names {
 		v, ok := versions[name]
 		if !ok {
-			continue // it is not old
+			continue // not old
 		}
 		group.Go(func() error {
 			err := store.DeleteVersion(ctx, container, v)

@@ -13,7 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// Of the old blobs go those that are not used and that nobody writes again meanwhile.
+// A sweep deletes old blobs that are unused and are not written again meanwhile.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestSweep(t *testing.T) {
 	})
 }
 
-// Who cannot tell what is used keeps everything.
+// A sweep that cannot determine the unused blobs keeps all.
 func TestSweepWithoutKnowledge(t *testing.T) {
 	t.Parallel()
 	store, later := blobs.NewMemory(), time.Now().Add(time.Hour)

@@ -8,8 +8,8 @@ import (
 	"github.com/vibedata/roundhouse/blobs"
 )
 
-// Blobs encrypts the blobs of Containers. Whoever lists, deletes or compares versions does so as without it: names stay as
-// they are.
+// Blobs encrypts the blobs of Containers. List, Delete and the comparison of versions work as on store: names and
+// versions stay as they are.
 func (c Config) Blobs(store blobs.Store) blobs.Store {
 	return &blobStore{store, c}
 }
@@ -39,7 +39,7 @@ func (s *blobStore) seal(ctx context.Context, container, name string, data []byt
 	if s.config.ReadOnly || !slices.Contains(s.config.Containers, container) {
 		return data, nil
 	}
-	if err := blobs.CheckSize(int64(len(data))); err != nil { // what is refused in clear is refused
+	if err := blobs.CheckSize(int64(len(data))); err != nil { // refuse the sizes that the plain store refuses
 		return nil, fmt.Errorf("put %s/%s: %w", container, name, err)
 	}
 	sealed, err := s.config.Codec.Encode(ctx, squeeze(data, deflateBlobFrom), blobPlace(container, name))

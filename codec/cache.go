@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// cache keeps the data keys that were unwrapped last. Many callers that miss the same one ask for it once.
+// cache keeps the most recently used data keys. Concurrent callers that miss the same key send one request for it.
 type cache struct {
 	size   int
 	now    func() time.Time
@@ -18,10 +18,10 @@ type cache struct {
 
 	mu    sync.Mutex
 	byKey map[string]*list.Element
-	order *list.List // of cached, the one used last in front
+	order *list.List // of cached, the most recently used first
 }
 
-// cached is a data key, or why it could not be had a moment ago.
+// cached is a data key, or a recent failure to get it.
 type cached struct {
 	key     string
 	aead    cipher.AEAD
@@ -33,7 +33,7 @@ func newCache(size int, now func() time.Time) *cache {
 	return &cache{size: size, now: now, byKey: map[string]*list.Element{}, order: list.New()}
 }
 
-// get returns the data key of a header, which open gets when it is not known.
+// get returns the data key of a header, and calls open for an unknown one.
 func (c *cache) get(ctx context.Context, key string, open func(context.Context) (cipher.AEAD, error)) (cipher.AEAD, error) {
 	if found, ok := c.find(key); ok {
 		return found.aead, found.failure
@@ -42,7 +42,7 @@ func (c *cache) get(ctx context.Context, key string, open func(context.Context) 
 		if found, ok := c.find(key); ok {
 			return found.aead, found.failure
 		}
-		// The result is for all who wait, so it does not end with the first of them.
+		// All waiting callers share the result, so the request outlives the first of them.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keyTimeout)
 		defer cancel()
 		aead, err := open(ctx)
@@ -53,7 +53,7 @@ func (c *cache) get(ctx context.Context, key string, open func(context.Context) 
 	return aead, err
 }
 
-// find returns what is known, and makes it the one used last.
+// find returns a cached entry and makes it the most recently used.
 func (c *cache) find(key string) (cached, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,14 +5,14 @@ import (
 	"errors"
 )
 
-// These errors can be returned by everything that decrypts; test for them with errors.Is.
+// These errors can be returned by everything that decrypts. Test for them with errors.Is.
 var (
-	// ErrKey: the key that the data was encrypted with cannot be used, or it cannot be had at the moment. The data is as it
-	// was: the same call succeeds when the key can be used again.
+	// ErrKey means that the key of the data cannot be used or is unavailable. The data is unchanged: the same call
+	// succeeds when the key can be used again.
 	ErrKey = errors.New("the payload's key cannot be used")
-	// ErrDamaged: the data is not what was encrypted for this place: it was changed, cut or moved. Repeating cannot help.
+	// ErrDamaged means that the data was changed, cut or moved since its encryption. Do not retry.
 	ErrDamaged = errors.New("the encrypted payload is damaged")
-	// ErrSealed: rows that are encrypted cannot be changed here, because this program has no key.
+	// ErrSealed means that encrypted rows cannot be changed here, because this program has no key.
 	ErrSealed = errors.New("encrypted, and without the key it cannot be changed")
 )
 
@@ -22,24 +22,25 @@ type Codec interface {
 	Encode(ctx context.Context, plain []byte, place string) ([]byte, error)
 	// Decode is the inverse of Encode, for the same place. The errors are ErrKey and ErrDamaged.
 	Decode(ctx context.Context, sealed []byte, place string) ([]byte, error)
-	// KeyID names the key that data was encrypted with, for people; "" when the data does not say it.
+	// KeyID returns the id of the key that encrypted the data, for operators; "" when the data does not contain it.
 	KeyID(sealed []byte) string
 }
 
-// MaxOverhead is by how many bytes an encrypted payload may be longer than a plain one.
+// MaxOverhead is the most bytes that encryption adds to a payload.
 const MaxOverhead = 1 << 10
 
-// Config says what of the stores is encrypted.
+// Config selects the data of the stores to encrypt.
 type Config struct {
 	// Codec is required.
 	Codec Codec
-	// ReadOnly turns encryption off: nothing is encrypted any more, and what is encrypted is still decrypted.
+	// ReadOnly turns encryption off; encrypted data is still decrypted.
 	ReadOnly bool
 	// Clear names the tables whose rows are encrypted, and for each the columns that stay in clear: those that queries
-	// compare. All other text and binary columns are encrypted. Tables that it does not name are left alone.
+	// compare. All other text and binary columns are encrypted. Other tables are left alone.
 	Clear map[string][]string
-	// Containers are the containers whose blobs are encrypted.
+	// Containers lists the containers whose blobs are encrypted.
 	Containers []string
-	// Queue reports whether the messages of a queue are encrypted: those that this program sends to itself.
+	// Queue reports whether the messages of a queue are encrypted. It returns true for the queues of messages that this
+	// program sends to itself.
 	Queue func(queue string) bool
 }

@@ -11,7 +11,7 @@ import (
 const (
 	// keyTimeout bounds one request for a key.
 	keyTimeout = 30 * time.Second
-	// retryAfter is how long a failure to renew a data key, or to unwrap one, is remembered: so many callers ask once.
+	// retryAfter is how long a failed renewal or unwrap of a data key is cached, so that many callers send one request.
 	retryAfter = 10 * time.Second
 )
 
@@ -23,23 +23,23 @@ type dataKey struct {
 	uses   int
 }
 
-// current is the data key that encrypts at the moment.
+// current is the data key that encrypts now.
 type current struct {
 	keys    Keys
 	maxAge  time.Duration
 	maxUses int
 	now     func() time.Time
-	// made is told of every data key.
+	// made is called with every new data key.
 	made func(*dataKey)
 
 	mu      sync.Mutex
 	key     *dataKey
-	retryAt time.Time // after a failure; no earlier than this is the next try
+	retryAt time.Time // after a failure: the time of the next try
 	failure error
 }
 
-// use returns the data key for one more payload. When a key has been used long enough and the vault gives no other, the
-// old one goes on up to its number of uses: an outage of the vault stops no program that runs.
+// use returns the data key for one more payload. If a key is due for replacement and the vault returns no other, the
+// old key stays in use up to its number of uses. An outage of the vault therefore stops no running program.
 func (c *current) use(ctx context.Context) (*dataKey, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,7 +54,7 @@ func (c *current) use(ctx context.Context) (*dataKey, error) {
 	return c.key, nil
 }
 
-// renew makes another data key. The caller holds the lock: everybody needs the result.
+// renew makes the next data key. The caller holds the lock, because all callers need the result.
 func (c *current) renew(ctx context.Context, now time.Time) error {
 	if now.Before(c.retryAt) {
 		return c.failure

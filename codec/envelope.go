@@ -14,20 +14,19 @@ import (
 type EnvelopeConfig struct {
 	// Keys wraps the data keys; required.
 	Keys Keys
-	// MaxAge and MaxUses bound how long, and for how many payloads, a data key encrypts before another takes its place.
-	// The defaults are 24 hours and 2^24. With a newer version of the key-encryption key in the vault, MaxAge is how long
-	// its predecessor may still be used.
+	// MaxAge and MaxUses bound the time and the number of payloads that a data key encrypts. The defaults are 24 hours and
+	// 2^24. After a rotation of the key-encryption key, MaxAge is how long its old version may still be used.
 	MaxAge  time.Duration
 	MaxUses int
-	// Cached is how many unwrapped data keys are kept in memory; the default is 4,096.
+	// Cached is the number of unwrapped data keys in memory; the default is 4,096.
 	Cached int
 	// Now is the clock; the default is time.Now.
 	Now func() time.Time
 }
 
-// Envelope is a Codec that encrypts each payload with AES-256-GCM under a data key. Data keys are random, belong to one
-// process, and stand, wrapped by the key-encryption key, in front of what they encrypt. So one wrap pays for many payloads,
-// and what a process has unwrapped once, it does not ask for again.
+// Envelope is a Codec that encrypts each payload with AES-256-GCM under a data key. Data keys are random and belong to
+// one process. Each payload starts with its data key, wrapped by the key-encryption key. So one wrap serves many
+// payloads, and a process unwraps each data key once.
 type Envelope struct {
 	keys    Keys
 	current current
@@ -36,10 +35,10 @@ type Envelope struct {
 
 var _ Codec = (*Envelope)(nil)
 
-// keySize is that of AES-256, in bytes.
+// keySize is the size of an AES-256 key in bytes.
 const keySize = 32
 
-// NewEnvelope makes an Envelope. It asks for no key yet.
+// NewEnvelope returns an Envelope. It requests no key yet.
 func NewEnvelope(c EnvelopeConfig) (*Envelope, error) {
 	if c.Keys == nil {
 		return nil, errors.New("codec: EnvelopeConfig.Keys is missing")
@@ -60,19 +59,19 @@ func NewEnvelope(c EnvelopeConfig) (*Envelope, error) {
 		c.Now = time.Now
 	}
 	opened := newCache(c.Cached, c.Now)
-	// What this process encrypts, it decrypts without asking.
+	// A process decrypts its own data without a request.
 	made := func(key *dataKey) { opened.add(cached{key: string(key.header), aead: key.aead}) }
 	return &Envelope{keys: c.Keys, current: current{keys: c.Keys, maxAge: c.MaxAge, maxUses: c.MaxUses, now: c.Now, made: made}, opened: opened}, nil
 }
 
-// Check makes sure that there is a data key, so that what is wrong with the key-encryption key shows before there is
-// anything to encrypt.
+// Check makes sure that a data key can be made, so that an error of the key-encryption key shows before the first
+// payload.
 func (e *Envelope) Check(ctx context.Context) error {
 	_, err := e.Encode(ctx, nil, "a first payload")
 	return err
 }
 
-// Encode implements Codec. It asks Keys when there is no data key yet, or when the one that there is was used long enough.
+// Encode implements Codec. It calls Keys for the first data key and when the current one is due for replacement.
 func (e *Envelope) Encode(ctx context.Context, plain []byte, place string) ([]byte, error) {
 	key, err := e.current.use(ctx)
 	if err != nil {
@@ -83,7 +82,7 @@ func (e *Envelope) Encode(ctx context.Context, plain []byte, place string) ([]by
 	return key.aead.Seal(out, nil, plain, bound(key.header, place)), nil
 }
 
-// Decode implements Codec. It asks Keys for a data key that it does not know.
+// Decode implements Codec. It calls Keys for an unknown data key.
 func (e *Envelope) Decode(ctx context.Context, sealed []byte, place string) ([]byte, error) {
 	h, rest, err := decodeHeader(sealed)
 	if err != nil {
@@ -109,13 +108,13 @@ func (e *Envelope) Decode(ctx context.Context, sealed []byte, place string) ([]b
 // KeyID implements Codec.
 func (e *Envelope) KeyID(sealed []byte) string { return KeyID(sealed) }
 
-// KeyID names the key that an Envelope encrypted with; "" when that cannot be read.
+// KeyID returns the id of the key that an Envelope encrypted with; "" when the data cannot be read.
 func KeyID(sealed []byte) string {
 	h, _, _ := decodeHeader(sealed)
 	return h.id
 }
 
-// bound is the additional data that a payload is authenticated with: its header and its place.
+// bound returns the additional data that authenticates a payload: its header and its place.
 func bound(header []byte, place string) []byte {
 	out := make([]byte, 0, len(header)+len(place))
 	return append(append(out, header...), place...)
@@ -132,7 +131,7 @@ func newAEAD(key []byte) (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// newKey makes a data key.
+// newKey returns a random data key.
 func newKey() []byte {
 	key := make([]byte, keySize)
 	_, _ = rand.Read(key) // never fails

@@ -47,7 +47,7 @@ func TestEnvelope(t *testing.T) {
 	}
 }
 
-// Whatever is changed, cut or moved is refused, byte by byte, and is never taken for something else.
+// Every changed, cut or moved byte is detected, and the data is never taken for another payload.
 func TestEnvelopeRefusesWhatWasChanged(t *testing.T) {
 	t.Parallel()
 	e := envelope(t, codec.EnvelopeConfig{Keys: newVault()})
@@ -68,8 +68,8 @@ func TestEnvelopeRefusesWhatWasChanged(t *testing.T) {
 	}
 }
 
-// One wrap pays for many payloads, and one unwrap in each other process; what a process has encrypted itself, it reads for
-// nothing.
+// One wrap serves many payloads, and so does one unwrap in each other process. A process reads its own data without a
+// request.
 func TestEnvelopeAsksSeldom(t *testing.T) {
 	t.Parallel()
 	v, c := newVault(), &clock{}
@@ -119,7 +119,7 @@ func TestEnvelopeAsksSeldom(t *testing.T) {
 	}
 }
 
-// Many that miss the same key at once ask once.
+// Concurrent callers that miss the same key send one request.
 func TestEnvelopeAsksOnce(t *testing.T) {
 	t.Parallel()
 	v := newVault()
@@ -142,7 +142,7 @@ func TestEnvelopeAsksOnce(t *testing.T) {
 	}
 }
 
-// With a newer version of the key, old data stays readable.
+// Old data stays readable after a rotation of the key.
 func TestEnvelopeRotation(t *testing.T) {
 	t.Parallel()
 	v, c := newVault(), &clock{}
@@ -166,8 +166,9 @@ func TestEnvelopeRotation(t *testing.T) {
 	}
 }
 
-// An outage of the vault stops nothing that runs: keys that are known go on, and a key that is due for replacement, too, up
-// to its number of uses. What needs the vault fails as ErrKey, asks again soon but not every time, and works afterwards.
+// An outage of the vault stops no running work: cached keys stay in use, and so does a key that is due for replacement,
+// up to its number of uses. Calls that need the vault fail with ErrKey, repeat the request after a delay, and succeed
+// after the outage.
 func TestEnvelopeOutage(t *testing.T) {
 	t.Parallel()
 	v, c := newVault(), &clock{}
@@ -198,7 +199,7 @@ func TestEnvelopeOutage(t *testing.T) {
 	}
 }
 
-// A caller that gives up takes nobody else's key away.
+// A canceled caller does not cancel the request for the other callers.
 func TestEnvelopeCanceled(t *testing.T) {
 	t.Parallel()
 	e := envelope(t, codec.EnvelopeConfig{Keys: newVault()})

@@ -9,33 +9,33 @@ import (
 	"github.com/vibedata/roundhouse/blobs"
 )
 
-// magic begins encrypted blobs and messages. Its first byte begins no UTF-8 text, and so no JSON; a deflated text does not
-// begin with it either, because the block type that it would stand for does not exist. The last byte is the version.
+// magic begins encrypted blobs and messages. Its first byte begins no UTF-8 text, and so no JSON; nor does it begin a
+// deflated text, because its bits name an undefined block type. The last byte is the version.
 const magic = "\x8fRHP\x01"
 
 // framed reports whether data is an encrypted blob or message.
 func framed(data []byte) bool { return bytes.HasPrefix(data, []byte(magic)) }
 
-// frame marks what a Codec has encoded.
+// frame marks the output of a Codec.
 func frame(sealed []byte) []byte { return append([]byte(magic), sealed...) }
 
 // unframe is the inverse of frame.
 func unframe(data []byte) []byte { return data[len(magic):] }
 
-// These are the first bytes of what is encrypted: whether it was compressed before.
+// These are the first bytes of encrypted data and say whether it was compressed before.
 const (
 	formPlain   = 0
 	formDeflate = 1
 )
 
 const (
-	// deflateFrom is the size in bytes from which rows and messages are compressed. What is smaller has room for the
-	// overhead of encryption everywhere; a larger text takes less room compressed and encrypted than it took in clear,
-	// whatever it says, because no text in UTF-8 uses all bytes alike.
+	// deflateFrom is the size in bytes from which rows and messages are compressed. A smaller value has room for the
+	// overhead of encryption everywhere. Any larger text is shorter compressed and encrypted than in clear, because no
+	// UTF-8 text uses all bytes evenly.
 	deflateFrom = 16 << 10
 	// deflateBlobFrom is the same for blobs, most of which are far from any limit.
 	deflateBlobFrom = blobs.MaxSize - MaxOverhead
-	// maxInflated bounds what was compressed, in bytes.
+	// maxInflated bounds inflated data, in bytes.
 	maxInflated = blobs.MaxSize
 )
 
@@ -44,8 +44,8 @@ func squeeze(data []byte, from int) []byte {
 	if len(data) >= from {
 		out := bytes.NewBuffer(make([]byte, 0, len(data)))
 		out.WriteByte(formDeflate)
-		w, _ := flate.NewWriter(out, flate.BestSpeed) // the level is right
-		_, _ = w.Write(data)                          // a bytes.Buffer takes everything
+		w, _ := flate.NewWriter(out, flate.BestSpeed) // the level is valid
+		_, _ = w.Write(data)                          // a bytes.Buffer never fails
 		_ = w.Close()
 		if out.Len() <= len(data) {
 			return out.Bytes()

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// header is what precedes the data that an Envelope has encrypted: the id of the key-encryption key, and the data key that
-// it wraps. Each is preceded by its length in two bytes.
+// header precedes the data that an Envelope has encrypted. It holds the id of the key-encryption key and the wrapped
+// data key, each preceded by its length in two bytes.
 type header struct {
 	id      string
 	wrapped []byte
@@ -20,7 +20,7 @@ func (h header) encode() []byte {
 	return append(out, h.wrapped...)
 }
 
-// decodeHeader returns the header of sealed, and what follows it.
+// decodeHeader returns the header of sealed, and the bytes after it.
 func decodeHeader(sealed []byte) (h header, rest []byte, err error) {
 	id, rest, ok := field(sealed)
 	wrapped, rest, also := field(rest)

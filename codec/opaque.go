@@ -8,14 +8,14 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Opaque is Config.Tables for a program without the key: it shows what of rows is in clear, and changes no row of which
-// something is encrypted, which is ErrSealed. show says by table, for a row with encrypted columns, which columns to show
-// instead; keyID is "" if the row does not tell.
+// Opaque is Config.Tables for a program without the key. It returns the columns in clear and refuses changes of a row
+// with encrypted columns with ErrSealed. show has, by table, the function for the placeholders of a row with encrypted
+// columns; keyID is "" if the row does not contain it.
 func Opaque(store tables.Store, show map[string]Cover) tables.Store {
 	return &opaqueStore{store, show}
 }
 
-// Cover returns columns to show in the place of encrypted ones.
+// Cover returns placeholders for the encrypted columns.
 type Cover func(row tables.Entity, keyID string) map[string]any
 
 type opaqueStore struct {
@@ -48,7 +48,8 @@ func (s *opaqueStore) coverPage(table string, page tables.Page) tables.Page {
 	return page
 }
 
-// cover puts placeholders into an encrypted row. The first of the encrypted columns stays, so that Apply knows the row.
+// cover puts placeholders into an encrypted row. The first of the encrypted columns stays, so that Apply recognizes the
+// row.
 func (s *opaqueStore) cover(table string, e tables.Entity) {
 	show := s.show[table]
 	sealed := takeSealed(e.Properties)

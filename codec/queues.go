@@ -14,8 +14,8 @@ import (
 const queuePlace = "a queue message"
 
 // Queues encrypts the messages that are sent to the queues of Config.Queue, and decrypts those that are received from
-// them. A message that cannot be decrypted is not handed out: it comes back when its visibility ends, and Receive fails if
-// it has no other.
+// them. An undecryptable message is not returned: it is redelivered when its visibility ends, and Receive fails if it
+// has no other message.
 func (c Config) Queues(store queues.Store) queues.Store {
 	return &queueStore{store, c}
 }
@@ -49,12 +49,12 @@ func (s *queueStore) Update(ctx context.Context, queue, id, popReceipt string, b
 	return s.Store.Update(ctx, queue, id, popReceipt, sealed, visibility)
 }
 
-// seal encrypts what is sent to one of the queues of Config.Queue.
+// seal encrypts a body for one of the queues of Config.Queue.
 func (s *queueStore) seal(ctx context.Context, queue string, body []byte) ([]byte, error) {
 	if s.config.ReadOnly || !s.config.Queue(queue) {
 		return body, nil
 	}
-	if _, err := queues.Encode(body); err != nil { // what is refused in clear is refused
+	if _, err := queues.Encode(body); err != nil { // refuse the bodies that the plain store refuses
 		return nil, err
 	}
 	sealed, err := s.config.Codec.Encode(ctx, squeeze(body, deflateFrom), queuePlace)
@@ -80,7 +80,7 @@ func (s *queueStore) open(ctx context.Context, queue string, m queues.Message) (
 	return m, nil
 }
 
-// Peek shows a message that cannot be decrypted without its text: that it is there is what others want to know.
+// Peek returns an undecryptable message without its text: the caller needs to know that it exists.
 func (s *queueStore) Peek(ctx context.Context, queue string) (queues.Message, bool, error) {
 	m, found, err := s.Store.Peek(ctx, queue)
 	if err != nil || !found || !s.config.Queue(queue) {
@@ -114,8 +114,8 @@ func (s *queueStore) Receive(ctx context.Context, queue string, limit int, visib
 	return readable, nil
 }
 
-// Message returns the body of a message that this program has received by other ways than a Store, such as a trigger:
-// decrypted if it was encrypted, otherwise as it is. The errors are ErrKey and ErrDamaged.
+// Message returns the body of a message that this program has received without a Store, such as by a trigger: decrypted
+// if it was encrypted, otherwise as it is. The errors are ErrKey and ErrDamaged.
 func (c Config) Message(ctx context.Context, body []byte) ([]byte, error) {
 	data, sealed := SealedMessage(body)
 	if !sealed {
@@ -132,8 +132,8 @@ func (c Config) open(ctx context.Context, data []byte) ([]byte, error) {
 	return expand(plain)
 }
 
-// SealedMessage reports whether a message is encrypted, and returns what it carries then: it may come as the text that is
-// stored, which is base64.
+// SealedMessage reports whether a message is encrypted, and returns its encrypted data. The body may be the stored
+// text, which is base64.
 func SealedMessage(body []byte) (data []byte, sealed bool) {
 	if framed(body) {
 		return body, true
@@ -145,6 +145,6 @@ func SealedMessage(body []byte) (data []byte, sealed bool) {
 	return data, err == nil && framed(data)
 }
 
-// messageMark is how the base64 of an encrypted message begins. It leaves out the last byte of magic, whose bits share a
-// character with what follows.
+// messageMark is the beginning of the base64 of an encrypted message. It leaves out the last byte of magic, whose bits
+// share a character with the next byte.
 var messageMark = base64.StdEncoding.EncodeToString([]byte(magic)[:3])

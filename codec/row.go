@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// columnSealed and its successors Sealed2, Sealed3 and so on hold the encrypted columns of a row, together.
+	// columnSealed and its successors Sealed2, Sealed3 and so on together hold the encrypted columns of a row.
 	columnSealed = "Sealed"
-	// chunkBytes is what a binary property holds, maxChunks how many an entity has room for.
+	// chunkBytes is the size of a binary property, maxChunks the most chunks of an entity.
 	chunkBytes = 64 << 10
 	maxChunks  = 16
-	// maxSelect is how many columns a query can select.
+	// maxSelect is the most columns that a query can select.
 	maxSelect = 252
 )
 
@@ -26,8 +26,8 @@ const (
 	kindBinary = 'b'
 )
 
-// pack divides the columns of a row into those that stay as they are and those that are encrypted, as bytes: for each its
-// name, its type and its value, in the order of names. There are none if none of them has content.
+// pack divides the columns of a row into those that stay as they are and the bytes of those to encrypt. The bytes hold
+// the name, type and value of each column, in the order of names. They are nil if none of these columns has content.
 func pack(props map[string]any, stays func(column string) bool) (clear map[string]any, packed []byte) {
 	var hidden []string
 	size := 0
@@ -71,7 +71,7 @@ func appendField(out []byte, text string) []byte {
 	return append(binary.AppendUvarint(out, uint64(len(text))), text...)
 }
 
-// unpack adds the columns that pack has packed to those of a row.
+// unpack adds packed columns to those of a row.
 func unpack(packed []byte, props map[string]any) error {
 	for len(packed) > 0 {
 		name, rest, ok := cutField(packed)
@@ -114,7 +114,7 @@ func putSealed(props map[string]any, sealed []byte) error {
 	return nil
 }
 
-// takeSealed removes the encrypted columns from a row and returns them; nil when there are none.
+// takeSealed removes the encrypted columns from a row and returns them; nil without any.
 func takeSealed(props map[string]any) []byte {
 	sealed, ok := props[columnSealed].([]byte)
 	if !ok {

@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// What is packed comes back, whatever the columns are called and hold, and nothing else.
+// Packed columns are unpacked unchanged, with any names and values, and no others.
 func TestPack(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -41,7 +41,7 @@ func TestPack(t *testing.T) {
 	})
 }
 
-// The chunks of a row are put together as they were divided.
+// The chunks of a row are joined as they were divided.
 func TestChunks(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, chunkBytes - 1, chunkBytes, chunkBytes + 1, maxChunks * chunkBytes} {
@@ -53,7 +53,7 @@ func TestChunks(t *testing.T) {
 	}
 }
 
-// Bytes that nobody has packed are damaged, and never a crash.
+// Bytes that pack did not write are damaged, and never a crash.
 func FuzzUnpack(f *testing.F) {
 	_, packed := pack(map[string]any{"Text": "x", "Data": []byte("y")}, func(string) bool { return false })
 	f.Add(squeeze(packed, 0))

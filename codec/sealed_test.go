@@ -25,7 +25,7 @@ const (
 	marker    = "MARKER-4111-1111"
 )
 
-// house is one storage account, as programs with and without encryption see it.
+// house is one storage account, for programs with and without encryption.
 type house struct {
 	vault  *vault
 	tables *tables.Memory
@@ -40,7 +40,7 @@ func newHouse(t testing.TB) house {
 	return h
 }
 
-// program is what a process knows of the house.
+// program is the configuration of one process.
 func (h house) program(t testing.TB, readOnly bool) codec.Config {
 	t.Helper()
 	return codec.Config{Codec: envelope(t, codec.EnvelopeConfig{Keys: h.vault}), ReadOnly: readOnly, Clear: map[string][]string{table: {"Name"}},
@@ -51,13 +51,13 @@ func row(key string, properties map[string]any) tables.Entity {
 	return tables.Entity{Key: tables.Key{Partition: "p", Row: key}, Properties: properties}
 }
 
-// texts is a row of each kind of value.
+// texts returns a row with a value of each kind.
 func texts() map[string]any {
 	at := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 	return map[string]any{"Name": "n", "Payload": marker, "Payload2": marker, "Data": []byte(marker), "Empty": "", "None": []byte{}, "Count": int64(3), "Is": true, "At": at, "Share": 0.5}
 }
 
-// What was stored in clear, what is encrypted, and what a program without encryption stores later: each reads all of it.
+// Programs with and without encryption write alternately, and each reads all of it.
 func TestMixedData(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -71,7 +71,7 @@ func TestMixedData(t *testing.T) {
 		}
 	}
 	for i := range programs {
-		p := h.program(t, i == 0) // of a process that has encrypted nothing itself
+		p := h.program(t, i == 0) // a process that has encrypted nothing itself
 		page, err := p.Tables(h.tables).Query(t.Context(), table, tables.Query{Partition: "p"})
 		if err != nil || len(page.Entities) != 3 {
 			t.Fatalf("%d rows, %v", len(page.Entities), err)
@@ -95,7 +95,7 @@ func TestMixedData(t *testing.T) {
 	}
 }
 
-// In storage there is nothing of it but what stays in clear.
+// Storage holds no payload except for columns in clear.
 func TestNothingInClear(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -123,7 +123,7 @@ func TestNothingInClear(t *testing.T) {
 	if bytes.Contains(raw, []byte(marker)) {
 		t.Errorf("%q", raw)
 	}
-	// A trigger hands the text over as it is, or decoded.
+	// A trigger delivers the text as it is, or decoded.
 	for _, form := range [][]byte{[]byte(got[0].Text), raw} {
 		if body, err := p.Message(t.Context(), form); err != nil || string(body) != marker {
 			t.Errorf("%q, %v", body, err)
@@ -137,7 +137,7 @@ func TestNothingInClear(t *testing.T) {
 	}
 }
 
-// Columns of a query: those that were asked for come, and no others.
+// A query returns the selected columns, and no others.
 func TestSelectedColumns(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -169,7 +169,7 @@ func TestSelectedColumns(t *testing.T) {
 	}
 }
 
-// A value that stands in the place of another is refused.
+// A value in the place of another one is refused.
 func TestMovedData(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -188,7 +188,7 @@ func TestMovedData(t *testing.T) {
 	}
 }
 
-// Without the key, nothing is read, nothing is lost, and no error is one of storage.
+// Without the key, nothing is read or lost, and no error is one of storage.
 func TestWithoutTheKey(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -215,7 +215,7 @@ func TestWithoutTheKey(t *testing.T) {
 			}
 		}
 	}
-	// What needs no key goes on: columns in clear, other tables, and messages in clear beside those that are not read.
+	// Data that needs no key is still read: columns in clear, other tables, and messages in clear among unreadable ones.
 	if page, err := other.Tables(h.tables).Query(t.Context(), table, tables.Query{Partition: "p", Select: []string{"Name"}}); err != nil || len(page.Entities) != 1 {
 		t.Errorf("columns in clear: %v", err)
 	}
@@ -228,7 +228,7 @@ func TestWithoutTheKey(t *testing.T) {
 	}
 }
 
-// A message that cannot be read does not keep others from being read.
+// An unreadable message does not block other messages.
 func TestUnreadableMessage(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -241,8 +241,8 @@ func TestUnreadableMessage(t *testing.T) {
 	}
 }
 
-// What fits in clear fits encrypted: rows and messages at their limits, of texts that compress as badly as texts can, with the
-// longest keys that there may be.
+// Data that fits in clear also fits encrypted: rows and messages at their limits, with texts that compress as badly as
+// texts can, and with the longest keys.
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -288,7 +288,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// alphabets are of texts that JSON can hold.
+// alphabets returns the character sets of texts that JSON can hold.
 func alphabets() map[string][]rune {
 	return map[string][]rune{"digits": span('0', '9'), "base64": append(append(span('a', 'z'), span('A', 'Z')...), span('/', '9')...), "ascii": span(0x20, 0x7e),
 		"two bytes": span(0x80, 0x7ff), "three bytes": span(0x800, 0xd7ff), "four bytes": span(0x10000, 0x10ffff), "all": append(append(span(0x20, 0xd7ff), span(0xe000, 0xffff)...), span(0x10000, 0x10ffff)...),
@@ -303,7 +303,7 @@ func span(from, to rune) []rune {
 	return out
 }
 
-// randomText has n bytes.
+// randomText returns a text of n bytes.
 func randomText(alphabet []rune, n int) string {
 	var b strings.Builder
 	for b.Len() < n-4 {
@@ -312,7 +312,7 @@ func randomText(alphabet []rune, n int) string {
 	return b.String() + strings.Repeat("x", n-b.Len())
 }
 
-// randomUnits has n UTF-16 units.
+// randomUnits returns a text of n UTF-16 units.
 func randomUnits(alphabet []rune, n int) string {
 	var b strings.Builder
 	for n > 1 {
@@ -326,8 +326,8 @@ func randomUnits(alphabet []rune, n int) string {
 	return b.String() + strings.Repeat("x", n)
 }
 
-// A program without the key shows what is in clear, and where something is encrypted, with which key; it changes nothing of
-// that.
+// A program without the key reads the columns in clear and the key's id for encrypted ones; it cannot change those
+// rows.
 func TestOpaque(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -358,7 +358,7 @@ func TestOpaque(t *testing.T) {
 	}
 }
 
-// A message that its sender keeps hidden is encrypted like any other, also when it gets another body.
+// A hidden message is encrypted like any other, also after an update of its body.
 func TestHiddenMessagesAreSealed(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

@@ -21,7 +21,7 @@ import (
 	"github.com/vibedata/roundhouse/tables/tablestest"
 )
 
-// The stores keep the promises of the plain ones when all that they store is encrypted.
+// The stores keep the promises of the plain ones when all data is encrypted.
 func TestBlobs(t *testing.T) {
 	t.Parallel()
 	blobstest.Run(t, func(t *testing.T) blobs.Store {
@@ -67,7 +67,7 @@ type encryptedTables struct {
 func (s *encryptedTables) CreateTable(ctx context.Context, table string) error {
 	err := s.Store.CreateTable(ctx, table)
 	if s.config.Clear == nil && err == nil {
-		// These are what the suite looks for.
+		// The columns that the suite compares.
 		columns := []string{"Text", "Row", "Bytes", "V", "A", "Name", "Missing"}
 		for i := range 12 {
 			columns = append(columns, fmt.Sprintf("P%02d", i))
@@ -78,21 +78,21 @@ func (s *encryptedTables) CreateTable(ctx context.Context, table string) error {
 	return err
 }
 
-// config encrypts all queues, and what else a test adds.
+// config encrypts all queues; a test adds the rest.
 func config(t *testing.T, v *vault) codec.Config {
 	t.Helper()
 	envelope := testenv.Must(codec.NewEnvelope(codec.EnvelopeConfig{Keys: v}))(t)
 	return codec.Config{Codec: envelope, Queue: func(string) bool { return true }}
 }
 
-// vault is a key that counts what it is asked.
+// vault is a key that counts requests.
 type vault struct {
 	aead           cipher.AEAD
 	wraps, unwraps atomic.Int64
 	id             atomic.Pointer[string]
 	failure        atomic.Pointer[error]
-	wrapped        []byte // what Wrap returns instead
-	padding        int    // bytes before what Wrap returns
+	wrapped        []byte // replaces the result of Wrap
+	padding        int    // bytes before the result of Wrap
 }
 
 var errVault = errors.New("the vault does not answer")
@@ -130,7 +130,7 @@ func (v *vault) Unwrap(_ context.Context, _ string, wrapped []byte) ([]byte, err
 	return v.aead.Open(nil, nil, wrapped[v.padding:], nil)
 }
 
-// clock is a clock that stands still until it is moved.
+// clock is a clock that a test advances.
 type clock struct{ at atomic.Int64 }
 
 func (c *clock) now() time.Time { return time.Unix(0, c.at.Load()) }

@@ -8,8 +8,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Tables encrypts the rows of the tables that Clear names. A query can compare the columns that stay in clear only; any
-// other comparison is a tables.ErrInvalid.
+// Tables encrypts the rows of the tables that Clear names. A query can compare columns in clear only; any other
+// comparison is a tables.ErrInvalid.
 func (c Config) Tables(store tables.Store) tables.Store {
 	s := &tableStore{Store: store, config: c, clear: map[string]map[string]bool{}}
 	for table, columns := range c.Clear {
@@ -66,13 +66,13 @@ func (s *tableStore) Scan(ctx context.Context, table string, scan tables.Scan) (
 	return s.openPage(ctx, table, page, wanted)
 }
 
-// ask checks what a query compares, and returns the columns that it has to select.
+// ask checks the comparisons of a query, and returns the columns that it has to select.
 func (s *tableStore) ask(table string, l *tables.Lookup) ([]string, error) {
 	clear, wanted := s.clear[table], l.Select
 	if clear == nil {
 		return wanted, nil
 	}
-	if err := l.Check(); err != nil { // what is refused in clear is refused
+	if err := l.Check(); err != nil { // refuse the queries that the plain store refuses
 		return nil, err
 	}
 	for name, value := range l.Where {
@@ -84,7 +84,7 @@ func (s *tableStore) ask(table string, l *tables.Lookup) ([]string, error) {
 		return wanted, nil
 	}
 	if len(wanted)+maxChunks > maxSelect {
-		return nil, nil // all of them; openPage leaves out those that nobody wants
+		return nil, nil // select all; openPage removes the columns that were not selected
 	}
 	ask := slices.Clone(wanted)
 	for i := range maxChunks {
@@ -135,7 +135,7 @@ func (s *tableStore) Apply(ctx context.Context, table string, ops ...tables.Op) 
 	if clear == nil || s.config.ReadOnly {
 		return s.Store.Apply(ctx, table, ops...)
 	}
-	if err := tables.CheckOps(ops); err != nil { // what is refused in clear is refused
+	if err := tables.CheckOps(ops); err != nil { // refuse the operations that the plain store refuses
 		return fmt.Errorf("apply to %s: %w", table, err)
 	}
 	sealed := slices.Clone(ops)

@@ -9,7 +9,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// addManyChunk is how many messages one transaction adds: each has two rows, and one more operation keeps the tenant open.
+// addManyChunk is the number of messages that one transaction adds: each has two rows, and one more operation keeps the
+// tenant open.
 const addManyChunk = 49
 
 // AddMany adds messages of one tenant, each as Add does, up to 49 in one transaction. Messages with an order key are
@@ -90,8 +91,8 @@ func chunked(messages []*message, single []bool) [][]int {
 	return chunks
 }
 
-// addChunk adds messages in one transaction. On any error it returns false, and each message is added by itself, which
-// finds out what is a duplicate, and whether the transaction was applied although its answer was lost.
+// addChunk adds messages in one transaction. On any error it returns false, and each message is added separately, which
+// detects duplicates and a transaction that was applied although its answer was lost.
 func (w *Writer) addChunk(ctx context.Context, messages []*message, tickets []*ticket, chunk []int) bool {
 	ops := make([]tables.Op, 0, 2*len(chunk))
 	for _, i := range chunk {

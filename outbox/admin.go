@@ -10,35 +10,35 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// adminTries bounds how often a change starts again because others changed the message.
+// adminTries bounds how often a change starts over after a concurrent change of the message.
 const adminTries = 8
 
-// Action is an operator's action on a message. The dead letter of the message follows.
+// Action is an operator's action on a message. The dead letter of the message follows it.
 type Action string
 
 // These are the actions.
 const (
-	// ActionRetry lets a dead message start again with no failures counted, and makes a pending one due now.
+	// ActionRetry restarts a dead message with no failures counted, and makes a pending one due now.
 	ActionRetry Action = "retry"
 	// ActionSkip ends a pending or dead message without delivering it.
 	ActionSkip Action = "skip"
-	// ActionReplay delivers a message that has ended again, under the same key: receivers that have seen it drop it.
-	// For a pending message it is ActionRetry.
+	// ActionReplay delivers an ended message again, under the same key: receivers that have seen it drop it. For a pending
+	// message it is ActionRetry.
 	ActionReplay Action = "replay"
-	// ActionReopen makes a message dead again that was skipped when it had a dead letter.
+	// ActionReopen makes a skipped message dead again if it had a dead letter.
 	ActionReopen Action = "reopen"
 )
 
-// Decision is who decided on an action, and what else there is to say. The zero Decision is valid.
+// Decision describes an operator's decision. The zero Decision is valid.
 type Decision struct {
-	// By is who decided, Notes are why. The dead letter has them.
+	// By is the operator, Notes are the reasons. The dead letter has them.
 	By, Notes string
-	// At is when it was decided; zero means now.
+	// At is the time of the decision; zero means now.
 	At time.Time
-	// Letter is the dead letter that the decision is about: when it is not the latest of the message, or the message has none
-	// that is open, nothing is done, which is an ErrState. "" stands for whatever there is.
+	// Letter is the dead letter of the decision. If it is not the latest of the message, or the message has no open one,
+	// the action fails with ErrState. "" accepts any letter.
 	Letter string
-	// Expire has ActionSkip end the dead letter as given up.
+	// Expire makes ActionSkip end the dead letter as abandoned.
 	Expire bool
 }
 
@@ -47,7 +47,7 @@ type Admin struct {
 	o *Outbox
 }
 
-// NewAdmin makes an Admin.
+// NewAdmin returns an Admin.
 func NewAdmin(o *Outbox) *Admin { return &Admin{o} }
 
 // Get reads one message with its payload and its attempts. The errors are ErrInvalid, ErrNotFound, ErrSchemaVersion,
@@ -63,7 +63,7 @@ func (a *Admin) Get(ctx context.Context, tenant, id string) (Record, error) {
 	return m.Record, nil
 }
 
-// Look is Get without the payload: it reads one row, however large the payload is.
+// Look is Get without the payload: it reads one row, regardless of the payload's size.
 func (a *Admin) Look(ctx context.Context, tenant, id string) (Record, error) {
 	m, _, err := a.o.load(ctx, tenant, id)
 	if err != nil {
@@ -73,24 +73,25 @@ func (a *Admin) Look(ctx context.Context, tenant, id string) (Record, error) {
 	return m.Record, nil
 }
 
-// Retry applies ActionRetry to one message; by is who decided. The errors are those of Act.
+// Retry applies ActionRetry to one message; by is the operator. The errors are those of Act.
 func (a *Admin) Retry(ctx context.Context, tenant, id, by string) error {
 	return a.Act(ctx, ActionRetry, tenant, id, Decision{By: by})
 }
 
-// Skip applies ActionSkip to one message; by is who decided. The errors are those of Act.
+// Skip applies ActionSkip to one message; by is the operator. The errors are those of Act.
 func (a *Admin) Skip(ctx context.Context, tenant, id, by string) error {
 	return a.Act(ctx, ActionSkip, tenant, id, Decision{By: by})
 }
 
-// Replay applies ActionReplay to one message; by is who decided. The errors are those of Act.
+// Replay applies ActionReplay to one message; by is the operator. The errors are those of Act.
 func (a *Admin) Replay(ctx context.Context, tenant, id, by string) error {
 	return a.Act(ctx, ActionReplay, tenant, id, Decision{By: by})
 }
 
-// Act applies an action to one message. When it has returned nil, its dead letter shows it, or will after the next sweep. The
-// errors are ErrInvalid, ErrNotFound, ErrClaimed, ErrState for a message whose status does not allow it (one that is processed
-// or skipped is replayed, not retried), ErrSchemaVersion, ErrBusy and those of the stores and of Letters.
+// Act applies an action to one message. After it has returned nil, its dead letter shows the action, at the latest
+// after the next sweep. The errors are ErrInvalid, ErrNotFound, ErrClaimed, ErrState for a message whose status does
+// not allow it (one that is processed or skipped is replayed, not retried), ErrSchemaVersion, ErrBusy and those of the
+// stores and of Letters.
 func (a *Admin) Act(ctx context.Context, action Action, tenant, id string, d Decision) error {
 	err := errors.Join(checkID("name of who decides", d.By, false), checkNotes(d.Notes))
 	if d.At.IsZero() {
@@ -116,7 +117,7 @@ func (a *Admin) Act(ctx context.Context, action Action, tenant, id string, d Dec
 	return nil
 }
 
-// checkNotes bounds notes, which a row has to hold.
+// checkNotes bounds notes to the size of a row.
 func checkNotes(notes string) error {
 	if len(notes) > MaxNotes {
 		return fmt.Errorf("%w: the notes have %d bytes of at most %d", ErrInvalid, len(notes), MaxNotes)
@@ -124,13 +125,13 @@ func checkNotes(notes string) error {
 	return nil
 }
 
-// tryAct applies an action once: the token in the row shows whether a write whose answer was lost was applied.
+// tryAct applies an action once. The token in the row shows whether a write with a lost answer was applied.
 func (a *Admin) tryAct(ctx context.Context, action Action, tenant, id string, d Decision, token string) (done bool, err error) {
 	m, etag, err := a.o.load(ctx, tenant, id)
 	if err != nil {
 		return false, err
 	}
-	if m.owed != nil { // before the next thing happens that its letter has to show
+	if m.owed != nil { // its letter has to show the previous change before the next one
 		applied := m.settlement == token
 		_, err = a.o.pay(ctx, tenant, id)
 		return applied, ifNot(applied, err)
@@ -153,12 +154,12 @@ func (a *Admin) tryAct(ctx context.Context, action Action, tenant, id string, d 
 		return false, nil
 	}
 	if err == nil && m.owed != nil {
-		_, _ = a.o.pay(ctx, tenant, id) // logged; the action is done, and the sweep pays what it owes
+		_, _ = a.o.pay(ctx, tenant, id) // logged; the action is done, and the sweep pays the debt
 	}
 	return err == nil, err
 }
 
-// ifNot returns err unless done: what is done has no error.
+// ifNot returns err unless done.
 func ifNot(done bool, err error) error {
 	if done {
 		return nil
@@ -166,7 +167,7 @@ func ifNot(done bool, err error) error {
 	return err
 }
 
-// change changes a message, and returns the operations besides that on its m- row, none if there is nothing to do.
+// change changes a message, and returns the operations besides that on its m- row, none if no change is needed.
 func (a *Admin) change(ctx context.Context, m *message, action Action, d Decision) ([]tables.Op, error) {
 	if m.SchemaVersion == 0 {
 		return nil, fmt.Errorf("%w: its row is older than idempotency keys: run the backfill of its tenant", ErrState)
@@ -205,16 +206,16 @@ func (a *Admin) makeDue(ctx context.Context, m *message, action Action, d Decisi
 	return append(ops, more...), err
 }
 
-// revive begins another life of the message.
+// revive starts another life of the message.
 func (m *message) revive(at time.Time) {
 	if began := m.began(); !at.After(began) {
-		at = began.Add(time.Microsecond) // each life has its own dead letter, by the time at which it began
+		at = began.Add(time.Microsecond) // each life has its own dead letter, named by its start
 	}
 	m.RevivedAt = at
 }
 
-// makeDueNow makes a pending message due now. A message that waits for its order key goes on waiting. One that waits for
-// configuration and has a dead letter begins to wait anew.
+// makeDueNow makes a pending message due now. A message that waits for its order key keeps waiting. A message that
+// waits for configuration and has a dead letter starts a new wait.
 func (a *Admin) makeDueNow(ctx context.Context, m *message, d Decision) ([]tables.Op, error) {
 	e, waits, err := a.findPending(ctx, m)
 	if err != nil || waits {
@@ -266,7 +267,7 @@ func (a *Admin) skip(ctx context.Context, m *message, d Decision) (ops []tables.
 	return append(ops, tables.Upsert(m.listEntity(m.indexRow))), nil
 }
 
-// takePending returns the operations that take a pending message out of the index.
+// takePending returns the operations that remove a pending message from the index.
 func (a *Admin) takePending(ctx context.Context, m *message) ([]tables.Op, error) {
 	e, waits, err := a.findPending(ctx, m)
 	if err != nil {
@@ -283,7 +284,7 @@ func (a *Admin) takePending(ctx context.Context, m *message) ([]tables.Op, error
 	return append(ops, more...), err
 }
 
-// reopen makes a skipped message dead again, with the dead letter that it had.
+// reopen makes a skipped message dead again, with its former dead letter.
 func (a *Admin) reopen(m *message, d Decision) ([]tables.Op, error) {
 	if m.Status != StatusSkipped || m.DeadLetter == "" {
 		return nil, fmt.Errorf("%w: it is %s, and not skipped with a dead letter", ErrState, m.Status)
@@ -296,8 +297,8 @@ func (a *Admin) reopen(m *message, d Decision) ([]tables.Op, error) {
 	return append(ops, tables.Upsert(m.listEntity(m.indexRow))), nil
 }
 
-// findPending finds the p- or w- row of a pending message. A claim moves the row away from where the m- row says that
-// it is; then all pending rows are searched. waits says that it is a w- row.
+// findPending finds the p- or w- row of a pending message. A claim moves the row away from the place in the m- row;
+// then all pending rows are searched. waits is true for a w- row.
 func (a *Admin) findPending(ctx context.Context, m *message) (e tables.Entity, waits bool, err error) {
 	key := tables.Key{Partition: partition(m.TenantID), Row: m.indexRow}
 	err = ErrNotFound
@@ -323,6 +324,6 @@ func (a *Admin) searchPending(ctx context.Context, m *message) (tables.Entity, e
 	for e, err := range tables.All(ctx, a.o.tables, a.o.table, q) {
 		return e, err
 	}
-	// A settlement or a claim is changing the message at this moment: its m- row says more soon.
+	// A settlement or a claim is changing the message right now: its m- row will show the result soon.
 	return tables.Entity{}, &ClaimedError{ID: m.ID, Until: a.o.now()}
 }

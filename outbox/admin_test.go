@@ -23,7 +23,7 @@ func (w *world) statuses(t testing.TB) *process {
 	t.Helper()
 	fate := func(e Event) error {
 		body := struct{ N int }{N: -1}
-		_ = json.Unmarshal(e.Payload, &body) // other messages are taken
+		_ = json.Unmarshal(e.Payload, &body) // other messages succeed
 		switch body.N / 4 {
 		case 1:
 			return errors.New("no line")
@@ -72,7 +72,7 @@ func (p *process) all(t testing.TB, f Filter) (records []Record) {
 	return nil
 }
 
-// numbers are the messages of a list, by the numbers of message1.
+// numbers returns the messages of a list, by the numbers of message1.
 func numbers(records []Record) (out []int) {
 	for _, r := range records {
 		for n := range 40 {
@@ -93,7 +93,7 @@ func TestAdminList(t *testing.T) {
 		if len(list) != 8 {
 			t.Fatal(list)
 		}
-		// Those that failed are due at one time, ten seconds behind the first of the others.
+		// The failed ones are due at one time, ten seconds after the first of the others.
 		slices.Sort(list[1:5])
 		testenv.Equal(t, "", []int{0, 4, 5, 6, 7, 1, 2, 3}, list)
 		for _, r := range got {
@@ -250,7 +250,7 @@ func TestAdminActions(t *testing.T) {
 		}
 		p.sweep(t)
 		a := p.admin
-		// One that waits has nothing to hurry for; one of them leaves the line, and then its head.
+		// A waiting message cannot be hurried; one leaves the queue, and then its head does.
 		testenv.OK(t, errors.Join(a.Retry(t.Context(), "acme", id(1), "me"), a.Skip(t.Context(), "acme", id(2), "me"), a.Skip(t.Context(), "acme", id(0), "me")))
 		testenv.Equal(t, "", map[Status]int{StatusPending: 2, StatusSkipped: 2}, w.check(t, "acme"))
 		p.sweep(t)
@@ -290,7 +290,7 @@ func TestAdminActions(t *testing.T) {
 					t.Fatalf("%+v, %v", got, err)
 				}
 				done, slices = done+got.Done, slices+1
-				// What is replayed leaves while the walk goes on.
+				// Replayed messages leave while the walk continues.
 				p.sweep(t)
 				w.pass(time.Second)
 				if f.Continuation = got.Continuation; f.Continuation == "" {
@@ -373,7 +373,7 @@ func TestRetention(t *testing.T) {
 	})
 }
 
-// Whatever a token holds, it is refused or continues a list; it breaks nothing.
+// Any token is refused or continues a list, and causes no failure.
 func FuzzToken(f *testing.F) {
 	filter := Filter{TenantID: "acme", Limit: 1}
 	f.Add("")

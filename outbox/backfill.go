@@ -11,22 +11,23 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// backfillChunk is how many rows one transaction backfills: each is changed, and gets at most two index rows. One more operation
-// keeps the tenant open.
+// backfillChunk is the number of rows that one transaction backfills: each is changed, and gets at most two index rows.
+// One more operation keeps the tenant open.
 const backfillChunk = 33
 
 // BackfillProgress is the result of one slice of a backfill.
 type BackfillProgress struct {
-	// Scanned counts the messages looked at, Assigned those that got a key, and Indexed those that got index rows.
+	// Scanned counts the examined messages, Assigned those that got a key, and Indexed those that got index rows.
 	Scanned, Assigned, Indexed int
 	// Continuation is for the next slice; "" when the tenant is done.
 	Continuation string
 }
 
-// Backfill gives rows from before idempotency keys what new rows have: a key, a schema version, and the index rows by
-// which dispatchers and lists find them (outbox document, "Backfill Strategy"). It registers the tenant and looks at
-// limit rows (1 to MaxLimit; 0 means MaxLimit) behind continuation. It may be repeated, interrupted and run beside
-// everything else. Rows of a newer schema are left alone. The errors are ErrInvalid, ErrToken and those of the stores.
+// Backfill completes rows from before idempotency keys: it adds a key, a schema version, and the index rows by which
+// dispatchers and lists find them (outbox document, "Backfill Strategy"). It registers the tenant and examines limit
+// rows (1 to MaxLimit; 0 means MaxLimit) after continuation. It may be repeated, interrupted and run concurrently with
+// all other operations. Rows of a newer schema are left alone. The errors are ErrInvalid, ErrToken and those of the
+// stores.
 func (a *Admin) Backfill(ctx context.Context, tenant, continuation string, limit int) (BackfillProgress, error) {
 	if limit == 0 {
 		limit = MaxLimit
@@ -100,7 +101,7 @@ func (a *Admin) backfill(ctx context.Context, tenant, after string, limit int) (
 	return progress, nil
 }
 
-// backfillRows changes rows in one transaction or, when somebody else changes them too, each in its own.
+// backfillRows changes rows in one transaction or, after a concurrent change, each in its own.
 func (a *Admin) backfillRows(ctx context.Context, tenant string, rows []tables.Entity, progress *BackfillProgress) error {
 	var ops []tables.Op
 	assigned := 0
@@ -127,7 +128,7 @@ func (a *Admin) backfillRows(ctx context.Context, tenant string, rows []tables.E
 	case len(rows) == 1 && errors.Is(err, tables.ErrOutcomeUnknown):
 		return err
 	case len(rows) == 1 && needsReread(err):
-		return nil // somebody else has changed the row, so it is backfilled already or by a later slice
+		return nil // the row has changed, so it is backfilled already or by a later slice
 	case len(rows) == 1 || !needsReread(err) && !errors.Is(err, tables.ErrTooLarge):
 		return err
 	}
@@ -158,7 +159,7 @@ func (a *Admin) backfillRow(e tables.Entity) (ops []tables.Op, gotKey bool, err 
 		m.NextAttemptAt = now
 		m.indexRow = pendingRow(now, m.ID)
 		index := m.pendingEntity(m.indexRow)
-		// Without the payload, the dispatcher reads the m- row again, and sees whether an older program has delivered the message.
+		// Without the payload, the dispatcher reads the m- row again, and detects a delivery by an older program.
 		dropPayload(index.Properties)
 		ops = append(ops, tables.Insert(index))
 		if m.RetryCount > 0 {

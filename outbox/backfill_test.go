@@ -13,7 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// legacy puts a row as programs of before there were keys wrote it.
+// legacy writes a row like programs from before idempotency keys.
 func (w *world) legacy(t testing.TB, tenant, id string, change map[string]any) {
 	t.Helper()
 	props := map[string]any{
@@ -56,7 +56,7 @@ func TestMigration(t *testing.T) {
 		p.add(t, message1(1))
 		var total BackfillProgress
 		for slices := 1; ; slices++ {
-			// Each slice in a process of its own: nothing is remembered but the continuation.
+			// Each slice runs in a new process that knows only the continuation.
 			s := testenv.Must(w.process(t, nil).admin.Backfill(t.Context(), "acme", total.Continuation, 30))(t)
 			total = BackfillProgress{total.Scanned + s.Scanned, total.Assigned + s.Assigned, total.Indexed + s.Indexed, s.Continuation}
 			if s.Continuation == "" {

@@ -16,36 +16,36 @@ import (
 )
 
 const (
-	// MaxBacklogTenants is of how many tenants a Backlog tells, MaxBacklogMessages how many messages of each are counted, and
-	// MaxBacklogRows how many rows it has.
+	// MaxBacklogTenants bounds the tenants of a Backlog, MaxBacklogMessages the counted messages of each, and
+	// MaxBacklogRows its rows.
 	MaxBacklogTenants, MaxBacklogMessages, MaxBacklogRows = 100, 500, 200
-	// backlogWidth is how many tenants are counted at once.
+	// backlogWidth is the number of tenants that are counted concurrently.
 	backlogWidth = 8
 )
 
-// Backlog is what waits, by tenant and destination, those of which most wait first.
+// Backlog is the pending messages by tenant and destination, the largest counts first.
 type Backlog struct {
 	Rows []BacklogRow
-	// More says that there is more than Rows: other tenants, or rows that are left out.
+	// More means that rows are missing: of other tenants, or dropped ones.
 	More bool
 }
 
-// BacklogRow is what waits of one tenant for one destination.
+// BacklogRow is the pending messages of one tenant for one destination.
 type BacklogRow struct {
 	TenantID string
 	// Destination is "" for events that no route matches.
 	Destination string
-	// Waiting counts the pending messages, and Failed those of them that have failed before. AtLeast says that the tenant has more
-	// pending messages than were counted.
+	// Waiting counts the pending messages, and Failed those of them that have failed before. AtLeast means that the tenant
+	// has more pending messages than were counted.
 	Waiting, Failed int
 	AtLeast         bool
-	// OldestAt is when the oldest of those that were counted was added.
+	// OldestAt is when the oldest counted message was added.
 	OldestAt time.Time
 }
 
-// Backlog counts what waits of one tenant, or of all that may have something pending if tenant is "". Where a message goes is told by the
-// routes of this process. The cost is one query, and two for each tenant; that does not grow with what is stored. The errors are
-// ErrInvalid and those of the stores.
+// Backlog counts the pending messages of one tenant, or of all open tenants if tenant is "". The routes of this process
+// determine the destinations. The cost is one query, and two for each tenant, regardless of the stored data. The errors
+// are ErrInvalid and those of the stores.
 func (d *Dispatcher) Backlog(ctx context.Context, tenant string) (Backlog, error) {
 	if err := checkID("tenant id", tenant, false); err != nil {
 		return Backlog{}, fmt.Errorf("count the backlog: %w", err)
@@ -85,7 +85,7 @@ func (d *Dispatcher) Backlog(ctx context.Context, tenant string) (Backlog, error
 	return out, nil
 }
 
-// openTenants are the first tenants that may have something pending; more says that there are others.
+// openTenants returns the first tenants that may have pending messages; more reports others.
 func (o *Outbox) openTenants(ctx context.Context, limit int) (tenants []string, more bool, err error) {
 	for e, err := range tables.All(ctx, o.tables, o.table, tables.Query{Partition: openPartition, Limit: limit + 1}) {
 		if err != nil {
@@ -99,7 +99,7 @@ func (o *Outbox) openTenants(ctx context.Context, limit int) (tenants []string, 
 	return tenants, false, nil
 }
 
-// backlogOf counts what waits of one tenant.
+// backlogOf counts the pending messages of one tenant.
 func (d *Dispatcher) backlogOf(ctx context.Context, tenant string) ([]BacklogRow, error) {
 	by := map[string]*BacklogRow{}
 	counted, full := 0, false
@@ -127,7 +127,7 @@ func (d *Dispatcher) backlogOf(ctx context.Context, tenant string) ([]BacklogRow
 	return rows, nil
 }
 
-// countRow counts a pending message where it goes.
+// countRow counts a pending message for its destination.
 func (d *Dispatcher) countRow(by map[string]*BacklogRow, tenant string, e tables.Entity) {
 	to, _, err := d.router.Find(tenant, e.String("EventType"))
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// What waits is counted by tenant and destination, ordered messages and failed ones included, and what is done is not.
+// Pending messages are counted by tenant and destination, ordered and failed ones included; ended ones are not.
 func TestBacklog(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -55,7 +55,7 @@ func TestBacklog(t *testing.T) {
 	}
 }
 
-// However much waits, the same number of messages is looked at, and it says so.
+// A large backlog is counted up to the limit, and reports that.
 func TestBacklogBounds(t *testing.T) {
 	_, p := start(t)
 	for i := range MaxBacklogMessages {
@@ -77,7 +77,7 @@ func TestBacklogBounds(t *testing.T) {
 	}
 }
 
-// A backlog that cannot be read is no empty one.
+// An unreadable backlog is an error, not an empty backlog.
 func TestBacklogFails(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -97,7 +97,7 @@ func TestBacklogFails(t *testing.T) {
 	}
 }
 
-// Whoever asks for it is told which circuits are open, since when and until when, also after a try in vain, and that they are closed.
+// Circuits reports the open circuits with their times, also after a failed try, and when they close.
 func TestOpenCircuits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -127,7 +127,7 @@ func TestOpenCircuits(t *testing.T) {
 	testenv.Equal(t, "", want, told)
 }
 
-// The kind of a failure holds nothing of what the destination has answered.
+// The kind of a failure contains nothing of the destination's answer.
 func TestFailureKind(t *testing.T) {
 	t.Parallel()
 	secret := errors.New("token=abc")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// From Add to processed in memory: a few tenants, whose messages are added one at a time, and one dispatcher.
+// From Add to processed in memory: a few tenants with messages that are added one at a time, and one dispatcher.
 func BenchmarkMemory(b *testing.B) {
 	w := newWorld(b)
 	w.options.BatchSize = 50

@@ -8,17 +8,16 @@ import (
 
 // Progress is the result of one slice of a bulk operation.
 type Progress struct {
-	// Done counts the messages that were changed. PassedOver counts those that could not be: claimed, ended meanwhile,
-	// or gone.
+	// Done counts the changed messages. PassedOver counts the others: claimed, ended meanwhile, or gone.
 	Done, PassedOver int
-	// Continuation goes into the Filter of the next slice; "" when nothing is left.
+	// Continuation goes into the Filter of the next slice; "" at the end.
 	Continuation string
 }
 
-// Bulk applies an action to the messages that a filter selects, one page of at most Filter.Limit. Call it with
-// Progress.Continuation until that is "". by is who decided. A changed message leaves the range that is still to be
-// visited, so the operation ends however many messages are replayed meanwhile, and repeating a slice after a crash or
-// an error does no harm. The errors are those of List and of the action.
+// Bulk applies an action to the messages of a filter, one page of at most Filter.Limit. Call it with
+// Progress.Continuation until that is "". by is the operator. A changed message leaves the rest of the range, so the
+// operation ends regardless of concurrent replays, and a slice may be repeated after a crash or an error. The errors
+// are those of List and of the action.
 func (a *Admin) Bulk(ctx context.Context, action Action, f Filter, by string) (Progress, error) {
 	page, err := a.List(ctx, f)
 	if err != nil {

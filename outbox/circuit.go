@@ -9,24 +9,24 @@ import (
 const maxCooldown = 10
 
 // circuit is a circuit breaker for one destination. After a number of consecutive transient failures it opens for a
-// while, then lets one message try, and closes when that succeeds. It is the view of this process.
+// while, then lets one message try, and closes when that succeeds. Its state belongs to this process.
 type circuit struct {
 	failures int
 	cooldown time.Duration
-	// changed is told when the circuit opens or closes, and moved also when a message was tried in vain; nil tells nobody.
+	// changed is called when the circuit opens or closes, and moved also after a failed try; both may be nil.
 	changed func(open bool)
 	moved   func()
 
 	mu sync.Mutex
 	// consecutive counts the failures since the last success.
 	consecutive int
-	// openUntil is zero while the circuit is closed; pause is how long it was opened for.
+	// openUntil is zero while the circuit is closed; pause is the duration of the last opening.
 	openUntil time.Time
 	pause     time.Duration
-	// since is when it opened, and reason of which kind the last failure was.
+	// since is when it opened, and reason the kind of the last failure.
 	since  time.Time
 	reason string
-	// probing says that the one message that may try is being delivered.
+	// probing is true while the trial message is being delivered.
 	probing bool
 }
 
@@ -45,7 +45,7 @@ func (c *circuit) admit(now time.Time, want int) (n int, until time.Time) {
 	return min(want, 1), now.Add(c.pause)
 }
 
-// begin asks for one delivery. When ok is false, wait until the returned time; otherwise end has to follow.
+// begin requests one delivery. When ok is false, wait until the returned time; otherwise end has to follow.
 func (c *circuit) begin(now time.Time) (ok bool, until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,8 +61,8 @@ func (c *circuit) begin(now time.Time) (ok bool, until time.Time) {
 	return true, time.Time{}
 }
 
-// end reports how the delivery ended: whether the destination worked, which it also did when it refused the message, and else of which
-// kind the failure was.
+// end reports the outcome of the delivery: whether the destination worked, which it also did when it refused the
+// message, and otherwise the kind of the failure.
 func (c *circuit) end(now time.Time, worked bool, reason string) {
 	c.mu.Lock()
 	was := c.openUntil
@@ -80,7 +80,7 @@ func (c *circuit) end(now time.Time, worked bool, reason string) {
 	}
 }
 
-// leave reports that the delivery did not reach the destination, and so says nothing about it.
+// leave reports that the delivery did not reach the destination, and so has no information about it.
 func (c *circuit) leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,7 +99,7 @@ func (c *circuit) record(now time.Time, worked bool) {
 	case c.openUntil.IsZero() && c.consecutive >= c.failures:
 		c.pause = c.cooldown
 	default:
-		// A delivery that began before the circuit opened says nothing new.
+		// A delivery that started before the circuit opened has no new information.
 		return
 	}
 	c.probing = false

@@ -11,24 +11,24 @@ import (
 	"time"
 )
 
-// MaxCircuits bounds how many circuits a Dispatcher names.
+// MaxCircuits bounds the circuits that a Dispatcher reports.
 const MaxCircuits = 50
 
-// OpenCircuit is a destination to which a process sends nothing for a while, because it failed again and again.
+// OpenCircuit is a destination to which a process sends nothing for a while, after repeated failures.
 type OpenCircuit struct {
 	Destination string `json:"destination"`
 	// Since is when the circuit opened. From Until on, the next message for the destination is tried.
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
-	// Failures is how many deliveries have failed one after another.
+	// Failures counts the consecutive failures.
 	Failures int `json:"failures"`
-	// Reason is of which kind the last failure was. The answer of the destination is none of it: that may be a payload, and who
-	// reads this may not read payloads.
+	// Reason is the kind of the last failure. It contains nothing of the destination's answer, which may be a payload that
+	// readers of this value may not see.
 	Reason string `json:"reason"`
 }
 
-// tellCircuits tells whoever wants to know which circuits are open. Who is told last is told what is so then, because the list is made
-// under the same lock.
+// tellCircuits reports the open circuits to the callback. The list is made under the same lock, so the last report is
+// current.
 func (d *Dispatcher) tellCircuits() {
 	if d.circuits == nil {
 		return
@@ -38,7 +38,7 @@ func (d *Dispatcher) tellCircuits() {
 	d.circuits(d.openCircuits())
 }
 
-// openCircuits are the circuits that are open, by the names of their destinations, MaxCircuits at most.
+// openCircuits returns the open circuits, by the names of their destinations, MaxCircuits at most.
 func (d *Dispatcher) openCircuits() (open []OpenCircuit) {
 	d.mu.Lock()
 	all := maps.Clone(d.destinations)
@@ -52,14 +52,14 @@ func (d *Dispatcher) openCircuits() (open []OpenCircuit) {
 	return open
 }
 
-// state is the circuit without its destination; ok is false for one that is closed.
+// state returns the circuit without its destination; ok is false for a closed one.
 func (c *circuit) state() (s OpenCircuit, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return OpenCircuit{Since: c.since, Until: c.openUntil, Failures: c.consecutive, Reason: c.reason}, !c.openUntil.IsZero()
 }
 
-// failureKind is of which kind a failure is, in words that hold nothing of what was sent or answered.
+// failureKind returns the kind of a failure, in words that contain nothing of the request or the answer.
 func failureKind(err error) string {
 	var answered *DeliveryError
 	var unknown *net.DNSError
@@ -79,24 +79,24 @@ func failureKind(err error) string {
 	return "the delivery failed"
 }
 
-// said is what a process says of its circuits to others.
+// said is a process's report of its circuits.
 type said struct {
 	Circuits []OpenCircuit `json:"circuits"`
 }
 
-// EncodeCircuits makes a text of the circuits that are open, "" of none.
+// EncodeCircuits encodes the open circuits as a text, "" for none.
 func EncodeCircuits(open []OpenCircuit) string {
 	if len(open) == 0 {
 		return ""
 	}
 	text, err := json.Marshal(said{open})
 	if err != nil {
-		return "" // unreachable but for a time after the year 9999
+		return "" // unreachable except for a time after the year 9999
 	}
 	return string(text)
 }
 
-// DecodeCircuits is the reverse of EncodeCircuits.
+// DecodeCircuits is the inverse of EncodeCircuits.
 func DecodeCircuits(text string) ([]OpenCircuit, error) {
 	if text == "" {
 		return nil, nil

@@ -12,31 +12,31 @@ import (
 )
 
 const (
-	// claimGrace is how long a claim is left alone after its end, because clocks may differ.
+	// claimGrace is how long an expired claim is left alone, because clocks may differ.
 	claimGrace = 5 * time.Second
-	// claimChunk is how many messages one transaction claims: for each, a row is deleted and a row is inserted.
+	// claimChunk is the number of messages that one transaction claims: for each, a row is deleted and a row is inserted.
 	claimChunk = 50
 )
 
-// dueRow is a p- row that is due, and its message.
+// dueRow is a due p- row and its message.
 type dueRow struct {
 	entity  tables.Entity
 	message message
 }
 
-// claimedMessage is a message that this dispatcher has claimed. row is its p- row, whose name nobody else knows. slot
-// says that its delivery holds a slot of the destination.
+// claimedMessage is a message that this dispatcher has claimed. row is its p- row, whose name no other process knows.
+// slot means that its delivery holds a slot of the destination.
 type claimedMessage struct {
 	message
 	row   string
 	until time.Time
-	// as is the name of the node that this dispatcher worked as when it claimed.
+	// as is the node name of this dispatcher when it claimed.
 	as   string
 	slot bool
 }
 
-// claim claims the messages of these rows for ClaimDuration. The result leaves out those that others were faster to
-// claim. It may return some messages and an error.
+// claim claims the messages of these rows for ClaimDuration. The result omits those that other dispatchers claimed
+// first. It may return some messages and an error.
 func (d *Dispatcher) claim(ctx context.Context, rows []dueRow) (out []*claimedMessage, err error) {
 	until := d.o.now().Add(d.o.options.ClaimDuration)
 	err = inChunks(rows, func(chunk []dueRow) error {
@@ -95,7 +95,7 @@ type movedRow struct {
 	from, to tables.Entity
 }
 
-// move moves rows, all or none. ok is false when somebody else has changed one of them.
+// move moves rows, all or none. ok is false when one of them has changed.
 func (d *Dispatcher) move(ctx context.Context, rows []movedRow) (ok bool, err error) {
 	ops := make([]tables.Op, 0, 2*len(rows))
 	for _, r := range rows {
@@ -108,7 +108,7 @@ func (d *Dispatcher) move(ctx context.Context, rows []movedRow) (ok bool, err er
 	case !needsReread(err):
 		return false, err
 	}
-	// Nobody else knows the new names: if one exists, the transaction was applied.
+	// No other process knows the new names: if one exists, the transaction was applied.
 	_, err = d.o.tables.Get(ctx, d.o.table, rows[0].to.Key)
 	if errors.Is(err, tables.ErrNotFound) {
 		return false, nil
@@ -116,7 +116,7 @@ func (d *Dispatcher) move(ctx context.Context, rows []movedRow) (ok bool, err er
 	return err == nil, err
 }
 
-// postpone moves rows that cannot be tried now to a later time, spread over a second.
+// postpone moves rows that cannot be tried now to a later time, with a jitter of a second.
 func (d *Dispatcher) postpone(ctx context.Context, rows []dueRow, until time.Time) error {
 	return inChunks(rows, func(chunk []dueRow) error {
 		moved := make([]movedRow, 0, len(chunk))

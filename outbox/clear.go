@@ -1,7 +1,7 @@
 package outbox
 
-// ClearColumns names, for whoever encrypts rows, the columns that hold no payload: ids, types, states, places, and who
-// decided. All other texts, such as payloads, their hashes and the answers of receivers, may be payloads.
+// ClearColumns returns, for the encryption of rows, the columns that hold no payload: ids, types, states, positions,
+// and operators. All other texts, such as payloads, their hashes and the answers of receivers, may be payloads.
 func ClearColumns() map[string][]string {
 	return map[string][]string{DefaultTable: {
 		"Id", "TenantId", "EventType", "Name", "Status", "IdempotencyKey", "Destination", "OrderKey", "CorrelationId", "TraceParent",

@@ -12,7 +12,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// The columns of a message are the outbox document's, by name and by type, from its insert over a failure to its delivery.
+// The columns of a message are the outbox document's, by name and by type, from its insert through a failure to its
+// delivery.
 func TestColumns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -52,7 +53,7 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// What was added first leaves first, a batch at a time.
+// Messages leave in the order of their addition, a batch at a time.
 func TestOldestFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -17,15 +17,15 @@ import (
 	"github.com/vibedata/roundhouse/internal/sample"
 )
 
-// crashScenario is what one process does, with faults or without. It may stop at any error.
+// crashScenario is the work of one process, with faults or without. It may stop at any error.
 type crashScenario struct {
-	// messages are added by the process; each is there or was answered with an error.
+	// messages are added by the process; each is stored or had an error.
 	messages []Message
-	// fails is how often the destination refuses each message before it takes it; permanent, that it does so for good.
+	// fails is how often the destination refuses each message before it accepts it; permanent means that it always does.
 	fails     int
 	permanent bool
 	many      bool
-	// direct: the process delivers what it adds; another one sweeps meanwhile.
+	// direct makes the process deliver its own messages, while another one sweeps.
 	direct bool
 }
 
@@ -52,7 +52,7 @@ func crashScenarios() map[string]crashScenario {
 	}
 }
 
-// world is a world whose destination behaves as the scenario says. It counts deliveries by key.
+// world returns a world with the scenario's destination. It counts deliveries by key.
 func (s crashScenario) world(t testing.TB) *world {
 	w := newWorld(t)
 	refused := map[uuid.UUID]int{}
@@ -71,7 +71,7 @@ func (s crashScenario) world(t testing.TB) *world {
 	return w
 }
 
-// run is what a process does until it has nothing to do, or fails. accepted are the keys that Add has answered for.
+// run runs the process until it has nothing to do, or fails. accepted receives the keys that Add has accepted.
 func (s crashScenario) run(t testing.TB, w *world, plan *faults.Plan, accepted map[uuid.UUID]bool) {
 	p := w.process(t, plan)
 	if s.direct {
@@ -91,7 +91,7 @@ func (s crashScenario) run(t testing.TB, w *world, plan *faults.Plan, accepted m
 		}
 	}
 	if s.direct {
-		_, _ = w.process(t, nil).dispatcher.sweepOpen(t.Context()) // of another process; what it leaves is looked at below
+		_, _ = w.process(t, nil).dispatcher.sweepOpen(t.Context()) // of another process; its remaining messages are checked below
 		_ = p.dispatcher.Close(t.Context())
 	}
 	for range s.fails + 1 {
@@ -100,16 +100,16 @@ func (s crashScenario) run(t testing.TB, w *world, plan *faults.Plan, accepted m
 	}
 }
 
-// verify lets a process without faults finish, and looks at what has come of it all. The process adds nothing: what
-// accepted promises has to leave by itself.
+// verify lets a process without faults finish, and checks the final state. The process adds no messages: the accepted
+// ones have to leave by themselves.
 func (s crashScenario) verify(t testing.TB, w *world, accepted map[uuid.UUID]bool, plans ...*faults.Plan) {
 	for _, plan := range plans {
-		plan.Wait() // for what storage carries out behind the callers' backs
+		plan.Wait() // for late calls in storage
 	}
 	p := w.process(t, nil)
 	for range 12 {
 		w.pass(time.Hour)
-		if _, err := p.dispatcher.sweepOpen(t.Context()); err != nil { // the round of all tenants is no part of the promise
+		if _, err := p.dispatcher.sweepOpen(t.Context()); err != nil { // the promise does not include the round of all tenants
 			t.Error(err)
 		}
 	}
@@ -153,8 +153,8 @@ func (s crashScenario) verify(t testing.TB, w *world, accepted map[uuid.UUID]boo
 	}
 }
 
-// Every storage call and every delivery fails in every way. No message is lost, none leaves without its row, and one
-// leaves twice only when its delivery was not settled, under the same key.
+// Every storage call and every delivery fails in every way. No message is lost, none leaves without its row, and a
+// message leaves twice only when its delivery was not settled, under the same key.
 func TestCrashAtEveryCall(t *testing.T) {
 	t.Parallel()
 	for name, s := range crashScenarios() {
@@ -211,8 +211,8 @@ func (w *world) leftTwice() map[uuid.UUID]int {
 	return times
 }
 
-// mayBeUnsettled reports whether the process began to deliver a message before its fault, which may have kept it from settling the
-// delivery. Calls are concurrent: a process that dies after call n may have begun later calls before it died.
+// mayBeUnsettled reports whether the process started to deliver a message before its fault, which may have prevented
+// the settlement. Calls are concurrent: a process that dies after call n may have started later calls before it died.
 func mayBeUnsettled(plan *faults.Plan, key uuid.UUID) bool {
 	begun := plan.Calls() // those before the crash, if the fault is one
 	if plan.Fault != faults.CrashAfter {
@@ -221,7 +221,7 @@ func mayBeUnsettled(plan *faults.Plan, key uuid.UUID) bool {
 	return slices.Contains(begun, deliveryOf(key))
 }
 
-// Several processes, each with a fault of its own, drawn by chance.
+// Several processes, each with a random fault.
 func TestManyFaults(t *testing.T) {
 	t.Parallel()
 	for name, s := range crashScenarios() {

@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// settleLinger is how long a delivered message waits for others to be settled with it.
+	// settleLinger is how long a delivered message waits to be settled together with others.
 	settleLinger = 50 * time.Millisecond
-	// settleTimeout bounds the settlement of what was delivered before ctx ended.
+	// settleTimeout bounds the settlement of deliveries that ended before ctx.
 	settleTimeout = 30 * time.Second
 )
 
-// deliverAll delivers a batch to one destination and settles it in parts, as the deliveries end. promoted says that
-// messages have become due by that.
+// deliverAll delivers a batch to one destination and settles it in parts, as the deliveries end. promoted means that
+// other messages have become due.
 //
-// A delivery keeps its slot until it is settled. So a process that dies leaves no more than MaxPerDestination
-// deliveries to a destination in doubt, however many messages it had claimed.
+// A delivery keeps its slot until it is settled. So a dead process leaves at most MaxPerDestination unsettled
+// deliveries to a destination, regardless of the number of its claims.
 func (d *Dispatcher) deliverAll(ctx context.Context, to *destination, batch []*claimedMessage) (result Result, promoted bool, err error) {
 	b := &batchDelivery{d: d, to: to, done: make(chan *settlement, len(batch))}
 	todo := make(chan *claimedMessage, len(batch))
@@ -53,7 +53,7 @@ type batchDelivery struct {
 	d    *Dispatcher
 	to   *destination
 	done chan *settlement
-	// inFlight counts the deliveries that hold a slot and have not ended.
+	// inFlight counts the running deliveries with a slot.
 	inFlight atomic.Int32
 
 	ready    []*settlement
@@ -62,8 +62,8 @@ type batchDelivery struct {
 	errs     []error
 }
 
-// settleAll settles n deliveries as they end. It settles those that have ended together: once no other delivery can
-// begin before that, or when the first of them has waited for a while.
+// settleAll settles n deliveries as they end. It settles ended deliveries together: once no other delivery can start,
+// or when the first of them has waited for a while.
 func (b *batchDelivery) settleAll(ctx context.Context, n int) (result Result, promoted bool, err error) {
 	timer := time.NewTimer(settleLinger)
 	defer timer.Stop()
@@ -93,7 +93,7 @@ func (t *destination) noFreeSlot() bool {
 	return true
 }
 
-// flush settles what has ended, even if ctx has ended.
+// flush settles the ended deliveries, even if ctx has ended.
 func (b *batchDelivery) flush(ctx context.Context) {
 	if len(b.ready) == 0 {
 		return
@@ -112,7 +112,7 @@ func (b *batchDelivery) flush(ctx context.Context) {
 	b.ready = nil
 }
 
-// payLetters brings the dead letters of what was settled up to date. What is left is the next sweep's.
+// payLetters updates the dead letters of the settled messages. The next sweep does the rest.
 func (b *batchDelivery) payLetters(ctx context.Context) {
 	var owing []string
 	for _, s := range b.ready {
@@ -125,7 +125,7 @@ func (b *batchDelivery) payLetters(ctx context.Context) {
 	}
 }
 
-// deliver tries to deliver one message, if there is a slot and time for it. It returns what is to be settled.
+// deliver tries to deliver one message, if it gets a slot in time. It returns the settlement to write.
 func (d *Dispatcher) deliver(ctx context.Context, b *batchDelivery, h *claimedMessage) *settlement {
 	to := b.to
 	if s := d.prepare(ctx, h); s != nil {
@@ -155,13 +155,14 @@ func (d *Dispatcher) deliver(ctx context.Context, b *batchDelivery, h *claimedMe
 	return d.try(ctx, to, h, event)
 }
 
-// prepare loads what the p- row does not hold. If it returns a settlement, there is nothing to deliver.
+// prepare loads the parts of a message that the p- row does not hold. If it returns a settlement, no delivery is
+// needed.
 func (d *Dispatcher) prepare(ctx context.Context, h *claimedMessage) *settlement {
 	if ctx.Err() != nil {
 		return d.postponed(h, 0)
 	}
 	if h.owed != nil {
-		m, err := d.o.pay(ctx, h.TenantID, h.ID) // before the next thing happens that its letter has to show
+		m, err := d.o.pay(ctx, h.TenantID, h.ID) // its letter has to show the previous change before the next one
 		if err != nil {
 			return d.postponed(h, d.o.options.Delay(1, d.o.random()))
 		}
@@ -200,7 +201,7 @@ func (d *Dispatcher) try(ctx context.Context, to *destination, h *claimedMessage
 		return d.postponed(h, d.o.options.Delay(1, d.o.random()))
 	}
 	start := d.o.now()
-	// A delivery must not outlive its claim, or another dispatcher would deliver beside it.
+	// A delivery must not outlive its claim, or another dispatcher would deliver concurrently.
 	if start.Add(d.o.options.DeliveryTimeout).After(h.until) {
 		return d.postponed(h, 0)
 	}
@@ -236,8 +237,8 @@ func (d *Dispatcher) observeAttempt(ctx context.Context, destination string, out
 	d.o.observe.Attempted(ctx, destination, outcome, now.Sub(start))
 }
 
-// deliverTo passes one event to a transport. It ends with its own time-out and not with ctx, because a delivery that
-// has begun has to be settled.
+// deliverTo passes one event to a transport. It ends with its own timeout and not with ctx, because a started delivery
+// has to be settled.
 func deliverTo(ctx context.Context, t Transport, e Event, timeout time.Duration) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()

@@ -8,7 +8,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/payload"
 )
 
-// A payload that may be stored leaves in its event, as it is; one that may not is refused, alone and among others.
+// A valid payload is delivered unchanged; an invalid one is refused, alone and among others.
 func TestDeepPayloads(t *testing.T) {
 	t.Parallel()
 	for levels, want := range map[int]error{payload.MaxDepth: nil, payload.MaxDepth + 1: ErrInvalid, 9_998: ErrInvalid} {

@@ -18,23 +18,23 @@ import (
 // maxURL is the longest URL of a destination, in bytes.
 const maxURL = 2048
 
-// ErrDestination: every address of a destination is in a network that events must not be sent to. A person has to add
-// the network or the host to the allow-list, or to correct the destination.
+// ErrDestination means that every address of a destination is in a forbidden network. An operator has to add the
+// network or the host to the allow-list, or to correct the destination.
 var ErrDestination = errors.New("destination not allowed")
 
-// reservedNetworks hold no public destination, according to the IANA special-purpose registries.
+// reservedNetworks contain no public destination, according to the IANA special-purpose registries.
 var reservedNetworks = prefixes(
 	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
 	"192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
 	"224.0.0.0/4", "240.0.0.0/4",
-	// Azure answers every virtual machine here, settings with secrets included.
+	// At this address, Azure serves every virtual machine, settings with secrets included.
 	"168.63.129.16/32",
 	// Of the global unicast addresses: protocol assignments with Teredo, documentation, 6to4.
 	"2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
 )
 
-// privateNetworks are the reserved networks whose addresses an organisation assigns itself: what a host of the
-// allow-list may resolve to.
+// privateNetworks are the reserved networks whose addresses an organisation assigns itself: a host of the allow-list
+// may resolve to these.
 var privateNetworks = prefixes("10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7")
 
 var (
@@ -54,7 +54,7 @@ func within(networks []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// allowList holds what may be called besides public addresses.
+// allowList holds the allowed destinations besides public addresses.
 type allowList struct {
 	networks []netip.Prefix
 	hosts    map[string]bool
@@ -83,8 +83,8 @@ func parseAllow(entries []string) (allowList, error) {
 	return a, errors.Join(errs...)
 }
 
-// hostName reports whether s can be looked up. A name whose last label is a number is rejected, because some would read
-// it as an address.
+// hostName reports whether s can be looked up. A name whose last label is a number is rejected, because some resolvers
+// would read it as an address.
 func hostName(s string) bool {
 	s = normalizeHost(s)
 	labels := strings.Split(s, ".")
@@ -105,7 +105,7 @@ func hostName(s string) bool {
 // normalizeHost returns the canonical form of a host name.
 func normalizeHost(host string) string { return strings.ToLower(strings.TrimSuffix(host, ".")) }
 
-// unwrapIPv4 returns the address to which packets will go: the IPv4 address in a mapped or a NAT64 address, else the
+// unwrapIPv4 returns the effective address of packets: the IPv4 address in a mapped or a NAT64 address, otherwise the
 // address itself.
 func unwrapIPv4(a netip.Addr) netip.Addr {
 	a = a.WithZone("").Unmap()
@@ -116,7 +116,7 @@ func unwrapIPv4(a netip.Addr) netip.Addr {
 	return a
 }
 
-// admits reports whether the address to which a host resolved may be called.
+// admits reports whether the resolved address of a host is allowed.
 func (l allowList) admits(host string, a netip.Addr) bool {
 	a = unwrapIPv4(a)
 	if within(l.networks, a) || l.hosts[normalizeHost(host)] && within(privateNetworks, a) {
@@ -126,15 +126,15 @@ func (l allowList) admits(host string, a netip.Addr) bool {
 }
 
 // dial connects to admitted addresses only. Each address is checked right before the connection, after the name was
-// resolved, so a name that resolves to something else the next time gains nothing. The timeout is for dials that go on
-// after their request has given up.
+// resolved, so a name that resolves differently the next time gains nothing. The timeout is for dials that outlive
+// their request.
 func (l allowList) dial(resolver *net.Resolver, timeout time.Duration) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		host, _, err := net.SplitHostPort(address)
 		if err != nil {
 			return nil, err
 		}
-		// Addresses are tried side by side.
+		// Addresses are tried concurrently.
 		var admitted atomic.Bool
 		dialer := net.Dialer{Timeout: timeout, Resolver: resolver, Control: func(_, resolved string, _ syscall.RawConn) error {
 			to, err := netip.ParseAddrPort(resolved)
@@ -152,8 +152,8 @@ func (l allowList) dial(resolver *net.Resolver, timeout time.Duration) func(ctx 
 	}
 }
 
-// parseDestination validates the URL of a destination. Its errors show no more than the host, because paths and queries
-// often hold access keys.
+// parseDestination validates the URL of a destination. Its errors quote only the host, because paths and queries often
+// hold access keys.
 func (l allowList) parseDestination(text string, plaintext bool) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || len(text) > maxURL || u.Hostname() == "" || u.Opaque != "" {

@@ -159,7 +159,7 @@ type dns struct {
 	answers [][]string
 }
 
-// startDNS returns a resolver that asks it; the last answer is repeated.
+// startDNS returns a resolver that queries it; the last answer is repeated.
 func startDNS(t *testing.T, answers ...[]string) *net.Resolver {
 	t.Helper()
 	conn := testenv.Must(net.ListenPacket("udp", "127.0.0.1:0"))(t)
@@ -190,7 +190,7 @@ func (d *dns) serve() {
 	}
 }
 
-// answer builds a reply (RFC 1035, section 4): header, the question as it came, one record an address.
+// answer builds a reply (RFC 1035, section 4): header, the question as received, one record per address.
 func (d *dns) answer(query []byte) []byte {
 	end := 12
 	for query[end] != 0 {

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// Writer returns a Writer whose messages this Dispatcher delivers itself, as soon as they are stored and beside whatever adds them:
-// they are stored already claimed, and nobody has to be woken for them. It takes no more of them at a time than it would claim.
-// Messages for which there is no room, whose destination has an open circuit or is not known, or that wait for others of their
-// order key, are left to the dispatchers that it wakes; so are all of them after Close.
+// Writer returns a Writer whose messages this Dispatcher delivers itself, immediately and concurrently with the caller:
+// they are stored already claimed, and no dispatcher has to be woken for them. It accepts at most as many as it would
+// claim. It wakes other dispatchers for messages without room, with an open circuit or an unknown destination, or that
+// wait for others of their order key. After Close it does so for all messages.
 //
-// Add returns before the delivery. If the process ends before the settlement, the claim runs out, or whoever takes over from the
-// node releases it, and the message is delivered by another.
+// Add returns before the delivery. If the process ends before the settlement, the claim expires, or the successor of
+// the node releases it, and another dispatcher delivers the message.
 func (d *Dispatcher) Writer() *Writer { return &Writer{o: d.o, direct: d.direct} }
 
-// Close stops delivering what the Writer adds, and returns when what was begun is settled, or ctx ends. What had not begun is given
-// back to other dispatchers. It may be called again.
+// Close stops the direct deliveries, and returns when the running ones are settled, or ctx ends. It returns messages
+// that had not started to other dispatchers. It may be called again.
 func (d *Dispatcher) Close(ctx context.Context) error {
 	d.direct.close()
 	return d.Settled(ctx)
 }
 
-// Settled returns when nothing that the Writer has added is under way, or ctx ends.
+// Settled returns when no message of the Writer is in flight, or ctx ends.
 func (d *Dispatcher) Settled(ctx context.Context) error {
 	select {
 	case <-d.direct.idle():
@@ -42,11 +42,11 @@ type direct struct {
 
 	mu      sync.Mutex
 	running int
-	ended   chan struct{} // closed when running is 0; nil unless somebody waits for that
+	ended   chan struct{} // closed when running is 0; nil without a waiter
 	groups  map[groupName]*group
 }
 
-// ticket is the right to deliver one message directly, with the claim with which it is inserted.
+// ticket allows the direct delivery of one message, and has the claim with which it is inserted.
 type ticket struct {
 	x     *direct
 	to    *destination
@@ -61,7 +61,7 @@ func newDirect(d *Dispatcher) *direct {
 	return &direct{d: d, work: work, end: end, groups: map[groupName]*group{}}
 }
 
-// reserve returns a ticket for a message, or nil if it has to be left to others.
+// reserve returns a ticket for a message, or nil if other dispatchers have to deliver it.
 func (x *direct) reserve(m *message) *ticket {
 	if x == nil {
 		return nil
@@ -87,7 +87,7 @@ func (x *direct) reserve(m *message) *ticket {
 	return &ticket{x: x, to: to, row: pendingRow(until.Add(claimGrace), m.ID), until: until, as: o.node(), letGo: letGo}
 }
 
-// drop gives a ticket back. There may be none.
+// drop returns a ticket; it may be nil.
 func (t *ticket) drop() {
 	if t == nil {
 		return
@@ -103,7 +103,7 @@ func (t *ticket) drop() {
 	}
 }
 
-// run delivers a message that was inserted for a ticket, beside the caller.
+// run delivers a message that was inserted for a ticket, concurrently with the caller.
 func (x *direct) run(ctx context.Context, m *message, t *ticket) {
 	h := &claimedMessage{message: *m, row: t.row, until: t.until, as: t.as}
 	x.d.o.observe.Claimed(1)
@@ -115,7 +115,7 @@ func (x *direct) run(ctx context.Context, m *message, t *ticket) {
 	}()
 }
 
-// context is that of a caller, but ends with Close.
+// context returns a caller's context that also ends with Close.
 func (x *direct) context(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(x.work, cancel)
@@ -123,12 +123,12 @@ func (x *direct) context(ctx context.Context) (context.Context, context.CancelFu
 }
 
 func (x *direct) close() {
-	x.mu.Lock() // no ticket is handed out from here on
+	x.mu.Lock() // no more tickets from here on
 	defer x.mu.Unlock()
 	x.end()
 }
 
-// idle returns a channel that is closed when nothing is under way.
+// idle returns a channel that is closed when no delivery is in flight.
 func (x *direct) idle() <-chan struct{} {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -143,10 +143,10 @@ func (x *direct) idle() <-chan struct{} {
 	return x.ended
 }
 
-// groupName is what is settled together: deliveries to one destination, of one tenant, because a transaction is about one tenant.
+// groupName names a group: deliveries to one destination, of one tenant, because a transaction is about one tenant.
 type groupName struct{ tenant, destination string }
 
-// group are deliveries that have ended and wait for others to be settled with them.
+// group is a set of ended deliveries that are settled together.
 type group struct {
 	ready   []*settlement
 	tickets []*ticket
@@ -187,7 +187,7 @@ func (x *direct) settle(ctx context.Context, s *settlement, t *ticket) {
 	x.finish(ctx, t.to, g)
 }
 
-// finish settles a group, and sees to what has become due by that.
+// finish settles a group, and handles the messages that have become due.
 func (x *direct) finish(ctx context.Context, to *destination, g *group) {
 	b := &batchDelivery{d: x.d, to: to, ready: g.ready}
 	b.flush(ctx)

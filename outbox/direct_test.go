@@ -13,24 +13,24 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// direct makes the process deliver what it adds.
+// direct makes the process deliver its own messages.
 func (p *process) direct() *process {
 	p.writer = p.dispatcher.Writer()
 	return p
 }
 
-// close waits until everything is settled that was begun.
+// close waits until all started deliveries are settled.
 func (p *process) close(t testing.TB) {
 	t.Helper()
 	testenv.OK(t, p.dispatcher.Close(t.Context()))
 }
 
-// What a message costs that the process delivers which adds it.
+// The cost of a message that its process delivers directly.
 func TestDirectTransactions(t *testing.T) {
 	t.Parallel()
 	ordered := func(n int) Message { m := message1(n); m.OrderKey = fmt.Sprint(n); return m }
 	for name, tt := range map[string]struct {
-		before []Message // added before the count begins
+		before []Message // added before the count starts
 		rest   time.Duration
 		add    []Message
 		want   string
@@ -73,7 +73,7 @@ func TestDirectTransactions(t *testing.T) {
 	}
 }
 
-// A wake-up goes out only for what the process cannot deliver itself.
+// A wake-up is sent only for messages that the process cannot deliver itself.
 func TestDirectLeavesToOthers(t *testing.T) {
 	t.Parallel()
 	open := func(p *process) {
@@ -85,16 +85,16 @@ func TestDirectLeavesToOthers(t *testing.T) {
 	full := func(p *process) {
 		p.dispatcher.destination("sink").depth.TryAcquire(int64(depthFactor * p.o.options.BatchSize))
 	}
-	closed := func(p *process) { _ = p.dispatcher.Close(context.Background()) } // nothing is under way
+	closed := func(p *process) { _ = p.dispatcher.Close(context.Background()) } // no delivery is in flight
 	behind := func(p *process) {
 		m := message1(9)
 		m.OrderKey = "k"
-		_, _ = NewWriter(p.o).Add(context.Background(), m) // counted by what is left
+		_, _ = NewWriter(p.o).Add(context.Background(), m) // counted by its remaining rows
 	}
 	for name, tt := range map[string]struct {
 		before func(*process)
 		wakes  int
-		sent   int // without a dispatcher that is woken
+		sent   int // without a dispatcher to wake
 	}{
 		"room":       {func(*process) {}, 0, 1},
 		"circuit":    {open, 1, 0},
@@ -128,7 +128,8 @@ func TestDirectLeavesToOthers(t *testing.T) {
 	}
 }
 
-// Adding does not wait for the delivery, and Close waits for what was begun: what waits for a slot goes back to others.
+// Add does not wait for the delivery, and Close waits for started ones: a message that waits for a slot is returned to
+// other dispatchers.
 func TestDirectClose(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -160,7 +161,8 @@ func TestDirectClose(t *testing.T) {
 	})
 }
 
-// What a process has claimed by adding it and not delivered is found when the claim ends, or when its node is taken over from.
+// A message that a process has claimed with its addition and not delivered is found when the claim ends, or when its
+// node is taken over.
 func TestDirectClaimIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	for name, release := range map[string]bool{"claim ends": false, "taken over": true} {
@@ -196,7 +198,7 @@ func TestDirectClaimIsLeftBehind(t *testing.T) {
 	}
 }
 
-// Messages of an order key leave in their order, whoever adds and delivers them.
+// Messages of an order key leave in their order, with any writers and dispatchers.
 func TestDirectOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

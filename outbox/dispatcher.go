@@ -9,30 +9,31 @@ import (
 )
 
 const (
-	// depthFactor is how many batches for one destination a Dispatcher may have claimed, one of each tenant. Other
-	// tenants wait in line, so no tenant can hold up the others by its number of messages.
+	// depthFactor is the number of claimed batches for one destination, one per tenant. Other tenants wait in line, so no
+	// tenant can block the others by its number of messages.
 	depthFactor = 4
-	// sweepWidth is how many tenants a sweep works on at once.
+	// sweepWidth is the number of tenants that a sweep works on concurrently.
 	sweepWidth = 256
 )
 
-// DeadReason says why a message became dead.
+// DeadReason is the reason why a message became dead.
 type DeadReason string
 
 // These are the reasons.
 const (
 	ReasonExhausted DeadReason = "AttemptsExhausted" // it failed MaxRetries times
 	ReasonPermanent DeadReason = "Permanent"         // the destination refused it permanently
-	// ReasonMisconfigured: it is not dead, but waits for a configuration with which it can be sent, and then goes on by itself
+	// ReasonMisconfigured: it is not dead, but waits for a configuration with which it can be sent, and then continues by
+	// itself
 	ReasonMisconfigured DeadReason = "Misconfigured"
 )
 
-// Result counts what a Dispatcher did.
+// Result counts the work of a Dispatcher.
 type Result struct {
-	// Claimed counts the claimed messages; the other numbers say what became of them.
+	// Claimed counts the claimed messages; the other numbers are their outcomes.
 	Claimed   int
 	Delivered int // delivered and settled
-	Failed    int // will be tried again, those that wait for configuration included
+	Failed    int // will be retried, those that wait for configuration included
 	Dead      int
 	Skipped   int // found processed already
 	PutOff    int // not tried, because the circuit was open, or the claim or the time ended
@@ -43,17 +44,18 @@ type Result struct {
 type DispatcherConfig struct {
 	// Router is required.
 	Router *Router
-	// Enter is asked by a sweep that has found an open tenant, before it works on any: the work goes on in the context that it gives,
-	// and leave is called at its end. An error, or the cause with which that context ends, is Sweep's, and keeps all tenants as they
-	// are. nil lets all sweeps work. A sweep that finds nothing does not ask.
+	// Enter is called by a sweep that has found an open tenant, before its work: the sweep then works in the returned
+	// context and calls leave at the end. An error, or the cause with which that context ends, is returned by Sweep, and
+	// leaves all tenants unchanged. nil admits all sweeps. A sweep without work does not call it.
 	Enter func(ctx context.Context) (work context.Context, leave func(), err error)
-	// Circuits, if it is set, is told which circuits are open whenever one opens, is tried in vain, or closes: MaxCircuits at most, by the
-	// names of their destinations. It is called by one goroutine at a time, and must not block.
+	// Circuits is called with the open circuits whenever one opens, fails a try, or closes: MaxCircuits at most, by the
+	// names of their destinations. Calls are serialized and must not block. It may be nil.
 	Circuits func(open []OpenCircuit)
 }
 
-// Dispatcher delivers messages that are due (outbox document, "Dispatcher Behavior"). Any number of dispatchers may
-// work on one outbox. A Dispatcher is safe for concurrent use, and does nothing between calls, except for what its Writer adds.
+// Dispatcher delivers due messages (outbox document, "Dispatcher Behavior"). Any number of dispatchers may work on one
+// outbox. A Dispatcher is safe for concurrent use, and does nothing between calls, except for the deliveries of its
+// Writer.
 type Dispatcher struct {
 	o      *Outbox
 	router *Router
@@ -65,14 +67,14 @@ type Dispatcher struct {
 
 	mu           sync.Mutex
 	destinations map[string]*destination
-	// running holds the tenants that are being worked on.
+	// running holds the tenants that are being processed.
 	running map[string]*rerun
 
 	round  round
 	direct *direct
 }
 
-// rerun says that another call for the tenant came while it was being worked on.
+// rerun records that another call for the tenant came while it was being processed.
 type rerun struct{ wanted bool }
 
 // destination is the state of one destination in this Dispatcher.
@@ -83,7 +85,7 @@ type destination struct {
 	circuit      circuit
 }
 
-// NewDispatcher makes a Dispatcher. The error is an ErrInvalid.
+// NewDispatcher returns a Dispatcher. The error is an ErrInvalid.
 func NewDispatcher(o *Outbox, c DispatcherConfig) (*Dispatcher, error) {
 	if c.Router == nil {
 		return nil, fmt.Errorf("new dispatcher: %w: Router is needed", ErrInvalid)
@@ -101,10 +103,10 @@ func NewDispatcher(o *Outbox, c DispatcherConfig) (*Dispatcher, error) {
 	return d, nil
 }
 
-// Dispatch delivers everything of a tenant that is due. Call it for every wake-up message. It returns when nothing is
-// due any more, or soon after the end of ctx: deliveries that have begun then have DeliveryTimeout to end, and no other
-// begins. While another call works on the tenant, Dispatch leaves the work to that call and returns at once. An error
-// is what kept it from going on; it loses nothing.
+// Dispatch delivers the due messages of a tenant. Call it for every wake-up message. It returns when no message is due,
+// or soon after the end of ctx: started deliveries then have DeliveryTimeout to end, and no other starts. While another
+// call works on the tenant, Dispatch leaves the work to that call and returns immediately. An error interrupts the work
+// without losing messages.
 func (d *Dispatcher) Dispatch(ctx context.Context, tenant string) (Result, error) {
 	if err := checkID("tenant id", tenant, true); err != nil {
 		return Result{}, fmt.Errorf("dispatch: %w", err)
@@ -138,7 +140,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, tenant string) (Result, error
 	}
 }
 
-// destination returns the state of a destination, and makes it when it is first needed. "" stands for events without a
+// destination returns the state of a destination, and makes it on first use. "" is the destination of events without a
 // route.
 func (d *Dispatcher) destination(name string) *destination {
 	d.mu.Lock()
@@ -167,7 +169,7 @@ func (d *Dispatcher) circuitChanged(name string, open bool) {
 	d.o.logger.Warn("outbox circuit changed", "destination", name, "open", open)
 }
 
-// add sums up.
+// add adds another result.
 func (r *Result) add(other Result) {
 	r.Claimed += other.Claimed
 	r.Delivered += other.Delivered

@@ -83,7 +83,7 @@ func TestDispatcher(t *testing.T) {
 		if r := p.sweep(t); r != (Result{}) || len(w.events()) != 1 {
 			t.Errorf("%+v, %d deliveries", r, len(w.events()))
 		}
-		// A program of before delivers a message that is in line.
+		// A program from before idempotency keys delivers a message that is in line.
 		w.legacy(t, "acme", "old-1", map[string]any{})
 		testenv.Must(p.admin.Backfill(t.Context(), "acme", "", 0))(t)
 		e := testenv.Must(w.tables.Get(t.Context(), w.table, tables.Key{Partition: "acme", Row: "m-old-1"}))(t)
@@ -237,7 +237,7 @@ func TestRetries(t *testing.T) {
 	})
 }
 
-// A destination that fails is left alone for a while: its messages keep their retries, those to others leave.
+// A failing destination is left alone for a while: its messages keep their retries, and other messages leave.
 func TestCircuit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -293,7 +293,7 @@ func TestCircuit(t *testing.T) {
 	testenv.Equal(t, "", []bool{true, false}, opened)
 }
 
-// What no route takes is tried again, so that the route can still be made, and dies with an error that says so.
+// A message without a route is retried, so that the route can still be added, and dies with an error that explains it.
 func TestUnroutable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -314,7 +314,7 @@ func TestUnroutable(t *testing.T) {
 	}
 }
 
-// A destination that hangs slows no other one down, not even for the same tenant with thousands of its messages in front.
+// A hanging destination slows no other one down, not even for the same tenant with thousands of its messages in front.
 func TestHangingDestination(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -342,7 +342,7 @@ func TestHangingDestination(t *testing.T) {
 			}
 			list = append(list, m)
 		}
-		w.clock = start.Add(-time.Minute) // what hangs is older, and so in front
+		w.clock = start.Add(-time.Minute) // the hanging messages are older, and so in front
 		_, errOld := p.writer.AddMany(t.Context(), "acme", list[:2000])
 		w.clock = time.Time{}
 		_, errNew := p.writer.AddMany(t.Context(), "acme", list[2000:])
@@ -361,7 +361,7 @@ func TestHangingDestination(t *testing.T) {
 	})
 }
 
-// Messages of one order key leave one after another; a head that fails holds up its own key only.
+// Messages of one order key leave in sequence; a failing head blocks its own key only.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	integration(t, "per key", func(t *testing.T, w *world) {
@@ -389,7 +389,7 @@ func TestOrder(t *testing.T) {
 		if got := numbersOf(w, "k/0"); got != nil {
 			t.Errorf("behind a blocked head: %v", got)
 		}
-		// A blocked head is not overtaken by what comes later.
+		// Later messages do not overtake a blocked head.
 		late := message1(12)
 		late.OrderKey = "k/0"
 		p.add(t, late)
@@ -455,7 +455,7 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// numbersOf is what was delivered of an order key, by the numbers of message1.
+// numbersOf returns the deliveries of an order key, by the numbers of message1.
 func numbersOf(w *world, orderKey string) (numbers []int) {
 	digits := regexp.MustCompile(`\d+`)
 	for _, e := range w.events() {
@@ -503,7 +503,7 @@ func TestManyDispatchers(t *testing.T) {
 	})
 }
 
-// No more deliveries to a destination are in doubt, should the process die, than it has slots.
+// A dying process leaves at most as many unsettled deliveries to a destination as it has slots.
 func TestDeliveriesInDoubt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -525,7 +525,7 @@ func TestDeliveriesInDoubt(t *testing.T) {
 	}
 }
 
-// The end of ctx ends the work soon: what is being delivered is settled, the rest is given back at once.
+// The end of ctx ends the work soon: running deliveries are settled, the rest is returned immediately.
 func TestDispatchEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -552,7 +552,7 @@ func TestDispatchEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A claim that its dispatcher does not settle in time is another's; the first settlement is refused.
+// Another dispatcher takes over a claim that is not settled in time; the first settlement is refused.
 func TestLostClaim(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -587,7 +587,7 @@ func TestLostClaim(t *testing.T) {
 	w.check(t, "acme")
 }
 
-// A row that is damaged is left as it is, and does not hold up the others.
+// A damaged row is left as it is, and does not block the others.
 func TestDamagedRow(t *testing.T) {
 	w, p := start(t)
 	p.add(t, message1(1))
@@ -611,7 +611,7 @@ func TestDamagedRow(t *testing.T) {
 	}
 }
 
-// A row of a newer program is left as it is, and does not hold up the others.
+// A row of a newer program is left as it is, and does not block the others.
 func TestNewerSchema(t *testing.T) {
 	w, p := start(t)
 	for i := range 60 {

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// lookAheadAfter is how long a drain waits for its lanes before it looks for messages to other destinations behind
+	// lookAheadAfter is how long a drain waits for its lanes before it searches for messages to other destinations behind
 	// those that it cannot claim now; it doubles each time.
 	lookAheadAfter = 250 * time.Millisecond
-	// scanPages and scanLimit bound how far a drain reads to find something that it can claim.
+	// scanPages and scanLimit bound how far a drain reads to find a claimable message.
 	scanPages = 10
 	scanLimit = 1000
-	// maxLost is how often in a row other dispatchers may be faster to claim before a drain leaves the tenant to them.
+	// maxLost is the number of consecutive lost claims after which a drain leaves the tenant to other dispatchers.
 	maxLost = 20
 	// lostFactor widens the choice after a lost claim, so that dispatchers of one tenant pick different messages.
 	lostFactor = 4
@@ -31,16 +31,16 @@ type drain struct {
 	tenant string
 	// lanes are the destinations that are busy with a batch or wait in line for one.
 	lanes map[string]lane
-	// reserved says that a lane has waited for depth and holds it.
+	// reserved means that a lane has waited for depth and holds it.
 	reserved map[string]bool
 	events   chan laneEvent
-	// from is where scans begin: at what dead letters do not show yet or, when that cannot be helped now, behind it.
+	// from is the start of scans: at the outdated dead letters or, when these cannot be updated now, after them.
 	from   string
 	result Result
 	errs   []error
 	lost   int
 	wait   time.Duration
-	// letGo ends the hold of the node that began with the first claim; nil before.
+	// letGo ends the hold of the node that started with the first claim; nil before.
 	letGo func()
 }
 
@@ -55,7 +55,7 @@ const (
 type laneEvent struct {
 	destination string
 	was         lane
-	// again says that more may be due now.
+	// more may be due now
 	again  bool
 	result Result
 	err    error
@@ -65,7 +65,7 @@ func (d *Dispatcher) newDrain(tenant string) *drain {
 	return &drain{d: d, tenant: tenant, lanes: map[string]lane{}, reserved: map[string]bool{}, events: make(chan laneEvent), from: owedPrefix}
 }
 
-// run delivers until nothing is due, ctx ends, or storage fails.
+// run delivers until no message is due, ctx ends, or storage fails.
 func (r *drain) run(ctx context.Context) (Result, error) {
 	defer r.releaseReserved()
 	defer r.releaseNode()
@@ -87,7 +87,7 @@ func (r *drain) run(ctx context.Context) (Result, error) {
 	}
 }
 
-// mayStart reports whether new work may begin.
+// mayStart reports whether new work may start.
 func (r *drain) mayStart(ctx context.Context) bool {
 	return ctx.Err() == nil && len(r.errs) == 0 && r.lost < maxLost
 }
@@ -130,8 +130,8 @@ func (r *drain) releaseReserved() {
 
 func (r *drain) batch() int64 { return int64(r.d.o.options.BatchSize) }
 
-// scan reads rows that are due and starts lanes for them. It reads on until it finds something to start. more says
-// whether to scan again, at once or when a lane has ended.
+// scan reads due rows and starts lanes for them. It reads until it finds work to start. more means to scan again,
+// immediately or when a lane has ended.
 func (r *drain) scan(ctx context.Context) (more bool, err error) {
 	q := tables.Query{
 		Partition: partition(r.tenant),
@@ -162,7 +162,7 @@ func (r *drain) scan(ctx context.Context) (more bool, err error) {
 		}
 		q.Continuation, q.Limit = page.Next, scanLimit
 	}
-	// What is left waits for the lanes that are busy; without any, this program cannot deliver it.
+	// The rest waits for the busy lanes; without any, this program cannot deliver it.
 	return again || behind && len(r.lanes) > 0, nil
 }
 
@@ -172,7 +172,7 @@ func splitOwed(rows []tables.Entity) (owed, due []tables.Entity) {
 	return rows[:n], rows[n:]
 }
 
-// payOwed brings dead letters up to date, of which somebody who died has announced that they are not.
+// payOwed updates the dead letters that a dead process has announced as outdated.
 func (r *drain) payOwed(ctx context.Context, rows []tables.Entity) {
 	if len(rows) == 0 {
 		return
@@ -187,31 +187,31 @@ func (r *drain) payOwed(ctx context.Context, rows []tables.Entity) {
 	}
 }
 
-// group groups rows by destination, at most one batch each. left says that some cannot be claimed now.
+// group groups rows by destination, at most one batch each. left means that some cannot be claimed now.
 func (r *drain) group(ctx context.Context, rows []tables.Entity) (found map[string][]dueRow, left bool) {
 	found = map[string][]dueRow{}
 	if int64(len(rows)) > r.batch() && r.lost > 0 {
-		// A random start makes dispatchers that look at the same rows pick different ones.
+		// A random start makes dispatchers with the same rows pick different ones.
 		skip := int(r.d.o.random() * float64(int64(len(rows))-r.batch()+1))
 		rows, left = rows[skip:], true
 	}
 	for _, e := range rows {
 		m, err := decode(e)
 		if err != nil {
-			// A row of a newer program or a damaged one cannot be delivered, and must not hold up the others.
+			// A damaged row or a row of a newer program cannot be delivered, and must not block the others.
 			r.d.o.logger.ErrorContext(ctx, "outbox message left alone", "error", err)
 			continue
 		}
 		name, _, err := r.d.router.Find(r.tenant, m.EventType)
 		if err != nil {
-			name = "" // events without a route have a lane of their own, where their delivery fails with the reason
+			name = "" // events without a route have their own lane, where their delivery fails with the reason
 		}
 		if r.lanes[name] != 0 || int64(len(found[name])) >= r.batch() {
 			left = true
 			continue
 		}
 		if found[name] == nil {
-			// A row is large to copy, and most of a page go to one destination.
+			// A row is large to copy, and most of a page goes to one destination.
 			found[name] = make([]dueRow, 0, min(len(rows), int(r.batch())))
 		}
 		found[name] = append(found[name], dueRow{e, m})
@@ -219,7 +219,7 @@ func (r *drain) group(ctx context.Context, rows []tables.Entity) (found map[stri
 	return found, left
 }
 
-// startResult is the result of start. started says that a lane has work or waits for depth; again says that another
+// startResult is the result of start. started means that a lane has work or waits for depth; again means that another
 // scan is needed.
 type startResult struct{ started, again bool }
 
@@ -250,8 +250,8 @@ func (r *drain) start(ctx context.Context, found map[string][]dueRow) (out start
 	return out, nil
 }
 
-// claimBatch claims as many rows as the destination's circuit admits, and postpones the others. again says that another
-// scan is needed, because some were not claimed.
+// claimBatch claims as many rows as the destination's circuit admits, and postpones the others. again means that
+// another scan is needed, because some were not claimed.
 func (r *drain) claimBatch(ctx context.Context, to *destination, rows []dueRow) (batch []*claimedMessage, again bool, err error) {
 	n, until := to.circuit.admit(r.d.o.now(), len(rows))
 	if n > 0 {
@@ -269,7 +269,7 @@ func (r *drain) claimBatch(ctx context.Context, to *destination, rows []dueRow) 
 	return batch, len(batch) < len(rows), err
 }
 
-// hold makes the node show that it has work in hand, until the drain ends.
+// hold makes the node report work in flight, until the drain ends.
 func (r *drain) hold() {
 	if r.letGo == nil {
 		r.letGo = r.d.o.nodes.Hold("")
@@ -283,7 +283,7 @@ func (r *drain) releaseNode() {
 	}
 }
 
-// reserveDepth reserves depth of a destination for a batch. If there is none, the lane waits in line for it.
+// reserveDepth reserves depth of a destination for a batch. Without free depth, the lane waits in line for it.
 func (r *drain) reserveDepth(ctx context.Context, to *destination) bool {
 	if r.reserved[to.name] {
 		r.reserved[to.name] = false

@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// printer is a destination that prints what it gets.
+// printer is a destination that prints its events.
 type printer struct{}
 
 // Deliver prints an event.

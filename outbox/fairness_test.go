@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// A tenant with few messages does not wait for one with many: not in a sweep, and not when it comes in between.
+// A tenant with few messages does not wait for one with many: neither in a sweep nor when it arrives later.
 func TestFairness(t *testing.T) {
 	t.Parallel()
 	const large, small, soon = 1_500, 10, 500
@@ -25,7 +25,7 @@ func TestFairness(t *testing.T) {
 		}
 		testenv.Must(p.writer.AddMany(t.Context(), tenant, list))(t)
 	}
-	// last is the place of the small tenant's last delivery.
+	// last returns the position of the small tenant's last delivery.
 	last := func(t *testing.T, w *world) (place int) {
 		t.Helper()
 		found := 0
@@ -90,7 +90,7 @@ func TestFairness(t *testing.T) {
 	})
 }
 
-// What a message costs from its Add until it is processed, queue operations included: 4 at most in batches of 50.
+// The cost of a message from its Add until it is processed, queue operations included: 4 at most in batches of 50.
 func TestTransactionsPerMessage(t *testing.T) {
 	t.Parallel()
 	const messages = 500
@@ -145,7 +145,7 @@ func TestAddManyTransactions(t *testing.T) {
 	}
 }
 
-// One message alone, of a tenant that is not open: open, add, wake-up, scan, claim, settle.
+// One message of a tenant that is not open: open, add, wake-up, scan, claim, settle.
 func TestTransactionsOfOneMessage(t *testing.T) {
 	w, p := start(t)
 	p.add(t, message1(0))
@@ -155,7 +155,7 @@ func TestTransactionsOfOneMessage(t *testing.T) {
 	q := w.process(t, plan)
 	q.add(t, message1(1))
 	testenv.Must(q.dispatcher.Dispatch(t.Context(), "acme"))(t)
-	// The first is the look-up of the tenant, once a process.
+	// The first is the look-up of the tenant, once per process.
 	var got []string
 	for _, c := range plan.Calls() {
 		got = append(got, c.Service+"."+c.Operation)
@@ -166,7 +166,7 @@ func TestTransactionsOfOneMessage(t *testing.T) {
 	}
 }
 
-// Storage that fails is reported; nothing is lost by it.
+// A failure of storage is reported and loses nothing.
 func TestStorageFails(t *testing.T) {
 	w, p := start(t)
 	p.add(t, message1(1))

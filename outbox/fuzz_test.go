@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Whatever a row holds, it is refused with a typed error, or is the same after it was written again.
+// Any row is refused with a typed error, or is the same after it was written again.
 func FuzzDecode(f *testing.F) {
 	f.Add("acme", "m-1", "", "", "{}", int64(0))
 	f.Add("a=2Fb", "p-1", key(1).String(), `[{"at":"2026-11-21T12:00:00Z","tookMs":3}]`, "", int64(1))
@@ -31,7 +31,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// Whatever a wake-up holds, it is refused or names a tenant.
+// Any wake-up is refused or names a tenant.
 func FuzzDecodeWake(f *testing.F) {
 	f.Add(`{"tenant":"acme"}`)
 	f.Add("eyJ0ZW5hbnQiOiJhIn0=")

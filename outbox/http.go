@@ -24,74 +24,73 @@ const (
 )
 
 const (
-	// maxConns is how many connections one destination may have. Further deliveries to it wait, within their timeout.
+	// maxConns is the most connections to one destination. Further deliveries to it wait, within their timeout.
 	maxConns = 64
 	// idleConn is below the four minutes after which Azure's load balancer drops a connection.
 	idleConn = 90 * time.Second
-	// pingAfter and pingTimeout detect an HTTP/2 connection whose other side is gone.
+	// pingAfter and pingTimeout detect a dead HTTP/2 connection.
 	pingAfter   = 15 * time.Second
 	pingTimeout = 5 * time.Second
-	// maxAnswerHeader bounds the memory that the headers of an answer take.
+	// maxAnswerHeader bounds the headers of an answer in memory.
 	maxAnswerHeader = 64 << 10
 	userAgent       = "roundhouse-outbox"
 )
 
 // HTTPConfig configures an HTTP destination.
 type HTTPConfig struct {
-	// URL takes the events by POST. It is absolute, https, and without user, password and fragment. Its path or query
+	// URL receives the events by POST. It is absolute, https, and without user, password and fragment. Its path or query
 	// may hold an access key, so errors name the host only. Required.
 	URL string
 	// Source and Subject are the attributes source and subject of the CloudEvents. {tenant} and {type} in them are
 	// replaced by those of the event, escaped in the source. Source is a URI reference and required. It has to contain
-	// {tenant} if keys are unique only within a tenant and the receiver identifies an event by source and id. The
-	// default Subject is "{tenant}".
+	// {tenant} if keys are unique only within a tenant and the receiver identifies an event by source and id. The default
+	// Subject is "{tenant}".
 	Source, Subject string
 	// Structured sends the whole event as JSON (application/cloudevents+json). The default is the binary mode, whose
 	// attributes are headers that no signature covers.
 	Structured bool
 	// Keys signs the requests. Nil sends them unsigned.
 	Keys SigningKeys
-	// Identify puts on requests what tells the destination who sends them, beside signatures: a token, or the certificate of a
-	// connection. It makes of the destination's connections what sends over them, which returns an error only where no answer
-	// came. Nil leaves them as they are.
+	// Identify adds the sender's identity to requests, besides signatures: a token, or the certificate of a connection. It
+	// wraps the transport in the round tripper to use, which returns an error only when no answer came. Nil adds nothing.
 	Identify func(connections *http.Transport) (http.RoundTripper, error)
 	// Timeout bounds an attempt, from looking up keys and host to the end of the answer. Zero is DefaultTimeout.
 	Timeout time.Duration
 	// MaxRetryAfter bounds the delay that an answer may ask for. Zero is DefaultMaxRetryAfter.
 	MaxRetryAfter time.Duration
-	// AllowPlaintext takes http URLs as well.
+	// AllowPlaintext accepts http URLs as well.
 	AllowPlaintext bool
-	// Allow lists what may be called besides public addresses: networks ("127.0.0.0/8"), addresses ("10.1.2.3") and
+	// Allow lists the allowed destinations besides public addresses: networks ("127.0.0.0/8"), addresses ("10.1.2.3") and
 	// host names ("hooks.internal"). A listed host name may resolve to a loopback, private, shared (100.64.0.0/10) or
-	// unique local address, so whoever controls the name is trusted with that. Anything else that is not public, such
-	// as cloud metadata (169.254.169.254), needs its network or address listed.
+	// unique local address, so its owner is trusted with that. Any other non-public address, such as cloud metadata
+	// (169.254.169.254), needs its network or address listed.
 	Allow []string
 	// RootCAs are the trusted certificate authorities; nil is the system's.
 	RootCAs *x509.CertPool
 	// Resolver looks up host names; nil is the system's.
 	Resolver *net.Resolver
-	// Dial makes connections in the place of the network, for tests: nobody looks at the addresses then. Nil is the network.
+	// Dial replaces the network, for tests, without a check of addresses. Nil is the network.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Now is the clock of signatures and of Retry-After dates; nil is time.Now.
 	Now func() time.Time
 }
 
-// Validate names everything that is wrong with a configuration, as one ErrInvalid.
+// Validate returns all errors of a configuration, as one ErrInvalid.
 func (c HTTPConfig) Validate() error {
 	_, err := c.build()
 	return err
 }
 
-// HTTP is a Transport to one HTTP destination. It has connections of its own, so that one destination cannot slow down
+// HTTP is a Transport to one HTTP destination. It has its own connections, so that one destination cannot slow down
 // others. It is safe for concurrent use.
 //
 // It calls public and allowed addresses only, follows no redirect, uses no proxy, and requires TLS 1.2 or later.
 //
-// Permanent failures are: every answer with 3xx (the error names the host of the redirect), with 4xx other than 408,
-// 425 and 429, and with 501 and 505, which refuse the form of the request, because a repeated request has the same
-// form; a destination that is not allowed, because a person has to act; and an event that cannot be encoded. All other
-// failures are transient: other answers, time-outs, connection errors, and certificates that cannot be verified, because
-// certificates are renewed and nothing was sent. Without the keys to sign with, it is an ErrMisconfigured.
+// These failures are permanent: 3xx (the error names the host of the redirect), 4xx other than 408, 425 and 429, and
+// 501 and 505, because a repeated request would be refused again. So are a forbidden destination, because an operator
+// has to act, and an event that cannot be encoded. All other failures are transient: other answers, timeouts,
+// connection errors, and certificates that cannot be verified, because certificates are renewed and nothing was sent.
+// Without signing keys, the error is an ErrMisconfigured.
 type HTTP struct {
 	destination   *url.URL
 	origin        origin
@@ -107,7 +106,7 @@ type HTTP struct {
 
 var _ Transport = (*HTTP)(nil)
 
-// NewHTTP validates a configuration and makes its Transport. It sends nothing yet.
+// NewHTTP validates a configuration and returns its Transport. It sends no request yet.
 func NewHTTP(c HTTPConfig) (*HTTP, error) {
 	return c.build()
 }
@@ -155,7 +154,7 @@ func (c HTTPConfig) build() (*HTTP, error) {
 	return h, nil
 }
 
-// Close closes the idle connections. Deliveries that have begun are not disturbed.
+// Close closes the idle connections. Running deliveries continue.
 func (h *HTTP) Close() error {
 	h.pool.CloseIdleConnections()
 	if more, ok := h.sender.(interface{ CloseIdleConnections() }); ok {
@@ -164,7 +163,7 @@ func (h *HTTP) Close() error {
 	return nil
 }
 
-// Deliver sends an event once; net/http repeats a request itself if a kept connection turns out to be closed. Every
+// Deliver sends an event once; net/http itself repeats a request if a kept connection turns out to be closed. Every
 // error is a *DeliveryError; errors.Is finds ErrDestination and the context's errors.
 func (h *HTTP) Deliver(ctx context.Context, e Event) error {
 	attempt, cancel := context.WithTimeout(ctx, h.timeout)
@@ -198,7 +197,7 @@ func (h *HTTP) request(ctx context.Context, e Event) (*http.Request, error) {
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, h.destination.String(), bytes.NewReader(body))
 	if err != nil {
-		// unreachable unless bug in parseDestination, which took this URL
+		// unreachable: parseDestination accepted this URL
 		return nil, &DeliveryError{Permanent: true, Err: fmt.Errorf("post to %s: the request cannot be made", h.destination.Host)}
 	}
 	if !h.structured {

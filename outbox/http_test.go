@@ -37,14 +37,14 @@ func exampleEvent() Event {
 	}
 }
 
-// received is one request as a destination saw it.
+// received is one request as received by a destination.
 type received struct {
 	header http.Header
 	body   string
 	proto  string
 }
 
-// sink is a server that notes requests and answers them by its handler, 200 without one.
+// sink is a server that records requests and answers them by its handler, 200 without one.
 type sink struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -89,7 +89,7 @@ func (d *sink) seen() []received {
 	return append([]received(nil), d.requests...)
 }
 
-// newTransport makes a transport to a loopback URL.
+// newTransport returns a transport to a loopback URL.
 func newTransport(t *testing.T, url string, change func(c *HTTPConfig)) *HTTP {
 	t.Helper()
 	c := HTTPConfig{URL: url, Source: "https://roundhouse.example/{tenant}", AllowPlaintext: true, Allow: []string{"127.0.0.0/8"}}
@@ -101,7 +101,7 @@ func newTransport(t *testing.T, url string, change func(c *HTTPConfig)) *HTTP {
 	return h
 }
 
-// failure is the DeliveryError of a delivery that must fail.
+// failure returns the DeliveryError of a delivery that must fail.
 func failure(t *testing.T, err error) *DeliveryError {
 	t.Helper()
 	var out *DeliveryError
@@ -111,7 +111,7 @@ func failure(t *testing.T, err error) *DeliveryError {
 	return out
 }
 
-// delivered is an event as a destination sees it.
+// delivered returns an event as received by a destination.
 func delivered(t *testing.T, e Event, change func(c *HTTPConfig)) received {
 	t.Helper()
 	d := newSink(t, false, nil)
@@ -395,7 +395,7 @@ func TestHTTPBodiesAreBounded(t *testing.T) {
 	}
 }
 
-// rawServer hands every connection, once a request's head has come, to answer and then closes it.
+// rawServer passes every connection, once a request's head has arrived, to answer and then closes it.
 func rawServer(t *testing.T, answer func(c *net.TCPConn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -424,7 +424,7 @@ func rawServer(t *testing.T, answer func(c *net.TCPConn)) string {
 	return "http://" + l.Addr().String()
 }
 
-// until blocks for as long as the other side keeps the connection.
+// until blocks while the other side keeps the connection.
 func until(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
 
 func TestHTTPBrokenAnswers(t *testing.T) {
@@ -457,8 +457,8 @@ func TestHTTPBrokenAnswers(t *testing.T) {
 	}
 }
 
-// checkBroken looks at a failure that another attempt may mend: its status, whether it is for want of time, and that its
-// text has neither a secret nor what could harm a log.
+// checkBroken checks a failure that another attempt may fix: its status, whether it is a timeout, and that its text has
+// neither a secret nor characters that could harm a log.
 func checkBroken(t *testing.T, err error, status int, late bool) {
 	t.Helper()
 	got := failure(t, err)
@@ -471,7 +471,7 @@ func checkBroken(t *testing.T, err error, status int, late bool) {
 	}
 }
 
-// Answers that do not come to their end wait for the timeout, in the time of a synctest bubble, and so over a pipe.
+// Unfinished answers wait for the timeout, in the time of a synctest bubble, and so over a pipe.
 func TestHTTPSlowAnswers(t *testing.T) {
 	t.Parallel()
 	const timeout = 2 * time.Second

@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// maxAnswer is how many bytes of an answer are read. A connection whose answer is longer is not used again.
+	// maxAnswer bounds the bytes that are read of an answer. A connection with a longer answer is not used again.
 	maxAnswer = 4 << 10
-	// maxCause bounds the text of a connection error, which can quote what the destination sent.
+	// maxCause bounds the text of a connection error, which can quote the destination.
 	maxCause = 512
 )
 
 // checkAnswer reads an answer and returns an error unless the destination accepted the event.
 func (h *HTTP) checkAnswer(response *http.Response) error {
 	status := response.StatusCode
-	// The body is always read, because otherwise the connection could not be used again. After 101 the body is
-	// the connection itself, which need not end.
+	// The body is always read, because otherwise the connection could not be used again. After 101 the body is the
+	// connection itself, which need not end.
 	var body []byte
 	if status != http.StatusSwitchingProtocols {
 		body, _ = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
@@ -69,8 +69,8 @@ func (h *HTTP) redirectHost(response *http.Response) string {
 	return printable(u.Host, 253)
 }
 
-// parseRetryAfter parses seconds or a date (RFC 9110, section 10.2.3) as a delay of at most longest. A value that is
-// neither, or lies in the past, is no delay.
+// parseRetryAfter parses seconds or a date (RFC 9110, section 10.2.3) as a delay of at most longest. Any other value,
+// and a date in the past, is no delay.
 func parseRetryAfter(value string, now time.Time, longest time.Duration) time.Duration {
 	value = strings.TrimSpace(value)
 	if value == "" {
@@ -91,14 +91,14 @@ func parseRetryAfter(value string, now time.Time, longest time.Duration) time.Du
 	return min(max(at.Sub(now), 0), longest)
 }
 
-// connectionFailed wraps an error that came before an answer.
+// connectionFailed wraps an error without an answer.
 func (h *HTTP) connectionFailed(err error) *DeliveryError {
 	return &DeliveryError{Permanent: errors.Is(err, ErrDestination), Err: &connectionError{
 		text: fmt.Sprintf("post to %s: %s", h.destination.Host, printable(err.Error(), maxCause)), err: err,
 	}}
 }
 
-// connectionError has a text that may be stored and shown, unlike the text of its cause.
+// connectionError has a text that may be stored and displayed, unlike the text of its cause.
 type connectionError struct {
 	text string
 	err  error
@@ -108,8 +108,8 @@ func (e *connectionError) Error() string { return e.text }
 
 func (e *connectionError) Unwrap() error { return e.err }
 
-// printable makes one line of at most limit bytes of foreign text, without secrets, so that it can neither forge log lines, nor move a
-// terminal's cursor, nor reverse the direction of the text behind it.
+// printable returns one line of at most limit bytes of outside text, without secrets, so that it can neither forge log
+// lines, nor move a terminal's cursor, nor reverse the direction of the text after it.
 func printable(s string, limit int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	s = strings.Map(func(r rune) rune {

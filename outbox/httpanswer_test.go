@@ -41,7 +41,7 @@ func FuzzParseRetryAfter(f *testing.F) {
 		f.Add(seed, int64(time.Hour))
 	}
 	f.Fuzz(func(t *testing.T, value string, longest int64) {
-		// Options are validated: none is negative.
+		// Valid options are not negative.
 		bound := time.Duration(longest & math.MaxInt64)
 		if got := parseRetryAfter(value, now, bound); got < 0 || got > bound {
 			t.Fatalf("%q is %v, with %v at most", value, got, bound)

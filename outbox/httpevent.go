@@ -51,7 +51,7 @@ func newOrigin(source, subject string) (origin, error) {
 	o := origin{source: source, subject: subject}
 	sample := Event{TenantID: "tenant", Type: "type"}
 	var errs []error
-	// url.Parse accepts control characters, spaces and braces, so these are checked besides.
+	// url.Parse accepts control characters, spaces and braces, so these are checked separately.
 	uri := o.sourceOf(sample)
 	if _, err := url.Parse(uri); source == "" || err != nil || strings.ContainsFunc(uri, outsideURI) {
 		errs = append(errs, fmt.Errorf("source %.64q is no URI reference; its placeholders are {tenant} and {type}", source))
@@ -72,7 +72,7 @@ func (o origin) subjectOf(e Event) string {
 	return strings.NewReplacer("{tenant}", e.TenantID, "{type}", e.Type).Replace(o.subject)
 }
 
-// toCloudEvent converts an event. An error is about the event itself, so repeating cannot help.
+// toCloudEvent converts an event. An error is permanent, because it is about the event itself.
 func (o origin) toCloudEvent(e Event) (cloudEvent, error) {
 	if e.Key == uuid.Nil || e.Type == "" {
 		return cloudEvent{}, fmt.Errorf("the event %.64q has no key or no type", e.ID)
@@ -84,14 +84,14 @@ func (o origin) toCloudEvent(e Event) (cloudEvent, error) {
 	if !e.CreatedAt.IsZero() {
 		c.Time = e.CreatedAt.UTC().Format(time.RFC3339Nano)
 	}
-	// An invalid trace parent is left out, because it must not hold up the event.
+	// An invalid trace parent is dropped, because it must not block the event.
 	if sent := traceparent.Clean(e.TraceParent); sent != "" {
 		c.TraceParent = sent
 	}
 	if len(e.Payload) == 0 {
 		return c, nil
 	}
-	// queues.Decode takes base64 for what it is only if it holds UTF-8.
+	// queues.Decode recognizes base64 only if it holds UTF-8.
 	if !json.Valid(e.Payload) || !utf8.Valid(e.Payload) {
 		return cloudEvent{}, fmt.Errorf("the payload of %d bytes is not JSON in UTF-8", len(e.Payload))
 	}

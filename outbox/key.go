@@ -16,8 +16,8 @@ type KeyForm int
 const (
 	// LengthPrefixed is Key: different inputs are always encoded differently.
 	LengthPrefixed KeyForm = iota + 1
-	// Document is DocumentKey, the form in the outbox document, for producers that share keys with other
-	// implementations of it.
+	// Document is DocumentKey, the form in the outbox document, for producers that share keys with other implementations
+	// of it.
 	Document
 )
 
@@ -40,9 +40,9 @@ func (f KeyForm) Key(tenant, category, entity, kind, version string) uuid.UUID {
 	return Key(tenant, category, entity, kind, version)
 }
 
-// Key derives an idempotency key from what identifies an event (outbox document, "Deterministic Key Utility"): its
-// tenant, the domain, which thing, what happened to it, and which version. It is the SHA-256 of the five parts, each
-// behind its length in bytes (32 bits, big endian), as a UUID of version 8 (RFC 9562). Upper and lower case are
+// Key derives an idempotency key from the parts that identify an event (outbox document, "Deterministic Key Utility"):
+// its tenant, the domain, the entity, the kind of event, and the version. It is the SHA-256 of the five parts, each
+// after its length in bytes (32 bits, big endian), as a UUID of version 8 (RFC 9562). Upper and lower case are
 // different.
 func Key(tenant, category, entity, kind, version string) uuid.UUID {
 	h := sha256.New()
@@ -58,8 +58,8 @@ func Key(tenant, category, entity, kind, version string) uuid.UUID {
 }
 
 // DocumentKey derives a key as the outbox document does: the SHA-256 of the parts in lower case with colons between
-// them, with 0 for a version that is "". The first 16 bytes are read as new Guid(bytes) of .NET reads them, the first
-// three groups little endian. Parts that contain colons, or differ only in case, may collide: prefer Key.
+// them, with 0 for a version that is "". The first 16 bytes are read like new Guid(bytes) of .NET, the first three
+// groups little endian. Parts that contain colons, or differ only in case, may collide: prefer Key.
 func DocumentKey(tenant, category, entity, kind, version string) uuid.UUID {
 	if version == "" {
 		version = "0"
@@ -73,8 +73,8 @@ func DocumentKey(tenant, category, entity, kind, version string) uuid.UUID {
 	return id
 }
 
-// legacyKey is the key of a row from before idempotency keys: its id if that is a UUID, otherwise a key derived from
-// it. It is always the same, so a delivery that is repeated before the key is stored has the same key.
+// legacyKey returns the key of a row from before idempotency keys: its id if that is a UUID, otherwise a key derived
+// from it. It is always the same, so a delivery that is repeated before the key is stored has the same key.
 func legacyKey(tenant, id string) uuid.UUID {
 	if parsed, err := uuid.Parse(id); err == nil && parsed.String() == id && parsed != uuid.Nil {
 		return parsed

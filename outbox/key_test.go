@@ -60,7 +60,7 @@ func TestKeys(t *testing.T) {
 	})
 }
 
-// The vectors in docs/outbox.md are what the functions give.
+// The functions return the vectors in docs/outbox.md.
 func TestKeyVectors(t *testing.T) {
 	t.Parallel()
 	text := testenv.Must(os.ReadFile("../docs/outbox.md"))(t)

@@ -12,18 +12,18 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Letters keeps the dead letters of messages: of those that are dead, and of those that wait for configuration for too long.
-// The message decides and its letter follows: what a letter is to show is written together with the change of the message, and
-// told to Letters until they have taken it, in order, before anything else happens to the message. So each method may be
-// called more than once for one change, also at the same time. Implementations are safe for concurrent use.
+// Letters keeps the dead letters of messages: of dead ones, and of those that wait too long for configuration. The
+// letter follows its message: each change of a letter is written together with the change of the message. It is then
+// passed to Letters until they accept it, in order, before any other change of the message. So each method may be
+// called more than once for one change, also concurrently. Implementations are safe for concurrent use.
 type Letters interface {
-	// Open makes sure that the message has one pending letter, and returns the name of it.
+	// Open makes sure that the message has one pending letter, and returns its name.
 	Open(ctx context.Context, e DeadEvent) (letter string, err error)
-	// Close ends what is pending of a message's letters. That nothing is pending is no error.
+	// Close ends the pending letter of a message. Without a pending letter, it returns nil.
 	Close(ctx context.Context, c Closing) error
 }
 
-// DeadEvent is a message that needs a person.
+// DeadEvent is a message that needs an operator.
 type DeadEvent struct {
 	Event
 	Destination string
@@ -32,47 +32,47 @@ type DeadEvent struct {
 	Error string
 	// RetryCount counts the failures.
 	RetryCount int
-	// Began is when the life of the message began that came to this: when it was added, or let start over by a person. At is
-	// when it came to this.
+	// Began is the start of the message's life: its addition, or its restart by an operator. At is when it became dead or
+	// reported.
 	Began, At time.Time
-	// FirstFailureAt is the time of the oldest attempt of this life that is still in the log.
+	// FirstFailureAt is the time of the oldest logged attempt of this life.
 	FirstFailureAt, LastFailureAt time.Time
-	// Parent is the letter of the life before, "" for none. Reopened is the letter that is to be pending again, "" for a new one.
+	// Parent is the letter of the previous life, "" for none. Reopened is the letter to reopen, "" for a new one.
 	Parent, Reopened string
 }
 
-// Closing is what has become of a message that had a letter.
+// Closing is the outcome of a message with a letter.
 type Closing struct {
 	TenantID, ID string
 	As           ClosedAs
-	// By is who decided, "" for nobody; Notes are why.
+	// By is the operator, "" for none; Notes are the reasons.
 	By, Notes string
 	At        time.Time
 }
 
-// ClosedAs says how a letter ends.
+// ClosedAs is the way in which a letter ends.
 type ClosedAs string
 
 // These are the ends.
 const (
 	ClosedRetried ClosedAs = "Retried"
 	ClosedSkipped ClosedAs = "Skipped"
-	ClosedExpired ClosedAs = "Expired" // skipped, and the letter is to be given up
-	// ClosedConfigured: the configuration is right again, and the message goes on
+	ClosedExpired ClosedAs = "Expired" // skipped, and the letter is abandoned
+	// ClosedConfigured: the configuration is correct again, and the message continues
 	ClosedConfigured ClosedAs = "Configured"
 )
 
-// noLetters keeps none.
+// noLetters keeps no letters.
 type noLetters struct{}
 
 func (noLetters) Open(context.Context, DeadEvent) (string, error) { return "", nil }
 func (noLetters) Close(context.Context, Closing) error            { return nil }
 
-// debt is what the letter of a message does not show yet. Its JSON names stay: rows have them.
+// debt is the change that the letter of a message does not show yet. Its JSON names stay: rows have them.
 type debt struct {
-	// Close is how the open letter ends, "" when there is one to open.
+	// Close is how the open letter ends, "" to open one.
 	Close ClosedAs `json:"close,omitempty"`
-	// Reopen is the letter that is to be pending again.
+	// Reopen is the letter to reopen.
 	Reopen string    `json:"reopen,omitempty"`
 	By     string    `json:"by,omitempty"`
 	Notes  string    `json:"notes,omitempty"`
@@ -88,7 +88,7 @@ func (b *debt) text() string {
 	return string(text)
 }
 
-// owe notes on the message what its letter has to show.
+// owe records a debt to the message's letter.
 func (m *message) owe(b debt) { m.owed = &b }
 
 // owedOp returns the operation that announces the debt to the sweep, in the transaction that writes the message.
@@ -100,13 +100,13 @@ func (m *message) owedOp() tables.Op {
 }
 
 const (
-	// payTries bounds how often a payment starts again because others changed the message.
+	// payTries bounds how often a payment starts over after a concurrent change of the message.
 	payTries = 4
-	// payAtOnce is how many debts are paid at the same time.
+	// payAtOnce is the number of debts that are paid concurrently.
 	payAtOnce = 8
 )
 
-// payAll pays the debts of messages of one tenant. What cannot be paid now stays for the next sweep.
+// payAll pays the debts of messages of one tenant. Debts that cannot be paid now stay for the next sweep.
 func (o *Outbox) payAll(ctx context.Context, tenant string, ids []string) error {
 	var group errgroup.Group
 	group.SetLimit(payAtOnce)
@@ -119,7 +119,7 @@ func (o *Outbox) payAll(ctx context.Context, tenant string, ids []string) error 
 	return group.Wait()
 }
 
-// pay tells Letters what the letter of a message does not show yet, and returns the message as it is then. An error is logged.
+// pay reports a message's debt to Letters, and returns the updated message. An error is logged.
 func (o *Outbox) pay(ctx context.Context, tenant, id string) (*message, error) {
 	m, err := o.tryPay(ctx, tenant, id)
 	for try := 1; try < payTries && errors.Is(err, ErrBusy); try++ {
@@ -132,7 +132,7 @@ func (o *Outbox) pay(ctx context.Context, tenant, id string) (*message, error) {
 	return m, nil
 }
 
-// payRow pays the debt that an o- row announces, and removes the row, also one of a debt that is no more.
+// payRow pays the debt that an o- row announces, and removes the row, even if the debt no longer exists.
 func (o *Outbox) payRow(ctx context.Context, tenant string, row tables.Entity) error {
 	if _, err := o.pay(ctx, tenant, idOf(row)); err != nil && !errors.Is(err, ErrNotFound) {
 		return err
@@ -158,12 +158,12 @@ func (o *Outbox) tryPay(ctx context.Context, tenant, id string) (*message, error
 	row.ETag = etag
 	err = o.tables.Apply(ctx, o.table, tables.Replace(row), tables.Delete(paid, ""))
 	if err != nil && needsReread(err) {
-		err = ErrBusy // somebody else has paid, or this did and the answer was lost
+		err = ErrBusy // paid concurrently, or by this write, whose answer was lost
 	}
 	return m, err
 }
 
-// tell tells Letters what is owed.
+// tell reports a debt to Letters.
 func (o *Outbox) tell(ctx context.Context, m *message) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, o.options.DeliveryTimeout)
 	defer cancel()
@@ -175,7 +175,7 @@ func (o *Outbox) tell(ctx context.Context, m *message) (err error) {
 }
 
 func (o *Outbox) deadEvent(ctx context.Context, m *message) DeadEvent {
-	// The error is ignored, because an unreadable payload may be why the message is dead.
+	// The error is ignored, because an unreadable payload may be the reason of the death.
 	payload, _ := o.payload(ctx, m)
 	event := m.event(payload)
 	event.Attempt = m.RetryCount

@@ -13,7 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// While letters cannot be told, no message goes on whose letter has to show what has become of it.
+// While Letters fail, a message whose letter is outdated makes no progress.
 func TestNothingOvertakesALetter(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -50,7 +50,7 @@ func TestNothingOvertakesALetter(t *testing.T) {
 	}
 }
 
-// What cannot be sent for want of configuration waits, keeps its retries, is told of once, and goes on by itself.
+// A message without the configuration to send it waits, keeps its retries, is reported once, and continues by itself.
 func TestMisconfigured(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"key", "route"} {
@@ -108,8 +108,8 @@ func TestMisconfigured(t *testing.T) {
 	}
 }
 
-// A person may decide about a message that waits and has a letter, as about one that is dead; and when it is refused after
-// all, that is another letter, with all retries before it.
+// An operator may decide about a waiting message with a letter, as about a dead one; if it is refused later, that is
+// another letter, with all retries before it.
 func TestMisconfiguredDecisions(t *testing.T) {
 	t.Parallel()
 	keyless := func(context.Context, Event) error { return fmt.Errorf("%w: no key k1", ErrMisconfigured) }

@@ -10,8 +10,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// Messages at each limit are added, shown and delivered as they were given, in rows and in blobs; beyond one they are
-// refused, with the limit, and leave nothing.
+// Messages at each limit are added, displayed and delivered unchanged, in rows and in blobs; beyond it they are
+// refused, with the limit, and store nothing.
 func TestSizesOfMessages(t *testing.T) {
 	t.Parallel()
 	payload := func(unit string) func(m *Message, n int) {
@@ -61,7 +61,7 @@ func TestSizesOfMessages(t *testing.T) {
 	}
 }
 
-// The token behind the longest keys that there can be is one that a list takes.
+// A list accepts the token of the longest possible keys.
 func TestTokensOfTheLongestKeys(t *testing.T) {
 	_, p := start(t)
 	tenant := strings.Repeat("/", MaxIDLength)

@@ -16,7 +16,7 @@ const (
 	// StatusFailed selects, in a Filter, pending messages that have failed before. No message has this status.
 	StatusFailed Status = "failed"
 
-	// clockSlack is how far the clocks of processes may differ without a list by age missing messages.
+	// clockSlack is the clock difference of processes up to which a list by age is complete.
 	clockSlack = 10 * time.Minute
 	// maxToken bounds a token from outside, in bytes.
 	maxToken = 2 << 10
@@ -37,7 +37,7 @@ type Filter struct {
 	CreatedFrom, CreatedTo time.Time
 	// Limit is the length of the page, 1 to MaxLimit; 0 means DefaultLimit.
 	Limit int
-	// Continuation is Page.Continuation of the page before.
+	// Continuation is Page.Continuation of the previous page.
 	Continuation string
 }
 
@@ -52,9 +52,9 @@ type Page struct {
 // statusRange is a key range of index rows of one status.
 type statusRange struct {
 	prefix string
-	// where is the status that its rows must have besides.
+	// where is the additional status condition of its rows.
 	where Status
-	// descends says that the newest comes first.
+	// descends means that the newest comes first.
 	descends bool
 }
 
@@ -79,7 +79,7 @@ func statusRanges(s Status) ([]statusRange, error) {
 	return nil, fmt.Errorf("%w: status %q: use pending, failed, processed, skipped or dead", ErrInvalid, clip(string(s), 32))
 }
 
-// query returns the query for a page of the range, behind the row after if that is set.
+// query returns the query for a page of the range, after the row after if that is set.
 func (b statusRange) query(f *Filter, tenant, after string) tables.Query {
 	q := tables.Query{Partition: partition(tenant), From: b.prefix, To: endOf(b.prefix), Where: map[string]any{}, Limit: f.Limit + 1}
 	if b.where != "" {
@@ -91,7 +91,7 @@ func (b statusRange) query(f *Filter, tenant, after string) tables.Query {
 	if f.CorrelationID != "" {
 		q.Where["CorrelationId"] = f.CorrelationID
 	}
-	// Nothing is due, dead or processed before it is created.
+	// A message is not due, dead or processed before its creation.
 	if !f.CreatedFrom.IsZero() && b.prefix != waitingPrefix {
 		if from := f.CreatedFrom.Add(-clockSlack); b.descends {
 			q.To = b.prefix + inverted(from) + "."
@@ -103,13 +103,13 @@ func (b statusRange) query(f *Filter, tenant, after string) tables.Query {
 		q.To = b.prefix + digits(f.CreatedTo.Add(clockSlack))
 	}
 	if after != "" {
-		q.From = after + " " // no key has anything between the two
+		q.From = after + " " // no key is between the two
 	}
 	return q
 }
 
-// List reads one page. The cost depends on the page, however many messages there are; filters by event type, correlation id and age are
-// applied to the rows of the status. The errors are ErrInvalid, ErrToken and those of the stores.
+// List reads one page. The cost depends on the page, not on the number of messages; filters by event type, correlation
+// id and age are applied to the rows of the status. The errors are ErrInvalid, ErrToken and those of the stores.
 func (a *Admin) List(ctx context.Context, f Filter) (Page, error) {
 	page, err := a.list(ctx, f)
 	if err != nil {
@@ -219,7 +219,7 @@ func (f *Filter) matches(r *Record) bool {
 	return (f.CreatedFrom.IsZero() || !r.CreatedAt.Before(f.CreatedFrom)) && (f.CreatedTo.IsZero() || r.CreatedAt.Before(f.CreatedTo))
 }
 
-// page returns what was found. The one record too many shows that there is another page.
+// page returns the collected records. The extra record shows that another page exists.
 func (w *listing) page() Page {
 	var p Page
 	n := min(len(w.found), w.f.Limit)

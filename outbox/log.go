@@ -8,8 +8,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/traceparent"
 )
 
-// The log lines are the outbox document's ("Logging Prefixes"), to the letter: the message is the whole line, and the
-// attributes say what it has no room for.
+// The log lines are exactly the outbox document's ("Logging Prefixes"): the message is the whole line, and the
+// attributes have the rest.
 
 func (o *Outbox) logFetch(ctx context.Context, tenant, destination string, count int) {
 	if !o.logger.Enabled(ctx, slog.LevelInfo) {
@@ -44,7 +44,7 @@ func (o *Outbox) logSkipProcessed(ctx context.Context, m *message) {
 	o.about(m).InfoContext(ctx, fmt.Sprintf("OUTBOX_WORKER_SKIP_PROCESSED id=%s", logField(m.ID)))
 }
 
-// about logs with what a line on a message says of it.
+// about returns a logger with the attributes of a message.
 func (o *Outbox) about(m *message) *slog.Logger {
 	log := o.logger.With("eventId", m.ID, "eventKey", m.IdempotencyKey, "tenantId", m.TenantID, "eventType", m.EventType, "destination", m.Destination,
 		"correlationId", m.CorrelationID)

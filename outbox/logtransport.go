@@ -5,7 +5,7 @@ import (
 	"log/slog"
 )
 
-// Log is a Transport that logs a line without the payload: for development, and for events that nobody receives yet. It
+// Log is a Transport that logs a line without the payload: for development, and for events without a receiver. It
 // always succeeds.
 type Log struct {
 	logger *slog.Logger
@@ -13,7 +13,7 @@ type Log struct {
 
 var _ Transport = (*Log)(nil)
 
-// NewLog makes a Log; nil means slog.Default.
+// NewLog returns a Log; a nil logger means slog.Default.
 func NewLog(logger *slog.Logger) *Log {
 	if logger == nil {
 		logger = slog.Default()

@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// A destination that only writes to the log says what came, without the payload, which may be anything.
+// A destination that only logs writes the event without the payload, which may be sensitive.
 func TestLogDelivers(t *testing.T) {
 	t.Parallel()
 	var lines bytes.Buffer

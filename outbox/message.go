@@ -16,7 +16,7 @@ const (
 	schemaVersion = 1
 	// inlinePayload is the largest payload that a p- row repeats, so that its dispatcher need not read the m- row.
 	inlinePayload = 4 << 10
-	// columns is about how many columns a row has.
+	// columns is the approximate number of columns of a row.
 	columns = 24
 	// maxAttempts is the length of the attempt log. maxAttemptError bounds an error text in the log and in a list, in
 	// characters.
@@ -29,29 +29,28 @@ type message struct {
 	Record
 	// blob names the blob with a large payload.
 	blob string
-	// givenUp is why the message is dead, or is to become dead.
+	// givenUp is the reason why the message is, or will be, dead.
 	givenUp string
-	// owed is what its dead letter does not show yet; nil when it shows everything. There is an o- row as long as the m- row
-	// has it.
+	// owed is the debt to its dead letter; nil when the letter is current. An o- row exists as long as the m- row has it.
 	owed *debt
-	// indexRow is the index row that was written together with the m- row last.
+	// indexRow is the index row that was last written together with the m- row.
 	indexRow string
 	// origin identifies the Add, and settlement the last change of status, so that a process recognises its own write.
 	origin, settlement string
-	// extra holds the properties as they were read, so that unknown ones are kept.
+	// extra holds the properties as read, so that unknown ones are kept.
 	extra map[string]any
 }
 
 // hasPayload reports whether the message can be delivered, and written back, without reading its m- row.
 func (m *message) hasPayload() bool { return len(m.Payload) > 0 || m.blob != "" }
 
-// hasFailed reports whether a pending message has an f- row: it was tried in vain.
+// hasFailed reports whether a pending message has an f- row: its delivery failed before.
 func (m *message) hasFailed() bool { return m.RetryCount > 0 || !m.WaitsSince.IsZero() }
 
 // hasLetter reports whether the message has an open dead letter, or is owed one.
 func (m *message) hasLetter() bool { return m.Status == StatusDead || !m.ReportedAt.IsZero() }
 
-// began is when the life of the message began that it is in.
+// began returns the start of the message's current life.
 func (m *message) began() time.Time {
 	if m.RevivedAt.IsZero() {
 		return m.CreatedAt
@@ -140,7 +139,7 @@ func (m *message) listEntity(row string) tables.Entity {
 	return tables.Entity{Key: tables.Key{Partition: partition(m.TenantID), Row: row}, Properties: props}
 }
 
-// dropPayload removes the payload, all parts of it.
+// dropPayload removes all parts of the payload.
 func dropPayload(props map[string]any) {
 	tables.PutText(props, "Payload", "")
 	delete(props, "Payload")

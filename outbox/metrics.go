@@ -10,8 +10,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Snapshot is the state of the outbox in numbers (outbox document, "Observability / Metrics", which has the first five). Dead
-// and skipped messages do not belong to the backlog, because nothing becomes of them by waiting.
+// Snapshot is the state of the outbox in numbers (outbox document, "Observability / Metrics", which has the first
+// five). Dead and skipped messages are not part of the backlog, because waiting does not change them.
 type Snapshot struct {
 	// BacklogSize counts the pending messages.
 	BacklogSize int `json:"backlogSize"`
@@ -19,10 +19,10 @@ type Snapshot struct {
 	FailedPending int `json:"failedPending"`
 	// OldestAgeSeconds is the age of the oldest pending message; 0 without one.
 	OldestAgeSeconds float64 `json:"oldestAgeSeconds"`
-	// OverdueSeconds is for how long that message has been due, and nobody has claimed it, that is furthest behind; 0 without one. It
-	// is for alerts: a message that waits for its next attempt is old and not overdue.
+	// OverdueSeconds is how long the most overdue unclaimed message has been due; 0 without one. It is for alerts: a
+	// message that waits for its next attempt is old and not overdue.
 	OverdueSeconds float64 `json:"-"`
-	// Throughput is how many messages a second this process has processed, over Options.MetricsWindow.
+	// Throughput is the number of messages per second that this process has processed, over Options.MetricsWindow.
 	Throughput float64 `json:"throughput"`
 	// FailureRatio is the share of this process's attempts that failed, 0 to 1, over the same time.
 	FailureRatio float64 `json:"failureRatio"`
@@ -30,18 +30,19 @@ type Snapshot struct {
 	Dead int `json:"dead"`
 	// Died counts the messages that have died in this process, over Options.MetricsWindow.
 	Died int `json:"died"`
-	// Misconfigured counts the pending messages that wait for configuration, and Reported those of them that have a pending dead
-	// letter.
+	// Misconfigured counts the pending messages that wait for configuration, and Reported those of them that have a
+	// pending dead letter.
 	Misconfigured int `json:"misconfigured"`
 	Reported      int `json:"reported"`
-	// Misconfigurations are what some of these messages say is missing, each once, MaxMisconfigurations at most.
+	// Misconfigurations are the missing settings that some of these messages report, each once, MaxMisconfigurations at
+	// most.
 	Misconfigurations []string `json:"misconfigurations,omitempty"`
 }
 
 // MaxMisconfigurations bounds Snapshot.Misconfigurations.
 const MaxMisconfigurations = 5
 
-// maxSamples is how many messages are asked what is missing.
+// maxSamples is the number of messages whose missing settings are read.
 const maxSamples = 20
 
 // Monitor measures an outbox. It is safe for concurrent use.
@@ -49,11 +50,11 @@ type Monitor struct {
 	o *Outbox
 }
 
-// NewMonitor makes a Monitor.
+// NewMonitor returns a Monitor.
 func NewMonitor(o *Outbox) *Monitor { return &Monitor{o} }
 
-// Snapshot counts the pending and the dead messages of all tenants. The cost is three queries for each tenant, and one for each
-// thousand messages.
+// Snapshot counts the pending and the dead messages of all tenants. The cost is three queries for each tenant, and one
+// for each thousand messages.
 func (m *Monitor) Snapshot(ctx context.Context) (Snapshot, error) {
 	now := m.o.now()
 	var s Snapshot
@@ -110,8 +111,8 @@ func (m *Monitor) count(ctx context.Context, tenant string, s *Snapshot, oldest,
 	return nil
 }
 
-// countMisconfigured counts a pending message if it waits for configuration, and adds what it says is missing. That is read by
-// itself, because it is encrypted where payloads are.
+// countMisconfigured counts a pending message if it waits for configuration, and adds its missing setting. That is read
+// separately, because it is encrypted where payloads are.
 func (m *Monitor) countMisconfigured(ctx context.Context, row tables.Entity, s *Snapshot) error {
 	if row.Time("WaitsSince").IsZero() {
 		return nil
@@ -125,7 +126,7 @@ func (m *Monitor) countMisconfigured(ctx context.Context, row tables.Entity, s *
 	}
 	e, err := m.o.tables.Get(ctx, m.o.table, row.Key)
 	if errors.Is(err, tables.ErrNotFound) {
-		return nil // it moves when it is claimed
+		return nil // a claim has moved it
 	}
 	if err != nil {
 		return err

@@ -46,7 +46,8 @@ func TestMetrics(t *testing.T) {
 	})
 }
 
-// A message is overdue from when it is due until somebody claims it: not while it waits for its next attempt, nor while it is claimed.
+// A message is overdue from its due time until its claim: neither while it waits for its next attempt nor while it is
+// claimed.
 func TestOverdue(t *testing.T) {
 	w, p := start(t)
 	w.deliver = func(context.Context, Event) error {

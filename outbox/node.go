@@ -4,25 +4,25 @@ import (
 	"context"
 )
 
-// Nodes says as which node this process works. A node of which no sign of life is seen while it has work in hand is taken
-// over from, and gets another name when it finds that out. Implementations are safe for concurrent use.
+// Nodes provides the node name of this process. A node that shows no sign of life while it has work in flight is taken
+// over, and gets another name when it notices that. Implementations are safe for concurrent use.
 type Nodes interface {
-	// Name is the node's name as of now.
+	// Name returns the node's current name.
 	Name() string
-	// Hold says that work is in hand until release is called. The work has no orchestration: the name is "".
+	// Hold reports work in flight until release is called. The work has no orchestration: the name is "".
 	Hold(orchestration string) (release func())
-	// Confirm returns an error unless the node of this name still works: nobody has taken over from it.
+	// Confirm returns an error unless the node of this name still works: no other node has taken it over.
 	Confirm(ctx context.Context, name string) error
 }
 
-// fixedNode is a node that nobody takes over from.
+// fixedNode is a node that is never taken over.
 type fixedNode string
 
 func (n fixedNode) Name() string                          { return string(n) }
 func (n fixedNode) Hold(string) func()                    { return func() {} }
 func (n fixedNode) Confirm(context.Context, string) error { return nil }
 
-// node is the name of this process in claims and attempt logs.
+// node returns the name of this process in claims and attempt logs.
 func (o *Outbox) node() string { return nodeName(o.nodes.Name()) }
 
 func nodeName(name string) string { return clip(name, MaxIDLength) }

@@ -11,27 +11,27 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Sweeps look at open tenants only: those with a row under "~open". That row must be there whenever a tenant has a p-, w- or o-
-// row, and it is in another partition, so no transaction can write both. Therefore a process opens a tenant before it adds
-// the first of these rows: it inserts an n- row of its own in the tenant's partition, and then writes the row under "~open".
-// Whatever adds a p- or o- row to a tenant that may have none replaces that n- row in the same transaction, which fails if it is
-// gone.
+// Sweeps process open tenants only: those with a row under "~open". That row must exist whenever a tenant has a p-, w-
+// or o- row, and it is in another partition, so no transaction can write both. Therefore a process opens a tenant
+// before it adds the first of these rows. It inserts its own n- row in the tenant's partition, and then writes the row
+// under "~open". An operation that adds a p- or o- row to a tenant that may have none replaces that n- row in the same
+// transaction, which fails if the n- row is gone.
 //
-// A sweep closes a tenant in the reverse order: it reads the row under "~open", looks for n-, o- and p- rows, and when there are n-
-// rows only it deletes these, and then the row under "~open", each unless it has changed since it was read. Nothing can be added
-// meanwhile: with an n- row that was seen, the addition changes it, so that the sweep fails, or comes too late and fails. With one
-// that was not seen, its process writes the row under "~open" later than it was read: either the sweep fails to delete it, or it is
-// there anew.
+// A sweep closes a tenant in the reverse order. It reads the row under "~open", and searches n-, o- and p- rows. If it
+// finds only n- rows, it deletes these, and then the row under "~open", each unless it has changed since it was read.
+// No concurrent addition is missed. If the sweep has seen the process's n- row, the addition changes it, so that the
+// sweep fails, or the addition comes too late and fails. If the sweep has not seen it, the process writes the row under
+// "~open" after the sweep has read it. Either the sweep fails to delete it, or it is written again.
 
 const (
-	// quietAfter is for how long nothing must have been added to a tenant before a sweep closes it. It spares tenants that are
-	// busy the opening; a process does not count on an n- row that it has not used for so long.
+	// quietAfter is how long a tenant must be without additions before a sweep closes it. It spares busy tenants the
+	// opening; a process does not rely on an n- row that it has not used for this long.
 	quietAfter = time.Minute
-	// openTries bounds how often an addition opens a tenant anew, because sweeps have closed it.
+	// openTries bounds how often an addition reopens a tenant that sweeps have closed.
 	openTries = 5
-	// maxOpened is how many tenants a process remembers to have opened before it drops those that are quiet.
+	// maxOpened is the number of opened tenants that a process remembers before it drops quiet ones.
 	maxOpened = 10_000
-	// lookLimit is how many rows a look reads at once.
+	// lookLimit is the number of rows that a look reads together.
 	lookLimit = 100
 
 	usedColumn = "UsedAt"
@@ -43,7 +43,7 @@ type openings struct {
 	all map[string]*opening
 }
 
-// opening is the n- row of one tenant. busy is taken by whoever looks at the rest of it.
+// opening is the n- row of one tenant. busy guards the other fields.
 type opening struct {
 	busy   chan struct{}
 	row    tables.Key // the zero Key: none
@@ -82,7 +82,7 @@ func (s *openings) prune(now time.Time) {
 	}
 }
 
-// applyOpen applies operations that add p-, w- or o- rows to a tenant, which it opens first.
+// applyOpen opens a tenant and applies operations that add p-, w- or o- rows to it.
 func (o *Outbox) applyOpen(ctx context.Context, tenant string, ops ...tables.Op) error {
 	for range openTries {
 		row, err := o.open(ctx, tenant)
@@ -101,7 +101,7 @@ func (o *Outbox) applyOpen(ctx context.Context, tenant string, ops ...tables.Op)
 	return ErrBusy
 }
 
-// open returns the n- row of this process in a tenant, and opens the tenant if there is none that was used lately.
+// open returns the n- row of this process in a tenant, and opens the tenant without a recently used row.
 func (o *Outbox) open(ctx context.Context, tenant string) (tables.Key, error) {
 	now := o.now()
 	mine := o.openings.of(tenant, now)
@@ -127,7 +127,7 @@ func (o *Outbox) openNow(ctx context.Context, tenant string, now time.Time) (tab
 	if err != nil {
 		return tables.Key{}, err
 	}
-	// A name of its own each time: a request that storage carries out late brings back no row that anybody uses.
+	// The name is new each time: a late request in storage restores no row that is in use.
 	row := tables.Key{Partition: partition(tenant), Row: openPrefix + nonce()}
 	err = o.tables.Apply(ctx, o.table, tables.Insert(tables.Entity{Key: row, Properties: map[string]any{usedColumn: now}}))
 	if err == nil {
@@ -149,7 +149,7 @@ func openKey(tenant string) tables.Key {
 	return tables.Key{Partition: openPartition, Row: partition(tenant)}
 }
 
-// forgetOpening makes the next addition open the tenant anew, unless somebody has done that already.
+// forgetOpening makes the next addition open the tenant again, unless that was done already.
 func (o *Outbox) forgetOpening(ctx context.Context, tenant string, row tables.Key) error {
 	mine := o.openings.of(tenant, o.now())
 	select {
@@ -170,13 +170,14 @@ type openTenant struct {
 	indexed  bool
 }
 
-// glance is what a look at an open tenant has found: n- rows, whether anything is pending or owed, and whether now.
+// glance is the result of a look at an open tenant: its n- rows, whether work is pending or owed, and whether any is
+// due now.
 type glance struct {
 	openings     []tables.Entity
 	pending, due bool
 }
 
-// look reads the n- rows of a tenant and the first row behind them, of one that owes or that is due first.
+// look reads the n- rows of a tenant and the first row after them, which is owed or due first.
 func (o *Outbox) look(ctx context.Context, tenant string) (g glance, err error) {
 	q := tables.Query{Partition: partition(tenant), From: openPrefix, To: endOf(pendingPrefix), Limit: lookLimit, Select: []string{usedColumn}}
 	due := pendingPrefix + digits(o.now().Add(time.Microsecond))
@@ -193,7 +194,7 @@ func (o *Outbox) look(ctx context.Context, tenant string) (g glance, err error) 
 	return g, nil
 }
 
-// closeTenant closes an open tenant that is quiet, of which a look has found that nothing is pending.
+// closeTenant closes a quiet open tenant for which a look has found no pending work.
 func (o *Outbox) closeTenant(ctx context.Context, t openTenant, openings []tables.Entity) error {
 	now := o.now()
 	for _, e := range openings {
@@ -213,7 +214,7 @@ func (o *Outbox) closeTenant(ctx context.Context, t openTenant, openings []table
 	return inUse(o.tables.Apply(ctx, o.table, tables.Delete(openKey(t.id), t.etag)))
 }
 
-// inUse is nil for an error that says that somebody has opened or closed the tenant meanwhile: the next sweep sees to it.
+// inUse returns nil for an error of a concurrent opening or closing of the tenant: the next sweep handles it.
 func inUse(err error) error {
 	if err == nil || errors.Is(err, tables.ErrNotFound) || errors.Is(err, tables.ErrPrecondition) {
 		return nil

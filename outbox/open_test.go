@@ -18,7 +18,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// opens says for which tenants there is a row under "~open".
+// opens returns the tenants with a row under "~open".
 func (w *world) opens(ctx context.Context, t testing.TB) map[string]bool {
 	t.Helper()
 	open := map[string]bool{}
@@ -31,7 +31,8 @@ func (w *world) opens(ctx context.Context, t testing.TB) map[string]bool {
 	return open
 }
 
-// What is idle costs a sweep nothing: two requests, however many tenants there are, one of which is the round of all tenants.
+// Idle tenants cost a sweep nothing: it makes two requests for any number of tenants, one of them for the round of all
+// tenants.
 func TestSweepOfIdleTenants(t *testing.T) {
 	t.Parallel()
 	const tenants, sweeps = 1000, 240
@@ -64,8 +65,8 @@ func TestSweepOfIdleTenants(t *testing.T) {
 	}
 }
 
-// A tenant that only an older version has worked on is swept from the first sweep on, and so is what that leaves behind while it
-// runs beside this one, if later.
+// A tenant that only an older version has used is swept from the first sweep on. Later additions by a concurrent older
+// version are swept, too, if later.
 func TestTenantsOfOlderVersions(t *testing.T) {
 	t.Parallel()
 	for name, forget := range map[string]func(t *testing.T, w *world, p *process){
@@ -109,7 +110,8 @@ func apply(t *testing.T, w *world, ops ...tables.Op) {
 	}
 }
 
-// district are processes that add and sweep at a pace of their own, over a storage that takes its time, and a witness of each change.
+// district is a set of processes that add and sweep at their own pace, over a slow storage, and a witness of each
+// change.
 type district struct {
 	w *world
 	t *testing.T
@@ -128,7 +130,7 @@ func (d *district) draw(most time.Duration) time.Duration {
 	return time.Duration(d.random.Int64N(int64(most)))
 }
 
-// slowly carries out a call after a while, and answers after a while. No process adds for so long that it forgets to be quiet.
+// slowly carries out a call after a while, and answers after a while. No process adds for longer than the quiet time.
 func (d *district) slowly(dead *bool) faults.Interceptor {
 	return func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
 		pause(context.WithoutCancel(ctx), d.draw(3*quietAfter))
@@ -144,7 +146,7 @@ func (d *district) slowly(dead *bool) faults.Interceptor {
 	}
 }
 
-// witness makes sure that whoever has something pending or owed is open.
+// witness makes sure that every tenant with pending or owed work is open.
 func (d *district) witness(c faults.Call) {
 	if c.Operation != "Apply" {
 		return
@@ -163,7 +165,7 @@ func (d *district) witness(c faults.Call) {
 	}
 }
 
-// live lets a process add, sweep and act for as long as it lives.
+// live lets a process add, sweep and act while it lives.
 func (d *district) live(p *process, number int, lasts time.Duration, dead *bool) {
 	var all sync.WaitGroup
 	end := time.Now().Add(lasts)
@@ -183,7 +185,7 @@ func (d *district) live(p *process, number int, lasts time.Duration, dead *bool)
 	})
 	all.Go(func() {
 		for time.Now().Before(end) {
-			_, _ = p.dispatcher.sweepOpen(context.Background()) // what fails is repeated
+			_, _ = p.dispatcher.sweepOpen(context.Background()) // failures are repeated
 			pause(context.Background(), d.draw(quietAfter))
 		}
 	})
@@ -194,8 +196,8 @@ func (d *district) live(p *process, number int, lasts time.Duration, dead *bool)
 	_ = p.dispatcher.Close(context.Background())
 }
 
-// However slow the requests are between which tenants are opened, used and closed, whoever has something pending is open at every
-// moment; in the end everything is delivered, and nobody is open.
+// With slow requests for opening, using and closing tenants, every tenant with pending work is open at every moment; in
+// the end every message is delivered, and no tenant is open.
 func TestOpenAtRandom(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

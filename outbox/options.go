@@ -24,48 +24,49 @@ const (
 // Options are the settings of the outbox (outbox document, "Configuration"). A number that is 0 means its default.
 // DefaultOptions also has the switches that are on by default.
 type Options struct {
-	// PollIntervalSeconds is how often the timer that calls Sweep should fire, 1 to 3600; 0 means 15. Messages do not
-	// wait for it: it finds those whose wake-up was lost.
+	// PollIntervalSeconds is the interval of the timer that calls Sweep, 1 to 3600; 0 means 15. Messages do not wait for
+	// it: it finds those with a lost wake-up.
 	PollIntervalSeconds int
-	// BatchSize is how many messages are claimed at once, 1 to 500; 0 means 50.
+	// BatchSize is the number of messages that are claimed together, 1 to 500; 0 means 50.
 	BatchSize int
-	// MaxRetries is how many failures make a message dead, 1 to 1000; 0 means 5.
+	// MaxRetries is the number of failures that make a message dead, 1 to 1000; 0 means 5.
 	MaxRetries int
 	// BaseRetryDelaySeconds is the base of the back-off, 1 to 86400; 0 means 10.
 	BaseRetryDelaySeconds int
-	// UseExponentialBackoff doubles the bound of the delay with every failure: the delay is evenly distributed between
-	// 0 and base * 2^RetryCount. Without it, the delay is always the base.
+	// UseExponentialBackoff doubles the bound of the delay with every failure: the delay is evenly distributed between 0
+	// and base * 2^RetryCount. Without it, the delay is always the base.
 	UseExponentialBackoff bool
 	// MaxErrorTextLength is the length at which error texts are cut, in characters, 1 to 16000; 0 means 2000.
 	MaxErrorTextLength int
 
-	// MaxRetryDelay bounds the back-off and the delay that a destination may ask for; 0 means 1 h.
+	// MaxRetryDelay bounds the back-off and the delay that a destination may request; 0 means 1 h.
 	MaxRetryDelay time.Duration
-	// MisconfiguredAfter is how long a message waits for what the operator has to configure before it gets a dead letter; 0
-	// means 5 min, about what the retries of a refused message take with the defaults.
+	// MisconfiguredAfter is how long a message waits for configuration before it gets a dead letter; 0 means 5 min, about
+	// the time of the default retries of a refused message.
 	MisconfiguredAfter time.Duration
 	// DeliveryTimeout bounds one delivery; 0 means 15 s.
 	DeliveryTimeout time.Duration
-	// ClaimDuration is how long a claim lasts, at least twice DeliveryTimeout; 0 means 2 min. Messages that a crashed
+	// ClaimDuration is the duration of a claim, at least twice DeliveryTimeout; 0 means 2 min. Messages that a crashed
 	// process had claimed wait for the rest of it.
 	ClaimDuration time.Duration
 	// MaxConcurrency bounds the deliveries of a Dispatcher; 0 means 128.
 	MaxConcurrency int
-	// MaxPerDestination bounds the deliveries to one destination, and so the deliveries that a killed process leaves
-	// unsettled; 0 means 16.
+	// MaxPerDestination bounds the deliveries to one destination, and so the unsettled deliveries of a killed process; 0
+	// means 16.
 	MaxPerDestination int
-	// CircuitFailures is how many consecutive transient failures stop the deliveries to a destination; 0 means 5.
+	// CircuitFailures is the number of consecutive transient failures that stop the deliveries to a destination; 0 means
+	// 5.
 	CircuitFailures int
 	// CircuitCooldown is how long the deliveries stop before one message is tried. It doubles up to ten times that; 0
 	// means 30 s.
 	CircuitCooldown time.Duration
 	// MetricsWindow is the period of Throughput and FailureRatio; 0 means 5 min.
 	MetricsWindow time.Duration
-	// KeyForm is how Writer.Key derives keys; 0 means LengthPrefixed.
+	// KeyForm is the form of keys that Writer.Key derives; 0 means LengthPrefixed.
 	KeyForm KeyForm
 }
 
-// DefaultOptions are the documented defaults, exponential back-off included.
+// DefaultOptions returns the documented defaults, exponential back-off included.
 func DefaultOptions() Options {
 	return Options{UseExponentialBackoff: true}.withDefaults()
 }
@@ -89,7 +90,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Validate checks all options, with defaults applied. The error is an ErrInvalid that names each bad one.
+// Validate checks all options, with defaults applied. The error is an ErrInvalid that names each invalid one.
 func (o Options) Validate() error {
 	o = o.withDefaults()
 	var errs []error
@@ -124,8 +125,8 @@ func (o Options) Validate() error {
 // maxDoublings keeps the shift of the back-off in range; the bound is reached long before.
 const maxDoublings = 40
 
-// Ceiling is the longest delay after so many failures (outbox document, "Configuration"): base * 2^retryCount with
-// exponential back-off, otherwise the base, and at most MaxRetryDelay.
+// Ceiling returns the longest delay after this many failures (outbox document, "Configuration"): base * 2^retryCount
+// with exponential back-off, otherwise the base, and at most MaxRetryDelay.
 func (o Options) Ceiling(retryCount int) time.Duration {
 	o = o.withDefaults()
 	base := time.Duration(o.BaseRetryDelaySeconds) * time.Second
@@ -139,9 +140,9 @@ func (o Options) Ceiling(retryCount int) time.Duration {
 	return base << doublings
 }
 
-// Delay is the delay after so many failures. With exponential back-off it is the share draw, a random number in [0, 1),
-// of Ceiling (full jitter). So the mean delay after the first failure is the base, and messages that failed together
-// are not retried together.
+// Delay returns the delay after this many failures. With exponential back-off it is the share draw, a random number in
+// [0, 1), of Ceiling (full jitter). So the mean delay after the first failure is the base, and messages that failed
+// together are not retried together.
 func (o Options) Delay(retryCount int, draw float64) time.Duration {
 	ceiling := o.Ceiling(retryCount)
 	if !o.UseExponentialBackoff {

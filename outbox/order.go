@@ -8,19 +8,20 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// An order key has at most one message with a p- row, its head. The others wait with w- rows, in the order of their sequence
-// numbers. Whoever adds a message or ends the head also writes the row of the order key, so these operations exclude each other,
-// and the ETag of that row tells the one that came too late.
+// An order key has at most one message with a p- row, its head. The others wait with w- rows, in the order of their
+// sequence numbers. Adding a message and ending the head both write the row of the order key, so these operations
+// exclude each other. The ETag of that row detects the later one.
 
 // orderKeyRow is the row of an order key. It exists as long as the key has a head.
 type orderKeyRow struct {
 	entity tables.Entity
 	found  bool
-	// next is the next sequence number. The first head has none, and counts: while it is 1, nobody has come after the head.
+	// next is the next sequence number. The first head has none, and counts: while it is 1, no message has come after the
+	// head.
 	next int64
 }
 
-// orderKey is the key of that row.
+// orderKey returns the key of that row.
 func orderKey(m *message) tables.Key {
 	return tables.Key{Partition: partition(m.TenantID), Row: orderRow(m.OrderKey)}
 }
@@ -38,7 +39,7 @@ func (o *Outbox) order(ctx context.Context, m *message) (orderKeyRow, error) {
 	return orderKeyRow{entity: e, found: true, next: e.Int("Next")}, nil
 }
 
-// write returns the operation that stores the row, which fails if somebody else has changed it.
+// write returns the operation that stores the row, which fails after a concurrent change.
 func (r orderKeyRow) write() tables.Op {
 	r.entity.Properties["Next"] = r.next
 	if r.found {
@@ -47,9 +48,9 @@ func (r orderKeyRow) write() tables.Op {
 	return tables.Insert(r.entity)
 }
 
-// enqueue returns the operations that add a pending message to the index, besides that on its m- row, and sets the message's
-// indexRow. A message that is the head of its order key, or has none, gets the p- row of the ticket, if there is one. guess leaves
-// out to read the row of the order key: most keys have no head, and where there is one, the operations fail.
+// enqueue returns the operations that add a pending message to the index, besides that on its m- row, and sets the
+// message's indexRow. A message that is the head of its order key, or has none, gets the p- row of the ticket, if any.
+// guess skips reading the row of the order key: most keys have no head, and with one, the operations fail.
 func (o *Outbox) enqueue(ctx context.Context, m *message, t *ticket, guess bool) ([]tables.Op, error) {
 	r := orderKeyRow{entity: tables.Entity{Key: orderKey(m), Properties: map[string]any{"OrderKey": m.OrderKey}}}
 	if m.OrderKey != "" && !guess {
@@ -79,7 +80,7 @@ func (o *Outbox) enqueue(ctx context.Context, m *message, t *ticket, guess bool)
 }
 
 // dequeue returns the operations that make the next message of an order key its head, when the head leaves. promoted
-// says whether there is a next one. Without an order key there is nothing to do.
+// reports whether a next one exists. Without an order key it does nothing.
 func (o *Outbox) dequeue(ctx context.Context, m *message) (ops []tables.Op, promoted bool, err error) {
 	if m.OrderKey == "" {
 		return nil, false, nil
@@ -110,7 +111,7 @@ func (o *Outbox) leave(ctx context.Context, m *message, r orderKeyRow) (ops []ta
 		return []tables.Op{tables.Delete(e.Key, e.ETag), tables.Insert(head), r.write()}, true, nil
 	}
 	if !r.found {
-		return nil, false, nil // only if somebody else has removed the row; then nothing waits
+		return nil, false, nil // the row was removed concurrently; then no message waits
 	}
 	return []tables.Op{leave}, false, nil
 }

@@ -34,10 +34,10 @@ type Config struct {
 	Options                 Options
 	// Letters keeps the dead letters of messages; nil keeps none. Processes that share an outbox must agree on it.
 	Letters Letters
-	// Node is the name of this process in claims and attempt logs; the default is made of the host name and the process
-	// id.
+	// Node is the name of this process in claims and attempt logs; the default is derived from the host name and the
+	// process id.
 	Node string
-	// Nodes says who this process is when others can take over from it; then it decides, and not Node. nil: nobody does.
+	// Nodes provides the node name when other nodes can take this process over, and then replaces Node. It may be nil.
 	Nodes Nodes
 	// Logger defaults to slog.Default.
 	Logger *slog.Logger
@@ -48,22 +48,22 @@ type Config struct {
 	Observer Observer
 }
 
-// Observer is called for what happens, for counters. A nil function is not called. The functions are called
-// concurrently and must not block.
+// Observer has callbacks for counters. A nil function is not called. The functions are called concurrently and must not
+// block.
 type Observer struct {
-	// Added: a new message was added.
+	// Added is called for a new message.
 	Added func()
-	// Duplicate: a message with this key existed already, maybe with another payload.
+	// Duplicate is called for a message whose key existed already, maybe with another payload.
 	Duplicate func(payloadDiffers bool)
-	// Claimed: a batch of so many messages was claimed.
+	// Claimed is called for a claimed batch.
 	Claimed func(messages int)
-	// Attempted: a delivery ended. It is not called for messages that an open circuit postponed.
+	// Attempted is called at the end of a delivery. It is not called for messages that an open circuit postponed.
 	Attempted func(ctx context.Context, destination string, outcome Outcome, took time.Duration)
-	// Settled: a message reached its final status, this long after it was added.
+	// Settled is called when a message reaches its final status, this long after it was added.
 	Settled func(status Status, sinceCreated time.Duration)
-	// Lost: the claim of a message was lost before its settlement; the message may be delivered twice.
+	// Lost is called when the claim of a message was lost before its settlement; the message may be delivered twice.
 	Lost func()
-	// Circuit: a destination's circuit opened or closed.
+	// Circuit is called when a destination's circuit opens or closes.
 	Circuit func(destination string, open bool)
 }
 
@@ -73,10 +73,10 @@ type Outcome string
 // These are the outcomes.
 const (
 	Succeeded Outcome = "succeeded"
-	Failed    Outcome = "failed"   // transient: tried again
+	Failed    Outcome = "failed"   // transient: retried
 	Refused   Outcome = "refused"  // permanent
 	Unrouted  Outcome = "unrouted" // no Route matches the event
-	// Misconfigured: nothing was sent for want of configuration; see ErrMisconfigured
+	// Misconfigured: nothing was sent because configuration is missing; see ErrMisconfigured
 	Misconfigured Outcome = "misconfigured"
 )
 
@@ -100,8 +100,7 @@ type Outbox struct {
 	letters   Letters
 }
 
-// New makes an Outbox. The error names everything that is wrong with the configuration. New does not use storage:
-// Create does.
+// New returns an Outbox. The error names all errors of the configuration. New does not use storage: Create does.
 func New(c Config) (*Outbox, error) {
 	var errs []error
 	if c.Tables == nil || c.Queues == nil || c.Blobs == nil {

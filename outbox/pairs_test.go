@@ -15,8 +15,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// A message that the writer takes is read as it was from each of its rows, with all that happens to it, and its event has
-// its payload.
+// A message that the writer accepts is read unchanged from each of its rows, after every change, and its event has its
+// payload.
 func FuzzMessageRows(f *testing.F) {
 	fuzzvalue.Seeds(f)
 	w := &Writer{o: &Outbox{now: time.Now}}
@@ -79,7 +79,7 @@ func FuzzMessageRows(f *testing.F) {
 	})
 }
 
-// A token leads to the place that it was made for; a wake-up to its tenant.
+// A token leads to its position; a wake-up to its tenant.
 func FuzzPairOfTokens(f *testing.F) {
 	fuzzvalue.Seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -12,14 +12,14 @@ import (
 const (
 	// spillPayload is the largest payload that a row holds, in bytes.
 	spillPayload = 48 << 10
-	// maxRequest is how many of a transaction's 4 MiB are used, in bytes.
+	// maxRequest is the used part of a transaction's 4 MiB, in bytes.
 	maxRequest = 3 << 20
-	// rowOverhead is how many bytes a message's rows take in a transaction besides its texts.
+	// rowOverhead is the size of a message's rows in a transaction besides its texts, in bytes.
 	rowOverhead = 8 << 10
 )
 
-// requestSize is an upper bound of the bytes that the message takes in a transaction: the payload as JSON text, in
-// which a quotation mark takes two bytes and < and > take six, and once more if its p- row repeats it.
+// requestSize returns an upper bound of the message's bytes in a transaction. The payload counts as JSON text, in which
+// a quotation mark takes two bytes and < and > take six, and counts twice if its p- row repeats it.
 func (m *message) requestSize() int {
 	size := 0
 	for _, c := range m.Payload {
@@ -32,7 +32,7 @@ func (m *message) requestSize() int {
 			size++
 		}
 	}
-	// U+2028 and U+2029 take six bytes for three, too; so does nothing else.
+	// U+2028 and U+2029 also take six bytes for three; no other character does.
 	size += size / 2
 	if len(m.Payload) <= inlinePayload {
 		size *= 2
@@ -41,8 +41,8 @@ func (m *message) requestSize() int {
 }
 
 // spill writes a payload that is too large for a row to a blob, before the row that names it. The name belongs to this
-// Add alone, so that the blob can be deleted without taking another one's payload. The tenant comes first: what nobody names is
-// looked for by tenant.
+// Add alone, so that deleting the blob cannot affect another payload. The tenant comes first: unreferenced blobs are
+// searched by tenant.
 func (o *Outbox) spill(ctx context.Context, m *message) error {
 	if len(m.Payload) <= spillPayload || m.blob != "" {
 		return nil
@@ -58,8 +58,8 @@ func (o *Outbox) spill(ctx context.Context, m *message) error {
 	return nil
 }
 
-// dropSpilled deletes the blob of an Add that found its message existing already. A crash before it leaves a blob that
-// nothing names.
+// dropSpilled deletes the blob of an Add that found its message existing already. A crash before it leaves an
+// unreferenced blob.
 func (o *Outbox) dropSpilled(ctx context.Context, m *message) {
 	if m.blob == "" {
 		return

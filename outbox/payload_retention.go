@@ -13,13 +13,13 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// poisonSuffix is what the Functions host adds to a queue's name to name its poison queue.
+// poisonSuffix is the Functions host's suffix for poison queues.
 const poisonSuffix = "-poison"
 
-// SweepPayloads looks at one page of the container and deletes the payloads that were written before a time and that no
-// message names; a process that died in an Add has left them. next continues behind the page and is "" after the last
-// one. before must lie at least days in the past, because an Add writes the payload first. Retention deletes the
-// payload of a message with the message.
+// SweepPayloads examines one page of the container and deletes the unreferenced payloads that were written before a
+// time; a process that died in an Add has left them. next continues after the page and is "" after the last one. before
+// must be at least days in the past, because an Add writes the payload first. Retention deletes the payload of a
+// message with the message.
 func (a *Admin) SweepPayloads(ctx context.Context, before time.Time, from string) (removed int, next string, err error) {
 	removed, next, err = blobs.Sweep(ctx, a.o.blobs, a.o.container, before, from, a.o.unreferenced)
 	if err != nil {
@@ -28,8 +28,8 @@ func (a *Admin) SweepPayloads(ctx context.Context, before time.Time, from string
 	return removed, next, nil
 }
 
-// unreferenced returns those of the payloads that no message names. Payloads of unknown tenants are kept, because an
-// Add registers its tenant before it writes.
+// unreferenced returns the payloads that no message names. Payloads of unknown tenants are kept, because an Add
+// registers its tenant before it writes.
 func (o *Outbox) unreferenced(ctx context.Context, names []string) ([]string, error) {
 	byTenant := map[string][]string{}
 	for _, name := range names {
@@ -59,7 +59,7 @@ func (o *Outbox) unreferenced(ctx context.Context, names []string) ([]string, er
 	return free, nil
 }
 
-// references reports whether the message that a payload belongs to names it.
+// references reports whether the message of a payload names it.
 func (o *Outbox) references(ctx context.Context, tenant, blob string) (bool, error) {
 	id := strings.Split(blob, "/")[1]
 	e, err := o.tables.Get(ctx, o.table, tables.Key{Partition: partition(tenant), Row: messageRow(id)})
@@ -72,11 +72,11 @@ func (o *Outbox) references(ctx context.Context, tenant, blob string) (bool, err
 	return e.String("PayloadBlob") == blob, nil
 }
 
-// SweepData looks at one page of DataContainer and deletes the payloads that were written before a time; next continues
-// behind the page and is "" after the last one. Every attempt at a delivery writes the payload again, so an event that
-// is not delivered yet keeps its payload. Nothing is deleted while a queue of a destination, or its poison queue, holds
-// a message, hidden ones included, because that could name a payload, however old. A receiver that has taken a message
-// out of its queue has to read the payload before that time.
+// SweepData examines one page of DataContainer and deletes the payloads that were written before a time; next continues
+// after the page and is "" after the last one. Every attempt at a delivery writes the payload again, so an undelivered
+// event keeps its payload. Nothing is deleted while a queue of a destination, or its poison queue, holds a message,
+// hidden ones included, because that could name a payload of any age. A receiver that has taken a message out of its
+// queue has to read the payload before that time.
 func (a *Admin) SweepData(ctx context.Context, destinations []*Queue, before time.Time, from string) (removed int, next string, err error) {
 	removed, next, err = blobs.Sweep(ctx, a.o.blobs, DataContainer, before, from, func(ctx context.Context, names []string) ([]string, error) {
 		for _, q := range destinations {

@@ -21,7 +21,7 @@ func (w *world) blobCount(t *testing.T, container string) (n int) {
 	return n
 }
 
-// Whatever dies in an Add: afterwards there is a payload exactly if there is a message, and adding it again works.
+// After a death in an Add, a payload exists exactly if a message exists, and adding it again works.
 func TestPayloadsThatNobodyNames(t *testing.T) {
 	t.Parallel()
 	left := 0
@@ -56,7 +56,7 @@ func TestPayloadsThatNobodyNames(t *testing.T) {
 	}
 }
 
-// What is not a payload of a tenant that is known stays.
+// Blobs that are not payloads of a known tenant stay.
 func TestPayloadsThatAreLeftAlone(t *testing.T) {
 	w, p := start(t)
 	p.add(t, message1(1))
@@ -68,7 +68,7 @@ func TestPayloadsThatAreLeftAlone(t *testing.T) {
 	}
 }
 
-// A payload that went out by a queue stays while a message that could name it is in a queue.
+// A payload that was sent by a queue stays while a message in a queue could name it.
 func TestDataOfQueues(t *testing.T) {
 	t.Parallel()
 	k := newQueueKit(t)
@@ -94,7 +94,7 @@ func TestDataOfQueues(t *testing.T) {
 	testenv.OK(t, k.queues.CreateQueue(t.Context(), poison))
 	testenv.Must(k.queues.Send(t.Context(), poison, []byte("{}"), 0))(t)
 	k.empty(t, "events")
-	sweep(later, 0) // it was given up
+	sweep(later, 0) // its message was abandoned
 	k.empty(t, poison)
 	sweep(time.Now().Add(-time.Hour), 0) // it is young
 	sweep(later, 1)
@@ -104,7 +104,7 @@ func TestDataOfQueues(t *testing.T) {
 	}
 }
 
-// empty takes everything out of a queue, hidden messages included.
+// empty removes all messages from a queue, hidden ones included.
 func (k queueKit) empty(t *testing.T, queue string) {
 	t.Helper()
 	k.queues.Now = func() time.Time { return time.Now().Add(time.Hour) }

@@ -20,7 +20,7 @@ import (
 // receiver must have read them.
 const DataContainer = "outbox-claims"
 
-// ErrDataRef: the text is not a dataref of this package.
+// ErrDataRef means that the text is not a dataref of this package.
 var ErrDataRef = errors.New("not a dataref of the outbox")
 
 // queueName is the service's rule, without the length.
@@ -38,7 +38,7 @@ type QueueConfig struct {
 	Source, Subject string
 }
 
-// Validate names everything that is wrong with a configuration, as one ErrInvalid.
+// Validate returns all errors of a configuration, as one ErrInvalid.
 func (c QueueConfig) Validate() error {
 	_, err := c.build()
 	return err
@@ -49,8 +49,8 @@ func (c QueueConfig) Validate() error {
 // receivers have to. An event over queues.MaxBody travels without data; its attribute dataref names the blob with the
 // payload, which ReadData reads.
 //
-// Permanent failures are events that cannot be encoded or are too large. All other failures are transient, such as a
-// missing queue or a refused credential, because they are repaired without changing the event.
+// Events that cannot be encoded or are too large fail permanently. All other failures are transient, such as a missing
+// queue or a refused credential, because their repair does not change the event.
 type Queue struct {
 	queue  string
 	queues queues.Store
@@ -60,7 +60,7 @@ type Queue struct {
 
 var _ Transport = (*Queue)(nil)
 
-// NewQueue validates a configuration and makes its Transport. It sends nothing yet.
+// NewQueue validates a configuration and returns its Transport. It sends no request yet.
 func NewQueue(c QueueConfig) (*Queue, error) {
 	return c.build()
 }
@@ -123,7 +123,7 @@ func (q *Queue) failed(err error) *DeliveryError {
 }
 
 // spill writes the payload to a blob and returns the message that names it. The blob is written first, so that no
-// message names a blob that does not exist.
+// message names a missing blob.
 func (q *Queue) spill(ctx context.Context, event cloudEvent, size int) ([]byte, error) {
 	if q.blobs == nil {
 		return nil, fmt.Errorf("%w: the event %s has %d bytes of at most %d, and no blob store is configured",
@@ -152,8 +152,8 @@ func (q *Queue) spill(ctx context.Context, event cloudEvent, size int) ([]byte, 
 	return body, nil
 }
 
-// dataName is the same in every attempt, and legal for any tenant id. Blobs are not shared between tenants, nor between
-// events, because a receiver may delete what it has read.
+// dataName returns a blob name that is the same in every attempt, and legal for any tenant id. Tenants and events do
+// not share blobs, because a receiver may delete a blob after reading it.
 func dataName(event cloudEvent) string {
 	tenant := sha256.Sum256([]byte(event.TenantID))
 	return hex.EncodeToString(tenant[:]) + "/" + event.ID
@@ -166,9 +166,8 @@ func isDataName(name string) bool {
 	return parts && len(tenant) == 2*sha256.Size && strings.Trim(tenant, "0123456789abcdef") == "" && err == nil && key.String() == id
 }
 
-// ReadData is for receivers: it reads the payload that the attribute dataref of a message names. A reference to
-// anything else is an ErrDataRef, so that nobody who can write messages can use it to read other blobs. Other errors
-// are those of blobs.
+// ReadData is for receivers: it reads the payload that the attribute dataref of a message names. Any other reference is
+// an ErrDataRef, so that writers of messages cannot use it to read other blobs. Other errors are those of blobs.
 func ReadData(ctx context.Context, store blobs.Store, dataref string) ([]byte, error) {
 	name, ok := strings.CutPrefix(dataref, DataContainer+"/")
 	if !ok || !isDataName(name) {

@@ -33,7 +33,7 @@ func newQueueKit(t *testing.T) queueKit {
 	return k
 }
 
-// receive takes one message and reads it as a receiver does.
+// receive receives one message and reads it as a receiver does.
 func (k queueKit) receive(t *testing.T) (map[string]any, int) {
 	t.Helper()
 	messages, err := k.queues.Receive(t.Context(), "events", 1, time.Minute)
@@ -48,7 +48,7 @@ func (k queueKit) receive(t *testing.T) (map[string]any, int) {
 	return out, len(body)
 }
 
-// sized is an event with a payload that makes its message this long.
+// sized returns an event whose message has this length.
 func sized(t *testing.T, bytes int) Event {
 	t.Helper()
 	e := exampleEvent()

@@ -14,8 +14,8 @@ type Status string
 const (
 	StatusPending   Status = "pending"   // not delivered yet
 	StatusProcessed Status = "processed" // delivered
-	StatusDead      Status = "dead"      // given up after MaxRetries, or at once; a person may retry or skip it
-	StatusSkipped   Status = "skipped"   // not delivered, because a person decided so
+	StatusDead      Status = "dead"      // abandoned after MaxRetries, or immediately; an operator may retry or skip it
+	StatusSkipped   Status = "skipped"   // not delivered, by an operator's decision
 )
 
 // Record is a message as lists and Get return it (outbox document, "Target Schema"). A zero time is not set.
@@ -29,16 +29,16 @@ type Record struct {
 	CreatedAt      time.Time `json:"createdAt"`
 	// RetryCount counts the failures.
 	RetryCount int `json:"retryCount"`
-	// IsProcessed is true when nothing is left to do: the message is processed or skipped.
+	// IsProcessed is true for an ended message: processed or skipped.
 	IsProcessed bool `json:"isProcessed"`
 	// ProcessedAt is when it was delivered or skipped.
 	ProcessedAt   time.Time `json:"processedAt,omitzero"`
 	NextAttemptAt time.Time `json:"nextAttemptAt,omitzero"`
 	DeadAt        time.Time `json:"deadAt,omitzero"`
-	// RevivedAt is when a person let it start over last.
+	// RevivedAt is when an operator last restarted it.
 	RevivedAt time.Time `json:"revivedAt,omitzero"`
-	// WaitsSince is since when it waits for a configuration with which it can be sent; ReportedAt is when a dead letter was
-	// written about that.
+	// WaitsSince is the start of its wait for a configuration with which it can be sent; ReportedAt is when it got a dead
+	// letter for that.
 	WaitsSince time.Time `json:"waitsSince,omitzero"`
 	ReportedAt time.Time `json:"reportedAt,omitzero"`
 	// DeadLetter is the name that Letters gave its latest dead letter.
@@ -50,7 +50,7 @@ type Record struct {
 	OrderKey      string `json:"orderKey,omitempty"`
 	CorrelationID string `json:"correlationId,omitempty"`
 	TraceParent   string `json:"traceParent,omitempty"`
-	// SkippedBy is who decided to skip it.
+	// SkippedBy is the operator who skipped it.
 	SkippedBy string `json:"skippedBy,omitempty"`
 	// ClaimedBy and ClaimedUntil are set while a dispatcher delivers it; only lists have them.
 	ClaimedBy    string    `json:"claimedBy,omitempty"`
@@ -67,15 +67,15 @@ type Record struct {
 // Attempt is one attempt to deliver a message.
 type Attempt struct {
 	At time.Time `json:"at"`
-	// Node is the dispatcher that tried.
+	// Node is the node of the dispatcher that tried.
 	Node        string `json:"node,omitempty"`
 	Destination string `json:"destination,omitempty"`
 	// TookMilliseconds is how long it took.
 	TookMilliseconds int64 `json:"tookMs"`
-	// Status is the status code from the destination, 0 if there is none.
+	// Status is the status code from the destination, 0 without one.
 	Status int `json:"status,omitempty"`
-	// SentAs is how the destination learned who sends, as its transport told with NoteSent: by a token, a signature or a
-	// certificate; "" when it did not tell. It is cut like Error.
+	// SentAs is how the destination identified the sender, as its transport reported with NoteSent: by a token, a
+	// signature or a certificate; "" without a report. It is cut like Error.
 	SentAs string `json:"sentAs,omitempty"`
 	// Error is "" for the attempt that succeeded, and cut at 256 characters.
 	Error string `json:"error,omitempty"`

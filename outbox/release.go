@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// releaseWidth is how many tenants a release works on at once.
+	// releaseWidth is the number of tenants that a release works on concurrently.
 	releaseWidth = 32
-	// clockDifference is how far the clock of the node that claimed may be ahead of this one.
+	// clockDifference is how far the clock of the claiming node may be ahead of this one.
 	clockDifference = time.Minute
 )
 
-// Release makes due what a node has claimed that is taken over from, and sends wake-ups for it. It returns how many messages
-// that were. An event that the node had delivered and not settled is delivered again, with the same key. It may be repeated,
-// and several may do it at once. A node that lives on finds its settlements refused.
+// Release makes the claimed messages of a lost node due, sends wake-ups for them, and returns their number. An event
+// that the node had delivered and not settled is delivered again, with the same key. Release may be repeated and may
+// run concurrently. A node that lives on finds its settlements refused.
 //
-// ended says that the node's process has surely ended. If it may live, a delivery that it had begun may still be under way.
-// Messages with an OrderKey then wait until that is over, because the next of their key must not arrive before.
+// ended means that the node's process has surely ended. Otherwise, a started delivery may still run. Messages with an
+// OrderKey then wait until that is over, because the next of their key must not arrive before.
 func (d *Dispatcher) Release(ctx context.Context, node string, ended bool) (int, error) {
 	if node == "" {
 		return 0, fmt.Errorf("release: %w: the node has no name", ErrInvalid)
@@ -37,7 +37,7 @@ func (d *Dispatcher) Release(ctx context.Context, node string, ended bool) (int,
 			errs = append(errs, err)
 			break
 		}
-		// A tenant that fails does not keep the others from being released.
+		// A failing tenant does not block the release of the others.
 		failures := make([]error, len(list))
 		var group errgroup.Group
 		group.SetLimit(releaseWidth)
@@ -59,7 +59,8 @@ func (d *Dispatcher) Release(ctx context.Context, node string, ended bool) (int,
 	return n, nil
 }
 
-// releaseTenant releases the claims on messages of one tenant. The claims that have not ended are named after their end.
+// releaseTenant releases the claims on messages of one tenant. The claims that have not ended are named after their
+// end.
 func (d *Dispatcher) releaseTenant(ctx context.Context, tenant, node string, ended bool) (released int, err error) {
 	now := d.o.now()
 	due, ordered := now, now
@@ -119,7 +120,7 @@ func unclaimed(e tables.Entity, row string) tables.Entity {
 	return tables.Entity{Key: tables.Key{Partition: e.Partition, Row: row}, Properties: props}
 }
 
-// moveEach moves the rows that nobody else has changed, and returns how many these are.
+// moveEach moves the unchanged rows, and returns their number.
 func (d *Dispatcher) moveEach(ctx context.Context, rows []movedRow) (moved int, err error) {
 	err = inChunks(rows, func(chunk []movedRow) error {
 		ok, err := d.move(ctx, chunk)

@@ -14,27 +14,27 @@ import (
 	"github.com/vibedata/roundhouse/internal/faults"
 )
 
-// fate is what becomes of a node: it is killed, or stands still for a while.
+// fate is the trouble of a node: it is killed, or suspended for a while.
 type fate struct {
 	At    time.Duration
 	Kill  bool
 	Still time.Duration
-	// Seen is how long after that another one takes over from it; Ended, that it is known to have ended.
+	// Seen is the time until another node takes it over; Ended means that its end is known.
 	Seen  time.Duration
 	Ended bool
 }
 
-// over is when everything that the fate does is over.
+// over returns the end of the trouble.
 func (f fate) over() time.Duration { return f.At + max(f.Still, f.Seen) }
 
-// addition is a message of the random test, and when it is added.
+// addition is a message of the random test, with the time of its addition.
 type addition struct {
 	At     time.Duration
 	Tenant string
 	Key    string
 }
 
-// drawFleet draws what becomes of all nodes but the first, and what they have to deliver.
+// drawFleet draws the troubles of all nodes but the first, and the messages.
 func drawFleet(rt *rapid.T) (fates []fate, list []addition) {
 	within := func(label string, most int) time.Duration {
 		return time.Duration(rapid.IntRange(0, most).Draw(rt, label)) * time.Second
@@ -55,12 +55,12 @@ func drawFleet(rt *rapid.T) (fates []fate, list []addition) {
 	return fates, list
 }
 
-// fleetNode is a node of the random test. Its calls wait while it stands still, and get no answers when it was killed.
+// fleetNode is a node of the random test. Its calls wait while it is suspended, and get no answers after its kill.
 type fleetNode struct {
 	testNode
 	process *process
 	killed  chan struct{}
-	thaw    chan struct{} // nil unless it stands still
+	thaw    chan struct{} // nil unless suspended
 }
 
 func (n *fleetNode) dead() bool {
@@ -72,7 +72,7 @@ func (n *fleetNode) dead() bool {
 	}
 }
 
-// freeze lets the node stand still, and returns what lets it go on.
+// freeze suspends the node, and returns a function that resumes it.
 func (n *fleetNode) freeze() (thaw func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -110,7 +110,7 @@ func (n *fleetNode) intercept(ctx context.Context, _ faults.Call, next func(cont
 	return next(ctx)
 }
 
-// fleet is what the nodes of the random test have in common: a destination that watches the order of what it gets.
+// fleet is shared by the nodes of the random test: its destination checks the order of events.
 type fleet struct {
 	w     *world
 	t     *testing.T
@@ -118,7 +118,7 @@ type fleet struct {
 
 	mu      sync.Mutex
 	random  *rand.Rand
-	highest map[string]int // number of which a delivery has begun, by tenant and order key
+	highest map[string]int // highest number with a started delivery, by tenant and order key
 	first   map[int]time.Duration
 	times   map[int]int
 }
@@ -128,7 +128,7 @@ func numberOf(e Event) (n int) {
 	return n
 }
 
-// step notes that a delivery begins or ends: no later one of its order key may have begun.
+// step records the start or end of a delivery: no later one of its order key may have started.
 func (f *fleet) step(n *fleetNode, e Event, what string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -144,7 +144,7 @@ func (f *fleet) step(n *fleetNode, e Event, what string) {
 	}
 }
 
-// took draws how long a delivery takes: hardly any time, or almost too long.
+// took draws the duration of a delivery: short, or almost too long.
 func (f *fleet) took() time.Duration {
 	if f.random.IntN(2) > 0 {
 		return time.Duration(f.random.Int64N(int64(time.Second)))
@@ -152,7 +152,7 @@ func (f *fleet) took() time.Duration {
 	return f.w.options.DeliveryTimeout - time.Second - time.Duration(f.random.Int64N(int64(5*time.Second)))
 }
 
-// deliver takes a little less than a delivery may, whether or not the node stands still that makes it.
+// deliver takes slightly less than the timeout, even if its node is suspended meanwhile.
 func (f *fleet) deliver(ctx context.Context, n *fleetNode, e Event) error {
 	f.step(n, e, "begins")
 	f.mu.Lock()
@@ -184,12 +184,12 @@ func (f *fleet) start(name string) *fleetNode {
 func (n *fleetNode) work(ctx context.Context, after time.Duration) {
 	pause(ctx, after)
 	for ctx.Err() == nil && !n.dead() {
-		_, _ = n.process.dispatcher.Sweep(ctx) // one that fails is repeated
+		_, _ = n.process.dispatcher.Sweep(ctx) // failures are repeated
 		pause(ctx, time.Second)
 	}
 }
 
-// suffer lets a node have its fate, and another one take over from it.
+// suffer applies a trouble to a node, and lets another one take it over.
 func (f *fleet) suffer(n, taker *fleetNode, of fate) {
 	pause(f.t.Context(), of.At)
 	var all sync.WaitGroup
@@ -211,11 +211,11 @@ func (f *fleet) suffer(n, taker *fleetNode, of fate) {
 	all.Wait()
 }
 
-// Nodes are killed, or stand still and wake while others have taken over from them. Every event is delivered, soon, and those of an
-// order key are delivered in their order, deliveries of a fenced node included.
+// Nodes are killed, or suspended until other nodes have taken them over. Every event is delivered, soon, and those of
+// an order key are delivered in their order, deliveries of a fenced node included.
 func TestReleaseAtRandom(t *testing.T) {
 	t.Parallel()
-	// soon is less than a claim lasts: the time of a sweep, of what is delivered before, and of a failed confirmation's pause.
+	// soon is shorter than a claim: the time of a sweep, of earlier deliveries, and of a failed confirmation's pause.
 	const soon = 90 * time.Second
 	const slots = 16
 	rapid.Check(t, func(rt *rapid.T) {
@@ -266,7 +266,7 @@ func TestReleaseAtRandom(t *testing.T) {
 	})
 }
 
-// addAll adds messages in their order, each at its time at the earliest, and returns when each was added.
+// addAll adds messages in their order, each at its time at the earliest, and returns the times of the additions.
 func (f *fleet) addAll(list []addition) (added []time.Duration) {
 	p := f.w.process(f.t, nil)
 	for i, a := range list {

@@ -18,7 +18,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// testNode is a node that a test takes over from.
+// testNode is a node that a test takes over.
 type testNode struct {
 	mu   sync.Mutex
 	name string
@@ -51,14 +51,14 @@ func (n *testNode) Confirm(_ context.Context, name string) error {
 	return nil
 }
 
-// fence gives the node another name, as one gets that was taken over from.
+// fence gives the node another name, as after a takeover.
 func (n *testNode) fence(name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.name = name
 }
 
-// as is a process that is a node of this name.
+// as returns a process with this node name.
 func (w *world) as(t testing.TB, name string, plan *faults.Plan) (*process, *testNode) {
 	t.Helper()
 	n := &testNode{name: name}
@@ -67,7 +67,7 @@ func (w *world) as(t testing.TB, name string, plan *faults.Plan) (*process, *tes
 	return w.process(t, plan), n
 }
 
-// claimed is a world in which node "lost" has died with claims of two tenants in hand: two plain events, and the first of two
+// claimed is a world in which node "lost" has died with claims of two tenants: two plain events, and the first of two
 // with an order key.
 func claimed(t testing.TB, w *world) (list []Message, lost *process, claims []*claimedMessage) {
 	t.Helper()
@@ -103,7 +103,7 @@ func (p *process) release(t testing.TB, node string, ended bool) int {
 	return testenv.Must(p.dispatcher.Release(t.Context(), node, ended))(t)
 }
 
-// What a lost node has claimed is delivered without waiting for the end of its claims.
+// Claimed messages of a lost node are delivered without waiting for the end of its claims.
 func TestRelease(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -152,12 +152,12 @@ func TestRelease(t *testing.T) {
 	})
 }
 
-// Each tenant of which something is released is woken, at once and, for what waits, when that is due.
+// Each tenant with released messages is woken, immediately and, for waiting ones, at their due time.
 func TestReleaseWakes(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		ended bool
-		want  []string // tenants, in two looks at the queue
+		want  []string // tenants, in two reads of the queue
 		later []string
 	}{"may live": {false, []string{"acme", "zeta"}, []string{"acme"}}, "ended": {true, []string{"acme", "zeta"}, nil}}
 	for name, tt := range tests {
@@ -181,8 +181,8 @@ func TestReleaseWakes(t *testing.T) {
 	}
 }
 
-// A node that was taken over from while it was delivering finds its settlement refused, and begins no other delivery under its
-// old name.
+// A node that was taken over during a delivery finds its settlement refused, and starts no other delivery under its old
+// name.
 func TestAFencedNodeSettlesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -226,7 +226,7 @@ func TestAFencedNodeSettlesNothing(t *testing.T) {
 	}
 }
 
-// What the lost node settles after all while its claims are released is settled, and the rest is released.
+// A late settlement of the lost node during the release counts, and the rest is released.
 func TestReleaseBesideASettlement(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -256,8 +256,8 @@ func TestReleaseBesideASettlement(t *testing.T) {
 	w.check(t, "acme")
 }
 
-// A release breaks off at every call and in every way. Another one finishes it, and no message is lost or waits for the end of
-// its claim.
+// A release breaks off at every call and in every way. Another one completes it, and no message is lost or waits for
+// the end of its claim.
 func TestReleaseCrashAtEveryCall(t *testing.T) {
 	t.Parallel()
 	run := func(t *testing.T, plan *faults.Plan) {
@@ -306,7 +306,7 @@ func TestReleaseCrashAtEveryCall(t *testing.T) {
 	}
 }
 
-// wakes takes the wake-ups that are visible, and names their tenants.
+// wakes receives the visible wake-ups, and returns their tenants.
 func (w *world) wakes(t testing.TB) (tenants []string) {
 	t.Helper()
 	for {

@@ -8,11 +8,11 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// retentionChunk is how many messages one transaction deletes: each has two rows.
+// retentionChunk is the number of messages that one transaction deletes: each has two rows.
 const retentionChunk = 50
 
 // Retention deletes messages that were processed or skipped before a time, with their payloads: at most limit (1 to
-// MaxLimit; 0 means DefaultLimit). more says that there may be others: call it again. Dead messages are kept.
+// MaxLimit; 0 means DefaultLimit). more means that others may remain: call it again. Dead messages are kept.
 func (a *Admin) Retention(ctx context.Context, before time.Time, limit int) (removed int, more bool, err error) {
 	if limit == 0 {
 		limit = DefaultLimit
@@ -41,7 +41,7 @@ func (a *Admin) Retention(ctx context.Context, before time.Time, limit int) (rem
 func (a *Admin) retainTenant(ctx context.Context, tenant string, before time.Time, limit int) (removed int, more bool, err error) {
 	q := tables.Query{
 		Partition: partition(tenant),
-		// What is newer, or of that very microsecond, comes before it.
+		// Newer messages, and those of that very microsecond, come before it.
 		From:   processedPrefix + inverted(before.Add(-time.Microsecond)),
 		To:     endOf(processedPrefix),
 		Limit:  limit,
@@ -63,7 +63,7 @@ func (a *Admin) retainTenant(ctx context.Context, tenant string, before time.Tim
 	return removed, page.Next != "", nil
 }
 
-// remove deletes messages by their x- rows. Payloads are deleted first, because nothing would name them afterwards.
+// remove deletes messages by their x- rows. Payloads are deleted first, because afterwards no row would name them.
 func (a *Admin) remove(ctx context.Context, rows []tables.Entity) (removed int, err error) {
 	var ops []tables.Op
 	for _, e := range rows {
@@ -72,7 +72,7 @@ func (a *Admin) remove(ctx context.Context, rows []tables.Entity) (removed int, 
 				return 0, err
 			}
 		}
-		// A message that is replayed meanwhile has no x- row any more, and stays.
+		// A message that is replayed meanwhile has no x- row, and stays.
 		ops = append(ops, tables.Delete(e.Key, e.ETag), tables.Delete(tables.Key{Partition: e.Partition, Row: messageRow(idOf(e))}, ""))
 	}
 	err = a.o.tables.Apply(ctx, a.o.table, ops...)

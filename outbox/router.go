@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Route says to which destination events go.
+// Route selects events and their destination.
 type Route struct {
-	// EventType is one event type or, with a * at its end, a prefix of event types; "*" is every one.
+	// EventType is one event type or, with a * at its end, a prefix of event types; "*" matches all.
 	EventType string
 	// TenantID is one tenant; "" means all of them.
 	TenantID string
@@ -29,8 +29,8 @@ type Router struct {
 	destinations Destinations
 }
 
-// NewRouter validates the routes: each needs an event type and an existing destination, and no two may be for the same
-// events. The error names everything that is wrong; it is an ErrInvalid.
+// NewRouter validates the routes: each needs an event type and an existing destination, and no two may have the same
+// events. The error names all errors; it is an ErrInvalid.
 func NewRouter(routes []Route, destinations Destinations) (*Router, error) {
 	var errs []error
 	seen := map[Route]bool{}

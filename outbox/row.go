@@ -15,7 +15,7 @@ import (
 // These are the prefixes of row keys; the package comment has their forms.
 const (
 	messagePrefix   = "m-"
-	openPrefix      = "n-" // directly before owedPrefix, and this directly before pendingPrefix, so that one query finds them
+	openPrefix      = "n-" // sorts directly before owedPrefix, and that before pendingPrefix, so that one query finds them
 	owedPrefix      = "o-"
 	pendingPrefix   = "p-"
 	waitingPrefix   = "w-"
@@ -30,23 +30,22 @@ const (
 	// lastMicro is the last microsecond of the year 9999 since 1970.
 	lastMicro = 253402300799999999
 
-	// maxPlainSuffix is the longest escaped id that the key of an index row holds; a longer one is replaced by a
-	// digest.
+	// maxPlainSuffix is the longest escaped id in the key of an index row; a longer one is replaced by a digest.
 	maxPlainSuffix = 3 * MaxIDLength
 )
 
 // partition returns the partition key of a tenant.
 func partition(tenant string) string { return tables.EscapeKey(tenant) }
 
-// digits encodes a time so that keys ascend with it: microseconds since 1970.
+// digits encodes a time in ascending keys: microseconds since 1970.
 func digits(t time.Time) string { return fmt.Sprintf("%018d", clampMicro(t)) }
 
-// inverted encodes a time so that keys descend with it.
+// inverted encodes a time in descending keys.
 func inverted(t time.Time) string { return fmt.Sprintf("%018d", lastMicro-clampMicro(t)) }
 
 func clampMicro(t time.Time) int64 { return min(max(t.UnixMicro(), 0), lastMicro) }
 
-// suffix stands for an id in the keys of index rows. No escaped text begins with ~.
+// suffix returns an id's part in the keys of index rows. No escaped text begins with ~.
 func suffix(id string) string {
 	escaped := tables.EscapeKey(id)
 	if len(escaped) <= maxPlainSuffix {
@@ -55,7 +54,7 @@ func suffix(id string) string {
 	return "~" + digest(id)
 }
 
-// digest stands for any text: 128 bits in hexadecimal.
+// digest returns a digest of a text: 128 bits in hexadecimal.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:16])
@@ -74,7 +73,7 @@ func pendingRow(due time.Time, id string) string {
 	return pendingPrefix + digits(due) + "-" + suffix(id) + "-" + nonce()
 }
 
-// dueOf is when the message of a p- row is due; ok is false for other rows.
+// dueOf returns the due time of a p- row; ok is false for other rows.
 func dueOf(row string) (due time.Time, ok bool) {
 	rest, ok := strings.CutPrefix(row, pendingPrefix)
 	number, _, _ := strings.Cut(rest, "-")

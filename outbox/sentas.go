@@ -4,15 +4,15 @@ import "context"
 
 type sentAsKey struct{}
 
-// NoteSent makes the log of a message's attempts tell, as Attempt.SentAs, how its destination learned who sends: a transport
-// calls it with the context of Deliver, before that returns. It must not hold secrets.
+// NoteSent records in the log of a message's attempts, as Attempt.SentAs, how its destination identifies the sender. A
+// transport calls it with the context of Deliver, before that returns. how must not hold secrets.
 func NoteSent(ctx context.Context, how string) {
 	if at, ok := ctx.Value(sentAsKey{}).(*string); ok {
 		*at = how
 	}
 }
 
-// noted is a context in which NoteSent tells the attempt.
+// noted returns a context in which NoteSent updates the attempt.
 func noted(ctx context.Context, a *Attempt) context.Context {
 	return context.WithValue(ctx, sentAsKey{}, &a.SentAs)
 }

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// settleTries bounds how often the write of a settlement is repeated; the end of the claim bounds it, too.
+	// settleTries bounds the tries to write a settlement; the end of the claim bounds them, too.
 	settleTries = 8
 	settlePause = 20 * time.Millisecond
-	// maxOps is how many operations a transaction takes.
+	// maxOps is the most operations of a transaction.
 	maxOps = 100
 )
 
@@ -50,8 +50,8 @@ func (d *Dispatcher) settle(ctx context.Context, list []*settlement) error {
 	return errors.Join(errs...)
 }
 
-// alone finds, with one query, messages that end and that nobody waits for, and returns the operations on their order keys. It is
-// for several: of one, the row of its key is read as well.
+// alone finds, with one query, ending messages without successors, and returns the operations on their order keys. It
+// is for several messages: for a single one, the row of its key is read as well.
 func (d *Dispatcher) alone(ctx context.Context, list []*settlement) map[*settlement]tables.Op {
 	ending := map[string]*settlement{}
 	for _, s := range list {
@@ -64,7 +64,7 @@ func (d *Dispatcher) alone(ctx context.Context, list []*settlement) map[*settlem
 	}
 	page, err := d.o.tables.Query(ctx, d.o.table, tables.Query{Partition: partition(list[0].h.TenantID), From: orderPrefix, To: endOf(orderPrefix), Limit: scanLimit, Select: []string{"Next"}})
 	if err != nil {
-		return nil // each is settled by itself
+		return nil // each is settled separately
 	}
 	found := map[*settlement]tables.Op{}
 	for _, e := range page.Entities {
@@ -75,11 +75,11 @@ func (d *Dispatcher) alone(ctx context.Context, list []*settlement) map[*settlem
 	return found
 }
 
-// ends reports whether the message is not pending any more.
+// ends reports whether the message is no longer pending.
 func (s *settlement) ends() bool { return s.kind != kindPostponed && s.kind != kindFailed }
 
 // ops returns the operations of a settlement, without those on its order key. The deletion of the claimed row is the
-// fence: nobody else knows its name, and a dispatcher that has taken the claim over has deleted it.
+// fence: no other process knows its name, and a dispatcher that has taken the claim over has deleted it.
 func (d *Dispatcher) ops(s *settlement) []tables.Op {
 	h := s.h
 	ops := []tables.Op{tables.Delete(tables.Key{Partition: partition(h.TenantID), Row: h.row}, "")}
@@ -105,7 +105,7 @@ func (d *Dispatcher) ops(s *settlement) []tables.Op {
 	return ops
 }
 
-// endRow returns the key of the index row of a message that is not pending.
+// endRow returns the key of the index row of an ended message.
 func endRow(m *message) string {
 	if m.Status == StatusDead {
 		return deadPrefix + inverted(m.DeadAt) + "-" + suffix(m.ID)
@@ -113,7 +113,7 @@ func endRow(m *message) string {
 	return processedPrefix + inverted(m.ProcessedAt) + "-" + suffix(m.ID)
 }
 
-// settleBatch writes a batch in one transaction. If that fails, each settlement is written by itself.
+// settleBatch writes a batch in one transaction. If that fails, each settlement is written separately.
 func (d *Dispatcher) settleBatch(ctx context.Context, batch []*settlement, ops []tables.Op) error {
 	err := d.o.tables.Apply(ctx, d.o.table, ops...)
 	if err != nil && needsReread(err) && d.written(ctx, batch[0]) {
@@ -132,7 +132,7 @@ func (d *Dispatcher) settleBatch(ctx context.Context, batch []*settlement, ops [
 	return errors.Join(errs...)
 }
 
-// settleOne writes one settlement, and finds out who has the claim when it cannot.
+// settleOne writes one settlement, and checks the claim when it cannot.
 func (d *Dispatcher) settleOne(ctx context.Context, s *settlement) (err error) {
 	for try := range settleTries {
 		if try > 0 {

@@ -8,9 +8,9 @@ import (
 	"github.com/vibedata/roundhouse/internal/redact"
 )
 
-// This file turns the result of a delivery into the message's next state.
+// This file converts the result of a delivery to the message's next state.
 
-// maxConfigurationDelay bounds the time between two looks whether a message can be sent now.
+// maxConfigurationDelay bounds the interval at which a message without configuration is checked.
 const maxConfigurationDelay = 5 * time.Minute
 
 // settlement is a new state of a message that has to be written.
@@ -18,12 +18,12 @@ type settlement struct {
 	// h is the message in its new state; its row is still the claimed one.
 	h    *claimedMessage
 	kind settlementKind
-	// hadFailed says that there is an f- row.
+	// hadFailed means that an f- row exists.
 	hadFailed bool
 	// next is the new p- row of a message that stays pending.
 	next string
-	// promoted says that the next message of the order key has become due. lost says that somebody else has the claim
-	// already.
+	// promoted means that the next message of the order key has become due. lost means that another dispatcher has the
+	// claim.
 	promoted, lost bool
 }
 
@@ -31,9 +31,9 @@ type settlementKind int
 
 const (
 	kindPostponed settlementKind = iota + 1 // not tried: only the p- row moves
-	kindFailed                              // tried, and will be tried again
+	kindFailed                              // tried, and will be retried
 	kindEnded                               // processed or dead
-	kindStale                               // processed before, by a program that does not know index rows
+	kindStale                               // processed before, by a program without index rows
 	kindMissing                             // its m- row does not exist
 )
 
@@ -44,7 +44,7 @@ func newSettlement(h *claimedMessage, kind settlementKind) *settlement {
 	return s
 }
 
-// postponed leaves the message as it was, due after a while.
+// postponed leaves the message unchanged, due after a while.
 func (d *Dispatcher) postponed(h *claimedMessage, wait time.Duration) *settlement {
 	s := newSettlement(h, kindPostponed)
 	h.postpone(d.o.now().Add(wait))
@@ -56,7 +56,7 @@ func (d *Dispatcher) messageMissing(h *claimedMessage) *settlement {
 	return newSettlement(h, kindMissing)
 }
 
-// alreadyProcessed is for a message whose m- row says that it was processed.
+// alreadyProcessed is for a message whose m- row has the status processed.
 func (d *Dispatcher) alreadyProcessed(h *claimedMessage, m message) *settlement {
 	s := newSettlement(h, kindStale)
 	key := h.IdempotencyKey
@@ -77,8 +77,8 @@ func (d *Dispatcher) succeeded(h *claimedMessage, attempt Attempt) *settlement {
 	return s
 }
 
-// failed counts a failure: the message is tried again after the back-off, or becomes dead. A message that was not sent for
-// want of configuration waits.
+// failed counts a failure: the message is retried after the back-off, or becomes dead. A message without the
+// configuration to send it waits.
 func (d *Dispatcher) failed(h *claimedMessage, attempt Attempt, cause error) *settlement {
 	hadFailed, before := h.hasFailed(), h.Error
 	h.Error = clip(redact.Text(cause.Error()), d.o.options.MaxErrorTextLength)
@@ -111,7 +111,7 @@ func (d *Dispatcher) failed(h *claimedMessage, attempt Attempt, cause error) *se
 	return d.retry(h, wait, hadFailed)
 }
 
-// unsent keeps a message pending that cannot be sent for want of configuration. When that lasts, it gets a dead letter, once.
+// unsent keeps a message pending that lacks the configuration to send it. After a while, it gets a dead letter, once.
 func (d *Dispatcher) unsent(h *claimedMessage, hadFailed bool) *settlement {
 	now := d.o.now()
 	if h.WaitsSince.IsZero() {
@@ -127,8 +127,8 @@ func (d *Dispatcher) unsent(h *claimedMessage, hadFailed bool) *settlement {
 	return d.retry(h, wait/2+time.Duration(float64(wait/2)*d.o.random()), hadFailed)
 }
 
-// configured notes that the message could be sent. If there is a dead letter that says otherwise, it ends, and what comes
-// after it is another life of the message.
+// configured records that the message could be sent. An open dead letter about its configuration ends, and another life
+// of the message starts.
 func (d *Dispatcher) configured(h *claimedMessage) {
 	h.WaitsSince = time.Time{}
 	if h.ReportedAt.IsZero() {
@@ -156,7 +156,7 @@ func reasonOf(permanent bool) DeadReason {
 	return ReasonExhausted
 }
 
-// markDead marks the message as dead. A letter of it that is open from before ends when that of its death is opened.
+// markDead marks the message as dead. An earlier open letter ends when that of its death is opened.
 func (d *Dispatcher) markDead(h *claimedMessage) *settlement {
 	s := newSettlement(h, kindEnded)
 	h.givenUp = cmp.Or(h.givenUp, string(ReasonExhausted))

@@ -31,7 +31,7 @@ const (
 	DefaultTolerance = 5 * time.Minute
 	// MinSecret is the minimum length of a signing secret in bytes.
 	MinSecret = 24
-	// MaxKeys bounds the keys with which a request is signed, and the signatures that VerifySignature looks at.
+	// MaxKeys bounds the keys with which a request is signed, and the signatures that VerifySignature checks.
 	MaxKeys = 8
 	// MaxKeyID bounds the length of a key id in bytes.
 	MaxKeyID = 128
@@ -39,7 +39,7 @@ const (
 	signatureVersion = "v1"
 )
 
-// ErrSignature: the request is not signed with any of the keys, or not at this time. It must not be trusted.
+// ErrSignature means that the request is not signed with any of the keys, or not at this time. It must not be trusted.
 var ErrSignature = errors.New("signature not valid")
 
 // SigningKey is a secret that sender and receiver share. Formatting or logging it shows only its id.
@@ -51,13 +51,13 @@ type SigningKey struct {
 	Secret []byte `json:"-"`
 }
 
-// SigningKeys returns the keys to sign with, newest first. During a rotation there are two, so that a receiver may have
-// the old one, the new one, or both. It is called for every attempt, so it has to cache what is expensive.
+// SigningKeys returns the keys to sign with, newest first. During a rotation it returns two, so that a receiver may
+// have the old one, the new one, or both. It is called for every attempt, so it has to cache expensive lookups.
 type SigningKeys func(ctx context.Context) ([]SigningKey, error)
 
-// ParseSigningKey parses a secret in the form of Standard Webhooks: whsec_ and base64 in either alphabet, with padding or without; or
-// base64 alone, in the standard alphabet with its padding. White space around it is no part of it. A secret that is not text is
-// the key itself; any other secret is refused. The error does not show the secret.
+// ParseSigningKey parses a secret in the form of Standard Webhooks: whsec_ and base64 in either alphabet, with padding
+// or without; or base64 alone, in the standard alphabet with its padding. White space around it is ignored. A secret
+// that is not text is the key itself; any other secret is refused. The error does not quote the secret.
 func ParseSigningKey(id, secret string) (SigningKey, error) {
 	raw, err := keytext.Signing([]byte(secret))
 	if err != nil {
@@ -67,7 +67,7 @@ func ParseSigningKey(id, secret string) (SigningKey, error) {
 	return k, k.Validate()
 }
 
-// Validate returns what is wrong with a key.
+// Validate returns the error of an invalid key.
 func (k SigningKey) Validate() error {
 	var errs []error
 	if k.ID == "" || len(k.ID) > MaxKeyID || strings.ContainsFunc(k.ID, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
@@ -84,7 +84,7 @@ func (k SigningKey) Format(s fmt.State, _ rune) {
 	_, _ = io.WriteString(s, "signing key "+strconv.Quote(k.ID))
 }
 
-// LogValue is the id.
+// LogValue returns the id.
 func (k SigningKey) LogValue() slog.Value { return slog.StringValue(k.ID) }
 
 // signature returns one entry of HeaderSignature (Standard Webhooks, "Signature scheme"). The id must not contain a
@@ -96,8 +96,9 @@ func (k SigningKey) signature(id, timestamp string, body []byte) string {
 	return signatureVersion + "," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// Sign sets the signature headers for all keys, 1 to MaxKeys. The id names the request, the same in all its attempts; it has no
-// full stop. body is what is sent, to the byte. It is what HTTP does, for those who send something else than events.
+// Sign sets the signature headers for all keys, 1 to MaxKeys. The id names the request, the same in all its attempts;
+// it has no full stop. body is the body exactly as sent. HTTP signs in the same way; Sign is for senders of other
+// requests than events.
 func Sign(h http.Header, id string, at time.Time, body []byte, keys []SigningKey) error {
 	if len(keys) == 0 || len(keys) > MaxKeys {
 		return fmt.Errorf("sign: %d keys, 1 to %d are needed", len(keys), MaxKeys)
@@ -117,9 +118,9 @@ func Sign(h http.Header, id string, at time.Time, body []byte, keys []SigningKey
 	return nil
 }
 
-// VerifySignature is for receivers: it returns which of their keys a request was signed with, or an ErrSignature. body
-// is the body of the request as it was received, not parsed and encoded again. now is the receiver's clock; a tolerance
-// of zero is DefaultTolerance. It verifies requests of any sender that uses Standard Webhooks with symmetric keys.
+// VerifySignature is for receivers: it returns the id of the key that signed a request, or an ErrSignature. body is the
+// body of the request as received, not parsed and encoded again. now is the receiver's clock; a tolerance of zero is
+// DefaultTolerance. It verifies requests of any sender that uses Standard Webhooks with symmetric keys.
 //
 // The signature covers webhook-id, webhook-timestamp and the body. A receiver that relies on other attributes of a
 // CloudEvent than its id (type, tenantid) has to use the structured mode, in which they are part of the body. A
@@ -142,7 +143,7 @@ func VerifySignature(h http.Header, body []byte, keys []SigningKey, now time.Tim
 		return "", fmt.Errorf("verify request %.128q: %w: %d signatures of at most %d", id, ErrSignature, len(given), MaxKeys)
 	}
 	for _, k := range keys {
-		// An empty secret would let anybody sign.
+		// With an empty secret, anyone could sign.
 		if k.Validate() != nil {
 			continue
 		}
@@ -156,7 +157,7 @@ func VerifySignature(h http.Header, body []byte, keys []SigningKey, now time.Tim
 	return "", fmt.Errorf("verify request %.128q: %w: none of %d signatures is of one of the %d keys", id, ErrSignature, len(given), len(keys))
 }
 
-// single rejects a header that occurs twice, because another reader might trust the value that was not signed.
+// single rejects a header that occurs twice, because another reader might trust the unsigned value.
 func single(h http.Header, name string) (string, error) {
 	values := h.Values(name)
 	if len(values) != 1 || values[0] == "" {
@@ -173,7 +174,7 @@ func checkTime(timestamp string, now time.Time, tolerance time.Duration) error {
 	if err != nil || strconv.FormatInt(seconds, 10) != timestamp || seconds < 0 {
 		return fmt.Errorf("%s is not a number of seconds", HeaderTimestamp)
 	}
-	// Sub saturates, so a time from beyond what Duration holds is refused as well.
+	// Sub saturates, so a time beyond the range of Duration is refused as well.
 	if off := now.Sub(time.Unix(seconds, 0)); off > tolerance || off < -tolerance {
 		return fmt.Errorf("%s is %v off, at most %v is allowed", HeaderTimestamp, off.Truncate(time.Second), tolerance)
 	}

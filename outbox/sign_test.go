@@ -192,7 +192,7 @@ func FuzzVerifySignature(f *testing.F) {
 		case err != nil && (keyID != "" || !errors.Is(err, ErrSignature)):
 			t.Fatalf("got %q, %v", keyID, err)
 		}
-		// What sign makes for the same id and body is always taken.
+		// A signature for a valid id and any body is accepted.
 		if id == "" || strings.Contains(id, ".") {
 			return
 		}

@@ -13,22 +13,24 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// roundInterval is how long a round over all tenants takes at the least.
+// roundInterval is the minimum duration of a round over all tenants.
 const roundInterval = time.Hour
 
-// Sweep delivers what is due of open tenants, which are those that may have something pending. Call it from a timer. It finds what
-// no wake-up announces: retries, messages that a crashed process had claimed, lost wake-ups, and what dead letters do not show yet.
-// Tenants take turns. Registered tenants with rows from before idempotency keys are backfilled (Backfill).
+// Sweep delivers the due messages of open tenants, which are those that may have pending messages. Call it from a
+// timer. It finds work without a wake-up: retries, messages that a crashed process had claimed, lost wake-ups, and
+// outdated dead letters. Tenants take turns. Registered tenants with rows from before idempotency keys are backfilled
+// (Backfill).
 //
-// A sweep reads the list of open tenants, and looks at one other tenant, in case it was closed by mistake or an older version runs
-// beside this one: each gets its turn once in a round of an hour, or of a sweep for each tenant if that is longer.
+// A sweep reads the list of open tenants, and checks one other tenant, in case it was closed by mistake or an older
+// version runs concurrently. Each tenant is checked once in a round of an hour, or of one sweep per tenant if that is
+// longer.
 func (d *Dispatcher) Sweep(ctx context.Context) (Result, error) {
 	err := d.round.next(ctx, d.o)
 	result, failed := d.sweepOpen(ctx)
 	return result, errors.Join(err, failed)
 }
 
-// sweepOpen sweeps the open tenants, in the context that Enter gives for the first.
+// sweepOpen sweeps the open tenants, in the context that Enter returns for the first.
 func (d *Dispatcher) sweepOpen(ctx context.Context) (Result, error) {
 	work, leave, entered := ctx, func() {}, false
 	defer func() { leave() }()
@@ -66,7 +68,7 @@ func (d *Dispatcher) sweepOpen(ctx context.Context) (Result, error) {
 	return total, errors.Join(append(errs, context.Cause(work))...)
 }
 
-// begin asks whether a sweep may work on tenants.
+// begin checks whether a sweep may work on tenants.
 func (d *Dispatcher) begin(ctx context.Context) (work context.Context, leave func(), err error) {
 	if d.enter == nil {
 		return ctx, func() {}, nil
@@ -77,7 +79,7 @@ func (d *Dispatcher) begin(ctx context.Context) (work context.Context, leave fun
 	return work, leave, nil
 }
 
-// sweepTenant delivers what is due of an open tenant, and closes it when nothing is pending.
+// sweepTenant delivers the due messages of an open tenant, and closes it when nothing is pending.
 func (d *Dispatcher) sweepTenant(ctx context.Context, t openTenant) (Result, error) {
 	if !t.indexed {
 		if err := d.o.index(ctx, t.id); err != nil {
@@ -109,14 +111,14 @@ func (o *Outbox) index(ctx context.Context, tenant string) error {
 	return err
 }
 
-// round is a turn of all tenants, open or not.
+// round gives all tenants a turn, open or not.
 type round struct {
 	mu    sync.Mutex
 	left  []knownTenant
 	began time.Time
 }
 
-// next looks at the tenant whose turn it is, and opens it if something is pending.
+// next checks the tenant whose turn it is, and opens it if work is pending.
 func (r *round) next(ctx context.Context, o *Outbox) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,7 +128,7 @@ func (r *round) next(ctx context.Context, o *Outbox) error {
 			if err != nil {
 				return err
 			}
-			// Processes that do not live through a round do not all begin with the same tenants.
+			// Processes that live for less than a round do not all start with the same tenants.
 			rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 			r.left, r.began = all, now
 		}
@@ -143,7 +145,7 @@ func (r *round) next(ctx context.Context, o *Outbox) error {
 	return err
 }
 
-// allTenants lists all tenants, and opens those that only an older version has worked on.
+// allTenants lists all tenants, and opens those that only an older version has used.
 func (o *Outbox) allTenants(ctx context.Context) (all []knownTenant, err error) {
 	for from, more := "", true; more; more = from != "" {
 		list, next, err := o.listTenants(ctx, from, MaxLimit)

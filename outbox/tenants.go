@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// indexedColumn of a tenant's row says that all of its rows from before idempotency keys have index rows.
+	// indexedColumn of a tenant's row means that all of its rows from before idempotency keys have index rows.
 	indexedColumn = "Indexed"
-	// opensColumn of a tenant's row says that it has had a row under "~open" since its first message, or got one later. A
-	// tenant of an older version has none, whatever is pending.
+	// opensColumn of a tenant's row means that it has had a row under "~open" since its first message, or got one later. A
+	// tenant of an older version has none, even with pending messages.
 	opensColumn = "Opens"
 )
 
@@ -26,8 +26,8 @@ func tenantKey(tenant string) tables.Key {
 	return tables.Key{Partition: tenantsPartition, Row: partition(tenant)}
 }
 
-// register makes sure, once in a process, that a tenant has its row, and says whether it is indexed. It comes before the first
-// message, so that a crash leaves no message whose tenant is in no list.
+// register makes sure, once per process, that a tenant has its row, and reports whether it is indexed. It comes before
+// the first message, so that a crash leaves no message of an unlisted tenant.
 func (o *Outbox) register(ctx context.Context, tenant string) (indexed bool, err error) {
 	if known, ok := o.tenants.known.Load(tenant); ok {
 		indexed, _ = known.(bool)
@@ -70,7 +70,7 @@ func tenantRow(tenant string, indexed bool) tables.Entity {
 // markIndexed records that the backfill of a tenant is complete.
 func (o *Outbox) markIndexed(ctx context.Context, tenant string) error {
 	row := tenantRow(tenant, true)
-	err := o.markOpen(ctx, tenant, true) // an older version may have left something pending
+	err := o.markOpen(ctx, tenant, true) // an older version may have left pending messages
 	if err == nil {
 		err = o.tables.Apply(ctx, o.table, tables.Upsert(row))
 	}
@@ -84,7 +84,7 @@ func (o *Outbox) markIndexed(ctx context.Context, tenant string) error {
 // knownTenant is one row under "~tenants".
 type knownTenant struct {
 	id, etag string
-	// opens says that its messages are announced under "~open".
+	// opens means that its messages are announced under "~open".
 	indexed, opens bool
 }
 

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// wakeWindow is the time in which a tenant gets at most two wake-ups: one at once, and one at its end for
-	// everything that was added in between.
+	// wakeWindow is the time in which a tenant gets at most two wake-ups: one immediately, and one at its end for all
+	// additions in between.
 	wakeWindow = time.Second
-	// maxWakeStates is how many tenants are remembered before outdated ones are dropped.
+	// maxWakeStates is the number of remembered tenants above which outdated ones are dropped.
 	maxWakeStates = 10_000
 )
 
@@ -36,7 +36,7 @@ func DecodeWake(text string) (Wake, error) {
 	return w, nil
 }
 
-// waker sends wake-ups. Nothing depends on them, because the sweep finds what they do not announce.
+// waker sends wake-ups. Correctness does not depend on them, because the sweep finds unannounced messages.
 type waker struct {
 	queue  queues.Store
 	name   string
@@ -47,7 +47,7 @@ type waker struct {
 	states map[string]wakeState
 }
 
-// wakeState is what was sent for a tenant: a wake-up covers the messages that are added before it becomes visible.
+// wakeState is the last wake-up of a tenant: a wake-up covers the messages that are added before it becomes visible.
 type wakeState struct {
 	sentAt    time.Time
 	delayedAt time.Time
@@ -87,8 +87,8 @@ func (w *waker) prune(now time.Time) {
 	}
 }
 
-// dispatchStarted says that a dispatcher of this process starts to look at the tenant, so that a message that is added
-// later needs a wake-up of its own.
+// dispatchStarted records that a dispatcher of this process starts to read the tenant, so that a later message needs
+// another wake-up.
 func (w *waker) dispatchStarted(tenant string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// windowBuckets is how many buckets a window has; it slides by one bucket at a time.
+// windowBuckets is the number of buckets of a window; it slides by one bucket at a time.
 const windowBuckets = 60
 
-// window counts what happened in a sliding period.
+// window counts events in a sliding period.
 type window struct {
 	length time.Duration
 
@@ -25,7 +25,7 @@ type bucket struct {
 
 func newWindow(length time.Duration) *window { return &window{length: length} }
 
-// number is the number of a time's bucket, counted since 1970.
+// number returns the number of a time's bucket, counted since 1970.
 func (w *window) number(t time.Time) int64 {
 	return max(t.UnixNano(), 0) / int64(w.length/windowBuckets)
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// world is what outlives processes: storage, a clock, and what was delivered.
+// world outlives processes: storage, a clock, and the deliveries.
 type world struct {
 	tables    tables.Store
 	queues    queues.Store
@@ -40,18 +40,18 @@ type world struct {
 	sent  []Event
 	dead  []DeadEvent
 	lines bytes.Buffer
-	// deliver is what the destination does, deadHook what the dead-letter hook does; nil succeeds.
+	// deliver is the destination, deadHook the dead-letter hook; nil succeeds.
 	deliver func(ctx context.Context, e Event) error
-	// letters are the dead letters by message; tellFails lets telling of them fail.
+	// letters are the dead letters by message; tellFails makes reports of them fail.
 	letters   map[string]map[string]ClosedAs
 	tellFails func() error
-	// nodes is who the next process is; nil: "node-1".
+	// nodes is the identity of the next process; nil: "node-1".
 	nodes Nodes
 }
 
 func noon() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 
-// newWorld is an empty world in memory, at noon.
+// newWorld returns an empty world in memory, at noon.
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{
@@ -66,7 +66,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// azuriteWorld is an empty world in the emulator, at noon.
+// azuriteWorld returns an empty world in the emulator, at noon.
 func azuriteWorld(t testing.TB) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -81,7 +81,7 @@ func azuriteWorld(t testing.TB) *world {
 	return w
 }
 
-// start lets a test run in parallel with others, in a world of its own with one process.
+// start runs a test in parallel with others, in its own world with one process.
 func start(t *testing.T) (*world, *process) {
 	t.Helper()
 	t.Parallel()
@@ -125,7 +125,7 @@ func (w *world) pass(d time.Duration) {
 	w.clock = w.clock.Add(d)
 }
 
-// Write takes log lines.
+// Write receives log lines.
 func (w *world) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -138,7 +138,7 @@ func (w *world) log() string {
 	return w.lines.String()
 }
 
-// events are what was delivered so far.
+// events returns the deliveries so far.
 func (w *world) events() []Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -178,12 +178,12 @@ type process struct {
 	monitor    *Monitor
 }
 
-// deliveryOf is the call that delivers a message.
+// deliveryOf returns the call that delivers a message.
 func deliveryOf(key uuid.UUID) faults.Call {
 	return faults.Call{Service: "transport", Operation: "Deliver", Target: key.String()}
 }
 
-// process starts a process whose calls go through a plan; nil: none. Its delivery is one of these calls.
+// process starts a process whose calls, its deliveries included, pass through a plan; it may be nil.
 func (w *world) process(t testing.TB, plan *faults.Plan) *process {
 	t.Helper()
 	var sink Transport = w
@@ -203,7 +203,7 @@ func (w *world) routed(t testing.TB, plan *faults.Plan, routes []Route, destinat
 	return w.intercepted(t, plan.Intercept, routes, destinations)
 }
 
-// intercepted starts a process whose storage calls an interceptor sees; nil: none.
+// intercepted starts a process whose storage calls pass through an interceptor; it may be nil.
 func (w *world) intercepted(t testing.TB, intercept faults.Interceptor, routes []Route, destinations Destinations) *process {
 	t.Helper()
 	c := Config{
@@ -220,7 +220,7 @@ func (w *world) intercepted(t testing.TB, intercept faults.Interceptor, routes [
 	return &process{o: o, writer: NewWriter(o), dispatcher: dispatcher, admin: NewAdmin(o), monitor: NewMonitor(o)}
 }
 
-// Open and Close make the world the keeper of the letters of its messages: a letter is named after the life that it is of.
+// Open and Close make the world the keeper of the letters of its messages: a letter is named after its life.
 func (w *world) Open(_ context.Context, e DeadEvent) (string, error) {
 	if w.tellFails != nil {
 		if err := w.tellFails(); err != nil {
@@ -263,7 +263,7 @@ func (w *world) Close(_ context.Context, c Closing) error {
 	return nil
 }
 
-// lettersOf are the letters of a message, with how each has ended; "" for pending.
+// lettersOf returns the letters of a message, with their ends; "" for pending.
 func (w *world) lettersOf(tenant, id string) map[string]ClosedAs {
 	if w.letters == nil {
 		w.letters = map[string]map[string]ClosedAs{}
@@ -307,7 +307,7 @@ func (p *process) get(t testing.TB, tenant, id string) Record {
 	r := testenv.Must(p.admin.Get(t.Context(), tenant, id))(t)
 	looked, err := p.admin.Look(t.Context(), tenant, id)
 	read := r
-	read.Payload = nil // a look leaves it out
+	read.Payload = nil // Look omits it
 	if diff := cmp.Diff(read, looked); diff != "" || err != nil {
 		t.Errorf("a look shows something else than a read: %v\n%s", err, diff)
 	}
@@ -329,8 +329,8 @@ func (w *world) rows(t testing.TB, tenant string) map[string]int {
 	return counts
 }
 
-// check holds the rows of a tenant against each other: every message has exactly the index rows of its status, and the letters
-// unless it owes that.
+// check compares the rows of a tenant: every message has exactly the index rows of its status, and its letters unless
+// it owes them.
 func (w *world) check(t testing.TB, tenant string) map[Status]int {
 	t.Helper()
 	statuses := map[Status]int{}

@@ -16,20 +16,20 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// addTries bounds how often an Add starts again because others wrote the same rows, or because the outcome of its write
-// is unknown.
+// addTries bounds how often an Add starts over because the same rows changed concurrently, or because the outcome of
+// its write is unknown.
 const addTries = 20
 
 // Message is an event that a producer adds.
 type Message struct {
 	// TenantID is the tenant, 1 to MaxIDLength bytes.
 	TenantID string
-	// EventType is the event type, by which routes are found, 1 to MaxIDLength bytes.
+	// EventType is the event type, which selects the route, 1 to MaxIDLength bytes.
 	EventType string
 	// Payload is JSON of at most MaxPayload bytes.
 	Payload json.RawMessage
-	// Key is the idempotency key. The zero UUID means a random key: set a key (Writer.Key) wherever the same event may
-	// be added twice.
+	// Key is the idempotency key. The zero UUID means a random key: set a key (Writer.Key) wherever the same event may be
+	// added twice.
 	Key uuid.UUID
 	// OrderKey keeps messages with the same order key in order; "" does not.
 	OrderKey string
@@ -42,21 +42,21 @@ type Message struct {
 type Added struct {
 	ID  string
 	Key uuid.UUID
-	// AlreadyExisted says that the tenant has a message with this key already; that message counts.
+	// AlreadyExisted means that the tenant has a message with this key already; that message counts.
 	AlreadyExisted bool
-	// PayloadDiffers says that the existing message has another payload, so the producer uses one key for two events.
+	// PayloadDiffers means that the existing message has another payload, so the producer uses one key for two events.
 	PayloadDiffers bool
 }
 
 // Writer adds messages (outbox document, "Producer Integration Changes"). It is safe for concurrent use.
 type Writer struct {
 	o *Outbox
-	// direct delivers what is added, where it can; nil for a Writer that wakes dispatchers.
+	// direct delivers added messages, where it can; nil for a Writer that wakes dispatchers.
 	direct *direct
 }
 
-// NewWriter makes a Writer whose messages are left to dispatchers, which it wakes. Dispatcher.Writer makes one for a process that
-// delivers, too.
+// NewWriter returns a Writer that wakes dispatchers for its messages. Dispatcher.Writer returns one for a process that
+// also delivers.
 func NewWriter(o *Outbox) *Writer { return &Writer{o: o} }
 
 // Key derives a key in the form that Options.KeyForm selects.
@@ -64,7 +64,7 @@ func (w *Writer) Key(tenant, category, entity, kind, version string) uuid.UUID {
 	return w.o.options.KeyForm.Key(tenant, category, entity, kind, version)
 }
 
-// Add adds a message, once for each tenant and key: adding it again, from anywhere, finds the first one and is not an
+// Add adds a message, once for each tenant and key: adding it again, in any process, finds the first one and is not an
 // error. When it returns without error, the message is stored and will be delivered. The errors are ErrInvalid,
 // ErrPayloadTooLarge, ErrBusy, and those of the stores. After any error but the first two, the message may be stored:
 // add it again with the same key.
@@ -131,7 +131,8 @@ func checkPayload(text json.RawMessage) error {
 	return nil
 }
 
-// payloadHash is the same for payloads that differ only in white space. A payload that is not JSON is hashed as it is.
+// payloadHash returns the same hash for payloads that differ only in white space. A payload that is not JSON is hashed
+// as it is.
 func payloadHash(payload json.RawMessage) string {
 	var compact bytes.Buffer
 	text := []byte(payload)
@@ -160,7 +161,7 @@ func (w *Writer) add(ctx context.Context, msg *message) (Added, error) {
 	return Added{ID: msg.ID, Key: msg.IdempotencyKey}, nil
 }
 
-// insert writes the rows of a message, claimed for the ticket if there is one. existing is the message that was there already, nil
+// insert writes the rows of a message, claimed for the ticket if any. existing is the message that existed already, nil
 // when this one was inserted.
 func (w *Writer) insert(ctx context.Context, msg *message, t *ticket) (existing *message, err error) {
 	guess := true
@@ -181,7 +182,7 @@ func (w *Writer) insert(ctx context.Context, msg *message, t *ticket) (existing 
 		if guess = false; taken {
 			continue // the order key has a head
 		}
-		// Another message with this key is there, or this one was inserted after all, or the order key's row changed.
+		// Another message with this key exists, or this one was inserted after all, or the order key's row changed.
 		e, err := w.o.tables.Get(ctx, w.o.table, msg.key())
 		if errors.Is(err, tables.ErrNotFound) {
 			continue
@@ -208,15 +209,15 @@ func refused(err error, key tables.Key) bool {
 	return errors.Is(err, tables.ErrExists) && errors.As(err, &op) && op.Key == key
 }
 
-// needsReread reports whether an error of a write leaves open what is stored: somebody else was faster, this write was
-// applied and its answer was lost, or neither.
+// needsReread reports whether an error of a write leaves the stored state open: a concurrent write was faster, this
+// write was applied and its answer was lost, or neither.
 func needsReread(err error) bool {
 	return errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrPrecondition) ||
 		errors.Is(err, tables.ErrNotFound) || errors.Is(err, tables.ErrOutcomeUnknown)
 }
 
-// handOver counts a new message, and has it delivered: by this process if it was inserted for the ticket, otherwise by the
-// dispatchers that it wakes. One that waits for others of its order key is nobody's yet.
+// handOver counts a new message and arranges its delivery: by this process if it was inserted for the ticket, otherwise
+// by the dispatchers that it wakes. A message that waits for others of its order key needs neither.
 func (w *Writer) handOver(ctx context.Context, msg *message, t *ticket) {
 	w.o.observe.Added()
 	if t != nil && msg.indexRow == t.row {

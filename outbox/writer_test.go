@@ -105,7 +105,7 @@ func TestMessage(t *testing.T) {
 	})
 }
 
-// An engine's events: the same logical event has one key, different ones have different keys.
+// For an engine, the same logical event has one key, and different events have different keys.
 func TestProducer(t *testing.T) {
 	t.Parallel()
 	t.Run("PublishDefinition_Event_Uses_Deterministic_IdempotencyKey", func(t *testing.T) {
@@ -203,7 +203,7 @@ func TestAddRefuses(t *testing.T) {
 	}
 }
 
-// text is a JSON text of so many bytes, of the kind that takes most room in a row.
+// text returns a JSON text of this many bytes, with the characters that take most room in a row.
 func text(n int) json.RawMessage {
 	return json.RawMessage(`"` + strings.Repeat("<", n-2) + `"`)
 }
@@ -296,8 +296,8 @@ func TestAddMany(t *testing.T) {
 	})
 }
 
-// A burst gets two wake-ups a second, one at once and one for the rest; what comes after a dispatcher has looked gets one at
-// once.
+// A burst gets two wake-ups a second, one immediately and one for the rest; additions after a dispatcher's read get one
+// immediately.
 func TestWake(t *testing.T) {
 	w, p := start(t)
 	receive := func() (n int) {

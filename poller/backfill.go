@@ -20,8 +20,8 @@ func (t *tick) freezeEnd(ctx context.Context) error {
 	return nil
 }
 
-// upToEnd returns the rows of a batch that are not behind the end of a backfill, and whether the end is reached. Rows
-// whose order only the source knows are included.
+// upToEnd returns the rows of a batch up to the end of a backfill, and whether the end is reached. It includes rows
+// whose order only the source knows.
 func (t *tick) upToEnd(b *Batch) (rows []Row, ended bool) {
 	if t.doc.Backfill == nil {
 		return b.Rows, false

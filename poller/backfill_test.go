@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/poller/pollertest"
 )
 
-// A backfill whose setting is taken away goes on as a poller without an end, wherever it was.
+// A backfill whose setting is removed continues as a poller without an end, from its position.
 func TestBackfillBecomesAPoller(t *testing.T) {
 	backfill := func(c *poller.RunnerConfig) { c.Options.Backfill = true }
 	for what, before := range map[string]func(*poller.RunnerConfig){
@@ -32,7 +32,7 @@ func TestBackfillBecomesAPoller(t *testing.T) {
 				if err != nil || v.Document.Backfill != nil || v.Condition(nil) != poller.Idle {
 					t.Errorf("%s, %v", v.Text, err)
 				}
-				// A tick without rows costs what it costs any poller.
+				// A tick without rows costs the same as for any poller.
 				writes := w.state.count()
 				if result := w.tick(r); !result.Drained || w.state.count() != writes {
 					t.Errorf("%+v, %d writes", result, w.state.count()-writes)
@@ -42,7 +42,7 @@ func TestBackfillBecomesAPoller(t *testing.T) {
 	}
 }
 
-// One that has come to its end, and then finds nothing, says that it is a poller without an end with its next word.
+// A completed backfill without new rows records with its next write that it is a poller without an end.
 func TestBackfillBecomesAQuietPoller(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.source.Append(5)
@@ -59,7 +59,7 @@ func TestBackfillBecomesAQuietPoller(t *testing.T) {
 	})
 }
 
-// A reset opens a backfill again that has come to its end: to the beginning with a new end, to another place with the end that it had.
+// A reset reopens a completed backfill: at the beginning with a new end, at another position with its old end.
 func TestBackfillBeginsAgain(t *testing.T) {
 	for what, one := range map[string]struct {
 		reset func(context.Context, poller.Operator) (poller.Change, error)
@@ -93,7 +93,7 @@ func TestBackfillBeginsAgain(t *testing.T) {
 	}
 }
 
-// The poller that goes on where a backfill has ended is no backfill.
+// A poller that continues a completed backfill is not a backfill.
 func TestCloneOfABackfill(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.source.Append(5)

@@ -2,18 +2,18 @@ package poller
 
 import "time"
 
-// batchSize adapts how many rows a batch has: the size doubles while the handler is quick, then grows by steps, and
+// batchSize adapts the number of rows of a batch: it doubles while the handler is quick, then grows by steps, and
 // halves when the handler is slow or fails.
 type batchSize struct {
 	least, most, step int
-	// target is how long a handler should take at most.
+	// target is the longest desired time of the handler.
 	target time.Duration
 
 	size  int
 	steps bool
 }
 
-// observe adapts the size to how long the handler took for n rows.
+// observe adapts the size to the handler's time for n rows.
 func (b *batchSize) observe(n int, d time.Duration) {
 	switch {
 	case d > b.target:

@@ -95,7 +95,7 @@ func stateFromSwap(poller string, data []byte, err error, response *blobs.Respon
 	switch {
 	case err == nil && state.ETag != "" && !state.Time.IsZero():
 		return state, nil
-	case err == nil: // the write was applied, but the next one would need the version
+	case err == nil: // the write was applied, but the next one needs the version
 		err = fmt.Errorf("%w: the service answered without a version or a time", ErrOutcomeUnknown)
 	case errors.Is(err, storage.ErrPrecondition), errors.Is(err, storage.ErrExists):
 		err = fmt.Errorf("%w: %w", ErrChanged, err)
@@ -105,5 +105,5 @@ func stateFromSwap(poller string, data []byte, err error, response *blobs.Respon
 	return State{Time: state.Time}, fmt.Errorf("write the state of poller %s: %w", poller, err)
 }
 
-// transient reports whether a call that was not applied may be repeated.
+// transient reports whether a call was not applied and may be repeated.
 func transient(err error) bool { return errors.Is(err, storage.ErrThrottled) }

@@ -6,7 +6,7 @@ import (
 )
 
 // clock estimates the clock of the state store: the time in its last answer, plus the time that has passed here since
-// the request was sent. It is never more than the store's precision (a second) behind.
+// the request was sent. It lags at most by the store's precision (a second).
 type clock struct {
 	// now is a clock of this process. Only differences between its times are used, so it may be wrong.
 	now func() time.Time
@@ -16,8 +16,8 @@ type clock struct {
 	local   time.Time // when that request was sent
 }
 
-// observe takes the time in the answer to a request that was sent at this local time. An answer that agrees with the
-// estimate, within the store's precision, does not move the clock back.
+// observe processes the time in the answer to a request that was sent at this local time. An answer that agrees with
+// the estimate, within the store's precision, does not move the clock back.
 func (c *clock) observe(said, sent time.Time) {
 	if said.IsZero() {
 		return

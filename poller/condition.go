@@ -5,30 +5,30 @@ import (
 	"time"
 )
 
-// Condition is how a poller is, in one word.
+// Condition is the condition of a poller, as one word.
 type Condition string
 
-// The conditions, by what a person would want to know first.
+// The conditions, the most urgent first.
 const (
-	// Damaged: its state cannot be read.
+	// Damaged: its state is unreadable.
 	Damaged Condition = "damaged"
 	// Retired: it does not run.
 	Retired Condition = "retired"
-	// Stopped: too many rows would go to quarantine, so it stands at a row until its handler takes it.
+	// Stopped: too many rows would go to quarantine, so it waits at a row until its handler accepts it.
 	Stopped Condition = "stopped"
-	// Failing: its latest tick ended with an error, or could not begin.
+	// Failing: its latest tick ended with an error, or could not start.
 	Failing Condition = "failing"
 	// Running: a process has the lease.
 	Running Condition = "running"
-	// Complete: its backfill has come to its end.
+	// Complete: its backfill has reached its end.
 	Complete Condition = "complete"
 	// New: it is defined, and has never run.
 	New Condition = "new"
-	// Idle: it has run, and nothing is wrong.
+	// Idle: it has run, without an error.
 	Idle Condition = "idle"
 )
 
-// Condition is how the poller is. err is that with which its state was read.
+// Condition returns the condition of the poller. err is the error of reading its state.
 func (v View) Condition(err error) Condition {
 	d := v.Document
 	switch {
@@ -51,7 +51,7 @@ func (v View) Condition(err error) Condition {
 	}
 }
 
-// WhatIsWrong is the error that the poller stands at or has met last, "" for nothing.
+// WhatIsWrong returns the current or last error of the poller, "" for none.
 func (d *Document) WhatIsWrong() string {
 	switch {
 	case d == nil:
@@ -65,8 +65,8 @@ func (d *Document) WhatIsWrong() string {
 	}
 }
 
-// SeenAt is when the state last said that the poller was at work, zero for never: by a lease, a batch, a look that found nothing, or a
-// tick that failed. One without rows says so every Options.IdleHeartbeat only.
+// SeenAt returns when the state last showed activity of the poller, zero for never: a lease, a batch, an idle tick, or
+// a failed tick. A poller without rows records idle ticks every Options.IdleHeartbeat only.
 func (d *Document) SeenAt() time.Time {
 	last := d.PolledAt
 	times := []time.Time{d.Lease.Heartbeat}

@@ -6,26 +6,25 @@ import (
 	"time"
 )
 
-// Counters are what a Runner has counted since it was made, in this process.
+// Counters are the counts of a Runner in this process.
 type Counters struct {
-	// Rows and Batches were delivered and committed, Quarantined rows were given up.
+	// Rows and Batches were delivered and committed, Quarantined rows were quarantined.
 	Rows, Batches, Quarantined int64
-	// Ticks is how often Tick ran. Idle ticks found nothing, and Skipped ones left the work to another process or time.
+	// Ticks counts the calls of Tick. Idle ticks found no rows, and Skipped ones left the work to another process or time.
 	Ticks, Idle, Skipped int64
-	// Failures counts ticks that ended with an error, Failed deliveries that did, and LeasesLost leases that ended
-	// early.
+	// Failures counts failed ticks, Failed failed deliveries, and LeasesLost leases that ended early.
 	Failures, Failed, LeasesLost int64
-	// Unconfirmed counts rows that were delivered and are not known to be committed: as many may be delivered twice.
+	// Unconfirmed counts rows that were delivered without a confirmed commit, and so may be delivered twice.
 	Unconfirmed int64
-	// BatchSize is how many rows the next batch may have.
+	// BatchSize is the limit of the next batch in rows.
 	BatchSize int
-	// Lag is how old the last row was when it was committed, 0 when there are no more rows. It is -1 while it is not
-	// known: at first, and with more rows to come when the cursor is not a time. It does not change while the poller is
-	// stopped: alert on LastSuccess.
+	// Lag is the age of the last row at its commit, 0 without further rows. It is -1 while unknown: at first, and with
+	// more rows to come when the cursor is not a time. It does not change while the poller is stopped: alert on
+	// LastSuccess.
 	Lag time.Duration
-	// LastSuccess is when the poller last came to the end of its rows or committed a batch, by the state store's clock.
+	// LastSuccess is when the poller last reached the end of its rows or committed a batch, by the state store's clock.
 	LastSuccess time.Time
-	// HeldBack says why existing rows are not read yet, "" when none are known to be held back.
+	// HeldBack is the reason why existing rows are not read yet, "" when none are known to be held back.
 	HeldBack string
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/vibedata/roundhouse/poller"
 )
 
-// Counts add up; what is a state is that of the later runner, if that knows.
+// Counts are added; states are those of the later runner, if known.
 func TestCountersPlus(t *testing.T) {
 	t.Parallel()
 	early, late := time.Unix(100, 0), time.Unix(200, 0)

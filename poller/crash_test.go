@@ -21,7 +21,7 @@ func crashOptions(c *poller.RunnerConfig) {
 	c.Options = poller.Options{BatchSize: 3, MaxBatch: 4, MaxAttempts: 2, Budget: 20 * time.Minute}
 }
 
-// crashWorld has a row at fault, and a batch that takes longer than a heartbeat.
+// crashWorld has a bad row, and a batch that takes longer than a heartbeat.
 func crashWorld(t testing.TB) *world {
 	w := newWorld(t)
 	w.source.Append(crashRows)
@@ -35,7 +35,7 @@ func crashWorld(t testing.TB) *world {
 	return w
 }
 
-// live is what a process does until it has nothing to do or stands no chance.
+// live runs a process until it has nothing to do or cannot continue.
 func (w *world) live(plan *faults.Plan) {
 	r := w.process(plan, crashOptions)
 	for range 6 {
@@ -47,7 +47,7 @@ func (w *world) live(plan *faults.Plan) {
 	}
 }
 
-// settle lets a process without faults finish, and looks at what has come of it all.
+// settle lets a process without faults finish, and checks the result.
 func (w *world) settle(plans ...*faults.Plan) {
 	w.t.Helper()
 	faulty := 0
@@ -90,7 +90,7 @@ func (w *world) settle(plans ...*faults.Plan) {
 }
 
 // Every call of the source, the handler and the store fails in every way: acquire, fetch, deliver, heartbeat, commit,
-// quarantine, failure record, release. No row is lost, and none is delivered again but for an uncommitted batch.
+// quarantine, failure record, release. No row is lost, and only an uncommitted batch is delivered again.
 func TestCrashAtEveryCall(t *testing.T) {
 	t.Parallel()
 	plan := &faults.Plan{}

@@ -29,14 +29,14 @@ func (c Cursor) Equal(o Cursor) bool {
 	return c.Kind == o.Kind && c.Value == o.Value && bytes.Equal(escaped(c.Tiebreaker), escaped(o.Tiebreaker))
 }
 
-// escaped is compact JSON with <, > and & as documents have them, in which a place looks different from what the source gave.
+// escaped returns compact JSON with <, > and & as in documents, where a position looks different from the source's.
 func escaped(text json.RawMessage) []byte {
 	var out bytes.Buffer
 	json.HTMLEscape(&out, compact(text))
 	return out.Bytes()
 }
 
-// String is the cursor in errors and logs.
+// String returns the cursor for errors and logs.
 func (c Cursor) String() string {
 	switch {
 	case c.IsZero():
@@ -47,7 +47,7 @@ func (c Cursor) String() string {
 	return fmt.Sprintf("%s %.256s", c.Value, compact(c.Tiebreaker))
 }
 
-// UnmarshalJSON also accepts a value that is a number, as people write it, and keeps all of its digits.
+// UnmarshalJSON also accepts a value that is a number, as operators write it, and keeps all of its digits.
 func (c *Cursor) UnmarshalJSON(data []byte) error {
 	var text struct {
 		Kind       string          `json:"kind"`
@@ -101,10 +101,10 @@ func compare(a, b Cursor) (order int, ok bool) {
 	return order, order != 0
 }
 
-// decimal is how databases write numbers; an exponent would make a short text a number that fills the memory.
+// decimal matches numbers as databases write them; an exponent would make a short text a number that fills the memory.
 var decimal = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
 
-// numberOf returns a cursor's value as a number; it is hexadecimal behind 0x, as rowversions are written.
+// numberOf returns a cursor's value as a number; after 0x it is hexadecimal, like rowversions.
 func numberOf(value string) (*big.Rat, bool) {
 	if digits, hex := strings.CutPrefix(strings.ToLower(value), "0x"); hex {
 		n, ok := new(big.Int).SetString(digits, 16)
@@ -119,12 +119,12 @@ func numberOf(value string) (*big.Rat, bool) {
 	return new(big.Rat).SetString(value)
 }
 
-// Time is the value of a cursor that is one of times, and whether it is a time.
+// Time returns the value of a cursor of times, and whether it is a time.
 func (c Cursor) Time() (time.Time, bool) {
 	if !strings.HasPrefix(c.Kind, "timestamp") {
 		return time.Time{}, false
 	}
-	// PostgreSQL's and MySQL's as sources give them, SQLite's as it was given them.
+	// PostgreSQL's and MySQL's as from their sources, SQLite's as stored.
 	for _, form := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00",
 		"2006-01-02 15:04:05.999999999", "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly} {
 		if t, err := time.Parse(form, c.Value); err == nil {
@@ -170,8 +170,8 @@ func (c Cursor) check() error {
 	return c.checkFits()
 }
 
-// checkKeys returns an error for key columns that are not those of a definition, which is empty when nothing has run yet. A key that
-// is the cursor column itself may be left out.
+// checkKeys returns an error for key columns that are not those of a definition, which is empty before the first run. A
+// key that is the cursor column itself may be missing.
 func (c Cursor) checkKeys(definition json.RawMessage) error {
 	var d Definition
 	if len(c.Tiebreaker) == 0 || len(definition) == 0 || json.Unmarshal(definition, &d) != nil {
@@ -179,7 +179,7 @@ func (c Cursor) checkKeys(definition json.RawMessage) error {
 	}
 	var given map[string]any
 	if err := json.Unmarshal(c.Tiebreaker, &given); err != nil {
-		return nil // check has said so
+		return nil // check has reported it
 	}
 	named := func(name string) func(string) bool {
 		return func(other string) bool { return strings.EqualFold(name, other) }
@@ -202,7 +202,8 @@ func (c Cursor) checkKeys(definition json.RawMessage) error {
 	return nil
 }
 
-// checkKeyTypes returns an error for a key column that has another JSON type than in the present place, which the source has given.
+// checkKeyTypes returns an error for a key column with another JSON type than in the present position, which comes from
+// the source.
 func (c Cursor) checkKeyTypes(present Cursor) error {
 	var given, known map[string]json.RawMessage
 	if json.Unmarshal(c.Tiebreaker, &given) != nil || json.Unmarshal(present.Tiebreaker, &known) != nil {
@@ -227,7 +228,7 @@ func (c Cursor) checkFits() error {
 }
 
 // EventID returns the id of the event for a row: always the same for the same poller, key and cursor. It is a UUID of
-// version 8 made from the SHA-256 of the parts, each behind its length.
+// version 8 made from the SHA-256 of the parts, each after its length.
 func EventID(poller string, row Row) string {
 	return derive("event", poller, string(compact(row.Key)), row.Cursor.Kind, row.Cursor.Value, string(compact(row.Cursor.Tiebreaker)))
 }

@@ -26,7 +26,8 @@ func (l located) Definition() poller.Definition {
 
 func (l located) DatabaseID(context.Context) (string, error) { return l.id, nil }
 
-// A poller continues in the same database wherever it is, and fails in another one, on every tick, until an operator decides.
+// A poller continues in the same database at any address, and fails in another one, on every tick, until an operator
+// decides.
 func TestDatabaseOfACheckpoint(t *testing.T) {
 	t.Parallel()
 	type at struct{ address, id string }
@@ -51,7 +52,7 @@ func TestDatabaseOfACheckpoint(t *testing.T) {
 				runner := func(a at) *poller.Runner {
 					return w.process(nil, func(c *poller.RunnerConfig) {
 						c.Source = located{w.source, a.address, a.id}
-						if a == (at{}) { // a program of before
+						if a == (at{}) { // an earlier program
 							c.Source = w.source
 						}
 					})
@@ -102,7 +103,7 @@ func TestDatabaseOfACheckpoint(t *testing.T) {
 	}
 }
 
-// A file of before names no database, and can be restored into a state that does.
+// A file of an earlier program names no database, and can be restored into a state with one.
 func TestRestoreOfACheckpointWithoutADatabase(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.state.rewinds = true

@@ -13,8 +13,8 @@ import (
 
 func deep(levels int) string { return strings.Repeat("[", levels) + strings.Repeat("]", levels) }
 
-// What a state document cannot hold is refused by whoever would put it there, with the limit, and the document stays as it
-// was. A cursor is three levels deep in it, and takes a level for itself.
+// A value that a state document cannot hold is refused before it is stored, with the limit, and the document is
+// unchanged. A cursor is three levels deep in it, and takes a level itself.
 func TestDeepPlaces(t *testing.T) {
 	const around = 4
 	for levels, want := range map[int]error{payload.MaxDepth: nil, payload.MaxDepth + 1: poller.ErrInvalid, 9_998: poller.ErrInvalid} {
@@ -47,7 +47,7 @@ func TestDeepPlaces(t *testing.T) {
 	}
 }
 
-// keyed gives rows with other key columns.
+// keyed returns rows with other key columns.
 type keyed struct {
 	poller.Source
 	keys string
@@ -61,7 +61,7 @@ func (k keyed) Fetch(ctx context.Context, after poller.Cursor, limit, maxBytes i
 	return b, err
 }
 
-// Rows of which the place cannot be written down are not delivered: they would be, again and again.
+// Rows whose position cannot be stored are not delivered: otherwise they would be delivered repeatedly.
 func TestPlacesThatCannotBeKept(t *testing.T) {
 	t.Parallel()
 	for kind, keys := range map[string]string{

@@ -14,9 +14,9 @@ import (
 const (
 	// documentVersion is the version that this program writes, and the newest that it reads.
 	documentVersion = 1
-	// maxDocument bounds a state document in bytes: a table row holds as much text.
+	// maxDocument bounds a state document in bytes, as a table row bounds its text.
 	maxDocument = 256 << 10
-	// maxCursor bounds a document with nothing but a checkpoint, in bytes. It leaves room for everything else.
+	// maxCursor bounds a document with only a checkpoint, in bytes. It leaves room for everything else.
 	maxCursor = 64 << 10
 	// maxErrorText bounds the error in a failure record, in bytes.
 	maxErrorText = 2 << 10
@@ -27,14 +27,14 @@ const (
 type Document struct {
 	Version    int    `json:"version"`
 	PollerName string `json:"poller_name"`
-	// Fingerprint is the fingerprint of Definition, which is the JSON of a Definition; "" and nil until the poller
-	// first runs.
+	// Fingerprint is the fingerprint of Definition, which is the JSON of a Definition; "" and nil until the poller first
+	// runs.
 	Fingerprint string          `json:"source_fingerprint"`
 	Definition  json.RawMessage `json:"definition,omitempty"`
 	// Checkpoint is nil before the first batch.
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	Lease      Lease       `json:"lease"`
-	// Failure is nil unless the batch behind the checkpoint has failed.
+	// Failure is nil unless the batch after the checkpoint has failed.
 	Failure *Failure `json:"failure,omitempty"`
 	// TickFailure is nil unless the latest tick ended with an error that is not that of Failure.
 	TickFailure *TickFailure `json:"tick_failure,omitempty"`
@@ -42,17 +42,17 @@ type Document struct {
 	Quarantine *Quarantine `json:"quarantine,omitempty"`
 	// Backfill is nil for a poller without an end.
 	Backfill *BackfillState `json:"backfill,omitempty"`
-	// PolledAt is when the poller last recorded that there was nothing to do.
+	// PolledAt is when the poller last recorded an idle tick.
 	PolledAt time.Time `json:"polled_at,omitzero"`
 	// Retired makes the document a tombstone, which keeps the fencing token.
 	Retired bool `json:"retired,omitempty"`
-	// Requests are the latest changes by operators that had a request id, oldest first: each is made once.
+	// Requests are the latest changes by operators with a request id, oldest first: each is made once.
 	Requests []Request `json:"requests,omitempty"`
 
 	extra fields
 }
 
-// Checkpoint is how far a poller has come: everything up to Cursor has been delivered.
+// Checkpoint is the progress of a poller: everything up to Cursor has been delivered.
 type Checkpoint struct {
 	Cursor Cursor `json:"cursor"`
 	// LastBatchID names the last batch.
@@ -63,21 +63,21 @@ type Checkpoint struct {
 	extra, cursorExtra fields
 }
 
-// Metadata is for people only.
+// Metadata is informational.
 type Metadata struct {
 	// RowCount is the length of the last batch.
 	RowCount int `json:"row_count"`
-	// RowsTotal is how many rows were committed since the beginning; 0 when that is not known, because an operator has set the place, or
-	// a program that did not count has.
+	// RowsTotal is the number of committed rows; 0 when unknown, because an operator has set the position, or an earlier
+	// program did not count.
 	RowsTotal int64 `json:"rows_total,omitempty"`
 
 	extra fields
 }
 
-// Lease says who may commit. Its times are by the state store's clock, for people: the token and the version of the
-// document decide.
+// Lease is the permission to commit. Its times are by the state store's clock and informational: the token and the
+// version of the document decide.
 type Lease struct {
-	// Owner is "" when nobody has the lease. Nonce distinguishes acquisitions by the same owner.
+	// Owner is "" for a free lease. Nonce distinguishes acquisitions by the same owner.
 	Owner string `json:"owner_id"`
 	Nonce string `json:"nonce,omitempty"`
 	// Token grows with every acquisition, reset and break of the lease, and never decreases.
@@ -89,7 +89,7 @@ type Lease struct {
 	extra fields
 }
 
-// Failure describes the batch behind the checkpoint, which was not delivered.
+// Failure describes the batch after the checkpoint, which was not delivered.
 type Failure struct {
 	// First is the event id of its first row, Rows the number of rows.
 	First string `json:"batch_first"`
@@ -97,12 +97,12 @@ type Failure struct {
 	// Attempts counts the failed deliveries without any progress.
 	Attempts int    `json:"attempts"`
 	Error    string `json:"error"`
-	// FirstAt and LastAt are when it failed first and last, NextAt is when it is tried again.
+	// FirstAt and LastAt are the times of the first and last failure, NextAt is that of the next try.
 	FirstAt time.Time `json:"first_failure_at"`
 	LastAt  time.Time `json:"last_failure_at"`
 	NextAt  time.Time `json:"next_attempt_at"`
-	// Bisecting says that the row at fault is being looked for among Suspects rows, of which Rows are tried next.
-	// Breaker says that the circuit breaker stopped the quarantine.
+	// Bisecting means that the bad row is searched among Suspects rows, of which Rows are tried next. Breaker means that
+	// the circuit breaker stopped the quarantine.
 	Bisecting bool `json:"bisecting,omitempty"`
 	Suspects  int  `json:"suspects,omitempty"`
 	Breaker   bool `json:"breaker,omitempty"`
@@ -118,11 +118,11 @@ type Quarantine struct {
 	extra fields
 }
 
-// BackfillState is the end of a backfill, which was fixed when it began.
+// BackfillState is the end of a backfill, which was fixed at its start.
 type BackfillState struct {
 	End      Cursor    `json:"end"`
 	FrozenAt time.Time `json:"frozen_at"`
-	// Done says that everything up to End has been delivered.
+	// Done means that everything up to End has been delivered.
 	Done bool `json:"done,omitempty"`
 
 	extra fields
@@ -130,8 +130,7 @@ type BackfillState struct {
 
 var pollerName = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9]|-[a-z0-9]){0,62}$`)
 
-// CheckName returns an error unless name can be the name of a poller: up to 63 of a-z, 0-9 and single hyphens between
-// them.
+// CheckName returns an error unless name is a valid poller name: up to 63 of a-z, 0-9 and single hyphens between them.
 func CheckName(name string) error {
 	if len(name) > 63 || !pollerName.MatchString(name) {
 		return fmt.Errorf("%w: %.64q is no name of a poller: use up to 63 of a-z, 0-9 and single hyphens between them", ErrInvalid, name)
@@ -147,7 +146,7 @@ func Decode(data []byte) (*Document, error) {
 	if err := payload.Check(data); err != nil {
 		return nil, fmt.Errorf("%w: it is %w", ErrCorrupt, err)
 	}
-	// The version comes first: what a newer program wrote need not have the form of this one.
+	// The version comes first: a document of a newer program need not have the form of this one.
 	var head struct {
 		Version json.Number `json:"version"`
 	}
@@ -189,8 +188,8 @@ func (d *Document) check() error {
 	return errors.Join(errs...)
 }
 
-// Encode encodes the document. The result is always the same for the same document: indented for people, unless that
-// makes it too long. The errors are ErrCorrupt, and ErrInvalid for a document that breaks a limit.
+// Encode encodes the document. The result is always the same for the same document: indented, unless that makes it too
+// long. The errors are ErrCorrupt, and ErrInvalid for a document that breaks a limit.
 func (d *Document) Encode() ([]byte, error) {
 	text, err := d.compact(maxDocument)
 	if err != nil {
@@ -198,7 +197,7 @@ func (d *Document) Encode() ([]byte, error) {
 	}
 	var out bytes.Buffer
 	if err := json.Indent(&out, text, "", "  "); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err) // unreachable: it was written just now
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err) // unreachable: the text was just encoded
 	}
 	if out.Len() > maxDocument {
 		return text, nil
@@ -206,7 +205,7 @@ func (d *Document) Encode() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// compact encodes the document without white space, in at most so many bytes.
+// compact encodes the document without white space, in at most this many bytes.
 func (d *Document) compact(most int) ([]byte, error) {
 	text, err := json.Marshal(d)
 	if err != nil {
@@ -221,7 +220,7 @@ func (d *Document) compact(most int) ([]byte, error) {
 	return text, nil
 }
 
-// Cursor returns the cursor of the checkpoint, zero when there is none.
+// Cursor returns the cursor of the checkpoint, zero without one.
 func (d *Document) Cursor() Cursor {
 	if d.Checkpoint == nil {
 		return Cursor{}
@@ -253,7 +252,7 @@ func (d *Document) UnmarshalJSON(data []byte) (err error) {
 	return err
 }
 
-// MarshalJSON writes unknown fields as they came.
+// MarshalJSON writes unknown fields unchanged.
 func (d *Document) MarshalJSON() ([]byte, error) {
 	type plain Document
 	return encodeObject((*plain)(d), d.extra)
@@ -273,7 +272,7 @@ func (c *Checkpoint) UnmarshalJSON(data []byte) (err error) {
 	return err
 }
 
-// MarshalJSON writes unknown fields as they came.
+// MarshalJSON writes unknown fields unchanged.
 func (c *Checkpoint) MarshalJSON() ([]byte, error) {
 	cursor, err := encodeObject(c.Cursor, c.cursorExtra)
 	if err != nil {
@@ -294,7 +293,7 @@ func (m *Metadata) UnmarshalJSON(data []byte) (err error) {
 	return err
 }
 
-// MarshalJSON writes unknown fields as they came.
+// MarshalJSON writes unknown fields unchanged.
 func (m *Metadata) MarshalJSON() ([]byte, error) {
 	type plain Metadata
 	return encodeObject((*plain)(m), m.extra)
@@ -307,7 +306,7 @@ func (l *Lease) UnmarshalJSON(data []byte) (err error) {
 	return err
 }
 
-// MarshalJSON writes unknown fields as they came.
+// MarshalJSON writes unknown fields unchanged.
 func (l *Lease) MarshalJSON() ([]byte, error) {
 	type plain Lease
 	return encodeObject((*plain)(l), l.extra)
@@ -320,7 +319,7 @@ func (f *Failure) UnmarshalJSON(data []byte) (err error) {
 	return err
 }
 
-// MarshalJSON writes unknown fields as they came.
+// MarshalJSON writes unknown fields unchanged.
 func (f *Failure) MarshalJSON() ([]byte, error) {
 	type plain Failure
 	return encodeObject((*plain)(f), f.extra)
@@ -333,7 +332,7 @@ func (q *Quarantine) UnmarshalJSON(data []byte) (err error) {
 	return err
 }
 
-// MarshalJSON writes unknown fields as they came.
+// MarshalJSON writes unknown fields unchanged.
 func (q *Quarantine) MarshalJSON() ([]byte, error) {
 	type plain Quarantine
 	return encodeObject((*plain)(q), q.extra)
@@ -346,7 +345,7 @@ func (b *BackfillState) UnmarshalJSON(data []byte) (err error) {
 	return err
 }
 
-// MarshalJSON writes unknown fields as they came.
+// MarshalJSON writes unknown fields unchanged.
 func (b *BackfillState) MarshalJSON() ([]byte, error) {
 	type plain BackfillState
 	return encodeObject((*plain)(b), b.extra)

@@ -102,7 +102,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		text, err := d.Encode()
 		if err != nil {
-			return // a document that is too large when it is indented
+			return // the indented document is too large
 		}
 		again, err := poller.Decode(text)
 		if err != nil {
@@ -146,7 +146,8 @@ func TestEventIDs(t *testing.T) {
 	}
 }
 
-// stateOfARunner is the whole state of a poller that has delivered two rows of one, as it stands while its handler has the third.
+// stateOfARunner is the whole state of a poller that has delivered two batches of one row, while its handler has the
+// third.
 const stateOfARunner = `{
   "version": 1,
   "poller_name": "orders",
@@ -187,8 +188,8 @@ const stateOfARunner = `{
   }
 }`
 
-// What a poller writes has the names and the forms of the checkpoint document, section 4: a heartbeat moves the lease, a commit the
-// checkpoint with it.
+// A poller's document has the names and the forms of the checkpoint document, section 4: a heartbeat renews the lease,
+// a commit also moves the checkpoint.
 func TestStateOfARunner(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.source.Append(3)

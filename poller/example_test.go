@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/poller/pollertest"
 )
 
-// A tick reads what is new, hands it on, and remembers how far it has come. Package sqlsource has sources in databases.
+// A tick reads the new rows, delivers them, and stores its position. Package sqlsource has sources in databases.
 func Example() {
 	ctx := context.Background()
 	store := poller.BlobStore{Blobs: blobs.NewMemory()}

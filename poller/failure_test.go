@@ -13,8 +13,8 @@ import (
 	"github.com/vibedata/roundhouse/poller"
 )
 
-// failing is a plan for the nth call of an operation, of those that a first process makes with one batch: Get, Fetch,
-// PutIf (acquire), Deliver, PutIf (commit), PutIf (release).
+// failing returns a plan for the nth call of an operation, of those that a first process makes with one batch: Get,
+// Fetch, PutIf (acquire), Deliver, PutIf (commit), PutIf (release).
 const (
 	callAcquire = 3
 	callDeliver = 4
@@ -52,7 +52,7 @@ func TestDeliveredNotCommitted(t *testing.T) {
 	})
 }
 
-// Section 11: the answer to the write is lost. It is known at once whether it went in.
+// Section 11: the answer to the write is lost. Its outcome is resolved immediately.
 func TestAmbiguousCommitIsResolvedAtOnce(t *testing.T) {
 	for _, fault := range []faults.Fault{faults.Applied, faults.Unknown, faults.Slow, faults.Precondition, faults.Throttled} {
 		for call, what := range map[int]string{callAcquire: "acquire", callCommit: "commit"} {
@@ -76,7 +76,8 @@ func TestAmbiguousCommitIsResolvedAtOnce(t *testing.T) {
 	}
 }
 
-// Section 11: the lease ends and another takes over. The stale owner's commit is refused, no matter how late it comes.
+// Section 11: the lease ends and another process takes over. The stale owner's commit is refused, however late it
+// comes.
 func TestStaleOwnerCannotCommit(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.source.Append(3)
@@ -87,11 +88,11 @@ func TestStaleOwnerCannotCommit(t *testing.T) {
 			if d.Token > 1 {
 				return nil
 			}
-			stuck.stop() // this process stands still, heartbeats and all
+			stuck.stop() // this process is suspended, with its heartbeats
 			wait(10 * time.Minute)
 			other = w.tick(w.process(nil, nil))
 			close(stuck.release)
-			return nil // as if it had not noticed that its context has ended
+			return nil // ignores the end of its context
 		}
 		_, err := paused.Tick(t.Context())
 		if !errors.Is(err, poller.ErrLost) || !errors.Is(err, poller.ErrCommit) || paused.Counters().LeasesLost != 1 {
@@ -107,7 +108,7 @@ func TestStaleOwnerCannotCommit(t *testing.T) {
 	})
 }
 
-// stuckStore is the store of a process that stands still from stop to release: its writes arrive late.
+// stuckStore is the store of a process that is suspended from stop to release: its writes arrive late.
 type stuckStore struct {
 	poller.Store
 	stopped atomic.Bool
@@ -124,7 +125,7 @@ func (s *stuckStore) Swap(ctx context.Context, name string, data []byte, etag st
 	return s.Store.Swap(ctx, name, data, etag)
 }
 
-// Section 11: the heartbeat finds that the lease is another's. The handler is stopped, and nothing is committed.
+// Section 11: the heartbeat finds that another process has the lease. The handler is stopped, and nothing is committed.
 func TestHeartbeatFindsTheLeaseLost(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.source.Append(3)
@@ -157,7 +158,7 @@ func TestHeartbeatFindsTheLeaseLost(t *testing.T) {
 	})
 }
 
-// Nobody answers: the owner stops by its own clock, before anybody else may start.
+// Without answers, the owner stops by its own clock, before another process may start.
 func TestHandlerStopsWhenTheLeaseCannotBeRenewed(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.source.Append(3)
@@ -176,7 +177,7 @@ func TestHandlerStopsWhenTheLeaseCannotBeRenewed(t *testing.T) {
 	})
 }
 
-// A tick that is cancelled while the handler works commits what was delivered.
+// A tick that is cancelled while the handler works commits the delivered rows.
 func TestCancelledTickCommitsWhatWasDelivered(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.source.Append(300)
@@ -186,7 +187,7 @@ func TestCancelledTickCommitsWhatWasDelivered(t *testing.T) {
 		if err != nil || result.Rows != 100 || w.document().Cursor().Value != "100" || w.document().Lease.Owner != "" {
 			t.Errorf("%+v, %v", result, err)
 		}
-		// One whose handler stops is nobody's fault.
+		// A handler that stops on cancellation is not a failure.
 		ctx, cancel = context.WithCancel(t.Context())
 		w.deliver = func(ctx context.Context, _ poller.Delivery) error { cancel(); <-ctx.Done(); return ctx.Err() }
 		if _, err := w.process(nil, nil).Tick(ctx); !errors.Is(err, context.Canceled) || w.document().Failure != nil {
@@ -195,7 +196,7 @@ func TestCancelledTickCommitsWhatWasDelivered(t *testing.T) {
 	})
 }
 
-// poisoned refuses deliveries with any of these rows.
+// poisoned returns a handler that refuses deliveries with any of these rows.
 func poisoned(rows ...int) func(context.Context, poller.Delivery) error {
 	return func(_ context.Context, d poller.Delivery) error {
 		for _, row := range d.Rows {
@@ -238,7 +239,7 @@ func TestPoisonRowGoesToQuarantine(t *testing.T) {
 		if !slices.IsSorted(w.delivered) {
 			t.Error("the order was not kept")
 		}
-		if failures != 8 { // four postponed for each batch, and the fifth looks for the row
+		if failures != 8 { // four postponed for each batch, and the fifth searches for the row
 			t.Errorf("%d ticks failed", failures)
 		}
 		if d := w.document(); d.Failure != nil || d.Quarantine.Quarantined != 3 {
@@ -271,7 +272,7 @@ func TestPanicsAreFailures(t *testing.T) {
 	})
 }
 
-// A handler that takes nothing must not drain the table into the dead letters.
+// A handler that rejects everything must not drain the table into the dead letters.
 func TestBreakerStopsTheQuarantine(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.source.Append(500)
@@ -305,7 +306,7 @@ func TestBreakerStopsTheQuarantine(t *testing.T) {
 	})
 }
 
-// Without a quarantine nothing is passed over.
+// Without a quarantine no row is skipped.
 func TestWithoutQuarantineTheRowHoldsThePollerUp(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.source.Append(10)
@@ -323,7 +324,7 @@ func TestWithoutQuarantineTheRowHoldsThePollerUp(t *testing.T) {
 	})
 }
 
-// The search for a row at fault goes on where its tick had to stop.
+// The search for a bad row continues where its tick had to stop.
 func TestSearchIsInterrupted(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.source.Append(64)

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// Fingerprint returns the hash of a definition, and the JSON that was hashed (checkpoint document, section 9).
+// Fingerprint returns the hash of a definition, and the hashed JSON (checkpoint document, section 9).
 func Fingerprint(d Definition) (fingerprint string, text json.RawMessage, err error) {
 	text, err = json.Marshal(d)
 	if err != nil {
@@ -33,26 +33,26 @@ type FingerprintError struct {
 	Poller string
 	// Differences are lines such as `cursor: was "id", is "updated_at"`.
 	Differences []string
-	// database says that the database differs, other that something else does.
+	// database means that the database differs, other that another part does.
 	database, other bool
 }
 
-// Error names the differences and the commands that end them.
+// Error names the differences and the commands that resolve them.
 func (e *FingerprintError) Error() string {
 	return fmt.Sprintf("%v: %s: undo the change; or, if the rows and their order are the same, run `roundhouse poller accept-fingerprint %s`; "+
 		"or else `roundhouse poller reset-to-beginning %s`", ErrFingerprint, strings.Join(e.Differences, "; "), e.Poller, e.Poller)
 }
 
-// Unwrap gives ErrFingerprint.
+// Unwrap returns ErrFingerprint.
 func (e *FingerprintError) Unwrap() error { return ErrFingerprint }
 
-// database is which database a definition is about.
+// database identifies the database of a definition.
 type database struct {
 	Address string `json:"database"`
 	ID      string `json:"databaseId"`
 }
 
-// databaseOf reads it from the text of a definition. One that is older or damaged has none.
+// databaseOf reads it from the text of a definition. An older or damaged definition has none.
 func databaseOf(definition json.RawMessage) (d database) {
 	if json.Unmarshal(definition, &d) != nil {
 		return database{}
@@ -60,8 +60,8 @@ func databaseOf(definition json.RawMessage) (d database) {
 	return d
 }
 
-// same reports whether two descriptions can be of one database. Equal ids are one database wherever it is, and different ids are two
-// databases at whatever address. Without two ids, the addresses decide.
+// same reports whether two descriptions can be of one database. Equal ids are one database at any address, and
+// different ids are two databases at any address. Without two ids, the addresses decide.
 func (d database) same(o database) bool {
 	switch {
 	case d.ID != "" && o.ID != "":
@@ -75,7 +75,7 @@ func (d database) same(o database) bool {
 // databaseMembers are the members of a definition that same compares.
 var databaseMembers = []string{"database", "databaseId"}
 
-// databaseID asks a source for the id of its database, "" when it knows none.
+// databaseID returns the id of a source's database, "" without one.
 func databaseID(ctx context.Context, s Source) (string, error) {
 	source, ok := s.(Identifier)
 	if !ok {
@@ -88,8 +88,8 @@ func databaseID(ctx context.Context, s Source) (string, error) {
 	return id, nil
 }
 
-// definitionFor returns a definition and its fingerprint as a document gets them: what is unknown now, and is known to the document,
-// stays. The error is an ErrFingerprint when the document belongs to another definition or database.
+// definitionFor returns a definition and its fingerprint for a document: parts that are unknown now, but known to the
+// document, stay. The error is an ErrFingerprint when the document belongs to another definition or database.
 func definitionFor(doc *Document, now Definition, id string) (fingerprint string, text json.RawMessage, err error) {
 	now.DatabaseID = cmp.Or(id, now.DatabaseID)
 	was := databaseOf(doc.Definition)
@@ -102,7 +102,8 @@ func definitionFor(doc *Document, now Definition, id string) (fingerprint string
 	return fingerprint, text, checkFingerprint(doc, fingerprint, text)
 }
 
-// CheckDatabase asks a source for its database, and returns an ErrFingerprint when the checkpoint belongs to another one.
+// CheckDatabase queries the id of a source's database, and returns an ErrFingerprint when the checkpoint belongs to
+// another database.
 func (d *Document) CheckDatabase(ctx context.Context, s Source) error {
 	id, err := databaseID(ctx, s)
 	if err != nil {

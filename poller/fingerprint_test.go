@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/poller/pollertest"
 )
 
-// Each part of a definition is in its fingerprint, and so is each in the error that says what has changed.
+// Each part of a definition is in its fingerprint, and each is in the error that names the change.
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
 	whole := func() poller.Definition {
@@ -64,8 +64,8 @@ type defines struct {
 
 func (d defines) Definition() poller.Definition { return d.definition }
 
-// After a change of its definition, a poller runs again when somebody has reset it to the beginning. Another place does not do: it is of
-// the table as it was.
+// After a change of its definition, a poller runs again once it was reset to the beginning. A reset to another position
+// is not enough: that position belongs to the old definition.
 func TestResetAfterAChangedDefinition(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.state.rewinds = true
@@ -86,8 +86,8 @@ func TestResetAfterAChangedDefinition(t *testing.T) {
 	})
 }
 
-// A checkpoint of a file is of the file's definition, also where the state has none: because the poller was reset to the beginning, or
-// because it has only failed since its state was lost.
+// A checkpoint of a file has the file's definition, also where the state has none: because the poller was reset to the
+// beginning, or because it has only failed since its state was lost.
 func TestRestoreKeepsTheDefinition(t *testing.T) {
 	for what, forget := range map[string]func(*testing.T, *world){
 		"reset to the beginning": func(t *testing.T, w *world) {
@@ -124,8 +124,8 @@ func TestRestoreKeepsTheDefinition(t *testing.T) {
 	}
 }
 
-// Two processes with different definitions, as during a deployment, do not both run: who comes second finds out before it delivers
-// anything, also when both began with a poller that was new.
+// Two processes with different definitions, as during a deployment, do not both run: the second one notices before it
+// delivers anything, also when both started with a new poller.
 func TestTwoDefinitionsAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.source.Append(3)
@@ -143,7 +143,7 @@ func TestTwoDefinitionsAtOnce(t *testing.T) {
 	})
 }
 
-// meddled is a store in which something happens before the first write.
+// meddled is a store with a concurrent change before the first write.
 type meddled struct {
 	poller.Store
 	meanwhile func()

@@ -11,7 +11,7 @@ import (
 type Delivery struct {
 	Poller string
 	// Token is the fencing token: a sink that remembers the highest token can refuse a process that has lost its lease
-	// without knowing (WHERE token <= $token).
+	// without noticing (WHERE token <= $token).
 	Token int64
 	// BatchID is the same for the same rows.
 	BatchID string
@@ -21,20 +21,20 @@ type Delivery struct {
 	EventIDs []string
 }
 
-// Handler takes batches. It may get rows again. It has to return soon after its context has ended, which happens when
-// the lease is lost. After an error, the whole batch is delivered again; use Permanent for an error that another
-// attempt cannot fix.
+// Handler processes batches. It may receive rows again. It has to return soon after its context has ended, which
+// happens when the lease is lost. After an error, the whole batch is delivered again; use Permanent for an error that
+// another attempt cannot fix.
 type Handler interface {
 	Deliver(ctx context.Context, d Delivery) error
 }
 
-// HandlerFunc is a function that is a Handler.
+// HandlerFunc is a function as a Handler.
 type HandlerFunc func(ctx context.Context, d Delivery) error
 
 // Deliver calls the function.
 func (f HandlerFunc) Deliver(ctx context.Context, d Delivery) error { return f(ctx, d) }
 
-// Quarantined is a row that the handler fails to take even alone.
+// Quarantined is a row that the handler rejects even alone.
 type Quarantined struct {
 	Poller  string
 	Token   int64
@@ -47,7 +47,7 @@ type Quarantined struct {
 	FirstFailureAt, LastFailureAt time.Time
 }
 
-// deliverSafely calls the handler. A panic of the handler is an error.
+// deliverSafely calls the handler. A panic of the handler becomes an error.
 func deliverSafely(ctx context.Context, h Handler, d Delivery) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -12,10 +12,10 @@ import (
 // write knows the version that it replaces without reading it.
 type lease struct {
 	*leaseManager
-	// acquisition is the lease as it was acquired, and acquired is the document then.
+	// acquisition is the lease as acquired, and acquired is the document then.
 	acquisition Lease
 	acquired    *Document
-	// ctx ends when the lease is lost, by this process's own clock at the latest. Its cause is an ErrLost then.
+	// ctx ends when the lease is lost, by this process's own clock at the latest. Its cause then is an ErrLost.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	// expiry cancels ctx at the deadline.
@@ -39,37 +39,37 @@ type request struct {
 }
 
 type answer struct {
-	doc *Document // as it is stored now
+	doc *Document // as stored now
 	err error
 }
 
-// errReleased: the lease was released.
+// errReleased means that the lease was released.
 var errReleased = errors.New("the lease was given back")
 
 // startHolding starts the goroutine of an acquired lease, which was written no earlier than at this local time.
 func (t *leaseManager) startHolding(ctx context.Context, doc *Document, etag string, sent time.Time) *lease {
 	l := &lease{leaseManager: t, acquisition: doc.Lease, acquired: doc, doc: doc, etag: etag, requests: make(chan request), done: make(chan struct{})}
-	// The lease outlives a tick that is cancelled: what was delivered is still to be committed.
+	// The lease outlives a cancelled tick: delivered rows still have to be committed.
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	l.deadline = l.validUntil(sent)
 	l.expiry = time.AfterFunc(l.remaining(), func() {
 		l.cancel(fmt.Errorf("%w: token %d was not renewed in time", ErrLost, l.acquisition.Token))
 	})
-	go l.run(t.node.Hold("")) // others learn that the node is gone only while it has work in hand
+	go l.run(t.node.Hold("")) // the node is monitored only while it has work in flight
 	return l
 }
 
 func (l *lease) validUntil(sent time.Time) time.Time { return sent.Add(l.ttl - l.margin) }
 
-// remaining is how long the owner may go on without a heartbeat.
+// remaining returns how long the owner may continue without a heartbeat.
 func (l *lease) remaining() time.Duration { return l.deadline.Sub(l.clock.now()) }
 
 // write changes the document and renews the lease in the same write (section 8). It returns the new document. ErrLost
-// says that the change may not have been applied.
+// means that the change may not have been applied.
 func (l *lease) write(change func(*Document)) (*Document, error) { return l.request(change, false) }
 
-// release applies the change and releases the lease, and ends the goroutine. Whatever the error, the lease is not held
-// afterwards.
+// release applies the change and releases the lease, and ends the goroutine. After any error, the lease is no longer
+// held.
 func (l *lease) release(change func(*Document)) error {
 	_, err := l.request(change, true)
 	l.cancel(errReleased)
@@ -107,7 +107,7 @@ func (l *lease) run(letGo func()) {
 			timer.Reset(beat)
 		case <-timer.C:
 			if err := l.writeUntilKnown(func(*Document) {}, false); err != nil {
-				timer.Reset(beat / 4) // the time that is left decides, not the number of failures
+				timer.Reset(beat / 4) // the remaining time decides, not the number of failures
 				continue
 			}
 			timer.Reset(beat)
@@ -116,8 +116,7 @@ func (l *lease) run(letGo func()) {
 	}
 }
 
-// writeUntilKnown writes a change until it is known to be applied, the lease is lost, or the store refuses the change
-// for good.
+// writeUntilKnown repeats a change until it is applied, the lease is lost, or the store refuses the change permanently.
 func (l *lease) writeUntilKnown(change func(*Document), last bool) error {
 	for wait := firstPause; ; wait = min(2*wait, lastPause) {
 		if err := l.checkAlive(); err != nil {
@@ -133,7 +132,7 @@ func (l *lease) writeUntilKnown(change func(*Document), last bool) error {
 			return err
 		}
 		if needsReread(err) {
-			// A 412 may be one's own write, whose answer was lost: what is stored decides.
+			// A 412 may be caused by an own write whose answer was lost: the stored document decides.
 			settled, resolveErr := l.resolve(meant, sent)
 			if resolveErr != nil {
 				return resolveErr
@@ -148,8 +147,8 @@ func (l *lease) writeUntilKnown(change func(*Document), last bool) error {
 	}
 }
 
-// checkAlive returns an error when the lease has ended. The timer may be late: after a pause of the whole process, all
-// its goroutines go on at once.
+// checkAlive returns an error when the lease has ended. The timer may be late: after a suspension of the whole process,
+// all its goroutines resume at the same time.
 func (l *lease) checkAlive() error {
 	if l.ctx.Err() == nil && l.remaining() <= 0 {
 		l.cancel(fmt.Errorf("%w: token %d was not renewed in time", ErrLost, l.acquisition.Token))
@@ -169,14 +168,14 @@ func (l *lease) next(change func(*Document), last bool) *Document {
 	return meant
 }
 
-// stored remembers the version of the document that is stored.
+// stored records the stored version of the document.
 func (l *lease) stored(doc *Document, etag string, sent time.Time) {
 	l.doc, l.etag, l.deadline = doc, etag, l.validUntil(sent)
 	l.expiry.Reset(l.remaining())
 }
 
 // resolve reads the document after a write with an unknown outcome, until it can be read. It reports whether the write
-// was applied; if not, the next write replaces what is stored. The error is ErrLost.
+// was applied; if not, the next write replaces the stored document. The error is ErrLost.
 func (l *lease) resolve(meant *Document, sent time.Time) (settled bool, err error) {
 	want, err := meant.Encode()
 	if err != nil {

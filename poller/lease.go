@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// acquireTries bounds how often an acquisition starts again because the document changed, or because the outcome is
+// acquireTries bounds how often an acquisition starts over because the document changed, or because the outcome is
 // unknown.
 const acquireTries = 5
 
@@ -18,21 +18,21 @@ type leaseManager struct {
 	store  Store
 	poller string
 	node   Node
-	// owner names this process in leases, as of now.
+	// owner returns the current name of this process in leases.
 	owner func() string
-	// ttl is how long a lease lasts without a heartbeat. Its owner stops a margin before that, and others take it a
-	// margin after that. The two margins allow for the store's precision and for clocks that run at different speeds.
+	// ttl is how long a lease lasts without a heartbeat. Its owner stops a margin before that, and another process takes
+	// it a margin after that. The two margins allow for the store's precision and for clocks that run at different speeds.
 	ttl, margin time.Duration
 	clock       *clock
 }
 
-// observedVersion is a version of the document, and when this process saw it first.
+// observedVersion is a version of the document, and the time when this process saw it first.
 type observedVersion struct {
 	etag string
 	at   time.Time
 }
 
-// load reads the document. When there is none, both the document and the error are nil.
+// load reads the document. For a missing one, both the document and the error are nil.
 func (t *leaseManager) load(ctx context.Context) (*Document, State, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.callTimeout())
 	defer cancel()
@@ -61,7 +61,7 @@ func decodeFor(poller string, data []byte) (*Document, error) {
 	return doc, nil
 }
 
-// swap writes the document. sent is when the request was sent, by the clock of this process.
+// swap writes the document. sent is the send time of the request, by the clock of this process.
 func (t *leaseManager) swap(ctx context.Context, doc *Document, etag string) (state State, sent time.Time, err error) {
 	data, err := doc.Encode()
 	if err != nil {
@@ -75,12 +75,11 @@ func (t *leaseManager) swap(ctx context.Context, doc *Document, etag string) (st
 	return state, sent, err
 }
 
-// callTimeout bounds a call, so that a lease lasts for several.
+// callTimeout bounds a call, so that a lease has time for several.
 func (t *leaseManager) callTimeout() time.Duration { return t.ttl / 6 }
 
 // checkHeld returns ErrHeld when another process has the lease. The lease may be taken if it is free, if this owner had
-// it before, if it has expired by the store's clock, or if this process has seen it not being renewed for as long as it
-// lasts.
+// it before, if it has expired by the store's clock, or if this process has not seen a renewal for its duration.
 func (t *leaseManager) checkHeld(doc *Document, state State, seen observedVersion) error {
 	l := doc.Lease
 	if l.Owner == "" || l.Owner == t.owner() || !state.Time.Before(l.Expires.Add(t.margin)) {
@@ -99,7 +98,7 @@ func newDocument(poller string) *Document {
 }
 
 // acquire acquires the lease on a loaded document (section 6). prepare changes the document in the same write, or
-// prevents it by an error. The errors are ErrHeld, ErrRetired, those of prepare and those of the store.
+// prevents it with an error. The errors are ErrHeld, ErrRetired, those of prepare and those of the store.
 func (t *leaseManager) acquire(ctx context.Context, doc *Document, state State, seen observedVersion, prepare func(*Document) error) (*lease, error) {
 	var last error
 	for range acquireTries {
@@ -137,7 +136,7 @@ func (t *leaseManager) acquire(ctx context.Context, doc *Document, state State, 
 	return nil, last
 }
 
-// needsReread reports whether an error of a swap leaves open what the document is now.
+// needsReread reports whether an error of a swap leaves the current document unknown.
 func needsReread(err error) bool {
 	return errors.Is(err, ErrChanged) || errors.Is(err, ErrOutcomeUnknown)
 }

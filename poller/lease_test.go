@@ -12,8 +12,8 @@ import (
 	"github.com/vibedata/roundhouse/poller"
 )
 
-// Nobody takes a lease before its end and the margin behind that, by the clock of the store; then the next one does, with the next token.
-// It makes no difference how far the clocks of the processes are off.
+// A lease is taken only after its end and the margin after that, by the clock of the store; the next owner gets the
+// next token. Wrong clocks of processes make no difference.
 func TestLeaseIsTakenAMarginAfterItsEnd(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.source.Append(3)
@@ -41,7 +41,7 @@ func TestLeaseIsTakenAMarginAfterItsEnd(t *testing.T) {
 	})
 }
 
-// Of those who find a lease free at the same time, one gets it, and the others leave the work alone.
+// Of concurrent processes with a free lease, one gets it, and the others leave the work alone.
 func TestOneOfManyGetsTheLease(t *testing.T) {
 	for what, ended := range map[string]bool{"a new poller": false, "a lease that has ended": true} {
 		t.Run(what, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestOneOfManyGetsTheLease(t *testing.T) {
 					wait(time.Hour)
 					token = 2
 				}
-				// All have read the same version before the first of them writes.
+				// All have read the same version before the first write.
 				const many = 6
 				gate := &meeting{Store: w.store(), left: many, all: make(chan struct{})}
 				w.deliver = func(context.Context, poller.Delivery) error { wait(time.Minute); return nil }
@@ -104,7 +104,7 @@ func (m *meeting) Swap(ctx context.Context, name string, data []byte, etag strin
 	return m.Store.Swap(ctx, name, data, etag)
 }
 
-// A heartbeat that fails is made again as long as there is time: the handler goes on, and its batch is committed.
+// A failed heartbeat is repeated while time remains: the handler continues, and its batch is committed.
 func TestHeartbeatsAreMadeAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.source.Append(1)

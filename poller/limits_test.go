@@ -15,7 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// sizedDocument is a document of which the compact text has n bytes.
+// sizedDocument returns a document whose compact text has n bytes.
 func sizedDocument(t *testing.T, n int) *Document {
 	t.Helper()
 	d := newDocument("orders")
@@ -25,7 +25,8 @@ func sizedDocument(t *testing.T, n int) *Document {
 	return d
 }
 
-// A document at its limit is written, kept by both stores, and read as it was; a larger one is refused before it is written.
+// A document at its limit is written, kept by both stores, and read unchanged; a larger one is refused before it is
+// written.
 func TestSizesOfDocuments(t *testing.T) {
 	t.Parallel()
 	b, table := BlobStore{Blobs: blobs.NewMemory()}, TableStore{Tables: tables.NewMemory()}
@@ -56,7 +57,7 @@ func TestSizesOfDocuments(t *testing.T) {
 	}
 }
 
-// A place at its limit is committed with the rest of the document at its longest; a longer one is refused.
+// A position at its limit is committed with the rest of the document at its longest; a longer one is refused.
 func TestSizesOfPlaces(t *testing.T) {
 	t.Parallel()
 	frame := Cursor{Kind: "opaque", Value: "x"}

@@ -8,14 +8,15 @@ import (
 	"strings"
 )
 
-// logPosition is what the text of a LogPosition looks like.
+// logPosition matches the text of a LogPosition.
 var logPosition = regexp.MustCompile(`^([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})(:[0-9]{1,19})?$`)
 
-// LogPosition is a place in the log of a database from which transactions are read in the order of their commits. It is the value of
-// cursors of the kind lsn, as text: 16/B374D848 is in front of all transactions whose commit is there or later, and 16/B374D848:12 behind
-// the twelfth change of the transaction whose commit is there.
+// LogPosition is a position in the log of a database from which transactions are read in the order of their commits. It
+// is the value of cursors of the kind lsn, as text: 16/B374D848 is before all transactions with a commit at that
+// position or later, and 16/B374D848:12 is after the twelfth change of the transaction with that commit.
 type LogPosition struct {
-	// LSN is where the commit is, and Change the number of the change within its transaction, from 1; 0 is in front of all of them.
+	// LSN is the position of the commit, and Change the number of the change within its transaction, from 1; 0 is before
+	// all of them.
 	LSN, Change uint64
 }
 
@@ -35,7 +36,7 @@ func ParseLogPosition(text string) (p LogPosition, ok bool) {
 	return p, errHigh == nil && errLow == nil && errChange == nil
 }
 
-// String is the text, which has no number when that is 0.
+// String returns the text, which has no number when that is 0.
 func (p LogPosition) String() string {
 	text := fmt.Sprintf("%X/%X", p.LSN>>32, uint32(p.LSN))
 	if p.Change > 0 {
@@ -44,7 +45,7 @@ func (p LogPosition) String() string {
 	return text
 }
 
-// Compare is -1 when p is in front of o, 1 when it is behind it, and 0 when they are the same.
+// Compare returns -1 when p is before o, 1 when it is after it, and 0 when they are equal.
 func (p LogPosition) Compare(o LogPosition) int {
 	return cmp.Or(cmp.Compare(p.LSN, o.LSN), cmp.Compare(p.Change, o.Change))
 }

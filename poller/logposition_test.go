@@ -2,7 +2,7 @@ package poller
 
 import "testing"
 
-// Places of a log are ordered by their numbers and not as text, and have one text each.
+// Log positions are ordered by their numbers and not as text, and have one text each.
 func TestLogPositions(t *testing.T) {
 	t.Parallel()
 	ordered := []string{"0/0", "0/9", "0/A", "0/10", "0/FFFFFFFF", "1/0", "1/0:1", "1/0:9", "1/0:10", "1/1", "A/0", "10/0", "FFFFFFFF/FFFFFFFF", "FFFFFFFF/FFFFFFFF:9999999999999999999"}

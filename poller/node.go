@@ -10,16 +10,16 @@ import (
 	"github.com/google/uuid"
 )
 
-// Node is the node of an app that a Runner works on, when others can take over from it. Implementations are safe for
+// Node is the node of an app that a Runner works on, when other nodes can take it over. Implementations are safe for
 // concurrent use.
 type Node interface {
-	// Name is the node's name as of now; it gets another one when others have taken over from it.
+	// Name returns the node's current name, which changes after a takeover.
 	Name() string
-	// Hold says that work is in hand until release is called. The work has no orchestration: the name is "".
+	// Hold reports work in flight until release is called. The work has no orchestration: the name is "".
 	Hold(orchestration string) (release func())
 }
 
-// process is a node that nobody takes over from.
+// process is a node that is never taken over.
 type process struct{}
 
 func (process) Name() string {
@@ -29,7 +29,8 @@ func (process) Name() string {
 
 func (process) Hold(string) func() { return func() {} }
 
-// ownerOf returns what names a Runner in its leases: the node, and what tells it from other runners there.
+// ownerOf returns a function for the name of a Runner in its leases: the node, and a part that distinguishes it from
+// other runners there.
 func ownerOf(c RunnerConfig) func() string {
 	if c.Owner != "" {
 		return func() string { return c.Owner }
@@ -38,8 +39,8 @@ func ownerOf(c RunnerConfig) func() string {
 	return func() string { return c.Node.Name() + "/" + random }
 }
 
-// ReleaseNode frees the lease of a poller if it is that of a node that is taken over from, and reports whether it was. If
-// the node lives on, it is fenced: it cannot commit any more, and its batch is delivered again. It may be repeated.
+// ReleaseNode frees the lease of a poller if it is that of a lost node, and reports whether it was. A node that lives
+// on is fenced: it cannot commit, and its batch is delivered again. ReleaseNode may be repeated.
 func (o Operator) ReleaseNode(ctx context.Context, poller, node string) (bool, error) {
 	const what = "release the lease of a lost node"
 	if node == "" {
@@ -57,5 +58,5 @@ func (o Operator) ReleaseNode(ctx context.Context, poller, node string) (bool, e
 	return change.Applied, err
 }
 
-// errNotOwner: somebody else has the lease, or nobody.
+// errNotOwner means that the node does not have the lease.
 var errNotOwner = errors.New("the lease is not that of the node")

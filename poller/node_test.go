@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/poller"
 )
 
-// lostNode is a node that others take over from; it counts what holds it.
+// lostNode is a node that is taken over; it counts its holds.
 type lostNode struct {
 	name string
 	held atomic.Int32
@@ -26,7 +26,7 @@ func (n *lostNode) Hold(string) func() {
 
 func on(n *lostNode) func(*poller.RunnerConfig) { return func(c *poller.RunnerConfig) { c.Node = n } }
 
-// The lease of a lost node is free at once, and only for that node's name.
+// The lease of a lost node is free immediately, and only for that node's name.
 func TestReleaseNode(t *testing.T) {
 	tests := map[string]struct {
 		node     string
@@ -60,7 +60,7 @@ func TestReleaseNode(t *testing.T) {
 	}
 }
 
-// A node that lives on cannot commit what it had in hand when it was taken over from, and goes on under its new name.
+// A node that lives on cannot commit its work from before the takeover, and continues under its new name.
 func TestReleaseNodeFences(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.source.Append(3)
@@ -97,7 +97,7 @@ func TestReleaseNodeFails(t *testing.T) {
 	})
 }
 
-// A release breaks off at every call and in every way. Another one finishes it.
+// A release breaks off at every call and in every way. Another one completes it.
 func TestReleaseNodeCrashAtEveryCall(t *testing.T) {
 	run := func(t *testing.T, w *world, plan *faults.Plan) {
 		w.source.Append(3)

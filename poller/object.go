@@ -12,10 +12,10 @@ import (
 	"unicode/utf8"
 )
 
-// fields are members of a JSON object that this program does not know, byte for byte.
+// fields are unknown members of a JSON object, byte for byte.
 type fields map[string]json.RawMessage
 
-// decodeObject decodes a JSON object into a struct and returns the members for which the struct has no field. Names are
+// decodeObject decodes a JSON object into a struct and returns the members without a field in the struct. Names are
 // compared exactly: encoding/json alone would accept "Version" for "version".
 func decodeObject(data []byte, into any) (fields, error) {
 	if !utf8.Valid(data) {

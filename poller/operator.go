@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// operateTries bounds how often an operation starts again because the document changed, or because the outcome is
+// operateTries bounds how often an operation starts over because the document changed, or because the outcome is
 // unknown.
 const operateTries = 5
 
-// Operator is for the people who operate pollers (checkpoint document, section 10). Store is required. It needs no
-// Runner, and works while the program is down. It is safe for concurrent use.
+// Operator has the operations for operators of pollers (checkpoint document, section 10). Store is required. It needs
+// no Runner, and works while the program is down. It is safe for concurrent use.
 type Operator struct {
 	Store Store
 }
@@ -21,9 +21,9 @@ type Operator struct {
 // View is the current state of a poller.
 type View struct {
 	Document *Document
-	// Text is the document as it is stored.
+	// Text is the stored document.
 	Text []byte
-	// Time is the time of the state store. Live says that a process has the lease.
+	// Time is the time of the state store. Live means that a process has the lease.
 	Time time.Time
 	Live bool
 }
@@ -32,25 +32,25 @@ type View struct {
 type ChangeOptions struct {
 	// DryRun changes nothing.
 	DryRun bool
-	// Force makes the change although a process has the lease. The owner of the lease is fenced: it cannot commit any
-	// more, and its batch is delivered again. Force also accepts a checkpoint of another poller or definition.
+	// Force makes the change although a process has the lease. The owner of the lease is fenced: it can no longer commit,
+	// and its batch is delivered again. Force also accepts a checkpoint of another poller or definition.
 	Force bool
-	// Request makes repeats of the change one change, however often and wherever it is asked for: of the latest changes of a
-	// poller it is remembered that they were made. Its zero value makes each a change of its own.
+	// Request makes repeats of the change one change, with any number of repeats, in any process: the latest requests are
+	// stored. Its zero value makes each call a separate change.
 	Request Request
 }
 
-// Change is what an operation has changed, or would change.
+// Change is the result of an operation or of its dry run.
 type Change struct {
 	Poller string
-	// Before is nil when there was no document. After is what is stored now, or would be.
+	// Before is nil without a previous document. After is the stored document, or that of a dry run.
 	Before, After *Document
-	// Applied is false for a dry run. Fenced says that a process had the lease. Repeated says that the request was carried out
-	// before: Before is nil then, and After is what is stored now.
+	// Applied is false for a dry run. Fenced means that a process had the lease. Repeated means that the request was
+	// carried out before: then Before is nil, and After is the stored document.
 	Applied, Fenced, Repeated bool
 }
 
-// List returns the names of the pollers that have a state, ascending.
+// List returns the names of the pollers with a state, ascending.
 func (o Operator) List(ctx context.Context) ([]string, error) { return o.Store.List(ctx) }
 
 // Show reads the state of a poller. The errors are ErrNotFound, ErrCorrupt, ErrVersion and those of the store. With
@@ -82,7 +82,7 @@ func (o Operator) ResetToBeginning(ctx context.Context, poller string, how Chang
 	})
 }
 
-// ResetToCursor makes the poller deliver everything behind a cursor. Without a Kind, the cursor has that of the
+// ResetToCursor makes the poller deliver everything after a cursor. Without a Kind, the cursor has that of the
 // checkpoint.
 func (o Operator) ResetToCursor(ctx context.Context, poller string, to Cursor, how ChangeOptions) (Change, error) {
 	return o.change(ctx, poller, "reset to a cursor", how, func(d *Document, now time.Time) error {
@@ -103,9 +103,8 @@ func (o Operator) ResetToCursor(ctx context.Context, poller string, to Cursor, h
 	})
 }
 
-// AcceptFingerprint makes the checkpoint valid for another definition of the source. It is for changes that do not
-// change the order of the rows. Rows that another filter or table would have returned before the checkpoint are not
-// delivered.
+// AcceptFingerprint makes the checkpoint valid for another definition of the source. It is for changes that keep the
+// order of the rows. Rows that another filter or table would have returned before the checkpoint are not delivered.
 func (o Operator) AcceptFingerprint(ctx context.Context, poller string, now Definition, how ChangeOptions) (Change, error) {
 	fingerprint, text, err := Fingerprint(now)
 	if err != nil {
@@ -117,13 +116,13 @@ func (o Operator) AcceptFingerprint(ctx context.Context, poller string, now Defi
 	})
 }
 
-// BreakLease takes the lease from its owner; nobody has it then.
+// BreakLease takes the lease from its owner; it is free then.
 func (o Operator) BreakLease(ctx context.Context, poller string, how ChangeOptions) (Change, error) {
 	return o.change(ctx, poller, "break the lease", how, func(*Document, time.Time) error { return nil })
 }
 
-// Retire makes the document a tombstone: the poller does not run any more. The fencing token is kept, and a reset
-// brings the poller back.
+// Retire makes the document a tombstone: the poller no longer runs. The fencing token is kept, and a reset reactivates
+// the poller.
 func (o Operator) Retire(ctx context.Context, poller string, how ChangeOptions) (Change, error) {
 	return o.change(ctx, poller, "retire", how, func(d *Document, _ time.Time) error {
 		d.Retired = true
@@ -150,8 +149,8 @@ func (o Operator) change(ctx context.Context, poller, what string, how ChangeOpt
 	})
 }
 
-// write writes the document that build makes of the existing one, nil for none, and fences: in the same write the lease
-// becomes free and the token grows. It starts again after a conflict or an unknown outcome.
+// write writes the document that build makes of the existing one, nil for none, and fences: the same write frees the
+// lease and increases the token. It starts over after a conflict or an unknown outcome.
 func (o Operator) write(ctx context.Context, poller, what string, how ChangeOptions, build func(doc *Document, state State) (*Document, error)) (Change, error) {
 	out, err := o.tryWrite(ctx, poller, how, build)
 	return out, wrap(poller, what, err)
@@ -203,7 +202,7 @@ func (o Operator) tryWrite(ctx context.Context, poller string, how ChangeOptions
 	return out, fmt.Errorf("%w: run it again", last)
 }
 
-// load reads a document, nil for none. With force, a damaged one counts as none, so that it can be replaced.
+// load reads a document, nil for none. With force, a damaged one counts as missing, so that it can be replaced.
 func (o Operator) load(ctx context.Context, poller string, how ChangeOptions) (*Document, State, error) {
 	state, err := o.Store.Load(ctx, poller)
 	if errors.Is(err, ErrNotFound) {

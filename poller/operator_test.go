@@ -16,10 +16,10 @@ import (
 	"github.com/vibedata/roundhouse/poller/pollertest"
 )
 
-// place is a cursor of the test source.
+// place returns a cursor of the test source.
 func place(n int) poller.Cursor { return pollertest.Row(n).Cursor }
 
-// operations are those that change a poller that is there.
+// operations returns those that change an existing poller.
 func operations(o poller.Operator) map[string]func(context.Context, poller.ChangeOptions) (poller.Change, error) {
 	file := []byte(`{"cursor": {"kind": "integer", "value": 2}, "metadata": {"row_count": 1}, "note": "kept"}`)
 	return map[string]func(context.Context, poller.ChangeOptions) (poller.Change, error){
@@ -141,7 +141,7 @@ func TestClone(t *testing.T) {
 	})
 }
 
-// The token of a tombstone goes on in the clone that takes its name.
+// The token of a tombstone continues in a clone with its name.
 func TestCloneOverATombstone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -173,7 +173,7 @@ func TestRestore(t *testing.T) {
 		if err != nil || c.After.Cursor().Value != "3" || c.After.Lease.Token != 3 {
 			t.Errorf("%+v, %v", c, err)
 		}
-		// A copy that is newer than the state, and one for a state that is gone: the token goes on from the higher one.
+		// A copy that is newer than the state, and one for a missing state: the token continues from the higher one.
 		newer := strings.Replace(string(v.Text), `"fencing_token": 1`, `"fencing_token": 90`, 1)
 		if c, err = w.operator().ResetToCheckpoint(t.Context(), name, []byte(newer), poller.ChangeOptions{}); err != nil || c.After.Lease.Token != 91 {
 			t.Errorf("%+v, %v", c, err)
@@ -198,7 +198,7 @@ func TestRestore(t *testing.T) {
 	})
 }
 
-// A damaged document is not touched, unless it is restored by force; and then its token goes on.
+// A damaged document is changed only by a forced restore; its token continues.
 func TestRepair(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -224,7 +224,7 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// Operations settle what is not known, too.
+// Operations resolve unknown outcomes, too.
 func TestOperationsResolveAmbiguousWrites(t *testing.T) {
 	for _, fault := range []faults.Fault{faults.Applied, faults.Unknown, faults.Precondition} {
 		t.Run(fault.String(), func(t *testing.T) {
@@ -261,7 +261,7 @@ func TestResetToCursorTakesTheKind(t *testing.T) {
 	})
 }
 
-// A place has the key columns of the poller's definition, and no others; its number may have a fraction.
+// A position has exactly the key columns of the poller's definition; its number may have a fraction.
 func TestResetToCursorKnowsTheKeys(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.source.Append(3)
@@ -300,7 +300,7 @@ func TestResetToCursorKnowsTheKeys(t *testing.T) {
 	})
 }
 
-// Every time that sources give is a place that can be gone back to; what a document has made of a key is the same place.
+// Every time from a source is a valid reset position; a key as written in a document is the same position.
 func TestPlacesAreKept(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		for _, at := range []poller.Cursor{

@@ -51,8 +51,8 @@ func anyDocument(s *fuzzvalue.Source) *Document {
 	return d
 }
 
-// A document that can be written is read as it was, with all that this program does not know; so is a cursor alone, in a
-// document or as people write it in a file.
+// A document that can be written is read unchanged, with its unknown members; so is a cursor alone, in a document or as
+// operators write it in a file.
 func FuzzDocuments(f *testing.F) {
 	fuzzvalue.Seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -8,8 +8,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/durations"
 )
 
-// handleFailure handles a batch that the handler failed to take: it is tried again later, and after some failures the
-// row at fault is looked for.
+// handleFailure handles a batch that the handler rejected: it is retried later, and after some failures the bad row is
+// searched.
 func (t *tick) handleFailure(ctx context.Context, rows []Row, cause error) error {
 	f := t.failure(rows, cause)
 	if t.config.Quarantine == nil || (f.Attempts < t.options.MaxAttempts && !f.Bisecting && !IsPermanent(cause)) {
@@ -19,7 +19,7 @@ func (t *tick) handleFailure(ctx context.Context, rows []Row, cause error) error
 	return t.bisect(ctx, rows, &f, cause, max(len(rows), f.Suspects))
 }
 
-// failure returns the record of another failure of the batch behind the checkpoint.
+// failure returns the record of another failure of the batch after the checkpoint.
 func (t *tick) failure(rows []Row, cause error) Failure {
 	now := t.leases.clock.time()
 	f := Failure{FirstAt: now}
@@ -44,7 +44,7 @@ func (t *tick) postpone(f Failure, kind, cause error) error {
 	return failed
 }
 
-// bisect delivers rows that failed together in halves, down to the row at fault. Delivered rows are committed at once.
+// bisect delivers rows that failed together in halves, down to the bad row. Delivered rows are committed immediately.
 // behind is the number of rows from the first of these to the end of the failed batch.
 func (t *tick) bisect(ctx context.Context, rows []Row, f *Failure, cause error, behind int) error {
 	if len(rows) == 1 {
@@ -52,7 +52,7 @@ func (t *tick) bisect(ctx context.Context, rows []Row, f *Failure, cause error, 
 	}
 	half := len(rows) / 2
 	for _, part := range [][]Row{rows[:half], rows[half:]} {
-		if t.outOfTime() { // the next tick goes on here
+		if t.outOfTime() { // the next tick continues here
 			return t.suspendBisect(f, part, cause, behind)
 		}
 		err := t.deliver(ctx, part)
@@ -74,7 +74,7 @@ func (t *tick) bisect(ctx context.Context, rows []Row, f *Failure, cause error, 
 	return nil
 }
 
-// suspendBisect records how far the search is when the time of the tick is over.
+// suspendBisect records the progress of the search when the time of the tick is over.
 func (t *tick) suspendBisect(f *Failure, next []Row, cause error, behind int) error {
 	left := remainingFailure(f, behind)
 	left.Rows, left.First = len(next), EventID(t.config.Name, next[0])
@@ -86,8 +86,8 @@ func (t *tick) suspendBisect(f *Failure, next []Row, cause error, behind int) er
 	return fmt.Errorf("%w: the row at fault is among %d, and the time is used up: %w", ErrBatch, behind, cause)
 }
 
-// remainingFailure returns the record for the rest of a failed batch, nil when nothing is left. After progress, the
-// rest may be tried at once.
+// remainingFailure returns the record for the rest of a failed batch, nil without a rest. After progress, the rest may
+// be tried immediately.
 func remainingFailure(f *Failure, rows int) *Failure {
 	if rows <= 0 {
 		return nil
@@ -97,7 +97,7 @@ func remainingFailure(f *Failure, rows int) *Failure {
 	return &left
 }
 
-// quarantine gives up a row, unless too many were given up recently.
+// quarantine quarantines a row, unless too many were quarantined recently.
 func (t *tick) quarantine(ctx context.Context, row Row, f *Failure, cause error, left int) error {
 	id := EventID(t.config.Name, row)
 	counted := Quarantine{}

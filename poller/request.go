@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// maxRequests is how many requests a state remembers.
+// maxRequests is the number of requests that a state stores.
 const maxRequests = 8
 
-// Request identifies a change that somebody asks for. Its zero value identifies none.
+// Request identifies a requested change. Its zero value identifies none.
 type Request struct {
-	// ID is the same for repeats of a request, and Digest for those that ask for the same.
+	// ID is the same for repeats of a request, and Digest for requests of the same change.
 	ID     string `json:"request_id"`
 	Digest string `json:"digest"`
 	// At is when the change was made, by the clock of the state store.
 	At time.Time `json:"at"`
 }
 
-// has says whether a request was carried out. The error is ErrRequestReused.
+// has reports whether a request was carried out. The error is ErrRequestReused.
 func (d *Document) has(r Request) (bool, error) {
 	if d == nil || r.ID == "" {
 		return false, nil
@@ -33,7 +33,7 @@ func (d *Document) has(r Request) (bool, error) {
 	}
 }
 
-// remember notes a request that is carried out with this version of the document.
+// remember records a request that this version of the document carries out.
 func (d *Document) remember(r Request, at time.Time) {
 	if r.ID == "" {
 		return
@@ -43,7 +43,7 @@ func (d *Document) remember(r Request, at time.Time) {
 	d.Requests = all[max(0, len(all)-maxRequests):]
 }
 
-// untouched says that a state holds nothing but that ticks have failed.
+// untouched reports whether a state only records that ticks have failed.
 func (d *Document) untouched() bool {
 	return d.Fingerprint == "" && d.Checkpoint == nil && d.Lease.Token == 0 && d.Backfill == nil
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/vibedata/roundhouse/poller"
 )
 
-// A change with a request id is made once, whatever storage does and however often it is asked for; the id of another change is refused,
-// and the latest eight are remembered.
+// A change with a request id is made once, despite faults of storage and repeated requests; the id of another change is
+// refused, and the latest eight are stored.
 func TestRequestsAreMadeOnce(t *testing.T) {
 	for _, fault := range faults.Faults() {
 		t.Run(fmt.Sprint(fault), func(t *testing.T) {

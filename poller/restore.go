@@ -13,9 +13,9 @@ import (
 )
 
 // ResetToCheckpoint sets a poller to the checkpoint in a file: a whole state document, the answer of the API or of
-// `roundhouse poller show -o json` that has one, or only a checkpoint. A whole document must be of the same poller and definition, unless forced. The new fencing token is
-// higher than that in the file and the current one. A missing state is created, and a damaged one is replaced when
-// forced. A state without a definition gets that of the file.
+// `roundhouse poller show -o json` that has one, or only a checkpoint. A whole document must be of the same poller and
+// definition, unless forced. The new fencing token is higher than that in the file and the current one. A missing state
+// is created, and a damaged one is replaced when forced. A state without a definition gets that of the file.
 func (o Operator) ResetToCheckpoint(ctx context.Context, poller string, file []byte, how ChangeOptions) (Change, error) {
 	from, err := readCheckpoint(poller, file)
 	if err != nil {
@@ -38,7 +38,7 @@ func (o Operator) ResetToCheckpoint(ctx context.Context, poller string, file []b
 		if from.PollerName != poller && !how.Force {
 			return nil, fmt.Errorf("%w: the file is of poller %s: use clone-checkpoint, or force", ErrInvalid, from.PollerName)
 		}
-		if after.Fingerprint == "" { // the checkpoint is of the definition that it was made under
+		if after.Fingerprint == "" { // the checkpoint belongs to the definition under which it was made
 			after.Fingerprint, after.Definition = from.Fingerprint, from.Definition
 		}
 		after.Checkpoint = from.Checkpoint
@@ -52,7 +52,7 @@ func (o Operator) ResetToCheckpoint(ctx context.Context, poller string, file []b
 	})
 }
 
-// readCheckpoint decodes a file: a document, what wraps one, or the checkpoint of one.
+// readCheckpoint decodes a file: a document, a wrapped document, or a checkpoint.
 func readCheckpoint(poller string, file []byte) (*Document, error) {
 	file = bytes.TrimPrefix(file, []byte(payload.ByteOrderMark))
 	if err := payload.Check(file); err != nil {
@@ -108,7 +108,8 @@ func recoveredToken(data []byte) int64 {
 }
 
 // Clone gives a new poller the checkpoint and the definition of another one. Its lease is free. Its token is 0, or
-// higher than that of a tombstone with its name. A state that says no more than that ticks have failed counts as none. The errors are those of the other operations, and ErrExists.
+// higher than that of a tombstone with its name. A state that only records failed ticks counts as none. The errors are
+// those of the other operations, and ErrExists.
 func (o Operator) Clone(ctx context.Context, from, to string, how ChangeOptions) (Change, error) {
 	source, err := o.Show(ctx, from)
 	if err == nil && source.Document.Retired {

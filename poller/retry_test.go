@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/poller/pollertest"
 )
 
-// The delay behind a failure doubles up to its most, and nothing is tried before it is over.
+// The delay after a failure doubles up to its maximum, and no try is made before its end.
 func TestRetryDelays(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.source.Append(1)
@@ -36,7 +36,8 @@ func TestRetryDelays(t *testing.T) {
 	})
 }
 
-// Beyond the rows that are free, a share of the last rows may go to quarantine, and older rows count half when the window is full.
+// Besides the free rows, a share of the last rows may go to quarantine, and older rows count half when the window is
+// full.
 func TestShareOfTheQuarantine(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		refuse := poisoned(numbers(91, 99)...)
@@ -62,7 +63,7 @@ func TestShareOfTheQuarantine(t *testing.T) {
 			t.Errorf("%d rows in quarantine, %v", len(w.quarantined), err)
 		}
 		wait(time.Hour)
-		// Who comes next, such as after a restart, has what was counted.
+		// The next process, such as after a restart, continues the counts.
 		again := w.process(nil, func(c *poller.RunnerConfig) {
 			c.Options = poller.Options{BatchSize: 10, MaxBatch: 10, QuarantineFree: 1, QuarantineShare: 0.1, QuarantineWindow: 100}
 		})
@@ -72,7 +73,7 @@ func TestShareOfTheQuarantine(t *testing.T) {
 	})
 }
 
-// asked is a source that has more rows than anybody asks for, and notes what it is asked for.
+// asked is a source with more rows than any request, which records the requests.
 type asked struct {
 	*pollertest.Source
 	at            time.Time
@@ -85,7 +86,7 @@ func (a *asked) Fetch(_ context.Context, _ poller.Cursor, limit, maxBytes int) (
 	return poller.Batch{Rows: []poller.Row{{Key: []byte(`{"id":1}`), Cursor: poller.Cursor{Kind: "timestamp", Value: value}}}, More: true}, nil
 }
 
-// A batch has no more rows and bytes than it may, and what is counted says how far behind its last row is.
+// A batch respects the limits for rows and bytes, and the counters have the lag of its last row.
 func TestBoundsAndLagOfABatch(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.state.rewinds = true

@@ -17,16 +17,15 @@ type Options struct {
 	// LeaseTTL is how long a lease lasts without a heartbeat, 10 s to an hour; the default is 2 min. A heartbeat is
 	// sent every third of it. The owner stops a margin before the end: half of LeaseTTL, but at most 5 s.
 	LeaseTTL time.Duration
-	// Budget is how long a tick goes on; the default is 4 min. A batch that has begun is finished.
+	// Budget is the duration of a tick; the default is 4 min. A started batch is finished.
 	Budget time.Duration
 	// BatchSize is the size of the first batch, by default 100. The size moves between MinBatch, by default 1, and
-	// MaxBatch, by default 5,000, so that the handler takes no longer than HandlerTarget, by default a third of
-	// LeaseTTL.
+	// MaxBatch, by default 5,000, so that the handler takes no longer than HandlerTarget, by default a third of LeaseTTL.
 	BatchSize, MinBatch, MaxBatch int
 	HandlerTarget                 time.Duration
 	// MaxBytes bounds the data of a batch, its first row excepted; the default is 4 MiB.
 	MaxBytes int
-	// MaxAttempts is how often a batch may fail before the row at fault is looked for; the default is 5.
+	// MaxAttempts is the number of failures of a batch before the bad row is searched; the default is 5.
 	MaxAttempts int
 	// RetryDelay is the delay after the first failure, by default 30 s. It doubles up to MaxRetryDelay, by default 15
 	// min.
@@ -35,10 +34,10 @@ type Options struct {
 	// rows, by default 1,000. QuarantineFree rows may go there in any case, by default 5.
 	QuarantineShare                  float64
 	QuarantineWindow, QuarantineFree int
-	// IdleHeartbeat is how often a poller without rows records that it is running; the default is 15 min.
+	// IdleHeartbeat is the interval at which a poller without rows records that it is running; the default is 15 min.
 	IdleHeartbeat time.Duration
-	// Backfill gives the poller an end: where the source ends when the poller first runs. RowsPerSecond limits the rate
-	// of any poller; 0 does not.
+	// Backfill gives the poller an end: the end of the source at its first run. RowsPerSecond limits the rate of any
+	// poller; 0 does not.
 	Backfill      bool
 	RowsPerSecond int
 }
@@ -58,7 +57,7 @@ func (o Options) WithDefaults() Options {
 	return o
 }
 
-// Validate returns an error for options that cannot be used, with defaults applied. The errors are ErrInvalid.
+// Validate returns an error for invalid options, with defaults applied. The errors are ErrInvalid.
 func (o Options) Validate() error {
 	o = o.WithDefaults()
 	var errs []error
@@ -89,18 +88,18 @@ type RunnerConfig struct {
 	Source  Source
 	Store   Store
 	Handler Handler
-	// Quarantine takes rows that the handler fails to take, and may get one again. If it is nil, such a row is tried
-	// for ever, and nothing behind it is delivered.
+	// Quarantine receives rows that the handler rejects, possibly more than once. If it is nil, such a row is retried
+	// forever, and no later row is delivered.
 	Quarantine func(ctx context.Context, q Quarantined) error
 	Options    Options
-	// Owner names this process; the default is made of Node and a random part. Runners that run at the same time must have
-	// different owners, because one takes the lease of another with the same owner without waiting.
+	// Owner names this process; the default is Node and a random part. Concurrent runners must have different owners,
+	// because a runner takes the lease of the same owner without waiting.
 	Owner string
-	// Node is the node of this process, when others can take over from it; the default is named after host and process id.
+	// Node is the node of this process, when other nodes can take it over; the default is named after host and process id.
 	Node Node
 	// Now is a clock of which only differences are used; the default is time.Now.
 	Now func() time.Time
-	// Log is the log, which gets no secrets; the default is none.
+	// Log is the log, which contains no secrets; the default is none.
 	Log *slog.Logger
 }
 
@@ -112,15 +111,15 @@ type Runner struct {
 	counters counters
 	failures *TickFailures
 
-	// running is held by a tick, which alone uses the fields that follow.
+	// running is held by a tick, which alone uses the fields below.
 	running  sync.Mutex
 	observed observedVersion
 	size     batchSize
 	checked  bool   // the source has been checked
-	advised  string // what the source has advised last, which is logged once
+	advised  string // the source's last advice, which is logged once
 }
 
-// NewRunner makes a Runner. It sends nothing yet.
+// NewRunner returns a Runner. It sends no request yet.
 func NewRunner(c RunnerConfig) (*Runner, error) {
 	c.Options = c.Options.WithDefaults()
 	errs := []error{CheckName(c.Name), c.Options.Validate()}
@@ -152,10 +151,10 @@ func NewRunner(c RunnerConfig) (*Runner, error) {
 	return r, nil
 }
 
-// Name is the poller's name.
+// Name returns the poller's name.
 func (r *Runner) Name() string { return r.config.Name }
 
-// Counters returns what the runner has counted so far.
+// Counters returns the runner's counts so far.
 func (r *Runner) Counters() Counters {
 	return r.counters.snapshot()
 }
@@ -164,19 +163,19 @@ func (r *Runner) Counters() Counters {
 type Result struct {
 	// Rows and Batches were delivered and committed; Quarantined of the rows went to quarantine.
 	Rows, Batches, Quarantined int
-	// Drained says that there were no more rows at the end. HeldBack says why existing rows were not read.
+	// Drained means that no rows were left at the end. HeldBack is the reason why existing rows were not read.
 	Drained  bool
 	HeldBack string
-	// Done says that the backfill has reached its end, so nothing is left to do.
+	// Done means that the backfill has reached its end.
 	Done bool
-	// Skipped says why nothing was tried, nil otherwise: another process has the lease (ErrHeld), the failed batch is
-	// not due (ErrWaiting), or the poller is retired (ErrRetired).
+	// Skipped is the reason why nothing was tried, nil otherwise: another process has the lease (ErrHeld), the failed
+	// batch is not due (ErrWaiting), or the poller is retired (ErrRetired).
 	Skipped error
 }
 
-// Tick delivers rows, batch by batch, until there are no more or the budget is used up. Without rows it reads the state
-// and writes nothing, unless the idle heartbeat is due. An error names the poller; what was not committed is delivered
-// again by the next tick. Leaving the work to another process is not an error; Result says so.
+// Tick delivers rows, batch by batch, until none are left or the budget is used up. Without rows it reads the state and
+// writes nothing, unless the idle heartbeat is due. An error names the poller; the next tick delivers uncommitted rows
+// again. Leaving the work to another process is not an error; Result reports it.
 func (r *Runner) Tick(ctx context.Context) (Result, error) {
 	if !r.running.TryLock() {
 		return r.skipped(fmt.Errorf("%w: the tick before is at work", ErrHeld)), nil
@@ -211,14 +210,14 @@ func (r *Runner) Tick(ctx context.Context) (Result, error) {
 	return t.result, wrap(r.config.Name, "tick", err)
 }
 
-// record keeps in the state whether ticks fail, for those who do not read the log, and returns the error of the tick. doc is the state
-// as the tick has left it, nil when it was not read. A state that cannot be read says so itself, and a lease that is lost leaves the
-// work to the next tick.
+// record stores in the state whether ticks fail, for readers without the log, and returns the error of the tick. doc is
+// the state as left by the tick, nil when it was not read. An unreadable state needs no record, and a lost lease leaves
+// the work to the next tick.
 func (r *Runner) record(ctx context.Context, doc *Document, err error) error {
 	var recordErr error
 	switch {
 	case errors.Is(err, ErrLost) || errors.Is(err, ErrCorrupt) || errors.Is(err, ErrVersion):
-	case err != nil && !errors.Is(err, ErrBatch) && !errors.Is(err, ErrBreaker): // these two are in Failure
+	case err != nil && !errors.Is(err, ErrBatch) && !errors.Is(err, ErrBreaker): // Failure has these two
 		recordErr = r.failures.Add(ctx, err)
 	case doc != nil:
 		recordErr = r.failures.Clear(ctx, doc.TickFailure)

@@ -42,7 +42,7 @@ func TestDrainsInOrder(t *testing.T) {
 		if !d.Cursor().Equal(poller.Cursor{Kind: "integer", Value: "1050"}) || d.Lease.Owner != "" || d.Lease.Token != 1 || d.Checkpoint.Metadata.RowCount != 350 || d.Checkpoint.Metadata.RowsTotal != 1050 {
 			t.Errorf("the state is %+v, checkpoint %+v", d, d.Checkpoint)
 		}
-		// Acquire, a commit a batch, release.
+		// Acquire, a commit per batch, release.
 		if n := w.state.count(); n != 6 {
 			t.Errorf("%d writes of the state", n)
 		}
@@ -62,7 +62,7 @@ func TestIdleTicksWriteWhenDueOnly(t *testing.T) {
 			}
 			wait(time.Minute)
 		}
-		if n := w.state.count(); n != 4 { // at once, and every 15 minutes
+		if n := w.state.count(); n != 4 { // immediately, and every 15 minutes
 			t.Errorf("%d writes in an idle hour", n)
 		}
 		reads := len(slices.DeleteFunc(plan.Calls(), func(c faults.Call) bool { return c.Operation != "Get" }))
@@ -107,7 +107,7 @@ func TestBatchSizeFollowsTheHandler(t *testing.T) {
 		testenv.Equal(t, "", want, sizes[:len(want)])
 		w.deliver = func(_ context.Context, d poller.Delivery) error {
 			sizes = append(sizes, len(d.Rows))
-			wait(50 * time.Second) // slower than it may be
+			wait(50 * time.Second) // slower than allowed
 			return nil
 		}
 		sizes = nil
@@ -171,7 +171,7 @@ func TestTheSameOwnerGetsANewToken(t *testing.T) {
 	})
 }
 
-// A lease whose end is nonsense is taken when it was not renewed for as long as it lasts, by the observer's own clock.
+// A lease with an invalid end is taken when it was not renewed for its duration, by the observer's own clock.
 func TestTheObserverCountsItsOwnTime(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.source.Append(1)
@@ -222,7 +222,7 @@ func (r redefined) Definition() poller.Definition {
 	return d
 }
 
-// disordered gives rows as they are.
+// disordered returns rows in the given order.
 type disordered struct {
 	*pollertest.Source
 	rows []poller.Row
@@ -331,7 +331,7 @@ func TestBadConfigurations(t *testing.T) {
 	}
 }
 
-// Values are compared as what they are; where the key columns decide, the source is believed.
+// Values are compared by their type; where the key columns decide, the source's order counts.
 func TestOrderOfCursors(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -17,25 +17,25 @@ import (
 	"github.com/vibedata/roundhouse/internal/payload"
 )
 
-// MaxPollers is how many pollers the settings may define.
+// MaxPollers is the most pollers in the settings.
 const MaxPollers = 200
 
 // Setting is the definition of a poller in the settings. docs/pollers.md describes the document.
 type Setting struct {
 	// Name is the name of the poller: the name of the member in the document.
 	Name string
-	// Schedule is when it runs, as NCRONTAB with seconds; the default is DefaultSchedule.
+	// Schedule is its schedule, as NCRONTAB with seconds; the default is DefaultSchedule.
 	Schedule string
-	// Connection says where the connection string of the database is. The document never holds it.
+	// Connection names the holder of the database's connection string. The document never holds it.
 	Connection Connection
 	// Source is the definition of the source, for the package that reads this kind of source.
 	Source json.RawMessage
-	// State is where the state document is: StateBlob or StateTable.
+	// State is the store of the state document: StateBlob or StateTable.
 	State string
-	// Exactly one of Engine and Outbox says where rows go.
+	// Exactly one of Engine and Outbox is set: the target of rows.
 	Engine *EngineTarget
 	Outbox *OutboxTarget
-	// NoQuarantine makes a row that the handler fails to take hold up the poller, instead of going to the dead letters.
+	// NoQuarantine makes a row that the handler rejects block the poller, instead of going to the dead letters.
 	NoQuarantine bool
 	Options      Options
 }
@@ -43,16 +43,17 @@ type Setting struct {
 // DefaultSchedule is every ten seconds.
 const DefaultSchedule = "*/10 * * * * *"
 
-// Function is the name of the poller's timer function.
+// Function returns the name of the poller's timer function.
 func (s Setting) Function() string { return "poller-" + s.Name + "-timer" }
 
-// These are the places of state documents.
+// The stores of state documents.
 const (
 	StateBlob  = "blob"
 	StateTable = "table"
 )
 
-// Connection names what holds a connection string: exactly one of a setting of the program and a secret in its vault.
+// Connection names the holder of a connection string: exactly one of a setting of the program and a secret in its
+// vault.
 type Connection struct {
 	Setting string `json:"setting"`
 	Secret  string `json:"secret"`
@@ -65,8 +66,7 @@ type EngineTarget struct {
 	// InstanceColumn and TenantColumn name columns of the row; when they are "", Instance and Tenant apply.
 	InstanceColumn string `json:"instanceColumn"`
 	TenantColumn   string `json:"tenantColumn"`
-	// InputColumn names the column with the engine's input as JSON; NULL is no input. When it is "", the input is the
-	// row.
+	// InputColumn names the column with the engine's input as JSON; NULL is no input. When it is "", the input is the row.
 	InputColumn string `json:"inputColumn"`
 	Instance    string `json:"instanceId"`
 	Tenant      string `json:"tenantId"`
@@ -131,8 +131,7 @@ func (d *duration) UnmarshalText(text []byte) error {
 }
 
 // ParseSettings decodes the JSON document of pollers, an object with one member for each poller, in the order of their
-// names. "" is none. The error names everything that is wrong, one per line, with the poller; the errors are
-// ErrInvalid.
+// names. "" is none. The error names all errors, one per line, with the poller; the errors are ErrInvalid.
 func ParseSettings(text string) ([]Setting, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
@@ -222,7 +221,7 @@ func (d settingDocument) options() Options {
 
 var settingName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
-// Validate returns what is wrong with a setting, without its source. The errors are ErrInvalid.
+// Validate returns the errors of a setting, without its source. The errors are ErrInvalid.
 func (s Setting) Validate() error {
 	errs := []error{CheckName(s.Name), s.Connection.validate(), checkSource(s.Source), s.Options.Validate()}
 	if s.Schedule != "" {
@@ -261,7 +260,7 @@ func (c Connection) validate() error {
 	case (c.Setting == "") == (c.Secret == ""):
 		return fmt.Errorf("%w: connection: set exactly one of setting and secret", ErrInvalid)
 	case c.Setting != "" && !settingName.MatchString(c.Setting):
-		// The value is not repeated: it may be the connection string itself.
+		// The value is not quoted: it may be the connection string itself.
 		return fmt.Errorf("%w: connection.setting is no name of a setting: name the one that holds the connection string", ErrInvalid)
 	case c.Secret != "" && !secretName.MatchString(c.Secret):
 		return fmt.Errorf("%w: connection.secret is no name of a secret: name the one that holds the connection string", ErrInvalid)

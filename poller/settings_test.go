@@ -85,7 +85,7 @@ func TestParseSettingsNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// What a setting is nested in would be nested in the state document.
+// Nesting in a setting would be repeated in the state document.
 func TestDeepSettings(t *testing.T) {
 	t.Parallel()
 	for _, levels := range []int{501, 9_998} {

@@ -21,9 +21,9 @@ const simulationSeeds = 1000
 
 var simulationSeed = flag.Int("simulation.seed", 0, "the only seed that TestSimulation runs; 0: all")
 
-// Several nodes with wrong clocks run one poller, stand still for longer than their leases, and lose answers. Every write is checked:
-// the token never goes back, a token has one committer, the checkpoint never goes back, and every row that it passes was delivered or
-// given up.
+// Several nodes with wrong clocks run one poller, are suspended for longer than their leases, and lose answers. Every
+// write is checked: the token never decreases, a token has one committer, the checkpoint never goes back, and every row
+// that it passes was delivered or quarantined.
 func TestSimulation(t *testing.T) {
 	t.Parallel()
 	seeds := []int{*simulationSeed}
@@ -44,7 +44,7 @@ func TestSimulation(t *testing.T) {
 	if len(seeds) < 50 {
 		return
 	}
-	// A simulation in which nothing goes wrong shows nothing.
+	// A simulation without trouble proves nothing.
 	for what, n := range map[string]int{"leases lost": total.counts.lost, "rows unconfirmed": total.counts.unconfirmed,
 		"duplicates": total.counts.duplicates, "rows quarantined": total.counts.quarantined, "tokens": total.counts.tokens} {
 		if n < len(seeds)/10 {
@@ -78,11 +78,11 @@ func (n *node) span(most time.Duration) time.Duration {
 	return time.Duration(n.rng.Int64N(int64(most)))
 }
 
-// storage is what becomes of a call of the state store.
+// storage decides the outcome of a call of the state store.
 func (n *node) storage(ctx context.Context, _ faults.Call, next func(context.Context) error) error {
 	wait(n.span(300 * time.Millisecond))
 	switch {
-	case n.chance(3): // the process stands still before the request leaves
+	case n.chance(3): // the process is suspended before the request leaves
 		wait(n.span(8 * time.Minute))
 		return next(context.WithoutCancel(ctx))
 	case n.chance(3): // or before it reads the answer
@@ -98,7 +98,7 @@ func (n *node) storage(ctx context.Context, _ faults.Call, next func(context.Con
 		return tables.ErrOutcomeUnknown
 	case n.chance(3):
 		return tables.ErrThrottled
-	case n.chance(2): // it arrives when nobody waits for it any more
+	case n.chance(2): // it arrives after the caller has given up
 		go func() {
 			wait(n.span(5 * time.Minute))
 			_ = next(context.WithoutCancel(ctx))
@@ -108,11 +108,11 @@ func (n *node) storage(ctx context.Context, _ faults.Call, next func(context.Con
 	return next(ctx)
 }
 
-// deliver is the sink: slow at times, without regard for its context at times.
+// deliver is the sink: sometimes slow, sometimes ignoring its context.
 func (n *node) deliver(ctx context.Context, d poller.Delivery) error {
 	switch {
 	case n.chance(5):
-		wait(n.span(6 * time.Minute)) // it does not look at its context
+		wait(n.span(6 * time.Minute)) // it ignores its context
 	case n.chance(10):
 		if !sleeps(ctx, n.span(3*time.Minute)) {
 			return ctx.Err()
@@ -160,7 +160,7 @@ func simulate(t *testing.T, seed uint64, total *tally) {
 		}
 	})
 	wg.Wait()
-	wait(time.Hour) // for what arrives late
+	wait(time.Hour) // for late writes
 	rows := w.source.Append(1)
 	calm := &node{w: w, calm: true, rng: rng}
 	last := calm.runner(rng, nodes)
@@ -185,7 +185,7 @@ func simulate(t *testing.T, seed uint64, total *tally) {
 	}
 }
 
-// runner is a poller on a node whose clock is up to ten minutes wrong, and a little too fast or too slow.
+// runner returns a poller on a node whose clock is up to ten minutes wrong, and slightly too fast or too slow.
 func (n *node) runner(rng *rand.Rand, i int) *poller.Runner {
 	skew := time.Duration(rng.Int64N(int64(20*time.Minute))) - 10*time.Minute
 	drift := rng.Float64()*0.002 - 0.001

@@ -43,7 +43,7 @@ func TestAzureTableStore(t *testing.T) {
 	})
 }
 
-// A poller runs on the real stores: two processes share the rows, and each finds the other's commits.
+// A poller runs on the real stores: two processes share the rows, and each sees the other's commits.
 func TestRunsOnAzurite(t *testing.T) {
 	t.Parallel()
 	b, blobsErr := azure.NewBlobs(storage.Account(t))

@@ -45,7 +45,7 @@ func (s TableStore) Load(ctx context.Context, poller string) (State, error) {
 	row, err := s.Tables.Get(tables.WithCaptureResponse(ctx, &response), s.table(), tables.Key{Partition: poller, Row: stateRow})
 	state, err := stateFromLoad(poller, []byte(tables.Text(row, columnDocument)), err, &response)
 	if err == nil {
-		state.ETag = row.ETag // the ETag of the body, because writes have to send that one and not the header's
+		state.ETag = row.ETag // the ETag of the body, because writes have to send that and not the header's
 	}
 	return state, err
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/poller/pollertest"
 )
 
-// quiet is a source without rows that knows up to where there are none.
+// quiet is a source without rows that knows the position up to which none exist.
 type quiet struct {
 	*pollertest.Source
 	through int
@@ -24,13 +24,13 @@ func (q *quiet) Fetch(ctx context.Context, after poller.Cursor, limit, maxBytes 
 	return b, err
 }
 
-// Where a source without rows says that there are none up to a place, the checkpoint moves there once in an idle heartbeat, under a lease,
-// and never back; rows that come later are delivered.
+// When a source without rows returns such a position, the checkpoint moves there once per idle heartbeat, under a
+// lease, and never back; later rows are delivered.
 func TestThrough(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.state.rewinds = true // the rows in front of the place are not there to be delivered
+		w.state.rewinds = true // the rows before the position do not exist
 		q := &quiet{Source: w.source}
 		r := w.process(nil, func(c *poller.RunnerConfig) {
 			c.Source, c.Options = q, poller.Options{IdleHeartbeat: 10 * time.Minute}

@@ -14,14 +14,14 @@ type tick struct {
 	*Runner
 	began  time.Time
 	lease  *lease
-	doc    *Document // as it was stored last
+	doc    *Document // as stored last
 	result Result
-	// databaseID is the id of the database of this tick, "" until it was asked for and when it is unknown.
+	// databaseID is the id of the database in this tick, "" before its query and when unknown.
 	databaseID string
 }
 
-// run checks whether there is anything to do before it acquires the lease. Rows that were fetched before are still
-// valid if the document has the same version when the lease is acquired.
+// run checks for work before it acquires the lease. Rows that were fetched before are still valid if the document has
+// the same version when the lease is acquired.
 func (t *tick) run(ctx context.Context) error {
 	doc, state, err := t.leases.load(ctx)
 	if err != nil {
@@ -62,13 +62,13 @@ func (t *tick) run(ctx context.Context) error {
 	}
 	err = t.deliverAll(ctx, batch)
 	if releaseErr := t.lease.release(func(*Document) {}); releaseErr != nil && err == nil {
-		// Everything is committed; others have to wait for the lease to end.
+		// Everything is committed; other processes have to wait for the lease to end.
 		t.config.Log.InfoContext(ctx, "poller lease not given back", "poller", t.config.Name, "error", t.errorText(releaseErr))
 	}
 	return err
 }
 
-// identify asks the database for its id and compares it with the one in the document.
+// identify queries the id of the database and compares it with the one in the document.
 func (t *tick) identify(ctx context.Context, doc *Document) (err error) {
 	if t.databaseID, err = databaseID(ctx, t.config.Source); err != nil {
 		return err
@@ -77,13 +77,13 @@ func (t *tick) identify(ctx context.Context, doc *Document) (err error) {
 	return err
 }
 
-// definitionFor returns the current definition and its fingerprint as a document of this poller gets them.
+// definitionFor returns the current definition and its fingerprint for a document of this poller.
 func (t *tick) definitionFor(doc *Document) (fingerprint string, text json.RawMessage, err error) {
 	return definitionFor(doc, t.config.Source.Definition(), t.databaseID)
 }
 
-// writeDefinition stores the definition beside the checkpoint, unless the checkpoint belongs to another definition. A
-// poller that is no backfill any more loses its end.
+// writeDefinition stores the definition with the checkpoint, unless the checkpoint belongs to another definition. A
+// poller that is no longer a backfill loses its end.
 func (t *tick) writeDefinition(d *Document) error {
 	fingerprint, text, err := t.definitionFor(d)
 	if err != nil {
@@ -99,7 +99,7 @@ func (t *tick) writeDefinition(d *Document) error {
 	return nil
 }
 
-// mayRun checks a document before anything is done.
+// mayRun checks a document before any work.
 func (t *tick) mayRun(doc *Document, state State) error {
 	if doc.Retired {
 		return ErrRetired
@@ -152,14 +152,14 @@ func (t *tick) idleTick(ctx context.Context, state State) error {
 		return err
 	}
 	meant.PolledAt = t.leases.clock.time()
-	// A conflict does not matter: the write of another process shows as well that the poller is running.
+	// A conflict does not matter: another process's write also shows that the poller is running.
 	if _, _, err := t.leases.swap(ctx, meant, state.ETag); err != nil && !needsReread(err) {
 		return fmt.Errorf("write that there are no rows: %w", err)
 	}
 	return nil
 }
 
-// heartbeatDue reports whether nothing was written for so long that a tick without rows is to be recorded.
+// heartbeatDue reports whether an idle tick is to be recorded, because nothing was written for long enough.
 func (t *tick) heartbeatDue(state State) bool {
 	last := t.doc.PolledAt
 	if c := t.doc.Checkpoint; c != nil && c.UpdatedAt.After(last) {
@@ -168,13 +168,13 @@ func (t *tick) heartbeatDue(state State) bool {
 	return state.ETag == "" || state.Time.Sub(last) >= t.options.IdleHeartbeat
 }
 
-// passable reports whether a batch without rows says up to where there are none.
+// passable reports whether a batch without rows has a position up to which none exist.
 func (t *tick) passable(b *Batch) bool {
 	order, ok := compare(t.doc.Cursor(), b.Through)
 	return !b.Through.IsZero() && (t.doc.Cursor().IsZero() || ok && order < 0)
 }
 
-// pass moves the checkpoint to where a batch without rows says that there are none before.
+// pass moves the checkpoint to that position of a batch.
 func (t *tick) pass(b *Batch) error {
 	if len(b.Rows) > 0 || b.More || !t.passable(b) {
 		return nil
@@ -194,7 +194,7 @@ func (t *tick) pass(b *Batch) error {
 	return nil
 }
 
-// deliverAll delivers batches until there are no more rows or no time is left.
+// deliverAll delivers batches until no rows or no time is left.
 func (t *tick) deliverAll(ctx context.Context, batch *Batch) error {
 	if t.options.Backfill && t.doc.Backfill == nil {
 		if err := t.freezeEnd(ctx); err != nil {
@@ -235,7 +235,7 @@ func (t *tick) outOfTime() bool { return t.config.Now().Sub(t.began) >= t.option
 // safeCursorBytes is the length in bytes up to which a cursor is known to fit the document.
 const safeCursorBytes = 256
 
-// fetch reads the next rows, and checks what the source promises.
+// fetch reads the next rows, and checks the promises of the source.
 func (t *tick) fetch(ctx context.Context) (*Batch, error) {
 	limit := t.size.size
 	if f := t.doc.Failure; f != nil && f.Rows > 0 {
@@ -263,7 +263,7 @@ func (t *tick) fetch(ctx context.Context) (*Batch, error) {
 		if order, ok := compare(last, next); ok && order >= 0 {
 			return nil, fmt.Errorf("%w: %s comes behind %s: the cursor column must not go back, and with the key columns must be unique", ErrOrder, next, last)
 		}
-		// Rows of which the place could not be written down would be delivered again and again.
+		// Rows whose position cannot be stored would be delivered repeatedly.
 		if len(next.Value)+len(next.Tiebreaker) > safeCursorBytes {
 			if err := next.checkFits(); err != nil {
 				return nil, fmt.Errorf("row %.256s: %w", batch.Rows[i].Key, err)
@@ -311,7 +311,7 @@ func (t *tick) process(ctx context.Context, rows []Row) error {
 		}
 		return t.commit(rows, 0, left)
 	}
-	if took > t.options.HandlerTarget { // an error alone says nothing about the size
+	if took > t.options.HandlerTarget { // an error alone is no evidence about the size
 		t.size.shrink()
 	}
 	if t.lease.ctx.Err() != nil {
@@ -339,7 +339,7 @@ func (t *tick) deliver(ctx context.Context, rows []Row) error {
 	return err
 }
 
-// commit moves the checkpoint behind rows, of which some went to quarantine, and stores this record of a failure.
+// commit moves the checkpoint after rows, of which some went to quarantine, and stores this record of a failure.
 func (t *tick) commit(rows []Row, quarantined int, failure *Failure) error {
 	last := rows[len(rows)-1]
 	id := batchID(t.config.Name, []string{EventID(t.config.Name, rows[0]), EventID(t.config.Name, last)})
@@ -385,7 +385,7 @@ func (t *tick) commit(rows []Row, quarantined int, failure *Failure) error {
 	return nil
 }
 
-// throttle waits as long as the rate requires, and reports whether to go on.
+// throttle waits as long as the rate requires, and reports whether to continue.
 func (t *tick) throttle(ctx context.Context, rows int, began time.Time) bool {
 	if t.options.RowsPerSecond == 0 {
 		return ctx.Err() == nil

@@ -10,15 +10,15 @@ import (
 	"github.com/vibedata/roundhouse/internal/redact"
 )
 
-// tickFailureEvery is the least time between two records of a process that its ticks fail: a poller that runs every ten seconds must
-// not write every ten seconds while its database is away.
+// tickFailureEvery is the minimum interval between two records of a process that its ticks fail. A poller that runs
+// every ten seconds must not write every ten seconds while its database is unavailable.
 const tickFailureEvery = time.Minute
 
-// TickFailure says why the latest ticks ended with an error, or could not begin. It is nil when the latest tick has succeeded, and when
-// Failure has the error.
+// TickFailure is the error of the latest failed ticks. It is nil when the latest tick has succeeded, and when Failure
+// has the error.
 type TickFailure struct {
 	Error string `json:"error"`
-	// Ticks counts the ticks that have failed in a row, as far as it was written down: once a minute.
+	// Ticks counts the consecutive failed ticks, as far as recorded: once a minute.
 	Ticks   int       `json:"ticks"`
 	FirstAt time.Time `json:"first_failure_at"`
 	LastAt  time.Time `json:"last_failure_at"`
@@ -33,15 +33,15 @@ func (f *TickFailure) UnmarshalJSON(data []byte) (err error) {
 	return err
 }
 
-// MarshalJSON writes unknown fields as they came.
+// MarshalJSON writes unknown fields unchanged.
 func (f *TickFailure) MarshalJSON() ([]byte, error) {
 	type plain TickFailure
 	return encodeObject((*plain)(f), f.extra)
 }
 
-// TickFailures writes down in the state of a poller that its ticks fail: the first failure at once, and later ones once a minute. A
-// poller that has no state gets one. It writes nothing while a process has the lease, and fences nobody. Store and Poller are required.
-// It is safe for concurrent use.
+// TickFailures records in the state of a poller that its ticks fail: the first failure immediately, and later ones once
+// a minute. A poller without a state gets one. It writes nothing while a process has the lease, and fences no process.
+// Store and Poller are required. It is safe for concurrent use.
 type TickFailures struct {
 	Store  Store
 	Poller string
@@ -49,12 +49,13 @@ type TickFailures struct {
 	Now func() time.Time
 
 	mu sync.Mutex
-	// unwritten are the failed ticks since the record at this local time, which is zero when nothing was written since a success.
+	// unwritten counts the failed ticks since the record at this local time, which is zero when nothing was recorded since
+	// a success.
 	unwritten int
 	written   time.Time
 }
 
-// Add notes that a tick has failed. The end of the tick's context alone is not written down: the process is stopping then.
+// Add records a failed tick. The end of the tick's context alone is not recorded: the process is stopping then.
 func (f *TickFailures) Add(ctx context.Context, cause error) error {
 	if errors.Is(context.Cause(ctx), context.Canceled) {
 		return nil
@@ -86,14 +87,14 @@ func (f *TickFailures) Add(ctx context.Context, cause error) error {
 	return nil
 }
 
-// Forget lets the next failure be the first one again. It writes nothing.
+// Forget makes the next failure the first one again. It writes nothing.
 func (f *TickFailures) Forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.written, f.unwritten = time.Time{}, 0
 }
 
-// Clear notes that a tick has succeeded, and takes away the record that the tick has found, nil for none.
+// Clear records a successful tick, and removes the record that the tick has found, nil for none.
 func (f *TickFailures) Clear(ctx context.Context, found *TickFailure) error {
 	f.Forget()
 	if found == nil {
@@ -112,7 +113,8 @@ func (f *TickFailures) Clear(ctx context.Context, found *TickFailure) error {
 	return nil
 }
 
-// change changes the document, unless that is not for this process to do. Who has changed the document in between knows better.
+// change changes the document, unless another process is responsible for it. After a concurrent change, the other
+// process wins.
 func (f *TickFailures) change(ctx context.Context, change func(doc *Document, at time.Time) bool) error {
 	state, err := f.Store.Load(ctx, f.Poller)
 	if err != nil && !errors.Is(err, ErrNotFound) {

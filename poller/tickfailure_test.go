@@ -16,8 +16,8 @@ import (
 	"github.com/vibedata/roundhouse/poller"
 )
 
-// A poller whose ticks fail says so in its state from the first one on, for a write a minute, and not any more when a tick succeeds. A
-// poller that is quiet writes nothing.
+// A failing poller reports it in its state from its first failed tick on, with at most one write per minute, and no
+// longer once a tick succeeds. A quiet poller writes nothing.
 func TestTickFailuresAreInTheState(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		began := time.Now().UTC()
@@ -61,7 +61,7 @@ func TestTickFailuresAreInTheState(t *testing.T) {
 	})
 }
 
-// A batch that is not taken has its own record; what is wrong before it has the other one, and neither outlives its cause.
+// A rejected batch has its own record, an error before it has the other one, and neither outlives its cause.
 func TestTickFailureAndFailure(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.source.Append(2)
@@ -82,7 +82,7 @@ func TestTickFailureAndFailure(t *testing.T) {
 	})
 }
 
-// Another definition of the source is in the state, too, and goes when that is put back.
+// A changed definition of the source is in the state, too, and is removed when the change is reverted.
 func TestChangedDefinitionIsInTheState(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.source.Append(1)
@@ -101,7 +101,7 @@ func TestChangedDefinitionIsInTheState(t *testing.T) {
 	})
 }
 
-// Nothing is written into a state that somebody works on, that is retired, that cannot be read, or when the process stops.
+// No record is written to a state that is leased, retired or unreadable, or when the process stops.
 func TestTickFailuresLeaveOthersAlone(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		failures := func() *poller.TickFailures { return &poller.TickFailures{Store: w.store(), Poller: name} }
@@ -127,7 +127,8 @@ func TestTickFailuresLeaveOthersAlone(t *testing.T) {
 	})
 }
 
-// Whatever storage does to the record of a failure: the checkpoint and the token stay, and the tick's own error is told.
+// Faults of storage at the record of a failure change neither the checkpoint nor the token, and the tick's own error is
+// returned.
 func TestTickFailuresUnderFaults(t *testing.T) {
 	for n, fault := range slices.Repeat(faults.Faults(), 2) {
 		t.Run(fmt.Sprint(n, " ", fault), func(t *testing.T) {
@@ -137,7 +138,7 @@ func TestTickFailuresUnderFaults(t *testing.T) {
 				before := w.document()
 				broken := errors.New("away")
 				w.source.Fail(broken)
-				plan := &faults.Plan{At: 3 + n/len(faults.Faults()), Fault: fault} // behind the tick's read and fetch: the record's read, then its write
+				plan := &faults.Plan{At: 3 + n/len(faults.Faults()), Fault: fault} // after the tick's read and fetch: the record's read, then its write
 				if _, err := w.process(plan, nil).Tick(t.Context()); !errors.Is(err, broken) {
 					t.Errorf("%v: %v", fault, err)
 				}

@@ -19,16 +19,16 @@ import (
 
 const name = "orders"
 
-// world is a source, a state store and a sink, which processes share. It watches what they do.
+// world is a source, a state store and a sink, which processes share. It checks their actions.
 type world struct {
 	t      testing.TB
 	source *pollertest.Source
 	state  *watched
 
 	mu sync.Mutex
-	// delivered are the rows of deliveries that succeeded, in order; quarantined those that were given up.
+	// delivered are the rows of successful deliveries, in order; quarantined the quarantined ones.
 	delivered, quarantined []int
-	// deliver is what the sink does, nil for nothing.
+	// deliver is the sink, nil accepts everything.
 	deliver func(ctx context.Context, d poller.Delivery) error
 	// tokens are those of deliveries.
 	tokens []int64
@@ -47,7 +47,7 @@ func (w *world) store() poller.Store { return poller.BlobStore{Blobs: w.state} }
 
 func (w *world) operator() poller.Operator { return poller.Operator{Store: w.store()} }
 
-// process is a process with faults, or without when the plan is nil.
+// process returns a process with faults, or without when the plan is nil.
 func (w *world) process(plan *faults.Plan, change func(*poller.RunnerConfig)) *poller.Runner {
 	w.t.Helper()
 	if plan == nil {
@@ -112,7 +112,7 @@ func (w *world) giveUp(ctx context.Context, plan *faults.Plan, q poller.Quaranti
 	})
 }
 
-// times says how often each row was delivered, and how often given up.
+// times returns how often each row was delivered, and how often quarantined.
 func (w *world) times() (delivered, quarantined map[int]int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -126,14 +126,14 @@ func (w *world) times() (delivered, quarantined map[int]int) {
 	return delivered, quarantined
 }
 
-// passed says whether a row was delivered or given up.
+// passed reports whether a row was delivered or quarantined.
 func (w *world) passed(n int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Contains(w.delivered, n) || slices.Contains(w.quarantined, n)
 }
 
-// document is the state as it is stored.
+// document returns the stored state.
 func (w *world) document() *poller.Document {
 	w.t.Helper()
 	v := testenv.Must(w.operator().Show(w.t.Context(), name))(w.t)
@@ -150,7 +150,7 @@ func (w *world) tick(r *poller.Runner) poller.Result {
 // wait lets time pass in the bubble.
 func wait(d time.Duration) { <-time.After(d) }
 
-// watched is a blob store that checks each version of a state document against the one before.
+// watched is a blob store that compares each version of a state document with the previous one.
 type watched struct {
 	blobs.Store
 	w *world
@@ -188,7 +188,7 @@ func (s *watched) PutIf(ctx context.Context, container, blob string, data []byte
 	return nil
 }
 
-// follow checks what may come after the version before.
+// follow checks that a version may follow the previous one.
 func (s *watched) follow(doc *poller.Document) error {
 	before := s.last
 	if before == nil {
@@ -227,7 +227,7 @@ func (s *watched) count() int {
 	return s.writes
 }
 
-// document0 is the state as it is stored, an empty one when there is none.
+// document0 returns the stored state, an empty one without any.
 func (w *world) document0() *poller.Document {
 	w.t.Helper()
 	if w.state.count() == 0 {

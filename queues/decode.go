@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// Decode returns the body that a sender meant by a message's text: the decoded bytes if the text is base64 (standard
-// alphabet, padded, not empty) of valid UTF-8, otherwise the text itself. So it reads what Send and most other senders
-// write, plain JSON, and any other text. A plain text that happens to be base64 of UTF-8 is decoded.
+// Decode returns the body in a message's text: the decoded bytes if the text is base64 (standard alphabet, padded, not
+// empty) of valid UTF-8, otherwise the text itself. So it reads the output of Send, plain JSON as most other senders
+// write it, and any other text. A plain text that happens to be base64 of UTF-8 is decoded.
 func Decode(text string) []byte {
 	if text == "" {
 		return []byte{}

@@ -43,7 +43,7 @@ func FuzzDecode(f *testing.F) {
 		if isBase64 := err == nil && len(plain) > 0 && utf8.Valid(plain); !isBase64 && string(got) != text {
 			t.Errorf("Decode(%q) = %q changed what is not base64", text, got)
 		}
-		// What Send writes is read as it was, when it is text.
+		// A text body that Send wrote is read unchanged.
 		if text != "" && utf8.ValidString(text) {
 			if back := Decode(encode([]byte(text))); string(back) != text {
 				t.Errorf("%q came back as %q", text, back)

@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// A message stays until it is deleted: who dies before that leaves it to the next one.
+// A message exists until it is deleted: a consumer that dies before that leaves it to the next consumer.
 func Example() {
 	ctx := context.Background()
 	store := queues.NewMemory() // or azure.NewQueues

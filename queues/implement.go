@@ -9,8 +9,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/storage"
 )
 
-// What this file exports is for implementations of Store, as Memory and the adapter in package azure are. An
-// implementation that checks with it accepts and refuses what the others do.
+// The exported names of this file are for implementations of Store, such as Memory and the adapter in package azure.
+// Implementations that check requests with them accept and reject the same ones.
 
 // The ids and receipts of the service are far shorter than these limits.
 const (
@@ -59,7 +59,7 @@ func CheckDelay(d time.Duration) error {
 	return nil
 }
 
-// CheckHidden checks how long a message is hidden that its sender keeps. It is for implementations of Store.
+// CheckHidden checks the time for which a sender hides its own message. It is for implementations of Store.
 func CheckHidden(d time.Duration) error {
 	if d <= 0 || d > MaxDelay {
 		return fmt.Errorf("%w: hidden for %v: use more than 0, to %v", ErrInvalid, d, MaxDelay)
@@ -79,9 +79,9 @@ func CheckReceive(limit int, visibility time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// CheckReceipt rejects what cannot be a message id (letters, digits and hyphens), because an SDK may put it into the
-// URL unescaped, where ".." would address another resource and "." all messages of the queue. It is for implementations
-// of Store.
+// CheckReceipt rejects a text that cannot be a message id (letters, digits and hyphens). An SDK may put it into the URL
+// unescaped, where ".." would address another resource and "." all messages of the queue. It is for implementations of
+// Store.
 func CheckReceipt(id, popReceipt string) error {
 	ok := id != "" && len(id) <= maxID && popReceipt != "" && len(popReceipt) <= maxReceipt
 	for i := 0; ok && i < len(id); i++ {
@@ -94,8 +94,8 @@ func CheckReceipt(id, popReceipt string) error {
 	return nil
 }
 
-// WholeSeconds rounds a delay or visibility up, so that nothing becomes visible too early. It is for implementations of
-// Store.
+// WholeSeconds rounds a delay or visibility up, so that no message becomes visible too early. It is for implementations
+// of Store.
 func WholeSeconds(d time.Duration) time.Duration {
 	return (d + time.Second - 1).Truncate(time.Second)
 }

@@ -41,7 +41,7 @@ type memoryMessage struct {
 	place     int
 }
 
-// NewMemory makes an empty store.
+// NewMemory returns an empty store.
 func NewMemory() *Memory {
 	return &Memory{queues: map[string]*memoryQueue{}}
 }
@@ -68,7 +68,7 @@ func (m *Memory) Send(ctx context.Context, queue string, body []byte, delay time
 	return m.SendText(ctx, queue, text, delay)
 }
 
-// SendText sends a message with exactly this text, as a foreign sender may. It is not part of Store.
+// SendText sends a message with exactly this text, as other programs may. It is not part of Store.
 func (m *Memory) SendText(ctx context.Context, queue, text string, delay time.Duration) (string, error) {
 	var id string
 	err := m.with(ctx, queue, func(q *memoryQueue, now time.Time) error {
@@ -137,7 +137,7 @@ func (m *Memory) SendHidden(ctx context.Context, queue string, body []byte, hidd
 	return sent, nil
 }
 
-// Update hides a received message for longer, and gives it another body.
+// Update hides a received message for longer and replaces its body.
 func (m *Memory) Update(ctx context.Context, queue, id, popReceipt string, body []byte, visibility time.Duration) (string, error) {
 	var receipt string
 	text, err := Encode(body)
@@ -191,7 +191,7 @@ func (m *Memory) Peek(ctx context.Context, queue string) (next Message, found bo
 	return next, found, nil
 }
 
-// Length is the exact number of messages, hidden ones included.
+// Length returns the exact number of messages, hidden ones included.
 func (m *Memory) Length(ctx context.Context, queue string) (int, error) {
 	var n int
 	err := m.with(ctx, queue, func(q *memoryQueue, _ time.Time) error {
@@ -204,8 +204,8 @@ func (m *Memory) Length(ctx context.Context, queue string) (int, error) {
 	return n, nil
 }
 
-// NextVisible returns when the first message of a queue becomes visible, and false for an empty queue. A test in virtual time
-// can wait until then. It is not part of Store.
+// NextVisible returns when the first message of a queue becomes visible, and false for an empty queue. A test in
+// virtual time can wait until then. It is not part of Store.
 func (m *Memory) NextVisible(ctx context.Context, queue string) (at time.Time, found bool, err error) {
 	err = m.with(ctx, queue, func(q *memoryQueue, _ time.Time) error {
 		if found = len(q.order) > 0; found {
@@ -276,12 +276,12 @@ func (q *memoryQueue) received(id, popReceipt string) (*memoryMessage, error) {
 	return msg, nil
 }
 
-// The methods that follow are for container/heap.
+// container/heap needs the methods below.
 
-// Len counts the messages.
+// Len returns the number of messages.
 func (q *memoryQueue) Len() int { return len(q.order) }
 
-// Less orders messages by when they become visible, and then by arrival.
+// Less orders messages by the time at which they become visible, then by arrival.
 func (q *memoryQueue) Less(i, j int) bool {
 	a, b := q.order[i], q.order[j]
 	if !a.visibleAt.Equal(b.visibleAt) {
@@ -303,7 +303,7 @@ func (q *memoryQueue) Push(x any) {
 	q.order = append(q.order, msg)
 }
 
-// Pop takes the last message.
+// Pop removes the last message.
 func (q *memoryQueue) Pop() any {
 	last := len(q.order) - 1
 	msg := q.order[last]

@@ -41,7 +41,7 @@ func TestMemoryTime(t *testing.T) {
 		if got := receive(time.Minute); len(got) != 0 {
 			t.Errorf("visible again too early")
 		}
-		// Its time is over, but nobody else has it: the receipt still holds.
+		// The visibility has ended without another receiver, so the receipt still holds.
 		at(40 * time.Second)
 		receipt := testenv.Must(m.Renew(ctx, "work", first[0].ID, first[0].PopReceipt, queues.MaxDelay))(t)
 		at(40*time.Second + queues.MaxDelay - 1)
@@ -75,7 +75,7 @@ func TestMemoryClock(t *testing.T) {
 	}
 }
 
-// Messages come in the order in which they become visible, never twice at a time, and none is lost.
+// Messages are delivered in the order in which they become visible, to one receiver at a time, and none is lost.
 func TestMemoryModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -88,7 +88,7 @@ func TestMemoryModel(t *testing.T) {
 		receipts := map[string]string{}
 		span := rapid.Map(rapid.IntRange(0, 30), func(n int) time.Duration { return time.Duration(n) * time.Second })
 		anyID := func(t *rapid.T) (id string, ok bool) {
-			ids := slices.Sorted(maps.Keys(receipts)) // sorted: the same draw must give the same id
+			ids := slices.Sorted(maps.Keys(receipts)) // sorted: the same draw must return the same id
 			if len(ids) == 0 {
 				return "", false
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// A body that is UTF-8 comes back as it was sent; another comes back as the text that storage holds.
+// A UTF-8 body is read as it was sent; any other body is read as the stored text.
 func FuzzBodies(f *testing.F) {
 	fuzzvalue.Seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// continuation is the content of Page.Next: where the service wants to be asked next, and for which partition of a
-// Query or row key of a Scan, so that a token cannot be used for another one.
+// continuation is the content of Page.Next: the service's position, and the partition of the Query or the row key of
+// the Scan. So a token works for its own lookup only.
 type continuation struct {
 	Query     string `json:"q,omitempty"`
 	Scan      string `json:"s,omitempty"`
@@ -15,12 +15,11 @@ type continuation struct {
 	Row       string `json:"r,omitempty"`
 }
 
-// maxContinuation bounds a token that comes from outside.
+// maxContinuation bounds a token from outside.
 const maxContinuation = 16 << 10
 
 // text returns the continuation for Page.Next.
 func (c continuation) text() string {
-	// Marshalling strings cannot fail.
 	text, _ := json.Marshal(c)
 	return base64.RawURLEncoding.EncodeToString(text)
 }

@@ -66,7 +66,7 @@ func ScanAll(ctx context.Context, store Store, table string, s Scan) iter.Seq2[E
 	})
 }
 
-// walk iterates over the entities of pages, from the page of continuation on. It can be used more than once.
+// walk iterates over the entities of pages, from the page of continuation on. The result can be used more than once.
 func walk(continuation string, read func(continuation string) (Page, error)) iter.Seq2[Entity, error] {
 	return func(yield func(Entity, error) bool) {
 		next := continuation
@@ -95,11 +95,11 @@ type property struct {
 	value any
 }
 
-// stored appends a deep copy of properties to out, in the form in which the service keeps them: without nils, and with times in
-// UTC with a precision of 100 ns.
+// stored appends a deep copy of properties to out, in the form of the service: without nils, with times in UTC at a
+// precision of 100 ns.
 func stored(out []property, props map[string]any) []property {
 	for name, value := range props {
-		switch v := value.(type) { // a value that stays as it is needs no new interface, which would take memory
+		switch v := value.(type) { // reuse the interface of a value that stays as it is, to save memory
 		case nil:
 		case []byte:
 			out = append(out, property{name, append([]byte{}, v...)})
@@ -117,7 +117,7 @@ func stored(out []property, props map[string]any) []property {
 
 func storedTime(t time.Time) time.Time { return t.UTC().Truncate(100 * time.Nanosecond) }
 
-// copied returns a deep copy of stored properties, of the selected ones only if any are named.
+// copied returns a deep copy of the selected stored properties, of all when selected is empty.
 func copied(props []property, selected []string) map[string]any {
 	out := make(map[string]any, len(props))
 	for _, p := range props {

@@ -64,7 +64,7 @@ func TestPutText(t *testing.T) {
 	})
 }
 
-// The size that a request is checked with is never below what it is in the end, and a quick look never below that.
+// The size that a request is checked with is never below its final size, and upperSize is never below that.
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -85,7 +85,7 @@ func FuzzContinuation(f *testing.F) {
 	f.Add("", "e30")
 	f.Fuzz(func(t *testing.T, key, token string) {
 		if token == "" {
-			return // the first page
+			return // stop after the first page
 		}
 		query := &Query{Partition: key, Continuation: token}
 		if c, err := query.Lookup().resume(); err == nil && (c.Query != key || c.Scan != "") {

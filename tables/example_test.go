@@ -35,7 +35,7 @@ func Example() {
 	// o-1-line-1 4200
 }
 
-// A change is made only if nobody else has changed the row since it was read.
+// Replace changes a row only if the row is unchanged since it was read.
 func ExampleReplace() {
 	ctx := context.Background()
 	store := tables.NewMemory()
@@ -49,7 +49,7 @@ func ExampleReplace() {
 	}
 	read.Properties["Value"] = int64(1)
 	fmt.Println(store.Apply(ctx, "counters", tables.Replace(read)))
-	err = store.Apply(ctx, "counters", tables.Replace(read)) // with the ETag of before
+	err = store.Apply(ctx, "counters", tables.Replace(read)) // the ETag is stale
 	fmt.Println(errors.Is(err, tables.ErrPrecondition))
 	// Output:
 	// <nil>

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// What this file exports is for implementations of Store, as Memory and the adapter in package azure are. An
-// implementation that checks with it accepts and refuses what the others do.
+// The exported names of this file are for implementations of Store, such as Memory and the adapter in package azure.
+// Implementations that check requests with them accept and reject the same ones.
 
 // CheckTable checks a table name by the service's rules: 3 to 63 ASCII letters and digits, a letter first. It is for
 // implementations of Store.
@@ -80,7 +80,7 @@ type Lookup struct {
 	Where     map[string]any
 	NotBefore map[string]time.Time
 	Select    []string
-	// Limit is how many entities the page may have; it is never 0.
+	// Limit is the maximum number of entities of the page; it is never 0.
 	Limit int
 
 	continuation string
@@ -143,13 +143,13 @@ func (l *Lookup) Check() error {
 	return nil
 }
 
-// Next returns the Page.Next of a page after which the lookup goes on at a partition and row. Their contents are up to
-// the implementation: Resume returns them.
+// Next returns the Page.Next of a page after which the lookup continues at a partition and row. The implementation
+// chooses their contents: Resume returns them.
 func (l *Lookup) Next(partition, row string) string {
 	return continuation{Query: l.Partition.Is, Scan: l.Row.Is, Partition: partition, Row: row}.text()
 }
 
-// Resume returns where the lookup goes on: the arguments of Next for the page before, or two empty strings for the
+// Resume returns where the lookup continues: the arguments of Next for the page before, or two empty strings for the
 // first page. A continuation of another query, scan or program is an ErrInvalid.
 func (l *Lookup) Resume() (partition, row string, err error) {
 	c, err := l.resume()

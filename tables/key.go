@@ -9,13 +9,13 @@ import (
 
 const hexDigits = "0123456789ABCDEF"
 
-// errKeyEscape says that UnescapeKey could not decode a text; it is always wrapped with the text.
+// errKeyEscape means that UnescapeKey could not decode a text; it is always wrapped with the text.
 var errKeyEscape = errors.New("not an escaped key")
 
 // EscapeKey turns any text into a legal part of a Key. The bytes of / \ # ? % ' ~ = , of control characters and of
 // invalid UTF-8 become =XX (upper-case hexadecimal); everything else, such as a UUID, is unchanged. The result never
 // starts with ~, so rows with that prefix cannot be forged. UnescapeKey is the inverse, and different texts have
-// different results. The result can be three times as long as s: check the length of what comes from outside.
+// different results. The result can be three times as long as s: check the length of a text from outside.
 func EscapeKey(s string) string {
 	i := 0
 	for i < len(s) {
@@ -74,26 +74,26 @@ func unescape(s string, escape func(string) string) (string, error) {
 		i += 2
 	}
 	out := string(b)
-	// One text has one escaped form: anything else would make two keys of one id.
+	// Each text has one escaped form. A second form would make two keys of one id.
 	if escape(out) != s {
 		return "", fmt.Errorf("unescape key %q: %w: %w", s, ErrInvalid, errKeyEscape)
 	}
 	return out, nil
 }
 
-// PrefixEnd is the smallest part of a Key that is greater than all that begin with prefix, so that the bounds prefix
-// and PrefixEnd(prefix) hold just those; "", an open bound, when nothing is greater. Keys compare by their characters'
-// code points.
+// PrefixEnd returns the smallest part of a Key that is greater than all parts with this prefix, so the bounds prefix
+// and PrefixEnd(prefix) select exactly those. It returns "", an open bound, when no part is greater. Keys compare by
+// their code points.
 //
-// For ids that EscapeKey made keys of, escape their prefix as well: an id begins with a prefix exactly when the escaped
-// id begins with the escaped prefix, if the prefix is UTF-8. One that ends within a character is not: half a character
-// is escaped, a whole one is not.
+// For ids that EscapeKey made keys of, escape their prefix too. If the prefix is valid UTF-8, an id begins with it
+// exactly when the escaped id begins with the escaped prefix. A prefix that ends within a character does not qualify:
+// half a character is escaped, a whole one is not.
 func PrefixEnd(prefix string) string {
 	for prefix != "" {
 		last, size := utf8.DecodeLastRuneInString(prefix)
 		prefix = prefix[:len(prefix)-size]
 		if last == utf8.RuneError && size == 1 {
-			continue // no key holds this byte: an end for what is before it is one for all
+			continue // no key holds this byte: the end of the bytes before it is the end for all
 		}
 		for r := last + 1; r <= utf8.MaxRune; r++ {
 			if utf8.ValidRune(r) && !illegal(r) {

@@ -80,10 +80,10 @@ func shortText(characters ...rune) *rapid.Generator[string] {
 	return rapid.StringOfN(rapid.SampledFrom(characters), 0, 4, -1)
 }
 
-// The bounds hold the keys that have the prefix and no others; so no key would be a smaller end either.
+// The bounds hold the keys with the prefix and no others, so no smaller key would be an end.
 func TestPrefixEndBounds(t *testing.T) {
 	t.Parallel()
-	// What stands beside the characters that no key holds.
+	// The neighbours of the characters that no key holds.
 	text := shortText(' ', '!', '"', '$', '&', '(', '.', '0', '=', '>', '@', '[', ']', '~', 0xa0, 0xd7ff, 0xe000, 0xffff, 0x10000, 0x10ffff)
 	rapid.Check(t, func(t *rapid.T) {
 		prefix, key := text.Draw(t, "prefix"), text.Draw(t, "key")
@@ -103,7 +103,7 @@ func TestPrefixEndBounds(t *testing.T) {
 	})
 }
 
-// A prefix of an id is, escaped, a prefix of the escaped id, and of no other.
+// An escaped prefix of an id is a prefix of that escaped id, and of no other.
 func TestEscapedPrefix(t *testing.T) {
 	t.Parallel()
 	head := shortText('a', '/', '=', '2', 'F', '~', '.', 'é', 0x85, '𝄞', 0xfffd)
@@ -129,7 +129,7 @@ func FuzzEscapeKey(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		checkRoundTrip(t, s)
-		// What UnescapeKey takes has one escaped form.
+		// A text that UnescapeKey accepts has one escaped form.
 		if plain, err := UnescapeKey(s); err == nil && EscapeKey(plain) != s {
 			t.Errorf("%q is unescaped to %q, which is escaped to %q", s, plain, EscapeKey(plain))
 		}

@@ -13,9 +13,9 @@ import (
 )
 
 // Memory is a Store in memory with the service's promises and limits, for tests, simulations and benchmarks. Rows are
-// ordered by their bytes. A page looks at no more than 1,000 rows, including those that a scan skips. So a query or
-// scan with few matches has short and empty pages, as it may have in the service. Make one with NewMemory. It keeps
-// everything until it is garbage collected.
+// ordered by their bytes. A page examines at most 1,000 rows, including those that a scan skips. So a query or scan
+// with few matches has short and empty pages, as it may have in the service. Make one with NewMemory. Memory never
+// frees deleted tables and partitions.
 type Memory struct {
 	version atomic.Uint64
 	mu      sync.RWMutex
@@ -27,11 +27,11 @@ var _ Store = (*Memory)(nil)
 type memoryTable struct {
 	mu         sync.RWMutex
 	partitions map[string]*memoryPartition
-	// ordered holds the partitions by key; it is nil when a partition was added since the last scan.
+	// ordered holds the partitions by key; it is nil after a partition was added, until the next scan.
 	ordered []*memoryPartition
 }
 
-// usualOps is how many operations most transactions have at most.
+// usualOps is the size of most transactions.
 const usualOps = 4
 
 type memoryPartition struct {
@@ -40,12 +40,12 @@ type memoryPartition struct {
 	rows rows
 }
 
-// NewMemory makes an empty store.
+// NewMemory returns an empty store.
 func NewMemory() *Memory {
 	return &Memory{tables: map[string]*memoryTable{}}
 }
 
-// CreateTable makes sure that a table exists. As in the service, names that differ in case only are one table.
+// CreateTable creates a table if it is missing. As in the service, names that differ in case only are one table.
 func (m *Memory) CreateTable(ctx context.Context, table string) error {
 	if err := cmp.Or(ctx.Err(), CheckTable(table)); err != nil {
 		return fmt.Errorf("create table %s: %w", clip(table), err)
@@ -108,7 +108,7 @@ func (m *Memory) apply(ctx context.Context, table string, ops []Op) error {
 	if err != nil {
 		return err
 	}
-	// The new rows are made before the lock is taken, to hold it for a shorter time.
+	// Make the new rows before taking the lock, to hold it for a shorter time.
 	var room [usualOps]*row // most transactions need no more
 	news := append(room[:0], make([]*row, len(ops))...)
 	for i := range ops {
@@ -189,7 +189,7 @@ func (t *memoryTable) makePartition(key string) *memoryPartition {
 	return p
 }
 
-// entity copies a row, without a lock: a stored row never changes, because a write replaces it by another one.
+// entity copies a row without a lock: a stored row never changes, because a write replaces it.
 func (r *row) entity(partition string, selected []string) Entity {
 	return Entity{
 		Key:        Key{Partition: partition, Row: r.key},
@@ -198,7 +198,7 @@ func (r *row) entity(partition string, selected []string) Entity {
 	}
 }
 
-// etag is the row's version as an ETag. It is made when it is asked for, because few writers want it.
+// etag returns the row's version as an ETag. It is made on demand, because few writers need it.
 func (r *row) etag() string { return `W/"` + strconv.FormatUint(r.version, 10) + `"` }
 
 func (r *row) matches(where map[string]any) bool {
@@ -210,7 +210,7 @@ func (r *row) matches(where map[string]any) bool {
 	return true
 }
 
-// notBefore says whether the row has these times, or later ones.
+// notBefore reports whether the row has these times or later ones.
 func (r *row) notBefore(times map[string]time.Time) bool {
 	for name, since := range times {
 		if at, ok := r.value(name).(time.Time); !ok || at.Before(since) {
@@ -220,7 +220,7 @@ func (r *row) notBefore(times map[string]time.Time) bool {
 	return true
 }
 
-// value returns the value of a property, nil when there is none.
+// value returns the value of a property, nil for a missing one.
 func (r *row) value(name string) any {
 	for _, p := range r.props {
 		if p.name == name {

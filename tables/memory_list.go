@@ -76,8 +76,7 @@ func findPartition(all []*memoryPartition, key string) int {
 	return i
 }
 
-// inOrder sorts the partitions only when a scan needs them, so that writes, which are much more frequent, do not pay
-// for scans.
+// inOrder sorts the partitions on demand, so that the more frequent writes do not pay for scans.
 func (t *memoryTable) inOrder() []*memoryPartition {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -106,7 +105,7 @@ func (r *pageReader) read(p *memoryPartition, from string) bool {
 			r.page.Next = r.Next(p.key, row.key)
 			return false
 		}
-		// The rows of other keys that a scan passes count, as in the service.
+		// Skipped rows of other keys count, as in the service.
 		r.examined++
 		if (!r.Row.One || row.key == r.Row.Is) && row.matches(r.Where) && row.notBefore(r.NotBefore) {
 			r.page.Entities = append(r.page.Entities, row.entity(p.key, r.Select))

@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// A page looks at 1,000 rows: what a list must cope with in the service, it meets in memory.
+// A page examines 1,000 rows, so lists meet short pages in memory as in the service.
 func TestMemoryScanPassesRows(t *testing.T) {
 	t.Parallel()
 	m := NewMemory()
@@ -32,7 +32,7 @@ func TestMemoryScanPassesRows(t *testing.T) {
 	}
 }
 
-// Scans against a set of keys, while partitions come and rows go.
+// Scans match a set of keys while partitions are added and rows deleted.
 func TestMemoryScan(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

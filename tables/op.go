@@ -8,7 +8,7 @@ func Insert(e Entity) Op { return Op{Kind: OpInsert, Entity: e} }
 // Replace replaces an entity that must exist, with e.ETag if that is set.
 func Replace(e Entity) Op { return Op{Kind: OpReplace, Entity: e} }
 
-// Upsert creates an entity or replaces the existing one, whatever its ETag.
+// Upsert creates an entity or replaces the existing one, regardless of its ETag.
 func Upsert(e Entity) Op { return Op{Kind: OpUpsert, Entity: e} }
 
 // Delete removes an entity that must exist, with this ETag unless it is "".
@@ -16,7 +16,7 @@ func Delete(key Key, etag string) Op {
 	return Op{Kind: OpDelete, Entity: Entity{Key: key, ETag: etag}}
 }
 
-// String is the kind in errors.
+// String returns the kind for errors.
 func (k OpKind) String() string {
 	switch k {
 	case OpInsert:
@@ -31,7 +31,7 @@ func (k OpKind) String() string {
 	return fmt.Sprintf("unknown operation %d", int(k))
 }
 
-// OpError says which operation of an Apply failed.
+// OpError names the operation of an Apply that failed.
 type OpError struct {
 	// Index is the index of the operation in the Apply.
 	Index int

@@ -16,7 +16,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// anyProperties are properties of every type; names and values are what a store may refuse, too.
+// anyProperties returns properties of every type, with names and values that a store may refuse.
 func anyProperties(s *fuzzvalue.Source) map[string]any {
 	props := map[string]any{}
 	for i := range s.Int(12) {
@@ -48,7 +48,7 @@ func anyProperties(s *fuzzvalue.Source) map[string]any {
 	return props
 }
 
-// asStored is what storage gives back: without nils, in its precision of time.
+// asStored returns properties as storage returns them: without nils, at its precision of time.
 func asStored(props map[string]any) map[string]any {
 	out := map[string]any{}
 	for name, v := range props {
@@ -62,7 +62,7 @@ func asStored(props map[string]any) map[string]any {
 	return out
 }
 
-// What a store accepts it gives back.
+// A store returns every row that it accepts.
 func FuzzRows(f *testing.F) {
 	fuzzvalue.Seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -93,7 +93,7 @@ func FuzzRows(f *testing.F) {
 	})
 }
 
-// A text has one form in keys and one in names of blobs, which both are legal there, and lead back to it.
+// A text has one legal form in keys and one in names of blobs, and both lead back to the text.
 func FuzzEscapes(f *testing.F) {
 	fuzzvalue.Seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -116,7 +116,7 @@ func FuzzEscapes(f *testing.F) {
 	})
 }
 
-// A token that a lookup gives is one that the same lookup takes, wherever the page begins.
+// A lookup accepts its own tokens, wherever the page begins.
 func FuzzPlaces(f *testing.F) {
 	fuzzvalue.Seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

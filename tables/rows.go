@@ -5,30 +5,30 @@ import (
 	"strings"
 )
 
-// maxChunk bounds how many rows an insert in the middle has to move.
+// maxChunk bounds the rows that an insert in the middle moves.
 const maxChunk = 512
 
-// firstChunk is for how many rows a set has room at first.
+// firstChunk is the initial capacity of a set of rows.
 const firstChunk = 8
 
 // rows is an ordered set of rows by key: chunks of at most maxChunk rows, so that both appending and inserting
 // anywhere stay cheap when a partition grows large.
 type rows struct {
 	chunks [][]*row
-	room   [1][]*row // for chunks, as long as there is no other
+	room   [1][]*row // the array of chunks while it has one element
 }
 
 type row struct {
 	key     string
-	version uint64 // differs in all rows that there ever were
+	version uint64 // unique among all rows ever made
 	props   []property
-	few     [fewProperties]property // where they are if there are no more
+	few     [fewProperties]property // the properties, if they fit
 }
 
-// fewProperties is how many properties most of the rows have that are written often.
+// fewProperties is the number of properties of most rows that are written often.
 const fewProperties = 3
 
-// newRow makes a row with a deep copy of properties.
+// newRow returns a row with a deep copy of properties.
 func newRow(key string, version uint64, props map[string]any) *row {
 	r := &row{key: key, version: version}
 	room := r.few[:0:len(r.few)]
@@ -91,7 +91,7 @@ func (r *rows) put(added *row) {
 	r.chunks[c] = slices.Insert(r.chunks[c], i, added)
 }
 
-// remove removes the row with a key, if there is one.
+// remove removes the row with a key, if it exists.
 func (r *rows) remove(key string) {
 	c, i, found := r.find(key)
 	if !found {

@@ -5,15 +5,15 @@ import (
 	"unicode/utf8"
 )
 
-// Every operation of a transaction costs its own MIME part, request line and headers; every property its
-// punctuation, and the annotation of its type at worst. Both are a little more than what the SDK writes.
+// Each operation of a transaction adds a MIME part, a request line and headers; each property adds punctuation and, at
+// worst, a type annotation. Both figures are slightly above the bytes that the SDK writes.
 const (
 	opOverhead       = 1024
 	propertyOverhead = 64
 	numberSize       = 40
 )
 
-// utf16Len is the length of valid UTF-8 in UTF-16 units.
+// utf16Len returns the length of valid UTF-8 in UTF-16 units.
 func utf16Len(s string) int {
 	n := 0
 	for i := 0; i < len(s); i++ {
@@ -27,7 +27,7 @@ func utf16Len(s string) int {
 	return n
 }
 
-// upperSize is an upper bound of RequestSize that does not look at texts: it suffices for most transactions, which are
+// upperSize returns an upper bound of RequestSize without examining texts. It suffices for most transactions, which are
 // far from the limit.
 func upperSize(op *Op) int {
 	size := opOverhead + 9*(len(op.Entity.Partition)+len(op.Entity.Row))
@@ -45,8 +45,8 @@ func upperSize(op *Op) int {
 	return size
 }
 
-// RequestSize is the maximum number of bytes that an operation takes in the body of a transaction: its keys in the URL
-// and in JSON, and its properties as JSON, where binary is base64. It is for implementations of Store.
+// RequestSize returns the maximum number of bytes of an operation in the body of a transaction: its keys in the URL and
+// in JSON, and its properties as JSON, where binary is base64. It is for implementations of Store.
 func RequestSize(op Op) int {
 	e := &op.Entity
 	size := opOverhead + 3*(len(e.Partition)+len(e.Row)) + jsonLen(e.Partition) + jsonLen(e.Row)
@@ -70,7 +70,7 @@ func RequestSize(op Op) int {
 	return size
 }
 
-// jsonLen is the length of a text in JSON, as encoding/json writes it, without the quotes.
+// jsonLen returns the length of a text in JSON, as encoding/json writes it, without the quotes.
 func jsonLen(s string) int {
 	n := 0
 	for i := 0; i < len(s); {

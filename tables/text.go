@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// maxTextUnits is how many UTF-16 units one text property holds.
+// maxTextUnits is the limit of one text property in UTF-16 units.
 const maxTextUnits = maxValue / 2
 
 // PutText stores a text of any length as the properties name, name2, name3 and so on, each within the limit of a
-// property, and removes the parts of a longer text that props held before. Text reads it back. The names of the parts
-// must not be used otherwise. An entity of 1 MiB has room for about 520,000 UTF-16 units in all.
+// property. It removes the remaining parts of a longer text from props. Text reads it back. Do not use the names of the
+// parts otherwise. An entity of 1 MiB has room for about 520,000 UTF-16 units in all.
 func PutText(props map[string]any, name, text string) {
 	part := 1
 	for {
@@ -30,7 +30,7 @@ func PutText(props map[string]any, name, text string) {
 	}
 }
 
-// Text returns the text that PutText stored, "" when there is none.
+// Text returns the text that PutText stored, "" without one.
 func Text(e Entity, name string) string {
 	first := e.String(name)
 	second, more := e.Properties[partName(name, 2)].(string)

@@ -22,7 +22,7 @@ const (
 	maxWhereUnits   = 512
 )
 
-// firstTime is the earliest instant that an Edm.DateTime can hold.
+// firstTime is the earliest instant of an Edm.DateTime.
 var firstTime = time.Date(1601, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func checkKeyPart(part, s string) error {
@@ -53,7 +53,7 @@ func invalidAt(s string, i int) bool {
 	return size == 1
 }
 
-// checkRows checks that there is one partition, and that each row occurs once.
+// checkRows checks that all operations are in one partition and that each row occurs once.
 func checkRows(ops []Op) error {
 	rows := make(map[string]struct{}, len(ops))
 	for i := range ops {
@@ -123,7 +123,8 @@ func checkPropertyName(name string) error {
 	return nil
 }
 
-// valueSize is the size that the service counts for a value. The error says that the service does not accept the value.
+// valueSize returns the size that the service counts for a value, or an error for a value that the service does not
+// accept.
 func valueSize(v any) (int, error) {
 	switch v := v.(type) {
 	case string:
@@ -191,7 +192,7 @@ func checkWhereValue(v any) error {
 	return nil
 }
 
-// clip shortens what an error quotes from outside.
+// clip shortens outside text that an error quotes.
 func clip(s string) string {
 	if len(s) <= 64 {
 		return s

@@ -9,24 +9,24 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Leaf is a span of this process that no other span has for its parent, because it is lost when the process dies.
+// Leaf is a span of this process without children, because it is lost when the process dies.
 type Leaf struct {
 	Name string
 	Kind trace.SpanKind
-	// Parent is the trace context that the span belongs to; without one, it is a root in the trace of Link. A Leaf whose trace is
-	// not sampled is not told.
+	// Parent is the trace context that the span belongs to; without it, the span is a root in the trace of Link. A Leaf of
+	// an unsampled trace is not exported.
 	Parent string
-	// Key names the span among those of its trace, so that it has the same id each time.
+	// Key names the span within its trace, so that its id is always the same.
 	Key string
-	// Link is a trace context that the span is about, "" for none.
+	// Link is the trace context of a related span, "" for none.
 	Link       string
 	Begin, End time.Time
-	// Err is why it failed, nil when it did not.
+	// Err is the reason of a failure, nil for success.
 	Err        error
 	Attributes []attribute.KeyValue
 }
 
-// Tell tells a leaf. On a nil Tracer it does nothing.
+// Tell exports a leaf. On a nil Tracer it does nothing.
 func (t *Tracer) Tell(l Leaf) {
 	if t == nil {
 		return
@@ -50,7 +50,8 @@ func (t *Tracer) Tell(l Leaf) {
 	t.tell(s)
 }
 
-// Creation is the trace context of the creation of an orchestration, given the one with which it was started, "" for none.
+// Creation returns the trace context of an orchestration's creation span, given the context of the start request, ""
+// for none.
 func (t *Tracer) Creation(started, orchestration, correlationID string) string {
 	if t == nil {
 		return started
@@ -61,8 +62,8 @@ func (t *Tracer) Creation(started, orchestration, correlationID string) string {
 	return t.Within(started, createSpan(orchestration))
 }
 
-// Open begins a span of this process: ctx is that of the span, and End tells it. It continues the trace context that the caller
-// has sent, or else begins a trace.
+// Open starts a span of this process in the returned context; End exports it. The span continues the caller's trace
+// context, or else starts a trace.
 func (t *Tracer) Open(ctx context.Context, sent string) (context.Context, *Open) {
 	if t == nil {
 		return ctx, nil
@@ -80,7 +81,7 @@ func (t *Tracer) Open(ctx context.Context, sent string) (context.Context, *Open)
 	return trace.ContextWithSpanContext(ctx, o.context), o
 }
 
-// Open is a span that has begun.
+// Open is a started span.
 type Open struct {
 	tracer  *Tracer
 	context trace.SpanContext
@@ -88,7 +89,7 @@ type Open struct {
 	begin   time.Time
 }
 
-// End tells the span. On nil it does nothing.
+// End exports the span. On nil it does nothing.
 func (o *Open) End(name string, kind trace.SpanKind, err error, attributes ...attribute.KeyValue) {
 	if o == nil || !o.context.IsSampled() {
 		return

@@ -11,19 +11,19 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// run makes the spans of one execution out of its rounds.
+// run builds the spans of one execution from its rounds.
 type run struct {
 	tell    func(span)
 	x       orchestrator.TracedExecution
-	starter trace.SpanContext // who started it
+	starter trace.SpanContext // the creator of the execution
 	own     trace.SpanContext // the execution
 	begin   time.Time
 	attempt int
 	calls   []call              // by number, from 1
 	open    int                 // calls before this index have ended
-	links   []trace.SpanContext // events that it learned of
-	unread  map[string]int      // events that came before anyone waited, by name
-	untold  []span              // made of rounds that were loaded
+	links   []trace.SpanContext // events that it received
+	unread  map[string]int      // events that came before a wait, by name
+	untold  []span              // spans of loaded rounds, not yet exported
 	loading bool
 	ended   bool
 }
@@ -35,8 +35,8 @@ type call struct {
 	child   string
 	local   bool
 	begin   time.Time
-	attempt time.Time // when the attempt at hand began
-	failed  int       // attempts that have failed
+	attempt time.Time // start of the current attempt
+	failed  int       // number of failed attempts
 	done    bool
 }
 
@@ -44,24 +44,24 @@ func newRun(tell func(span), x orchestrator.TracedExecution, starter trace.SpanC
 	return &run{tell: tell, x: x, starter: starter, unread: map[string]int{}, own: within(starter, orchestrator.ExecutionSpan(x.Orchestration, x.Execution))}
 }
 
-// Loaded takes a round that others may have told of.
+// Loaded processes a round that another process may have exported.
 func (r *run) Loaded(round orchestrator.Round) {
 	r.loading = true
 	r.take(round)
 	r.loading = false
 }
 
-// Committed takes a round, and tells what it ends.
+// Committed processes a round, and exports the spans that it ends.
 func (r *run) Committed(round orchestrator.Round) { r.take(round) }
 
-// Resumed tells an execution again that has ended; of one that goes on, all is told at its end.
+// Resumed exports an execution again that has ended; a running one is exported at its end.
 func (r *run) Resumed() {
 	if r.ended {
 		r.tellLoaded()
 	}
 }
 
-// tellLoaded tells what others may have told or not.
+// tellLoaded exports the spans of loaded rounds.
 func (r *run) tellLoaded() {
 	for _, s := range r.untold {
 		r.tell(s)
@@ -69,7 +69,7 @@ func (r *run) tellLoaded() {
 	r.untold = nil
 }
 
-// take follows a round in the order of its times, which is that in which it came about.
+// take processes the events of a round in the order of their times, in which they happened.
 func (r *run) take(round orchestrator.Round) {
 	learned, decided := round.Learned, round.Decided
 	for len(learned)+len(decided) > 0 {
@@ -83,7 +83,7 @@ func (r *run) take(round orchestrator.Round) {
 	}
 }
 
-// add tells a span, or keeps it for the end if others may have told it.
+// add exports a span, or keeps it until the end if another process may have exported it.
 func (r *run) add(s span) {
 	s.attributes = append(s.attributes, attribute.String("durabletask.task.instance_id", r.x.Orchestration),
 		attribute.String("durabletask.task.execution_id", strconv.Itoa(r.x.Execution)))
@@ -145,7 +145,8 @@ func (r *run) decide(e orchestrator.RoundEvent) {
 	}
 }
 
-// call is the open call that an event is about; nil for none. A result that an earlier execution left is in that one's trace.
+// call returns the open call that an event is about; nil for none. A result that an earlier execution left belongs to
+// that one's trace.
 func (r *run) call(e orchestrator.RoundEvent) *call {
 	if e.Call < 1 || e.Call > len(r.calls) || r.calls[e.Call-1].done {
 		return nil
@@ -158,7 +159,7 @@ func (r *run) call(e orchestrator.RoundEvent) *call {
 	return c
 }
 
-// create makes the span of the creation, if the execution was started from outside and not called.
+// create makes the creation span of an execution that was started from outside, not called.
 func (r *run) create() {
 	if r.x.Parent != "" || r.x.First != r.x.Execution {
 		return
@@ -171,7 +172,7 @@ func (r *run) create() {
 	r.add(s)
 }
 
-// parent is the span that the execution belongs to.
+// parent returns the parent span of the execution.
 func (r *run) parent() trace.SpanID {
 	if r.x.Parent != "" {
 		return r.starter.SpanID()
@@ -179,7 +180,7 @@ func (r *run) parent() trace.SpanID {
 	return spanID(r.starter.TraceID(), createSpan(r.x.Orchestration))
 }
 
-// event links the execution to an event. One that did not come from an orchestration gets its span here.
+// event links the execution to an event. An event from outside an orchestration gets its span here.
 func (r *run) event(e orchestrator.RoundEvent) {
 	name := orchestrator.EventSpan(r.x.Orchestration, e.Signal)
 	from, traced := Parse(e.Trace)
@@ -198,7 +199,7 @@ func (r *run) event(e orchestrator.RoundEvent) {
 	r.links = append(r.links, s.context)
 }
 
-// received ends the first wait for an event of this name, as the runtime does, or keeps the event for the next.
+// received ends the first wait for an event of this name, as the runtime does, or keeps the event for the next wait.
 func (r *run) received(e orchestrator.RoundEvent) {
 	for ; r.open < len(r.calls) && r.calls[r.open].done; r.open++ {
 	}
@@ -212,7 +213,7 @@ func (r *run) received(e orchestrator.RoundEvent) {
 	r.unread[e.Name]++
 }
 
-// awaited ends a wait at once for which an event was kept.
+// awaited ends a wait immediately if an event was kept for it.
 func (r *run) awaited(e orchestrator.RoundEvent) {
 	if r.unread[e.Name] > 0 {
 		r.unread[e.Name]--
@@ -248,7 +249,7 @@ func (r *run) end(e orchestrator.RoundEvent, c *call, status string) {
 	r.add(s)
 }
 
-// shapeOf is the kind and the name of the span of a call, and its durabletask.type.
+// shapeOf returns the kind and the name of the span of a call, and its durabletask.type.
 func shapeOf(c *call, orchestrator string) (kind trace.SpanKind, name, does string) {
 	switch c.kind {
 	case "OrchestrationScheduled":
@@ -264,7 +265,7 @@ func shapeOf(c *call, orchestrator string) (kind trace.SpanKind, name, does stri
 	}
 }
 
-// finish tells the execution, what nobody waited for, and all that was loaded. What comes behind the end changes nothing.
+// finish exports the execution, calls without a wait, and all loaded spans. Later events change nothing.
 func (r *run) finish(e orchestrator.RoundEvent) {
 	if r.ended {
 		return
@@ -283,7 +284,7 @@ func (r *run) finish(e orchestrator.RoundEvent) {
 	}
 }
 
-// named is the orchestrator with its version.
+// named returns the orchestrator with its version.
 func (r *run) named() string {
 	if r.x.Version == "" {
 		return r.x.Orchestrator
@@ -310,7 +311,7 @@ func statusOf(e orchestrator.RoundEvent) string {
 	return "Completed"
 }
 
-// failureOf is what a span says of an error, "" for none.
+// failureOf returns the error text of a span, "" for none.
 func failureOf(e orchestrator.RoundEvent) string {
 	if e.Failure == nil {
 		return ""

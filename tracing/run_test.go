@@ -45,10 +45,11 @@ func (o *told) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) err
 // Shutdown does nothing.
 func (o *told) Shutdown(context.Context) error { return nil }
 
-// line is what a test looks at of a span.
+// line holds the compared attributes of a span.
 type line struct{ Name, Parent, Kind, Failure, Status string }
 
-// trees checks that the spans are one trace without orphans, in which the same id is the same span, and gives what they are.
+// trees checks that the spans are one trace without orphans and that spans with the same id are equal, and returns
+// their attributes.
 func (o *told) trees(t *testing.T) []line {
 	t.Helper()
 	o.mu.Lock()
@@ -86,7 +87,7 @@ func (o *told) trees(t *testing.T) []line {
 	return out
 }
 
-// statusAttribute is how the span says that it ended.
+// statusAttribute returns the final status of the span.
 func statusAttribute(s sdktrace.ReadOnlySpan) string {
 	for _, a := range s.Attributes() {
 		if a.Key == "durabletask.task.status" {
@@ -96,7 +97,7 @@ func statusAttribute(s sdktrace.ReadOnlySpan) string {
 	return ""
 }
 
-// journey does everything of which there are spans, in two generations.
+// journey does everything that makes spans, in two generations.
 func journey() ([]orchestrator.AnyOrchestrator, []orchestrator.AnyActivity) {
 	step := orchestrator.NewActivity("step", func(_ context.Context, n int) (int, error) { return n + 1, nil })
 	flaky := orchestrator.NewActivity("flaky", func(ctx context.Context, n int) (int, error) {
@@ -166,7 +167,7 @@ func (w *traveller) process(t *testing.T, plan *faults.Plan) *orchestrator.Runti
 
 const signalQueue = "orchestration-signals"
 
-// deliver hands out what is in the queue, and reports whether there was anything.
+// deliver delivers the messages of the queue, and reports whether it found any.
 func (w *traveller) deliver(ctx context.Context, t *testing.T, to *orchestrator.Runtime) bool {
 	t.Helper()
 	messages, err := w.queues.Receive(t.Context(), signalQueue, 32, time.Minute)
@@ -179,13 +180,13 @@ func (w *traveller) deliver(ctx context.Context, t *testing.T, to *orchestrator.
 			_, err = to.Deliver(ctx, s)
 		}
 		if err == nil {
-			_ = w.queues.Delete(t.Context(), signalQueue, m.ID, m.PopReceipt) // it may be another delivery's by now
+			_ = w.queues.Delete(t.Context(), signalQueue, m.ID, m.PopReceipt) // another delivery may own it now
 		}
 	}
 	return len(messages) > 0
 }
 
-// travel drives a journey to its end, in a process that meets the plan, and in another one when that has crashed.
+// travel drives a journey to its end, in a process with faults by plan, and after its crash in another process.
 func travel(t *testing.T, o *told, plan *faults.Plan) {
 	t.Helper()
 	w := &traveller{tables: tables.NewMemory(), blobs: blobs.NewMemory(), queues: queues.NewMemory()}
@@ -222,7 +223,7 @@ func travel(t *testing.T, o *told, plan *faults.Plan) {
 	}
 }
 
-// A run is one trace without orphans, and crashes add and take away nothing.
+// A run is one trace without orphans; crashes neither add nor remove spans.
 func TestCrashesChangeNoTrace(t *testing.T) {
 	t.Parallel()
 	whole, counted := &told{}, &faults.Plan{At: -1}

@@ -13,7 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/redact"
 )
 
-// span is a span that has ended.
+// span is an ended span.
 type span struct {
 	name       string
 	kind       trace.SpanKind
@@ -25,10 +25,10 @@ type span struct {
 	attributes []attribute.KeyValue
 }
 
-// maxLinks is how many links a span has; there may be any number of events.
+// maxLinks is the most links of a span; the number of events is unbounded.
 const maxLinks = 100
 
-// tell has a span made. It does not wait: what there is no room for is dropped, as the exporter does.
+// tell queues a span without waiting. When the queue is full, it drops the span, as the exporter does.
 func (t *Tracer) tell(s span) {
 	select {
 	case t.told <- s:
@@ -36,7 +36,7 @@ func (t *Tracer) tell(s span) {
 	}
 }
 
-// makeSpans makes spans until the Tracer is closed, which an empty one says.
+// makeSpans makes spans until an empty one reports that the Tracer is closed.
 func (t *Tracer) makeSpans() {
 	defer close(t.made)
 	for s := range t.told {
@@ -66,11 +66,10 @@ func (t *Tracer) make(s span) {
 	out.End(trace.WithTimestamp(maxTime(s.begin, s.end)))
 }
 
-// maxFailure bounds what a span says of an error, in bytes.
+// maxFailure bounds the error text of a span, in bytes.
 const maxFailure = 300
 
-// failureText is what a span says of an error: without secrets, cut, and UTF-8, because one text that is not keeps a whole batch from
-// being sent.
+// failureText redacts and cuts an error text and makes it valid UTF-8, because one invalid text fails a whole batch.
 func failureText(text string) string {
 	text = redact.Text(text)
 	return strings.ToValidUTF8(text[:min(len(text), maxFailure)], "")
@@ -85,10 +84,10 @@ func maxTime(a, b time.Time) time.Time {
 
 type idsKey struct{}
 
-// ids gives spans the ids that their contexts name.
+// ids returns the ids that the contexts of spans name.
 type ids struct{}
 
-// NewIDs gives the ids of a span without a parent.
+// NewIDs returns the ids of a span without a parent.
 func (ids) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	if c, ok := ctx.Value(idsKey{}).(trace.SpanContext); ok {
 		return c.TraceID(), c.SpanID()
@@ -98,7 +97,7 @@ func (ids) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	return t, randomSpanID()
 }
 
-// NewSpanID gives the id of a span with a parent.
+// NewSpanID returns the id of a span with a parent.
 func (ids) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
 	if c, ok := ctx.Value(idsKey{}).(trace.SpanContext); ok {
 		return c.SpanID()

@@ -8,7 +8,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/traceparent"
 )
 
-// What is read as a trace context is one, and is written as it was but for flags that are not known.
+// An accepted traceparent is valid, and is written unchanged except for unknown flags.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-ff",
 		"00-00000000000000000000000000000000-00f067aa0ba902b7-01", "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "", "00---01"} {
@@ -25,7 +25,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// One text that is not UTF-8 would keep a whole batch of spans from being sent.
+// One text that is not UTF-8 would fail a whole batch of spans.
 func TestFailureText(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{strings.Repeat("ü", maxFailure), strings.Repeat("x", maxFailure-1) + "ü", "\xff\xfe", "plain"} {

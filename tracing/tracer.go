@@ -19,22 +19,21 @@ import (
 )
 
 const (
-	// scope is the instrumentation scope of all spans.
 	scope = "github.com/vibedata/roundhouse"
-	// queueSize is how many spans wait for the exporter: a run of some thousand calls ends at once.
+	// queueSize is the most spans that wait for the exporter: a run of some thousand calls ends all of them together.
 	queueSize = 20_000
 )
 
-// Config says where traces go. Without an Endpoint and an Exporter there are none.
+// Config configures the export of traces. Without an Endpoint and an Exporter, tracing is off.
 type Config struct {
 	// Endpoint is the address to which OTLP over HTTP is posted, with its path, such as http://localhost:4318/v1/traces.
 	Endpoint string
 	// Headers go with each request. They may be secrets.
 	Headers map[string]string
-	// Exporter takes the place of Endpoint, for tests.
+	// Exporter replaces Endpoint, for tests.
 	Exporter sdktrace.SpanExporter
-	// Ratio is the share of the traces that begin here and are recorded, 0 to 1. A trace that began elsewhere is recorded if its
-	// sender says so.
+	// Ratio is the share of the traces started here that are recorded, 0 to 1. A trace that started elsewhere is recorded
+	// if its sender says so.
 	Ratio float64
 	// Attributes describe the process.
 	Attributes []attribute.KeyValue
@@ -45,15 +44,15 @@ type Tracer struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
 	sampler  sdktrace.Sampler
-	told     chan span // that are to be made: who drives an orchestration does not wait for it
+	told     chan span // spans to make: the driver of an orchestration does not wait for them
 	closing  sync.Once
-	made     chan struct{} // closed when all are
+	made     chan struct{} // closed when all are made
 }
 
 var _ orchestrator.Tracer = (*Tracer)(nil)
 
-// New makes a Tracer, nil when there is nowhere to send traces. The standard settings of the SDK hold for what Config does
-// not say: limits, time-outs, compression, certificates and sizes of batches.
+// New makes a Tracer, nil without an endpoint or exporter. The standard settings of the SDK apply to everything else:
+// limits, timeouts, compression, certificates and batch sizes.
 func New(ctx context.Context, c Config) (*Tracer, error) {
 	if c.Endpoint == "" && c.Exporter == nil {
 		return nil, nil
@@ -81,14 +80,14 @@ func New(ctx context.Context, c Config) (*Tracer, error) {
 		batches = append(batches, sdktrace.WithMaxQueueSize(queueSize))
 	}
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter, batches...), sdktrace.WithIDGenerator(ids{}),
-		sdktrace.WithSampler(sdktrace.AlwaysSample()), sdktrace.WithResource(about)) // contexts say what is sampled
+		sdktrace.WithSampler(sdktrace.AlwaysSample()), sdktrace.WithResource(about)) // contexts decide it
 	t := &Tracer{provider: provider, tracer: provider.Tracer(scope), sampler: sdktrace.TraceIDRatioBased(c.Ratio),
 		told: make(chan span, queueSize), made: make(chan struct{})}
 	go t.makeSpans()
 	return t, nil
 }
 
-// Close sends what waits, and ends the exporter.
+// Close exports the queued spans and shuts down the exporter.
 func (t *Tracer) Close(ctx context.Context) error {
 	if t == nil {
 		return nil
@@ -106,7 +105,7 @@ func (t *Tracer) Close(ctx context.Context) error {
 	return t.provider.Shutdown(ctx)
 }
 
-// Begin begins the trace of a correlation id, with the creation of an orchestration.
+// Begin starts the trace of a correlation id, with the creation of an orchestration.
 func (t *Tracer) Begin(orchestration, correlationID string) string {
 	id := traceID(correlationID)
 	if correlationID == "" {
@@ -117,12 +116,12 @@ func (t *Tracer) Begin(orchestration, correlationID string) string {
 	return Format(c.WithTraceFlags(c.TraceFlags().WithSampled(decided.Decision == sdktrace.RecordAndSample)))
 }
 
-// Current is the trace context of ctx.
+// Current returns the trace context of ctx.
 func (t *Tracer) Current(ctx context.Context) string {
 	return Format(trace.SpanContextFromContext(ctx))
 }
 
-// Within is the trace context of a span of a trace. For a text that is no trace context it is that text.
+// Within returns the trace context of a named span in a trace. It returns an invalid trace context unchanged.
 func (t *Tracer) Within(traceparent, name string) string {
 	c, ok := Parse(traceparent)
 	if !ok || !c.IsSampled() {
@@ -131,7 +130,7 @@ func (t *Tracer) Within(traceparent, name string) string {
 	return Format(within(c, name))
 }
 
-// Run takes the rounds of an execution, if its trace is sampled.
+// Run returns the tracer of an execution's rounds, if its trace is sampled.
 func (t *Tracer) Run(x orchestrator.TracedExecution) orchestrator.RunTracer {
 	c, ok := Parse(x.Trace)
 	if !ok || !c.IsSampled() {
@@ -140,7 +139,7 @@ func (t *Tracer) Run(x orchestrator.TracedExecution) orchestrator.RunTracer {
 	return newRun(t.tell, x, c)
 }
 
-// Activity lets an activity work in the context of its attempt, so that the spans that it makes are below it.
+// Activity runs an activity in the context of its attempt, so that its spans are children of the attempt.
 func Activity(a orchestrator.AnyActivity) orchestrator.AnyActivity {
 	return orchestrator.Around(a, func(ctx context.Context, _ json.RawMessage, next func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
 		if c, ok := Parse(orchestrator.Info(ctx).Trace); ok {

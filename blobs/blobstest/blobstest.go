@@ -1,4 +1,4 @@
-// Package blobstest holds a blobs.Store to its promises and to the limits of the service: one suite for every
+// Package blobstest tests the promises of a blobs.Store and the limits of the service: one suite for every
 // implementation.
 package blobstest
 
@@ -15,7 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/blobs"
 )
 
-// Run runs the suite. open gives a store; it may be the same one each time, since every test makes its own container.
+// Run runs the suite. open returns a store; it may be the same one each time, since every test makes its own container.
 func Run(t *testing.T, open func(t *testing.T) blobs.Store) {
 	t.Helper()
 	tests := []struct {
@@ -50,7 +50,7 @@ func Run(t *testing.T, open func(t *testing.T) blobs.Store) {
 	}
 }
 
-// env is a store with a container of the test's own.
+// env is a store with a container of this test.
 type env struct {
 	store     blobs.Store
 	container string
@@ -193,7 +193,7 @@ func testCancelled(t *testing.T, e env) {
 	}
 }
 
-// Readers beside writers see one whole version.
+// Readers concurrent with writers read one whole version.
 func testWholePuts(t *testing.T, e env) {
 	const size = 100_000
 	e.put(t, "b", bytes.Repeat([]byte{'0'}, size))

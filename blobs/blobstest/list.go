@@ -13,7 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/blobs"
 )
 
-// names walks a whole list.
+// names returns the names of all pages of a list.
 func (e env) names(t *testing.T, prefix string) []string {
 	t.Helper()
 	var names []string
@@ -88,7 +88,7 @@ func testList(t *testing.T, e env) {
 	}
 }
 
-// What no name begins with is refused, and so is what no store has handed out.
+// Prefixes with which no name begins are refused, and so are continuations that no store has returned.
 func testListPrefixes(t *testing.T, e env) {
 	list := func(container, prefix, continuation string) error {
 		_, _, err := e.store.List(t.Context(), container, prefix, continuation)
@@ -156,7 +156,7 @@ func testListPages(t *testing.T, e env) {
 	}
 }
 
-// putAll writes empty blobs, some at a time.
+// putAll writes empty blobs, several concurrently.
 func (e env) putAll(t *testing.T, names []string) {
 	t.Helper()
 	var wg sync.WaitGroup

@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/blobs"
 )
 
-// old walks a whole list of old blobs.
+// old returns the versions of all pages of a list of old blobs.
 func (e env) old(t *testing.T, before time.Time) map[string]blobs.Version {
 	t.Helper()
 	found := map[string]blobs.Version{}
@@ -71,7 +71,7 @@ func testDeleteVersion(t *testing.T, e env) {
 		e.put(t, name, []byte(name))
 	}
 	old := e.old(t, time.Now().Add(time.Hour))
-	e.put(t, "stays", []byte("stays")) // the same, but once more
+	e.put(t, "stays", []byte("stays")) // the same content, written a second time
 	if err := e.store.Delete(t.Context(), e.container, "back"); err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,7 @@ import (
 	"github.com/vibedata/roundhouse/blobs"
 )
 
-// Names at their limits: one less and as long as may be hold what was put there, one more is refused by the store itself,
-// which says the limit.
+// Names up to the longest one hold their blobs. The store itself refuses a longer name and returns the limit.
 func testNameSweep(t *testing.T, e env) {
 	for _, tt := range []struct {
 		what  string

@@ -1,5 +1,5 @@
-// Event waits for an approval, or for a day to pass, whichever comes first. Here the approval arrives immediately; an
-// event that arrives before the wait is kept.
+// Event waits for an approval or for a day, whichever comes first. Here the approval comes immediately; an event that
+// arrives before the wait is kept.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Hello runs an orchestration of one activity, in memory: the smallest program.
+// Hello runs an orchestration of one activity, in memory: the smallest possible program.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command orders is an example of a platform team's app. It has one engine, of package orders, and everything else
-// (queues, timers, history, dead letters, the API) is derived from that engine's definition.
+// Command orders is an app as a platform team writes it. It has one engine, of package orders, and everything else
+// (queues, timers, history, dead letters, the API) follows from that engine's definition.
 package main
 
 import (

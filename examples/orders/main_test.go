@@ -14,8 +14,8 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// These tests run the whole app on stores in memory, with the test as the Functions host. In a bubble of synctest,
-// time is virtual: time.Sleep takes no real time.
+// These tests run the whole app on stores in memory, with the test in the place of the Functions host. In a bubble of
+// synctest, time is virtual: time.Sleep takes no real time.
 
 const (
 	chair = `{"order": {"id": "o-1", "lines": [{"article": "chair", "pieces": 2, "cents": 4900}]}}`
@@ -32,7 +32,7 @@ func inBubble(t *testing.T, settings map[string]string, test func(t *testing.T, 
 	synctest.Test(t, func(t *testing.T) { test(t, handlertest.New(t, app(), settings)) })
 }
 
-// pay raises the event of the bank, and advances the time by the grace.
+// pay raises the event of the bank, and lets the grace pass.
 func pay(t *testing.T, h *handlertest.Host, correlationID string) {
 	t.Helper()
 	status, answer := h.Do(http.MethodPost, "/api/orchestrations/orders-"+correlationID+"/events/"+orders.EventPaid, paid)
@@ -44,7 +44,7 @@ func pay(t *testing.T, h *handlertest.Host, correlationID string) {
 	h.Deliver()
 }
 
-// state returns the final state of a correlation id's run; "" while it has not ended.
+// state returns the final state of the run of a correlation id; "" before its end.
 func state(t *testing.T, h *handlertest.Host, correlationID string) orders.State {
 	t.Helper()
 	outcome := h.Outcome("orders-" + correlationID)
@@ -57,7 +57,7 @@ func state(t *testing.T, h *handlertest.Host, correlationID string) orders.State
 	return result.State
 }
 
-// A message in the queue becomes rows of the history, one for each operation.
+// A message in the queue becomes rows of the history, one per operation.
 func TestMessage(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, h *handlertest.Host) {
 		h.Send(orders.Queue, `{"correlationId": "c-1", "input": `+chair+`}`)
@@ -95,7 +95,7 @@ func TestIntake(t *testing.T) {
 	})
 }
 
-// An order above the limit waits for an approver with the role of the settings, who answers over the API.
+// An expensive order waits for a user with the role in the settings, who answers over the API.
 func TestApproval(t *testing.T) {
 	inBubble(t, map[string]string{"ORDERS_APPROVERS": "boss"}, func(t *testing.T, h *handlertest.Host) {
 		h.Send(orders.Queue, `{"correlationId": "c-2", "input": `+sofa+`}`)
@@ -137,7 +137,7 @@ func TestSchedule(t *testing.T) {
 	})
 }
 
-// An invalid message is dead-lettered immediately.
+// An invalid message becomes a dead letter immediately.
 func TestDeadLetter(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, h *handlertest.Host) {
 		h.Send(orders.Queue, `{"correlationId": "c-3", "input": {"order": {"id": "o-3"}}}`)
@@ -149,7 +149,7 @@ func TestDeadLetter(t *testing.T) {
 	})
 }
 
-// The app has the functions of the host, and lists its settings.
+// The app has the functions for the host, and lists its settings.
 func TestManifest(t *testing.T) {
 	t.Parallel()
 	m := handlertest.New(t, app(), nil).Manifest()
@@ -163,7 +163,7 @@ func TestManifest(t *testing.T) {
 	}
 }
 
-// All invalid settings are reported together.
+// All errors of the settings are reported together.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"ORDERS_GRACE": "soon", "ORDERS_APPROVAL_LIMIT": "much"}

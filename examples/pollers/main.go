@@ -1,6 +1,6 @@
-// Command pollers is an app whose work comes from a database: new rows of a table become messages of an engine, which
-// does not depend on that. The setting ROUNDHOUSE_POLLERS in local.settings.json names the table and the destination
-// of its rows; the setting that it names, SHOP_DSN, has the address of the database.
+// Command pollers is an app with input from a database: new rows of a table become messages of an engine. The engine
+// does not know their source. The setting ROUNDHOUSE_POLLERS in local.settings.json names the table and the target of
+// its rows; the setting SHOP_DSN, which it names, has the address of the database.
 package main
 
 import (

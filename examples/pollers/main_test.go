@@ -15,8 +15,8 @@ import (
 	"github.com/vibedata/roundhouse/handler/handlertest"
 )
 
-// The rows of a table become messages, each once; new rows arrive with the next tick; and an invalid row becomes a
-// dead letter of the engine, and blocks no other.
+// The rows of a table become messages, each once; new rows come with the next tick; and an invalid row becomes a dead
+// letter of the engine, and blocks no other.
 func TestRowsBecomeMessages(t *testing.T) {
 	t.Parallel()
 	settings := localSettings(t)
@@ -56,7 +56,7 @@ func execute(t *testing.T, db *sql.DB, statements string) {
 	}
 }
 
-// localSettings returns the settings of local.settings.json, so that the test checks the file that users copy.
+// localSettings returns those of local.settings.json, so that the test covers the settings that users copy.
 func localSettings(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("local.settings.json")

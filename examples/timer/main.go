@@ -1,5 +1,5 @@
-// Timer counts down with durable timers: a restarted process continues the count. The storage here is memory; with
-// the stores of package azure, the same orchestrator may sleep for months.
+// Timer counts down with durable timers: a restarted process continues where the count was. The storage here is memory;
+// with the stores of package azure, the same orchestrator may sleep for months.
 package main
 
 import (

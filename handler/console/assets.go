@@ -25,17 +25,17 @@ type asset struct {
 	plain, gzipped   []byte
 }
 
-// assets are the files by the names that pages have for them. A name has a hash of the content in it, so that what it stands for
-// never changes.
+// assets are the files by the names that pages use. An address has a hash of the content in it, so its content never
+// changes.
 type assets struct {
 	files map[string]asset
 	// paths are the addresses by the names of the files.
 	paths map[string]string
-	// modules are the addresses of what main.js is made of.
+	// modules are the addresses of the parts of main.js.
 	modules []string
 }
 
-// builtAssets loads the files once: each process has the same.
+// builtAssets loads the files once: they are the same in each process.
 var builtAssets = sync.OnceValues(loadAssets)
 
 func loadAssets() (*assets, error) {
@@ -61,8 +61,8 @@ func loadAssets() (*assets, error) {
 	return out, out.addModules()
 }
 
-// addModules adds the files of the folder modules. They name each other by relative paths, so their addresses have the hash of all of them as a
-// folder.
+// addModules adds the files of the folder modules. They name each other by relative paths, so their addresses have the
+// hash of all of them as a folder.
 func (a *assets) addModules() error {
 	names, err := fs.Glob(assetFiles, "assets/modules/*.js")
 	if err != nil {
@@ -90,7 +90,7 @@ func (a *assets) addModules() error {
 	return nil
 }
 
-// add adds a file at an address that has a hash in it.
+// add adds a file at an address with a hash.
 func (a *assets) add(name, address, hash string, plain []byte) error {
 	gzipped, err := compress(plain)
 	if err != nil {
@@ -113,7 +113,7 @@ func compress(plain []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// serveAsset answers with a file, to anybody: it is the same in every app.
+// serveAsset returns a file to any caller: it is the same in every app.
 func (c *Console) serveAsset(w http.ResponseWriter, r *http.Request) {
 	a, ok := c.assets.files[r.PathValue("name")]
 	if !ok {
@@ -133,7 +133,7 @@ func (c *Console) serveAsset(w http.ResponseWriter, r *http.Request) {
 	write(w, r, http.StatusOK, a.plain, a.gzipped)
 }
 
-// write sends a body, as gzip where the browser takes that; to HEAD only the headers of it.
+// write sends a body, as gzip if the browser accepts that; to HEAD only its headers.
 func write(w http.ResponseWriter, r *http.Request, status int, plain, gzipped []byte) {
 	body := plain
 	if gzipped != nil && acceptsGzip(r) {
@@ -143,7 +143,7 @@ func write(w http.ResponseWriter, r *http.Request, status int, plain, gzipped []
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // a browser that is gone needs nothing
+		_, _ = w.Write(body) // ignore a browser that disconnected
 	}
 }
 

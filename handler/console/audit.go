@@ -9,22 +9,22 @@ import (
 
 const auditPath = Root + "/audit"
 
-// auditFilters are the names of what selects entries of the audit log, in the address of the console and of the API.
+// auditFilters are the names of the filters of the audit log, in the addresses of the console and of the API.
 var auditFilters = []string{"target", "principal", "fromDate", "toDate"}
 
 // auditPage is a page of the audit log.
 type auditPage struct {
 	Target, Principal, From, To string
-	// Narrowed says whether a filter is given.
+	// Narrowed reports whether a filter is set.
 	Narrowed bool
 	Items    []auditItem
-	// Next is the address of what follows, and First that of the newest; "" where there is none.
+	// Next is the address of the next page, and First that of the newest; "" for none.
 	Next, First string
-	// Problem is what is wrong with the filter.
+	// Problem is the error of the filter.
 	Problem Text
 }
 
-// auditItem is something that somebody did, or tried to do.
+// auditItem is a change or an attempted change.
 type auditItem struct {
 	At            time.Time `json:"atUtc"`
 	Principal     Text      `json:"principal"`
@@ -42,18 +42,18 @@ type auditItem struct {
 	After         Text      `json:"after"`
 }
 
-// Who did it.
+// Who returns the principal.
 func (i auditItem) Who() Text { return cmp.Or(i.Name, i.Principal) }
 
-// SameTarget and SamePerson are the addresses of what else was done to it, and by whom.
+// SameTarget returns the address of the other changes of its target.
 func (i auditItem) SameTarget() string { return oneParameter(auditPath, "target", string(i.Target)) }
 
-// SamePerson is what else the same person did.
+// SamePerson returns the address of the principal's other changes.
 func (i auditItem) SamePerson() string {
 	return oneParameter(auditPath, "principal", string(i.Principal))
 }
 
-// auditLog shows who did what, newest first.
+// auditLog shows the audit log, newest first.
 func auditLog(ctx context.Context, v *visit) (page, error) {
 	query, kept := v.r.URL.Query(), url.Values{}
 	for _, name := range auditFilters {

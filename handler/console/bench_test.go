@@ -55,8 +55,9 @@ type bench struct {
 	mended *atomic.Bool
 }
 
-// newBench starts an app with engines by their names: "store" keeps a number, and fails until it is mended; "keep" keeps what its schema allows;
-// "ask" waits for the event "decision"; "update" asks approvers. Without names it has "store".
+// newBench starts an app with engines by their names: "store" keeps a number, and fails until it is repaired; "keep"
+// keeps data that its schema allows; "ask" waits for the event "decision"; "update" asks approvers. Without names it
+// has "store".
 func newBench(t *testing.T, settings map[string]string, engines ...string) bench {
 	t.Helper()
 	b := bench{mended: new(atomic.Bool)}
@@ -103,7 +104,7 @@ func newBench(t *testing.T, settings map[string]string, engines ...string) bench
 	return b
 }
 
-// newWaiting has a run of the engine "ask" that waits, and newAsking a task of the engine "update".
+// newWaiting has a waiting run of the engine "ask", and newAsking a task of the engine "update".
 func newWaiting(t *testing.T, correlationID, tenant string) bench {
 	t.Helper()
 	b := newBench(t, inAzure(), "ask")
@@ -118,14 +119,15 @@ func newAsking(t *testing.T, settings map[string]string) bench {
 	return b
 }
 
-// begin sends a message to an engine, and delivers what comes of it.
+// begin sends a message to an engine, and delivers the resulting messages.
 func (b bench) begin(engine, correlationID, tenant, input string) {
 	id, _ := json.Marshal(correlationID)
 	b.Send(engine+"-queue", fmt.Sprintf(`{"correlationId": %s, "tenantId": %q, "input": %s}`, id, tenant, input))
 	b.Deliver()
 }
 
-// polled adds two pollers to settings: "orders", of a table with the rows 1 to 3, and "lost", whose connection string is not set.
+// polled adds two pollers to settings: "orders", of a table with the rows 1 to 3, and "lost", whose connection string
+// is not set.
 func polled(t *testing.T, settings map[string]string) map[string]string {
 	t.Helper()
 	dsn := "file:" + filepath.Join(t.TempDir(), "shop.db")
@@ -143,7 +145,8 @@ func polled(t *testing.T, settings map[string]string) map[string]string {
 	return settings
 }
 
-// bury adds a dead letter, and returns the address of its page; buryMessage and buryAt add one with a message, and at a time.
+// bury adds a dead letter, and returns the address of its page; buryMessage and buryAt add one with a message, and at a
+// time.
 func (b bench) bury(t *testing.T, id, tenant, failure string) string {
 	t.Helper()
 	return b.buryAt(t, time.Now().Add(-time.Hour), id, tenant, failure, `{"correlationId": "`+id+`", "input": 7}`)
@@ -160,7 +163,7 @@ func (b bench) buryAt(t *testing.T, at time.Time, id, tenant, failure, message s
 	return letters + "/store/" + url.PathEscape(d.Key())
 }
 
-// publish adds an event of a tenant, for which there is no route, and returns the address of its page.
+// publish adds an event of a tenant, without a route, and returns the address of its page.
 func (b bench) publish(t *testing.T, tenant string) string {
 	t.Helper()
 	o, err := outbox.New(outbox.Config{Tables: b.Tables, Queues: b.Queues, Blobs: b.Blobs, Options: outbox.DefaultOptions(), Logger: slog.New(slog.DiscardHandler)})
@@ -174,7 +177,7 @@ func (b bench) publish(t *testing.T, tenant string) string {
 	return console.Root + "/outbox/" + tenant + "/" + added.ID
 }
 
-// damage deletes the first round of a run, which nobody can go on without.
+// damage deletes the first round of a run, without which it cannot continue.
 func (b bench) damage(t *testing.T, id string) {
 	t.Helper()
 	if err := b.Tables.Apply(t.Context(), "orchestrations", tables.Delete(tables.Key{Partition: tables.EscapeKey(id), Row: "r-00000001-00000001"}, "")); err != nil {
@@ -182,23 +185,24 @@ func (b bench) damage(t *testing.T, id string) {
 	}
 }
 
-// index brings the list of runs up to date, which the app writes a little later than runs: it is repaired in three slices.
+// index updates the list of runs, which the app writes slightly later than runs: it is repaired in three slices.
 func (b bench) index() {
 	for range 3 {
 		b.Tick("orchestration-sweep-timer", time.Now())
 	}
 }
 
-// anew ends the process of the app, which writes what is to be listed, and starts another one.
+// anew ends the process of the app, which writes the pending list entries, and starts another one.
 func (b bench) anew() { b.Restart(inAzure(), func(*handler.Config) {}) }
 
-// inAzure are the settings of an app that people sign in to.
+// inAzure returns the settings of an app with sign-in.
 func inAzure() map[string]string {
 	return map[string]string{"WEBSITE_AUTH_ENABLED": "True", "WEBSITE_SITE_NAME": "app", "AZURE_FUNCTIONS_ENVIRONMENT": "Production", "FUNCTIONS_CORETOOLS_ENVIRONMENT": "",
 		"ROUNDHOUSE_HOME_TENANT": accesstest.ID("home"), "ROUNDHOUSE_ROLES": `{"otherTenants": "reader"}`}
 }
 
-// The callers: ann has a role of the home tenant, approvers may claim tasks, pat has no role, and mallory is the administrator of another tenant.
+// The callers: ann has a role of the home tenant, approvers may claim tasks, pat has no role, and mallory is the
+// administrator of another tenant.
 func ann(role string) accesstest.Caller {
 	return accesstest.Caller{Tenant: "home", Object: "ann", Name: "ann@example.com", AppRoles: []string{"Roundhouse." + role}}
 }
@@ -215,7 +219,7 @@ func mallory() accesstest.Caller {
 	return accesstest.Caller{Tenant: "red", Object: "mallory", Name: "mallory@example.com", AppRoles: []string{"Roundhouse.Administrator"}}
 }
 
-// get asks for a page as someone.
+// get requests a page as a caller.
 func (b bench) get(t *testing.T, path string, as accesstest.Caller, change ...func(*http.Request)) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
@@ -228,7 +232,7 @@ func (b bench) get(t *testing.T, path string, as accesstest.Caller, change ...fu
 	return rec
 }
 
-// post sends a form as a page of the console does.
+// post sends a form like a page of the console.
 func (b bench) post(t *testing.T, path string, form url.Values, as accesstest.Caller) *httptest.ResponseRecorder {
 	t.Helper()
 	return b.postBody(t, path, "application/x-www-form-urlencoded", strings.NewReader(form.Encode()), as)
@@ -246,7 +250,8 @@ func (b bench) postBody(t *testing.T, path, contentType string, body io.Reader, 
 	return rec
 }
 
-// sees holds that someone who asks for a page gets a status, and each text; not those that begin with "!". It returns the page.
+// sees checks that a caller who requests a page gets a status, and each text, except those that begin with "!", which
+// must be missing. It returns the page.
 func (b bench) sees(t *testing.T, path string, as accesstest.Caller, status int, texts ...string) string {
 	t.Helper()
 	rec := b.get(t, path, as)
@@ -254,7 +259,7 @@ func (b bench) sees(t *testing.T, path string, as accesstest.Caller, status int,
 	return rec.Body.String()
 }
 
-// leads holds that a form leads to an address, as often as it is sent.
+// leads checks that a form leads to an address, however often it is sent.
 func (b bench) leads(t *testing.T, path string, form url.Values, as accesstest.Caller, to string) {
 	t.Helper()
 	for range 2 {
@@ -264,7 +269,7 @@ func (b bench) leads(t *testing.T, path string, form url.Values, as accesstest.C
 	}
 }
 
-// refuses holds that a form gets a status, and a page with each text, as sees has it.
+// refuses checks that a form gets a status, and a page with each text, like sees.
 func (b bench) refuses(t *testing.T, path string, form url.Values, as accesstest.Caller, status int, texts ...string) {
 	t.Helper()
 	holds(t, "POST "+path, b.post(t, path, form, as), status, texts)
@@ -284,7 +289,7 @@ func holds(t *testing.T, what string, rec *httptest.ResponseRecorder, status int
 
 var tags = regexp.MustCompile(`<[^>]*>|\s+`)
 
-// said is the beginning of what a page says of itself, without what all pages have.
+// said returns the beginning of a page's text, without the common parts.
 func said(rec *httptest.ResponseRecorder) string {
 	_, main, _ := strings.Cut(rec.Body.String(), "<main")
 	return fmt.Sprintf("%.300s", strings.Join(strings.Fields(tags.ReplaceAllString(main, " ")), " "))
@@ -292,7 +297,7 @@ func said(rec *httptest.ResponseRecorder) string {
 
 var hidden = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
 
-// form opens a page, and returns what its forms send without being filled in.
+// form opens a page, and returns the values that its forms send unfilled.
 func (b bench) form(t *testing.T, path string, as accesstest.Caller) url.Values {
 	t.Helper()
 	return hiddenOf(t, path, b.get(t, path, as))
@@ -312,7 +317,7 @@ func hiddenOf(t *testing.T, path string, rec *httptest.ResponseRecorder) url.Val
 	return out
 }
 
-// with is a form in which something is filled in.
+// with returns a form with some values filled in.
 func with(form url.Values, pairs ...string) url.Values {
 	out := url.Values{}
 	for name, values := range form {
@@ -324,7 +329,7 @@ func with(form url.Values, pairs ...string) url.Values {
 	return out
 }
 
-// acts are what the audit log has of someone's decisions, the first one first.
+// acts returns a caller's decisions in the audit log, oldest first.
 func (b bench) acts(t *testing.T, who accesstest.Caller) (acts []string) {
 	t.Helper()
 	for from := ""; ; {
@@ -342,7 +347,7 @@ func (b bench) acts(t *testing.T, who accesstest.Caller) (acts []string) {
 	}
 }
 
-// acted holds that someone's decisions are those, of which the audit log may have each more than once in a row.
+// acted checks that these are a caller's decisions; the audit log may repeat each in a row.
 func (b bench) acted(t *testing.T, who accesstest.Caller, want ...string) {
 	t.Helper()
 	for n := range want {
@@ -353,7 +358,7 @@ func (b bench) acted(t *testing.T, who accesstest.Caller, want ...string) {
 	}
 }
 
-// statuses holds the statuses of the dead letters of "store", by their correlation ids.
+// statuses checks the statuses of the dead letters of "store", by their correlation ids.
 func (b bench) statuses(t *testing.T, want map[string]engine.DeadLetterStatus) {
 	t.Helper()
 	got := map[string]engine.DeadLetterStatus{}
@@ -367,7 +372,7 @@ func (b bench) statuses(t *testing.T, want map[string]engine.DeadLetterStatus) {
 
 var statusChip = regexp.MustCompile(`<span class="chip" data-status="(\w+)">`)
 
-// stands holds the status that the page of a run shows.
+// stands checks the status on the page of a run.
 func (b bench) stands(t *testing.T, path, want string) {
 	t.Helper()
 	rec := b.get(t, path, ann("Reader"))

@@ -21,14 +21,14 @@ import (
 	"github.com/vibedata/roundhouse/internal/browser"
 )
 
-// ready goes to a page, and waits for its modules.
+// ready opens a page, and waits for its modules.
 func ready(b *browser.Tab, path string) {
 	b.T.Helper()
 	b.Open(path)
 	b.Do(chromedp.WaitVisible("#choices"))
 }
 
-// press presses keys one after the other.
+// press presses keys in sequence.
 func press(b *browser.Tab, keys ...string) {
 	b.T.Helper()
 	for _, key := range keys {
@@ -36,7 +36,7 @@ func press(b *browser.Tab, keys ...string) {
 	}
 }
 
-// goes presses keys that lead to another page, waits for it and its modules, and holds where it is.
+// goes presses keys that lead to another page, waits for it and its modules, and checks its address.
 func goes(b *browser.Tab, to string, keys ...string) {
 	b.T.Helper()
 	press(b, keys[:len(keys)-1]...)
@@ -81,7 +81,8 @@ func until(b *browser.Tab, expression string) {
 	browser.Eval[bool](b, `new Promise((done) => { const look = () => (`+expression+`) ? done(true) : requestAnimationFrame(look); look(); })`)
 }
 
-// A list says how much is new in a link, leaves its rows where they are, and waits when nobody looks; what is new stays text.
+// A list shows the number of new rows in a link, leaves its rows in place, and does not poll while it is invisible; new
+// data stays text.
 func TestBrowserNews(t *testing.T) {
 	t.Parallel()
 	bench := newBench(t, local())
@@ -105,7 +106,8 @@ func TestBrowserNews(t *testing.T) {
 	is(b, `document.getElementById("news").textContent`, "")
 }
 
-// The keys lead through rows, to the filter and to sections; they do nothing in fields, with Ctrl, and when they are switched off.
+// The keys move through rows, to the filter and to sections; they do nothing in fields, with Ctrl, and when they are
+// switched off.
 func TestBrowserKeys(t *testing.T) {
 	t.Parallel()
 	bench := newBench(t, local())
@@ -161,7 +163,7 @@ func TestBrowserKeys(t *testing.T) {
 	}
 }
 
-// The palette finds pages, what the page does, and ids, by keyboard; its list is one for screen readers, too.
+// The palette finds pages, the page's actions, and ids, by keyboard; screen readers see a list.
 func TestBrowserPalette(t *testing.T) {
 	t.Parallel()
 	bench := newBench(t, local())
@@ -211,7 +213,7 @@ func TestBrowserPalette(t *testing.T) {
 	}
 }
 
-// What a page says of itself is copied, or selected where the browser gives no clipboard; both are announced.
+// The page's texts can be copied, or are selected where the browser has no clipboard; both are announced.
 func TestBrowserCopy(t *testing.T) {
 	t.Parallel()
 	bench := newBench(t, local())
@@ -236,7 +238,7 @@ func TestBrowserCopy(t *testing.T) {
 	is(b, `getSelection().toString()`, want["the id"])
 }
 
-// Times are as somebody has chosen them, on the next page as well, with the other way in the title.
+// Times have the chosen form, on the next page as well, with the other form in the title.
 func TestBrowserTimes(t *testing.T) {
 	t.Parallel()
 	bench := newBench(t, local())
@@ -268,7 +270,7 @@ func TestBrowserTimes(t *testing.T) {
 	}
 }
 
-// On paper there is what the page says, in dark on light, and nothing to click; who asks for less motion gets none.
+// A printed page has its text, in dark on light, without controls; users who prefer reduced motion get none.
 func TestBrowserMedia(t *testing.T) {
 	t.Parallel()
 	bench := newBench(t, local())
@@ -304,13 +306,13 @@ func keepViews(b *browser.Tab, views ...any) {
 
 const viewNames = `[...document.querySelectorAll("#views a")].map((a) => a.textContent)`
 
-// openViews opens what the list has of views.
+// openViews opens the list's menu of views.
 func openViews(b *browser.Tab) {
 	b.T.Helper()
 	b.Do(chromedp.WaitVisible("#views"), chromedp.Click("#views summary"), chromedp.WaitVisible("#views form"))
 }
 
-// A list is saved under a name, by keyboard, which stays text whatever it is, and is found again on the list and from any page.
+// A list is saved under a name, by keyboard; the name stays text, and the view is found on the list and from any page.
 func TestBrowserSavedViews(t *testing.T) {
 	t.Parallel()
 	b := openApp(t, newBench(t, local()))
@@ -346,7 +348,7 @@ func TestBrowserSavedViews(t *testing.T) {
 	until(b, `document.querySelectorAll("#views a").length === 0 && document.activeElement.tagName === "SUMMARY" && localStorage.getItem("views") === "[]"`)
 }
 
-// What storage holds that is no view is not offered, and a page works with storage that is damaged.
+// Invalid entries in storage are not offered, and a page works with damaged storage.
 func TestBrowserDamagedViews(t *testing.T) {
 	t.Parallel()
 	b := openApp(t, newBench(t, local()))
@@ -370,7 +372,7 @@ func TestBrowserDamagedViews(t *testing.T) {
 	}
 }
 
-// There are 50 views at most; one of the same name takes the place of the other, and is of the list from its beginning on.
+// At most 50 views are kept; one of the same name replaces the other, and starts at the beginning of its list.
 func TestBrowserManyViews(t *testing.T) {
 	t.Parallel()
 	b := openApp(t, newBench(t, local()))
@@ -400,7 +402,7 @@ func TestBrowserManyViews(t *testing.T) {
 	}
 }
 
-// watched is a server that notes who looks for news, and can answer that in place of the app.
+// watched is a server that records requests for news, and can answer them in place of the app.
 type watched struct {
 	app http.Handler
 
@@ -416,13 +418,13 @@ func (s *watched) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status := s.status
 	if r.Header.Get("If-None-Match") != "" {
 		s.ages = append(s.ages, r.Header.Get("Cache-Control"))
-		r.Header.Set("Cache-Control", "no-cache") // the clock of the app goes on, and that of the page stands still
+		r.Header.Set("Cache-Control", "no-cache") // the app's clock advances, and the page's does not
 	} else {
 		status = 0
 		if !strings.Contains(r.URL.Path, "/assets/") {
 			select {
 			case s.pages <- r.URL.Path:
-			default: // nobody waits for it
+			default: // no test waits for it
 			}
 		}
 	}
@@ -437,7 +439,7 @@ func (s *watched) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answers sets what is answered to who looks for news, 0 for what the app does.
+// answers sets the status for requests for news, 0 for the app's own answer.
 func (s *watched) answers(status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -450,7 +452,7 @@ func (s *watched) asked() []string {
 	return append([]string(nil), s.ages...)
 }
 
-// ownClock gives a page a clock that stands still, and its long timers to the test: planned is the one that is set.
+// ownClock gives a page a frozen clock, and gives its long timers to the test: planned is the pending one.
 const ownClock = `(() => {
   Date.now = () => 1e12;
   const set = window.setTimeout, clear = window.clearTimeout;
@@ -473,20 +475,21 @@ func newWatched(t *testing.T, b bench) (*watched, *browser.Tab) {
 	return s, tab
 }
 
-// planned is in how many milliseconds the page looks again, 0 for not at all.
+// planned returns the milliseconds until the page polls again, 0 for never.
 func planned(b *browser.Tab) int {
 	b.T.Helper()
 	return browser.Eval[int](b, `window.planned?.ms ?? 0`)
 }
 
-// fire has the time pass that the page waits for, and waits until it waits again.
+// fire lets the time pass that the page waits for, and waits until it waits again.
 func fire(b *browser.Tab) {
 	b.T.Helper()
 	browser.Eval[bool](b, `(() => { const p = window.planned; window.planned = null; p.run(); return true; })()`)
 	until(b, `window.planned`)
 }
 
-// A list looks again as often as somebody has chosen and the page allows, less often when nothing answers, and not while nobody sees it.
+// A list polls at the chosen interval within the page's limits, less often without answers, and not while it is
+// invisible.
 func TestBrowserLooks(t *testing.T) {
 	t.Parallel()
 	bench := newBench(t, local())
@@ -542,7 +545,7 @@ func TestBrowserLooks(t *testing.T) {
 	for _, status := range []int{http.StatusUnauthorized, http.StatusFound, http.StatusForbidden, http.StatusNotFound} {
 		s.answers(status)
 		browser.Eval[bool](b, `document.addEventListener("keydown", () => window.planned.run(), {once: true}); true`)
-		goes(b, letters, "q") // the page was loaded again
+		goes(b, letters, "q") // the page was reloaded
 	}
 	ready(b, letters+"/causes")
 	hold("a page that costs more", 60_000)
@@ -550,7 +553,7 @@ func TestBrowserLooks(t *testing.T) {
 	hold("a page that does not look", 0)
 }
 
-// The page of an operation shows itself anew where it is, with the focus where it was, and stops when the operation has ended.
+// The page of an operation refreshes itself in place, with the focus kept, and stops when the operation has ended.
 func TestBrowserFollows(t *testing.T) {
 	t.Parallel()
 	bench := newBench(t, local())
@@ -566,7 +569,7 @@ func TestBrowserFollows(t *testing.T) {
 	if ms := planned(b); ms != 3000 {
 		t.Errorf("it looks in %d ms", ms)
 	}
-	fire(b) // nothing new
+	fire(b) // no news
 	bench.Deliver()
 	browser.Eval[bool](b, `window.planned.run(); true`)
 	b.Do(chromedp.WaitVisible(`[data-status=Succeeded]`))
@@ -582,7 +585,7 @@ func TestBrowserFollows(t *testing.T) {
 	}
 }
 
-// Without scripts, the page of an operation asks again as well.
+// Without scripts, the page of an operation polls as well.
 func TestBrowserFollowsWithoutScripts(t *testing.T) {
 	t.Parallel()
 	bench := newBench(t, local())
@@ -595,7 +598,7 @@ func TestBrowserFollowsWithoutScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Enter()
-	for range 2 { // the page, and the page again
+	for range 2 { // the page, and its reload
 		for path := ""; !strings.HasPrefix(path, console.Root+"/operations/"); {
 			select {
 			case path = <-s.pages:

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(browser.Run(m)) }
 
-// local are the settings of an app that a key opens.
+// local returns the settings of an app that a key opens.
 func local() map[string]string { return map[string]string{"ROUNDHOUSE_LOCAL_KEY": localKey} }
 
 // openApp opens a tab on an app, signed in.
@@ -34,7 +34,7 @@ func openApp(t *testing.T, bench bench) *browser.Tab {
 	return b
 }
 
-// walk follows links and presses buttons by their texts, by keyboard alone.
+// walk follows links and presses buttons by their texts, by keyboard only.
 func walk(b *browser.Tab, steps ...string) {
 	b.T.Helper()
 	for _, step := range steps {
@@ -43,7 +43,7 @@ func walk(b *browser.Tab, steps ...string) {
 	}
 }
 
-// is holds the value of an expression.
+// is checks the value of an expression.
 func is[V comparable](b *browser.Tab, expression string, want V) {
 	b.T.Helper()
 	if got := browser.Eval[V](b, expression); got != want {
@@ -51,7 +51,7 @@ func is[V comparable](b *browser.Tab, expression string, want V) {
 	}
 }
 
-// says holds what an element of the page says.
+// says checks the text of an element.
 func says(b *browser.Tab, selector string, texts ...string) {
 	b.T.Helper()
 	for _, text := range texts {
@@ -61,7 +61,7 @@ func says(b *browser.Tab, selector string, texts ...string) {
 	}
 }
 
-// counts holds how many elements the page has, at least.
+// counts checks the minimum number of elements.
 func counts(b *browser.Tab, selector string, least int) {
 	b.T.Helper()
 	if n := browser.Eval[int](b, `document.querySelectorAll("`+selector+`").length`); n < least {
@@ -69,8 +69,8 @@ func counts(b *browser.Tab, selector string, least int) {
 	}
 }
 
-// The address that the local host prints opens the console. By keyboard alone, the broken message is found and sent again, its run is restarted,
-// and a theme is chosen; a page with scripts in its data runs none of them.
+// The address that the local host prints opens the console. By keyboard alone, the broken message is found and resent,
+// its run is restarted, and a theme is chosen; a page with scripts in its data runs none of them.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
 	bench := newBench(t, local())
@@ -107,7 +107,7 @@ func TestBrowser(t *testing.T) {
 	b.Look(map[string]string{"hostile": hostile, "hostile list": letters + "?status=any", "hostile runs": runs, "outside": console.Root + "?code=wrong"}, nil)
 }
 
-// chooseTheme chooses a theme, which stays for other pages, and returns to that of the system.
+// chooseTheme chooses a theme, which other pages keep, and returns to that of the system.
 func chooseTheme(b *browser.Tab) {
 	back := func() string { return browser.Eval[string](b, `getComputedStyle(document.body).backgroundColor`) }
 	b.Prefer("light")
@@ -150,8 +150,9 @@ func TestBrowserEdit(t *testing.T) {
 	says(b, "[role=status]", "The edited message was sent")
 }
 
-// Dead letters are selected and sent by keyboard alone, in a browser that runs no scripts for it, and so are all of a filter; the page of the
-// operation asks again by itself until it has ended. A running one is found in the list, paused, resumed and canceled.
+// Dead letters are selected and retried by keyboard alone, in a browser without scripts, and so are all of a filter;
+// the page of the operation polls until it has ended. A running operation is found in the list, paused, resumed and
+// canceled.
 func TestBrowserOperations(t *testing.T) {
 	t.Parallel()
 	bench := newBench(t, local())
@@ -193,7 +194,7 @@ func TestBrowserOperations(t *testing.T) {
 	if status, text := bench.Do(http.MethodPost, "/api/dlq/retry", `{"engine": "store", "canary": 1, "canarySeconds": 3600}`, sign); status != http.StatusAccepted {
 		t.Fatalf("%d: %s", status, text)
 	}
-	bench.Deliver() // the first is sent, and it waits for the outcome
+	bench.Deliver() // the first is sent, and its outcome is awaited
 	bench.Restart(local(), func(*handler.Config) {})
 	walk(b, "Operations", "retry dead letters", "Pause")
 	bench.Deliver()
@@ -225,7 +226,7 @@ func TestBrowserPollers(t *testing.T) {
 	}
 }
 
-// A run is started by keyboard alone, and a history that was downloaded is opened as a file.
+// A run is started by keyboard alone, and a downloaded history is opened as a file.
 func TestBrowserRuns(t *testing.T) {
 	t.Parallel()
 	bench := newBench(t, local(), "keep")
@@ -248,7 +249,7 @@ func TestBrowserRuns(t *testing.T) {
 	b.Shown("opened", nil)
 }
 
-// A task is found, claimed, answered wrongly and then as its form allows, by keyboard alone.
+// A task is found, claimed, answered wrongly and then correctly, by keyboard alone.
 func TestBrowserTasks(t *testing.T) {
 	t.Parallel()
 	bench := newAsking(t, local())

@@ -16,57 +16,57 @@ const (
 )
 
 const (
-	// mostCauses is how many causes the API tells of at most.
+	// mostCauses is the most causes that the API returns.
 	mostCauses = 100
-	// firstTries is how many a form offers to send first where there are more, and firstSeconds how long to wait for them.
+	// firstTries is the number of dead letters that a form offers to send first, and firstSeconds the wait for them.
 	firstTries, firstSeconds = 5, 60
 )
 
-// sweep is what can be done with all dead letters that a filter means. It is asked for on a page that says how many they are, and
-// goes on as an operation.
+// sweep is an action on all dead letters of a filter. Its confirmation page shows their number, and it runs as an
+// operation.
 type sweep struct {
 	path, title, button, consequence string
-	// canary says that some can go first.
+	// canary means that some can go first.
 	canary bool
 	body   map[string]any
 }
 
-// retryAll sends the messages again.
+// retryAll resends the messages.
 func retryAll() sweep {
 	return sweep{path: retryAllPath, title: "Retry dead letters", button: "Retry all", canary: true,
 		consequence: "The original messages are sent to their queues again, as they came, and the dead letters become Resolved. Those that fail again become other dead letters."}
 }
 
-// expireAll gives them up.
+// expireAll abandons them.
 func expireAll() sweep {
 	return sweep{path: expireAllPath, title: "Expire dead letters", button: "Expire all", body: map[string]any{"olderThanDays": 0},
 		consequence: "Nothing is sent. The dead letters become Expired, and are deleted after the time that expired ones are kept for. Until then each can be made pending again."}
 }
 
-// bulkFields are the parts of a filter that an operation takes.
+// bulkFields are the parts of a filter that an operation accepts.
 func bulkFields() []string { return []string{"engine", "instanceId", "errorSignature", "fromDate"} }
 
-// bulkPage asks whether it is meant.
+// bulkPage asks for confirmation.
 type bulkPage struct {
 	Title, Button, Consequence string
 	Filter                     filter
-	// Count is how many the filter means, and AtLeast that there may be more.
+	// Count is the number of dead letters, and AtLeast means that more may exist.
 	Count   int
 	AtLeast bool
-	// Selected are those that are meant in place of a filter.
+	// Selected are the selected dead letters, in place of a filter.
 	Selected []selected
-	// Until is where the filter ends at the latest: what fails after the page was made is not meant.
+	// Until is the latest end of the filter: later failures are excluded.
 	Until  Text
 	Frozen bool
-	// Canary says that the form offers to send some first, Tries how many and Seconds how long to wait; Tries is 0 for none.
+	// Canary means that the form offers to send some first, Tries their number and Seconds the wait; Tries is 0 for none.
 	Canary         bool
 	Tries, Seconds int
-	// Action is where the form goes to, Back the list, and Key makes repeats of the form one operation.
+	// Action is the target of the form, Back the list, and Key makes repeats of the form one operation.
 	Action, Back, Key string
 	Missing           access.Permission
 }
 
-// sweepable says why a filter cannot be one of an operation, "" if it can.
+// sweepable returns the reason why a filter cannot be that of an operation, "" if it can.
 func sweepable(f filter) Text {
 	switch {
 	case f.Status != "Pending":
@@ -80,7 +80,7 @@ func sweepable(f filter) Text {
 	}
 }
 
-// askAll is the page that asks.
+// askAll shows the confirmation page.
 func askAll(s sweep) visitor {
 	return func(ctx context.Context, v *visit) (page, error) {
 		f := filterOf(v.r.URL.Query())
@@ -106,7 +106,7 @@ func askAll(s sweep) visitor {
 	}
 }
 
-// count is how many dead letters there are of a cause, or of all for "", and whether there may be more.
+// count returns the number of dead letters of a cause, or of all for "", and whether more may exist.
 func (l causesList) count(signature string) (n int, atLeast bool) {
 	for _, c := range l.Items {
 		if signature == "" || string(c.Signature) == signature {
@@ -116,8 +116,8 @@ func (l causesList) count(signature string) (n int, atLeast bool) {
 	return n, !l.Complete || len(l.Items) == mostCauses
 }
 
-// frozen is the end of a filter at the latest now, so that it goes on meaning what somebody has looked at. A time that cannot be
-// read stays, for the API to say so.
+// frozen returns the end of a filter, now at the latest, so that it keeps its displayed meaning. The API reports an
+// unreadable time.
 func frozen(until string, now time.Time) (Text, bool) {
 	for _, layout := range []string{time.RFC3339, time.DateOnly} {
 		if at, err := time.Parse(layout, until); err == nil && at.After(now) {
@@ -130,7 +130,7 @@ func frozen(until string, now time.Time) (Text, bool) {
 	return Text(now.UTC().Format(time.RFC3339Nano)), true
 }
 
-// startAll starts the operation, and leads to its page. A form that is sent twice has started one.
+// startAll starts the operation, and leads to its page. A form that is sent twice starts one.
 func startAll(s sweep) visitor {
 	return func(ctx context.Context, v *visit) (page, error) {
 		if err := v.r.ParseForm(); err != nil {
@@ -152,7 +152,7 @@ func startAll(s sweep) visitor {
 				back.Set(name, value)
 			}
 		}
-		if until := form.Get("toDate"); until != "" { // without one, it was no form of the page that asks, and the API refuses it
+		if until := form.Get("toDate"); until != "" { // without it, the form is not from the confirmation page, and the API refuses it
 			body["toDate"] = until
 			for name, value := range s.body {
 				body[name] = value
@@ -173,7 +173,7 @@ func startAll(s sweep) visitor {
 	}
 }
 
-// operate starts an operation with what a form says, and leads to its page.
+// operate starts an operation with the values of a form, and leads to its page.
 func (v *visit) operate(ctx context.Context, api string, body map[string]any, form url.Values, back string) (page, error) {
 	header := http.Header{}
 	if key := form.Get("key"); key != "" {
@@ -186,7 +186,7 @@ func (v *visit) operate(ctx context.Context, api string, body map[string]any, fo
 	return page{to: address(operationLink(started.ID), url.Values{"of": {counted(form.Get("of"))}})}, nil
 }
 
-// counted is a text if it is a number that can be how many there are, or "".
+// counted returns a text if it is a valid number of dead letters, or "".
 func counted(text string) string {
 	if n, err := strconv.Atoi(text); err != nil || n <= 0 {
 		return ""
@@ -194,7 +194,7 @@ func counted(text string) string {
 	return text
 }
 
-// backTo gives a page that says why nothing was done a way back.
+// backTo adds a link back to a page with an error.
 func backTo(p page, address, name string) page {
 	if f, ok := p.model.(failure); ok {
 		f.Back, f.BackTo = address, name
@@ -203,10 +203,10 @@ func backTo(p page, address, name string) page {
 	return p
 }
 
-// RetryAll and ExpireAll are the addresses that ask what is to be done with all that the filter means, "" where that cannot be.
+// RetryAll returns the address of the confirmation for all dead letters of the filter, "" where that is impossible.
 func (f filter) RetryAll() string { return f.all(retryAllPath) }
 
-// ExpireAll is the same for giving them up.
+// ExpireAll returns the same for expiring them.
 func (f filter) ExpireAll() string { return f.all(expireAllPath) }
 
 func (f filter) all(path string) string {

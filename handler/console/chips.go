@@ -2,17 +2,18 @@ package console
 
 import "net/url"
 
-// filterName is a filter of a list: Param names it in the address, and Label for people.
+// filterName is a filter of a list: Param is its name in the address, and Label its label.
 type filterName struct{ Param, Label string }
 
-// filterChip is a filter that is set; Without is the address of the list without it.
+// filterChip is a filter in use; Without is the address of the list without it.
 type filterChip struct {
 	Name    string
 	Value   Text
 	Without string
 }
 
-// chipsOf are the filters of a list that are set, in the order of their names. kept are the parameters of its address that are no filters.
+// chipsOf returns the filters of a list that are in use, in the order of their names. kept are the parameters of its
+// address that are not filters.
 func chipsOf(path string, names []filterName, values, kept url.Values) (chips []filterChip) {
 	for _, name := range names {
 		value := values.Get(name.Param)
@@ -32,13 +33,13 @@ func chipsOf(path string, names []filterName, values, kept url.Values) (chips []
 	return chips
 }
 
-// Chips are the filters of dead letters that are set.
+// Chips returns the filters of dead letters in use.
 func (p lettersPage) Chips() []filterChip { return p.Filter.chips(lettersPath) }
 
-// Chips are the same by cause.
+// Chips returns the same by cause.
 func (p causesPage) Chips() []filterChip { return p.Filter.chips(causesPath) }
 
-// chips are the filters that are set. Without a status, dead letters are the pending ones, so that is none.
+// chips returns the filters in use. The default status, pending, does not count.
 func (f filter) chips(path string) []filterChip {
 	values := f.values
 	if f.Status == "Pending" {
@@ -48,7 +49,7 @@ func (f filter) chips(path string) []filterChip {
 		{"fromDate", "Failed from"}, {"toDate", "Failed until"}}, values, nil)
 }
 
-// Chips are the filters of tasks that are set, as far as the view has them.
+// Chips returns the filters of tasks in use that the view has.
 func (f taskFilter) Chips() []filterChip {
 	names := []filterName{{"role", "Role"}, {"engine", "Engine"}, {"tenantId", "Tenant"}, {"dueBefore", "Due before"}}
 	if f.All() {
@@ -63,23 +64,23 @@ func (f taskFilter) Chips() []filterChip {
 	return chipsOf(tasksPath, names, values, url.Values{"view": {f.View}})
 }
 
-// Chips are the filters of events that are set.
+// Chips returns the filters of events in use.
 func (f eventFilter) Chips() []filterChip {
 	return chipsOf(outboxPath, []filterName{{"status", "Status"}, {"tenant", "Tenant"}, {"eventType", "Event type"}, {"correlationId", "Correlation id"}, {"fromDate", "Published from"}, {"toDate", "Published until"}}, f.values, nil)
 }
 
-// Chips are the filters of operations that are set.
+// Chips returns the filters of operations in use.
 func (f operationFilter) Chips() []filterChip {
 	return chipsOf(operationsPath, []filterName{{"status", "Status"}, {"by", "By"}}, f.query(""), nil)
 }
 
-// Chips are the filters of the audit log that are set.
+// Chips returns the filters of the audit log in use.
 func (p auditPage) Chips() []filterChip {
 	return chipsOf(auditPath, []filterName{{"target", "Target"}, {"principal", "Who"}, {"fromDate", "From"}, {"toDate", "Until"}},
 		url.Values{"target": {p.Target}, "principal": {p.Principal}, "fromDate": {p.From}, "toDate": {p.To}}, nil)
 }
 
-// Chips are the filters of instances that are set.
+// Chips returns the filters of instances in use.
 func (p registryPage) Chips() []filterChip {
 	locked := map[string]string{"true": "held", "false": "free"}[p.Locked]
 	chips := chipsOf(registryPath, []filterName{{"tenantId", "Tenant"}, {"ring", "Ring"}, {"locked", "Lock"}},
@@ -90,7 +91,7 @@ func (p registryPage) Chips() []filterChip {
 	return chips
 }
 
-// Chips are the filters of orchestrations that are set.
+// Chips returns the filters of orchestrations in use.
 func (p orchestrationsPage) Chips() []filterChip {
 	var names []filterName
 	for _, field := range orchestrationFields() {

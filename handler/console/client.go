@@ -16,33 +16,34 @@ import (
 	"github.com/vibedata/roundhouse/internal/urlpath"
 )
 
-// maxAnswer bounds what the API answers, in bytes. A page of a list is far below, and so is a message that fits a queue.
+// maxAnswer bounds an answer of the API, in bytes. A page of a list is far below, and so is a message that fits a
+// queue.
 const maxAnswer = 16 << 20
 
-// errAnswer: the API has answered with something that is not its own.
+// errAnswer means that the API's answer is unreadable.
 var errAnswer = errors.New("the API has answered in a way that cannot be read")
 
-// identifying are the headers of a request by which the API tells who sends it, from where, and in which trace. Only programs send
-// the key of a local host as such, and elsewhere the API does not look at it.
+// identifying are the headers of a request by which the API identifies the sender, its origin and its trace. Only
+// programs send the key of a local host as such, and elsewhere the API ignores it.
 var identifying = []string{"X-Ms-Client-Principal", "X-Functions-Key", "X-Forwarded-Host", "X-Forwarded-For", "Origin", "Sec-Fetch-Site", "Traceparent", "Tracestate"}
 
-// client sends requests to the API in the name of whoever sent a browser's request. It can be used by several goroutines.
+// client sends requests to the API in the name of the browser's user. Several goroutines can use it.
 type client struct {
 	api    http.Handler
 	host   string
 	header http.Header
-	// seen notes what is answered to GET; nil for nothing.
+	// seen records the answers to GET; may be nil.
 	seen *seen
 }
 
-// unnoted is the same, but what it asks for is not noted.
+// unnoted returns a client that does not record its answers.
 func (c *client) unnoted() *client {
 	out := *c
 	out.seen = nil
 	return &out
 }
 
-// client is one for a request. The key of the local host goes in place of the cookie that stands for it.
+// client returns the client of a request. The key of the local host replaces the cookie that represents it.
 func (c *Console) client(r *http.Request) *client {
 	out := &client{api: c.config.API, host: r.Host, header: http.Header{}}
 	for _, name := range identifying {
@@ -56,7 +57,7 @@ func (c *Console) client(r *http.Request) *client {
 	return out
 }
 
-// apiError is what the API answers when it does not do what it is asked for.
+// apiError is the API's answer when it refuses or fails.
 type apiError struct {
 	Status        int
 	Code          string
@@ -64,13 +65,13 @@ type apiError struct {
 	CorrelationID string
 }
 
-// Error is the sentence of the answer.
+// Error returns the sentence of the answer.
 func (e *apiError) Error() string { return string(e.Message) }
 
 // asAPIError finds the answer of the API in an error.
 func asAPIError(err error) (*apiError, bool) { return errors.AsType[*apiError](err) }
 
-// status is the status of an error of the API, 0 for others.
+// status returns the status of an error of the API, 0 for others.
 func status(err error) int {
 	if e, ok := asAPIError(err); ok {
 		return e.Status
@@ -78,14 +79,13 @@ func status(err error) int {
 	return 0
 }
 
-// get asks for something and decodes its data into out.
+// get requests a resource and decodes its data into out.
 func (c *client) get(ctx context.Context, path string, query url.Values, out any) error {
 	_, err := c.send(ctx, http.MethodGet, path, query, nil, nil, out)
 	return err
 }
 
-// document asks for something that the API does not wrap in its envelope, and decodes it into out. These are the statuses with which
-// it comes.
+// document requests a resource without an envelope, and decodes it into out. These statuses are accepted.
 func (c *client) document(ctx context.Context, path string, out any, statuses ...int) error {
 	operation := http.MethodGet + " " + path
 	_, body, err := c.fetch(ctx, path, statuses...)
@@ -98,7 +98,8 @@ func (c *client) document(ctx context.Context, path string, out any, statuses ..
 	return nil
 }
 
-// send sends a request, with a body as JSON unless it is nil, and decodes the data of the answer into out unless that is nil.
+// send sends a request, with a body as JSON unless it is nil, and decodes the data of the answer into out unless that
+// is nil.
 func (c *client) send(ctx context.Context, method, path string, query url.Values, header http.Header, body, out any) (http.Header, error) {
 	operation := method + " " + path
 	var text []byte
@@ -139,7 +140,7 @@ func (c *client) post(ctx context.Context, path string, text []byte, out any) er
 	return a.decode(operation, e, out)
 }
 
-// fetch asks for something that is no envelope, and gives it as it is. These are the statuses with which it comes.
+// fetch requests a resource without an envelope, and returns it as it is. These statuses are accepted.
 func (c *client) fetch(ctx context.Context, path string, statuses ...int) (http.Header, []byte, error) {
 	operation := http.MethodGet + " " + path
 	a, err := c.do(ctx, http.MethodGet, path, nil, nil)
@@ -147,7 +148,7 @@ func (c *client) fetch(ctx context.Context, path string, statuses ...int) (http.
 		return nil, nil, err
 	}
 	var e envelope
-	_ = json.Unmarshal(a.body.Bytes(), &e) // what is none stays empty
+	_ = json.Unmarshal(a.body.Bytes(), &e) // stays empty for other texts
 	if !slices.Contains(statuses, a.status) || e.Error != nil {
 		return nil, nil, cmp.Or(a.decode(operation, e, nil), fmt.Errorf("%s: %w (status %d)", operation, errAnswer, a.status))
 	}
@@ -172,12 +173,12 @@ func (c *client) do(ctx context.Context, method, path string, header http.Header
 	return a, nil
 }
 
-// row is the path of something of an engine.
+// row returns the path of a row of an engine.
 func row(collection, engine, rowKey string) string {
 	return "/api/" + collection + "/" + urlpath.Escape(engine) + "/" + urlpath.Escape(rowKey)
 }
 
-// answer takes what the API writes.
+// answer receives the API's answer.
 type answer struct {
 	header http.Header
 	status int
@@ -194,7 +195,7 @@ func (a *answer) WriteHeader(status int) {
 	}
 }
 
-// Write implements [http.ResponseWriter]. What is more than maxAnswer is refused.
+// Write implements [http.ResponseWriter]. It refuses more than maxAnswer.
 func (a *answer) Write(p []byte) (int, error) {
 	a.WriteHeader(http.StatusOK)
 	if a.body.Len()+len(p) > maxAnswer {

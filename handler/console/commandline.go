@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// plainWord is a word that shells leave as it is.
+// plainWord is a word that shells leave unchanged.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@%+=,-]+$`)
 
-// commandLine is a command that does in a shell what a page does, "" if a word of it has something that cannot be seen: who copies
-// a command has to see all of it.
+// commandLine returns the shell command that does the same as a page, "" if a word of it has invisible characters: a
+// user has to see all of a command that they copy.
 func commandLine(words ...string) Text {
 	quoted := make([]string, len(words))
 	for n, w := range words {
@@ -23,7 +23,7 @@ func commandLine(words ...string) Text {
 	return Text(strings.Join(quoted, " "))
 }
 
-// orchestrationLine is a command for an orchestration. An id that looks like a flag goes behind the flags.
+// orchestrationLine returns a command for an orchestration. An id that looks like a flag goes after the flags.
 func orchestrationLine(verb, id string, flags ...string) Text {
 	words := append([]string{"roundhouse", "orchestration", verb}, flags...)
 	if strings.HasPrefix(id, "-") {

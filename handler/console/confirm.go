@@ -8,41 +8,42 @@ import (
 	"github.com/vibedata/roundhouse/handler/access"
 )
 
-// confirmPage asks whether something is meant that is done to a part of the app. It keeps what was entered when the API refuses it.
+// confirmPage asks for the confirmation of an action on a part of the app. It keeps the entered values when the API
+// refuses it.
 type confirmPage struct {
 	Title, Button, Consequence string
-	// What is what it is done to, and Back the address to go back to.
+	// What is the target of the action, and Back the address to return to.
 	What Text
 	Back string
-	// Action is where the form goes to, ETag the version that was looked at, and Key makes repeats of the form one change.
+	// Action is the target of the form, ETag the displayed version, and Key makes repeats of the form one change.
 	Action, ETag, Key string
-	// Durations are for how long it is done, where that is entered, and HasReason says that a reason is.
+	// Durations are the possible durations, if one is entered, and HasReason means that a reason is entered.
 	Durations []duration
 	HasReason bool
 	Reason    string
-	// Missing is the permission that whoever looks lacks for it, and Problem why it was not done; "" for none.
+	// Missing is the permission that the user lacks for it, and Problem the error; "" for none.
 	Missing access.Permission
 	Problem Text
 }
 
-// duration is one that can be chosen.
+// duration is a possible duration.
 type duration struct {
 	Seconds  string
 	Label    string
 	Selected bool
 }
 
-// shown is the page of it.
+// shown returns its page.
 func (p *confirmPage) shown() page { return page{template: "confirm", title: p.Title, model: p} }
 
-// need notes whether whoever looks has the permission for it.
+// need checks that the user has the permission for it.
 func (p *confirmPage) need(v *visit, need access.Permission) {
 	if !v.may(need) {
 		p.Missing = need
 	}
 }
 
-// outcome leads on after it was done, or shows the form again with what the API has against it.
+// outcome leads on after success, or shows the form again with the API's error.
 func (p *confirmPage) outcome(err error, to string) (page, error) {
 	refused, ok := asAPIError(err)
 	switch {
@@ -57,7 +58,7 @@ func (p *confirmPage) outcome(err error, to string) (page, error) {
 	return out, nil
 }
 
-// posted is what a form has sent, with the headers that make it one change of what was looked at.
+// posted returns the values of a form, with the headers that make it one change of the displayed version.
 func (v *visit) posted() (form url.Values, header http.Header, err error) {
 	if err := v.r.ParseForm(); err != nil {
 		return nil, nil, &apiError{Status: http.StatusBadRequest, Code: "InvalidRequestBody", Message: "The form cannot be read, or is too large."}

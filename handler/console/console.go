@@ -12,25 +12,27 @@ import (
 	"github.com/vibedata/roundhouse/handler/access"
 )
 
-// Root is where the console is.
+// Root is the path of the console.
 const Root = "/api/console"
 
-// maxForm bounds what a form sends, in bytes: a form writes up to three for one of the 64 KiB that an answer to a task may have.
+// maxForm bounds a form's body, in bytes: a form sends up to three for one of the 64 KiB that an answer to a task may
+// have.
 const maxForm = 256 << 10
 
-// Config says what the console works with.
+// Config configures a Console.
 type Config struct {
-	// API answers the requests that pages are made of, at its paths below /api. It gets the headers that say who calls. Required.
+	// API answers the requests of pages, at its paths below /api. It receives the headers that identify the caller.
+	// Required.
 	API http.Handler
-	// Control is what the API tells callers by. The console takes from it how people sign in.
+	// Control is the API's access control. The console takes the sign-in from it.
 	Control access.Control
 	// Now is the clock of the pages; nil means time.Now.
 	Now func() time.Time
-	// NewKey makes the idempotency key of a form; nil means a random one.
+	// NewKey returns the idempotency key of a form; nil means a random one.
 	NewKey func() string
 }
 
-// Console answers below Root.
+// Console serves the pages below Root.
 type Console struct {
 	config Config
 	assets *assets
@@ -40,7 +42,7 @@ type Console struct {
 	looks  looks
 }
 
-// New makes a console.
+// New returns a console.
 func New(c Config) (*Console, error) {
 	if c.API == nil {
 		return nil, errors.New("make the console: an API is needed")
@@ -71,7 +73,7 @@ func New(c Config) (*Console, error) {
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
 	switch {
-	case access.FromMachine(r.Context()): // the addresses for machines have no console
+	case access.FromMachine(r.Context()): // addresses for machines have no console
 		http.NotFound(w, r)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost:
 		w.Header().Set("Allow", "GET, HEAD, POST")
@@ -90,20 +92,20 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// visit is one request of somebody who is signed in.
+// visit is one request of a signed-in user.
 type visit struct {
 	console *Console
 	r       *http.Request
 	api     *client
 	me      me
-	// seen is what the API has answered of what the page is about.
+	// seen is the API's answers about the page's subject.
 	seen *seen
 }
 
 // visitor makes the page of a visit, or leads elsewhere. Its error is one of the API, or of the console.
 type visitor func(ctx context.Context, v *visit) (page, error)
 
-// serve is the way of every request: who sends it, what its page is, and what is shown when there is none.
+// serve handles every request: it identifies the user, makes the page, and shows an error page on failure.
 func (c *Console) serve(answer visitor) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := &visit{console: c, r: r, api: c.client(r), seen: &seen{}}
@@ -112,7 +114,7 @@ func (c *Console) serve(answer visitor) http.HandlerFunc {
 			c.show(w, r, v, c.outside(v, err))
 			return
 		}
-		v.api.seen = v.seen // who looks is no part of what is looked at
+		v.api.seen = v.seen // the user is not part of the page's subject
 		p, err := answer(r.Context(), v)
 		if err != nil {
 			p = failedPage(err)
@@ -121,7 +123,7 @@ func (c *Console) serve(answer visitor) http.HandlerFunc {
 	}
 }
 
-// nowhere is what is at other paths.
+// nowhere answers other paths.
 func nowhere(_ context.Context, v *visit) (page, error) {
 	if v.r.Method == http.MethodPost {
 		return refusedPage(http.StatusMethodNotAllowed, "MethodNotAllowed", "Nothing can be sent to this address."), nil
@@ -129,7 +131,7 @@ func nowhere(_ context.Context, v *visit) (page, error) {
 	return refusedPage(http.StatusNotFound, "NotFound", "There is no page at this address."), nil
 }
 
-// pattern is a path of a route as net/http's router writes it.
+// pattern returns a path of a route in the form of net/http's router.
 func pattern(path string) string {
 	segments := strings.Split(path, "/")
 	for n, s := range segments {

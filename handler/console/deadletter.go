@@ -11,21 +11,21 @@ import (
 	"github.com/vibedata/roundhouse/handler/access"
 )
 
-// letterPage is one dead letter, what became of it, and what else has its correlation id.
+// letterPage is one dead letter, its outcome, and the other entries of its correlation id.
 type letterPage struct {
 	Letter  letterDetail
 	Message Payload
-	// Sent is what a retry has sent in its place; only an edited one has it.
+	// Sent is the message that an edited retry has sent.
 	Sent Payload
 	Held held
-	// Done is what was done last from this page: retried, edited, expired, or "".
+	// Done is the last action of this page: retried, edited, expired, or "".
 	Done    string
 	Related part[letterList]
 	History part[historyList]
 	Runs    part[timelineList]
 }
 
-// Pending says whether somebody is to decide.
+// Pending reports whether it waits for a decision.
 func (p letterPage) Pending() bool { return p.Letter.Status == "Pending" }
 
 func (l letterList) empty() bool { return len(l.Items) == 0 }
@@ -53,7 +53,7 @@ type letterDetail struct {
 	etag string
 }
 
-// SameCause is the address of the dead letters of this error, "" if it has no signature.
+// SameCause returns the address of the dead letters with this error, "" without a signature.
 func (l letterDetail) SameCause() string {
 	if l.ErrorSignature == "" {
 		return ""
@@ -79,20 +79,20 @@ type historyItem struct {
 	SupersededBy Text      `json:"supersededBy"`
 }
 
-// Took is how long it took.
+// Took returns its duration.
 func (h historyItem) Took() string { return span(time.Duration(h.DurationMs) * time.Millisecond) }
 
-// relatedLimit is how much of what belongs to a dead letter its page shows.
+// relatedLimit is the number of related entries on the page of a dead letter.
 const relatedLimit = "20"
 
-// find reads the dead letter that the path names.
+// find reads the dead letter in the path.
 func (v *visit) find(ctx context.Context) (l letterDetail, err error) {
 	header, err := v.api.send(ctx, http.MethodGet, v.letterRow(), nil, nil, nil, &l)
 	l.etag = header.Get("ETag")
 	return l, err
 }
 
-// letterRow is the path of the dead letter in the API.
+// letterRow returns the path of the dead letter in the API.
 func (v *visit) letterRow() string {
 	return row("dlq", v.r.PathValue("engine"), v.r.PathValue("rowKey"))
 }
@@ -126,7 +126,7 @@ func letter(ctx context.Context, v *visit) (page, error) {
 		elsewhere: v.thing(l.Engine+"/"+l.RowKey, showLine("dlq show", string(l.Engine), string(l.RowKey)))}, nil
 }
 
-// others are the dead letters besides one.
+// others returns the dead letters without this one.
 func others(all []letterItem, l letterDetail) (rest []letterItem) {
 	for _, i := range all {
 		if i.RowKey != l.RowKey || i.Engine != l.Engine {

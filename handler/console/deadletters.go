@@ -12,13 +12,13 @@ import (
 	"github.com/vibedata/roundhouse/internal/urlpath"
 )
 
-// filters are the names of what selects dead letters, in the address of the console and of the API.
+// filters are the names of the filters of dead letters, in the addresses of the console and of the API.
 var filters = []string{"engine", "status", "instanceId", "correlationId", "errorSignature", "assignee", "fromDate", "toDate"}
 
-// anyStatus is the status in the address of the console that selects all; without one, it is pending.
+// anyStatus is the status in the address of the console that selects all; the default is pending.
 const anyStatus = "any"
 
-// filter selects dead letters, as the address has it.
+// filter selects dead letters, by the parameters of the address.
 type filter struct {
 	Engine, Status, InstanceID, CorrelationID, Signature, Assignee, From, To string
 
@@ -41,19 +41,19 @@ func filterOf(query url.Values) filter {
 	return f
 }
 
-// Statuses are what the form offers.
+// Statuses returns the options of the form.
 func (filter) Statuses() []string { return []string{"Pending", "Resolved", "Expired", anyStatus} }
 
-// Narrowed says whether more than the status is given.
+// Narrowed reports whether more than the status is set.
 func (f filter) Narrowed() bool { return len(f.values) > 1 }
 
-// Reset is the address of the list without the filter.
+// Reset returns the address of the list without the filter.
 func (filter) Reset() string { return lettersPath }
 
-// List and Causes are the addresses of what the filter selects, one by one and by cause.
+// List returns the address of the list of the filter.
 func (f filter) List() string { return address(lettersPath, f.values) }
 
-// Causes is the same by cause, where a cause is no filter.
+// Causes returns the same by cause, where a cause is not a filter.
 func (f filter) Causes() string {
 	query := f.without("errorSignature")
 	query.Del("assignee")
@@ -70,7 +70,7 @@ func (f filter) without(name string) url.Values {
 	return out
 }
 
-// query is the filter as the API has it.
+// query returns the filter in the form of the API.
 func (f filter) query() url.Values {
 	if f.Status == anyStatus {
 		return f.without("status")
@@ -81,20 +81,20 @@ func (f filter) query() url.Values {
 // lettersPage is a page of the list of dead letters.
 type lettersPage struct {
 	Filter filter
-	// Engines are those that the form offers.
+	// Engines are the options of the form.
 	Engines []Text
 	Items   []letterItem
-	// Next is the address of what follows, and First that of the beginning; "" where there is none.
+	// Next is the address of the next page, and First that of the first; "" for none.
 	Next, First string
-	// Problem is what is wrong with the filter.
+	// Problem is the error of the filter.
 	Problem Text
-	// Checked says that everything on the page is selected.
+	// Checked means that everything on the page is selected.
 	Checked bool
 
 	token string
 }
 
-// letterItem is a dead letter as lists show it.
+// letterItem is a dead letter in lists.
 type letterItem struct {
 	Engine        Text      `json:"engine"`
 	RowKey        Text      `json:"rowKey"`
@@ -113,13 +113,13 @@ type letterItem struct {
 	AssignedAt    time.Time `json:"assignedAtUtc"`
 }
 
-// Link is the address of its page, and Timeline that of what happened to its work, "" without a correlation id.
+// Link returns the address of its page.
 func (l letterItem) Link() string { return letterLink(l.Engine, l.RowKey) }
 
-// Timeline is the address of what happened to the work.
+// Timeline returns the address of its work's timeline, "" without a correlation id.
 func (l letterItem) Timeline() string { return timelineOf(l.CorrelationID) }
 
-// Line is the error in short.
+// Line returns the error in short.
 func (l letterItem) Line() Text { return line(l.ErrorMessage) }
 
 func letterLink(engine, rowKey Text) string {
@@ -131,7 +131,7 @@ type letterList struct {
 	Token string       `json:"continuationToken"`
 }
 
-// letterCounts are how many dead letters each engine has.
+// letterCounts are the numbers of dead letters per engine.
 type letterCounts struct {
 	Items []struct {
 		Engine  Text  `json:"engine"`
@@ -146,12 +146,12 @@ func (c letterCounts) engines() (names []Text) {
 	return slices.Clip(names)
 }
 
-// askCounts asks how many dead letters each engine has, which a form offers.
+// askCounts requests the numbers of dead letters per engine for a form.
 func (v *visit) askCounts(ctx context.Context, counts *letterCounts) error {
 	return v.aside(func(v *visit) error { return v.api.get(ctx, "/api/dlq/counts", nil, counts) })
 }
 
-// both asks two questions at the same time.
+// both runs two requests concurrently.
 func both(one, other func() error) error {
 	var errs [2]error
 	var wait sync.WaitGroup
@@ -189,7 +189,7 @@ func letters(ctx context.Context, v *visit) (page, error) {
 	return out, nil
 }
 
-// badFilter finds in an error what is wrong with a filter, which a page shows above its form.
+// badFilter finds the error of a filter, which a page shows above its form.
 func badFilter(err error) (*apiError, bool) {
 	e, ok := asAPIError(err)
 	return e, ok && e.Status == http.StatusBadRequest
@@ -203,8 +203,8 @@ type causesPage struct {
 	Problem Text
 }
 
-// causesList are groups of dead letters, the largest first. Where they are looked at one by one, and the newest are not all,
-// Complete is false.
+// causesList are groups of dead letters, the largest first. If they are grouped from a list that is cut after the
+// newest, Complete is false.
 type causesList struct {
 	Items    []cause `json:"items"`
 	Examined int     `json:"examined"`
@@ -224,7 +224,7 @@ func (l causesList) link(filter url.Values) {
 	}
 }
 
-// cause is what dead letters of one error have in common.
+// cause is the common error of dead letters.
 type cause struct {
 	Signature    Text       `json:"errorSignature"`
 	Count        int        `json:"count"`
@@ -232,7 +232,7 @@ type cause struct {
 	FirstFailure time.Time  `json:"firstFailureAtUtc"`
 	LastFailure  time.Time  `json:"lastFailureAtUtc"`
 	Sample       letterItem `json:"sample"`
-	// Link is the address of the list of them.
+	// Link is the address of their list.
 	Link string `json:"-"`
 }
 

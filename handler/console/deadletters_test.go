@@ -13,7 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/urlpath"
 )
 
-// answers is an API that has an answer for each path: data, or an error.
+// answers is an API with an answer for each path: data, or an error.
 type answers map[string]any
 
 // document is an answer without an envelope.
@@ -22,7 +22,7 @@ type document struct {
 	text   string
 }
 
-// refusal is an error that the API answers with.
+// refusal is an error answer of the API.
 type refusal struct {
 	status        int
 	code, message string
@@ -61,7 +61,7 @@ func (a answers) with(more answers) answers {
 	return out
 }
 
-// someone is what the API says of a person with permissions.
+// someone returns the API's answer about a user with permissions.
 func someone(name string, permissions ...access.Permission) map[string]any {
 	return map[string]any{"kind": "person", "id": "t/o", "name": name, "permissions": permissions}
 }
@@ -84,7 +84,7 @@ func newConsole(t *testing.T, a http.Handler, control access.Control) *Console {
 	return c
 }
 
-// restoring takes the inner encoding out of paths, as the program does before it routes.
+// restoring removes the inner encoding from paths, as the program does before it routes.
 func restoring(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		urlpath.Restore(r.URL)
@@ -135,7 +135,7 @@ func causeOf(letter map[string]any) map[string]any {
 	return map[string]any{"errorSignature": letter["errorSignature"], "count": 12, "engines": []any{letter["engine"], "tls"}, "firstFailureAtUtc": "2026-11-25T12:00:00Z", "lastFailureAtUtc": "2026-11-26T13:59:30Z", "sample": letter}
 }
 
-// typical is an API with something of everything, nothing one with nothing, hostile one whose data is meant to do harm.
+// typical is an API with some of everything, nothing one without any, hostile one with malicious data.
 func typical() answers {
 	settled := letterData(map[string]any{"rowKey": "m2-20261126T120000.000000Z", "status": "Resolved", "retriedAtUtc": "2026-11-26T13:00:00Z", "retriedBy": "ada@example.com", "retryMessageId": "m3",
 		"resolvedAtUtc": "2026-11-26T13:00:00Z", "resolvedBy": "ada@example.com", "parentRowKey": "m1-20261126T120000.000000Z", "retryCount": 1})
@@ -188,7 +188,7 @@ const (
 	letterM2 = lettersPath + "/hmac/m2-20261126T120000.000000Z"
 )
 
-// letterPages are the pages of dead letters, and of addresses that lead nowhere.
+// letterPages are the pages of dead letters, and of unknown addresses.
 func letterPages() map[string]shown {
 	evilLetter := letterLink(Text("hm/../ac"), Text(evil+"%2F.."))
 	return map[string]shown{
@@ -221,14 +221,14 @@ func letterPages() map[string]shown {
 	}
 }
 
-// refusedAt is a page for callers who are not signed in: it says what to do.
+// refusedAt is a page for callers who are not signed in, with instructions.
 func refusedAt(control access.Control, answer refusal) shown {
 	p := at(answers{"/api/me": answer}, lettersPath+"?engine=hmac&status=any", answer.status).refused(answer.code)
 	p.control = control
 	return p
 }
 
-// What is large is cut, and says so; what is deep is not indented.
+// A large message is cut, with a notice; a deep one is not indented.
 func TestLargeMessages(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -251,7 +251,7 @@ func TestLargeMessages(t *testing.T) {
 	}
 }
 
-// Each level of a document costs a letter in every line, so a deep one is shown as it came.
+// Each level of a document costs a character in every line, so a deep one is shown as it is.
 func TestDeepDocuments(t *testing.T) {
 	t.Parallel()
 	for depth, indented := range map[int]bool{maxDepth: true, maxDepth + 1: false} {
@@ -264,7 +264,7 @@ func TestDeepDocuments(t *testing.T) {
 
 const oneLetter = "/api/dlq/hmac/m1-20261126T120000.000000Z"
 
-// withMessage is an API with a dead letter that has a message.
+// withMessage is an API with a dead letter with this message.
 func withMessage(message string, more map[string]any) answers {
 	l := letterData(map[string]any{"originalMessage": message})
 	for name, value := range more {
@@ -273,7 +273,8 @@ func withMessage(message string, more map[string]any) answers {
 	return typical().with(answers{oneLetter: l})
 }
 
-// hostileMessage is JSON that is meant to do harm, with numbers that no type of Go holds and letters that turn the direction of writing.
+// hostileMessage is malicious JSON, with numbers that no type of Go holds and characters that turn the direction of
+// writing.
 const hostileMessage = `{"n": 9007199254740993, "big": 123456789012345678901234567890, "f": 1.10, "text": "</textarea></pre><script>alert(3)</script>", "name": "שלום ` + "\u202e" + `cba", "quote": "\"'><img src=x onerror=alert(2)>"}`
 
 // editPages are the pages of this file.
@@ -309,8 +310,8 @@ func editPages() map[string]shown {
 	}
 }
 
-// What the form sends is what was entered, as one change of what was looked at: numbers as they are, JSON without the blanks of the form,
-// text with its own line ends.
+// The form sends the entered text as one change of the displayed version: numbers as they are, JSON without the blanks
+// of the form, text with its own line ends.
 func TestEditedAsSent(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ original, entered, body string }{
@@ -330,7 +331,7 @@ func TestEditedAsSent(t *testing.T) {
 	}
 }
 
-// A diff leads from the one text to the other, is as short as it can be, and leaves out what is the same far from it.
+// A diff leads from one text to the other, is as short as possible, and omits equal lines far from it.
 func TestDiff(t *testing.T) {
 	t.Parallel()
 	lines := func(n int, change ...string) string {
@@ -398,7 +399,7 @@ func heldPages() map[string]shown {
 	}
 }
 
-// selectedPages are the page that asks about what was selected, whatever the names are, and a list that has everything selected.
+// selectedPages are the confirmation page of a selection, with any names, and a list with everything selected.
 func selectedPages() map[string]shown {
 	some := []string{selected{"hmac", "m1-20261126T120000.000000Z"}.Value(), selected{"tls", "m/2%2F"}.Value(), selected{"tls", "m/2%2F"}.Value()}
 	many := make([]string, 0, maxSelected)

@@ -8,20 +8,20 @@ import (
 	"github.com/vibedata/roundhouse/handler/access"
 )
 
-// decision is what can be done with a dead letter. It is first asked for on a page of its own, which says what will happen.
+// decision is an action on a dead letter. A separate confirmation page first explains the effect.
 type decision struct {
-	// path is the last segment of its address, and done what the page of the dead letter is told.
+	// path is the last segment of its address, and done the notice on the page of the dead letter.
 	path, done string
-	// title names it, button is what the button says, and consequence what happens.
+	// title is its name, button the label of the button, and consequence the effect.
 	title, button, consequence string
-	// notes says that one can give a reason.
+	// notes means that a reason can be given.
 	notes bool
-	// status is that of a dead letter with which it was done.
+	// status is the resulting status of a dead letter.
 	status string
 	send   func(ctx context.Context, v *visit, form url.Values, header http.Header) error
 }
 
-// retry sends the message again.
+// retry resends the message.
 func retry() decision {
 	return decision{path: "retry", done: "retried", title: "Retry a dead letter", button: "Retry", status: "Resolved",
 		consequence: "The original message is sent to its queue again, as it came, and the dead letter becomes Resolved. What the run had already done counts: it goes on from there. If it fails again, another dead letter is made.",
@@ -31,7 +31,7 @@ func retry() decision {
 		}}
 }
 
-// expire gives it up.
+// expire abandons it.
 func expire() decision {
 	return decision{path: "expire", done: "expired", title: "Expire a dead letter", button: "Expire", status: "Expired", notes: true,
 		consequence: "Nothing is sent. The dead letter becomes Expired, and is deleted after the time that expired ones are kept for. Until then it can be made pending again.",
@@ -40,7 +40,7 @@ func expire() decision {
 			if notes := form.Get("notes"); notes != "" {
 				body["resolutionNotes"] = notes
 			}
-			if seen := form.Get("etag"); seen != "" { // what was decided on is what was looked at
+			if seen := form.Get("etag"); seen != "" { // the decision is about the displayed version
 				header.Set("If-Match", seen)
 			}
 			_, err := v.api.send(ctx, http.MethodPatch, v.letterRow(), nil, header, body, nil)
@@ -48,20 +48,20 @@ func expire() decision {
 		}}
 }
 
-// decidePage asks whether it is meant.
+// decidePage asks for confirmation.
 type decidePage struct {
 	Letter                     letterDetail
 	Title, Button, Consequence string
 	Notes                      bool
-	// Action is where the form goes to, ETag the version that was looked at, and Key makes repeats of the form one change.
+	// Action is the target of the form, ETag the displayed version, and Key makes repeats of the form one change.
 	Action, ETag, Key string
-	// Missing is the permission that whoever looks lacks for it, "" for none.
+	// Missing is the permission that the user lacks for it, "" for none.
 	Missing access.Permission
-	// Settled says that the dead letter is not pending any more.
+	// Settled means that the dead letter is no longer pending.
 	Settled bool
 }
 
-// confirm is the page that asks.
+// confirm shows the confirmation page.
 func confirm(d decision) visitor {
 	return func(ctx context.Context, v *visit) (page, error) {
 		l, err := v.find(ctx)
@@ -77,7 +77,7 @@ func confirm(d decision) visitor {
 	}
 }
 
-// decide does it, and leads back to the dead letter. A form that is sent twice has done it once.
+// decide makes the decision, and leads back to the dead letter. A form that is sent twice makes one.
 func decide(d decision) visitor {
 	return func(ctx context.Context, v *visit) (page, error) {
 		if err := v.r.ParseForm(); err != nil {

@@ -3,17 +3,18 @@ package console
 import "strings"
 
 const (
-	// maxDiffCells bounds what comparing two texts line by line costs: the lines that differ of one, times those of the other.
+	// maxDiffCells bounds the cost of comparing two texts line by line: the differing lines of one, times those of the
+	// other.
 	maxDiffCells = 1 << 20
-	// diffContext is how many lines that are the same are shown around those that differ.
+	// diffContext is the number of equal lines around differing ones.
 	diffContext = 3
 )
 
-// diff is what has to be done to the lines of a text to make those of another.
+// diff is the list of changes from one text's lines to another's.
 type diff struct {
 	Lines []diffLine
-	// Changed says that something differs, and Coarse that too much does to be compared line by line: then all of the one text is
-	// removed, and all of the other added.
+	// Changed means that something differs, and Coarse that too much differs for a comparison line by line: then all of
+	// one text is removed, and all of the other added.
 	Changed, Coarse bool
 }
 
@@ -21,12 +22,13 @@ type diff struct {
 type diffLine struct {
 	// Kind is same, removed, added or left (out).
 	Kind string
-	// Old and New are the numbers of the line in the two texts, 0 where it is not in one. Skipped is how many lines are left out.
+	// Old and New are the numbers of the line in the two texts, 0 where it is missing. Skipped is the number of omitted
+	// lines.
 	Old, New, Skipped int
 	Text              Text
 }
 
-// Sign is what stands before the line.
+// Sign returns the sign before the line.
 func (l diffLine) Sign() string {
 	return map[string]string{"removed": "−", "added": "+"}[l.Kind]
 }
@@ -68,15 +70,16 @@ func diffOf(before, after string) diff {
 	return d
 }
 
-// step is one of a way from one text to another: what is done at line i of the first, and j of the second.
+// step is a step from one text to another: the change at line i of the first, and j of the second.
 type step struct {
 	kind string
 	i, j int
 }
 
-// steps is the shortest way from one text to another, by their longest common subsequence; a coarse one removes all and adds all.
+// steps returns the shortest way from one text to another, by their longest common subsequence; a coarse one removes
+// all and adds all.
 func steps(from, to []string, coarse bool) (way []step) {
-	var common [][]int32 // common[i][j] is how many lines the rests from i and from j have in common
+	var common [][]int32 // common[i][j] is the number of common lines of the rests from i and from j
 	if !coarse {
 		common = make([][]int32, len(from)+1)
 		for i := range common {
@@ -108,7 +111,7 @@ func steps(from, to []string, coarse bool) (way []step) {
 	return way
 }
 
-// folded leaves out what is the same far from what differs.
+// folded omits equal lines far from differing ones.
 func folded(lines []diffLine) (out []diffLine) {
 	near := make([]bool, len(lines))
 	for n, l := range lines {

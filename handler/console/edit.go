@@ -16,15 +16,15 @@ import (
 
 const (
 	editPath = letterPath + "/edit"
-	// maxEdited is how long a text may be that a form edits, in bytes: a form writes up to three for one.
+	// maxEdited is the longest text that a form edits, in bytes: a form sends up to three for one.
 	maxEdited = 64 << 10
-	// editedDone is what the page of a dead letter is told when an edited message was sent.
+	// editedDone is the notice on the page of a dead letter after an edited message was sent.
 	editedDone = "edited"
-	// hiddenMark stands in what the API shows for what it does not.
+	// hiddenMark replaces secrets in the API's answers.
 	hiddenMark = "[redacted]"
 )
 
-// editRoutes are those of a retry with another message.
+// editRoutes are those of a retry with an edited message.
 func editRoutes() []route {
 	return []route{
 		routeOf(http.MethodGet, editPath, access.DeadLettersRead, editLetter),
@@ -32,28 +32,28 @@ func editRoutes() []route {
 	}
 }
 
-// editPage edits the message of a dead letter, and shows, before it is sent, what has changed in it.
+// editPage edits the message of a dead letter, and shows its changes before it is sent.
 type editPage struct {
 	Letter letterDetail
-	// Message is what is edited, letter by letter: it is no Text, which would change it.
+	// Message is the edited text, unchanged; Text would change it.
 	Message string
-	// Diff is what has changed; only the page that asks whether it is meant has one.
+	// Diff is the change; only the confirmation page has one.
 	Diff diff
-	// Hidden says that the message has secrets, which are not shown.
+	// Hidden means that the message has secrets, which are not shown.
 	Hidden bool
-	// Action is where the form goes to, ETag the version that was looked at, and Key makes repeats of the form one change.
+	// Action is the target of the form, ETag the displayed version, and Key makes repeats of the form one change.
 	Action, ETag, Key string
 	Missing           access.Permission
-	// Refused says why nothing can be edited, and Problem why it was not sent; "" for none.
+	// Refused is the reason why the message cannot be edited, and Problem the error of sending it; "" for none.
 	Refused, Problem Text
 }
 
-// Command is the same by command line, where the message is in a file.
+// Command returns the same as a command line, with the message in a file.
 func (p editPage) Command() Text {
 	return commandLine("roundhouse", "dlq", "retry", string(p.Letter.Engine), string(p.Letter.RowKey), "--edit")
 }
 
-// editOf is the page for a dead letter, with its message as it is.
+// editOf returns the page for a dead letter, with its message as it is.
 func (v *visit) editOf(l letterDetail) *editPage {
 	p := &editPage{Letter: l, Action: l.Link() + "/edit", ETag: l.etag, Key: v.console.config.NewKey(), Hidden: strings.Contains(l.OriginalMessage, hiddenMark)}
 	switch text, why := editable(l); {
@@ -70,8 +70,8 @@ func (v *visit) editOf(l letterDetail) *editPage {
 	return p
 }
 
-// editable is the message of a dead letter as a form has it: JSON in lines, with escapes for what cannot be seen in it, so that nothing is
-// hidden and nothing is lost. Other text stays as it is. why says why there is none.
+// editable returns the message of a dead letter for a form: JSON in lines, with escapes for invisible characters, so
+// that nothing is hidden or lost. Other text stays as it is. why is the reason for a missing text.
 func editable(l letterDetail) (text string, why Text) {
 	document := l.OriginalMessage
 	switch {
@@ -86,7 +86,7 @@ func editable(l letterDetail) (text string, why Text) {
 		return document, ""
 	}
 	text = document
-	var indented bytes.Buffer // numbers stay as they came: nothing is decoded
+	var indented bytes.Buffer // numbers stay unchanged: nothing is decoded
 	if depth(document) <= maxDepth && json.Indent(&indented, []byte(document), "", "  ") == nil && indented.Len() <= maxEdited {
 		text = indented.String()
 	}
@@ -96,7 +96,7 @@ func editable(l letterDetail) (text string, why Text) {
 	return text, ""
 }
 
-// escapeUnseen writes what cannot be seen in a document of JSON, which is in its strings, as escapes.
+// escapeUnseen writes the invisible characters in a document's strings as escapes.
 func escapeUnseen(document string) string {
 	var out strings.Builder
 	for _, c := range document {
@@ -111,7 +111,7 @@ func escapeUnseen(document string) string {
 	return out.String()
 }
 
-// editLetter is the page with the message.
+// editLetter returns the page with the message.
 func editLetter(ctx context.Context, v *visit) (page, error) {
 	l, err := v.find(ctx)
 	if err != nil {
@@ -120,7 +120,7 @@ func editLetter(ctx context.Context, v *visit) (page, error) {
 	return v.editOf(l).form(), nil
 }
 
-// form is the page on which the message is edited.
+// form returns the page that edits the message.
 func (p *editPage) form() page {
 	out := page{template: "edit", title: "Edit and retry a dead letter", model: p}
 	if command := p.Command(); command != "" {
@@ -129,7 +129,7 @@ func (p *editPage) form() page {
 	return out
 }
 
-// refused is the form again, with what is wrong with it.
+// refused returns the form again, with its error.
 func (p *editPage) refused(status int, code string, why Text) page {
 	p.Problem = why
 	out := p.form()
@@ -137,15 +137,15 @@ func (p *editPage) refused(status int, code string, why Text) page {
 	return out
 }
 
-// editedLetter takes what was entered: it shows what has changed, or lets one go on with it, or sends it and leads back to the dead
-// letter. A form that is sent twice has sent it once.
+// editedLetter processes the entered text: it shows the changes, or returns to editing, or sends it and leads back to
+// the dead letter. A form that is sent twice sends it once.
 func editedLetter(ctx context.Context, v *visit) (page, error) {
 	form, header, err := v.posted()
 	if err != nil {
 		return page{}, err
 	}
 	step := form.Get("step")
-	if step != "send" && !v.may(access.DeadLettersEdit) { // what is sent, the API refuses and records
+	if step != "send" && !v.may(access.DeadLettersEdit) { // for a sent message, the API refuses and records
 		return refusedPage(http.StatusForbidden, "Forbidden", Text("You need the permission "+access.DeadLettersEdit+".")), nil
 	}
 	l, err := v.find(ctx)
@@ -171,18 +171,18 @@ func editedLetter(ctx context.Context, v *visit) (page, error) {
 	return page{template: "editdiff", title: "Retry with an edited message", model: p}, nil
 }
 
-// take keeps what a form says.
+// take keeps the values of a form.
 func (p *editPage) take(form url.Values, entered string) {
 	p.Message = entered
 	if key := form.Get("key"); key != "" {
 		p.Key = key
 	}
-	if seen := form.Get("etag"); seen != "" { // what is sent is for what was looked at
+	if seen := form.Get("etag"); seen != "" { // the message is for the displayed version
 		p.ETag = seen
 	}
 }
 
-// sendEdited sends what was entered.
+// sendEdited sends the entered text.
 func (v *visit) sendEdited(ctx context.Context, l letterDetail, entered string, form url.Values, header http.Header) (page, error) {
 	_, err := v.api.send(ctx, http.MethodPost, v.letterRow()+"/retry-edited", nil, header, map[string]string{"message": asSent(l.OriginalMessage, entered)}, nil)
 	refused, ok := asAPIError(err)
@@ -197,10 +197,11 @@ func (v *visit) sendEdited(ctx context.Context, l letterDetail, entered string, 
 	return p.refused(refused.Status, refused.Code, refused.Message), nil
 }
 
-// asSent is a message as it is sent: JSON without the blanks that a form has it with, other text with the line ends of the original.
+// asSent returns a message for sending: JSON without the blanks of the form, other text with the line ends of the
+// original.
 func asSent(original, entered string) string {
 	var compact bytes.Buffer
-	if json.Compact(&compact, []byte(entered)) == nil { // numbers stay as they were entered
+	if json.Compact(&compact, []byte(entered)) == nil { // numbers stay as entered
 		return compact.String()
 	}
 	if strings.Contains(original, "\r\n") {
@@ -209,7 +210,7 @@ func asSent(original, entered string) string {
 	return entered
 }
 
-// broken says where a text is no JSON, "" if it is.
+// broken returns the position at which a text is not JSON, "" if it is JSON.
 func broken(text string) Text {
 	var any json.RawMessage
 	err := json.Unmarshal([]byte(text), &any)

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// elsewhere is how to get what a page shows without the console.
+// elsewhere describes the same data outside the console.
 type elsewhere struct {
-	// ID names the one thing that the page is about, "" on others.
+	// ID is the id of the page's single subject, "" without one.
 	ID Text
-	// Command does the same in a shell, and Curl asks the API for it, with the name of a variable where the key belongs; "" for none.
+	// Command is the shell command, and Curl the API request, with a variable in place of the key; "" for none.
 	Command, Curl Text
 }
 
-// listFlags are the flags of the command line for the parameters of lists, in the order in which commands have them.
+// listFlags are the flags of the command line for the parameters of lists, in the order of the commands.
 func listFlags() [][2]string {
 	return [][2]string{
 		{"engine", "engine"}, {"status", "status"}, {"by", "by"}, {"orchestrator", "orchestrator"}, {"idPrefix", "prefix"}, {"tag", "tag"}, {"customStatus", "custom-status"},
@@ -24,17 +24,17 @@ func listFlags() [][2]string {
 	}
 }
 
-// thing is where else one thing is, which the page has asked for first. The words are those of the command, and an id that looks like a flag
-// goes behind the flags.
+// thing returns that of one subject, which the page has requested first. The words are those of the command, and an id
+// that looks like a flag goes after the flags.
 func (v *visit) thing(id Text, command Text) *elsewhere {
 	e := &elsewhere{Command: command, Curl: v.curl()}
-	if id.String() == string(id) { // or what is copied would be another one
+	if id.String() == string(id) { // otherwise a different text would be copied
 		e.ID = id
 	}
 	return e
 }
 
-// list is where else a list is: the command has the flags of what the API was asked for.
+// list returns that of a list: the command has the flags of the API request.
 func (v *visit) list(command ...string) *elsewhere {
 	words := append([]string{"roundhouse"}, command...)
 	if _, query, ok := strings.Cut(v.seen.asked(), "?"); ok {
@@ -51,7 +51,8 @@ func (v *visit) list(command ...string) *elsewhere {
 	return &elsewhere{Command: commandLine(words...), Curl: v.curl()}
 }
 
-// showLine is a command that shows one thing by its ids. Where one looks like a flag, they go behind a sign that no flags follow.
+// showLine returns a command that shows one object by its ids. Ids that look like flags go after a sign that ends the
+// flags.
 func showLine(command string, ids ...string) Text {
 	words := append([]string{"roundhouse"}, strings.Fields(command)...)
 	for _, id := range ids {
@@ -63,10 +64,10 @@ func showLine(command string, ids ...string) Text {
 	return commandLine(append(words, ids...)...)
 }
 
-// plainHost is what the name of a host has.
+// plainHost matches the characters of a host name.
 var plainHost = regexp.MustCompile(`^[A-Za-z0-9.\[\]:-]+$`)
 
-// curl asks the API what the page has asked it first, at the address for keys. The key is a variable of the shell: no page has one.
+// curl returns the page's first API request, at the address for keys. The key is a shell variable: no page has one.
 func (v *visit) curl() Text {
 	host, asked := browserHost(v.r), v.seen.asked()
 	path, ok := strings.CutPrefix(asked, "/api/")

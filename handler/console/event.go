@@ -41,10 +41,10 @@ type deliveryAttempt struct {
 	Error       Text      `json:"error"`
 }
 
-// Took is how long it took.
+// Took returns its duration.
 func (a deliveryAttempt) Took() string { return span(time.Duration(a.TookMs) * time.Millisecond) }
 
-// Letter is the address of its dead letter, "" if it has none.
+// Letter returns the address of its dead letter, "" without one.
 func (e eventDetail) Letter() string {
 	if e.DeadLetter == "" {
 		return ""
@@ -52,7 +52,7 @@ func (e eventDetail) Letter() string {
 	return letterLink("outbox", e.DeadLetter)
 }
 
-// Acts are what can be done with it as it is.
+// Acts returns its possible actions.
 func (e eventDetail) Acts() (can []act) {
 	for _, a := range acts() {
 		if a.takes(e.State) {
@@ -62,7 +62,7 @@ func (e eventDetail) Acts() (can []act) {
 	return can
 }
 
-// seen names the life of the event that somebody has looked at: each time that it is let start over is another.
+// seen identifies the displayed life of the event: each restart starts another one.
 func (e eventDetail) seen() string {
 	if e.RevivedAt.IsZero() {
 		return "first"
@@ -70,18 +70,18 @@ func (e eventDetail) seen() string {
 	return e.RevivedAt.UTC().Format(time.RFC3339Nano)
 }
 
-// act is what can be done with an event. It is first asked for on a page of its own, which says what will happen.
+// act is an action on an event. A separate confirmation page first explains the effect.
 type act struct {
-	// Path is the last segment of its address, and Done what the page of the event says afterwards.
+	// Path is the last segment of its address, and Done the notice on the page of the event.
 	Path, Done string
-	// Title names it, Button is what the button says, and Consequence what happens.
+	// Title is its name, Button the label of the button, and Consequence the effect.
 	Title, Button, Consequence string
 	from                       []string
 }
 
 func (a act) takes(status string) bool { return slices.Contains(a.from, status) }
 
-// acts are all of them. Which of them an event takes is what the outbox allows.
+// acts returns all of them. The outbox decides which of them an event allows.
 func acts() []act { return []act{retryEvent(), skipEvent(), replayEvent()} }
 
 func retryEvent() act {
@@ -103,22 +103,22 @@ func replayEvent() act {
 type eventPage struct {
 	Event   eventDetail
 	Payload Payload
-	// Done says what was done last from this page, "" for nothing.
+	// Done is the last action of this page, "" for none.
 	Done string
 }
 
-// actPage asks whether it is meant.
+// actPage asks for confirmation.
 type actPage struct {
 	Event eventDetail
 	Act   act
-	// Action is where the form goes to, and Seen the life of the event that was looked at.
+	// Action is the target of the form, and Seen the displayed life of the event.
 	Action, Seen string
 	Missing      access.Permission
-	// Settled says that the event is in no state for it any more.
+	// Settled means that the event's state no longer allows it.
 	Settled bool
 }
 
-// eventRow is the path in the API of the event that the path names.
+// eventRow returns the API path of the event in the path.
 func (v *visit) eventRow() string {
 	return row("workflow/outbox", v.r.PathValue("tenant"), v.r.PathValue("id"))
 }
@@ -143,7 +143,7 @@ func showEvent(ctx context.Context, v *visit) (page, error) {
 	return page{template: "event", title: "Event", model: p, elsewhere: v.thing(e.ID, showLine("outbox show", string(e.TenantID), string(e.ID)))}, nil
 }
 
-// askAct is the page that asks.
+// askAct shows the confirmation page.
 func askAct(a act) visitor {
 	return func(ctx context.Context, v *visit) (page, error) {
 		e, err := v.event(ctx)
@@ -158,8 +158,8 @@ func askAct(a act) visitor {
 	}
 }
 
-// doAct does it, and leads back to the event. A form that is sent twice has done it once: the second finds the event in another
-// life, or settled.
+// doAct does it, and leads back to the event. A form that is sent twice does it once: the second finds the event in
+// another life, or settled.
 func doAct(a act) visitor {
 	return func(ctx context.Context, v *visit) (page, error) {
 		if err := v.r.ParseForm(); err != nil {
@@ -167,7 +167,7 @@ func doAct(a act) visitor {
 		}
 		link := eventLink(Text(v.r.PathValue("tenant")), Text(v.r.PathValue("id")))
 		done := page{to: address(link, url.Values{"done": {a.Path}})}
-		if !v.may(access.OutboxDecide) { // the API says so, and notes it
+		if !v.may(access.OutboxDecide) { // the API reports and records it
 			_, err := v.api.send(ctx, http.MethodPost, v.eventRow()+"/"+a.Path, nil, nil, struct{}{}, nil)
 			return backTo(failedPage(err), link, "the event"), nil
 		}

@@ -16,10 +16,10 @@ import (
 	"github.com/vibedata/roundhouse/handler/console"
 )
 
-// shared is an app that has one of everything, of the tenant "blue", and a dead letter and a run of the tenant "red".
+// shared is an app with one of everything, of the tenant "blue", and a dead letter and a run of the tenant "red".
 type shared struct {
 	bench
-	// paths are the addresses of what belongs to blue, by the routes of their pages, and ownLetter and ownRun those of red.
+	// paths are the addresses of blue's data, by the routes of their pages, and ownLetter and ownRun those of red.
 	paths             map[string]string
 	ownLetter, ownRun string
 }
@@ -48,7 +48,7 @@ func newShared(t *testing.T) shared {
 		pollerList + "/:poller": pollerList + "/orders", console.Root + "/schedules/:engine": console.Root + "/schedules/update", console.Root + "/start/:engine": startKeep}}
 }
 
-// at is the address of a route, with one of blue's in it.
+// at returns the address of a route, with one of blue's in it.
 func (s shared) at(route string) string {
 	for pattern, path := range s.paths {
 		if rest, ok := strings.CutPrefix(route, pattern); ok && (rest == "" || rest[0] == '/') {
@@ -58,7 +58,7 @@ func (s shared) at(route string) string {
 	return route
 }
 
-// unchanged holds that what belongs to blue is as it was.
+// unchanged checks that blue's data is unchanged.
 func (s shared) unchanged(t *testing.T) {
 	t.Helper()
 	s.Deliver()
@@ -79,14 +79,15 @@ func (s shared) unchanged(t *testing.T) {
 	s.sees(t, runs, ann("Reader"), 200, `!href="`+runs+"/keep-of")
 }
 
-// forms are what callers send to any address: nothing, what its page would send, and what its page would refuse.
+// forms are the forms that callers send to any address: an empty one, one like its page's, and one that its page would
+// refuse.
 func forms() []url.Values {
 	return []url.Values{{}, {"key": {"k"}, "etag": {"*"}, "seen": {"first"}, "name": {"decision"}, "reason": {"why"}, "note": {"why"}, "assignee": {"y"}, "message": {`{"input": 8}`}, "step": {"send"},
 		"schedule": {"nightly"}, "f0": {"1"}, "value": {"1"}, "correlationId": {"of-mallory"}, "endedBefore": {"2099-01-01T00:00:00Z"}, "toDate": {"2099-01-01T00:00:00Z"}},
 		{"step": {"edit"}, "value": {"no JSON"}, "f0": {"many"}, "row": {"store/theirs"}}}
 }
 
-// Readers change nothing, whatever they send to any address of the console, and the audit log has each attempt.
+// Readers change nothing with any form at any address of the console, and the audit log has each attempt.
 func TestReadersChangeNothing(t *testing.T) {
 	t.Parallel()
 	s := newShared(t)
@@ -109,7 +110,7 @@ func TestReadersChangeNothing(t *testing.T) {
 	s.unchanged(t)
 }
 
-// People of another tenant see their own, and of others not even that it exists; they change nothing of it, whatever they send.
+// Callers of another tenant see their own data, and no trace of others'; they change nothing of it with any form.
 func TestOthersSeeAndChangeNothing(t *testing.T) {
 	t.Parallel()
 	s := newShared(t)
@@ -164,7 +165,7 @@ func TestOthersSeeAndChangeNothing(t *testing.T) {
 	s.unchanged(t)
 }
 
-// People without a role see no orchestration, and no audit log; approvers of another tenant see and change no task.
+// Callers without a role see no orchestration, and no audit log; approvers of another tenant see and change no task.
 func TestOthersByRole(t *testing.T) {
 	t.Parallel()
 	s := newShared(t)
@@ -191,7 +192,7 @@ func TestOthersByRole(t *testing.T) {
 	s.unchanged(t)
 }
 
-// A tag of a page opens nothing: a page is for those who may see it, whatever tag they send.
+// A page's tag grants no access: a page is for permitted callers only, with any tag.
 func TestTagsOpenNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, inAzure())
@@ -211,7 +212,7 @@ func TestTagsOpenNothing(t *testing.T) {
 	if status != http.StatusUnauthorized {
 		t.Errorf("anonymous: %d", status)
 	}
-	// In a whole app, each page that looks for news gets that there are none, and a list those that have come.
+	// In a whole app, each page that polls learns that it is unchanged, and a list learns of new rows.
 	for _, path := range []string{"", "/dead-letters", "/dead-letters/causes", "/orchestrations", "/tasks", "/outbox", "/schedules", "/registry", "/audit"} {
 		tag = b.get(t, console.Root+path, ann("Administrator")).Header().Get("ETag")
 		if rec := b.get(t, console.Root+path, ann("Administrator"), asks("no-cache")); rec.Code != http.StatusNotModified || tag == "" {

@@ -23,14 +23,15 @@ import (
 	"github.com/vibedata/roundhouse/poller"
 )
 
-// A task is found, claimed, answered wrongly and then as its form allows: under the approver's name, once, and the run continues.
+// A task is found, claimed, answered wrongly and then correctly: under the approver's name, once, and the run
+// continues.
 func TestTaskIsAnswered(t *testing.T) {
 	t.Parallel()
 	b := newAsking(t, inAzure())
 	ada := approver("home", "ada")
 	b.sees(t, taskList+"?view=claim", ada, 200, work1, "!not you")
 	b.sees(t, taskList, ada, 200, "!"+work1)
-	b.leads(t, work1+"/claim", b.form(t, work1, ada), ada, work1+"?done=claimed") // the second time, it is hers already
+	b.leads(t, work1+"/claim", b.form(t, work1, ada), ada, work1+"?done=claimed") // the second time, it is already hers
 	b.sees(t, taskList, ada, 200, work1)
 	form := with(b.form(t, work1+"/complete", ada), "f0", "0", "f1", "0", "note", "looks right")
 	b.refuses(t, work1+"/complete", form, ada, http.StatusUnprocessableEntity, "minimum", "looks right")
@@ -46,7 +47,7 @@ func TestTaskIsAnswered(t *testing.T) {
 	b.sees(t, work1+"?done=completed", ann("Reader"), 200, ">Completed</span>", "ada@example.com", "looks right", "&#34;days&#34;: 7", "The task is completed")
 }
 
-// A task is assigned to someone, who releases it; a form that was opened before has no effect.
+// A task is assigned to another user, who releases it; an older form has no effect.
 func TestTaskIsHandedOn(t *testing.T) {
 	t.Parallel()
 	b := newAsking(t, inAzure())
@@ -61,7 +62,7 @@ func TestTaskIsHandedOn(t *testing.T) {
 	b.refuses(t, work1+"/claim", url.Values{"key": {"k"}}, pat(), http.StatusForbidden, "of which you have none")
 }
 
-// The audit log is filtered by target, caller and time, and callers see what they are allowed to do.
+// The audit log is filtered by target, caller and time, and callers see their permissions.
 func TestAuditAndMe(t *testing.T) {
 	t.Parallel()
 	b := newAsking(t, inAzure())
@@ -77,7 +78,7 @@ func TestAuditAndMe(t *testing.T) {
 	b.sees(t, console.Root+"/me", ann("Reader"), 200, `<span class="chip" data-status="alive">`)
 }
 
-// A schedule runs once however often its form is sent, and the page leads to what it started.
+// A schedule runs once however often its form is sent, and the page leads to the started run.
 func TestScheduleIsRun(t *testing.T) {
 	t.Parallel()
 	b := newAsking(t, inAzure())
@@ -142,7 +143,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// The page of the outbox has the backlog of the tenants that a caller may see, and what other nodes hold back.
+// The page of the outbox has the backlog of the caller's tenants, and the circuits of other nodes.
 func TestBacklogAndCircuits(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, inAzure())
@@ -197,7 +198,8 @@ func (b bench) hold(t *testing.T) {
 
 const orders = pollerList + "/orders"
 
-// The pages show how pollers are, and their lag. A poller is reset once however often the form is sent, and the rows behind the place come again.
+// The pages show the conditions of pollers and their lag. A poller is reset once however often the form is sent, and
+// the rows after the position are delivered again.
 func TestPollerIsReset(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, polled(t, inAzure()), "keep")
@@ -229,7 +231,8 @@ func TestPollerIsReset(t *testing.T) {
 	}
 }
 
-// Under a lease a change is refused with the form kept; by force the owner is fenced. A retired poller is brought back.
+// Under a lease a change is refused with the form kept; with force the owner is fenced. A retired poller is
+// reactivated.
 func TestPollerIsRetiredByForce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, polled(t, inAzure()), "keep")
@@ -262,11 +265,11 @@ func TestPollerIsRetiredByForce(t *testing.T) {
 	}
 }
 
-// most is how many transactions of storage the home page may take, and mostAgain when it was loaded a moment ago.
+// most is the maximum number of storage transactions of the home page, and mostAgain that of a reload.
 const most, mostAgain = 100, 25
 
-// The home page of an app with many results and dead letters takes as many transactions as that of one with a few hundred, and few when it is
-// loaded again.
+// The home page of an app with many results and dead letters takes as many transactions as that of one with a few
+// hundred, and few on a reload.
 func TestHomeIsCheap(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int64
@@ -304,7 +307,7 @@ func TestHomeIsCheap(t *testing.T) {
 	}
 }
 
-// The first page of an app in which nothing has run says what to send, until that has run.
+// The first page of an app without runs shows the message to send, until a run has finished.
 func TestHomeOfANewApp(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, inAzure())

@@ -18,7 +18,8 @@ import (
 	"github.com/vibedata/roundhouse/handler/console"
 )
 
-// A retry sends the message once however often its form is sent, under the name of the sender, and the page shows the outcome.
+// A retry sends the message once however often its form is sent, under the name of the sender, and the page shows the
+// outcome.
 func TestRetry(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, inAzure())
@@ -34,21 +35,22 @@ func TestRetry(t *testing.T) {
 	b.sees(t, console.Root+"/timeline?correlationId=work-1", ann("Reader"), 200, "Run store-work-1", "<rect")
 }
 
-// An expired dead letter is the one that was looked at, once; its notes are kept.
+// Expiring affects the displayed dead letter, once; its notes are kept.
 func TestExpire(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, inAzure())
 	path := b.bury(t, "work-1", "", "the vault answered 503")
 	b.leads(t, path+"/expire", with(b.form(t, path+"/expire", ann("Operator")), "notes", "an order of last year"), ann("Operator"), path+"?done=expired")
 	b.sees(t, path, ann("Reader"), 200, ">Expired</span>", "an order of last year")
-	// A form that was opened before another decision does nothing, and says so.
+	// A form from before another decision does nothing, and reports that.
 	changed := b.bury(t, "work-2", "", "the vault answered 503")
 	old := b.form(t, changed+"/expire", ann("Operator"))
 	b.leads(t, changed+"/retry", b.form(t, changed+"/retry", ann("Operator")), ann("Operator"), changed+"?done=retried")
 	b.refuses(t, changed+"/expire", old, ann("Operator"), http.StatusPreconditionFailed, "Back to the dead letter")
 }
 
-// operates starts an operation with a form, and returns the address of its page: the same, however often the form is sent.
+// operates starts an operation with a form, and returns the address of its page: the same, however often the form is
+// sent.
 func (b bench) operates(t *testing.T, path string, form url.Values, as accesstest.Caller) string {
 	t.Helper()
 	to := b.post(t, path, form, as).Header().Get("Location")
@@ -59,8 +61,9 @@ func (b bench) operates(t *testing.T, path string, form url.Values, as accesstes
 	return to
 }
 
-// All that a filter matched when its page was opened is sent again, once however often the form is sent, under the name of the sender; what
-// failed afterwards, or has another cause, is left alone. The page of the operation follows it to its end, and no further.
+// All dead letters that a filter matched when its page was opened are retried, once however often the form is sent,
+// under the name of the sender; later failures and other causes are left alone. The page of the operation follows it to
+// its end, and no further.
 func TestRetryAll(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, inAzure())
@@ -116,7 +119,7 @@ func (b bench) pending() (n int) {
 	return n
 }
 
-// What is canceled before its turn stays as it is; a form that is sent twice has canceled once.
+// A dead letter that is canceled before its turn is unchanged; a form that is sent twice cancels once.
 func TestCancelOperation(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, inAzure())
@@ -131,8 +134,8 @@ func TestCancelOperation(t *testing.T) {
 	}
 }
 
-// An operation is paused on its page while it waits for the outcome of the first, does nothing when that time is over, and continues where it
-// was when it is resumed. The list has it all the while, and the audit log has who did that.
+// An operation is paused on its page while it waits for the outcome of the first, does nothing when that time is over,
+// and continues when it is resumed. The list has it all the while, and the audit log has the callers.
 func TestPauseOperation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -161,7 +164,7 @@ func TestPauseOperation(t *testing.T) {
 			t.Errorf("%d are pending at its end", n)
 		}
 		b.sees(t, console.Root+"/operations?status=Succeeded", ann("Reader"), 200, path, ">Succeeded</span>")
-		b.refuses(t, path+"/pause", of, ann("Operator"), http.StatusSeeOther) // at its end, it is left as it is
+		b.refuses(t, path+"/pause", of, ann("Operator"), http.StatusSeeOther) // an ended operation is unchanged
 		acts := strings.Join(b.acts(t, ann("")), "; ")
 		for _, want := range []string{"ann@example.com pause Done", "ann@example.com resume Done", "ann@example.com operations.cancel Refused"} {
 			if !strings.Contains(acts, want) {
@@ -171,7 +174,7 @@ func TestPauseOperation(t *testing.T) {
 	})
 }
 
-// All that a filter matches is expired; a form without the time until which it was looked at was made by no page.
+// All dead letters of a filter are expired; a form without the time of its page is refused.
 func TestExpireAll(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, inAzure())
@@ -190,7 +193,7 @@ func TestExpireAll(t *testing.T) {
 
 var choice = regexp.MustCompile(`<input type="checkbox" name="row" value="([^"]*)"`)
 
-// choices are what can be selected on a page.
+// choices returns the selectable values on a page.
 func (b bench) choices(t *testing.T, path string, as accesstest.Caller) (values []string) {
 	t.Helper()
 	for _, m := range choice.FindAllStringSubmatch(b.get(t, path, as).Body.String(), -1) {
@@ -199,14 +202,14 @@ func (b bench) choices(t *testing.T, path string, as accesstest.Caller) (values 
 	return values
 }
 
-// selects selects, and returns the form of the page that asks.
+// selects selects, and returns the form of the confirmation page.
 func (b bench) selects(t *testing.T, action string, choices ...string) url.Values {
 	t.Helper()
 	form := url.Values{"action": {action}, "row": choices, "filter": {"engine=store"}}
 	return hiddenOf(t, letters+"/selected", b.post(t, letters+"/selected", form, ann("Administrator")))
 }
 
-// What was selected is sent again, or expired, as one operation, and nothing else is.
+// The selected dead letters are retried, or expired, as one operation, and no others.
 func TestSelected(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, inAzure())
@@ -232,7 +235,7 @@ func TestSelected(t *testing.T) {
 	b.sees(t, operation, ann("Reader"), 200, "2 of 2 done", "2 by hand")
 }
 
-// No selection, too large a one, and one that no page has made are refused.
+// An empty, a too large and an invalid selection are refused.
 func TestSelectedIsRefused(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, inAzure())
@@ -255,7 +258,7 @@ func TestSelectedIsRefused(t *testing.T) {
 
 var textarea = regexp.MustCompile(`(?s)<textarea name="message"[^>]*>\n(.*?)</textarea>`)
 
-// edited opens the page that edits a message, and returns its form with something else in it.
+// edited opens the page that edits a message, and returns its form with a changed text.
 func (b bench) edited(t *testing.T, path, from, to string) url.Values {
 	t.Helper()
 	rec := b.get(t, path+"/edit", ann("Operator"))
@@ -267,8 +270,8 @@ func (b bench) edited(t *testing.T, path, from, to string) url.Values {
 	return with(hiddenOf(t, path, rec), "message", changed)
 }
 
-// A message is repaired, shown with its changes, and sent once however often the form is sent, under the name of the sender: the run does its work
-// with what was entered, and the dead letter has both.
+// A message is repaired, shown with its changes, and sent once however often the form is sent, under the name of the
+// sender: the run uses the entered text, and the dead letter has both.
 func TestEditAndRetry(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, inAzure())
@@ -292,7 +295,7 @@ func TestEditAndRetry(t *testing.T) {
 		">Succeeded</span>")
 }
 
-// A message that cannot be sent is explained next to what was entered, and changes nothing.
+// A rejected message is shown with the reason next to the entered text, and changes nothing.
 func TestEditIsRefused(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, inAzure())
@@ -305,8 +308,8 @@ func TestEditIsRefused(t *testing.T) {
 	b.refuses(t, path+"/edit", changed, ann("Operator"), http.StatusConflict, "Expired")
 }
 
-// A note is kept once however often its form is sent. A dead letter that someone takes is in the list of what is theirs; someone else is told who
-// has it, and that a page was of another version, and may be given it.
+// A note is kept once however often its form is sent. A dead letter that a user takes is in their list. Another user
+// sees its holder, and that a page was of another version, and may be assigned it.
 func TestNotesAndAssignments(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, inAzure())
@@ -330,7 +333,8 @@ func TestNotesAndAssignments(t *testing.T) {
 	b.acted(t, ann(""), "note Done", "claim Done")
 }
 
-// On a developer's machine, the key that the host has printed opens the console by its address, once, and the API stays closed to the cookie.
+// On a developer's machine, the address with the host's key opens the console, once, and the API does not accept the
+// cookie.
 func TestLocalHost(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, map[string]string{"ROUNDHOUSE_LOCAL_KEY": localKey})
@@ -358,11 +362,11 @@ func TestLocalHost(t *testing.T) {
 	holds(t, "from another machine", asks(console.Root, cookie, func(r *http.Request) { r.Header.Set("X-Forwarded-For", "10.0.0.7") }), http.StatusForbidden, nil)
 }
 
-// commands sends the form of a command twice, and delivers what comes of it.
+// commands sends the form of a command twice, and delivers the resulting messages.
 func (b bench) commands(t *testing.T, path, name, to string, more ...string) {
 	t.Helper()
 	form := with(b.form(t, path+"/"+name, ann("Administrator")), more...)
-	if name == "purge" { // nothing is left that could be asked for again
+	if name == "purge" { // the run no longer exists
 		b.refuses(t, path+"/"+name, form, ann("Administrator"), http.StatusSeeOther)
 	} else {
 		b.leads(t, path+"/"+name, form, ann("Administrator"), to)
@@ -370,8 +374,8 @@ func (b bench) commands(t *testing.T, path, name, to string, more ...string) {
 	b.Deliver()
 }
 
-// A run is suspended, gets the event that it waits for, which has no effect, is resumed, shows its output, is restarted, terminated and purged: under
-// the caller's name, with their reasons, and each once however often a form is sent.
+// A run is suspended, gets the awaited event, which has no effect, is resumed, shows its output, is restarted,
+// terminated and purged: under the caller's name, with their reasons, and each once however often a form is sent.
 func TestCommandsToARun(t *testing.T) {
 	t.Parallel()
 	b := newWaiting(t, "work-1", "")
@@ -395,7 +399,8 @@ func TestCommandsToARun(t *testing.T) {
 	b.acted(t, ann(""), "suspend Done", "raise decision Done", "resume Done", "restart Done", "terminate Done", "purge Done")
 }
 
-// A form that was opened before the run changed says so: a run that has ended gets nothing, and the run that is purged is the one that was shown.
+// A form from before a change of the run is refused: an ended run accepts nothing, and a purge affects the displayed
+// run.
 func TestOldForms(t *testing.T) {
 	t.Parallel()
 	b := newWaiting(t, "work-1", "")
@@ -412,8 +417,8 @@ func TestOldForms(t *testing.T) {
 	b.stands(t, path, "Terminated")
 }
 
-// A run is started with a form that is made from the engine's schema: once, however often it is sent, and under the sender's name. The page that
-// follows has both ids, with links.
+// A run is started with a form that is made from the engine's schema: once, however often it is sent, and under the
+// sender's name. The next page has both ids, with links.
 func TestStart(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, inAzure(), "keep")
@@ -429,7 +434,7 @@ func TestStart(t *testing.T) {
 	b.acted(t, ann(""), "start keep Done", "start keep Failed")
 }
 
-// Runs that have ended are purged after the page has counted them: once, under the caller's name. Others stay.
+// Ended runs are purged after the page has counted them: once, under the caller's name. Others stay.
 func TestPurgeByFilter(t *testing.T) {
 	t.Parallel()
 	b := newWaiting(t, "work-1", "")
@@ -453,7 +458,8 @@ func TestPurgeByFilter(t *testing.T) {
 	}
 }
 
-// A damaged run says so, leads to its forced purge, and is gone after that, with the reason in the audit log.
+// A damaged run is reported as such, leads to its forced purge, and is gone after that, with the reason in the audit
+// log.
 func TestForcePurge(t *testing.T) {
 	t.Parallel()
 	b := newWaiting(t, "work-1", "")
@@ -470,7 +476,7 @@ func TestForcePurge(t *testing.T) {
 	}
 }
 
-// uploads sends a history as the page that opens one does.
+// uploads sends a history like its page.
 func (b bench) uploads(t *testing.T, history string, as accesstest.Caller) *httptest.ResponseRecorder {
 	t.Helper()
 	var body bytes.Buffer
@@ -484,7 +490,8 @@ func (b bench) uploads(t *testing.T, history string, as accesstest.Caller) *http
 	return b.postBody(t, openHistory, w.FormDataContentType(), &body, as)
 }
 
-// A downloaded history is opened where the run is not: it shows the same, marked as offline, without any action, and nothing of it is kept.
+// A downloaded history is opened in another app: it shows the same, marked as offline, without any action, and nothing
+// of it is kept.
 func TestHistoryIsOpenedElsewhere(t *testing.T) {
 	t.Parallel()
 	b := newWaiting(t, "work-1", "")

@@ -12,21 +12,21 @@ import (
 	"github.com/vibedata/roundhouse/handler/api"
 )
 
-// openPath is where a history that was downloaded is opened.
+// openPath is the page that opens a downloaded history.
 const openPath = Root + "/history"
 
-// maxUpload bounds what its form sends, in bytes: a history, and what a form has around it.
+// maxUpload bounds its form's body, in bytes: a history, with the form's overhead.
 const maxUpload = api.MaxHistory + 64<<10
 
 // openPage asks for a history.
 type openPage struct {
-	// Problem says why what was sent could not be opened, "" for nothing.
+	// Problem is the reason why the upload could not be opened, "" for none.
 	Problem Text
-	// Most is how large it may be, for people.
+	// Most is its maximum size, formatted.
 	Most string
 }
 
-// openedHistory is what the API tells of a history.
+// openedHistory is the API's answer about a history.
 type openedHistory struct {
 	Orchestration orchestrationDetail `json:"orchestration"`
 	Rounds        []roundItem         `json:"rounds"`
@@ -35,7 +35,7 @@ type openedHistory struct {
 	ItemsLeft     int                 `json:"itemsLeft"`
 }
 
-// download answers with the history of an orchestration as a file.
+// download returns the history of an orchestration as a file.
 func download(ctx context.Context, v *visit) (page, error) {
 	header, body, err := v.api.fetch(ctx, v.orchestrationRow()+"/history", http.StatusOK)
 	if e, ok := asAPIError(err); ok && e.Status != http.StatusNotFound {
@@ -47,7 +47,7 @@ func download(ctx context.Context, v *visit) (page, error) {
 	return page{file: &file{disposition: header.Get("Content-Disposition"), contentType: "application/json", body: body}}, nil
 }
 
-// askHistory is the page that asks for a history.
+// askHistory shows the page that asks for a history.
 func askHistory(_ context.Context, v *visit) (page, error) {
 	if !v.may(access.OrchestrationsRead) {
 		return page{}, &apiError{Status: http.StatusForbidden, Code: "Forbidden", Message: "You need the permission " + Text(access.OrchestrationsRead) + "."}
@@ -59,7 +59,7 @@ func (p openPage) page(status int, code string) page {
 	return page{template: "openhistory", title: "Open a history", status: status, code: code, model: p}
 }
 
-// showHistory shows a history that a form has sent, as the page of an orchestration shows one. Nothing of it is kept.
+// showHistory shows an uploaded history like the page of an orchestration. Nothing of it is kept.
 func showHistory(ctx context.Context, v *visit) (page, error) {
 	text, problem := sentHistory(v.r)
 	if problem != "" && v.may(access.OrchestrationsRead) {
@@ -76,7 +76,7 @@ func showHistory(ctx context.Context, v *visit) (page, error) {
 	return page{template: "orchestration", title: "A history", model: offlinePage(opened)}, nil
 }
 
-// offlinePage is the page of an orchestration that is not looked at itself, but its history.
+// offlinePage returns the page of an orchestration from its history alone.
 func offlinePage(h openedHistory) orchestrationPage {
 	o := h.Orchestration
 	p := orchestrationPage{Run: o, Offline: true, Input: payloadOf(string(o.Input)), Output: payloadOf(string(o.Output)), CustomStatus: payloadOf(string(o.CustomStatus)), Left: h.ItemsLeft > 0}
@@ -84,13 +84,13 @@ func offlinePage(h openedHistory) orchestrationPage {
 	p.Rounds.addAll(h.Rounds)
 	all := timelineList{Items: h.Timeline}.rows()
 	if p.Chart = chartOf(rowsOf(all, o.ID), cmp.Or(o.EndedAt, o.UpdatedAt)); p.Chart != nil {
-		p.Chart.Now = 0 // the file knows of none
+		p.Chart.Now = 0 // the file has no present
 	}
 	p.Children = childrenOf(o, all, p.Rounds.Rows)
 	return p
 }
 
-// sentHistory is the history in a form: a file, or a text.
+// sentHistory returns the history in a form: a file, or a text.
 func sentHistory(r *http.Request) (text []byte, problem Text) {
 	parts, err := r.MultipartReader()
 	if err != nil {
@@ -121,7 +121,7 @@ func sentHistory(r *http.Request) (text []byte, problem Text) {
 	return text, ""
 }
 
-// historyRoutes are the pages of histories that are files.
+// historyRoutes are the pages of histories from files.
 func historyRoutes() []route {
 	return []route{
 		routeOf(http.MethodGet, orchestrationPath+"/history", access.OrchestrationsRead, download),

@@ -9,15 +9,15 @@ import (
 	"github.com/vibedata/roundhouse/handler/access"
 )
 
-// holding is something that is done to a dead letter without a decision: noted, or given to somebody.
+// holding is a change of a dead letter that is not a decision: a note or an assignment.
 type holding struct {
 	// path is the last segment of its address, here and in the API.
 	path string
-	// body is what the API is sent of a form.
+	// body returns the API's request body for a form.
 	body func(form url.Values) map[string]string
 }
 
-// holdings are all of them.
+// holdings returns all of them.
 func holdings() []holding {
 	none := func(url.Values) map[string]string { return map[string]string{} }
 	return []holding{
@@ -35,8 +35,8 @@ func holdingRoutes() (all []route) {
 	return all
 }
 
-// hold does it, and leads back to the dead letter. What the API has against it is said on the page of the dead letter, which keeps what
-// was entered.
+// hold makes the change, and leads back to the dead letter. The page of the dead letter shows the API's error, and
+// keeps the entered text.
 func hold(h holding) visitor {
 	return func(ctx context.Context, v *visit) (page, error) {
 		form, header, err := v.posted()
@@ -63,20 +63,20 @@ func hold(h holding) visitor {
 	}
 }
 
-// held is who takes care of a dead letter, what was noted, and the forms that change that.
+// held is the assignee of a dead letter, its notes, and the forms that change them.
 type held struct {
-	// Mine says that it is whoever looks.
+	// Mine means that it is assigned to the user.
 	Mine bool
-	// Link is the address of the dead letter, ETag the version that was looked at, and Key makes repeats of a form one change.
+	// Link is the address of the dead letter, ETag the displayed version, and Key makes repeats of a form one change.
 	Link, ETag, Key string
 	Pending         bool
-	// Missing is the permission that whoever looks lacks, Problem why something was not done, and Note and To what was entered then.
+	// Missing is the permission that the user lacks, Problem the error, and Note and To are the entered texts then.
 	Missing  access.Permission
 	Problem  Text
 	Note, To string
 }
 
-// heldOf is that of a dead letter.
+// heldOf returns that of a dead letter.
 func (v *visit) heldOf(l letterDetail) held {
 	h := held{Mine: l.Assignee != "" && l.Assignee == v.me.ID, Link: l.Link(), ETag: l.etag, Key: v.console.config.NewKey(), Pending: l.Status == "Pending"}
 	if !v.may(access.DeadLettersDecide) {
@@ -92,7 +92,7 @@ type letterNote struct {
 	Text Text      `json:"text"`
 }
 
-// Holder is who takes care of a dead letter, "" for nobody.
+// Holder returns the assignee of a dead letter, "" for none.
 func (l letterItem) Holder() Text {
 	if l.AssigneeName != "" {
 		return l.AssigneeName
@@ -100,5 +100,5 @@ func (l letterItem) Holder() Text {
 	return l.Assignee
 }
 
-// Assignees are what the form of a list offers.
+// Assignees returns the options of a list's form.
 func (filter) Assignees() []string { return []string{"me", "nobody"} }

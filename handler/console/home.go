@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/access"
 )
 
-// homePage is what needs a person now, what runs, and how a day was.
+// homePage shows work for operators, running work, and the last day.
 type homePage struct {
 	Letters     part[causesList]
 	Stalled     part[stalledList]
@@ -22,13 +22,13 @@ type homePage struct {
 	Operations  part[operations]
 	Results     part[daySeries]
 	Failures    part[daySeries]
-	// Pollers are those that something is wrong with.
+	// Pollers are those with problems.
 	Pollers part[pollerTroubles]
-	// Begin says how to begin, nil where something has run already.
+	// Begin has instructions for a new app, nil once something has run.
 	Begin *beginning
 }
 
-// Quiet says that nothing needs anybody, as far as whoever looks may see.
+// Quiet reports whether nothing needs attention, as far as the user may see.
 func (h homePage) Quiet() bool {
 	for _, p := range []interface{ quiet() bool }{h.Letters, h.Stalled, h.Events, h.Mine, h.Overdue, h.Credentials, h.Pollers, h.Health} {
 		if !p.quiet() {
@@ -38,7 +38,7 @@ func (h homePage) Quiet() bool {
 	return true
 }
 
-// fresh says that nothing has run here, as far as the last day and what runs now tell.
+// fresh reports whether nothing has run here, by the last day and the running work.
 func (h homePage) fresh() bool {
 	for _, p := range []interface{ quiet() bool }{h.Letters, h.Runs, h.Results, h.Failures} {
 		if !p.quiet() {
@@ -48,16 +48,16 @@ func (h homePage) fresh() bool {
 	return true
 }
 
-// beginning is what to do where nothing has run yet.
+// beginning has the instructions for a new app.
 type beginning struct {
 	Queue   Text
 	Command Text
 }
 
-// part is what one question to the API brought: parts of a page fail by themselves.
+// part is the result of one API request: parts of a page fail separately.
 type part[T interface{ empty() bool }] struct {
 	Data T
-	// Missing is the permission for want of which nothing was asked, and Failed why there is no answer; "" for none.
+	// Missing is the permission without which no request was sent, and Failed the error; "" for none.
 	Missing access.Permission
 	Failed  Text
 }
@@ -76,7 +76,7 @@ func ask[T interface{ empty() bool }](ctx context.Context, v *visit, need access
 	return p
 }
 
-// stalledList are orchestrations whose stored state cannot be gone on with.
+// stalledList are orchestrations with an unusable stored state.
 type stalledList struct {
 	Items []stalledItem `json:"items"`
 	Token string        `json:"continuationToken"`
@@ -90,10 +90,10 @@ type stalledItem struct {
 	UpdatedAt    time.Time `json:"updatedAtUtc"`
 }
 
-// Link is the address of its page.
+// Link returns the address of its page.
 func (s stalledItem) Link() string { return orchestrationLink(s.ID) }
 
-// eventList are events of the outbox that nobody delivers any more.
+// eventList are dead events of the outbox.
 type eventList struct {
 	Items []eventItem `json:"items"`
 	Token string      `json:"continuationToken"`
@@ -112,10 +112,10 @@ type eventItem struct {
 	CorrelationID Text      `json:"correlationId"`
 }
 
-// Timeline is the address of what happened to the work that sent the event, "" if that is not known.
+// Timeline returns the address of the timeline of the event's work, "" if unknown.
 func (e eventItem) Timeline() string { return timelineOf(e.CorrelationID) }
 
-// homeTasks are human tasks that wait.
+// homeTasks are open human tasks.
 type homeTasks struct {
 	Items []taskItem `json:"items"`
 	Token string     `json:"continuationToken"`
@@ -123,7 +123,7 @@ type homeTasks struct {
 
 func (l homeTasks) empty() bool { return len(l.Items) == 0 }
 
-// credentialList are secrets and certificates that expire soon, or have.
+// credentialList are secrets and certificates that expire soon, or have expired.
 type credentialList struct {
 	Items []struct {
 		Engine    Text      `json:"engine"`
@@ -137,19 +137,19 @@ type credentialList struct {
 func (l credentialList) empty() bool { return len(l.Items) == 0 }
 
 const (
-	// shortList is how many rows a part of the home page has.
+	// shortList is the number of rows in a part of the home page.
 	shortList = "5"
-	// partTime is for how long the page waits for a part.
+	// partTime bounds the page's wait for a part.
 	partTime = 5 * time.Second
 )
 
-// home shows what needs a person. All parts are asked for at the same time.
+// home shows work for operators. All parts are requested concurrently.
 func home(ctx context.Context, v *visit) (page, error) {
 	ctx, cancel := context.WithTimeout(ctx, partTime)
 	defer cancel()
 	var h homePage
 	now := v.console.config.Now().UTC().Format(time.RFC3339)
-	kept := new(*v) // the counts of a day are kept for minutes, so that they are no news
+	kept := new(*v) // the counts of a day are cached for minutes, so they are not news
 	kept.api = v.api.unnoted()
 	var wait sync.WaitGroup
 	for _, fill := range []func(){
@@ -192,7 +192,7 @@ func home(ctx context.Context, v *visit) (page, error) {
 	return page{template: "home", title: "Home", model: h, live: Late}, nil
 }
 
-// fill fills a part with what a function brings.
+// fill fills a part with the result of a function.
 func fill[T interface{ empty() bool }](ctx context.Context, v *visit, need access.Permission, bring func(context.Context, *visit) (T, error)) (p part[T]) {
 	if !v.may(need) {
 		p.Missing = need
@@ -205,7 +205,8 @@ func fill[T interface{ empty() bool }](ctx context.Context, v *visit, need acces
 	return p
 }
 
-// begin says what to send to the first engine that takes messages. Without the permission to know them, it is any.
+// begin returns the message for the first engine that accepts messages. Without the permission to list engines, it is
+// any.
 func begin(ctx context.Context, v *visit) *beginning {
 	out := &beginning{Command: "roundhouse send ENGINE --correlation-id first"}
 	var list struct {

@@ -18,13 +18,13 @@ import (
 	"github.com/vibedata/roundhouse/handler/access"
 )
 
-// quietApp has no more than an app whose storage is empty.
+// quietApp is an app with empty storage.
 func quietApp() answers {
 	return nothing().with(answers{"/api/tasks": list(), "/api/credentials": list(), "/api/operations": list(), "/api/history": list(), "/api/pollers": list(), "/api/health/full": document{200, `{"status": "pass", "checks": {"schedules:delay": [{"status": "pass", "observedValue": 0}]}}`},
 		"/api/engines": `{"engines": [{"name": "alert-processor"}, {"name": "hmac", "queue": "hmac-rotation-queue"}], "names": ["hmac", "outbox"]}`})
 }
 
-// morePollers is a list that has another page.
+// morePollers is a list with another page.
 func morePollers(of map[string]any) map[string]any {
 	of["continuationToken"] = "next page"
 	return of
@@ -53,7 +53,7 @@ func hostileApp() answers {
 		"/api/health/full": document{200, fmt.Sprintf(`{"status": %s, "releaseId": %[1]s, "output": %[1]s, "checks": {%[1]s: [{"status": %[1]s, "output": %[1]s}], "schedules:delay": [{"status": "pass", "observedValue": %[1]s}, {"observedValue": 1e300}]}}`, text)}})
 }
 
-// homePages are the home page with something in each part, and with why a part has nothing.
+// homePages are the home page with data in each part, and with the reasons for empty parts.
 func homePages() map[string]shown {
 	failing := answers{"/api/me": operator()}
 	for _, path := range []string{"/api/dlq", "/api/dlq/groups", "/api/orchestrations", "/api/workflow/outbox", "/api/tasks", "/api/credentials", "/api/operations", "/api/history", "/api/pollers", "/api/health/full"} {
@@ -71,7 +71,7 @@ func homePages() map[string]shown {
 	}
 }
 
-// What a person may not see is not asked for, and what is asked for is short.
+// Data that the user may not see is not requested, and requests are short.
 func TestHomeAsks(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -89,8 +89,8 @@ func TestHomeAsks(t *testing.T) {
 	}
 }
 
-// A day is counted by hour. Where there is more than is read, the hours before are not known, and the one at the edge has at least what
-// was seen of it; no more than a few pages are read.
+// A day is counted by hour. If more exists than is read, earlier hours are unknown, and the hour at the edge has a
+// minimum; only a few pages are read.
 func TestDay(t *testing.T) {
 	t.Parallel()
 	now := goldenNow().Add(30 * time.Minute)
@@ -99,7 +99,7 @@ func TestDay(t *testing.T) {
 		n                int
 		total, pages     int
 		atLeast          bool
-		hours            string // those from the latest on
+		hours            string // from the latest on
 		edge, unknownAll int
 	}{
 		"none":            {time.Minute, 0, 0, 1, false, "0 0 0", -1, 0},
@@ -150,7 +150,7 @@ func TestDay(t *testing.T) {
 	}
 }
 
-// What was counted is not counted again for some minutes, for who sees the same, and for nobody else.
+// A count is cached for some minutes, for users who see the same, and for no others.
 func TestDaysAreKept(t *testing.T) {
 	t.Parallel()
 	now, counted := goldenNow(), 0
@@ -180,7 +180,7 @@ func TestDaysAreKept(t *testing.T) {
 	}
 }
 
-// A home page is another one when health or a poller is, and not when only their numbers and times are.
+// The home page changes when health or a poller does, and not with their numbers and times only.
 func TestHomeNews(t *testing.T) {
 	t.Parallel()
 	health := func(status, vault, delay string) document {
@@ -220,7 +220,7 @@ func TestHomeNews(t *testing.T) {
 	}
 }
 
-// asksWith is a request of a page that looks for news.
+// asksWith is a request of a page that polls for news.
 func asksWith(tag, age string) func(*http.Request) {
 	return func(r *http.Request) {
 		r.Header.Set("If-None-Match", tag)
@@ -228,7 +228,7 @@ func asksWith(tag, age string) func(*http.Request) {
 	}
 }
 
-// A page that looks again hears that it is as it was, as long as what it is about is; what it has beside that is not asked for.
+// A poll is answered as unchanged while the page's subject is; other data of the page is not requested.
 func TestLooksAgain(t *testing.T) {
 	t.Parallel()
 	for path, asked := range map[string][]string{
@@ -273,8 +273,8 @@ func TestLooksAgain(t *testing.T) {
 	}
 }
 
-// What one browser was told a moment ago is told to others that ask for the same, without asking the API, but for who they are: until the time
-// has passed that they allow, at this address, for this page, and to those who may see it.
+// The result of a recent poll serves other users with the same request, without calling the API except for their
+// identity: within the time that they allow, at this address, for this page, and with the permission to see it.
 func TestLooksAreShared(t *testing.T) {
 	t.Parallel()
 	now := goldenNow()
@@ -298,7 +298,7 @@ func TestLooksAreShared(t *testing.T) {
 		{"very old", lettersPath, tag, "max-age=99999999999999", maxShared, operator(), 304, 1},
 		{"another page", lettersPath, `W/"0"`, "max-age=10", 0, operator(), 200, 1},
 		{"another address", lettersPath + "?status=any", tag, "max-age=10", 0, operator(), 200, 1},
-		{"of another tenant", lettersPath, tag, "max-age=10", 0, map[string]any{"kind": "person", "id": "t/p", "scope": "red", "permissions": access.Permissions()}, 304, 1}, // as the API answers
+		{"of another tenant", lettersPath, tag, "max-age=10", 0, map[string]any{"kind": "person", "id": "t/p", "scope": "red", "permissions": access.Permissions()}, 304, 1}, // like the API's answer
 		{"without the permission", lettersPath, tag, "max-age=10", 0, someone("pat@example.com", access.Participant.Permissions()...), 304, 1},                               // the API decides
 	} {
 		now = now.Add(test.later)
@@ -310,7 +310,7 @@ func TestLooksAreShared(t *testing.T) {
 	}
 }
 
-// Looks do not pile up, whatever browsers send.
+// Cached polls are bounded, for any requests of browsers.
 func TestLooksAreBounded(t *testing.T) {
 	t.Parallel()
 	var l looks
@@ -326,7 +326,7 @@ func TestLooksAreBounded(t *testing.T) {
 	}
 }
 
-// Pages of one thing, pages that failed and forms do not look again.
+// Pages of one object, error pages and forms do not poll.
 func TestOthersStay(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t, typical().with(answers{"/api/dlq": refusal{400, "InvalidParameter", "Use a time such as 2026-11-21."}}), access.Control{EasyAuth: true})
@@ -337,7 +337,7 @@ func TestOthersStay(t *testing.T) {
 	}
 }
 
-// All modules are named in the page, so that a browser loads them at once, and each names others by paths that exist.
+// All modules are named in the page, so that a browser loads them immediately, and each names others by existing paths.
 func TestModules(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t, typical(), access.Control{EasyAuth: true})

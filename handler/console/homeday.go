@@ -9,50 +9,50 @@ import (
 )
 
 const (
-	// dayHours is how many hours the pictures of a day have, the one that is under way included.
+	// dayHours is the number of hours in the charts of a day, the current one included.
 	dayHours = 24
-	// dayPages bounds what is read for a picture, and dayPage is how much a page has.
+	// dayPages bounds the pages that are read for a chart, and dayPage is their size.
 	dayPages, dayPage = 3, 100
 
-	// dayAge is how old a picture may be: to count costs more than all else on its page.
+	// dayAge is the maximum age of a chart: counting costs more than the rest of its page.
 	dayAge = 5 * time.Minute
-	// maxDays bounds the pictures that are kept: two for each tenant whose people look.
+	// maxDays bounds the cached charts: two for each tenant with users.
 	maxDays = 200
 
 	sparkWidth, sparkHeight = 480, 64
 	sparkStep               = sparkWidth / dayHours
 )
 
-// daySeries are how many of something there were in each hour of a day. Where there are more than a picture reads, the earliest
-// hours are not known.
+// daySeries are the numbers of entries in each hour of a day. If more exist than a chart reads, the earliest hours are
+// unknown.
 type daySeries struct {
 	Name string
-	// Hours are the latest last.
+	// Hours are in ascending order.
 	Hours []dayHour
 	Total int
-	// AtLeast says that there may be more, and Since is from when on they are counted then.
+	// AtLeast means that more may exist, and Since is the start of the counted time then.
 	AtLeast bool
 	Since   time.Time
-	// CountedAt is when they were counted.
+	// CountedAt is the time of the count.
 	CountedAt time.Time
 }
 
-// dayHour is an hour of a day; AtLeast says that there may be more in it, and Unknown that nothing of it was looked at.
+// dayHour is an hour of a day; AtLeast means that more may exist in it, and Unknown that none of it was read.
 type dayHour struct {
 	Begins           time.Time
 	Count            int
 	AtLeast, Unknown bool
 }
 
-// Known says whether something of the hour was looked at.
+// Known reports whether some of the hour was read.
 func (h dayHour) Known() bool { return !h.Unknown }
 
-// Label names the hour.
+// Label returns the name of the hour.
 func (h dayHour) Label() string { return h.Begins.UTC().Format("15:04") }
 
 func (s daySeries) empty() bool { return s.Total == 0 }
 
-// Bars are the picture of the hours that are known.
+// Bars returns the bars of the known hours.
 func (s daySeries) Bars() (bars []bar) {
 	most := 1
 	for _, h := range s.Hours {
@@ -67,7 +67,7 @@ func (s daySeries) Bars() (bars []bar) {
 	return bars
 }
 
-// Unknown is how wide the part of the picture is that is not known.
+// Unknown returns the width of the unknown part of the chart.
 func (s daySeries) Unknown() int {
 	n := 0
 	for _, h := range s.Hours {
@@ -78,13 +78,13 @@ func (s daySeries) Unknown() int {
 	return n * sparkStep
 }
 
-// Width is that of the picture.
+// Width returns that of the chart.
 func (daySeries) Width() int { return sparkWidth }
 
-// Height is how high the picture is.
+// Height returns that of the chart.
 func (daySeries) Height() int { return sparkHeight }
 
-// Title is the picture in words.
+// Title describes the chart.
 func (s daySeries) Title() string {
 	if s.AtLeast {
 		return fmt.Sprintf("%s of a day, by hour: at least %d, of which the latest are counted", s.Name, s.Total)
@@ -92,7 +92,7 @@ func (s daySeries) Title() string {
 	return fmt.Sprintf("%s of a day, by hour: %d", s.Name, s.Total)
 }
 
-// hoursUntil are the hours of a day that ends with the one that is under way.
+// hoursUntil returns the hours of a day that ends with the current one.
 func hoursUntil(now time.Time) []dayHour {
 	hours := make([]dayHour, dayHours)
 	for n := range hours {
@@ -101,7 +101,7 @@ func hoursUntil(now time.Time) []dayHour {
 	return hours
 }
 
-// count adds what happened at a time.
+// count adds an entry at a time.
 func (s *daySeries) count(at time.Time) {
 	if n := int(at.Sub(s.Hours[0].Begins) / time.Hour); !at.Before(s.Hours[0].Begins) && n < len(s.Hours) {
 		s.Hours[n].Count++
@@ -109,7 +109,7 @@ func (s *daySeries) count(at time.Time) {
 	}
 }
 
-// endsAt says that nothing before a time was looked at.
+// endsAt records that nothing before a time was read.
 func (s *daySeries) endsAt(at time.Time) {
 	s.AtLeast, s.Since = true, at
 	for n := range s.Hours {
@@ -119,8 +119,8 @@ func (s *daySeries) endsAt(at time.Time) {
 	}
 }
 
-// day counts what a list of the API, newest first, has of each hour of the last day, for so many pages at most. at gives the time of
-// an item.
+// day counts the entries of an API list, newest first, in each hour of the last day, over a bounded number of pages. at
+// returns the time of an item.
 func day[T any](ctx context.Context, v *visit, name, path string, at func(T) time.Time) (daySeries, error) {
 	now := v.console.config.Now()
 	s := daySeries{Name: name, Hours: hoursUntil(now), CountedAt: now}
@@ -149,13 +149,13 @@ func day[T any](ctx context.Context, v *visit, name, path string, at func(T) tim
 	return s, nil
 }
 
-// days keeps what was counted, for all who see the same. It can be used by several goroutines.
+// days caches counts, for all users who see the same. Several goroutines can use it.
 type days struct {
 	mu   sync.Mutex
 	kept map[string]daySeries
 }
 
-// get is a series that is not older than dayAge, which count counts if there is none. What could not be counted is not kept.
+// get returns a series that is not older than dayAge, and calls count without one. A failed count is not cached.
 func (d *days) get(key string, now time.Time, count func() (daySeries, error)) (daySeries, error) {
 	d.mu.Lock()
 	s, ok := d.kept[key]
@@ -164,7 +164,7 @@ func (d *days) get(key string, now time.Time, count func() (daySeries, error)) (
 		return s, nil
 	}
 	s, err := count()
-	if err != nil || s.empty() { // nothing is counted quickly, and the first of something is news
+	if err != nil || s.empty() { // an empty count is cheap, and its first entry is news
 		return s, err
 	}
 	d.mu.Lock()
@@ -176,12 +176,12 @@ func (d *days) get(key string, now time.Time, count func() (daySeries, error)) (
 	return s, nil
 }
 
-// keptDay counts a day for all who see what belongs to the tenant of whoever looks, or all if there is none.
+// keptDay counts a day for all users who see the data of the user's tenant, or all data without one.
 func (v *visit) keptDay(name string, count func() (daySeries, error)) (daySeries, error) {
 	return v.console.days.get(name+"\n"+string(v.me.Scope), v.console.config.Now(), count)
 }
 
-// resultsOfDay are what engines have done.
+// resultsOfDay counts the results of engines.
 func resultsOfDay(ctx context.Context, v *visit) (daySeries, error) {
 	return v.keptDay("results", func() (daySeries, error) {
 		return day(ctx, v, "Results", "/api/history", func(i struct {
@@ -192,7 +192,7 @@ func resultsOfDay(ctx context.Context, v *visit) (daySeries, error) {
 	})
 }
 
-// lettersOfDay are the dead letters, by when they failed last.
+// lettersOfDay counts the dead letters by their last failures.
 func lettersOfDay(ctx context.Context, v *visit) (daySeries, error) {
 	return v.keptDay("letters", func() (daySeries, error) {
 		return day(ctx, v, "Dead letters", "/api/dlq", func(i struct {

@@ -12,10 +12,10 @@ import (
 	"github.com/vibedata/roundhouse/internal/durations"
 )
 
-// schedulesCheck is the check of health that says by how much schedules are behind.
+// schedulesCheck is the health check with the delay of schedules.
 const schedulesCheck = "schedules:delay"
 
-// healthReport is what the app says of its health.
+// healthReport is the app's report of its health.
 type healthReport struct {
 	Status  string                   `json:"status"`
 	Version Text                     `json:"releaseId"`
@@ -31,15 +31,15 @@ type healthCheck struct {
 	Observed any    `json:"observedValue"`
 }
 
-// empty says whether all is well.
+// empty reports whether all is well.
 func (h healthReport) empty() bool { return h.Status == "pass" && h.Missed() == "" }
 
-// Word is the status for people.
+// Word returns the displayed status.
 func (h healthReport) Word() string {
 	return map[string]string{"pass": "Healthy", "warn": "Degraded", "fail": "Unhealthy"}[h.Status]
 }
 
-// Troubles are the parts that are not well, by name.
+// Troubles returns the parts with problems, by name.
 func (h healthReport) Troubles() (all []healthCheck) {
 	for _, name := range slices.Sorted(maps.Keys(h.Checks)) {
 		for _, c := range h.Checks[name] {
@@ -52,10 +52,10 @@ func (h healthReport) Troubles() (all []healthCheck) {
 	return all
 }
 
-// Word is the status of a part for people.
+// Word returns the displayed status of a part.
 func (c healthCheck) Word() string { return healthReport{Status: c.Status}.Word() }
 
-// Missed is by how much a schedule is behind, "" if none has missed its time.
+// Missed returns the delay of a schedule, "" if none has missed its time.
 func (h healthReport) Missed() string {
 	for _, c := range h.Checks[schedulesCheck] {
 		seconds, ok := c.Observed.(float64)
@@ -66,7 +66,7 @@ func (h healthReport) Missed() string {
 	return ""
 }
 
-// askHealth asks how the app is. One that is not well answers with a report all the same.
+// askHealth requests the app's health. An unhealthy app also answers with a report.
 func askHealth(ctx context.Context, v *visit) (p part[healthReport]) {
 	if !v.may(access.PlatformRead) {
 		p.Missing = access.PlatformRead
@@ -79,7 +79,8 @@ func askHealth(ctx context.Context, v *visit) (p part[healthReport]) {
 	return p
 }
 
-// news are the statuses, which are news when they change, without the numbers and times beside them. A schedule that is missed is news once.
+// news returns the statuses, which are news when they change, without their numbers and times. A missed schedule is
+// news once.
 func (h healthReport) news() string {
 	words := []string{h.Status}
 	for _, name := range slices.Sorted(maps.Keys(h.Checks)) {

@@ -8,19 +8,19 @@ import (
 	"github.com/vibedata/roundhouse/handler/access"
 )
 
-// homePollersLimit is how many pollers the home page looks at: the state of each is read.
+// homePollersLimit is the number of pollers that the home page checks: the state of each is read.
 const homePollersLimit = "20"
 
-// pollerTroubles are the pollers that something is wrong with, or that read nothing because their database holds rows back.
+// pollerTroubles are the pollers with problems, or whose database holds all rows back.
 type pollerTroubles struct {
 	Items []pollerItem
-	// More says that there are pollers that were not looked at.
+	// More means that some pollers were not checked.
 	More bool
 }
 
 func (l pollerTroubles) empty() bool { return len(l.Items) == 0 }
 
-// troubled says whether a person should look at a poller. Rows that are held back are known to the process that answers only.
+// troubled reports whether a poller needs attention. Only the answering process knows its held back rows.
 func (p pollerItem) troubled() bool {
 	switch p.Condition {
 	case "damaged", "stopped", "failing":
@@ -29,7 +29,7 @@ func (p pollerItem) troubled() bool {
 	return p.Problem != "" || p.HeldBack() != ""
 }
 
-// HeldBack says why rows are not read yet, "" when none are known to be.
+// HeldBack returns the reason why rows are not read yet, "" when none is known.
 func (p pollerItem) HeldBack() Text {
 	if p.Process == nil {
 		return ""
@@ -37,7 +37,7 @@ func (p pollerItem) HeldBack() Text {
 	return p.Process.HeldBack
 }
 
-// askPollers asks which pollers something is wrong with. That, and not where they are, is what makes news of the page.
+// askPollers requests the pollers with problems. Their list, not their positions, is the news of the page.
 func askPollers(ctx context.Context, v *visit) part[pollerTroubles] {
 	return fill(ctx, v, access.PollersRead, func(ctx context.Context, v *visit) (out pollerTroubles, err error) {
 		var list struct {

@@ -13,25 +13,26 @@ import (
 )
 
 const (
-	// Interval is after how long a list looks for news, unless somebody has chosen otherwise. Soon is after how long it may at the soonest, and
-	// Late the same for pages that cost storage more.
+	// Interval is the default polling interval of a list. Soon is the minimum, and Late that of pages with a higher
+	// storage cost.
 	Interval, Soon, Late = 15 * time.Second, 5 * time.Second, time.Minute
-	// maxShared bounds for how long one look holds for others, whatever a browser asks for.
+	// maxShared bounds how long the result of a poll is shared, regardless of a browser's request.
 	maxShared = 45 * time.Second
-	// maxLooks bounds how many looks are kept.
+	// maxLooks bounds the cached polls.
 	maxLooks = 1000
 )
 
-// seen is what the API has answered for a page, by which the page is told from a later one of the same address. It can be used by several
-// goroutines.
+// seen is the API's answers for a page, which distinguish it from a later one at the same address. Several goroutines
+// can use it.
 type seen struct {
 	mu      sync.Mutex
 	answers []string
-	// first is what was asked first, as a path of the API with its query.
+	// first is the first request, as a path of the API with its query.
 	first string
 }
 
-// note adds an answer. The correlation id of a request is none of it, and neither is the query: that of one page says what time it is, at most.
+// note adds an answer, without the correlation id of the request and the query: the query of a page varies by the
+// current time only.
 func (s *seen) note(address string, a *answer, e envelope) {
 	if s == nil {
 		return
@@ -46,7 +47,7 @@ func (s *seen) note(address string, a *answer, e envelope) {
 	s.add(hex.EncodeToString(sum.Sum(nil)), address)
 }
 
-// noteText adds what is news of an answer that has more in it, such as times, which change by themselves.
+// noteText adds the news of an answer that also has parts which change by themselves, such as times.
 func (s *seen) noteText(path, text string) {
 	if s == nil {
 		return
@@ -64,14 +65,14 @@ func (s *seen) add(answer, address string) {
 	}
 }
 
-// asked is what the API was asked first, "" for nothing.
+// asked returns the first API request, "" for none.
 func (s *seen) asked() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.first
 }
 
-// tag is the ETag of what was answered, in whatever order, for a page of an address that asks again after a time.
+// tag returns the ETag of the answers, in any order, for a page of an address that polls after a time.
 func (s *seen) tag(address string, again time.Duration) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,10 +80,10 @@ func (s *seen) tag(address string, again time.Duration) string {
 	return `W/"` + hex.EncodeToString(sum[:16]) + `"`
 }
 
-// looksAgain says whether a browser asks for news of a page that it has.
+// looksAgain reports whether a browser polls for news of a page that it has.
 func (v *visit) looksAgain() bool { return v.r.Header.Get("If-None-Match") != "" }
 
-// aside asks for what a page has beside what it is about, such as the choices of a form: that it changes is no news, and who looks for news
+// aside requests data besides the page's subject, such as the choices of a form: its changes are not news, and a poll
 // does not need it.
 func (v *visit) aside(ask func(*visit) error) error {
 	if v.looksAgain() {
@@ -93,7 +94,7 @@ func (v *visit) aside(ask func(*visit) error) error {
 	return ask(&other)
 }
 
-// again is after how long the browser looks at a page again by itself, 0 for never.
+// again returns the interval at which the browser polls a page, 0 for never.
 func (p page) again() time.Duration {
 	if p.code != "" || p.status != 0 && p.status != http.StatusOK {
 		return 0
@@ -101,14 +102,14 @@ func (p page) again() time.Duration {
 	return max(p.live, p.refresh)
 }
 
-// looks are the pages that were found to be as they were, and when that was: who looks at the same shortly afterwards is told so without
-// asking storage. A page is named by its ETag, so whoever names it has seen it. It can be used by several goroutines.
+// looks caches the time at which pages were found unchanged: a poll of the same page shortly after is answered without
+// storage. A page is named by its ETag, so only users who have seen it can name it. Several goroutines can use it.
 type looks struct {
 	mu sync.Mutex
 	at map[string]time.Time
 }
 
-// note keeps that a page is as its tag says.
+// note records that a page is current.
 func (l *looks) note(address, tag string, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,12 +123,12 @@ func (l *looks) note(address, tag string, now time.Time) {
 			}
 		}
 	}
-	if len(l.at) < maxLooks { // else this look holds for nobody else
+	if len(l.at) < maxLooks { // otherwise this poll is not shared
 		l.at[tag+address] = now
 	}
 }
 
-// holds says whether a page was as its tag says within a time.
+// holds reports whether a page was current within a time.
 func (l *looks) holds(address, tag string, within time.Duration, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,7 +136,7 @@ func (l *looks) holds(address, tag string, within time.Duration, now time.Time) 
 	return ok && now.Sub(at) < min(within, maxShared)
 }
 
-// maxAge is how old an answer may be, as a request says it.
+// maxAge returns the maximum age of an answer in a request.
 func maxAge(r *http.Request) time.Duration {
 	for directive := range strings.SplitSeq(r.Header.Get("Cache-Control"), ",") {
 		if value, ok := strings.CutPrefix(strings.TrimSpace(directive), "max-age="); ok {
@@ -147,15 +148,15 @@ func maxAge(r *http.Request) time.Duration {
 	return 0
 }
 
-// looked names what somebody looks at: the address, for those who see what he sees.
+// looked returns the key of a poll: the address, and the scope of the user.
 func (v *visit) looked() string { return string(v.me.Scope) + "\n" + v.r.URL.RequestURI() }
 
-// unchanged says, without asking storage, that the browser has a page as somebody else has seen it just now.
+// unchanged reports, without storage, that the browser has the current page, as another recent poll has found.
 func (c *Console) unchanged(v *visit, r route) bool {
 	return v.looksAgain() && v.may(r.Permission) && c.looks.holds(v.looked(), v.r.Header.Get("If-None-Match"), maxAge(v.r), c.config.Now())
 }
 
-// tell sets the ETag of a page that looks again, and says whether the browser has it as it is.
+// tell sets the ETag of a page that polls, and reports whether the browser has the current one.
 func (c *Console) tell(w http.ResponseWriter, v *visit, p page) (tag string, same bool) {
 	if p.again() == 0 {
 		return "", false
@@ -166,7 +167,7 @@ func (c *Console) tell(w http.ResponseWriter, v *visit, p page) (tag string, sam
 	return tag, v.r.Header.Get("If-None-Match") == tag
 }
 
-// visitor of a route, with what is the same for all of them.
+// visitor wraps a route's visitor with the common parts.
 func (c *Console) visitor(r route) visitor {
 	return func(ctx context.Context, v *visit) (page, error) {
 		if c.unchanged(v, r) {

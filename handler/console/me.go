@@ -10,7 +10,7 @@ import (
 
 const mePath = Root + "/me"
 
-// mePage is who looks, what that person may do, and what runs.
+// mePage shows the user, their permissions, and the running nodes.
 type mePage struct {
 	Who         whoami
 	Permissions []permissionRow
@@ -19,7 +19,7 @@ type mePage struct {
 	Next string
 }
 
-// whoami is what the API knows of whoever looks.
+// whoami is the API's answer about the user.
 type whoami struct {
 	me
 	TenantID      Text   `json:"tenantId"`
@@ -27,14 +27,14 @@ type whoami struct {
 	GroupsMissing bool   `json:"groupsMissing"`
 }
 
-// permissionRow is a permission, what it is for, and whether whoever looks has it.
+// permissionRow is a permission, its meaning, and whether the user has it.
 type permissionRow struct {
 	Name  access.Permission
 	Means string
 	Has   bool
 }
 
-// meanings say what permissions are for.
+// meanings explains permissions.
 func meanings() map[access.Permission]string {
 	return map[access.Permission]string{
 		access.Self:                     "ask who one is, and what one may do",
@@ -70,7 +70,7 @@ func meanings() map[access.Permission]string {
 	}
 }
 
-// nodeList are the processes that run the app, the latest to begin first.
+// nodeList are the processes that run the app, the latest start first.
 type nodeList struct {
 	Items []nodeItem `json:"items"`
 	Token string     `json:"continuationToken"`
@@ -92,7 +92,7 @@ type nodeItem struct {
 	Finished bool      `json:"finished"`
 }
 
-// aboutMe shows who looks, what that person may do, and which version runs where.
+// aboutMe shows the user, their permissions, and the version of each node.
 func aboutMe(ctx context.Context, v *visit) (page, error) {
 	var p mePage
 	if err := v.api.get(ctx, "/api/me", nil, &p.Who); err != nil {

@@ -13,14 +13,14 @@ import (
 const operationPath = operationsPath + "/:operation"
 
 const (
-	// PollSoon is after how long the page of an operation that is young asks again, and PollLater of one that is not: each tab
-	// that is open costs a transaction then.
+	// PollSoon is the polling interval of the page of a young operation, and PollLater that of an older one: each poll of
+	// an open tab costs a transaction.
 	PollSoon, PollLater = 3 * time.Second, 15 * time.Second
-	// young is for how long it is, and watched for how long the page asks again at all.
+	// young is the age limit of a young operation, and watched the age up to which the page polls at all.
 	young, watched = time.Minute, 24 * time.Hour
 )
 
-// operation is work on many things, as the API tells of it.
+// operation is an API operation on many objects.
 type operation struct {
 	ID            Text      `json:"id"`
 	Kind          string    `json:"kind"`
@@ -61,7 +61,7 @@ type operation struct {
 	} `json:"error"`
 }
 
-// What is what the operation works on.
+// What returns the objects of the operation.
 func (o operation) What() string {
 	switch o.Kind {
 	case "dead-letter-bulk":
@@ -75,13 +75,13 @@ func (o operation) What() string {
 	}
 }
 
-// Ended says whether nothing more comes of it.
+// Ended reports whether it has ended.
 func (o operation) Ended() bool { return !o.EndedAt.IsZero() }
 
-// Handled is how many things it has come by.
+// Handled returns the number of objects it has handled.
 func (o operation) Handled() int { return o.Progress.Done + o.Progress.PassedOver }
 
-// Back is the address of the dead letters that came back since it began, "" where none can have.
+// Back returns the address of the dead letters that failed again since it started, "" where none can have.
 func (o operation) Back() string {
 	if o.What() != "dead letters" || o.Request.Action != "retry" {
 		return ""
@@ -89,30 +89,31 @@ func (o operation) Back() string {
 	return address(lettersPath, url.Values{"engine": {string(o.Request.Engine)}, "instanceId": {string(o.Request.InstanceID)}, "fromDate": {o.CreatedAt.UTC().Format(time.RFC3339)}})
 }
 
-// Timeline is the address of what the log and the audit log have it under.
+// Timeline returns the address of its correlation id in the timeline.
 func (o operation) Timeline() string { return timelineOf(o.CorrelationID) }
 
-// Paused says whether it does nothing until somebody resumes or cancels it.
+// Paused reports whether it waits until it is resumed or canceled.
 func (o operation) Paused() bool { return o.Status == "Paused" }
 
 func operationLink(id Text) string { return operationsPath + "/" + urlpath.Escape(string(id)) }
 
-// operationPage is how far an operation is.
+// operationPage is the progress of an operation.
 type operationPage struct {
 	Operation operation
-	// Of is how many there were when somebody decided on it, as the address has it; 0 where that is not known.
+	// Of is the displayed number of objects at its start, from the address; 0 if unknown.
 	Of int
-	// Every is after how long the browser asks again, "" where it does not. Still and Live are this page without and with that.
+	// Every is the browser's polling interval, "" for none. Still and Live are the addresses of this page without and with
+	// polling.
 	Every       string
 	Still, Live string
-	// Commands are what can be done with it.
+	// Commands are its possible commands.
 	Commands []operationCommand
 }
 
 // operationCommand is a button on the page of an operation.
 type operationCommand struct{ Path, Button, Consequence string }
 
-// operationCommands are what can be done with an operation as it is.
+// operationCommands returns the possible commands of an operation.
 func operationCommands(o operation) []operationCommand {
 	link := operationLink(o.ID)
 	pause := operationCommand{link + "/pause", "Pause", "It finishes what it has in hand, a hundred at most, and goes on when it is resumed."}
@@ -125,14 +126,13 @@ func operationCommands(o operation) []operationCommand {
 	return []operationCommand{pause, {link + "/cancel", "Cancel the operation", "What is done stays done; the rest is left alone."}}
 }
 
-// Most is how many there are at least, for the bar.
+// Most returns the minimum number of objects, for the bar.
 func (p operationPage) Most() int { return max(p.Of, p.Operation.Handled()) }
 
-// still is the value of refresh in the address with which a page stays as it is.
+// still is the value of refresh in the address that turns polling off.
 const still = "off"
 
-// showOperation shows how far an operation is. While there is more to come, the browser asks again by itself, unless the address
-// says that it is not to.
+// showOperation shows the progress of an operation. The browser polls until its end, unless the address turns that off.
 func showOperation(ctx context.Context, v *visit) (page, error) {
 	p := operationPage{}
 	if err := v.api.get(ctx, v.operationRow(), nil, &p.Operation); err != nil {
@@ -155,8 +155,8 @@ func showOperation(ctx context.Context, v *visit) (page, error) {
 	return out, nil
 }
 
-// refreshAfter is after how long to look at an operation again, 0 for not by itself: what has ended, or cannot go on as it is, or
-// has run for so long that nobody waits for it, or is paused, unless it was asked to resume just now.
+// refreshAfter returns the polling interval of an operation, 0 for none. Ended, stuck, very old and paused operations
+// are not polled, except when a resume was just requested.
 func refreshAfter(o operation, resumed bool, now time.Time) time.Duration {
 	age := now.Sub(o.CreatedAt)
 	switch {
@@ -171,12 +171,12 @@ func refreshAfter(o operation, resumed bool, now time.Time) time.Duration {
 	}
 }
 
-// operationRow is the path of the operation in the API.
+// operationRow returns the path of the operation in the API.
 func (v *visit) operationRow() string {
 	return "/api/operations/" + urlpath.Escape(v.r.PathValue("operation"))
 }
 
-// commandOperation sends a command to an operation, and leads back to it. One that has ended already is left as it is.
+// commandOperation sends a command to an operation, and leads back to it. An ended one is unchanged.
 func commandOperation(name string) visitor {
 	return func(ctx context.Context, v *visit) (page, error) {
 		if err := v.r.ParseForm(); err != nil {

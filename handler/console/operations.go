@@ -10,7 +10,7 @@ import (
 
 const operationsPath = Root + "/operations"
 
-// operationRoutes are those of work on many things.
+// operationRoutes are those of operations.
 func operationRoutes() []route {
 	all := []route{
 		routeOf(http.MethodGet, operationsPath, access.OperationsRead, operationList),
@@ -26,27 +26,27 @@ func operationRoutes() []route {
 type operationsPage struct {
 	Filter operationFilter
 	Items  []operation
-	// Next is the address of what follows, and First that of the beginning; "" where there is none.
+	// Next is the address of the next page, and First that of the first; "" for none.
 	Next, First string
-	// Problem is what is wrong with the filter.
+	// Problem is the error of the filter.
 	Problem Text
 }
 
-// operationFilter selects operations, as the address has it.
+// operationFilter selects operations, by the parameters of the address.
 type operationFilter struct {
 	Status string
 	By     Text
 }
 
-// Statuses are what the form offers. Open are those that have not ended.
+// Statuses returns the options of the form. Open ones have not ended.
 func (operationFilter) Statuses() []string {
 	return []string{anyStatus, "Open", "NotStarted", "Running", "Paused", "Succeeded", "Failed", "Canceled"}
 }
 
-// Narrowed says whether there is a filter.
+// Narrowed reports whether a filter is set.
 func (f operationFilter) Narrowed() bool { return f.Status != anyStatus || f.By != "" }
 
-// query is the filter, from a place of the list on.
+// query returns the filter, from a position of the list on.
 func (f operationFilter) query(token string) url.Values {
 	out := url.Values{}
 	for name, value := range map[string]string{"status": f.Status, "by": string(f.By), "continuationToken": token} {
@@ -84,7 +84,7 @@ func operationList(ctx context.Context, v *visit) (page, error) {
 	return out, nil
 }
 
-// operations are a page of them, as the API has it.
+// operations is a page of them, as in the API.
 type operations struct {
 	Items []operation `json:"items"`
 	Token string      `json:"continuationToken"`
@@ -92,5 +92,5 @@ type operations struct {
 
 func (l operations) empty() bool { return len(l.Items) == 0 }
 
-// Link is the address of its page.
+// Link returns the address of its page.
 func (o operation) Link() string { return operationLink(o.ID) }

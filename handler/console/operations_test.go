@@ -65,7 +65,7 @@ func bulkPages() map[string]shown {
 
 var refreshes = regexp.MustCompile(`<noscript><meta http-equiv="refresh" content="(\d+)"></noscript>`)
 
-// asksAgain is after how many seconds a page asks again, without scripts as with them; "" for never.
+// asksAgain returns a page's polling interval in seconds, without scripts as with them; "" for never.
 func asksAgain(page string) string {
 	m := refreshes.FindStringSubmatch(page)
 	if m == nil || !strings.Contains(page, `data-every="`+m[1]+`" data-follow>`) {
@@ -74,7 +74,7 @@ func asksAgain(page string) string {
 	return m[1]
 }
 
-// A form starts what it says, of what was looked at, and nothing when it was made by no page.
+// A form starts the displayed operation, and a form that is from no page starts none.
 func TestBulkForms(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -107,7 +107,7 @@ func TestBulkForms(t *testing.T) {
 	}
 }
 
-// How many a cause has is known only if all were looked at.
+// The number of a cause is known only if all dead letters were read.
 func TestCount(t *testing.T) {
 	t.Parallel()
 	full := causesList{Complete: true, Items: []cause{{Signature: "a", Count: 3}, {Signature: "b", Count: 4}}}
@@ -124,7 +124,7 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// What is meant ends when it was looked at, unless it ended before.
+// The filter ends at the time of its page, unless it ended before.
 func TestFrozen(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 26, 14, 0, 0, 0, time.UTC)
@@ -261,7 +261,7 @@ func outboxPages() map[string]shown {
 	}
 }
 
-// A form does what was asked for while the event is as it was looked at, and once.
+// A form acts on the displayed life of an event only, and once.
 func TestEventForms(t *testing.T) {
 	t.Parallel()
 	revived := map[string]any{"status": "pending", "revivedAt": "2026-11-26T13:30:00Z"}

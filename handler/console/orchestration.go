@@ -17,22 +17,22 @@ import (
 type orchestrationPage struct {
 	Run                         orchestrationDetail
 	Input, Output, CustomStatus Payload
-	// Done is the name of the command that was sent last from this page, "" for none.
+	// Done is the last command of this page, "" for none.
 	Done string
-	// Started says that it was started from a page of the console.
+	// Started means that it was started from a page of the console.
 	Started bool
-	// Offline says that this is a history that was opened, and not an orchestration of this app: nothing on the page leads to others.
+	// Offline means that this is an opened history, not an orchestration of this app: the page has no links to others.
 	Offline  bool
 	Commands []commandOffer
 	Children []child
 	Rounds   roundsPart
-	// Events is what the timeline tells of it, Chart the picture of that, and Left says that both are not all.
+	// Events is its part of the timeline, Chart the chart of that, and Left means that both are incomplete.
 	Events part[timelineList]
 	Chart  *chart
 	Left   bool
 }
 
-// orchestrationDetail is one orchestration as the API has it.
+// orchestrationDetail is one orchestration as in the API.
 type orchestrationDetail struct {
 	orchestrationItem
 	Attempt       int             `json:"attempt"`
@@ -54,10 +54,10 @@ type orchestrationDetail struct {
 	etag string
 }
 
-// Error is why it has failed, or what has failed in it last; nil for neither.
+// Error returns its error or its last error; nil without either.
 func (o orchestrationDetail) Error() *runError { return cmp.Or(o.Failure, o.LastError) }
 
-// Parent is the address of the orchestration that has called it, "" for none.
+// Parent returns the address of its caller, "" for none.
 func (o orchestrationDetail) Parent() string { return orchestrationLink(o.ParentID) }
 
 // runError is the error of an orchestration, or of a call of it.
@@ -67,7 +67,7 @@ type runError struct {
 	Permanent bool `json:"permanent"`
 }
 
-// wait is a call that has not ended.
+// wait is an open call.
 type wait struct {
 	Kind        Text      `json:"kind"`
 	Name        Text      `json:"name"`
@@ -76,24 +76,24 @@ type wait struct {
 	ScheduledAt time.Time `json:"scheduledAtUtc"`
 }
 
-// Child is the address of the orchestration that it waits for, "" for other waits.
+// Child returns the address of the awaited orchestration, "" for other waits.
 func (w wait) Child() string { return orchestrationLink(w.ChildID) }
 
-// child is an orchestration that one has called, with its status, "" where that is not known.
+// child is a called orchestration, with its status, "" if unknown.
 type child struct {
 	ID     Text
 	Status string
 }
 
-// Link is the address of its page.
+// Link returns the address of its page.
 func (c child) Link() string { return orchestrationLink(c.ID) }
 
-// orchestrationRow is the path of the orchestration in the API.
+// orchestrationRow returns the path of the orchestration in the API.
 func (v *visit) orchestrationRow() string {
 	return "/api/orchestrations/" + urlpath.Escape(v.r.PathValue("id"))
 }
 
-// findOrchestration reads the orchestration that the path names.
+// findOrchestration reads the orchestration in the path.
 func (v *visit) findOrchestration(ctx context.Context) (o orchestrationDetail, err error) {
 	header, err := v.api.send(ctx, http.MethodGet, v.orchestrationRow(), nil, nil, nil, &o)
 	o.etag = header.Get("ETag")
@@ -127,7 +127,7 @@ func orchestration(ctx context.Context, v *visit) (page, error) {
 	return page{template: "orchestration", title: "Orchestration", model: p, elsewhere: v.thing(o.ID, orchestrationLine("show", string(o.ID), "--rounds"))}, nil
 }
 
-// childrenOf are those that one has called, as far as what is shown of it names them, each once.
+// childrenOf returns the children that the displayed parts name, each once.
 func childrenOf(o orchestrationDetail, timeline []timelineRow, rounds []roundRow) (all []child) {
 	known := map[Text]bool{}
 	add := func(id Text, status string) {
@@ -166,7 +166,7 @@ func (l timelineList) rows() (rows []timelineRow) {
 	return rows
 }
 
-// Runs are the orchestrations in it.
+// Runs returns its orchestrations.
 func (l timelineList) Runs() (runs []child) {
 	for _, r := range l.rows() {
 		if r.Kind == "orchestration" && r.run != "" {
@@ -176,10 +176,10 @@ func (l timelineList) Runs() (runs []child) {
 	return runs
 }
 
-// timelineLimit is how many items of a timeline the page of an orchestration looks at.
+// timelineLimit is the number of timeline items that the page of an orchestration reads.
 const timelineLimit = "500"
 
-// askTimeline asks for the timeline of a correlation id, of one kind or of all. Nothing is known of many ids, which is no failure.
+// askTimeline requests the timeline of a correlation id, of one kind or of all. An unknown id is not an error.
 func (v *visit) askTimeline(ctx context.Context, correlationID Text, kind string) (p part[timelineList]) {
 	if correlationID == "" {
 		return p
@@ -199,7 +199,7 @@ func (v *visit) askTimeline(ctx context.Context, correlationID Text, kind string
 	return p
 }
 
-// rowsOf are the rows of a timeline that are about one orchestration.
+// rowsOf returns the rows of a timeline about one orchestration.
 func rowsOf(all []timelineRow, id Text) (own []timelineRow) {
 	for _, r := range all {
 		if r.run == id {

@@ -12,22 +12,22 @@ import (
 	"github.com/vibedata/roundhouse/internal/urlpath"
 )
 
-// command is what can be done with an orchestration. It is first asked for on a page of its own, which says what will happen.
+// command is a command to an orchestration. A separate confirmation page first explains the effect.
 type command struct {
 	// name is the last segment of its address, and the verb of the command line.
 	name string
-	// title names it, button is what the button says, and consequence what happens.
+	// title is its name, button the label of the button, and consequence the effect.
 	title, button, consequence string
 	need                       access.Permission
-	// reason and event say what the form asks for: why, or the name and value of an event.
+	// reason and event are the inputs of the form: a reason, or the name and value of an event.
 	reason, event bool
-	// refused says why the state of an orchestration does not allow it, "" if it does.
+	// refused returns the reason why the state of an orchestration does not allow it, "" if it does.
 	refused func(o orchestrationDetail) string
-	// status is that of an orchestration with which it was done, "" where none says so.
+	// status is the resulting status of an orchestration, "" where none shows it.
 	status string
 }
 
-// commands are all of them, in the order of the page.
+// commands returns all of them, in the order of the page.
 func commands() []command {
 	may := access.OrchestrationsCommand
 	return []command{
@@ -50,7 +50,7 @@ func commands() []command {
 	}
 }
 
-// commandOf is the command of a name.
+// commandOf returns the command of a name.
 func commandOf(name string) (command, bool) {
 	for _, c := range commands() {
 		if c.name == name {
@@ -88,7 +88,7 @@ func notSuspendable(o orchestrationDetail) string {
 	return hasEnded(o)
 }
 
-// notResumable lets one be resumed whose status says that it is between two attempts, or that its code cannot go on: it may be
+// notResumable allows the resume of one that is between two attempts, or whose code cannot continue: it may be
 // suspended as well.
 func notResumable(o orchestrationDetail) string {
 	if !o.Ended() && o.Status != "Suspended" && o.Status != "Retrying" && o.Status != "Stalled" {
@@ -97,7 +97,7 @@ func notResumable(o orchestrationDetail) string {
 	return hasEnded(o)
 }
 
-// later says when a command takes effect, if that is not as soon as an orchestration hears of it.
+// later returns when a command takes effect, if not as soon as the orchestration receives it.
 func (c command) later(o orchestrationDetail) string {
 	switch {
 	case o.Ended() || c.name == "terminate":
@@ -111,14 +111,14 @@ func (c command) later(o orchestrationDetail) string {
 	}
 }
 
-// commandOffer is a command on the page of an orchestration: Why says why it cannot be sent, and Missing is the permission that whoever
-// looks lacks for it; "" if it can be.
+// commandOffer is a command on the page of an orchestration: Why is the reason why it cannot be sent, and Missing the
+// permission that the user lacks for it; "" if it can be.
 type commandOffer struct {
 	Name, Button, Link, Why string
 	Missing                 access.Permission
 }
 
-// offers are the commands as the page of an orchestration has them.
+// offers returns the commands for the page of an orchestration.
 func offers(o orchestrationDetail, v *visit) (all []commandOffer) {
 	for _, c := range commands() {
 		all = append(all, commandOffer{c.name, c.button, o.Link() + "/" + c.name, c.refused(o), v.missing(c.need)})
@@ -126,7 +126,7 @@ func offers(o orchestrationDetail, v *visit) (all []commandOffer) {
 	return all
 }
 
-// missing is the permission if whoever looks at a page does not have it, "" if he has.
+// missing returns the permission if the user lacks it, otherwise "".
 func (v *visit) missing(need access.Permission) access.Permission {
 	if v.may(need) {
 		return ""
@@ -134,29 +134,29 @@ func (v *visit) missing(need access.Permission) access.Permission {
 	return need
 }
 
-// commandPage asks whether it is meant.
+// commandPage asks for confirmation.
 type commandPage struct {
 	Run                        orchestrationDetail
 	Title, Button, Consequence string
-	// Later says when it takes effect, if not at once. Why says why the state does not allow it.
+	// Later is when it takes effect, if not immediately. Why is the reason why the state does not allow it.
 	Later, Why string
-	// Reason and Event say what the form asks for; Name and Value are what was typed of an event, and Problem what is wrong with it.
+	// Reason and Event are the inputs of the form; Name and Value are the entered event, and Problem is its error.
 	Reason, Event bool
 	Name, Value   string
 	Problem       Text
-	// Action is where the form goes to, ETag the version that was looked at, and Key makes repeats of the form one change.
+	// Action is the target of the form, ETag the displayed version, and Key makes repeats of the form one change.
 	Action, ETag, Key string
-	// Missing is the permission that whoever looks lacks for it, "" for none.
+	// Missing is the permission that the user lacks for it, "" for none.
 	Missing access.Permission
 }
 
-// commandPageOf asks for a command to an orchestration.
+// commandPageOf returns the page for a command to an orchestration.
 func (v *visit) commandPageOf(c command, o orchestrationDetail) commandPage {
 	return commandPage{Run: o, Title: c.title, Button: c.button, Consequence: c.consequence, Later: c.later(o), Why: c.refused(o),
 		Reason: c.reason, Event: c.event, Action: o.Link() + "/" + c.name, ETag: o.etag, Key: v.console.config.NewKey(), Missing: v.missing(c.need)}
 }
 
-// confirmCommand is the page that asks.
+// confirmCommand shows the confirmation page.
 func confirmCommand(c command) visitor {
 	return func(ctx context.Context, v *visit) (page, error) {
 		o, err := v.findOrchestration(ctx)
@@ -165,14 +165,15 @@ func confirmCommand(c command) visitor {
 		}
 		p := v.commandPageOf(c, o)
 		out := page{template: "command", title: c.title, model: p}
-		if p.Why == "" && !c.event { // that of an event has what is not typed yet
+		if p.Why == "" && !c.event { // that of an event lacks the values to enter
 			out.elsewhere = &elsewhere{Command: orchestrationLine(c.name, string(o.ID))}
 		}
 		return out, nil
 	}
 }
 
-// sendCommand does it, and leads back to the orchestration, or to the list of the others. A form that is sent twice has done it once.
+// sendCommand sends the command, and leads back to the orchestration, or to the list. A form that is sent twice sends
+// it once.
 func sendCommand(c command) visitor {
 	return func(ctx context.Context, v *visit) (page, error) {
 		if err := v.r.ParseForm(); err != nil {
@@ -204,7 +205,7 @@ func sendCommand(c command) visitor {
 	}
 }
 
-// problem says what is wrong with a form, "" if nothing is.
+// problem returns the error of a form, "" for none.
 func (c command) problem(form url.Values) Text {
 	switch value := form.Get("value"); {
 	case !c.event:
@@ -218,7 +219,7 @@ func (c command) problem(form url.Values) Text {
 	}
 }
 
-// askAgain shows the form with what was typed, and what is wrong with it.
+// askAgain shows the form with the entered values, and their error.
 func (v *visit) askAgain(ctx context.Context, c command, problem Text) (page, error) {
 	o, err := v.findOrchestration(ctx)
 	if err != nil {
@@ -240,7 +241,7 @@ func (c command) send(ctx context.Context, v *visit) error {
 	}
 	method, path, body := http.MethodPost, v.orchestrationRow()+"/"+c.name, any(struct{}{})
 	switch {
-	case c.event: // a form that has a problem gets here only of somebody who may not send it, which the API is to say
+	case c.event: // a form with an error gets here only from a user without the permission, which the API reports
 		path = v.orchestrationRow() + "/events/" + urlpath.Escape(cmp.Or(form.Get("name"), "-"))
 		body = json.RawMessage("null")
 		if value := []byte(form.Get("value")); json.Valid(value) {
@@ -248,7 +249,7 @@ func (c command) send(ctx context.Context, v *visit) error {
 		}
 	case c.name == "purge":
 		method, path, body = http.MethodDelete, v.orchestrationRow(), nil
-		if seen := form.Get("etag"); seen != "" { // what is deleted is what was looked at
+		if seen := form.Get("etag"); seen != "" { // the purge affects the displayed version
 			header.Set("If-Match", seen)
 		}
 	case form.Get("reason") != "":
@@ -258,7 +259,7 @@ func (c command) send(ctx context.Context, v *visit) error {
 	return err
 }
 
-// commandRoutes are the pages that ask for commands, and what their forms are sent to.
+// commandRoutes are the confirmation pages of commands, and the targets of their forms.
 func commandRoutes() (routes []route) {
 	for _, c := range commands() {
 		path := orchestrationPath + "/" + c.name

@@ -10,27 +10,27 @@ import (
 )
 
 const (
-	// roundsLimit is how many rounds a page shows, and maxRoundRows how many of what they have in them.
+	// roundsLimit is the number of rounds of a page, and maxRoundRows the number of their rows.
 	roundsLimit  = "20"
 	maxRoundRows = 500
-	// maxOfflineRows is the same for a history that was opened, which has no further pages.
+	// maxOfflineRows is the same for an opened history, which has no further pages.
 	maxOfflineRows = 2000
 )
 
-// roundsPart is a page of the rounds of an orchestration: what it learned and decided, oldest first.
+// roundsPart is a page of the rounds of an orchestration: its events and decisions, oldest first.
 type roundsPart struct {
 	Rows []roundRow
-	// Left says how many rows of these rounds are not shown.
+	// Left is the number of omitted rows of these rounds.
 	Left int
-	// Next is the address of what follows, and First that of the beginning; "" where there is none.
+	// Next is the address of the next page, and First that of the first; "" for none.
 	Next, First string
-	// Failed is why they cannot be shown, "" if they can.
+	// Failed is the reason why they cannot be shown, "" if they can.
 	Failed Text
 
 	most int // of the rows, 0 for maxRoundRows
 }
 
-// roundRow is one thing that was learned or decided.
+// roundRow is one event or decision.
 type roundRow struct {
 	Execution, Round int
 	At               time.Time
@@ -41,14 +41,14 @@ type roundRow struct {
 	Due              time.Time
 	Reason           Text
 	Error            *runError
-	// Payload is what came with it, in short.
+	// Payload is its payload, in short.
 	Payload Text
 }
 
-// Child is the address of the orchestration that it is about, "" if it is about none.
+// Child returns the address of its orchestration, "" without one.
 func (r roundRow) Child() string { return orchestrationLink(r.ChildID) }
 
-// roundItem is one round as the API has it.
+// roundItem is one round as in the API.
 type roundItem struct {
 	Execution int          `json:"execution"`
 	Round     int          `json:"round"`
@@ -56,7 +56,7 @@ type roundItem struct {
 	Decided   []roundEvent `json:"decided"`
 }
 
-// roundEvent is one thing of a round as the API has it.
+// roundEvent is one entry of a round as in the API.
 type roundEvent struct {
 	Kind          Text            `json:"kind"`
 	At            time.Time       `json:"atUtc"`
@@ -71,7 +71,7 @@ type roundEvent struct {
 	Reason        Text            `json:"reason"`
 }
 
-// shown is the payload in short: its beginning, or why there is none.
+// shown returns the beginning of the payload, or the reason for a missing one.
 func (e roundEvent) shown() Text {
 	switch {
 	case e.PayloadInBlob:
@@ -83,7 +83,7 @@ func (e roundEvent) shown() Text {
 	}
 }
 
-// askRounds asks for the rounds that the address says.
+// askRounds requests the rounds in the address.
 func (v *visit) askRounds(ctx context.Context, id Text) (p roundsPart) {
 	asked := url.Values{"limit": {roundsLimit}}
 	if token := v.r.URL.Query().Get("continuationToken"); token != "" {
@@ -105,7 +105,7 @@ func (v *visit) askRounds(ctx context.Context, id Text) (p roundsPart) {
 	return p
 }
 
-// addAll adds what is in rounds.
+// addAll adds the rows of rounds.
 func (p *roundsPart) addAll(rounds []roundItem) {
 	for _, r := range rounds {
 		for n, events := range [][]roundEvent{r.Learned, r.Decided} {

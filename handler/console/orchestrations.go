@@ -10,16 +10,17 @@ import (
 	"github.com/vibedata/roundhouse/internal/urlpath"
 )
 
-// orchestrationsPath is where the list of orchestrations is, orchestrationPath one of them, by its id.
+// orchestrationsPath is the list of orchestrations, orchestrationPath one of them, by its id.
 const (
 	orchestrationsPath = Root + "/orchestrations"
 	orchestrationPath  = orchestrationsPath + "/:id"
 )
 
-// purged is what the list is told after the purge of one.
+// purged is the notice on the list after the purge of one.
 const purged = "purged"
 
-// orchestrationField is a filter of orchestrations: Param names it in the address of the console and of the API, and Label for people.
+// orchestrationField is a filter of orchestrations: Param is its name in the addresses of the console and of the API,
+// and Label its label.
 type orchestrationField struct{ Param, Label, Example string }
 
 func orchestrationFields() []orchestrationField {
@@ -35,7 +36,7 @@ func orchestrationFields() []orchestrationField {
 	}
 }
 
-// orchestrationFilter selects orchestrations, as the address has it.
+// orchestrationFilter selects orchestrations, by the parameters of the address.
 type orchestrationFilter struct{ values url.Values }
 
 func orchestrationFilterOf(query url.Values) orchestrationFilter {
@@ -48,15 +49,15 @@ func orchestrationFilterOf(query url.Values) orchestrationFilter {
 	return f
 }
 
-// Statuses are what the form offers.
+// Statuses returns the options of the form.
 func (orchestrationFilter) Statuses() []string {
 	return []string{"Pending", "Running", "Suspended", "Retrying", "Stalled", "Completed", "Failed", "Terminated", "Canceled"}
 }
 
-// Status is the selected one, "" for all.
+// Status returns the selected one, "" for all.
 func (f orchestrationFilter) Status() string { return f.values.Get("status") }
 
-// Fields are the filters that are texts, each with its value.
+// Fields returns the text filters, each with its value.
 func (f orchestrationFilter) Fields() (fields []filterField) {
 	for _, field := range orchestrationFields() {
 		if field.Param != "status" {
@@ -76,20 +77,20 @@ type filterField struct {
 type orchestrationsPage struct {
 	Filter orchestrationFilter
 	Items  []orchestrationItem
-	// Next is the address of what follows, and First that of the beginning; "" where there is none.
+	// Next is the address of the next page, and First that of the first; "" for none.
 	Next, First string
-	// Problem is what is wrong with the filter.
+	// Problem is the error of the filter.
 	Problem Text
-	// Purged says that one was purged from its page.
+	// Purged means that one was purged from its page.
 	Purged bool
-	// MissingStart is the permission that whoever looks lacks to start one, "" for none.
+	// MissingStart is the permission that the user lacks to start one, "" for none.
 	MissingStart access.Permission
 
 	columns []string
 	now     time.Time
 }
 
-// orchestrationItem is an orchestration as lists show it.
+// orchestrationItem is an orchestration in lists.
 type orchestrationItem struct {
 	ID            Text      `json:"id"`
 	Orchestrator  Text      `json:"orchestrator"`
@@ -108,16 +109,16 @@ type orchestrationItem struct {
 	Tag           Text      `json:"tag"`
 }
 
-// Ended says whether it has ended: nothing follows by itself.
+// Ended reports whether it has ended.
 func (o orchestrationItem) Ended() bool { return !o.EndedAt.IsZero() }
 
-// Link is the address of its page.
+// Link returns the address of its page.
 func (o orchestrationItem) Link() string { return orchestrationLink(o.ID) }
 
-// Timeline is the address of what happened to its work, "" without a correlation id.
+// Timeline returns the address of its work's timeline, "" without a correlation id.
 func (o orchestrationItem) Timeline() string { return timelineOf(o.CorrelationID) }
 
-// orchestrationLink is the address of the page of an orchestration, "" without an id.
+// orchestrationLink returns the address of the page of an orchestration, "" without an id.
 func orchestrationLink(id Text) string {
 	if id == "" {
 		return ""

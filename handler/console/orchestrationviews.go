@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// sinceValues are the times that a filter may name by how long ago they are, so that an address goes on meaning them.
+// sinceValues are the relative times that a filter may name, so that an address keeps its meaning.
 func sinceValues() map[string]func(now time.Time) time.Time {
 	return map[string]func(time.Time) time.Time{
 		"hour":  func(now time.Time) time.Time { return now.Add(-time.Hour) },
@@ -16,7 +16,7 @@ func sinceValues() map[string]func(now time.Time) time.Time {
 	}
 }
 
-// absolute is a filter as the API takes it: what is told by how long ago it is becomes a time, unless the filter has one.
+// absolute returns a filter in the API's form: a relative time becomes a time, unless the filter has one.
 func (f orchestrationFilter) absolute(now time.Time) url.Values {
 	values := url.Values{}
 	for name, all := range f.values {
@@ -33,11 +33,11 @@ func (f orchestrationFilter) absolute(now time.Time) url.Values {
 // listView is a filter with a name.
 type listView struct {
 	Name, Link string
-	// Current says that it is the one that is shown.
+	// Current means that it is the displayed one.
 	Current bool
 }
 
-// Views are the filters that people ask for most. Those that wait for a person are among the tasks.
+// Views returns the most frequent filters. Those that wait for a user are among the tasks.
 func (p orchestrationsPage) Views() (views []listView) {
 	for _, v := range []struct {
 		name   string
@@ -51,23 +51,23 @@ func (p orchestrationsPage) Views() (views []listView) {
 	return append(views, listView{Name: "Waiting for a person", Link: address(tasksPath, url.Values{"view": {"all"}})})
 }
 
-// column is one of the list; Shown says that it is, and Link is the address with it, or without it.
+// column is a column of the list; Shown means that it is displayed, and Link is the address that toggles it.
 type column struct {
 	Key, Name string
 	Shown     bool
 	Link      string
 }
 
-// allColumns are all that the list can have besides the id.
+// allColumns returns the possible columns of the list besides the id.
 func allColumns() []column {
 	return []column{{Key: "orchestrator", Name: "Orchestrator"}, {Key: "status", Name: "Status"}, {Key: "waits", Name: "Waits for"}, {Key: "created", Name: "Created"},
 		{Key: "changed", Name: "Changed"}, {Key: "ended", Name: "Ended"}, {Key: "tag", Name: "Business reference"}, {Key: "work", Name: "Work"}}
 }
 
-// usualColumns are shown unless the address says others.
+// usualColumns are the default columns of the list.
 const usualColumns = "orchestrator,status,waits,created,changed,work"
 
-// columnsOf are the columns of an address, in the order of the list; the usual ones without any that are known.
+// columnsOf returns the columns in an address, in the order of the list; the default ones without any known column.
 func columnsOf(text string) (keys []string) {
 	asked := strings.Split(text, ",")
 	for _, c := range allColumns() {
@@ -81,10 +81,10 @@ func columnsOf(text string) (keys []string) {
 	return keys
 }
 
-// Shows says whether the list has a column.
+// Shows reports whether the list has a column.
 func (p orchestrationsPage) Shows(key string) bool { return slices.Contains(p.columns, key) }
 
-// ColumnsParam is the columns as the address has them, "" for the usual ones.
+// ColumnsParam returns the columns in the form of the address, "" for the default ones.
 func (p orchestrationsPage) ColumnsParam() string {
 	if text := strings.Join(p.columns, ","); text != usualColumns {
 		return text
@@ -92,7 +92,7 @@ func (p orchestrationsPage) ColumnsParam() string {
 	return ""
 }
 
-// Columns are all columns, each with the address that shows or hides it. The last one that is shown cannot be hidden.
+// Columns returns all columns, each with the address that toggles it. The last displayed one cannot be hidden.
 func (p orchestrationsPage) Columns() (all []column) {
 	for _, c := range allColumns() {
 		other := p
@@ -109,7 +109,7 @@ func (p orchestrationsPage) Columns() (all []column) {
 	return all
 }
 
-// address is that of the list with a filter and these columns.
+// address returns that of the list with a filter and these columns.
 func (p orchestrationsPage) address(values url.Values) string {
 	query := url.Values{"columns": {p.ColumnsParam()}}
 	for name, all := range values {

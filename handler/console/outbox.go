@@ -16,12 +16,12 @@ const (
 	eventPath  = outboxPath + "/:tenant/:id"
 )
 
-// eventFilters are the names of what selects events, in the address of the console and of the API.
+// eventFilters are the names of the filters of events, in the addresses of the console and of the API.
 func eventFilters() []string {
 	return []string{"status", "tenant", "eventType", "correlationId", "fromDate", "toDate"}
 }
 
-// eventFilter selects events of the outbox, as the address has it.
+// eventFilter selects events of the outbox, by the parameters of the address.
 type eventFilter struct {
 	Status, Tenant, EventType, CorrelationID, From, To string
 
@@ -43,18 +43,18 @@ func eventFilterOf(query url.Values) eventFilter {
 	return f
 }
 
-// Statuses are what the form offers. What has failed is pending, too.
+// Statuses returns the options of the form. Failed events are pending, too.
 func (eventFilter) Statuses() []string {
 	return []string{anyStatus, "pending", "failed", "processed", "skipped", "dead"}
 }
 
-// Narrowed says whether there is a filter.
+// Narrowed reports whether a filter is set.
 func (f eventFilter) Narrowed() bool { return len(f.values) > 0 }
 
-// List is the address of what the filter selects.
+// List returns the address of the list of the filter.
 func (f eventFilter) List() string { return address(outboxPath, f.values) }
 
-// query is the filter, and a token of the list if there is one.
+// query returns the filter, with a token of the list if set.
 func (f eventFilter) query(token string) url.Values {
 	out := url.Values{}
 	for name, values := range f.values {
@@ -74,11 +74,11 @@ type outboxPage struct {
 	Backlog     part[backlogList]
 	Items       []eventItem
 	Next, First string
-	// Problem is what is wrong with the filter.
+	// Problem is the error of the filter.
 	Problem Text
 }
 
-// outboxNumbers are the outbox in numbers. Throughput and FailureRatio are of the process that answers.
+// outboxNumbers are the outbox in numbers. Throughput and FailureRatio are those of the answering process.
 type outboxNumbers struct {
 	Backlog           int     `json:"backlogSize"`
 	FailedPending     int     `json:"failedPending"`
@@ -92,7 +92,7 @@ type outboxNumbers struct {
 
 func (n outboxNumbers) empty() bool { return n.Backlog == 0 && n.Dead == 0 }
 
-// Oldest is how old the oldest is that waits, "" without one.
+// Oldest returns the age of the oldest pending event, "" without one.
 func (n outboxNumbers) Oldest() string {
 	if n.Backlog == 0 {
 		return ""
@@ -100,23 +100,23 @@ func (n outboxNumbers) Oldest() string {
 	return span(durations.Of(n.OldestSeconds * float64(time.Second)))
 }
 
-// Rate is how many this process has delivered in a second, and Failed the share of its attempts that failed.
+// Rate returns the deliveries of this process per second.
 func (n outboxNumbers) Rate() string { return fmt.Sprintf("%.2f in a second", n.Throughput) }
 
-// Failed is a share in words.
+// Failed returns the share of its failed attempts.
 func (n outboxNumbers) Failed() string { return fmt.Sprintf("%.0f %%", 100*n.FailureRatio) }
 
-// Link is the address of the page of an event.
+// Link returns the address of the page of an event.
 func (e eventItem) Link() string { return eventLink(e.TenantID, e.ID) }
 
-// Line is the error in short.
+// Line returns the error in short.
 func (e eventItem) Line() Text { return line(e.LastError) }
 
 func eventLink(tenant, id Text) string {
 	return outboxPath + "/" + urlpath.Escape(string(tenant)) + "/" + urlpath.Escape(string(id))
 }
 
-// showOutbox shows how the outbox is, and lists events.
+// showOutbox shows the state of the outbox, and lists events.
 func showOutbox(ctx context.Context, v *visit) (page, error) {
 	query := v.r.URL.Query()
 	p := outboxPage{Filter: eventFilterOf(query)}

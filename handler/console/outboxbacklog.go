@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// maxBacklogRows bounds how many rows of the backlog the page has; the API has more.
+// maxBacklogRows bounds the rows of the backlog on the page; the API has more.
 const maxBacklogRows = 20
 
-// backlogList is what waits in the outbox, by tenant and destination, most first.
+// backlogList is the pending events by tenant and destination, most first.
 type backlogList struct {
 	Items []backlogItem `json:"items"`
 	More  bool          `json:"more"`
@@ -16,13 +16,13 @@ type backlogList struct {
 
 func (l backlogList) empty() bool { return len(l.Items) == 0 }
 
-// Rows are those that the page shows.
+// Rows returns the displayed rows.
 func (l backlogList) Rows() []backlogItem { return l.Items[:min(len(l.Items), maxBacklogRows)] }
 
-// Left is how many rows are left out.
+// Left returns the number of omitted rows.
 func (l backlogList) Left() int { return len(l.Items) - len(l.Rows()) }
 
-// backlogItem is what waits of one tenant for one destination, "" without a route.
+// backlogItem is the pending events of one tenant for one destination, "" without a route.
 type backlogItem struct {
 	TenantID    Text      `json:"tenantId"`
 	Destination Text      `json:"destination"`
@@ -32,19 +32,19 @@ type backlogItem struct {
 	OldestAt    time.Time `json:"oldestAtUtc"`
 }
 
-// Link is the address of the events of the tenant that wait.
+// Link returns the address of the tenant's pending events.
 func (b backlogItem) Link() string {
 	return address(outboxPath, url.Values{"status": {"pending"}, "tenant": {string(b.TenantID)}})
 }
 
-// circuitList are the destinations that are held back.
+// circuitList are the destinations with open circuits.
 type circuitList struct {
 	Items []circuitItem `json:"items"`
 }
 
 func (l circuitList) empty() bool { return len(l.Items) == 0 }
 
-// circuitItem is a destination that some nodes send nothing to for a while.
+// circuitItem is a destination to which some nodes send nothing for a while.
 type circuitItem struct {
 	Destination Text          `json:"destination"`
 	Since       time.Time     `json:"sinceUtc"`
@@ -53,7 +53,7 @@ type circuitItem struct {
 	Left        int           `json:"nodesLeftOut"`
 }
 
-// circuitNode is a node that does so, as it said of itself.
+// circuitNode is such a node with its report.
 type circuitNode struct {
 	Node     Text      `json:"node"`
 	Failures int       `json:"failures"`

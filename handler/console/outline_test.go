@@ -8,8 +8,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// outline is what a page has for its reader, without markup: a line for each heading, paragraph, item and row, with what can be followed, filled
-// in and sent. A page whose data has left its place has other lines.
+// outline returns a page without markup: a line for each heading, paragraph, item and row, with links, inputs and
+// buttons. A page with missing data has other lines.
 func outline(t *testing.T, page string) []string {
 	t.Helper()
 	var o outliner
@@ -18,7 +18,7 @@ func outline(t *testing.T, page string) []string {
 	return o.lines
 }
 
-// parsed is a page as a browser reads it.
+// parsed returns a page as a browser parses it.
 func parsed(t *testing.T, page string) *html.Node {
 	t.Helper()
 	document, err := html.Parse(strings.NewReader(page))
@@ -28,7 +28,7 @@ func parsed(t *testing.T, page string) *html.Node {
 	return document
 }
 
-// outliner writes an outline. What is inside of an element that is folded is one line.
+// outliner writes an outline. The contents of a folded element are one line.
 type outliner struct {
 	lines  []string
 	line   strings.Builder
@@ -36,16 +36,16 @@ type outliner struct {
 }
 
 var (
-	// skipped are parts that all pages share, and blocks have lines of their own.
+	// skipped are parts that all pages share, and blocks have their own lines.
 	skipped = strings.Fields("head header footer script dialog")
 	blocks  = strings.Fields("body h1 h2 h3 p li dt tr pre label form select summary legend div table ul dl section details g svg main")
-	// around is what is written before and after others, and said are the attributes and classes that mean something.
+	// around is the text before and after elements, and said are the meaningful attributes and classes.
 	around = map[string][2]string{"a": {"[", "]"}, "button": {"{", "}"}, "option": {"{", "}"}, "input": {"{", "}"}, "textarea": {"{", "}"}, "select": {"{", "}"}, "td": {"", "|"}, "th": {"", "|"}, "dt": {"", ":"},
 		"h1": {"# ", ""}, "h2": {"## ", ""}, "h3": {"### ", ""}, "li": {"* ", ""}, "pre": {"> ", ""}, "rect": {"rect", ""}, "polygon": {"polygon", ""}, "line": {"line", ""}}
 	said = strings.Fields("action method enctype name value selected checked disabled required hidden maxlength inputmode accept open x y x1 x2 y1 y2 points" +
 		" data-every data-follow data-status data-key aria-current aria-describedby aria-invalid aria-live" +
 		" role=alert role=status class=bad class=good class=failed class=running class=added class=removed class=now class=wrong class=late class=unknown")
-	// shorter names what is meant to do harm, as hostile pages have it many times.
+	// shorter abbreviates malicious data, which hostile pages have many times.
 	shorter = strings.NewReplacer(evil, "EVIL", strings.Join(strings.Fields(Text(turning).String()), " "), "TURNING")
 )
 
@@ -60,7 +60,7 @@ func (o *outliner) end() {
 	o.line.Reset()
 }
 
-// say writes words that are not part of the words next to them.
+// say writes words as a separate text.
 func (o *outliner) say(words ...string) {
 	if text := strings.Join(words, " "); text != "" {
 		o.line.WriteString(" " + text + " ")

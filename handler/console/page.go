@@ -19,56 +19,57 @@ import (
 //go:embed templates
 var templateFiles embed.FS
 
-// page is what a visitor has made.
+// page is the result of a visitor.
 type page struct {
-	// template names the file of the folder templates, and model is what that file shows.
+	// template names the file of the folder templates, and model is its data.
 	template, title string
 	model           any
-	// status is that of the answer, 0 for 200, and code says in one word why it is no success.
+	// status is that of the answer, 0 for 200, and code a one-word reason for a failure.
 	status int
 	code   string
-	// to is an address to go on at, in place of a page; "" for none.
+	// to is an address to redirect to, in place of a page; "" for none.
 	to string
-	// file is what is answered in place of a page, nil for a page.
+	// file is the answer in place of a page, nil for a page.
 	file *file
-	// refresh is after how long the browser shows the page anew by itself, and live after how long, at the soonest, it looks whether there is news,
-	// which it tells and does not show; 0 for never.
+	// refresh is the interval at which the browser reloads the page, and live the minimum interval at which it polls for
+	// news, which it announces without reloading; 0 for never.
 	refresh, live time.Duration
-	// elsewhere is how to get the same without the console, nil where that is not said.
+	// elsewhere describes the same data outside the console, nil for none.
 	elsewhere *elsewhere
-	// same says that the browser has the page already.
+	// same means that the browser has the page already.
 	same bool
 }
 
-// file is an answer that a browser keeps.
+// file is an answer that a browser saves.
 type file struct {
-	// disposition is the header that says so, with the name of the file.
+	// disposition is the header for that, with the name of the file.
 	disposition, contentType string
 	body                     []byte
 }
 
-// view is what every template gets: what all pages have, and the model of its own as Page.
+// view is the data of every template: the common parts of all pages, and the page's own model as Page.
 type view struct {
 	Title string
-	// Section is the path of the part of the console that the page belongs to.
+	// Section is the path of the section that the page belongs to.
 	Section             string
 	Me                  me
 	Now                 time.Time
 	Style, Script, Icon string
-	// Modules are the addresses of what the script at Start is made of.
+	// Modules are the addresses of the modules of the script at Start.
 	Modules []string
 	Start   string
-	// Tag is the ETag of a page that looks again every so many seconds, "" for others. Follow is Every of one that shows itself anew.
+	// Tag is the ETag of a page that polls at an interval in seconds, "" for others. Follow is Every of a page that
+	// reloads itself.
 	Tag           string
 	Every, Follow int
 	Elsewhere     *elsewhere
 	Page          any
 }
 
-// section is a part of the console, as the navigation has it.
+// section is a part of the console in the navigation.
 type section struct{ Path, Name string }
 
-// Letter is the key that leads to it behind a g: the first letter of its name that no section before it has.
+// Letter returns the key that leads to it after a g: the first letter of its name that no earlier section has.
 func (s section) Letter() string {
 	taken := ""
 	for _, other := range (view{}).Sections() {
@@ -82,19 +83,19 @@ func (s section) Letter() string {
 			}
 		}
 	}
-	return "" // unreachable while names have letters of their own
+	return "" // unreachable while names have unique letters
 }
 
-// Sections are the parts of the console.
+// Sections returns the parts of the console.
 func (view) Sections() []section {
 	return []section{{Root, "Home"}, {tasksPath, "Tasks"}, {causesPath, "Dead letters"}, {orchestrationsPath, "Orchestrations"}, {timelinePath, "Timeline"}, {outboxPath, "Outbox"}, {pollersPath, "Pollers"}, {operationsPath, "Operations"},
 		{schedulesPath, "Schedules"}, {registryPath, "Registry"}, {auditPath, "Audit"}, {mePath, "Me"}}
 }
 
-// At is a time as pages show it.
+// At returns a time for display.
 func (v view) At(t time.Time) Moment { return Moment{t, v.Now} }
 
-// Missing is the permission, if whoever looks at the page does not have it; "" if he has.
+// Missing returns the permission if the user lacks it, otherwise "".
 func (v view) Missing(need access.Permission) access.Permission {
 	if slices.Contains(v.Me.Permissions, need) {
 		return ""
@@ -102,24 +103,24 @@ func (v view) Missing(need access.Permission) access.Permission {
 	return need
 }
 
-// me is who looks at a page, and what he may do.
+// me is the user of a page, with their permissions.
 type me struct {
 	Kind        string              `json:"kind"`
 	ID          Text                `json:"id"`
 	Name        Text                `json:"name"`
 	Scope       Text                `json:"scope"`
 	Permissions []access.Permission `json:"permissions"`
-	// AppRoles are the roles that human tasks are for.
+	// AppRoles are the roles of human tasks.
 	AppRoles []Text `json:"appRoles"`
 }
 
-// may says whether whoever looks at a page has a permission.
+// may reports whether the user has a permission.
 func (v *visit) may(need access.Permission) bool { return slices.Contains(v.me.Permissions, need) }
 
 // templates are the pages by the names of their files, each with the layout around it.
 type templates struct{ byName map[string]*template.Template }
 
-// builtTemplates loads the pages once: each process has the same.
+// builtTemplates loads the pages once: they are the same in each process.
 var builtTemplates = sync.OnceValues(loadTemplates)
 
 func loadTemplates() (*templates, error) {
@@ -172,7 +173,7 @@ func (c *Console) show(w http.ResponseWriter, r *http.Request, v *visit, p page)
 		return
 	}
 	if p.code != "" {
-		p.elsewhere = nil // what failed here fails elsewhere
+		p.elsewhere = nil // an error here also occurs outside
 	}
 	var body bytes.Buffer
 	err := c.pages.byName[p.template].ExecuteTemplate(&body, "layout.html", view{Title: p.title, Section: sectionOf(r.URL.Path), Me: v.me, Now: c.config.Now().UTC(),
@@ -185,7 +186,7 @@ func (c *Console) show(w http.ResponseWriter, r *http.Request, v *visit, p page)
 	var gzipped []byte
 	if acceptsGzip(r) {
 		if gzipped, err = compress(body.Bytes()); err != nil {
-			gzipped = nil // unreachable: a buffer takes everything
+			gzipped = nil // unreachable: a buffer never fails
 		}
 	}
 	h.Set("Content-Type", "text/html; charset=utf-8")
@@ -193,7 +194,7 @@ func (c *Console) show(w http.ResponseWriter, r *http.Request, v *visit, p page)
 	write(w, r, cmp.Or(p.status, http.StatusOK), body.Bytes(), gzipped)
 }
 
-// sectionOf is the path of the part of the console that a path belongs to.
+// sectionOf returns the path of the section of a path.
 func sectionOf(path string) string {
 	switch {
 	case path == lettersPath || strings.HasPrefix(path, lettersPath+"/"):
@@ -210,18 +211,18 @@ func sectionOf(path string) string {
 	}
 }
 
-// failure is a page that could not be made.
+// failure is the model of an error page.
 type failure struct {
 	Message Text
-	// CorrelationID is what the log has the request under.
+	// CorrelationID is the request's correlation id in the log.
 	CorrelationID Text
-	// Back is an address to go back to, "" for none, and BackTo says what is there.
+	// Back is an address to return to, "" for none, and BackTo its name.
 	Back, BackTo string
-	// Next is the address of what can be done about it, "" for none, and NextTo says what that is.
+	// Next is the address of a remedy, "" for none, and NextTo its name.
 	Next, NextTo string
 }
 
-// failedPage says why there is no page.
+// failedPage returns the page of an error.
 func failedPage(err error) page {
 	e, ok := asAPIError(err)
 	if !ok {
@@ -232,12 +233,12 @@ func failedPage(err error) page {
 	return p
 }
 
-// refusedPage says why nothing is done.
+// refusedPage returns the page of a refusal.
 func refusedPage(status int, code string, why Text) page {
 	return page{template: "failed", title: http.StatusText(status), status: status, code: code, model: failure{Message: why}}
 }
 
-// address is a path of the console with a query of what is not empty.
+// address returns a path of the console with a query of the nonempty values.
 func address(path string, query url.Values) string {
 	kept := url.Values{}
 	for name, values := range query {
@@ -251,19 +252,19 @@ func address(path string, query url.Values) string {
 	return path + "?" + kept.Encode()
 }
 
-// Moment is a time as pages show it.
+// Moment is a displayed time.
 type Moment struct{ at, now time.Time }
 
-// IsZero says whether there is none.
+// IsZero reports whether it is not set.
 func (m Moment) IsZero() bool { return m.at.IsZero() }
 
-// ISO is the time for programs.
+// ISO returns the time for programs.
 func (m Moment) ISO() string { return m.at.UTC().Format(time.RFC3339Nano) }
 
-// Text is the time for people.
+// Text returns the displayed time.
 func (m Moment) Text() string { return m.at.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// Ago is how long ago it was, or how far ahead it is.
+// Ago returns the time since it, or until it.
 func (m Moment) Ago() string {
 	if m.at.After(m.now) {
 		return "in " + span(m.at.Sub(m.now))
@@ -271,7 +272,7 @@ func (m Moment) Ago() string {
 	return span(m.now.Sub(m.at)) + " ago"
 }
 
-// span is a time for people, in its largest unit.
+// span returns a displayed duration, in its largest unit.
 func span(d time.Duration) string {
 	for _, unit := range []struct {
 		is   time.Duration

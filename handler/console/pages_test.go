@@ -25,20 +25,21 @@ import (
 
 var update = flag.Bool("update", false, "write the golden pages and the outlines of the others")
 
-// shown is a page that tests look at: what the API answers, what a browser asks for, and the status of the page.
+// shown is a page under test: the API's answers, the browser's request, and the status of the page.
 type shown struct {
 	api     http.Handler
 	control access.Control
 	target  string
 	status  int
-	// code is in a header of a page that failed, and refresh the seconds after which a page that follows something asks again.
+	// code is in a header of an error page, and refresh the polling interval of a page in seconds.
 	code, refresh string
-	// form is what is sent, and files what a form with files has; nil for a page that is only asked for.
+	// form is the sent form, and files those of a form with files; nil for a page that is only requested.
 	form  url.Values
 	files [][2]string
 }
 
-// at is a page for someone who is signed in. A page of a file in testdata/golden is held against that file, and another one against its outline.
+// at returns a page for a signed-in user. A page with a file in testdata/golden is compared with that file, and another
+// one with its outline.
 func at(a http.Handler, target string, status int, refresh ...string) shown {
 	return shown{api: a, control: access.Control{EasyAuth: true}, target: target, status: status, refresh: strings.Join(refresh, "")}
 }
@@ -47,7 +48,7 @@ func (s shown) sends(form url.Values) shown      { s.form = form; return s }
 func (s shown) uploads(files ...[2]string) shown { s.files = files; return s }
 func (s shown) refused(code string) shown        { s.code = code; return s }
 
-// ask asks a console for the page.
+// ask requests the page from a console.
 func (s shown) ask(t *testing.T) *httptest.ResponseRecorder {
 	t.Helper()
 	c := restoring(newConsole(t, s.api, s.control))
@@ -61,7 +62,7 @@ func (s shown) ask(t *testing.T) *httptest.ResponseRecorder {
 	}
 }
 
-// areas are the pages of the parts of the console.
+// areas are the pages of the sections of the console.
 func areas() map[string]map[string]shown {
 	return map[string]map[string]shown{"home": homePages(), "deadletters": joined(letterPages(), heldPages(), selectedPages(), editPages()), "bulk": joined(bulkPages(), operationPages()),
 		"outbox": outboxPages(), "orchestrations": joined(orchestrationPages(), purgePages(), historyPages()), "start": startPages(), "tasks": taskPages(), "platform": joined(platformPages(), ownPages()),
@@ -76,9 +77,10 @@ func joined(all ...map[string]shown) map[string]shown {
 	return out
 }
 
-// Each page is as its golden file has it, or has the outline that is written down: with data and without, for everyone who may see it, with
-// what the API refuses, and with data that is meant to do harm. After an intended change, run this test with -update. It writes the outline of
-// a new page; an empty file in testdata/golden makes a golden page of it, and "like OTHER" behind its name the difference from another one.
+// Each page equals its golden file, or has its recorded outline: with data and without, for all permitted users, with
+// the API's refusals, and with malicious data. After an intended change, run this test with -update. It writes the
+// outline of a new page; an empty file in testdata/golden makes a golden page of it, and "like OTHER" after its name
+// the difference from another one.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	for area, pages := range areas() {
@@ -97,7 +99,7 @@ func TestPages(t *testing.T) {
 				if file := goldenFile(name); isGolden(file) {
 					compare(t, file, body)
 				} else if _, ok := want[name]; !ok {
-					want[name] = variant{} // to be written, or missed
+					want[name] = variant{} // to be written, or missing
 				}
 			}
 			if *update {
@@ -113,10 +115,10 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// updates ends what is said of a page that differs.
+// updates is the hint below a difference.
 const updates = "\nIf that is intended: go test ./handler/console -run '^TestPages$' -update"
 
-// upper is the beginning of a difference.
+// upper returns the beginning of a difference.
 func upper(diff string) string {
 	lines := strings.SplitAfterN(diff, "\n", 25)
 	return strings.Join(lines[:min(len(lines), 24)], "")
@@ -129,14 +131,14 @@ func isGolden(file string) bool {
 	return err == nil
 }
 
-// variant is what is written down of a page without a golden file: its outline, the lines of it that a page named in like does not have and
-// those that only the latter has, or how often it has data that is meant to do harm where like is "counted".
+// variant is the record of a page without a golden file: its outline, the lines that it has more and less than the page
+// named in like, or the number of malicious texts where like is "counted".
 type variant struct {
 	like  string
 	lines []string
 }
 
-// of is what there is to write down of a page.
+// of returns the lines to record of a page.
 func (v variant) of(name string, outlines map[string][]string) (lines []string) {
 	switch of := outlines[name]; {
 	case v.like == "":
@@ -159,7 +161,7 @@ func (v variant) of(name string, outlines map[string][]string) (lines []string) 
 
 func outlinesOf(area string) string { return filepath.Join("testdata", "outlines", area+".txt") }
 
-// readOutlines reads what is written down of an area: "@ NAME" or "@ NAME like OTHER" before the lines of each page.
+// readOutlines reads the records of an area: "@ NAME" or "@ NAME like OTHER" before the lines of each page.
 func readOutlines(t *testing.T, area string) map[string]variant {
 	t.Helper()
 	out := map[string]variant{}
@@ -199,18 +201,18 @@ var (
 	sameAtEnd  = regexp.MustCompile(`(?s)<div id="choices".*</body>`)
 )
 
-// compare holds a page against its golden file.
+// compare compares a page with its golden file.
 func compare(t *testing.T, file, got string) {
 	t.Helper()
 	assets, err := builtAssets()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for asset, path := range assets.paths { // their hashes are no news, and neither are those of pages
+	for asset, path := range assets.paths { // hashes are ignored, both of files and of pages
 		got = strings.ReplaceAll(got, path, Root+"/assets/"+asset)
 	}
 	got = tagOfPage.ReplaceAllString(got, `data-tag="tag"`)
-	if file != goldenFile("home_typical") { // one has what is the same at the end of all of them
+	if file != goldenFile("home_typical") { // one file has the common end of all pages
 		got = sameAtEnd.ReplaceAllString(sameAtHead.ReplaceAllString(got, ""), "</body>")
 	}
 	if *update {
@@ -227,7 +229,7 @@ func compare(t *testing.T, file, got string) {
 	}
 }
 
-// harmless holds a page against what no data may bring into it: as text, and as a browser reads it.
+// harmless checks a page for effects of malicious data: as text, and as a browser parses it.
 func harmless(t *testing.T, name, page string) {
 	t.Helper()
 	for _, bad := range []string{"<script>", "<img", " style=", "javascript:", "\u202e", "\x00", "ZgotmplZ"} {
@@ -249,8 +251,8 @@ func harmless(t *testing.T, name, page string) {
 	}
 }
 
-// Each address of the console has a page here, and one with data that is meant to do harm. Pages that ask before something is done are made
-// alike, so one of those next to each other suffices.
+// Each address of the console has a page here, and one with malicious data. Confirmation pages are alike, so one of
+// adjacent ones suffices.
 func TestEveryPageIsHeld(t *testing.T) {
 	t.Parallel()
 	held := map[string]string{} // the names of pages by the paths of their routes
@@ -294,8 +296,8 @@ func samePath(route, path string) bool {
 	return slices.EqualFunc(want, got, func(want, got string) bool { return want == got || strings.HasPrefix(want, ":") })
 }
 
-// Each page that has a golden file is accessible in both themes and by keyboard. These, and each with data that is meant to do harm, fit a small
-// screen and keep to their policy. Pages are asked for once, and opened as they were answered.
+// Each page with a golden file is accessible in both themes and by keyboard. These, and each with malicious data, fit a
+// small screen and keep to their policy. Pages are requested once, and opened as answered.
 func TestBrowserPages(t *testing.T) {
 	t.Parallel()
 	var page atomic.Pointer[httptest.ResponseRecorder]

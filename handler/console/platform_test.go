@@ -17,7 +17,7 @@ import (
 
 const (
 	taskT1 = tasksPath + "/store-work-1/1-1"
-	// decision is a schema of everything that a form is made of.
+	// decision is a schema with every kind of form field.
 	decision1 = `{"type": "object", "required": ["approved", "action"], "additionalProperties": false, "properties": {
 		"approved": {"type": "boolean", "title": "Start the update"},
 		"action": {"enum": ["wait", "retire", 3, null], "description": "What is done with the key"},
@@ -26,7 +26,7 @@ const (
 		"notes": {"type": "string", "maxLength": 2000, "default": "none"}}}`
 )
 
-// asker is somebody who may do what a person without roles may.
+// asker is a user with the permissions of one without roles.
 func approver() map[string]any {
 	p := someone("ada@example.com", access.Participant.Permissions()...)
 	p["appRoles"] = []string{"Approver"}
@@ -113,7 +113,7 @@ func taskPages() map[string]shown {
 	}
 }
 
-// send sends a form to a console as its own page does.
+// send sends a form to a console like its own page.
 func send(t *testing.T, h http.Handler, target string, form url.Values) *httptest.ResponseRecorder {
 	t.Helper()
 	return sendBody(t, h, target, "application/x-www-form-urlencoded", strings.NewReader(form.Encode()))
@@ -130,7 +130,7 @@ func sendBody(t *testing.T, h http.Handler, target, contentType string, body io.
 	return rec
 }
 
-// The largest answer that the API takes fits a form, however it is written; what is larger is refused before anybody is asked.
+// The largest answer that the API accepts fits a form, in any encoding; a larger one is refused without a request.
 func TestLargeAnswers(t *testing.T) {
 	t.Parallel()
 	for size, want := range map[int]int{64 << 10: http.StatusSeeOther, 300 << 10: http.StatusBadRequest} {
@@ -143,12 +143,12 @@ func TestLargeAnswers(t *testing.T) {
 	}
 }
 
-// What is entered becomes JSON of the types that the schema has, numbers as they were written, and what is empty is left out.
+// The input becomes JSON of the schema's types, numbers as written, and empty values are omitted.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		form url.Values
-		want string // "" for a problem
+		want string // "" for an error
 	}{
 		"everything":    {url.Values{"f0": {"1"}, "f1": {"2"}, "f2": {" 9007199254740993 "}, "f3": {"a\"b"}, "f4": {"x\r\ny"}}, `{"approved":false,"action":3,"days":9007199254740993,"ticket":"a\"b","notes":"x\ny"}`},
 		"nothing":       {url.Values{}, `{}`},
@@ -170,7 +170,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A form is made of what it can show alone.
+// A form is made only of supported schemas.
 func TestForm(t *testing.T) {
 	t.Parallel()
 	many := strings.Repeat(`"a": {"type": "string"}, `, 3)
@@ -213,7 +213,7 @@ func manyFields(n int) string {
 
 const startStore = startPath + "/store"
 
-// engineData is what the API says of an engine whose input has a schema.
+// engineData is the API's answer about an engine whose input has a schema.
 func engineData(more map[string]any) map[string]any {
 	d := map[string]any{"name": "store", "queue": "store-queue", "function": "store-queue-trigger", "version": "2", "operations": []any{"keep", "notify"}, "singleton": "tenant", "maxAttempts": 5, "keep": "720h0m0s",
 		"inputSchema": json.RawMessage(decision1), "example": map[string]any{"operation": "keep", "instanceId": "instance-1", "tenantId": "contoso", "input": json.RawMessage(`{"days":9007199254740993}`)}}
@@ -262,7 +262,7 @@ func startPages() map[string]shown {
 	}
 }
 
-// The API gets what was entered, in its own words: what is empty is left out, and numbers stay as they were written.
+// The API receives the input in its own form: empty values are omitted, and numbers stay as written.
 func TestStartBody(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -386,7 +386,7 @@ func ownPages() map[string]shown {
 	}
 }
 
-// Each permission says what it is for, and nothing else has a meaning.
+// Each permission has a meaning, and nothing else has one.
 func TestPermissionsHaveMeanings(t *testing.T) {
 	t.Parallel()
 	for _, p := range access.Permissions() {
@@ -416,7 +416,8 @@ func pollerData(more map[string]any) map[string]any {
 	return d
 }
 
-// failingPoller is one whose database is away, and stoppedPoller one whose handler takes nothing, on a node that works on it.
+// failingPoller is a poller without its database, and stoppedPoller one whose handler rejects everything, on a node
+// that works on it.
 func failingPoller() map[string]any {
 	const away = "fetch postgres public.orders: the database cannot be reached: check host, port and network"
 	return pollerData(map[string]any{"condition": "failing", "problem": away, "failure": map[string]any{"of": "tick", "error": away, "ticks": 144, "firstAtUtc": "2026-11-26T13:00:00Z", "lastAtUtc": "2026-11-26T13:59:50Z"}})

@@ -13,31 +13,31 @@ import (
 	"github.com/vibedata/roundhouse/handler/access"
 )
 
-// pollerAct is what can be done to a poller. It is first asked for on a page of its own, which says what will happen.
+// pollerAct is a change of a poller. A separate confirmation page first explains the effect.
 type pollerAct struct {
 	// name is the last segment of its address and of that of the API, and the verb of the command line.
 	name string
-	// title names it, button is what the button says, and said what the page of the poller says when it was done.
+	// title is its name, button the label of the button, and said the notice on the page of the poller.
 	title, button, said string
-	// happens says what will happen, and risks what can be lost or come twice.
+	// happens is the effect, and risks are possible losses or repetitions.
 	happens, risks string
-	// fields are what the form asks for.
+	// fields are the inputs of the form.
 	fields []pollerField
-	// refused says why the poller as it is does not allow it, "" if it does.
+	// refused returns the reason why the poller's state does not allow it, "" if it does.
 	refused func(p pollerDetail) string
 }
 
-// pollerField is something that is entered.
+// pollerField is an input.
 type pollerField struct {
-	// Name is that of the member of the API's body; JSON says that the text is JSON.
+	// Name is that of the member of the API's body; JSON means that the text is JSON.
 	Name, Label string
 	JSON, Long  bool
 	Required    bool
-	// Value is what was entered.
+	// Value is the entered text.
 	Value string
 }
 
-// pollerActs are all of them, in the order of the page.
+// pollerActs returns all of them, in the order of the page.
 func pollerActs() []pollerAct {
 	return []pollerAct{
 		{name: "reset-to-cursor", title: "Reset a poller to a place", button: "Reset to a place", said: "The poller goes on behind the place.", refused: notStored,
@@ -96,27 +96,28 @@ func notRunnable(p pollerDetail) string {
 	return notStored(p)
 }
 
-// pollerOffer is a change on the page of a poller. Why says why it cannot be asked for, "" if it can.
+// pollerOffer is a change on the page of a poller. Why is the reason why it is unavailable, "" if it is available.
 type pollerOffer struct{ Name, Button, Link, Why string }
 
-// pollerActPage asks whether it is meant.
+// pollerActPage asks for confirmation.
 type pollerActPage struct {
 	Poller                        pollerDetail
 	Title, Button, Happens, Risks string
-	// Why says why the poller as it is does not allow it.
+	// Why is the reason why the poller's state does not allow it.
 	Why    string
 	Fields []pollerField
-	// Force says that the form asks whether to go on under a live lease, or beside what does not fit, and Forced that it was chosen.
+	// Force means that the form asks whether to continue despite a live lease or a mismatch, and Forced that it was
+	// chosen.
 	Force, Forced bool
-	// Action is where the form goes to, and Key makes repeats of the form one change.
+	// Action is the target of the form, and Key makes repeats of the form one change.
 	Action, Key string
-	command     Text // that does the same, "" where it needs what is entered
-	// Missing is the permission that whoever looks lacks for it, and Problem why it was not done; "" for none.
+	command     Text // the same as a command, "" where it needs the input
+	// Missing is the permission that the user lacks for it, and Problem the error; "" for none.
 	Missing access.Permission
 	Problem Text
 }
 
-// pageOf is the page that asks, with what was entered in a form.
+// pageOf returns the confirmation page, with the input of a form.
 func (a pollerAct) pageOf(v *visit, p pollerDetail, form url.Values) *pollerActPage {
 	out := &pollerActPage{Poller: p, Title: a.title, Button: a.button, Happens: a.happens, Risks: a.risks, Why: a.refused(p), Force: p.Lease.Live || a.name == "reset-to-checkpoint",
 		Forced: form.Get("force") == "yes", Action: p.Link() + "/" + a.name, Key: cmp.Or(form.Get("key"), v.console.config.NewKey()), Missing: v.missing(access.PollersChange)}
@@ -138,7 +139,7 @@ func (p *pollerActPage) shown() page {
 	return out
 }
 
-// again is the page with what is wrong.
+// again returns the page with its error.
 func (p *pollerActPage) again(status int, code string, why Text) page {
 	p.Problem = why
 	out := p.shown()
@@ -146,7 +147,7 @@ func (p *pollerActPage) again(status int, code string, why Text) page {
 	return out
 }
 
-// askPoller asks.
+// askPoller shows the confirmation page.
 func askPoller(a pollerAct) visitor {
 	return func(ctx context.Context, v *visit) (page, error) {
 		p, err := v.findPoller(ctx)
@@ -157,7 +158,7 @@ func askPoller(a pollerAct) visitor {
 	}
 }
 
-// doPoller does it, and leads back to the poller. A form that is sent twice has done it once.
+// doPoller makes the change, and leads back to the poller. A form that is sent twice makes it once.
 func doPoller(a pollerAct) visitor {
 	return func(ctx context.Context, v *visit) (page, error) {
 		form, header, err := v.posted()
@@ -165,7 +166,7 @@ func doPoller(a pollerAct) visitor {
 			return page{}, err
 		}
 		body, problem := a.body(form)
-		if problem == "" || !v.may(access.PollersChange) { // who may not is told so by the API, whatever the form has
+		if problem == "" || !v.may(access.PollersChange) { // the API reports a missing permission, for any form
 			err = v.post(ctx, v.pollerRow()+"/"+a.name, header, body, nil)
 			if err == nil {
 				return page{to: address(v.pollerLink(), url.Values{"done": {a.name}})}, nil
@@ -186,10 +187,10 @@ func doPoller(a pollerAct) visitor {
 	}
 }
 
-// pollerLink is the address of the page of the poller that the path names.
+// pollerLink returns the address of the page of the poller in the path.
 func (v *visit) pollerLink() string { return pollerItem{Name: Text(v.r.PathValue("poller"))}.Link() }
 
-// body is what the API is sent, and what is wrong with the form, "" for nothing.
+// body returns the API's request body, and the error of the form, "" for none.
 func (a pollerAct) body(form url.Values) (body map[string]any, problem Text) {
 	body = map[string]any{"force": form.Get("force") == "yes"}
 	for _, f := range a.fields {
@@ -209,7 +210,7 @@ func (a pollerAct) body(form url.Values) (body map[string]any, problem Text) {
 	return body, problem
 }
 
-// upperFirst is a word with a capital.
+// upperFirst returns a word with a capital.
 func upperFirst(word string) string {
 	first, size := utf8.DecodeRuneInString(word)
 	return string(unicode.ToUpper(first)) + word[size:]

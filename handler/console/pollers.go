@@ -18,7 +18,7 @@ const (
 	pollerPath  = pollersPath + "/:poller"
 )
 
-// pollerRoutes are the pages of pollers, and what their forms are sent to.
+// pollerRoutes are the pages of pollers, and the targets of their forms.
 func pollerRoutes() []route {
 	all := []route{
 		routeOf(http.MethodGet, pollersPath, access.PollersRead, pollers),
@@ -34,13 +34,13 @@ func pollerRoutes() []route {
 // pollersPage is a page of the list of pollers.
 type pollersPage struct {
 	Items []pollerItem
-	// Next is the address of what follows, and First that of the beginning; "" where there is none.
+	// Next is the address of the next page, and First that of the first; "" for none.
 	Next, First string
-	// Problem is what is wrong with the address.
+	// Problem is the error of the address.
 	Problem Text
 }
 
-// pollerItem is a poller as lists show it.
+// pollerItem is a poller in lists.
 type pollerItem struct {
 	Name      Text           `json:"name"`
 	Condition string         `json:"condition"`
@@ -100,7 +100,7 @@ type pollerProcess struct {
 	HeldBack      Text      `json:"heldBack"`
 }
 
-// Lag is the lag in words, "" when it is not known.
+// Lag returns the displayed lag, "" when unknown.
 func (p *pollerProcess) Lag() string {
 	if p.LagSeconds == nil {
 		return ""
@@ -115,7 +115,7 @@ func lagText(seconds float64) string {
 	return span(durations.Of(seconds * float64(time.Second)))
 }
 
-// State is the condition as pages show it, which is a word of the API.
+// State returns the displayed condition, which is the API's word.
 func (p pollerItem) State() Text {
 	if p.Condition == "" {
 		return ""
@@ -123,10 +123,10 @@ func (p pollerItem) State() Text {
 	return Text(upperFirst(p.Condition))
 }
 
-// Link is the address of its page.
+// Link returns the address of its page.
 func (p pollerItem) Link() string { return pollersPath + "/" + urlpath.Escape(string(p.Name)) }
 
-// Line is the error in short.
+// Line returns the error in short.
 func (p pollerItem) Line() Text { return line(p.Problem) }
 
 // pollers lists them.
@@ -170,7 +170,7 @@ type pollerDetail struct {
 	Document json.RawMessage `json:"document"`
 }
 
-// pollerSettings are what the settings of the app say of it.
+// pollerSettings is its definition in the settings of the app.
 type pollerSettings struct {
 	Schedule   Text `json:"schedule"`
 	Function   Text `json:"function"`
@@ -196,7 +196,7 @@ type pollerSettings struct {
 	} `json:"outbox"`
 }
 
-// pollerLag is what its database has answered.
+// pollerLag is the answer of its database.
 type pollerLag struct {
 	Place         Text     `json:"place"`
 	End           Text     `json:"end"`
@@ -207,7 +207,7 @@ type pollerLag struct {
 
 func (pollerLag) empty() bool { return false }
 
-// Behind is the time between place and end, "" where places are no times.
+// Behind returns the time between place and end, "" where places are not times.
 func (l pollerLag) Behind() string {
 	if l.BehindSeconds == nil {
 		return ""
@@ -222,27 +222,28 @@ type pollerPage struct {
 	Document   Payload
 	// Letters is the address of its rows among the dead letters.
 	Letters string
-	// Asked says that the database was asked for the lag, which is Lag; Ask is the address that asks.
+	// Asked means that the database was queried for the lag, which is Lag; Ask is the address that queries it.
 	Asked bool
 	Lag   part[pollerLag]
 	Ask   string
 	Acts  []pollerOffer
-	// Done is what was done last from this page, as a sentence; "" for nothing.
+	// Done is the last action of this page, as a sentence; "" for none.
 	Done string
-	// Missing is the permission that whoever looks lacks for all of Acts.
+	// Missing is the permission that the user lacks for all of Acts.
 	Missing access.Permission
 }
 
-// pollerRow is the path of the poller in the API.
+// pollerRow returns the path of the poller in the API.
 func (v *visit) pollerRow() string { return "/api/pollers/" + urlpath.Escape(v.r.PathValue("poller")) }
 
-// findPoller reads the poller that the path names.
+// findPoller reads the poller in the path.
 func (v *visit) findPoller(ctx context.Context) (p pollerDetail, err error) {
 	err = v.api.get(ctx, v.pollerRow(), nil, &p)
 	return p, err
 }
 
-// showPoller shows one. Its database is asked only when the address says so: a page that is only looked at costs it nothing.
+// showPoller shows one. It queries the poller's database only if the address requests that: a plain view costs the
+// database nothing.
 func showPoller(ctx context.Context, v *visit) (page, error) {
 	d, err := v.findPoller(ctx)
 	if err != nil {

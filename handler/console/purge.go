@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// purgePath is where all orchestrations of a filter are purged, forcePath where one is that cannot be read.
+	// purgePath purges all orchestrations of a filter, forcePath a single unreadable one.
 	purgePath = Root + "/purge"
 	forcePath = orchestrationPath + "/force-purge"
 )
 
 const (
-	// countPages is how many pages of countLimit orchestrations are looked at to say how many a purge means.
+	// countPages is the number of pages of countLimit orchestrations that are read to count a purge.
 	countPages, countLimit = 10, 100
-	// damagedCode is what the API calls an orchestration that cannot be read.
+	// damagedCode is the API's code for an unreadable orchestration.
 	damagedCode = "OrchestrationDamaged"
 )
 
-// purgeFields are the parts of a filter that a purge takes, in the order of its form.
+// purgeFields are the parts of a filter that a purge accepts, in the order of its form.
 func purgeFields() []orchestrationField {
 	return []orchestrationField{
 		{Param: "endedBefore", Label: "Ended before", Example: "2026-11-21T10:47:52Z"},
@@ -35,24 +35,24 @@ func purgeFields() []orchestrationField {
 	}
 }
 
-// purgePage says what a purge means, and asks whether that is meant.
+// purgePage shows the extent of a purge, and asks for confirmation.
 type purgePage struct {
 	values url.Values
-	// Until is when what is purged has to have ended: at the latest when the page was made.
+	// Until is the time before which the purged ones have ended: at the latest that of the page.
 	Until Text
-	// Count is how many the filter means, and AtLeast that there may be more.
+	// Count is the number of orchestrations, and AtLeast means that more may exist.
 	Count   int
 	AtLeast bool
 	Key     string
 	Missing access.Permission
-	// Problem is what is wrong with the filter, "" for nothing.
+	// Problem is the error of the filter, "" for none.
 	Problem Text
 }
 
-// Action is where the form goes to.
+// Action returns the target of the form.
 func (purgePage) Action() string { return purgePath }
 
-// Fields are the filters that are texts, each with its value.
+// Fields returns the text filters, each with its value.
 func (p purgePage) Fields() (fields []filterField) {
 	for _, f := range purgeFields() {
 		fields = append(fields, filterField{f, p.values.Get(f.Param)})
@@ -60,15 +60,15 @@ func (p purgePage) Fields() (fields []filterField) {
 	return fields
 }
 
-// Statuses are those with which an orchestration has ended.
+// Statuses returns those of ended orchestrations.
 func (purgePage) Statuses() []string {
 	return []string{"Completed", "Failed", "Terminated", "Canceled"}
 }
 
-// Status is the selected one, "" for all.
+// Status returns the selected one, "" for all.
 func (p purgePage) Status() string { return p.values.Get("status") }
 
-// Hidden is what the form sends: the filter, as it was counted.
+// Hidden returns the hidden values of the form: the filter, as counted.
 func (p purgePage) Hidden() (fields []filterField) {
 	for _, f := range append([]orchestrationField{{Param: "status", Label: "Status"}}, purgeFields()...) {
 		value := p.values.Get(f.Param)
@@ -82,10 +82,10 @@ func (p purgePage) Hidden() (fields []filterField) {
 	return fields
 }
 
-// Back is the address of the list of what the filter means, as far as that knows it.
+// Back returns the address of the list with those parts of the filter that it has.
 func (p purgePage) Back() string { return address(orchestrationsPath, p.list()) }
 
-// list is the filter of the list.
+// list returns the filter of the list.
 func (p purgePage) list() url.Values {
 	list := url.Values{}
 	for name, values := range p.values {
@@ -96,7 +96,7 @@ func (p purgePage) list() url.Values {
 	return list
 }
 
-// purgeFilterOf is the filter of an address or a form.
+// purgeFilterOf returns the filter of an address or a form.
 func purgeFilterOf(from url.Values) url.Values {
 	values := url.Values{}
 	for _, f := range append([]orchestrationField{{Param: "status"}}, purgeFields()...) {
@@ -107,7 +107,7 @@ func purgeFilterOf(from url.Values) url.Values {
 	return values
 }
 
-// askPurge is the page that says how many a filter means. It changes nothing.
+// askPurge shows the page with the number of orchestrations. It changes nothing.
 func askPurge(ctx context.Context, v *visit) (page, error) {
 	query := v.r.URL.Query()
 	p := &purgePage{values: purgeFilterOf(query), Key: v.console.config.NewKey(), Missing: v.missing(access.OrchestrationsPurge)}
@@ -129,14 +129,14 @@ func askPurge(ctx context.Context, v *visit) (page, error) {
 	return out, err
 }
 
-// countEnded counts what a purge means, as far as the list goes that it looks at.
+// countEnded counts the orchestrations of a purge, within the pages that it reads.
 func (v *visit) countEnded(ctx context.Context, p *purgePage) error {
 	asked := p.list()
 	asked.Set("limit", strconv.Itoa(countLimit))
 	until, err := timeOf(string(p.Until))
 	for range countPages {
 		var list orchestrationList
-		if failed := v.api.get(ctx, "/api/orchestrations", asked, &list); failed != nil { // who may not ask is told so first
+		if failed := v.api.get(ctx, "/api/orchestrations", asked, &list); failed != nil { // a missing permission is reported first
 			return failed
 		}
 		if err != nil {
@@ -156,7 +156,7 @@ func (v *visit) countEnded(ctx context.Context, p *purgePage) error {
 	return nil
 }
 
-// timeOf reads a time, or a date, which stands for its beginning in UTC.
+// timeOf reads a time, or a date, which means its beginning in UTC.
 func timeOf(text string) (at time.Time, err error) {
 	if at, err = time.Parse(time.RFC3339, text); err != nil {
 		at, err = time.Parse(time.DateOnly, text)
@@ -164,19 +164,19 @@ func timeOf(text string) (at time.Time, err error) {
 	return at, err
 }
 
-// startPurge starts the operation, and leads to its page. A form that is sent twice has started one.
+// startPurge starts the operation, and leads to its page. A form that is sent twice starts one.
 func startPurge(ctx context.Context, v *visit) (page, error) {
 	if err := v.r.ParseForm(); err != nil {
 		return refusedPage(http.StatusBadRequest, "InvalidRequestBody", "The form cannot be read, or is too large."), nil
 	}
 	body, back := map[string]any{}, purgeFilterOf(v.r.PostForm)
-	for name := range back { // without endedBefore, it was no form of the page that asks, and the API refuses it
+	for name := range back { // without endedBefore, the form is not from the confirmation page, and the API refuses it
 		body[name] = back.Get(name)
 	}
 	return v.operate(ctx, "/api/orchestrations/purge", body, v.r.PostForm, address(purgePath, back))
 }
 
-// forcePage asks for the purge of one that cannot be read.
+// forcePage returns the confirmation page for purging an unreadable one.
 func (v *visit) forcePage(what Text) *confirmPage {
 	id := Text(v.r.PathValue("id"))
 	return &confirmPage{Title: "Purge an orchestration by force", Button: "Purge by force", What: what, Back: orchestrationLink(id), Action: orchestrationLink(id) + "/force-purge", Key: v.console.config.NewKey(),
@@ -184,7 +184,7 @@ func (v *visit) forcePage(what Text) *confirmPage {
 		Consequence: "Everything of it is deleted, whether it has ended or not, and what it had called is terminated and deleted with it. What it has locked stays locked until that expires. It needs a reason, which the audit log keeps with your name. This cannot be taken back: restoring its rows is the other way."}
 }
 
-// askForce is the page that asks.
+// askForce shows the confirmation page.
 func askForce(ctx context.Context, v *visit) (page, error) {
 	o, err := v.findOrchestration(ctx)
 	id := Text(v.r.PathValue("id"))
@@ -201,7 +201,7 @@ func askForce(ctx context.Context, v *visit) (page, error) {
 	return v.forcePage(id + " can be read, and has ended: it is purged without force as well.").shown(), nil
 }
 
-// doForce does it.
+// doForce purges it.
 func doForce(ctx context.Context, v *visit) (page, error) {
 	form, _, err := v.posted()
 	if err != nil {
@@ -224,7 +224,7 @@ func purgeRoutes() []route {
 	}
 }
 
-// Purge is the address that asks what is to be purged of what the filter means.
+// Purge returns the address that confirms the purge of the filter's orchestrations.
 func (p orchestrationsPage) Purge() string {
 	query := p.Filter.absolute(p.now)
 	if status := query.Get("status"); status != "" && !slices.Contains(purgePage{}.Statuses(), status) {

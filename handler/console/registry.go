@@ -21,16 +21,16 @@ const (
 // registryPage is a page of the list of instances.
 type registryPage struct {
 	Tenant, Ring, Locked string
-	// Narrowed says whether a filter is given.
+	// Narrowed reports whether a filter is set.
 	Narrowed bool
 	Items    []instanceItem
-	// Next is the address of what follows, and First that of the beginning; "" where there is none.
+	// Next is the address of the next page, and First that of the first; "" for none.
 	Next, First string
-	// Problem is what is wrong with the filter.
+	// Problem is the error of the filter.
 	Problem Text
 }
 
-// instanceItem is an instance as lists show it.
+// instanceItem is an instance in lists.
 type instanceItem struct {
 	InstanceID Text         `json:"instanceId"`
 	TenantID   Text         `json:"tenantId"`
@@ -41,7 +41,7 @@ type instanceItem struct {
 	Damaged    Text         `json:"damaged"`
 }
 
-// instanceLock is who keeps engines from an instance.
+// instanceLock is the lock that keeps engines from an instance.
 type instanceLock struct {
 	Held      bool      `json:"held"`
 	JobID     Text      `json:"jobId"`
@@ -49,7 +49,7 @@ type instanceLock struct {
 	DrainedBy Text      `json:"drainedBy"`
 }
 
-// State is the lock in one word.
+// State returns the lock in one word.
 func (l instanceLock) State() string {
 	switch {
 	case l.DrainedBy != "":
@@ -61,7 +61,7 @@ func (l instanceLock) State() string {
 	}
 }
 
-// Link is the address of its page.
+// Link returns the address of its page.
 func (i instanceItem) Link() string { return registryPath + "/" + urlpath.Escape(string(i.InstanceID)) }
 
 // instances lists those of the registry.
@@ -102,11 +102,11 @@ func instances(ctx context.Context, v *visit) (page, error) {
 type instancePageModel struct {
 	Instance instanceDetail
 	Document Payload
-	// Tables are those that the app works with, of its own document only.
+	// Tables are the app's tables, for its own document only.
 	Tables Payload
-	// Done is what was done last from this page, as a sentence; "" for nothing.
+	// Done is the last action of this page, as a sentence; "" for none.
 	Done string
-	// Missing is the permission that whoever looks lacks to drain it and to resume it.
+	// Missing is the permission that the user lacks to drain and resume it.
 	Missing access.Permission
 }
 
@@ -120,12 +120,12 @@ type instanceDetail struct {
 	etag string
 }
 
-// instanceRow is the path of the instance in the API.
+// instanceRow returns the path of the instance in the API.
 func (v *visit) instanceRow() string {
 	return "/api/registry/" + urlpath.Escape(v.r.PathValue("instance"))
 }
 
-// findInstance reads the instance that the path names.
+// findInstance reads the instance in the path.
 func (v *visit) findInstance(ctx context.Context) (i instanceDetail, err error) {
 	header, err := v.api.send(ctx, http.MethodGet, v.instanceRow(), nil, nil, nil, &i)
 	i.etag = header.Get("ETag")
@@ -150,15 +150,16 @@ func instance(ctx context.Context, v *visit) (page, error) {
 	return page{template: "instance", title: "Instance " + i.InstanceID.String(), model: p, elsewhere: v.thing(i.InstanceID, showLine("registry show", string(i.InstanceID)))}, nil
 }
 
-// instanceAct is something that can be done to an instance.
+// instanceAct is an action on an instance.
 type instanceAct struct {
-	// path is the last segment of its address and of that of the API, done what the page of the instance is told, and said what it says.
+	// path is the last segment of its address and of that of the API, done the key of the notice on the page of the
+	// instance, and said its text.
 	path, done, said string
-	// title names it, button is what the button says, and consequence what happens.
+	// title is its name, button the label of the button, and consequence the effect.
 	title, button, consequence string
-	// lasts says that it is done for a time, with a reason.
+	// lasts means that it has a duration and a reason.
 	lasts bool
-	// reached says that an instance is as this makes it, so that a form which is sent twice has done it once.
+	// reached reports whether an instance is already in the resulting state, so that a form which is sent twice acts once.
 	reached func(i instanceDetail, v *visit) bool
 }
 
@@ -169,14 +170,14 @@ func drain() instanceAct {
 		reached:     func(i instanceDetail, v *visit) bool { return i.Lock.DrainedBy == v.me.ID && i.Lock.Held }}
 }
 
-// resume lets them at it again.
+// resume admits them again.
 func resume() instanceAct {
 	return instanceAct{path: "resume", done: "resumed", said: "The instance is not drained any more.", title: "Resume an instance", button: "Resume",
 		consequence: "Engines go on with the instance, and with the messages that have waited, whoever has drained it.",
 		reached:     func(i instanceDetail, _ *visit) bool { return !i.Lock.Held }}
 }
 
-// pageOf is the page that asks.
+// pageOf returns the confirmation page.
 func (a instanceAct) pageOf(v *visit, i instanceDetail, form url.Values) *confirmPage {
 	p := &confirmPage{Title: a.title, Button: a.button, Consequence: a.consequence, What: i.InstanceID, Back: i.Link(), Action: i.Link() + "/" + a.path, ETag: i.etag,
 		Key: cmp.Or(form.Get("key"), v.console.config.NewKey()), HasReason: a.lasts, Reason: lines(form.Get("reason"))}
@@ -192,7 +193,7 @@ func (a instanceAct) pageOf(v *visit, i instanceDetail, form url.Values) *confir
 	return p
 }
 
-// askInstance asks.
+// askInstance shows the confirmation page.
 func askInstance(a instanceAct) visitor {
 	return func(ctx context.Context, v *visit) (page, error) {
 		i, err := v.findInstance(ctx)

@@ -8,13 +8,13 @@ import (
 	"github.com/vibedata/roundhouse/handler/api"
 )
 
-// route is a page, or what a form is sent to.
+// route is a page, or the target of a form.
 type route struct {
 	api.Route
 	visit visitor
 }
 
-// routeOf is what answers to a method and a path, for who has a permission.
+// routeOf returns the route of a method and a path, for callers with a permission.
 func routeOf(method, path string, need access.Permission, visit visitor) route {
 	return route{api.Route{Method: method, Path: path, Permission: need}, visit}
 }
@@ -27,12 +27,12 @@ const (
 	timelinePath = Root + "/timeline"
 )
 
-// routes are all of them. Each has the permission of what it asks the API for first, which decides.
+// routes returns all of them. Each has the permission of its first API request, which decides.
 func (c *Console) routes() []route {
 	return slices.Concat(letterRoutes(), editRoutes(), selectedRoutes(), holdingRoutes(), orchestrationRoutes(), taskRoutes(), operationRoutes(), pollerRoutes(), platformRoutes())
 }
 
-// platformRoutes are those of the app itself, and of who uses it.
+// platformRoutes are those of the app itself, and of its user.
 func platformRoutes() []route {
 	return []route{
 		routeOf(http.MethodGet, mePath, access.Self, aboutMe),
@@ -76,7 +76,8 @@ func letterRoutes() []route {
 	}
 }
 
-// Routes are what the console answers to, with the permission that each needs. The styles and scripts of pages are for anybody.
+// Routes returns the routes of the console, with the permission that each needs. The styles and scripts of pages are
+// public.
 func Routes() []api.Route {
 	var all []api.Route
 	for _, r := range (&Console{}).routes() {

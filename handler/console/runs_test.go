@@ -22,7 +22,7 @@ const (
 	runID   = "hmac-rotation-7"
 )
 
-// runData is one orchestration as the API has it.
+// runData is one orchestration as in the API.
 func runData(more map[string]any) map[string]any {
 	d := map[string]any{"id": runID, "orchestrator": "hmac", "version": "2", "status": "Running", "correlationId": "rotation-7", "parentId": "yearly-2026", "execution": 2, "stateVersion": 9,
 		"waitingFor": "Timer", "waitingUntilUtc": "2026-11-26T17:00:00Z", "createdAtUtc": "2026-11-26T13:00:00Z", "updatedAtUtc": "2026-11-26T13:41:00Z", "tag": "order-12",
@@ -67,7 +67,7 @@ func runs(of map[string]any) answers {
 	})
 }
 
-// hostileRuns has data that is meant to do harm.
+// hostileRuns has malicious data.
 func hostileRuns() answers {
 	id := evil + "/..%2F"
 	of := runData(map[string]any{"id": id, "orchestrator": turning, "version": evil, "status": evil, "correlationId": evil, "parentId": "../" + evil, "waitingFor": evil, "tag": turning, "lastExecutedBy": evil,
@@ -115,7 +115,7 @@ func orchestrationPages() map[string]shown {
 	return pages
 }
 
-// A command is offered where the state allows it and whoever looks may send it, and is shown as disabled with the reason elsewhere.
+// A command is offered where the state allows it and the user may send it, and is otherwise disabled with the reason.
 func TestCommandsByState(t *testing.T) {
 	t.Parallel()
 	ended := "2026-11-26T13:30:00Z"
@@ -164,8 +164,8 @@ func TestCommandsByState(t *testing.T) {
 	}
 }
 
-// What a form sends reaches the API: by the method and at the path of the command, with the form's key, the reason, and numbers of
-// the value as they were typed.
+// A form's values reach the API: by the method and at the path of the command, with the form's key, the reason, and
+// numbers as typed.
 func TestCommandForms(t *testing.T) {
 	t.Parallel()
 	const number = "123456789012345678901234567890"
@@ -194,7 +194,7 @@ func TestCommandForms(t *testing.T) {
 	}
 }
 
-// An event that cannot be sent is asked for again, with what was typed and under the same key, and the API is not told.
+// An invalid event leads back to the form, with the entered values and the same key, and no request is sent.
 func TestEventFormAsksAgain(t *testing.T) {
 	t.Parallel()
 	for name, form := range map[string]url.Values{
@@ -215,7 +215,7 @@ func TestEventFormAsksAgain(t *testing.T) {
 	(&calls{answers: runs(runData(nil))}).sentBy(t, form, "POST "+runsAPI+"/"+runID+`/events/done key "" of "": null`)
 }
 
-// Long rounds and large values are cut, and the page says so.
+// Long rounds and large values are cut, with a notice.
 func TestLargeOrchestrations(t *testing.T) {
 	t.Parallel()
 	var events []any
@@ -231,7 +231,7 @@ func TestLargeOrchestrations(t *testing.T) {
 	}
 }
 
-// A command can be copied into a shell as it is shown, or is not shown.
+// A command can be copied into a shell as displayed, or is not displayed.
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
 	for id, want := range map[string]Text{
@@ -248,7 +248,7 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// What the address of a page filters by, and the place that it goes on at, reach the API.
+// The filter and the position in the address of a page reach the API.
 func TestOrchestrationPagesGoOn(t *testing.T) {
 	t.Parallel()
 	for target, want := range map[string]string{
@@ -267,7 +267,7 @@ func TestOrchestrationPagesGoOn(t *testing.T) {
 	}
 }
 
-// A view that is told by how long ago things are goes on meaning them: the API gets the time of the moment.
+// A view with a relative time keeps its meaning: the API receives the current absolute time.
 func TestSince(t *testing.T) {
 	t.Parallel()
 	for query, want := range map[string]string{
@@ -297,7 +297,7 @@ func TestSince(t *testing.T) {
 	}
 }
 
-// Columns are in the address, and stay there with filters, views and pages; one at least is shown.
+// Columns are in the address, and stay there with filters, views and pages; at least one is displayed.
 func TestColumns(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -327,12 +327,12 @@ func TestColumns(t *testing.T) {
 
 const openAPI = "/api/orchestrations/history/open"
 
-// opened is what the API tells of a history that is like the data of a page.
+// opened is the API's answer about a history with the data of a page.
 func opened(run map[string]any, timeline any, rounds any, left int) map[string]any {
 	return map[string]any{"orchestration": run, "timeline": timeline, "rounds": rounds, "entriesLeft": left, "itemsLeft": left}
 }
 
-// part digs a member out of a document.
+// part returns a member of a document.
 func member(document any, name string) json.RawMessage {
 	text, ok := document.(string)
 	if !ok {
@@ -364,7 +364,7 @@ func upload(t *testing.T, h http.Handler, target string, fields ...[2]string) *h
 	return sendBody(t, h, target, w.FormDataContentType(), &body)
 }
 
-// historyPages are the page that asks for a history, and what it makes of one.
+// historyPages are the page that asks for a history, and the pages that show one.
 func historyPages() map[string]shown {
 	typicalRun, evilRun := runs(runData(nil)), hostileRuns()
 	evilID := evil + "/..%2F"
@@ -382,7 +382,7 @@ func historyPages() map[string]shown {
 	}
 }
 
-// A history reaches the API as it was sent, as a file or as a text; what is too large does not.
+// A history reaches the API unchanged, as a file or as a text; one that is too large does not.
 func TestHistoryIsSentAsItIs(t *testing.T) {
 	t.Parallel()
 	const text = `{"id": "a",  "n": 123456789012345678901234567890, "<": "\u003c"}`
@@ -408,7 +408,7 @@ func TestHistoryIsSentAsItIs(t *testing.T) {
 	}
 }
 
-// A download is a file for the browser to keep, under the name that the API gives it.
+// A download is a file for the browser to save, under the API's name.
 func TestDownload(t *testing.T) {
 	t.Parallel()
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

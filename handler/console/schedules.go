@@ -16,27 +16,27 @@ const (
 	runPath       = schedulesPath + "/:engine/run"
 )
 
-// lateAfter is by how much an item is behind before it is missed: so long it may take until the app looks again.
+// lateAfter is the delay above which an item counts as missed: the app's next check may take that long.
 const lateAfter = 2 * time.Minute
 
 // schedulesPage is a page of the list of schedules.
 type schedulesPage struct {
 	Engine, Schedule, Item string
-	// Narrowed says whether a filter is given.
+	// Narrowed reports whether a filter is set.
 	Narrowed bool
 	Items    []scheduleItem
-	// Ran says that one was run by hand just now, and RanTimeline is the address of what it has led to, "" if that is not known.
+	// Ran means that one was just run by hand, and RanTimeline is the address of its timeline, "" if unknown.
 	Ran         bool
 	RanTimeline string
-	// Missing is the permission that whoever looks lacks to run one.
+	// Missing is the permission that the user lacks to run one.
 	Missing access.Permission
-	// Next is the address of what follows, and First that of the beginning; "" where there is none.
+	// Next is the address of the next page, and First that of the first; "" for none.
 	Next, First string
-	// Problem is what is wrong with the filter.
+	// Problem is the error of the filter.
 	Problem Text
 }
 
-// scheduleItem is an item of a schedule: an engine may have several schedules, and a schedule several items.
+// scheduleItem is a schedule target: an engine may have several schedules, and a schedule several targets.
 type scheduleItem struct {
 	Engine        Text      `json:"engine"`
 	Schedule      Text      `json:"schedule"`
@@ -54,11 +54,11 @@ type scheduleItem struct {
 	Failures      int       `json:"failures"`
 	RetryAt       time.Time `json:"retryAtUtc"`
 
-	// Missed says that it was due, and nothing was sent.
+	// Missed means that it was due, and no message was sent.
 	Missed bool `json:"-"`
 }
 
-// Name is what people call it.
+// Name returns its displayed name.
 func (i scheduleItem) Name() Text {
 	name := i.Engine
 	for _, part := range []Text{i.Schedule, i.Item} {
@@ -69,20 +69,20 @@ func (i scheduleItem) Name() Text {
 	return name
 }
 
-// Timeline is the address of what the latest message has led to, "" for none.
+// Timeline returns the address of the timeline of the latest message, "" for none.
 func (i scheduleItem) Timeline() string { return timelineOf(i.CorrelationID) }
 
-// Run is the address of the page that runs it.
+// Run returns the address of the page that runs it.
 func (i scheduleItem) Run() string {
 	return address(schedulesPath+"/"+urlpath.Escape(string(i.Engine))+"/run", i.query())
 }
 
-// query names it among those of its engine.
+// query returns the parameters that identify it within its engine.
 func (i scheduleItem) query() url.Values {
 	return url.Values{"schedule": {string(i.Schedule)}, "item": {string(i.Item)}}
 }
 
-// scheduleList lists when schedules are due, and what has become of them.
+// scheduleList lists the next times of schedules, and their latest outcomes.
 func scheduleList(ctx context.Context, v *visit) (page, error) {
 	query, kept := v.r.URL.Query(), url.Values{}
 	for _, name := range []string{"engine", "schedule", "item"} {
@@ -123,7 +123,7 @@ func scheduleList(ctx context.Context, v *visit) (page, error) {
 	return out, nil
 }
 
-// runOf is the page that asks whether an item of a schedule is to be run.
+// runOf returns the confirmation page for running a schedule target.
 func runOf(v *visit, i scheduleItem, key string) *confirmPage {
 	p := &confirmPage{Title: "Run a schedule now", Button: "Run now", What: i.Name(), Back: oneParameter(schedulesPath, "engine", string(i.Engine)),
 		Consequence: "What the schedule would send is sent now. When it is due next stays as it is, and runs as well.",
@@ -132,13 +132,13 @@ func runOf(v *visit, i scheduleItem, key string) *confirmPage {
 	return p
 }
 
-// namedItem is what the address of a run names.
+// namedItem returns the schedule target in the address of a run.
 func (v *visit) namedItem() scheduleItem {
 	query := v.r.URL.Query()
 	return scheduleItem{Engine: Text(v.r.PathValue("engine")), Schedule: Text(query.Get("schedule")), Item: Text(query.Get("item"))}
 }
 
-// askRun asks.
+// askRun shows the confirmation page.
 func askRun(ctx context.Context, v *visit) (page, error) {
 	asked := v.namedItem()
 	var list struct {

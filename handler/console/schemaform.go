@@ -13,32 +13,32 @@ import (
 const (
 	// maxFields bounds the fields of a form that is made from a schema.
 	maxFields = 40
-	// shortText is up to which length a text gets a field of one line.
+	// shortText is the longest text that gets a field of one line.
 	shortText = 120
 )
 
-// These are what a schema and its properties may say for a form to be made of it. What else they could say, a form does not show.
+// The keywords of schemas and properties for which a form can be made. A form does not support others.
 var (
 	formKeywords  = []string{"$schema", "$id", "$comment", "type", "title", "description", "properties", "required", "additionalProperties"}
 	fieldKeywords = []string{"$comment", "type", "title", "description", "enum", "default", "examples", "format", "pattern", "minLength", "maxLength",
 		"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
 )
 
-// documentEntry is how a document is entered: in fields, or as JSON.
+// documentEntry is the input of a document: in fields, or as JSON.
 type documentEntry struct {
-	// Noun is what the document is, such as "answer", and Name what the field for JSON is called in the form.
+	// Noun is the kind of document, such as "answer", and Name the name of the JSON field in the form.
 	Noun, Name string
-	// Required says that there has to be one, and Off that nothing can be entered.
+	// Required means that a document is required, and Off that none can be entered.
 	Required, Off bool
 	Fields        []formField
-	// Text is the text of the document, where there are no fields, and Schema what it has to be like, "" for anything.
+	// Text is the text of the document, without fields, and Schema its schema, "" for none.
 	Text   string
 	Schema Payload
-	// Other is the address of the other way to enter it, "" where there is one only.
+	// Other is the address of the other input form, "" for none.
 	Other string
 }
 
-// entryOf makes an empty one for a schema; fieldsAt and jsonAt are the addresses of the two ways to enter it.
+// entryOf returns an empty one for a schema; fieldsAt and jsonAt are the addresses of the two input forms.
 func entryOf(noun string, schema json.RawMessage, asJSON bool, fieldsAt, jsonAt string) *documentEntry {
 	e := &documentEntry{Noun: noun, Name: noun, Schema: payloadOf(string(schema))}
 	fields, ok := fieldsOf(schema)
@@ -51,16 +51,16 @@ func entryOf(noun string, schema json.RawMessage, asJSON bool, fieldsAt, jsonAt 
 	return e
 }
 
-// Title is the noun at the beginning of a sentence.
+// Title returns the noun with a capital.
 func (e *documentEntry) Title() string { return strings.ToUpper(e.Noun[:1]) + e.Noun[1:] }
 
-// enter puts what a form has sent into it.
+// enter stores the values of a form in it.
 func (e *documentEntry) enter(form url.Values) {
 	enter(e.Fields, form)
 	e.Text = form.Get(e.Name)
 }
 
-// document is what was entered, nil for nothing, or what is wrong with it.
+// document returns the entered document, nil for none, or its error.
 func (e *documentEntry) document() (json.RawMessage, Text) {
 	switch {
 	case e.Fields == nil && e.Text == "" && !e.Required:
@@ -79,23 +79,23 @@ func (e *documentEntry) document() (json.RawMessage, Text) {
 
 // formField is a field of a form that is made from a JSON schema.
 type formField struct {
-	// Input is its name in the form, which has nothing of the schema.
+	// Input is its name in the form, which is independent of the schema.
 	Input              string
 	Label, Description Text
 	Required           bool
 	// Kind is one of line, text, number and choice.
 	Kind    string
 	Choices []fieldChoice
-	// Value is what was entered: for a choice, its number.
+	// Value is the input: for a choice, its number.
 	Value string
-	// Problem is what is wrong with it, "" for nothing.
+	// Problem is its error, "" for none.
 	Problem Text
 
 	name   string
 	number bool
 }
 
-// fieldChoice is a value that can be chosen.
+// fieldChoice is a possible value.
 type fieldChoice struct {
 	Index string
 	Label Text
@@ -103,7 +103,7 @@ type fieldChoice struct {
 	value json.RawMessage
 }
 
-// fieldSchema is what a property says of itself.
+// fieldSchema is the schema of a property.
 type fieldSchema struct {
 	Type        string            `json:"type"`
 	Title       Text              `json:"title"`
@@ -114,8 +114,7 @@ type fieldSchema struct {
 	Format      string            `json:"format"`
 }
 
-// fieldsOf makes a form from a schema: an object of texts, numbers, truth values and choices. Of other schemas it
-// makes none.
+// fieldsOf makes a form from a schema: an object of texts, numbers, truth values and choices. Other schemas have none.
 func fieldsOf(schema json.RawMessage) (fields []formField, ok bool) {
 	var s struct {
 		Type       string          `json:"type"`
@@ -181,7 +180,7 @@ func fieldOf(schema json.RawMessage) (f formField, ok bool) {
 	return f, true
 }
 
-// setDefault enters what the schema proposes, if it can be seen as it is.
+// setDefault enters the schema's default, if it has no invisible characters.
 func (f *formField) setDefault(value json.RawMessage) {
 	text := scalar(value)
 	switch {
@@ -197,7 +196,7 @@ func (f *formField) setDefault(value json.RawMessage) {
 	}
 }
 
-// scalar is a value of JSON as people read it.
+// scalar returns a displayed JSON value.
 func scalar(value json.RawMessage) Text {
 	var text string
 	if json.Unmarshal(value, &text) == nil && bytes.HasPrefix(value, []byte(`"`)) {
@@ -206,13 +205,13 @@ func scalar(value json.RawMessage) Text {
 	return Text(value)
 }
 
-// says reports whether a document is an object that has nothing besides some keywords.
+// says reports whether a document is an object with only these keywords.
 func says(object json.RawMessage, keywords []string) bool {
 	names, _ := members(object)
 	return len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(keywords, name) })
 }
 
-// members are those of an object, their names in its order; none of what is no object.
+// members returns those of an object, their names in its order; none of other values.
 func members(object json.RawMessage) (names []string, values map[string]json.RawMessage) {
 	values = map[string]json.RawMessage{}
 	if json.Unmarshal(object, &values) != nil {
@@ -239,18 +238,18 @@ func members(object json.RawMessage) (names []string, values map[string]json.Raw
 	return names, values
 }
 
-// enter puts into the fields what a form has sent.
+// enter stores the values of a form in the fields.
 func enter(fields []formField, form url.Values) {
 	for n, f := range fields {
 		fields[n].Value = lines(form.Get(f.Input))
 	}
 }
 
-// lines is a text of a form with the line breaks that documents have.
+// lines returns a text of a form with the line breaks of documents.
 func lines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 
-// documentOf makes the document of what was entered: what was left empty is left out, numbers stay as they were written. It notes at the
-// fields what is wrong, and says whether nothing is.
+// documentOf makes the document of the input: empty values are omitted, numbers stay as written. It records the errors
+// at the fields, and reports whether none occurred.
 func documentOf(fields []formField) (json.RawMessage, bool) {
 	var out bytes.Buffer
 	good := true
@@ -267,14 +266,14 @@ func documentOf(fields []formField) (json.RawMessage, bool) {
 		if out.Len() > 1 {
 			out.WriteByte(',')
 		}
-		name, _ := json.Marshal(f.name) // a text can always be written
+		name, _ := json.Marshal(f.name) // a text can always be encoded
 		fmt.Fprintf(&out, "%s:%s", name, value)
 	}
 	out.WriteByte('}')
 	return out.Bytes(), good
 }
 
-// json is the value of the field, or what is wrong with it.
+// json returns the value of the field, or its error.
 func (f formField) json() (value json.RawMessage, problem Text) {
 	switch {
 	case f.Kind == "choice":
@@ -291,12 +290,12 @@ func (f formField) json() (value json.RawMessage, problem Text) {
 		}
 		return json.RawMessage(text), ""
 	default:
-		value, _ = json.Marshal(f.Value) // a text can always be written
+		value, _ = json.Marshal(f.Value) // a text can always be encoded
 		return value, ""
 	}
 }
 
-// numeric says whether a text is a number of JSON.
+// numeric reports whether a text is a JSON number.
 func numeric(text string) bool {
 	return json.Valid([]byte(text)) && strings.ContainsAny(text[:1], "-0123456789")
 }

@@ -4,11 +4,11 @@ import (
 	"net/http"
 )
 
-// policy lets pages load the console's own styles, scripts and pictures, ask the console itself for news, send forms to it, and nothing else:
-// no script or style of a page itself, no frame.
+// policy lets pages only load the console's own styles, scripts and pictures, poll the console itself, and send forms
+// to it: no inline script or style, no frame.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// secure sets the headers that every answer has.
+// secure sets the headers of every answer.
 func secure(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -17,8 +17,8 @@ func secure(h http.Header) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 }
 
-// ownPage says whether a page of the console has sent a change. Browsers say which site sends; what says nothing is no browser,
-// and has the API.
+// ownPage reports whether a page of the console has sent a change. Browsers name the sending site; a request without
+// that is not from a browser, and can use the API.
 func ownPage(r *http.Request) bool {
 	if r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == "" {
 		return false
@@ -28,7 +28,7 @@ func ownPage(r *http.Request) bool {
 	return http.NewCrossOriginProtection().Check(seen) == nil
 }
 
-// browserHost is the host that the browser has asked: the Functions host, which stands before the program, says it.
+// browserHost returns the host in the browser's request, as reported by the Functions host in front of the program.
 func browserHost(r *http.Request) string {
 	if forwarded := r.Header.Values("X-Forwarded-Host"); len(forwarded) > 0 {
 		return forwarded[len(forwarded)-1]

@@ -23,7 +23,7 @@ import (
 
 var copied = regexp.MustCompile(`data-copy="the (id|command|curl command)">([^<]*)<`)
 
-// copies are what a page offers for copying.
+// copies returns the texts that a page offers for copying.
 func copies(page string) map[string]string {
 	out := map[string]string{}
 	for _, m := range copied.FindAllStringSubmatch(page, -1) {
@@ -32,7 +32,7 @@ func copies(page string) map[string]string {
 	return out
 }
 
-// What a page offers for copying asks for what the page shows, at the host that the browser has asked, and never with a key.
+// A text that a page offers for copying requests the page's data, at the browser's host, and never with a key.
 func TestElsewhere(t *testing.T) {
 	t.Parallel()
 	const key = `curl -H "x-functions-key: $ROUNDHOUSE_KEY" `
@@ -73,7 +73,7 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// An id that cannot be shown as it is cannot be copied, nor can a command with it.
+// An id with invisible characters cannot be copied, nor can a command with it.
 func TestElsewhereOfHiddenIDs(t *testing.T) {
 	t.Parallel()
 	l := letterData(map[string]any{"rowKey": "a\u202eb"})
@@ -98,7 +98,7 @@ func TestElsewhereOfHiddenIDs(t *testing.T) {
 
 var chipLink = regexp.MustCompile(`<a class="chip" href="([^"]*)"><span class="unseen">Without </span>([^:<]*): `)
 
-// Each filter of a list that is set is a chip, and its link leads to the list without that filter, and with all others.
+// Each filter in use is a chip, and its link leads to the list without that filter, and with all others.
 func TestChips(t *testing.T) {
 	t.Parallel()
 	api := typical().with(answers{"/api/tasks": list(), "/api/registry": list(), "/api/audit": list(), "/api/operations": list(), "/api/workflow/outbox/metrics": map[string]any{},
@@ -106,7 +106,7 @@ func TestChips(t *testing.T) {
 	for name, test := range map[string]struct {
 		path, query string
 		want        []string
-		kept        string // what stays although it is no filter
+		kept        string // stays although it is not a filter
 	}{
 		"dead letters":           {lettersPath, "status=any&engine=hmac&instanceId=i%3C1&correlationId=c&errorSignature=s&assignee=me&fromDate=2026-11-21&toDate=2026-11-22", []string{"Status", "Engine", "Instance", "Correlation id", "Cause", "Taken by", "Failed from", "Failed until"}, ""},
 		"pending dead letters":   {lettersPath, "status=Pending", nil, ""},
@@ -149,7 +149,7 @@ func TestChips(t *testing.T) {
 	}
 }
 
-// sketch is a tree in one line.
+// sketch returns a tree in one line.
 func sketch(n *treeNode) string {
 	if n == nil {
 		return "none"
@@ -167,7 +167,7 @@ func sketch(n *treeNode) string {
 	return string(n.Name) + "(" + strings.Join(all, " ") + ")"
 }
 
-// A tree has what a document has: numbers and texts as they came, in their order, and what is there twice, twice.
+// A tree has a document's values: numbers and texts unchanged, in their order, and duplicates twice.
 func TestTree(t *testing.T) {
 	t.Parallel()
 	for document, want := range map[string]string{
@@ -182,7 +182,7 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// A tree has limits, and says what it leaves out.
+// A tree is bounded, and reports its omissions.
 func TestTreeIsBounded(t *testing.T) {
 	t.Parallel()
 	wide := treeOf([]byte(`[` + strings.TrimSuffix(strings.Repeat(`1,`, maxTreeNodes+99), ",") + `]`))
@@ -206,7 +206,7 @@ const key = "the-key-of-the-local-host"
 
 func local() access.Control { return access.Control{Development: true, LocalKey: key} }
 
-// Whatever is answered, the browser is told to run nothing but the console's own script, to frame it nowhere and to guess nothing.
+// Every answer makes the browser run only the console's own script, and forbids frames and content sniffing.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t, typical(), local())
@@ -254,7 +254,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// Files are sent compressed, once: a browser that has one is told so.
+// Files are sent compressed, once: a browser with a copy gets the answer that it is current.
 func TestAssets(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t, nothing(), access.Control{})
@@ -274,7 +274,7 @@ func TestAssets(t *testing.T) {
 	}
 }
 
-// The first page and all that it loads is small.
+// The first page with all its files is small.
 func TestFirstPageIsSmall(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t, typical(), access.Control{})
@@ -288,7 +288,7 @@ func TestFirstPageIsSmall(t *testing.T) {
 	}
 }
 
-// calls notes what the API was asked for, and the last change: its method, path, key, the version that it is of, and its body.
+// calls records the API requests, and the last change: its method, path, key, version, and body.
 type calls struct {
 	mu sync.Mutex
 	answers
@@ -313,7 +313,7 @@ func (c *calls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.answers.ServeHTTP(w, r)
 }
 
-// sentBy holds what the API gets of a form, "" for nothing, and the answer.
+// sentBy checks the API request for a form, "" for none, and returns the answer.
 func (c *calls) sentBy(t *testing.T, page shown, want string) *httptest.ResponseRecorder {
 	t.Helper()
 	page.api = c
@@ -324,8 +324,8 @@ func (c *calls) sentBy(t *testing.T, page shown, want string) *httptest.Response
 	return rec
 }
 
-// Only a page of the console makes changes, and what it sends reaches the API as its own: with the form's key, and in the name of
-// whoever sent it.
+// Only a page of the console makes changes, and its values reach the API as its own: with the form's key, and in the
+// name of the user.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	form := url.Values{"key": {"form-1"}, "etag": {"v1"}, "notes": {"too old"}}.Encode()
@@ -372,7 +372,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// The address that the local host prints signs a browser in, and nothing else does.
+// The address that the local host prints signs a browser in, and no other address does.
 func TestSignIn(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t, typical(), local())
@@ -401,7 +401,7 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
-// A cookie opens the console that gave it, at the host that it was for, and is the key of the API there alone.
+// A cookie opens the console that set it, at its own host, and is the key of the API there only.
 func TestCookie(t *testing.T) {
 	t.Parallel()
 	good := get(t, newConsole(t, typical(), local()), Root+"?code="+key).Result().Cookies()[0]

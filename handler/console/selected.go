@@ -12,41 +12,41 @@ import (
 
 const (
 	selectedPath = lettersPath + "/selected"
-	// maxSelected is how many dead letters can be selected: all of the longest page.
+	// maxSelected is the most dead letters that can be selected: all of the longest page.
 	maxSelected = 100
-	// selectPage is the value of select in the address of a list on whose page everything is selected.
+	// selectPage is the value of select in the address of a list with everything on its page selected.
 	selectPage = "page"
 )
 
-// selectedRoutes are those of what is done to dead letters that somebody has selected.
+// selectedRoutes are those of actions on selected dead letters.
 func selectedRoutes() []route {
 	return []route{routeOf(http.MethodPost, selectedPath, access.DeadLettersRead, askSelected)}
 }
 
-// selected is a dead letter that somebody has selected.
+// selected is a selected dead letter.
 type selected struct{ Engine, RowKey Text }
 
-// Value is the dead letter in a form.
+// Value returns the dead letter's value in a form.
 func (s selected) Value() string {
 	return url.QueryEscape(string(s.Engine)) + "/" + url.QueryEscape(string(s.RowKey))
 }
 
-// Link is the address of its page.
+// Link returns the address of its page.
 func (s selected) Link() string { return letterLink(s.Engine, s.RowKey) }
 
-// Choice is the dead letter as it is selected on a list.
+// Choice returns the dead letter's selection value on a list.
 func (l letterItem) Choice() string { return selected{l.Engine, l.RowKey}.Value() }
 
-// Pending says whether it can be selected.
+// Pending reports whether it can be selected.
 func (l letterItem) Pending() bool { return l.Status == "Pending" }
 
-// Selectable says whether something on the page can be selected.
+// Selectable reports whether the page has a selectable dead letter.
 func (p lettersPage) Selectable() bool { return slices.ContainsFunc(p.Items, letterItem.Pending) }
 
-// All and None are the addresses of this page with everything selected, and with nothing.
+// All returns the address of this page with everything selected.
 func (p lettersPage) All() string { return p.at(selectPage) }
 
-// None is the address with nothing selected.
+// None returns the address with nothing selected.
 func (p lettersPage) None() string { return p.at("") }
 
 func (p lettersPage) at(choice string) string {
@@ -56,10 +56,10 @@ func (p lettersPage) at(choice string) string {
 	return address(lettersPath, query)
 }
 
-// Query is the filter in a form.
+// Query returns the filter's value in a form.
 func (f filter) Query() string { return f.values.Encode() }
 
-// selection reads the dead letters of a form, each once; ok is false for what no page has made.
+// selection reads the dead letters of a form, each once; ok is false for invalid values.
 func selection(values []string) (rows []selected, ok bool) {
 	for _, value := range values {
 		engine, rowKey, found := strings.Cut(value, "/")
@@ -75,7 +75,7 @@ func selection(values []string) (rows []selected, ok bool) {
 	return rows, len(rows) <= maxSelected
 }
 
-// rows are the dead letters of a selection as the API names them.
+// rows returns the dead letters of a selection in the API's form.
 func rows(all []selected) (named []map[string]string) {
 	for _, s := range all {
 		named = append(named, map[string]string{"engine": string(s.Engine), "rowKey": string(s.RowKey)})
@@ -83,9 +83,9 @@ func rows(all []selected) (named []map[string]string) {
 	return named
 }
 
-// askSelected asks whether what was selected is meant: the page is that of all of a filter, with these in its place.
+// askSelected shows the confirmation page of a selection: like that of a filter, with these dead letters in its place.
 func askSelected(_ context.Context, v *visit) (page, error) {
-	if !v.may(access.DeadLettersRead) { // the API is asked for nothing
+	if !v.may(access.DeadLettersRead) { // no API request is sent
 		return refusedPage(http.StatusForbidden, "Forbidden", Text("You need the permission "+access.DeadLettersRead+".")), nil
 	}
 	form, _, err := v.posted()

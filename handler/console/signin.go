@@ -8,22 +8,23 @@ import (
 	"net/url"
 )
 
-// cookie is the name of what a browser signs in with on a developer's machine.
+// cookie is the name of the sign-in cookie on a developer's machine.
 const cookie = "roundhouse-console"
 
-// signsInHere says whether people sign in with the key of the local host.
+// signsInHere reports whether users sign in with the key of the local host.
 func (c *Console) signsInHere() bool {
 	return c.config.Control.Development && c.config.Control.LocalKey != ""
 }
 
-// pass is what the cookie holds for a host: it stands for the key to the console at that host, and is no key itself.
+// pass returns the cookie's value for a host: it represents the key to the console at that host, and is not a key
+// itself.
 func (c *Console) pass(host string) string {
 	mac := hmac.New(sha256.New, []byte(c.config.Control.LocalKey))
 	mac.Write([]byte("roundhouse console\n" + host))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// signedInHere says whether a browser has the cookie of this host.
+// signedInHere reports whether a browser has the cookie of this host.
 func (c *Console) signedInHere(r *http.Request) bool {
 	if !c.signsInHere() {
 		return false
@@ -32,8 +33,8 @@ func (c *Console) signedInHere(r *http.Request) bool {
 	return err == nil && hmac.Equal([]byte(given.Value), []byte(c.pass(browserHost(r))))
 }
 
-// signInHere takes the key out of the address, and leaves a cookie in its place if it is the right one. Cookies go to all ports of
-// a host, so that other programs of this machine may see this one: it opens the console, not the API.
+// signInHere removes the key from the address, and sets a cookie in its place if the key is correct. Cookies are sent
+// to all ports of a host, so other programs of this machine may see this one: it opens the console, not the API.
 func (c *Console) signInHere(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	if !c.config.Control.IsLocalKey(query.Get("code")) {
@@ -48,15 +49,15 @@ func (c *Console) signInHere(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// outsidePage says to somebody whom the API does not know what to do.
+// outsidePage gives instructions to an unidentified caller.
 type outsidePage struct {
 	Message Text
-	// SignIn is where the platform lets people sign in, "" where it does not. Local says that this is a developer's machine.
+	// SignIn is the platform's sign-in address, "" without one. Local means that this is a developer's machine.
 	SignIn string
 	Local  bool
 }
 
-// outside is the page for whoever cannot be told.
+// outside returns the page for an unidentified caller.
 func (c *Console) outside(v *visit, err error) page {
 	code := status(err)
 	if code != http.StatusUnauthorized && code != http.StatusForbidden {

@@ -12,13 +12,13 @@ import (
 	"github.com/vibedata/roundhouse/internal/urlpath"
 )
 
-// startPath is where the engines are that can be started, startEnginePath the form of one of them, by its name.
+// startPath is the list of engines that can be started, startEnginePath the form of one of them, by its name.
 const (
 	startPath       = Root + "/start"
 	startEnginePath = startPath + "/:engine"
 )
 
-// engineItem is an engine as the API has it.
+// engineItem is an engine as in the API.
 type engineItem struct {
 	Name        Text            `json:"name"`
 	Queue       Text            `json:"queue"`
@@ -34,7 +34,7 @@ type engineItem struct {
 	} `json:"example"`
 }
 
-// Link is the address of the form that starts it.
+// Link returns the address of the form that starts it.
 func (e engineItem) Link() string { return startPath + "/" + urlpath.Escape(string(e.Name)) }
 
 // engineItems are those of the app.
@@ -45,24 +45,25 @@ type engineItems struct {
 // startList are the engines that can be started.
 type startList struct {
 	Engines []engineItem
-	// Missing is the permission that whoever looks lacks for it, "" for none.
+	// Missing is the permission that the user lacks for it, "" for none.
 	Missing access.Permission
 }
 
 // startForm is the form that starts an engine.
 type startForm struct {
 	Engine engineItem
-	// Operation, InstanceID, TenantID and CorrelationID are what was entered.
+	// Operation, InstanceID, TenantID and CorrelationID are the inputs.
 	Operation, InstanceID, TenantID, CorrelationID string
 	Input                                          *documentEntry
-	// Problem says why it was not started, "" for nothing.
+	// Problem is the reason why it was not started, "" for none.
 	Problem Text
-	// Action is where the form goes to, Key makes repeats of the form one start, and Missing is the permission that whoever looks lacks.
+	// Action is the target of the form, Key makes repeats of the form one start, and Missing is the permission that the
+	// user lacks.
 	Action, Key string
 	Missing     access.Permission
 }
 
-// listEngines shows what can be started.
+// listEngines shows the engines that can be started.
 func listEngines(ctx context.Context, v *visit) (page, error) {
 	var all engineItems
 	if err := v.api.get(ctx, "/api/engines", nil, &all); err != nil {
@@ -71,7 +72,7 @@ func listEngines(ctx context.Context, v *visit) (page, error) {
 	return page{template: "start", title: "Start", model: startList{all.Engines, v.missing(access.OrchestrationsStart)}}, nil
 }
 
-// startFormOf is the empty form for the engine that the path names.
+// startFormOf returns the empty form for the engine in the path.
 func (v *visit) startFormOf(ctx context.Context) (*startForm, error) {
 	var all engineItems
 	if err := v.api.get(ctx, "/api/engines", nil, &all); err != nil {
@@ -93,20 +94,20 @@ func (v *visit) startFormOf(ctx context.Context) (*startForm, error) {
 	return nil, &apiError{Status: http.StatusNotFound, Code: "NotFound", Message: "There is no such engine here."}
 }
 
-// propose enters the example of the engine, as far as all of it can be seen. Fields have what their schema proposes.
+// propose enters the example of the engine, if it has no invisible characters. Fields have their schema's defaults.
 func (p *startForm) propose() {
 	e := p.Engine.Example
 	if e == nil {
 		return
 	}
 	p.Operation, p.InstanceID, p.TenantID = plainly(e.Operation), plainly(e.InstanceID), plainly(e.TenantID)
-	var indented bytes.Buffer // numbers stay as they are: nothing is decoded
+	var indented bytes.Buffer // numbers stay unchanged: nothing is decoded
 	if p.Input.Fields == nil && len(e.Input) <= maxPayload && json.Indent(&indented, e.Input, "", "  ") == nil {
 		p.Input.Text = plainly(indented.String())
 	}
 }
 
-// plainly is a text, or "" if something in it cannot be seen: what somebody sends, he has to see.
+// plainly returns a text, or "" if it has invisible characters: a user has to see all of a text that they send.
 func plainly(text string) string {
 	if Text(text).String() != text {
 		return ""
@@ -114,14 +115,14 @@ func plainly(text string) string {
 	return text
 }
 
-// enter puts what the form has sent into it again.
+// enter stores the form's values in it again.
 func (p *startForm) enter(form url.Values) {
 	p.Key = cmp.Or(form.Get("key"), p.Key)
 	p.Operation, p.InstanceID, p.TenantID, p.CorrelationID = form.Get("operation"), form.Get("instanceId"), form.Get("tenantId"), form.Get("correlationId")
 	p.Input.enter(form)
 }
 
-// body is what the API is sent, or what is wrong with what was entered.
+// body returns the API's request body, or the error of the input.
 func (p *startForm) body() (map[string]any, Text) {
 	input, problem := p.Input.document()
 	message := map[string]any{}
@@ -140,7 +141,7 @@ func (p *startForm) body() (map[string]any, Text) {
 	return body, problem
 }
 
-// askStart is the form.
+// askStart shows the form.
 func askStart(ctx context.Context, v *visit) (page, error) {
 	p, err := v.startFormOf(ctx)
 	if err != nil {
@@ -151,13 +152,13 @@ func askStart(ctx context.Context, v *visit) (page, error) {
 		elsewhere: &elsewhere{Command: commandLine("roundhouse", "orchestration", "start", string(p.Engine.Name))}}, nil
 }
 
-// doStart starts an orchestration, and leads to its page. A form that is sent twice has started one. When it is refused, the form
-// is shown again with what was entered.
+// doStart starts an orchestration, and leads to its page. A form that is sent twice starts one. After a refusal, the
+// form is shown again with the input.
 func doStart(ctx context.Context, v *visit) (page, error) {
 	if err := v.r.ParseForm(); err != nil {
 		return refusedPage(http.StatusBadRequest, "InvalidRequestBody", "The form cannot be read, or is too large."), nil
 	}
-	if !v.may(access.OrchestrationsStart) { // the API is to say so, and to note it
+	if !v.may(access.OrchestrationsStart) { // the API reports and records it
 		_, err := v.api.send(ctx, http.MethodPost, "/api/orchestrations", nil, nil, map[string]string{"orchestrator": v.r.PathValue("engine")}, nil)
 		return page{}, cmp.Or(err, error(&apiError{Status: http.StatusForbidden, Code: "Forbidden", Message: "You need the permission " + Text(access.OrchestrationsStart) + "."}))
 	}
@@ -186,13 +187,13 @@ func doStart(ctx context.Context, v *visit) (page, error) {
 }
 
 const (
-	// startedDone is what the page of an orchestration is told after its start.
+	// startedDone is the notice on the page of an orchestration after its start.
 	startedDone = "start"
-	// keyReused is what the API calls a key that it knows with another body.
+	// keyReused is the API's code for a key that it knows with another body.
 	keyReused = "IdempotencyKeyReused"
 )
 
-// again shows the form with what was entered, and what is wrong with it.
+// again shows the form with the input, and its error.
 func (p *startForm) again(status int, code string, problem Text) page {
 	p.Problem = problem
 	return page{template: "startform", title: "Start " + p.Engine.Name.String(), status: status, code: code, model: p}

@@ -13,28 +13,28 @@ import (
 	"github.com/vibedata/roundhouse/handler/access"
 )
 
-// taskPageModel is one task: what is asked, what was answered, and who did what.
+// taskPageModel is one task: its question, its answer, and its history.
 type taskPageModel struct {
 	Task            taskDetail
 	Payload, Output Payload
-	// Done is what was done last from this page, as a sentence; "" for nothing.
+	// Done is the last action of this page, as a sentence; "" for none.
 	Done string
-	// Acts are what can be done with it, those that whoever looks may not do with the reason.
+	// Acts are its possible actions, those that the user may not take with the reason.
 	Acts []taskButton
-	// Key makes repeats of the form that claims one change.
+	// Key makes repeats of the claim form one change.
 	Key string
 }
 
-// taskButton is something that can be done with a task.
+// taskButton is an action on a task.
 type taskButton struct {
 	Button, Link string
-	// AtOnce says that it is done without a page that asks first.
+	// AtOnce means that it needs no confirmation page.
 	AtOnce bool
-	// Blocked is why it cannot be done by whoever looks, "" if it can.
+	// Blocked is the reason why the user cannot take it, "" if they can.
 	Blocked Text
 }
 
-// Reasons are why things cannot be done, each once.
+// Reasons returns the reasons for unavailable actions, each once.
 func (p taskPageModel) Reasons() (reasons []Text) {
 	for _, a := range p.Acts {
 		if a.Blocked != "" && !slices.Contains(reasons, a.Blocked) {
@@ -52,11 +52,11 @@ type taskDetail struct {
 	Output  json.RawMessage `json:"output"`
 	Events  []taskEvent     `json:"events"`
 
-	// ETag is the version that was looked at, "" of one that has ended.
+	// ETag is the displayed version, "" for an ended one.
 	ETag string `json:"-"`
 }
 
-// Escalated is when it went to other roles because nobody had answered; zero if it did not.
+// Escalated returns when it went to other roles without an answer; zero if it did not.
 func (t taskDetail) Escalated() (at time.Time) {
 	for _, e := range t.Events {
 		if e.Event == "escalated" {
@@ -66,7 +66,7 @@ func (t taskDetail) Escalated() (at time.Time) {
 	return at
 }
 
-// taskEvent is one thing that happened to a task.
+// taskEvent is one event of a task.
 type taskEvent struct {
 	Event        string    `json:"event"`
 	At           time.Time `json:"atUtc"`
@@ -78,18 +78,18 @@ type taskEvent struct {
 	Note         Text      `json:"note"`
 }
 
-// Who did it, "" for the run itself, and Holder is who had the task afterwards.
+// Who returns the user who did it, "" for the run itself.
 func (e taskEvent) Who() Text { return cmp.Or(e.ByName, e.By) }
 
-// Holder is who had the task afterwards.
+// Holder returns the assignee afterwards.
 func (e taskEvent) Holder() Text { return cmp.Or(e.AssigneeName, e.Assignee) }
 
-// taskRow is the path of the task in the API.
+// taskRow returns the path of the task in the API.
 func (v *visit) taskRow() string {
 	return row("tasks", v.r.PathValue("orchestration"), v.r.PathValue("task"))
 }
 
-// findTask reads the task that the path names.
+// findTask reads the task in the path.
 func (v *visit) findTask(ctx context.Context) (t taskDetail, err error) {
 	header, err := v.api.send(ctx, http.MethodGet, v.taskRow(), nil, nil, nil, &t)
 	t.ETag = header.Get("ETag")
@@ -117,7 +117,7 @@ func task(ctx context.Context, v *visit) (page, error) {
 		elsewhere: v.thing(t.OrchestrationID+"/"+t.TaskID, showLine("task show", string(t.OrchestrationID), string(t.TaskID)))}, nil
 }
 
-// noPart is why somebody may do nothing to a task, whatever it is; "" if he may do something.
+// noPart returns the reason why the user may take no action on a task; "" if they may take one.
 func noPart(t taskDetail, v *visit) Text {
 	switch {
 	case !t.Open():
@@ -129,17 +129,17 @@ func noPart(t taskDetail, v *visit) Text {
 	}
 }
 
-// mine says whether whoever looks has the task.
+// mine reports whether the task is assigned to the user.
 func mine(t taskDetail, v *visit) bool {
 	return t.Assignee != "" && strings.EqualFold(string(t.Assignee), string(v.me.ID))
 }
 
-// heldByOther is why somebody may not do what is for whoever has the task.
+// heldByOther returns the reason why the user may not take an action of the assignee.
 func heldByOther(t taskDetail) Text {
 	return t.Holder() + " has the task. Only whoever has it, or an administrator, can do that."
 }
 
-// otherRoles is why somebody may not take a task.
+// otherRoles returns the reason why the user may not claim a task.
 func otherRoles(t taskDetail) Text {
 	names := make([]string, len(t.Roles))
 	for n, role := range t.Roles {
@@ -148,7 +148,8 @@ func otherRoles(t taskDetail) Text {
 	return Text("The task is for people with one of the roles " + strings.Join(names, ", ") + ", of which you have none.")
 }
 
-// cannotClaim is why somebody cannot take a task; "" if he can. The API decides; this is what the page says before.
+// cannotClaim returns the reason why the user cannot claim a task; "" if they can. The API decides; the page shows this
+// before.
 func cannotClaim(t taskDetail, v *visit) Text {
 	switch no := noPart(t, v); {
 	case no != "":
@@ -164,7 +165,7 @@ func cannotClaim(t taskDetail, v *visit) Text {
 	}
 }
 
-// cannotRelease is why somebody cannot put a task back.
+// cannotRelease returns the reason why the user cannot release a task.
 func cannotRelease(t taskDetail, v *visit) Text {
 	switch no := noPart(t, v); {
 	case no != "":
@@ -178,7 +179,7 @@ func cannotRelease(t taskDetail, v *visit) Text {
 	}
 }
 
-// cannotWork is why somebody can neither answer a task nor give it to somebody.
+// cannotWork returns the reason why the user can neither answer nor assign a task.
 func cannotWork(t taskDetail, v *visit) Text {
 	switch no := noPart(t, v); {
 	case no != "":
@@ -194,7 +195,7 @@ func cannotWork(t taskDetail, v *visit) Text {
 	}
 }
 
-// taskLink is the address of the page of the task that the path names.
+// taskLink returns the address of the page of the task in the path.
 func (v *visit) taskLink(query url.Values) string {
 	t := taskItem{OrchestrationID: Text(v.r.PathValue("orchestration")), TaskID: Text(v.r.PathValue("task"))}
 	return address(t.Link(), query)

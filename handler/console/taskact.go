@@ -10,24 +10,25 @@ import (
 	"github.com/vibedata/roundhouse/handler/access"
 )
 
-// maxNote is how long the API takes a note to be, in bytes.
+// maxNote is the API's limit for a note, in bytes.
 const maxNote = 2000
 
-// taskAct is something that somebody can do to a task. It is asked for on a page of its own, which keeps what was entered when the
-// API refuses it.
+// taskAct is an action on a task. It has its own page, which keeps the input when the API refuses it.
 type taskAct struct {
-	// path is the last segment of its address and of that of the API, done what the page of the task is told, and said what it says.
+	// path is the last segment of its address and of that of the API, done the key of the notice on the page of the task,
+	// and said its text.
 	path, done, said string
-	// title names it, button is what the button says, and consequence what happens.
+	// title is its name, button the label of the button, and consequence the effect.
 	title, button, consequence string
-	// note, assign and answer say what is entered; atOnce that the page of the task has the form already.
+	// note, assign and answer are its inputs; atOnce means that the page of the task has the form already.
 	note, assign, answer, atOnce bool
 	blocked                      func(t taskDetail, v *visit) Text
-	// reached says that a task is as this makes it, so that a form which is sent twice has done it once; nil where the API says so.
+	// reached reports whether a task is already in the resulting state, so that a form which is sent twice acts once; nil
+	// where the API reports that.
 	reached func(t taskDetail, v *visit, form url.Values) bool
 }
 
-// taskActs are all of them.
+// taskActs returns all of them.
 func taskActs() []taskAct {
 	return []taskAct{
 		{path: "complete", done: "completed", said: "The task is completed, and its run goes on.", title: "Answer a task", button: "Answer", note: true, answer: true, blocked: cannotWork,
@@ -46,23 +47,23 @@ func taskActs() []taskAct {
 	}
 }
 
-// taskActPage is the form of it.
+// taskActPage is its form.
 type taskActPage struct {
 	Task                       taskDetail
 	Payload                    Payload
 	Title, Button, Consequence string
-	// Action is where the form goes to, ETag the version that was looked at, and Key makes repeats of the form one change.
+	// Action is the target of the form, ETag the displayed version, and Key makes repeats of the form one change.
 	Action, ETag, Key string
-	// Blocked is why it cannot be done by whoever looks, and Problem why it was not done; "" for none.
+	// Blocked is the reason why the user cannot take it, and Problem the error; "" for none.
 	Blocked, Problem Text
-	// HasNote and HasAssignee say what is entered; MaxNote bounds the note in bytes.
+	// HasNote and HasAssignee are its inputs; MaxNote bounds the note in bytes.
 	HasNote, HasAssignee         bool
 	MaxNote                      int
 	Note, Assignee, AssigneeName string
 	Answer                       *documentEntry
 }
 
-// pageOf is the form for a task.
+// pageOf returns the form for a task.
 func (a taskAct) pageOf(t taskDetail, v *visit) *taskActPage {
 	here := t.Link() + "/" + a.path
 	p := &taskActPage{Task: t, Payload: payloadOf(string(t.Payload)), Title: a.title, Button: a.button, Consequence: a.consequence, Action: here, ETag: t.ETag,
@@ -78,7 +79,7 @@ func (a taskAct) pageOf(t taskDetail, v *visit) *taskActPage {
 	return p
 }
 
-// enter puts what the form has sent into it again.
+// enter stores the form's values in it again.
 func (p *taskActPage) enter(form url.Values) {
 	p.Key = cmp.Or(form.Get("key"), p.Key)
 	p.Note, p.Assignee, p.AssigneeName = lines(form.Get("note")), form.Get("assignee"), form.Get("assigneeName")
@@ -87,7 +88,7 @@ func (p *taskActPage) enter(form url.Values) {
 	}
 }
 
-// body is what the API is sent, or what is wrong with what was entered.
+// body returns the API's request body, or the error of the input.
 func (p *taskActPage) body() (map[string]any, Text) {
 	body := map[string]any{}
 	if p.HasNote && p.Note != "" {
@@ -107,7 +108,7 @@ func (p *taskActPage) body() (map[string]any, Text) {
 	return body, problem
 }
 
-// askTaskAct is the page that asks.
+// askTaskAct shows the form.
 func askTaskAct(a taskAct) visitor {
 	return func(ctx context.Context, v *visit) (page, error) {
 		t, err := v.findTask(ctx)
@@ -118,8 +119,8 @@ func askTaskAct(a taskAct) visitor {
 	}
 }
 
-// doTaskAct does it, and leads back to the task. When it is refused, the form is shown again with what was entered, and the task as
-// it is by then.
+// doTaskAct does it, and leads back to the task. After a refusal, the form is shown again with the input, and the
+// current task.
 func doTaskAct(a taskAct) visitor {
 	return func(ctx context.Context, v *visit) (page, error) {
 		if err := v.r.ParseForm(); err != nil {
@@ -138,7 +139,7 @@ func doTaskAct(a taskAct) visitor {
 			return page{template: "taskact", title: a.title, status: http.StatusUnprocessableEntity, code: "InvalidTaskOutput", model: p}, nil
 		}
 		header := http.Header{"Idempotency-Key": {p.Key}}
-		if seen := form.Get("etag"); seen != "" { // what was decided on is what was looked at
+		if seen := form.Get("etag"); seen != "" { // the decision is about the displayed version
 			header.Set("If-Match", seen)
 		}
 		_, err = v.api.send(ctx, http.MethodPost, v.taskRow()+"/"+a.path, nil, header, body, nil)

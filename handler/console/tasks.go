@@ -16,7 +16,7 @@ const (
 	taskPath  = tasksPath + "/:orchestration/:task"
 )
 
-// These are the views of tasks, as the address has them; without one, it is mine.
+// The views of tasks in the address; the default is mine.
 const (
 	viewMine  = "mine"
 	viewClaim = "claim"
@@ -31,13 +31,13 @@ const (
 	taskCanceled  = "Canceled"
 )
 
-// openStatus is the status in the address that selects tasks that have not ended.
+// openStatus is the status in the address that selects open tasks.
 const openStatus = "open"
 
-// taskFilters are the names of what selects tasks, in the address of the console and of the API.
+// taskFilters are the names of the filters of tasks, in the addresses of the console and of the API.
 var taskFilters = []string{"status", "assignee", "role", "engine", "tenantId", "dueBefore"}
 
-// taskFilter selects tasks, as the address has it.
+// taskFilter selects tasks, by the parameters of the address.
 type taskFilter struct {
 	View, Status, Assignee, Role, Engine, Tenant, DueBefore string
 
@@ -59,21 +59,21 @@ func taskFilterOf(query url.Values) taskFilter {
 	return f
 }
 
-// Statuses are what the form offers.
+// Statuses returns the options of the form.
 func (taskFilter) Statuses() []string {
 	return []string{openStatus, taskCreated, taskAssigned, taskCompleted, taskCanceled}
 }
 
-// Narrowed says whether a filter is given.
+// Narrowed reports whether a filter is set.
 func (f taskFilter) Narrowed() bool { return len(f.values) > 0 }
 
-// All says whether the view is that of all tasks, which alone can be selected by who has them.
+// All reports whether the view is that of all tasks, the only one with a filter by assignee.
 func (f taskFilter) All() bool { return f.View == viewAll }
 
-// Reset is the address of the view without the filter.
+// Reset returns the address of the view without the filter.
 func (f taskFilter) Reset() string { return address(tasksPath, url.Values{"view": {f.View}}) }
 
-// list is the address of what the filter selects, from a place of the list on.
+// list returns the address of the filter's list, from a position on.
 func (f taskFilter) list(token string) string {
 	query := url.Values{"view": {f.View}, "continuationToken": {token}}
 	for name, values := range f.values {
@@ -82,7 +82,7 @@ func (f taskFilter) list(token string) string {
 	return address(tasksPath, query)
 }
 
-// query is the filter as the API has it, for somebody.
+// query returns the filter in the API's form, for a user.
 func (f taskFilter) query(who me) url.Values {
 	out := url.Values{}
 	for name, values := range f.values {
@@ -102,13 +102,13 @@ func (f taskFilter) query(who me) url.Values {
 	return out
 }
 
-// taskView is a view, as the tabs have it.
+// taskView is a view among the tabs.
 type taskView struct {
 	Name, Link string
 	Current    bool
 }
 
-// Views are the tabs.
+// Views returns the tabs.
 func (f taskFilter) Views() (views []taskView) {
 	for _, v := range [][2]string{{viewMine, "Mine"}, {viewClaim, "To claim"}, {viewAll, "All"}} {
 		views = append(views, taskView{Name: v[1], Link: address(tasksPath, url.Values{"view": {v[0]}}), Current: f.View == v[0]})
@@ -120,13 +120,13 @@ func (f taskFilter) Views() (views []taskView) {
 type tasksPage struct {
 	Filter taskFilter
 	Items  []taskItem
-	// Next is the address of what follows, and First that of the beginning; "" where there is none.
+	// Next is the address of the next page, and First that of the first; "" for none.
 	Next, First string
-	// Problem is what is wrong with the filter.
+	// Problem is the error of the filter.
 	Problem Text
 }
 
-// taskItem is a task as lists show it.
+// taskItem is a task in lists.
 type taskItem struct {
 	OrchestrationID Text      `json:"orchestrationId"`
 	TaskID          Text      `json:"taskId"`
@@ -144,29 +144,29 @@ type taskItem struct {
 	EndedBy         Text      `json:"endedBy"`
 	EndedByName     Text      `json:"endedByName"`
 
-	// Overdue says that it is open, and its time has passed; ForMe that whoever looks has one of its roles, or it has none.
+	// Overdue means that it is open after its due time; ForMe that the user has one of its roles, or that it has none.
 	Overdue bool `json:"-"`
 	ForMe   bool `json:"-"`
 }
 
-// Open says whether it has not ended.
+// Open reports whether it has not ended.
 func (t taskItem) Open() bool { return t.Status == taskCreated || t.Status == taskAssigned }
 
-// Link is the address of its page, and Timeline that of what happened to its work, "" without a correlation id.
+// Link returns the address of its page.
 func (t taskItem) Link() string {
 	return tasksPath + "/" + urlpath.Escape(string(t.OrchestrationID)) + "/" + urlpath.Escape(string(t.TaskID))
 }
 
-// Timeline is the address of what happened to the work.
+// Timeline returns the address of its work's timeline, "" without a correlation id.
 func (t taskItem) Timeline() string { return timelineOf(t.CorrelationID) }
 
-// Holder is who has it, "" for nobody, and Ender who has ended it.
+// Holder returns the assignee, "" for none.
 func (t taskItem) Holder() Text { return cmp.Or(t.AssigneeName, t.Assignee) }
 
-// Ender is who has ended it.
+// Ender returns the user who ended it.
 func (t taskItem) Ender() Text { return cmp.Or(t.EndedByName, t.EndedBy) }
 
-// look fills what depends on who looks, and when.
+// look sets the values that depend on the user and the time.
 func (t *taskItem) look(v *visit) {
 	t.Overdue = t.Open() && !t.DueAt.IsZero() && t.DueAt.Before(v.console.config.Now())
 	t.ForMe = len(t.Roles) == 0 || slices.ContainsFunc(t.Roles, func(role Text) bool {
@@ -174,7 +174,7 @@ func (t *taskItem) look(v *visit) {
 	})
 }
 
-// taskList lists the tasks that somebody has, that somebody could take, or all of them.
+// taskList lists the user's tasks, the tasks that they could claim, or all of them.
 func taskList(ctx context.Context, v *visit) (page, error) {
 	query := v.r.URL.Query()
 	p := tasksPage{Filter: taskFilterOf(query)}

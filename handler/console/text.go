@@ -9,14 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// Text is text from outside. As it is shown, what cannot be seen in it is replaced by what can, so that it neither hides
-// anything nor turns the text around it; the template escapes it. Line breaks and tabs stay.
+// Text is text from outside. For display, invisible characters are replaced by visible ones, so that they neither hide
+// anything nor turn the text around them; the template escapes it. Line breaks and tabs stay.
 type Text string
 
-// String is the text as it is shown.
+// String returns the displayed text.
 func (t Text) String() string { return strings.Map(visible, strings.ToValidUTF8(string(t), "\uFFFD")) }
 
-// visible is a letter that can be seen for one that cannot.
+// visible returns a visible character for an invisible one.
 func visible(c rune) rune {
 	switch {
 	case c == '\n' || c == '\t', c == '\u200c' || c == '\u200d': // the latter two join letters, which some languages need
@@ -33,33 +33,33 @@ func visible(c rune) rune {
 }
 
 const (
-	// maxPayload is how much of a message a page shows, in bytes, and maxIndented how much indenting may make of it.
+	// maxPayload is the displayed size of a message, in bytes, and maxIndented the limit after indenting.
 	maxPayload  = 64 << 10
 	maxIndented = 4 * maxPayload
-	// maxDepth is how deep a document may be for its lines to be indented: each level costs a letter in every line.
+	// maxDepth is the depth up to which a document is indented: each level costs a character in every line.
 	maxDepth = 64
-	// maxLine is how much of an error a list shows, in bytes.
+	// maxLine is the displayed length of an error in a list, in bytes.
 	maxLine = 160
 )
 
-// Payload is a document as a page shows it.
+// Payload is a displayed document.
 type Payload struct {
-	// Shown is its beginning, indented if it is JSON that can be.
+	// Shown is its beginning, indented if it is suitable JSON.
 	Shown Text
-	// Size is that of the whole document, and Cut says that Shown is not all of it.
+	// Size is that of the whole document, and Cut means that Shown is not all of it.
 	Size int
 	Cut  bool
 
 	document string
 }
 
-// Tree is the document as a tree, nil if it is none that has members or elements.
+// Tree returns the document as a tree, nil without members or elements.
 func (p Payload) Tree() *treeNode { return treeOf(json.RawMessage(p.document)) }
 
-// SizeText is the size for people.
+// SizeText returns the displayed size.
 func (p Payload) SizeText() string { return size(p.Size) }
 
-// ShownSize is the size of what is shown.
+// ShownSize returns the size of the displayed part.
 func (p Payload) ShownSize() string { return size(maxPayload) }
 
 func payloadOf(document string) Payload {
@@ -68,14 +68,14 @@ func payloadOf(document string) Payload {
 		p.Shown, p.Cut = Text(cut(document, maxPayload)), true
 		return p
 	}
-	var indented bytes.Buffer // numbers stay as they came: nothing is decoded
+	var indented bytes.Buffer // numbers stay unchanged: nothing is decoded
 	if depth(document) <= maxDepth && json.Indent(&indented, []byte(document), "", "  ") == nil && indented.Len() <= maxIndented {
 		p.Shown = Text(indented.String())
 	}
 	return p
 }
 
-// depth is how deep the brackets of a document of JSON are nested, those in its strings included.
+// depth returns the nesting of the brackets in a JSON document, those in its strings included.
 func depth(document string) (deepest int) {
 	open := 0
 	for _, c := range []byte(document) {
@@ -90,7 +90,7 @@ func depth(document string) (deepest int) {
 	return deepest
 }
 
-// cut is the beginning of a text, of whole letters.
+// cut returns the beginning of a text, in whole characters.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -101,7 +101,7 @@ func cut(text string, most int) string {
 	return text[:most]
 }
 
-// line is a text as a list shows it.
+// line returns a text for lists.
 func line(t Text) Text {
 	if short := cut(string(t), maxLine); len(short) < len(t) {
 		return Text(short) + "…"
@@ -109,7 +109,7 @@ func line(t Text) Text {
 	return t
 }
 
-// size is a number of bytes for people.
+// size returns a displayed number of bytes.
 func size(n int) string {
 	switch {
 	case n < 1<<10:

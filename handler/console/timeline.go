@@ -11,23 +11,23 @@ import (
 	"github.com/vibedata/roundhouse/internal/urlpath"
 )
 
-// timelinePage is what happened under a correlation id.
+// timelinePage is the timeline of a correlation id.
 type timelinePage struct {
 	CorrelationID string
 	Rows          []timelineRow
 	Chart         *chart
-	// Next is the address of what follows, "" at the end; Truncated says that something is left out of all pages.
+	// Next is the address of the next page, "" at the end; Truncated means that all pages omit something.
 	Next, First string
 	Truncated   bool
 	Problem     Text
 }
 
-// timelineOf is the address of the timeline of a correlation id, "" for none.
+// timelineOf returns the address of the timeline of a correlation id, "" for none.
 func timelineOf(id Text) string {
 	return oneParameter(timelinePath, "correlationId", string(id))
 }
 
-// oneParameter is a path with one parameter, "" without a value.
+// oneParameter returns a path with one parameter, "" without a value.
 func oneParameter(path, name, value string) string {
 	if value == "" {
 		return ""
@@ -35,7 +35,7 @@ func oneParameter(path, name, value string) string {
 	return address(path, url.Values{name: {value}})
 }
 
-// timelineRow is one thing in a timeline, as its table shows it.
+// timelineRow is a row of a timeline's table.
 type timelineRow struct {
 	At, EndedAt time.Time
 	Kind        string
@@ -46,14 +46,14 @@ type timelineRow struct {
 	Outcome string
 	Detail  Text
 	Link    string
-	// Attempts are those at a call.
+	// Attempts are those of a call.
 	Attempts []attempt
 
-	// run is the orchestration that it is about, and parent the one that has called that; "" for none.
+	// run is its orchestration, and parent the caller of that; "" for none.
 	run, parent Text
 }
 
-// Took is how long it took, "" for what has no end.
+// Took returns its duration, "" without an end.
 func (r timelineRow) Took() string {
 	if r.EndedAt.IsZero() {
 		return ""
@@ -61,7 +61,7 @@ func (r timelineRow) Took() string {
 	return span(r.EndedAt.Sub(r.At))
 }
 
-// Tries is the number of attempts, where there were several.
+// Tries returns the number of attempts, if there were several.
 func (r timelineRow) Tries() int {
 	if len(r.Attempts) > 1 {
 		return len(r.Attempts)
@@ -69,7 +69,7 @@ func (r timelineRow) Tries() int {
 	return 0
 }
 
-// timeline shows what happened to a piece of work, in all engines.
+// timeline shows the timeline of a piece of work, in all engines.
 func timeline(ctx context.Context, v *visit) (page, error) {
 	query := v.r.URL.Query()
 	id, token := strings.TrimSpace(query.Get("correlationId")), query.Get("continuationToken")
@@ -78,7 +78,7 @@ func timeline(ctx context.Context, v *visit) (page, error) {
 	asked := url.Values{}
 	path := id
 	if id == "" {
-		path = " " // nothing has this id, and who may not ask is told so
+		path = " " // no work has this id, and a missing permission is reported
 	}
 	if token != "" {
 		asked.Set("continuationToken", token)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The measures of the picture, in its own units.
+// The dimensions of the chart, in its own units.
 const (
 	chartWidth  = 960
 	labelWidth  = 240
@@ -20,21 +20,21 @@ const (
 	labelLength = 28
 )
 
-// chart is a picture of a timeline: a row for each thing, with a bar from its beginning to its end, or a mark where it has none.
-// The table has the same in words.
+// chart is a chart of a timeline: a row for each item, with a bar from its start to its end, or a mark without an end.
+// The table has the same as text.
 type chart struct {
 	Width, Height int
 	Ticks         []tick
 	Rows          []chartRow
-	// Now is where the present is, 0 if it is not in the picture.
+	// Now is the position of the present, 0 if it is outside.
 	Now float64
-	// Left says how many rows the picture does not have.
+	// Left is the number of omitted rows.
 	Left int
-	// From and To are what it spans.
+	// From and To are its time range.
 	From, To time.Time
 }
 
-// Top is where the rows begin.
+// Top returns the start of the rows.
 func (chart) Top() int { return axisHeight }
 
 // tick is a line of the axis.
@@ -43,10 +43,10 @@ type tick struct {
 	Label string
 }
 
-// At is where the line is, as the picture has it.
+// At returns the position of the line, in the chart's form.
 func (t tick) At() string { return number(t.X) }
 
-// Anchor says which part of the label is at the line, so that none leaves the picture.
+// Anchor returns the part of the label that is at the line, so that no label leaves the chart.
 func (t tick) Anchor() string {
 	if t.X >= plotEnd {
 		return "end"
@@ -54,47 +54,47 @@ func (t tick) Anchor() string {
 	return "middle"
 }
 
-// NowAt is where the present is, as the picture has it.
+// NowAt returns the position of the present, in the chart's form.
 func (c chart) NowAt() string { return number(c.Now) }
 
-// chartRow is a row of the picture.
+// chartRow is a row of the chart.
 type chartRow struct {
 	Middle, Text int
 	Label        Text
 	Bars         []bar
-	// Mark is where something without an end happened, 0 for none.
+	// Mark is the position of an item without an end, 0 for none.
 	Mark    float64
 	Outcome string
-	// Title says it in words, for who points at it.
+	// Title describes it, as a tooltip.
 	Title Text
 }
 
-// Points are the corners of the mark.
+// Points returns the corners of the mark.
 func (r chartRow) Points() string {
 	y := float64(r.Middle)
 	return fmt.Sprintf("%s,%s %s,%s %s,%s %s,%s", number(r.Mark), number(y-6), number(r.Mark+6), number(y), number(r.Mark), number(y+6), number(r.Mark-6), number(y))
 }
 
-// bar is a time in a row; Failed says that it ended with an error, Open that it has not ended.
+// bar is a time range in a row; Failed means that it ended with an error, Open that it has not ended.
 type bar struct {
 	X, Width     float64
 	Y, Height    int
 	Failed, Open bool
 }
 
-// Left is where a bar begins, as the picture has it.
+// Left returns the start of a bar, in the chart's form.
 func (b bar) Left() string { return number(b.X) }
 
-// Wide is how wide it is.
+// Wide returns its width.
 func (b bar) Wide() string { return number(b.Width) }
 
-// Foot is the line that what is written beside it stands on.
+// Foot returns the baseline of the text next to it.
 func (b bar) Foot() int { return b.Y + b.Height - 1 }
 
-// End is where it ends.
+// End returns its end.
 func (b bar) End() string { return number(b.X + b.Width) }
 
-// chartOf makes a picture of rows, nil of none.
+// chartOf returns a chart of rows, nil without any.
 func chartOf(rows []timelineRow, now time.Time) *chart {
 	if len(rows) == 0 {
 		return nil
@@ -122,7 +122,7 @@ func chartOf(rows []timelineRow, now time.Time) *chart {
 	}
 	c.Height = axisHeight + len(rows)*rowHeight
 	for n := range chartTicks {
-		at := c.From.Add(c.To.Sub(c.From) / (chartTicks - 1) * time.Duration(n)) // divided first: data can span what no Duration holds four times
+		at := c.From.Add(c.To.Sub(c.From) / (chartTicks - 1) * time.Duration(n)) // divided first: data can span four times the range of Duration
 		c.Ticks = append(c.Ticks, tick{c.x(at), c.label(at)})
 	}
 	if running {
@@ -131,12 +131,12 @@ func chartOf(rows []timelineRow, now time.Time) *chart {
 	return c
 }
 
-// continues says whether something has begun and not ended yet.
+// continues reports whether an item has started and not ended yet.
 func (r timelineRow) continues() bool {
 	return r.EndedAt.IsZero() && r.Outcome == open && r.Kind != "deadLetter"
 }
 
-// spanTo makes the picture span a time.
+// spanTo extends the chart to a time.
 func (c *chart) spanTo(t time.Time) {
 	if t.IsZero() {
 		return
@@ -149,7 +149,7 @@ func (c *chart) spanTo(t time.Time) {
 	}
 }
 
-// x is where a time is.
+// x returns the position of a time.
 func (c *chart) x(t time.Time) float64 {
 	whole := c.To.Sub(c.From)
 	if whole <= 0 {
@@ -158,7 +158,7 @@ func (c *chart) x(t time.Time) float64 {
 	return labelWidth + float64(plotEnd-labelWidth)*min(max(float64(t.Sub(c.From))/float64(whole), 0), 1)
 }
 
-// label is a time of the axis, as exact as its span needs.
+// label returns a time of the axis, as precise as its span needs.
 func (c *chart) label(t time.Time) string {
 	switch whole := c.To.Sub(c.From); {
 	case whole < 10*time.Second:
@@ -194,7 +194,7 @@ func (c *chart) rowOf(n int, r timelineRow, now time.Time) chartRow {
 	return out
 }
 
-// short is a label that fits its column.
+// short returns a label that fits its column.
 func short(t Text) Text {
 	letters := []rune(t.String())
 	if len(letters) <= labelLength {
@@ -203,5 +203,5 @@ func short(t Text) Text {
 	return Text(letters[:labelLength-1]) + "…"
 }
 
-// number is a measure as the picture has it.
+// number returns a dimension in the chart's form.
 func number(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }

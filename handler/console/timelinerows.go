@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The outcomes of rows: how a row is marked, in words and in the picture.
+// The outcomes of rows: their marks, in words and in the chart.
 const (
 	good  = "good"
 	bad   = "bad"
@@ -28,7 +28,7 @@ type itemError struct {
 	Code    Text `json:"code"`
 }
 
-// timelineItem is an item of the API's timeline, as far as a page shows it: Kind says in which member the rest is.
+// timelineItem is an item of the API's timeline, with the displayed parts: Kind names the member with the rest.
 type timelineItem struct {
 	At      time.Time `json:"atUtc"`
 	EndedAt time.Time `json:"endedAtUtc"`
@@ -36,7 +36,7 @@ type timelineItem struct {
 	Engine  Text      `json:"engine"`
 }
 
-// itemBody are the members of all kinds that pages show. Kinds have few of them.
+// itemBody has the displayed members of all kinds. Each kind has few of them.
 type itemBody struct {
 	ID              Text      `json:"id"`
 	OrchestrationID Text      `json:"orchestrationId"`
@@ -80,7 +80,7 @@ func (e *anyError) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, &e.itemError)
 }
 
-// kinds say what rows are made of items, by kind.
+// kinds returns the functions that fill the rows of items, by kind.
 func kinds() map[string]func(b itemBody, engine Text, row *timelineRow) {
 	return map[string]func(b itemBody, engine Text, row *timelineRow){
 		"message": func(b itemBody, _ Text, r *timelineRow) {
@@ -119,7 +119,7 @@ func kinds() map[string]func(b itemBody, engine Text, row *timelineRow) {
 	}
 }
 
-// rowOf makes a row of an item. One of a kind that is newer than this program is a row with its kind alone.
+// rowOf makes a row of an item. An item of an unknown, newer kind is a row with its kind only.
 func rowOf(raw json.RawMessage) timelineRow {
 	var i timelineItem
 	var members map[string]json.RawMessage
@@ -149,7 +149,7 @@ func outcome(status string, failed bool) string {
 	return plain
 }
 
-// said is the error of an item, "" for none.
+// said returns the error of an item, "" for none.
 func (b itemBody) said() Text {
 	if b.Error == nil {
 		return ""
@@ -157,7 +157,7 @@ func (b itemBody) said() Text {
 	return b.Error.Message
 }
 
-// person is who did it.
+// person returns the user who did it.
 func (b itemBody) person() Text {
 	if b.ByName != "" {
 		return b.ByName
@@ -165,7 +165,7 @@ func (b itemBody) person() Text {
 	return b.By
 }
 
-// lastError is that of the last attempt that has one.
+// lastError returns the error of the last failed attempt.
 func lastError(all []attempt) Text {
 	for n := len(all) - 1; n >= 0; n-- {
 		if e := all[n].Error; e != nil {
@@ -175,7 +175,7 @@ func lastError(all []attempt) Text {
 	return ""
 }
 
-// join puts together what there is.
+// join joins the nonempty parts.
 func join(parts ...Text) Text {
 	var there []string
 	for _, p := range parts {

@@ -7,29 +7,29 @@ import (
 )
 
 const (
-	// maxTreeNodes bounds the values of a document that its tree shows, and maxTreeDepth how deep they are nested in it.
+	// maxTreeNodes bounds the values in a document's tree, and maxTreeDepth their nesting.
 	maxTreeNodes, maxTreeDepth = 400, 16
-	// maxLeaf is how much of a text a tree shows, in bytes.
+	// maxLeaf is the displayed length of a text in a tree, in bytes.
 	maxLeaf = 1000
-	// openNodes is how many members an object or a list may have that is open at first.
+	// openNodes is the most members of an object or a list that is open at first.
 	openNodes = 20
 )
 
-// treeNode is a value of a document of JSON: numbers and texts are as they came, and members that there are twice are there twice.
+// treeNode is a value of a JSON document: numbers and texts are unchanged, and duplicate members occur twice.
 type treeNode struct {
 	// Name is that of a member, or the number of an element; "" for the document itself.
 	Name Text
-	// Value is a text, a number, a truth value or null, and Kind what else it is: object, list, or "" for a value.
+	// Value is a text, a number, a truth value or null, and Kind object, list, or "" for a value.
 	Value Text
 	Kind  string
-	// Children are its members or elements, and Left how many more there are.
+	// Children are its members or elements, and Left the number of omitted ones.
 	Children []*treeNode
 	Left     int
-	// Open says that its members are shown at first.
+	// Open means that its members are displayed at first.
 	Open bool
 }
 
-// Count is how many members or elements there are, for people.
+// Count returns the displayed number of members or elements.
 func (n *treeNode) Count() string {
 	count, noun := len(n.Children)+n.Left, map[string]string{"object": "member", "list": "element"}[n.Kind]
 	if count == 1 {
@@ -38,7 +38,7 @@ func (n *treeNode) Count() string {
 	return fmt.Sprintf("%d %ss", count, noun)
 }
 
-// treeOf makes a tree of a document, nil of one that is a single value or no JSON.
+// treeOf returns the tree of a document, nil for a single value or for no JSON.
 func treeOf(document json.RawMessage) *treeNode {
 	document = bytes.TrimSpace(document)
 	if len(document) == 0 || document[0] != '{' && document[0] != '[' || !json.Valid(document) {
@@ -48,7 +48,7 @@ func treeOf(document json.RawMessage) *treeNode {
 	return b.node("", document, 0)
 }
 
-// treeBuilder makes nodes as long as there are some left.
+// treeBuilder makes nodes while its budget lasts.
 type treeBuilder struct{ left int }
 
 func (b *treeBuilder) node(name Text, raw json.RawMessage, depth int) *treeNode {
@@ -73,7 +73,7 @@ func (b *treeBuilder) node(name Text, raw json.RawMessage, depth int) *treeNode 
 // fill adds the members of an object, or the elements of a list.
 func (b *treeBuilder) fill(n *treeNode, raw json.RawMessage, depth int) {
 	d := json.NewDecoder(bytes.NewReader(raw))
-	_, err := d.Token() // the document is valid, so nothing below fails
+	_, err := d.Token() // the document is valid, so no call below fails
 	for err == nil && d.More() {
 		name := Text(fmt.Sprint(len(n.Children) + n.Left))
 		if n.Kind == "object" {
@@ -96,7 +96,7 @@ func (b *treeBuilder) fill(n *treeNode, raw json.RawMessage, depth int) {
 	}
 }
 
-// beginningOf is the beginning of a value.
+// beginningOf returns the beginning of a value.
 func beginningOf(raw json.RawMessage, most int) Text {
 	if begin := cut(string(raw), most); len(begin) < len(raw) {
 		return Text(begin) + "…"

@@ -37,10 +37,10 @@ func rotation(correlationID, instance string) string {
 	return string(body)
 }
 
-// TestPlatform shares one host and runs its parts one after the other.
+// TestPlatform shares one host and runs its parts in sequence.
 func TestPlatform(t *testing.T) {
 	testenv.Long(t)
-	t.Parallel() // on a storage of its own
+	t.Parallel() // has its own storage
 	p := start(t)
 	t.Run("a message becomes a key and its history", p.testRotation)
 	t.Run("the key before is retired after its grace", p.testGrace)
@@ -75,7 +75,8 @@ func (p *platform) testRotation(t *testing.T) {
 	}
 }
 
-// testGrace: the run of a key that takes the place of another ends when the other is retired, and shows before what it has done.
+// testGrace: the run of a key that replaces another ends when the old key is retired, and records its operations before
+// that.
 func (p *platform) testGrace(t *testing.T) {
 	const instance = "instance-twice"
 	older, newer := uuid.NewString(), uuid.NewString()
@@ -125,10 +126,10 @@ func (p *platform) testIDs(t *testing.T) {
 func (p *platform) testDeadLetters(t *testing.T) {
 	tests := map[string]struct {
 		body  string
-		raw   bool   // as a sender puts it into the queue that does not encode
-		queue string // that it is sent to
-		from  string // that the dead letter names; the engine's unless it is here
-		want  string // in the error
+		raw   bool   // the text, as a sender without encoding puts it into the queue
+		queue string // the target queue
+		from  string // the queue in the dead letter; the engine's unless set
+		want  string // part of the error
 		count float64
 	}{
 		"not JSON":                  {body: "this is not JSON", want: "not a JSON object", count: 1},
@@ -178,19 +179,19 @@ func (p *platform) testDeadLetters(t *testing.T) {
 	}
 }
 
-// takePoison has the timer take what is in a poison queue, which it does every five minutes by itself.
+// takePoison triggers the timer that drains a poison queue, which otherwise runs every five minutes.
 func (p *platform) takePoison(t *testing.T, queue string) {
 	t.Helper()
-	testenv.Until(t, queue+" is empty", func() bool { // another sweeper may be at work
+	testenv.Until(t, queue+" is empty", func() bool { // another sweeper may be running
 		p.fire(t, "orchestration-sweep-timer")
 		return p.empty(t, queue)
 	})
 }
 
-// sendRaw puts a text into a queue as it is, as tools do that do not encode.
+// sendRaw puts an unencoded text into a queue, as some tools do.
 func (p *platform) sendRaw(t *testing.T, queue, text string) {
 	t.Helper()
-	// What Decode takes for base64 would not stay as it is.
+	// Decode would change a text that is base64.
 	if _, err := base64.StdEncoding.DecodeString(text); err == nil {
 		t.Fatalf("%q is base64", text)
 	}
@@ -215,7 +216,7 @@ func (p *platform) testAlwaysFails(t *testing.T) {
 	}
 }
 
-// The history cannot be read, so no attempt comes to rest: the host moves the message to the poison queue itself.
+// The history cannot be read, so no attempt can be recorded: the host moves the message to the poison queue itself.
 func (p *platform) testHostGivesUp(t *testing.T) {
 	id := uuid.NewString()
 	p.proxy.refuseIf(func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/engineHistory") })
@@ -255,7 +256,7 @@ func (p *platform) testKill(t *testing.T) {
 	}
 }
 
-// Three deaths cannot use up the four attempts of a message, so every one has to succeed, once.
+// Three deaths cannot use up the four attempts of a message, so every rotation has to succeed, once.
 func (p *platform) testMany(t *testing.T) {
 	const messages, deaths = 60, 3
 	seed := uint64(time.Now().UnixNano())
@@ -280,7 +281,7 @@ func (p *platform) testMany(t *testing.T) {
 	}
 }
 
-// testEvents: whatever died meanwhile, each rotation was told of.
+// testEvents: each rotation has its event, despite the deaths.
 func (p *platform) testEvents(t *testing.T) {
 	admin := outbox.NewAdmin(p.outbox(t))
 	pending := func(status outbox.Status) []outbox.Record {
@@ -307,7 +308,7 @@ func parseTime(t *testing.T, v any) time.Time {
 	return at
 }
 
-// shorten makes a document readable that holds a large message.
+// shorten makes a document with a large message readable.
 func shorten(d item) string {
 	text := fmt.Sprint(d)
 	return text[:min(len(text), 1000)]

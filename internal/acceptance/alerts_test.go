@@ -12,12 +12,12 @@ import (
 	"github.com/vibedata/roundhouse/engine/alerts"
 )
 
-// alertRules page somebody, and keep tests from the rules behind.
+// alertRules send pages, and exclude tests from later rules.
 const alertRules = `[{"name":"tests","alertRule":"test ","stop":true},{"name":"page","severities":["Sev1"],"event":"alert.page","tenantId":"operations"},{"name":"note","event":"alert.note"}]`
 
 var alarms = at(alerts.Engine, alerts.Queue)
 
-// alert is one of Azure Monitor, whose context can be anything.
+// alert returns an Azure Monitor alert with any context.
 func alert(t *testing.T, context string) (body []byte, correlationID string) {
 	t.Helper()
 	id := "/subscriptions/" + uuid.NewString() + "/providers/Microsoft.AlertsManagement/alerts/" + uuid.NewString()
@@ -44,7 +44,7 @@ func (p *platform) raise(t *testing.T, key string, body []byte) {
 	}
 }
 
-// checkAlert checks an alert that was sent twice over HTTP: it was told once by each of the two rules.
+// checkAlert checks an alert that was sent twice over HTTP: each of the two rules sent one event.
 func (p *platform) checkAlert(t *testing.T, s *sink, id string) {
 	t.Helper()
 	p.ran(t, alarms, id, "process of publisher Succeeded Succeeded")
@@ -66,14 +66,14 @@ func (w *world) testAlert(t *testing.T) {
 	w.checkAlert(t, w.sink, id)
 }
 
-// testLargeAlert: what exceeds a queue message travels by way of a blob.
+// testLargeAlert: an alert that exceeds a queue message is stored in a blob.
 func (w *world) testLargeAlert(t *testing.T) {
 	body, id := alert(t, strings.Repeat(w.canary, 5000))
 	w.raise(t, w.alertsKey, body)
 	w.checkAlert(t, w.sink, id)
 }
 
-// testLargeAlertDead: the blob cannot be read, as long as there are attempts.
+// testLargeAlertDead: the blob stays unreadable for all attempts.
 func (w *world) testLargeAlertDead(t *testing.T) {
 	w.proxy.refuseIf(func(r *http.Request) bool {
 		return r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/engine-messages/")

@@ -13,8 +13,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// testAudit kills the handler at every request to storage that a start and a command over HTTP lead to: whatever is there
-// afterwards, the audit log has who made it.
+// testAudit kills the handler at every storage request of a start and of a command over HTTP. The audit log has the
+// principal of every change that storage has.
 func (p *platform) testAudit(t *testing.T) {
 	log := audit.Log{Tables: p.tables}
 	entries := func(id string) []audit.Entry {
@@ -44,7 +44,7 @@ func (p *platform) testAudit(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	began, unknown := 0, 0
-	for at := 1; at <= 8; at++ { // the first of them are the start's own
+	for at := 1; at <= 8; at++ { // the first requests are the start's own
 		for _, m := range []moment{before, after} {
 			id, pid := uuid.NewString(), p.host.HandlerPID()
 			p.proxy.arm(at, m)

@@ -17,7 +17,7 @@ import (
 type commandLine struct {
 	*platform
 	program string
-	// env is what there is beside where the platform is.
+	// env is the environment besides the platform's address.
 	env []string
 }
 
@@ -31,7 +31,8 @@ func (p *platform) commandLine(t *testing.T, env ...string) commandLine {
 	return c
 }
 
-// run runs a command in an environment that has nothing but env and where the platform is, and fails the test for another exit code.
+// run runs a command in an environment that has only env and the platform's address, and fails the test for another
+// exit code.
 func (c commandLine) run(t *testing.T, want int, args ...string) (out, errs string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -53,7 +54,7 @@ func (c commandLine) run(t *testing.T, want int, args ...string) (out, errs stri
 	return stdout.String(), stderr.String()
 }
 
-// shows runs commands, one after the other, until each prints a text: lists of orchestrations are written behind the runs.
+// shows runs commands in turn, until each prints its text: lists of orchestrations lag behind the runs.
 func (c commandLine) shows(t *testing.T, texts map[string]string) {
 	t.Helper()
 	for args, text := range texts {
@@ -64,8 +65,8 @@ func (c commandLine) shows(t *testing.T, texts map[string]string) {
 	}
 }
 
-// testCommandLine is an operator's day: a message, what became of it, dead letters, and a look at everything. There are dead
-// letters of the hmac engine already.
+// testCommandLine is an operator's day: a message and its outcome, dead letters, and a look at everything. The hmac
+// engine already has dead letters.
 func (p *platform) testCommandLine(t *testing.T) {
 	c := p.commandLine(t)
 	out, _ := c.run(t, 0, "send", hmac.Engine, "--operation", hmac.OperationRotate, "--instance", "instance-cli", "-o", "json")

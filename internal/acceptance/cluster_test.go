@@ -27,13 +27,13 @@ import (
 )
 
 const (
-	// clusterSize is how many instances of the app there are, batchSize how many messages each takes at once.
+	// clusterSize is the number of app instances, batchSize the number of messages that each receives together.
 	clusterSize = 3
 	batchSize   = 4
 )
 
-// cluster is a managed application: hosts with a handler each, as the instances of an app that scales out, over one
-// storage account and one management endpoint of components.
+// cluster is a managed application: hosts with a handler each, as the instances of a scaled-out app, over one storage
+// account and one management endpoint of components.
 type cluster struct {
 	components *updatetest.Server
 	queues     *azure.Queues
@@ -48,7 +48,7 @@ type cluster struct {
 	violations int
 }
 
-// startCluster starts hosts whose handlers have these settings besides.
+// startCluster starts hosts with additional handler settings.
 func startCluster(t *testing.T, env ...string) *cluster {
 	t.Helper()
 	storage := ownStorage(t)
@@ -67,12 +67,12 @@ func startCluster(t *testing.T, env ...string) *cluster {
 			Env: append([]string{
 				"ROUNDHOUSE_CONTEXT=managed-app", "ROUNDHOUSE_UPDATE_ENDPOINT=" + c.front(t, i), "ROUNDHOUSE_UPDATE_VERIFY_INTERVAL=200ms",
 				"AzureWebJobsStorage=" + storage.ConnectionString(),
-				// A failed message comes back at once, an empty queue is looked at often, and nobody takes all there is.
+				// A failed message is redelivered immediately, an empty queue is polled often, and no host receives all messages.
 				"AzureFunctionsJobHost__extensions__queues__visibilityTimeout=00:00:00",
 				"AzureFunctionsJobHost__extensions__queues__maxPollingInterval=00:00:00.500",
 				fmt.Sprintf("AzureFunctionsJobHost__extensions__queues__batchSize=%d", batchSize),
 				"AzureFunctionsJobHost__extensions__queues__newBatchThreshold=0",
-				// It would look at the same components, and write into the same documents.
+				// Otherwise it would check the same components, and write the same documents.
 				`ROUNDHOUSE_SCHEDULES={"health": {"cron": "off"}}`,
 			}, env...)})
 		if err != nil {
@@ -83,7 +83,7 @@ func startCluster(t *testing.T, env ...string) *cluster {
 	return c
 }
 
-// front is where the handler of one host finds the components.
+// front returns the address at which the handler of one host finds the components.
 func (c *cluster) front(t *testing.T, host int) string {
 	t.Helper()
 	target := testenv.Must(url.Parse(c.components.URL))(t)
@@ -105,7 +105,7 @@ func (c *cluster) front(t *testing.T, host int) string {
 	return server.URL
 }
 
-// gate holds the first request about an instance's components, and tells which host sent it.
+// gate holds the first request about an instance's components, and reports the host that sent it.
 type gate struct {
 	instance string
 	once     sync.Once
@@ -114,8 +114,8 @@ type gate struct {
 	open     func()
 }
 
-// hold has the first request about an instance wait until the gate is opened, at the latest by the end of the test. While
-// it waits, its host takes no other message, for its threshold is 0.
+// hold blocks the first request about an instance until the gate is opened, at the latest by the end of the test.
+// Meanwhile its host receives no other message, because its threshold is 0.
 func (c *cluster) hold(t *testing.T, instance string) *gate {
 	t.Helper()
 	g := &gate{instance: instance, came: make(chan int, 1), opened: make(chan struct{})}
@@ -133,7 +133,7 @@ func (c *cluster) held() *gate {
 	return c.gate
 }
 
-// pass waits if this is the request to hold.
+// pass waits if this is the held request.
 func (g *gate) pass(host int, r *http.Request) {
 	if g == nil || !strings.HasPrefix(r.URL.Path, "/instances/"+g.instance+"/") {
 		return
@@ -156,8 +156,9 @@ func (c *cluster) judge(host int, r *http.Request) moment {
 	return c.watch(host, r)
 }
 
-// onRequest calls watch for each request about an instance's components, one at a time, before the components see it. It
-// says whether they see it at all (not before, but after), and that its sender never hears of it.
+// onRequest calls watch for each request about an instance's components, serialized, before the components see it. The
+// result decides whether the components see the request (not for before, but for after); the sender gets no answer in
+// either case.
 func (c *cluster) onRequest(instance string, watch func(host int, r *http.Request) moment) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,7 +202,7 @@ type upgrade struct {
 
 func (u upgrade) job() string { return update.Engine + "-" + u.instance + "/" + u.id }
 
-// requests is what the components are asked for, if nobody gets in between.
+// requests returns the component requests of an undisturbed upgrade.
 func (u upgrade) requests() (lines []string) {
 	for _, target := range u.targets {
 		lines = append(lines, u.instance+" "+target.Name+" "+target.Version)
@@ -220,7 +221,7 @@ func (c *cluster) send(t *testing.T, all ...upgrade) {
 	}
 }
 
-// requested are the requests about an instance that the components have carried out.
+// requested returns the component requests about an instance that were carried out.
 func (c *cluster) requested(instance string) (lines []string) {
 	for _, line := range c.components.Log() {
 		if strings.HasPrefix(line, instance+" ") {
@@ -230,7 +231,7 @@ func (c *cluster) requested(instance string) (lines []string) {
 	return lines
 }
 
-// succeeded waits until an update has. Its history is that of a run that has succeeded once.
+// succeeded waits until an update has succeeded. Its history is that of one successful run.
 func (c *cluster) succeeded(t *testing.T, u upgrade) {
 	t.Helper()
 	history := engine.NewHistory(c.tables, "")
@@ -258,8 +259,8 @@ func (c *cluster) succeeded(t *testing.T, u upgrade) {
 	}
 }
 
-// registered holds the registry's document of an instance against what the updates have to leave, if they came in this
-// order: the version of the last, what each component was brought to last, and nothing that is under way.
+// registered compares the registry's document of an instance with the result of the updates in this order: the version
+// of the last update, the last version of each component, and no update in progress.
 func (c *cluster) registered(t *testing.T, instance string, ordered ...upgrade) registry.Instance {
 	t.Helper()
 	i := testenv.Must(c.registry.Get(t.Context(), instance))(t)
@@ -285,7 +286,7 @@ func (c *cluster) registered(t *testing.T, instance string, ordered ...upgrade) 
 	return i
 }
 
-// timeline is what the API tells of a correlation id: that there is a history, and the ids of the orchestrations.
+// timeline returns the API's entries for a correlation id: that a history exists, and the ids of the orchestrations.
 func (c *cluster) timeline(t *testing.T, id string) (told []string) {
 	t.Helper()
 	resp := testenv.Must(http.Get(c.hosts[0].URL() + "/api/timeline/" + id + "?limit=1000"))(t)
@@ -330,7 +331,7 @@ func (c *cluster) forget(t *testing.T, id string) {
 	}
 }
 
-// fates are what became of the deliveries of each correlation id, by the host that had them.
+// fates returns the outcomes of the deliveries of each correlation id, by host.
 func (c *cluster) fates(t *testing.T) (all [clusterSize]map[string][]engine.Fate) {
 	t.Helper()
 	for host, path := range c.logs {
@@ -349,8 +350,8 @@ func (c *cluster) fates(t *testing.T) (all [clusterSize]map[string][]engine.Fate
 	return all
 }
 
-// killOn is what onRequest calls to kill the handler that sends the request with this number, once. It tells of the lock
-// at that time to killed.
+// killOn returns a watch function for onRequest that kills the handler that sends the request with this number, once.
+// It passes the lock at that time to killed.
 func (c *cluster) killOn(t *testing.T, number int, m moment, instance string, killed func(registry.Lock)) func(int, *http.Request) moment {
 	seen := 0
 	return func(host int, _ *http.Request) moment {

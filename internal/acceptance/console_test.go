@@ -13,7 +13,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/google/uuid"
-	_ "modernc.org/sqlite" // what the poller reads
+	_ "modernc.org/sqlite" // the driver of the poller
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/hmac"
@@ -27,29 +27,29 @@ import (
 )
 
 const (
-	// updatePictures is the environment variable that has the pictures of the documents made anew; pictures is where they are.
+	// updatePictures is the environment variable that updates the pictures of the documents; pictures is their folder.
 	updatePictures = "ROUNDHOUSE_UPDATE_PICTURES"
 	pictures       = "../../docs/console"
-	// rotationsTable is read by the poller of the test.
+	// rotationsTable is the table that the test's poller reads.
 	rotationsTable = "CREATE TABLE rotations (id integer PRIMARY KEY, instance text NOT NULL, input text)"
 )
 
-// rotationsPoller turns each row of that table into a rotation.
+// rotationsPoller converts each row of that table to a rotation.
 const rotationsPoller = `{"rotations": {"connection": {"setting": "ROTATIONS_DSN"}, "schedule": "* * * * * *",
 	"source": {"dialect": "sqlite", "sourceId": "keys", "table": "rotations", "cursor": "id", "keys": ["id"]},
 	"deliver": {"engine": {"engine": "hmac", "instanceColumn": "instance", "inputColumn": "input"}}}}`
 
-// looked is somebody who looks at two apps in a browser.
+// looked is a user with two apps in a browser.
 type looked struct {
 	publisher, managed *platform
 	sample             string // the correlation id of a rotation that succeeded
 }
 
-// TestConsole has somebody who knows nothing but the address that the local host prints find a broken message, see why it is dead, mend
-// it and send it again, by keyboard; then every page is looked at, over a real storage emulator, a local host and a real browser.
+// TestConsole lets a user who knows only the printed address find a broken message, see its error, repair it and resend
+// it by keyboard. Then it checks every page, over a real storage emulator, a local host and a real browser.
 func TestConsole(t *testing.T) {
 	testenv.Long(t)
-	t.Parallel() // on a storage of its own
+	t.Parallel() // has its own storage
 	l := newLooked(t)
 	t.Run("a broken message is mended", l.testMended)
 	t.Run("a task is answered", l.testAnswered)
@@ -81,7 +81,7 @@ func newLooked(t *testing.T) *looked {
 	return l
 }
 
-// signIn opens a browser at an app, at the address that the local host prints.
+// signIn opens a browser at the address that the local host prints.
 func signIn(t *testing.T, p *platform) *browser.Tab {
 	t.Helper()
 	b := browser.Open(t, p.host.URL())
@@ -92,7 +92,7 @@ func signIn(t *testing.T, p *platform) *browser.Tab {
 	return b
 }
 
-// picture takes the picture of a page that the documents show, if that was asked for, and else holds that there is one.
+// picture takes the documents' picture of a page on request, and otherwise checks that it exists.
 func picture(b *browser.Tab, name string) {
 	b.T.Helper()
 	path := filepath.Join(pictures, name+".png")
@@ -104,7 +104,7 @@ func picture(b *browser.Tab, name string) {
 	}
 }
 
-// walk follows links and buttons by keyboard, one after the other.
+// walk follows links and buttons by keyboard in turn.
 func walk(b *browser.Tab, steps ...string) {
 	b.T.Helper()
 	for _, step := range steps {
@@ -113,7 +113,7 @@ func walk(b *browser.Tab, steps ...string) {
 	}
 }
 
-// shows loads the page again until it says something.
+// shows reloads the page until it contains a text.
 func shows(b *browser.Tab, text string) {
 	b.T.Helper()
 	testenv.Until(b.T, "a page that says "+text, func() bool {
@@ -122,7 +122,7 @@ func shows(b *browser.Tab, text string) {
 	})
 }
 
-// testMended sends a message that is none, as the README does.
+// testMended sends an invalid message, as the README does.
 func (l *looked) testMended(t *testing.T) {
 	const broken = "this is not JSON"
 	if status, answer := l.publisher.ask(t, http.MethodPost, "/admin/functions/hmac-queue-trigger", nil, []byte(`{"input": "`+broken+`"}`)); status != http.StatusAccepted {
@@ -133,7 +133,7 @@ func (l *looked) testMended(t *testing.T) {
 	})
 	b := signIn(t, l.publisher)
 	picture(b, "walk-1-home")
-	// A page leaves out what storage did not answer in time: it is loaded until it has the link.
+	// A page omits data that storage did not return in time: reload it until it has the link.
 	reason := testenv.Await(t, "the link to the dead letter", func() (text string, ok bool) {
 		text = strings.TrimSpace(browser.Eval[string](b, `document.querySelector("main a[href*='dead-letters']")?.textContent ?? ""`))
 		if text == "" {
@@ -151,7 +151,7 @@ func (l *looked) testMended(t *testing.T) {
 	letter := browser.Eval[string](b, `location.pathname`)
 	walk(b, "Edit and retry")
 	b.TabTo("TEXTAREA")
-	browser.Eval[bool](b, `document.activeElement.select(); true`) // as Ctrl and A do
+	browser.Eval[bool](b, `document.activeElement.select(); true`) // as Ctrl+A does
 	b.Do(chromedp.KeyEvent(`{"engine": "hmac", "instanceId": "sample-instance"}`))
 	picture(b, "walk-4-edit")
 	walk(b, "Show what has changed")
@@ -175,7 +175,7 @@ func (l *looked) testMended(t *testing.T) {
 	b.Silent()
 }
 
-// testAnswered has a person approve an update.
+// testAnswered approves an update as a user.
 func (l *looked) testAnswered(t *testing.T) {
 	id := uuid.NewString()
 	testenv.Until(t, "the own instance", func() bool { return len(l.managed.list(t, "/api/registry", nil)) == 1 })
@@ -196,7 +196,7 @@ func (l *looked) testAnswered(t *testing.T) {
 	picture(b, "task-answer")
 	b.TabTo("SELECT")
 	b.Do(chromedp.KeyEvent("y"))
-	for b.Focused() != "Answer" { // and not that it can be done as JSON
+	for b.Focused() != "Answer" { // not the link to the JSON form
 		b.TabTo("Answer")
 	}
 	b.Enter()
@@ -205,7 +205,7 @@ func (l *looked) testAnswered(t *testing.T) {
 	l.managed.ran(t, at(update.Engine, update.Queue), id, "process of blue Succeeded", "component-update of blue Succeeded Succeeded")
 }
 
-// testPages looks at every page with what has happened so far.
+// testPages checks every page with the data so far.
 func (l *looked) testPages(t *testing.T) {
 	p := l.publisher
 	dead := uuid.NewString()

@@ -11,11 +11,12 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// An app is drained in the midst of work, its handler killed when it is said that nothing runs, and it works again afterwards: every
-// message is done, once, without an attempt that failed, and none waits for the lease of its host, which is ten minutes.
+// An app is drained during work, its handler is killed after it reports that nothing runs, and the app works again
+// afterwards. Every message is processed once, without a failed attempt, and none waits for the host's lease of ten
+// minutes.
 func TestDrainAndKill(t *testing.T) {
 	testenv.Long(t)
-	t.Parallel() // on a storage of its own
+	t.Parallel() // has its own storage
 	p := startWith(t, setup{account: ownStorage(t)})
 	roundhouse := p.commandLine(t)
 	var ids []string

@@ -15,11 +15,11 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// pemLine is how many bytes a line of PEM holds.
+// pemLine is the number of bytes in a line of PEM.
 const pemLine = 48
 
-// parts are what to look for instead of a value. Of a private key (PKCS #8) that is its number, which is secret in any
-// encoding, and a line of its PEM, which breaks the number in two.
+// parts returns the search terms for a value. A private key (PKCS #8) has two: its number, which is secret in any
+// encoding, and a line of its PEM, which splits the number.
 func parts(t *testing.T, value []byte) [][]byte {
 	t.Helper()
 	parsed, err := x509.ParsePKCS8PrivateKey(value)
@@ -56,8 +56,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// found looks for a value as it is, in hexadecimal digits and in base64, and for all of these in base64 once more, as the
-// texts of queue messages and binary columns have it.
+// found searches for a value as it is, in hexadecimal digits and in base64, and for the base64 of all of these, as
+// queue messages and binary columns hold it.
 func found(content, value []byte) bool {
 	digits := hex.EncodeToString(value)
 	forms := [][]byte{value, []byte(digits), []byte(strings.ToUpper(digits)), []byte(base64.RawStdEncoding.EncodeToString(value)),
@@ -75,8 +75,8 @@ func found(content, value []byte) bool {
 	return false
 }
 
-// within is the part of the base64 of a longer text that depends on form alone, where it begins behind so many bytes,
-// modulo 3.
+// within returns the part of the base64 of a longer text that depends only on form, when form starts after this many
+// bytes modulo 3.
 func within(form []byte, before int) []byte {
 	skip := (3 - before) % 3
 	whole := form[skip : len(form)-(len(form)-skip)%3]

@@ -22,7 +22,7 @@ func (p *platform) testDeaths(t *testing.T) {
 	p.proxy.arm(0, "")
 }
 
-// testSchedule owes a rotation, and lets the timer fire twice: one rotation.
+// testSchedule makes a rotation due, and lets the timer fire twice: it sends one rotation.
 func (p *platform) testSchedule(t *testing.T) {
 	p.owe(t, hmac.Engine, "schedule", "instance-scheduled")
 	for range 2 {

@@ -19,7 +19,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// managed is a platform of a managed application with everybody whom its engines meet.
+// managed is a platform of a managed application with all services that its engines use.
 type managed struct {
 	*platform
 	components *updatetest.Server
@@ -29,11 +29,11 @@ type managed struct {
 	canary     string
 }
 
-// TestManagedApp drives every engine of a managed application from where its messages come in to the history and the effect
-// outside, and to the dead letters. Then it looks for secrets in all that was stored, logged, answered and sent.
+// TestManagedApp drives every engine of a managed application from its incoming messages to the history, the outside
+// effect and the dead letters. Then it searches all stored, logged, returned and sent data for secrets.
 func TestManagedApp(t *testing.T) {
 	testenv.Long(t)
-	t.Parallel() // on a storage of its own
+	t.Parallel() // has its own storage
 	s := beginSearch(t, 0)
 	m := &managed{components: updatetest.Listen(t), patients: healthtest.Listen(t), sink: newSink(t), alertsKey: rand.Text(), canary: s.bird()}
 	m.platform = startWith(t, setup{account: s.server.Account(), context: "managed-app", hostLog: s.hostLog, env: []string{
@@ -48,8 +48,7 @@ func TestManagedApp(t *testing.T) {
 	s.collect(t, m.platform, [][]byte{[]byte(m.alertsKey)}, m.sink.heard())
 }
 
-// testHealth lets the timer ask for the check of two instances that is owed, and then somebody. One of them has a component that nobody
-// can ask for.
+// testHealth checks two instances by the overdue timer, and then on request. One of them has an unknown component.
 func (m *managed) testHealth(t *testing.T) {
 	e, well, odd := at(health.Engine, health.Queue), "well-"+uuid.NewString(), "odd-"+uuid.NewString()
 	m.enrol(t, well, nil)
@@ -59,7 +58,7 @@ func (m *managed) testHealth(t *testing.T) {
 	m.patients.Set(odd, "../db", healthtest.Pass())
 	m.owe(t, health.Engine, "", well)
 	m.owe(t, health.Engine, "", odd)
-	for range 2 { // a tick that is doubled checks once
+	for range 2 { // a repeated tick checks once
 		m.fire(t, "schedules-timer")
 	}
 	var id string
@@ -94,7 +93,7 @@ func (m *managed) testHealth(t *testing.T) {
 	m.drained(t, health.Queue)
 }
 
-// unlocked is the document of an instance, which nobody has locked any more.
+// unlocked returns the document of an instance after its unlocking.
 func (m *managed) unlocked(t *testing.T, instance string) registry.Instance {
 	t.Helper()
 	document, err := registry.New(m.tables, "").Get(t.Context(), instance)
@@ -104,7 +103,7 @@ func (m *managed) unlocked(t *testing.T, instance string) registry.Instance {
 	return document
 }
 
-// testUpdate sends an update, and the same again: it is applied once.
+// testUpdate sends an update twice: it is applied once.
 func (m *managed) testUpdate(t *testing.T) {
 	e, instance := at(update.Engine, update.Queue), "updated-"+uuid.NewString()
 	m.enrol(t, instance, map[string]any{"version": "1.0"})
@@ -130,7 +129,7 @@ func (m *managed) testUpdate(t *testing.T) {
 	}
 }
 
-// testUpdateDead: the second component fails, and the first is taken back.
+// testUpdateDead: the second component fails, and the first is rolled back.
 func (m *managed) testUpdateDead(t *testing.T) {
 	e, id, instance := at(update.Engine, update.Queue), uuid.NewString(), "broken-"+uuid.NewString()
 	m.enrol(t, instance, map[string]any{"version": "1.0"})
@@ -157,7 +156,7 @@ func (m *managed) testAlert(t *testing.T) {
 	m.checkAlert(t, m.sink, id)
 }
 
-// testAlertDead: something that says it is an alert, but not of which kind.
+// testAlertDead: a message claims to be an alert but has no kind.
 func (m *managed) testAlertDead(t *testing.T) {
 	id := uuid.NewString()
 	body := alarms.message(t, engine.Message{CorrelationID: id, Operation: alerts.OperationProcess, Input: []byte(`{"schemaId":"AzureMonitorMetricAlert"}`)})

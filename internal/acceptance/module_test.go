@@ -22,14 +22,14 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// ownModule is a module that roundhouse new made, and roundhouse dev over it.
+// ownModule is a module that roundhouse new made, and roundhouse dev running in it.
 type ownModule struct {
 	dir, url string
 	dev      *exec.Cmd
 	said     *transcript
 }
 
-// transcript is what a process has said so far.
+// transcript is the output of a process so far.
 type transcript struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -49,7 +49,7 @@ func (s *transcript) String() string {
 	return s.text.String()
 }
 
-// await waits until the process has said something, n times.
+// await waits until the process has printed a text n times.
 func (s *transcript) await(t *testing.T, what string, n int) {
 	t.Helper()
 	testenv.Await(t, fmt.Sprintf("%q, %d times", what, n), func() (text string, ok bool) {
@@ -63,7 +63,7 @@ func in(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(testenv.Context(t), name, args...)
 	cmd.Dir = dir
-	// A make that runs this test hands its variables on, ARGS among them.
+	// A make that runs this test passes on its variables, ARGS among them.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "MAKE") || strings.HasPrefix(v, "MFLAGS") || strings.HasPrefix(v, "ARGS=")
 	})
@@ -74,7 +74,7 @@ func in(t *testing.T, dir, name string, args ...string) string {
 	return string(out)
 }
 
-// newOwnModule makes a module, as somebody does who has the command line and nothing else, and runs it.
+// newOwnModule makes a module with only the command line, and runs it.
 func newOwnModule(t *testing.T) *ownModule {
 	t.Helper()
 	root := testenv.Must(filepath.Abs("../.."))(t)
@@ -86,7 +86,7 @@ func newOwnModule(t *testing.T) *ownModule {
 	m.dev = exec.Command("go", "tool", "roundhouse", "dev", "--port", fmt.Sprint(port),
 		"--storage-ports", fmt.Sprintf("%d,%d,%d", testenv.Port(t), testenv.Port(t), testenv.Port(t)))
 	m.dev.Dir = m.dir
-	m.dev.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the go command hands no signal on
+	m.dev.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the go command forwards no signals
 	stdout, err1 := m.dev.StdoutPipe()
 	stderr, err2 := m.dev.StderrPipe()
 	testenv.OK(t, errors.Join(err1, err2, m.dev.Start()))
@@ -94,9 +94,9 @@ func newOwnModule(t *testing.T) *ownModule {
 	reading.Go(func() { m.said.read(stdout) })
 	reading.Go(func() { m.said.read(stderr) })
 	t.Cleanup(func() {
-		_ = syscall.Kill(-m.dev.Process.Pid, syscall.SIGINT) // one that has ended is as well
+		_ = syscall.Kill(-m.dev.Process.Pid, syscall.SIGINT) // an ended process is fine, too
 		reading.Wait()
-		_ = m.dev.Wait() // the go command tells of the interrupt in its way
+		_ = m.dev.Wait() // the go command reports the interrupt as an error
 		http.DefaultClient.CloseIdleConnections()
 		if t.Failed() {
 			t.Logf("roundhouse dev:\n%s", m.said)
@@ -105,7 +105,7 @@ func newOwnModule(t *testing.T) *ownModule {
 	return m
 }
 
-// tutorial are the files of docs/first-engine.md, each as the page has it last, and its last commands.
+// tutorial returns the files of docs/first-engine.md in their last versions, and its last commands.
 func tutorial(t *testing.T) (files map[string]string, commands string) {
 	t.Helper()
 	page := testenv.Must(os.ReadFile("../../docs/first-engine.md"))(t)
@@ -120,7 +120,7 @@ func tutorial(t *testing.T) (files map[string]string, commands string) {
 	return files, shell[len(shell)-1][1]
 }
 
-// ask sends a request with the key that the app's state folder has.
+// ask sends a request with the key in the app's state folder.
 func (m *ownModule) ask(t *testing.T, method, path, body string) (*http.Response, error) {
 	t.Helper()
 	key := testenv.Must(os.ReadFile(filepath.Join(m.dir, ".run", "key")))(t)
@@ -130,7 +130,7 @@ func (m *ownModule) ask(t *testing.T, method, path, body string) (*http.Response
 	return http.DefaultClient.Do(req)
 }
 
-// get reads a part of the API.
+// get reads a resource of the API.
 func (m *ownModule) get(t *testing.T, path string, into any) {
 	t.Helper()
 	resp := testenv.Must(m.ask(t, http.MethodGet, path, ""))(t)
@@ -141,12 +141,12 @@ func (m *ownModule) get(t *testing.T, path string, into any) {
 	}
 }
 
-// Somebody who makes a module, and follows the tutorial, has an app with a schedule, a child, two versions and an intake, which
-// runs on this machine while it is written, and is laid out for a deployment.
+// A user who makes a module and follows the tutorial gets an app with a schedule, a child, two versions and an intake.
+// It runs on this machine during development and is staged for a deployment.
 func TestAModuleOfOnesOwn(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
-	testenv.Programs(t, "bash", "curl", "grep", "sed") // the tutorial's own
+	testenv.Programs(t, "bash", "curl", "grep", "sed") // those of the tutorial
 	m := newOwnModule(t)
 	m.said.await(t, "Ctrl-C stops everything.", 1)
 	if said := m.said.String(); !strings.Contains(said, `greet`) || !strings.Contains(said, `"Hello, `) {
@@ -162,7 +162,7 @@ func TestAModuleOfOnesOwn(t *testing.T) {
 	m.awaitEngine(t, "invoices")
 	in(t, m.dir, "bash", "-euo", "pipefail", "-c", strings.ReplaceAll(commands, "http://127.0.0.1:7071", m.url))
 	m.checkRuns(t)
-	if list := in(t, m.dir, "go", "tool", "roundhouse", "engines", "--url", m.url); !strings.Contains(list, "invoices") { // with the key that it finds
+	if list := in(t, m.dir, "go", "tool", "roundhouse", "engines", "--url", m.url); !strings.Contains(list, "invoices") { // with the key found
 		t.Errorf("the engines are %s", list)
 	}
 
@@ -175,7 +175,7 @@ func TestAModuleOfOnesOwn(t *testing.T) {
 	}
 }
 
-// awaitEngine waits until the app that answers has an engine, with all that the tutorial gives it.
+// awaitEngine waits until the app has an engine, with everything from the tutorial.
 func (m *ownModule) awaitEngine(t *testing.T, name string) {
 	t.Helper()
 	var d engine.Description
@@ -200,7 +200,7 @@ func (m *ownModule) awaitEngine(t *testing.T, name string) {
 	}
 }
 
-// checkRuns looks at what the tutorial's invoice has become, and at that of its schedule.
+// checkRuns checks the tutorial's invoice and the run of its schedule.
 func (m *ownModule) checkRuns(t *testing.T) {
 	t.Helper()
 	resp, err := m.ask(t, http.MethodPost, "/api/schedules/invoices/run", `{}`)
@@ -225,7 +225,7 @@ func (m *ownModule) checkRuns(t *testing.T) {
 	if len(runs) != 2 || runs["try-1"] != 2 {
 		t.Errorf("runs %v: want the invoice of the tutorial and the rent, with two operations each", runs)
 	}
-	// The list follows what happens by a moment.
+	// The list lags slightly.
 	testenv.Await(t, "two orchestrations of version 2, with their children", func() (found map[string]int, ok bool) {
 		var orchestrations struct {
 			Items []struct{ Orchestrator, Version, Status string }

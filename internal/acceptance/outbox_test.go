@@ -28,28 +28,28 @@ var backlog = flag.Int("outbox.backlog", 3300, "how many events the processes of
 
 const (
 	dispatchers = 4
-	// perDestination is the default of the deliveries that one process has unsettled, and so what a death may repeat.
+	// perDestination is the default number of unsettled deliveries of a process, and so the most that a death may repeat.
 	perDestination = 16
-	// sweepNow is what the host sends for a timer.
+	// sweepNow is the host's request for a timer.
 	sweepNow = `{"Data":{"timer":{"Schedule":{},"ScheduleStatus":null,"IsPastDue":false}},"Metadata":{}}`
 )
 
-// TestDispatchersDie lets four handlers work on one backlog, and kills them again and again. Every event arrives, the
-// duplicates have the same key, and they are less than one in a hundred.
+// TestDispatchersDie lets four handlers deliver one backlog, and kills them repeatedly. Every event arrives, duplicates
+// have the same key, and fewer than one in a hundred is a duplicate.
 func TestDispatchersDie(t *testing.T) {
 	testenv.Long(t)
-	t.Parallel() // on a storage of its own
+	t.Parallel() // has its own storage
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	f := newFleet(t, ownStorage(t))
 	want := f.fill(t, *backlog)
 
-	// At most so many that all that they can repeat is less than one percent.
+	// Limit the deaths so that their repetitions stay below one percent.
 	deaths := (*backlog - 1) / (100 * perDestination)
 	sink := f.sink
 	for range deaths {
-		victim := random.IntN(dispatchers) // drawn here: requests come at the same time
+		victim := random.IntN(dispatchers) // drawn here: requests are concurrent
 		sink.at(1+random.IntN(*backlog*9/10), func() { f.kill(t, victim) })
 	}
 	began := time.Now()
@@ -83,7 +83,7 @@ func TestDispatchersDie(t *testing.T) {
 		100*float64(duplicates)/float64(*backlog), took.Seconds(), float64(*backlog)/took.Seconds())
 }
 
-// fleet is the handlers, each as the host starts it, over one storage account.
+// fleet is a set of handlers over one storage account, each started as by the host.
 type fleet struct {
 	dist    string
 	account azure.Account
@@ -110,8 +110,8 @@ func newFleet(t *testing.T, storage azure.Account) *fleet {
 	return f
 }
 
-// fill adds the backlog, of tenants of different sizes, and gives the tenant of each key. No tenant is large, because the
-// emulator looks at a whole partition for each row of a transaction.
+// fill adds the backlog, of tenants of different sizes, and returns the tenant of each key. No tenant is large, because
+// the emulator reads a whole partition for each row of a transaction.
 func (f *fleet) fill(t *testing.T, n int) map[string]string {
 	t.Helper()
 	writer := outbox.NewWriter(f.outbox)
@@ -143,7 +143,7 @@ func (f *fleet) start(t *testing.T) {
 	t.Cleanup(func() { f.stop(t) })
 }
 
-// live is the host of one handler: its timer fires as soon as it can, and when the handler is dead, another is started.
+// live is the host of one handler: its timer fires immediately, and a dead handler is restarted.
 func (f *fleet) live(t *testing.T, i int) {
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
@@ -192,7 +192,7 @@ func (f *fleet) stop(t *testing.T) {
 	f.lives.Wait()
 }
 
-// processed counts the events that are processed.
+// processed counts the processed events.
 func (f *fleet) processed(t *testing.T, admin *outbox.Admin) (n int) {
 	t.Helper()
 	for _, tenant := range f.tenants {
@@ -212,14 +212,14 @@ type process struct {
 	output sync.WaitGroup
 }
 
-// launch starts a handler and waits until it listens, and has prepared its storage.
+// launch starts a handler and waits until it listens and has prepared its storage.
 func (f *fleet) launch(t *testing.T) *process {
 	p := &process{cmd: exec.Command(filepath.Join(f.dist, "handler"))}
 	p.cmd.Dir = f.dist
 	p.cmd.Env = append(os.Environ(),
 		"FUNCTIONS_CUSTOMHANDLER_PORT=0", "FUNCTIONS_APP_ROOT_PATH="+f.dist, "AzureWebJobsStorage="+f.account.ConnectionString(),
 		"ROUNDHOUSE_OUTBOX="+f.sink.document(), "ROUNDHOUSE_OUTBOX_POLL_INTERVAL_SECONDS=1",
-		// What a death leaves claimed is soon another's, and yet nothing is sent twice because the machine is busy.
+		// Claims of a dead handler expire soon, and yet a busy machine causes no duplicates.
 		"ROUNDHOUSE_OUTBOX_DELIVERY_TIMEOUT=10s", "ROUNDHOUSE_OUTBOX_CLAIM_DURATION=20s")
 	stdout, err := p.cmd.StdoutPipe()
 	if err == nil {
@@ -256,17 +256,17 @@ func (p *process) end() {
 	if p.cmd.Process != nil {
 		_ = p.cmd.Process.Kill() // it may be dead already
 		p.output.Wait()
-		_ = p.cmd.Wait() // the error says that it was killed
+		_ = p.cmd.Wait() // the error is that of the kill
 	}
 }
 
-// told is an event as it arrived.
+// told is a received event.
 type told struct {
 	Type, Tenant, CorrelationID string
 	Body                        []byte
 }
 
-// sink takes the events, on the wire.
+// sink receives the events on the wire.
 type sink struct {
 	url string
 
@@ -290,17 +290,17 @@ func (s *sink) document() string {
 	return `{"destinations":{"sink":{"http":{"url":"` + s.url + `","allow":["127.0.0.0/8"],"allowPlaintext":true}}},"routes":[{"eventType":"*","destination":"sink"}]}`
 }
 
-// at does something when the request with this number comes, before it is answered.
+// at runs a function when the request with this number arrives, before it is answered.
 func (s *sink) at(number int, do func()) { s.actions[number] = append(s.actions[number], do) }
 
 func (s *sink) take(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // nobody waits for an answer
+		return // the client has gone
 	}
 	s.mu.Lock()
 	key := r.Header.Get(outbox.HeaderIdempotencyKey)
-	if _, again := s.got[key]; !again { // a receiver drops what is delivered again, for instance because a busy machine answered late
+	if _, again := s.got[key]; !again { // a receiver drops duplicates, for instance after a late answer of a busy machine
 		s.events = append(s.events, told{r.Header.Get("ce-type"), r.Header.Get("ce-tenantid"), r.Header.Get("ce-correlationid"), body})
 	}
 	s.requests++
@@ -313,14 +313,14 @@ func (s *sink) take(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// received are the tenants of the keys that have come, and the number of requests.
+// received returns the tenants of the received keys, and the number of requests.
 func (s *sink) received() (map[string]string, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.got, s.requests
 }
 
-// told waits for an event, and gives all of the same type that this correlation id has.
+// told waits for an event, and returns all of the same type with this correlation id.
 func (s *sink) told(t *testing.T, kind, correlationID string) []told {
 	t.Helper()
 	var found []told
@@ -342,7 +342,7 @@ func (s *sink) all() []told {
 	return slices.Clone(s.events)
 }
 
-// heard is all events as one text.
+// heard returns all events as one text.
 func (s *sink) heard() (text []byte) {
 	for _, e := range s.all() {
 		text = fmt.Appendf(text, "%s %s %s %s\n", e.Type, e.Tenant, e.CorrelationID, e.Body)
@@ -350,7 +350,7 @@ func (s *sink) heard() (text []byte) {
 	return text
 }
 
-// await waits until n events have come.
+// await waits until n events have arrived.
 func (s *sink) await(t *testing.T, n int) {
 	t.Helper()
 	testenv.Await(t, fmt.Sprintf("%d events", n), func() (got int, ok bool) {

@@ -25,17 +25,17 @@ import (
 )
 
 const (
-	// ourApplication is the offer's application, for which webhooks' tokens are.
+	// ourApplication is the offer's application, the audience of webhooks' tokens.
 	ourApplication = "3f0e8f6e-58a5-4b0e-8d14-6a3f2b9d1c77"
-	// signingSecret is the secret of the vault that events are signed with.
+	// signingSecret is the name of the vault's secret that signs events.
 	signingSecret = "sink-key"
 	// blockedDomain gets no certificate.
 	blockedDomain = "blocked.example"
-	// rotatedDomain has its certificate renewed on schedule, too.
+	// rotatedDomain also has its certificate renewed on schedule.
 	rotatedDomain = "www.acceptance.example"
 )
 
-// outside is everybody whom the publisher's engines meet, on the wire.
+// outside is all services that the publisher's engines use, on the wire.
 type outside struct {
 	vault        vault
 	graph        *graphfake.Server
@@ -48,20 +48,20 @@ type outside struct {
 	target       *tlstarget.Target
 	sink         *sink
 	identity     *appservice.Server
-	application  string // whose secret the spn engine rotates
-	signature    string // of managed applications' notifications
+	application  string // the application whose secret the spn engine rotates
+	signature    string // signature of managed applications' notifications
 	alertsKey    string
 	signingKey   string
-	bearerTokens []string // of webhooks
+	bearerTokens []string // tokens of webhooks
 }
 
-// newOutside starts them all, beside the vault of the platform to be.
+// newOutside starts all services; the vault belongs to the coming platform.
 func newOutside(t *testing.T, v vault) *outside {
 	t.Helper()
 	o := &outside{vault: v, graph: graphfake.New(), market: marketplacefake.New(), issuer: marketplacefake.NewTLSIssuer(t, uuid.NewString()),
 		authority: pebble.Start(t, pebble.Options{Blocked: []string{blockedDomain}}), sink: newSink(t), application: uuid.NewString(),
 		signature: rand.Text(), alertsKey: rand.Text(), signingKey: rand.Text()}
-	// A new password is listed late, and accepted later.
+	// A new password is listed late, and accepted even later.
 	o.graph.ListedAfter, o.graph.AcceptedAfter = 200*time.Millisecond, time.Second
 	o.graph.AddApplication(o.application)
 	graphURL, options := o.graph.Start(t)
@@ -75,7 +75,7 @@ func newOutside(t *testing.T, v vault) *outside {
 	return o
 }
 
-// environment points the handler at them, as the settings of production do.
+// environment directs the handler to the services, as the settings of production do.
 func (o *outside) environment(t *testing.T) []string {
 	t.Helper()
 	targets, err1 := json.Marshal(enginetls.StaticTargets{{ID: "gateway", Address: o.target.Address(), NotifyURL: o.target.NotifyURL()}})
@@ -101,7 +101,7 @@ func (o *outside) environment(t *testing.T) []string {
 	})
 }
 
-// challenges lets the authority find what the platform answers to its challenges, as the proxy in front of a domain does.
+// challenges makes the authority find the platform's answers to its challenges, as the proxy in front of a domain does.
 func (o *outside) challenges(p *platform) {
 	o.authority.Challenges = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := strings.Replace(r.URL.Path, "/.well-known/acme-challenge/", "/api/acme-challenge/", 1)
@@ -109,12 +109,12 @@ func (o *outside) challenges(p *platform) {
 	})
 }
 
-// secrets are what is secret about them, beside what is in the vault.
+// secrets returns their secrets that are not in the vault.
 func (o *outside) secrets() [][]byte {
 	texts := append(o.graph.Values(), o.identity.Secrets()...)
 	texts = append(texts, graphfake.LoginToken, o.signature, o.alertsKey)
 	for _, token := range o.bearerTokens {
-		texts = append(texts, token[strings.LastIndex(token, ".")+1:]) // the signature, without which it is of no use
+		texts = append(texts, token[strings.LastIndex(token, ".")+1:]) // the signature: the token is useless without it
 	}
 	var values [][]byte
 	for _, text := range texts {
@@ -123,7 +123,7 @@ func (o *outside) secrets() [][]byte {
 	return values
 }
 
-// heard is what they were told, and may be known to everybody.
+// heard returns the public data that they received.
 func (o *outside) heard(t *testing.T) []byte {
 	t.Helper()
 	all := bytes.NewBuffer(o.sink.heard())

@@ -16,11 +16,10 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// A deployment without Azure: the package that is deployed, unpacked in an empty folder, is run by the host, and doctor finds
-// nothing broken.
+// Without Azure, the host runs the deployment package from an empty folder, and doctor finds no problem.
 func TestPackageRuns(t *testing.T) {
 	testenv.Long(t)
-	t.Parallel() // on a storage of its own
+	t.Parallel() // has its own storage
 	if runtime.GOOS != "linux" {
 		t.Skip("the package is for linux")
 	}
@@ -64,15 +63,15 @@ func TestPackageRuns(t *testing.T) {
 	}
 }
 
-// verify has the program look at what is under way: it continues with this program, and stalls with that of the other deployment
-// context, which does not have its engine.
+// verify checks the running orchestrations against a program: they continue with this program, and stall with that of
+// the other profile, which does not have their engine.
 func (p *platform) verify(t *testing.T, roundhouse commandLine, program string) {
 	t.Helper()
 	p.send(t, hmac.Queue, rotation("c-1", "instance-1"))
 	testenv.Until(t, "the end of the first rotation", func() bool {
 		return len(p.list(t, "/api/history", url.Values{"correlationId": {"c-1"}, "operation": {"notify"}})) > 0
 	})
-	p.send(t, hmac.Queue, rotation("c-2", "instance-1")) // it waits until the key of the first may be retired
+	p.send(t, hmac.Queue, rotation("c-2", "instance-1")) // it waits until the first key may be retired
 	type report struct {
 		Items            []struct{ ID, Kind, Orchestrator, Status string }
 		GoOn, WouldStall int

@@ -46,8 +46,8 @@ func TestMain(m *testing.M) {
 	testenv.Main(m, databases.Close, pebble.IgnoreLeak(), goleak.Cleanup(staged.end))
 }
 
-// platform is a running host with the real handler. Queues and tables have fixed names, so there is one for a storage account
-// and its tests share it, one after the other.
+// platform is a running host with the real handler. Queues and tables have fixed names, so a storage account has one
+// platform, and its tests share it in sequence.
 type platform struct {
 	account azure.Account
 	key     string // of the functions
@@ -57,29 +57,29 @@ type platform struct {
 	proxy   *proxy
 	host    *localhost.Host
 	log     string // the handler's log file
-	// published are the events of the rotations that have succeeded.
+	// published are the events of the successful rotations.
 	published []string
 
 	mu          sync.Mutex
 	invocations []localhost.Invocation
 }
 
-// setup says how a platform is started.
+// setup configures the start of a platform.
 type setup struct {
 	account azure.Account
-	// context is that of the deployment; publisher when it is empty.
+	// context is the deployment profile; publisher when empty.
 	context string
-	// pollers are the definitions of pollers; none when it is empty.
+	// pollers are the definitions of pollers; may be empty.
 	pollers string
 	// env is added to the environment of the handler, as NAME=value.
 	env []string
-	// vault is where the handler keeps secrets; the one on a developer's machine when it is nil.
+	// vault is the handler's store of secrets; nil is the one of a developer's machine.
 	vault kept
-	// hostLog takes the log of the host; nil leaves it.
+	// hostLog is the log of the host; nil keeps the default.
 	hostLog *slog.Logger
-	// visibility is the host's lease of a message; its default when it is 0.
+	// visibility is the host's lease of a message; 0 is its default.
 	visibility time.Duration
-	// hostQueues is what the host takes messages from, given those of the account; nil leaves them.
+	// hostQueues returns the host's queue store, given those of the account; nil keeps those.
 	hostQueues func(*azure.Queues) queues.Store
 }
 
@@ -116,10 +116,10 @@ func startWith(t *testing.T, s setup) *platform {
 		Env: append([]string{
 			"ROUNDHOUSE_CONTEXT=" + s.context, "ROUNDHOUSE_POLLERS=" + s.pollers, "ROUNDHOUSE_SCHEDULES=" + yearly(t, s.context),
 			"AzureWebJobsStorage=" + p.proxy.account.ConnectionString(),
-			// A failed message comes back at once, and an empty queue is looked at often.
+			// A failed message is redelivered immediately, and an empty queue is polled often.
 			"AzureFunctionsJobHost__extensions__queues__visibilityTimeout=00:00:00",
 			"AzureFunctionsJobHost__extensions__queues__maxPollingInterval=00:00:00.500",
-			// What a handler that died had claimed is soon another's.
+			// Claims of a dead handler expire soon.
 			"ROUNDHOUSE_HMAC_GRACE=3s", "ROUNDHOUSE_HMAC_PROPAGATION=1s",
 			"ROUNDHOUSE_OUTBOX_POLL_INTERVAL_SECONDS=1", "ROUNDHOUSE_OUTBOX_DELIVERY_TIMEOUT=1s", "ROUNDHOUSE_OUTBOX_CLAIM_DURATION=2s",
 		}, s.env...),
@@ -132,7 +132,8 @@ func startWith(t *testing.T, s setup) *platform {
 	return p
 }
 
-// newLog makes a file for what a handler logs, whose lines have to be those that the documents list. Its end is shown when the test fails.
+// newLog makes a file for a handler's log, and checks at the end that its lines are those that the documents list. A
+// failed test shows its end.
 func newLog(t *testing.T) *os.File {
 	t.Helper()
 	log := testenv.Must(os.Create(filepath.Join(t.TempDir(), "handler.log")))(t)
@@ -142,7 +143,7 @@ func newLog(t *testing.T) *os.File {
 		if err != nil {
 			t.Error(err)
 		}
-		whole := slices.DeleteFunc(bytes.SplitAfter(text, []byte("\n")), func(line []byte) bool { return !json.Valid(line) }) // others are of a process that was killed, or not of its log
+		whole := slices.DeleteFunc(bytes.SplitAfter(text, []byte("\n")), func(line []byte) bool { return !json.Valid(line) }) // other lines are of a killed process, or not of its log
 		if n := logstest.Check(t, bytes.Join(whole, nil)); n == 0 {
 			t.Error("the handler has logged nothing")
 		}
@@ -169,10 +170,10 @@ func runHost(t *testing.T, host *localhost.Host) {
 	testenv.OK(t, host.WaitAnswer(testenv.Context(t), "/api/health/ready"))
 }
 
-// newYear is a schedule on which nothing fires while a test runs: two runs by hand are for the same slot.
+// newYear is a schedule that does not fire during a test: two manual runs are for the same slot.
 const newYear = "0 0 0 1 1 *"
 
-// reschedule gives the staged timers whose names match another schedule.
+// reschedule gives another schedule to the staged timers whose names match.
 func reschedule(t *testing.T, dist, timers, to string) {
 	t.Helper()
 	schedule := regexp.MustCompile(`("schedule": )"[^"]*"`)
@@ -186,7 +187,7 @@ func reschedule(t *testing.T, dist, timers, to string) {
 	}
 }
 
-// outbox is the outbox as it is in storage.
+// outbox returns the outbox over the platform's storage.
 func (p *platform) outbox(t *testing.T) *outbox.Outbox {
 	t.Helper()
 	store := testenv.Must(azure.NewBlobs(p.account))(t)
@@ -200,7 +201,7 @@ func (p *platform) observe(i localhost.Invocation) {
 	p.invocations = append(p.invocations, i)
 }
 
-// seen counts the invocations that match.
+// seen counts the matching invocations.
 func (p *platform) seen(match func(localhost.Invocation) bool) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -227,7 +228,7 @@ func (p *platform) drained(t *testing.T, queue string) {
 
 type item map[string]any
 
-// ask sends a request as somebody who has the key of the functions, unless the header has one.
+// ask sends a request with the key of the functions, unless the header has another key.
 func (p *platform) ask(t *testing.T, method, path string, header http.Header, body []byte) (status int, answer []byte) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(testenv.Context(t), method, p.host.URL()+path, bytes.NewReader(body))
@@ -254,7 +255,7 @@ func (p *platform) get(t *testing.T, path string) item {
 	var answer struct{ Data item }
 	var status int
 	var body []byte
-	// The host's own answer while the handler dies has no body; a handler that has just been started may be unavailable.
+	// The host's own answer while the handler dies has no body; a handler that has just started may be unavailable.
 	testenv.Until(t, "an answer of the handler", func() bool {
 		status, body = p.ask(t, http.MethodGet, path, nil, nil)
 		return status != http.StatusServiceUnavailable && (status != http.StatusInternalServerError || len(body) > 0)
@@ -276,7 +277,8 @@ func (p *platform) fire(t *testing.T, function string) {
 	testenv.Until(t, "a run of "+function, func() bool { return p.seen(ran) > before })
 }
 
-// yearly are the schedules of a context: once a year where a test lets the timer send them, and never where it does so by hand.
+// yearly returns the schedules of a profile: once a year where a test lets the timer send them, and never where it runs
+// them by hand.
 func yearly(t *testing.T, context string) string {
 	t.Helper()
 	text, err := json.Marshal(map[string]schedule.Setting{
@@ -289,8 +291,7 @@ func yearly(t *testing.T, context string) string {
 	return string(text)
 }
 
-// owe makes it so that an item of a schedule was due this year, and was not sent. The handler finds out when it looks for the first
-// time.
+// owe makes a schedule target due this year, but not sent. The handler finds it at its first check.
 func (p *platform) owe(t *testing.T, engine, name, item string) {
 	t.Helper()
 	err := p.tables.Apply(t.Context(), schedule.Table, tables.Insert(tables.Entity{
@@ -301,7 +302,7 @@ func (p *platform) owe(t *testing.T, engine, name, item string) {
 	}
 }
 
-// runByHand runs a schedule by hand twice, as somebody does who has had no answer.
+// runByHand runs a schedule by hand twice, as an operator does after a lost answer.
 func (p *platform) runByHand(t *testing.T, engine, body string) {
 	t.Helper()
 	header := http.Header{"Idempotency-Key": {uuid.NewString()}}
@@ -312,7 +313,7 @@ func (p *platform) runByHand(t *testing.T, engine, body string) {
 	}
 }
 
-// list reads the items of a correlation id; several ids are any of them.
+// list reads the items of a correlation id; several ids are alternatives.
 func (p *platform) list(t *testing.T, path string, query url.Values) []item {
 	t.Helper()
 	var items []item
@@ -322,19 +323,19 @@ func (p *platform) list(t *testing.T, path string, query url.Values) []item {
 	return items
 }
 
-// succeeded waits for a rotation of the hmac engine, and checks that it left what one run leaves: each operation once, one
-// usable key, its event, no dead letter and nothing in the queue.
+// succeeded waits for a rotation of the hmac engine, and checks the traces of exactly one run: each operation once, one
+// usable key, its event, no dead letter and an empty queue.
 func (p *platform) succeeded(t *testing.T, correlationID, instance string) {
 	t.Helper()
 	p.checkRotated(t, instance, p.ran(t, at(hmac.Engine, hmac.Queue), correlationID, rotated(instance)...))
 }
 
-// rotated is what the history of a rotation holds.
+// rotated returns the history of a rotation.
 func rotated(instance string) []string {
 	return []string{"rotate of " + instance + " Succeeded", "notify of " + instance + " Succeeded Succeeded"}
 }
 
-// checkRotated checks that an event told of the new key of an instance, and that it is the only usable one.
+// checkRotated checks that an event announced the new key of an instance, and that only this key is usable.
 func (p *platform) checkRotated(t *testing.T, instance string, entries []engine.Entry) {
 	t.Helper()
 	if len(entries) == 2 {
@@ -352,7 +353,7 @@ func (p *platform) checkRotated(t *testing.T, instance string, entries []engine.
 	}
 }
 
-// checkEvent looks up the event of a notify operation: it names the key that the operation names.
+// checkEvent checks that the event of a notify operation names the key of the operation.
 func (p *platform) checkEvent(t *testing.T, notify engine.Entry) {
 	t.Helper()
 	var out hmac.NotifyOutput
@@ -367,7 +368,7 @@ func (p *platform) checkEvent(t *testing.T, notify engine.Entry) {
 	p.published = append(p.published, out.EventID)
 }
 
-// empty says whether a queue has no message, but for the handler's sign of life.
+// empty reports whether a queue has no message except the handler's sign of life.
 func (p *platform) empty(t *testing.T, queue string) bool {
 	t.Helper()
 	most := 0

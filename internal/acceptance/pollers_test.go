@@ -21,8 +21,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// keyPollers are a poller whose rows rotate keys, one whose rows are events, and one whose database is not there. A row that
-// is not taken goes to the dead letters at once.
+// keyPollers are a poller whose rows rotate keys, a poller whose rows are events, and a poller without a database. A
+// rejected row becomes a dead letter immediately.
 const keyPollers = `{
 	"keys": {"connection": {"setting": "KEYS_DSN"}, "schedule": "* * * * * *", "retry": {"attempts": 1},
 		"source": {"dialect": "postgres", "sourceId": "shop", "table": "keys", "cursor": "change", "keys": ["id"], "bound": "xid"},
@@ -49,11 +49,11 @@ type polled struct {
 	cli  commandLine
 }
 
-// TestPollers: rows become keys with their history, and events, once each. What is not taken is a dead letter, and the pollers
-// go on, whatever happens to one of them; so does an operator's reset.
+// TestPollers: rows become keys with their history, and events, once each. Rejected rows become dead letters, and the
+// pollers continue despite faults and an operator's reset.
 func TestPollers(t *testing.T) {
 	testenv.Long(t)
-	t.Parallel() // on a storage of its own
+	t.Parallel() // has its own storage
 	ctx := testenv.Context(t)
 	storage := testenv.Must(azurite.Start(ctx, azurite.Config{}))(t)
 	t.Cleanup(func() { _ = storage.Close() })
@@ -62,7 +62,7 @@ func TestPollers(t *testing.T) {
 	t.Cleanup(func() { _ = w.db.Close() })
 	w.exec(t, keysSchema)
 	env := []string{"KEYS_DSN=" + dsn, "LOST_DSN=" + lostDSN}
-	// No handler dies here, and on a busy machine no event may be sent twice for want of time.
+	// No handler dies here, and an overloaded machine must not send an event twice after a timeout.
 	patient := append(env, "ROUNDHOUSE_OUTBOX="+w.sink.document(), "ROUNDHOUSE_OUTBOX_DELIVERY_TIMEOUT=30s", "ROUNDHOUSE_OUTBOX_CLAIM_DURATION=60s")
 	w.platform = startWith(t, setup{account: storage.Account(), pollers: keyPollers, env: patient})
 	w.cli = w.commandLine(t, append(env, "ROUNDHOUSE_POLLERS="+keyPollers)...)
@@ -78,7 +78,7 @@ func (w *polled) exec(t *testing.T, statement string, args ...any) {
 	testenv.Must(w.db.ExecContext(t.Context(), statement, args...))(t)
 }
 
-// want inserts a row that asks for the key of an instance.
+// want inserts a row that requests the key of an instance.
 func (w *polled) want(t *testing.T, instance, input any) {
 	t.Helper()
 	w.exec(t, "INSERT INTO keys (instance, input) VALUES ($1, $2)", instance, input)
@@ -96,7 +96,7 @@ func (w *polled) rotated(t *testing.T, instance string) {
 	w.succeeded(t, fmt.Sprint(entries[0]["correlationId"]), instance)
 }
 
-// events waits until there is an event for each row as it is now, and checks that each was sent once.
+// events waits until each row has an event for its current state, and checks that each was sent once.
 func (w *polled) events(t *testing.T) {
 	t.Helper()
 	var want []string
@@ -158,7 +158,7 @@ func (w *polled) deadRow(t *testing.T, reason string) item {
 	return items[0]
 }
 
-// retry asks for a retry of a dead letter over the API.
+// retry retries a dead letter over the API.
 func (w *polled) retry(t *testing.T, letter item, want int) {
 	t.Helper()
 	path := fmt.Sprintf("/api/dlq/%s/%s/retry", letter["engine"], url.PathEscape(letter["rowKey"].(string)))
@@ -167,8 +167,8 @@ func (w *polled) retry(t *testing.T, letter item, want int) {
 	}
 }
 
-// testNoInstance: the row is a dead letter, and those behind it go on. A retry cannot help; the row that was mended comes by
-// itself.
+// testNoInstance: the row is a dead letter, and later rows continue. A retry cannot help; the repaired row is polled
+// again.
 func (w *polled) testNoInstance(t *testing.T) {
 	behind, mended := "behind-"+uuid.NewString(), "mended-"+uuid.NewString()
 	w.want(t, nil, nil)
@@ -182,7 +182,7 @@ func (w *polled) testNoInstance(t *testing.T) {
 	w.events(t)
 }
 
-// testRetry: the queue does not take a message. The retry of the row's dead letter sends it.
+// testRetry: the queue rejects a message. The retry of the row's dead letter sends it.
 func (w *polled) testRetry(t *testing.T) {
 	w.proxy.refuseIf(func(r *http.Request) bool {
 		return r.Method == http.MethodPost && strings.Contains(r.URL.Path, "/"+hmac.Queue+"/messages")
@@ -198,7 +198,7 @@ func (w *polled) testRetry(t *testing.T) {
 	w.events(t)
 }
 
-// testLost: the poller says what is wrong with it, and nothing more.
+// testLost: the poller reports its error, and nothing more.
 func (w *polled) testLost(t *testing.T) {
 	testenv.Until(t, "the poller fails", func() bool {
 		return w.seen(func(i localhost.Invocation) bool { return i.Function == "poller-lost-timer" && i.Err != nil }) > 1
@@ -221,7 +221,7 @@ func (w *polled) testLost(t *testing.T) {
 	}
 }
 
-// testCommands: an operator looks at the pollers, and lets one begin again. All of its rows come again, and are known.
+// testCommands: an operator lists the pollers, and resets one. All of its rows are read again, and recognized.
 func (w *polled) testCommands(t *testing.T) {
 	for _, name := range []string{"keys", "changes"} {
 		w.cli.shows(t, map[string]string{"poller list": name, "poller show " + name: name})
@@ -234,7 +234,7 @@ func (w *polled) testCommands(t *testing.T) {
 		t.Errorf("what is wrong with the one that never got as far as a lease: %s", out)
 	}
 	before := w.state(t, "keys")
-	w.cli.run(t, 4, "poller", "reset-to-beginning", "keys") // nobody is there to confirm it
+	w.cli.run(t, 4, "poller", "reset-to-beginning", "keys") // no terminal to confirm on
 
 	rows := 0
 	testenv.OK(t, w.db.QueryRowContext(t.Context(), "SELECT count(*) FROM keys").Scan(&rows))
@@ -263,7 +263,7 @@ func (w *polled) testCommands(t *testing.T) {
 	}
 }
 
-// state is a state document as the command line shows it.
+// state is a state document as the command line prints it.
 type state struct {
 	Document struct {
 		Checkpoint struct {

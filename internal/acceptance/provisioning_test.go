@@ -24,7 +24,7 @@ import (
 
 var provisions = at(provisioning.Engine, provisioning.Queue)
 
-// order puts a subscription that somebody has bought into the marketplace, and the operation that says so.
+// order adds a purchased subscription to the marketplace, and the operation that announces it.
 func (w *world) order(t *testing.T) marketplacefake.Operation {
 	t.Helper()
 	op := marketplacefake.Operation{ID: uuid.NewString(), SubscriptionID: uuid.NewString(), Action: "Subscribe", PlanID: "gold", Status: "InProgress", At: time.Now()}
@@ -33,7 +33,7 @@ func (w *world) order(t *testing.T) marketplacefake.Operation {
 	return op
 }
 
-// sender is that of the marketplace, or of managed applications. What is not taken at once is an error.
+// sender returns the sender of the marketplace, or of managed applications. A rejected request is an error immediately.
 func (w *world) sender(t *testing.T) marketplacefake.Sender {
 	return marketplacefake.Sender{Pause: func(context.Context) error { return errors.New("it was not taken at once") }, Token: func() string {
 		token := w.issuer.Token(t, w.issuer.Claims(ourApplication, intake.MarketplaceCaller))
@@ -42,7 +42,7 @@ func (w *world) sender(t *testing.T) marketplacefake.Sender {
 	}}
 }
 
-// webhook tells the platform of an operation.
+// webhook notifies the platform of an operation.
 func (w *world) webhook(t *testing.T, op marketplacefake.Operation) {
 	t.Helper()
 	if statuses, err := w.sender(t).Webhook(t.Context(), w.host.URL()+"/api/marketplace/webhook", op); err != nil || len(statuses) != 1 {
@@ -50,7 +50,7 @@ func (w *world) webhook(t *testing.T, op marketplacefake.Operation) {
 	}
 }
 
-// notify tells the platform of a managed application that has been made.
+// notify notifies the platform of a new managed application.
 func (w *world) notify(t *testing.T, application string, at time.Time) {
 	t.Helper()
 	address := w.host.URL() + strings.TrimSuffix("/api/managed-app/resource", "/resource") + "?sig=" + w.signature
@@ -61,14 +61,14 @@ func (w *world) notify(t *testing.T, application string, at time.Time) {
 	}
 }
 
-// made puts a managed application into the resource manager.
+// made adds a managed application to the resource manager.
 func (w *world) made(name string) (application string) {
 	application = "/subscriptions/" + uuid.NewString() + "/resourceGroups/Customers/providers/Microsoft.Solutions/applications/" + name
 	w.market.PutApplication(application, "Succeeded")
 	return application
 }
 
-// bootstrap is the instance that carries the command out, and says so.
+// bootstrap acts as the instance that carries the command out and reports it.
 func (w *world) bootstrap(t *testing.T, correlationID string, b provisioning.Bootstrap) told {
 	t.Helper()
 	events := w.sink.told(t, provisioning.CommandBootstrap, correlationID)
@@ -83,13 +83,13 @@ func (w *world) bootstrap(t *testing.T, correlationID string, b provisioning.Boo
 	return events[0]
 }
 
-// provisioned is the history of a run that brought an instance up.
+// provisioned returns the history of a run that provisioned an instance.
 func provisioned(instance string) []string {
 	return []string{"webhook-received of " + instance + " Succeeded", "instance-registered of " + instance + " Succeeded",
 		"bootstrap-complete of " + instance + " Succeeded Succeeded"}
 }
 
-// checkState looks an instance up in the registry.
+// checkState checks the state of an instance in the registry.
 func (w *world) checkState(t *testing.T, instance, tenant string, want provisioning.State) {
 	t.Helper()
 	document := testenv.Must(registry.New(w.tables, "").Get(t.Context(), instance))(t)
@@ -99,7 +99,7 @@ func (w *world) checkState(t *testing.T, instance, tenant string, want provision
 	}
 }
 
-// testWebhook: a customer buys. The marketplace tells of it twice at once, and again when all is over.
+// testWebhook: a customer buys. The marketplace sends the webhook twice concurrently, and again after the end.
 func (w *world) testWebhook(t *testing.T) {
 	op := w.order(t)
 	id := engine.DeriveCorrelationID("marketplace-operation", op.ID)
@@ -110,7 +110,7 @@ func (w *world) testWebhook(t *testing.T) {
 	before := len(w.market.Requests())
 	w.webhook(t, op)
 	w.ran(t, provisions, id, provisioned(op.SubscriptionID)...)
-	w.allWell(t, id, 4) // of three messages: the one that began has two
+	w.allWell(t, id, 4) // of three messages: the first has two
 
 	w.checkState(t, op.SubscriptionID, "contoso", provisioning.StateActive)
 	if o, s := w.market.OperationStatus(op.ID), w.market.SubscriptionStatus(op.SubscriptionID); o != "Succeeded" || s != "Subscribed" {
@@ -131,7 +131,7 @@ func (w *world) testWebhook(t *testing.T) {
 	}
 }
 
-// testWebhookDead: a webhook that says something else of an operation than the marketplace does.
+// testWebhookDead: a webhook contradicts the marketplace's operation.
 func (w *world) testWebhookDead(t *testing.T) {
 	op := w.order(t)
 	id := engine.DeriveCorrelationID("marketplace-operation", op.ID)
@@ -153,7 +153,7 @@ func (w *world) testWebhookDead(t *testing.T) {
 	}
 }
 
-// testNotification: a managed application has been made.
+// testNotification: a managed application was created.
 func (w *world) testNotification(t *testing.T) {
 	application, when := w.made("One"), time.Now()
 	instance := strings.ToLower(application)
@@ -164,14 +164,14 @@ func (w *world) testNotification(t *testing.T) {
 	w.ran(t, provisions, id, provisioned(instance)...)
 	w.notify(t, application, when)
 	w.ran(t, provisions, id, provisioned(instance)...)
-	w.allWell(t, id, 4) // of three messages: the one that began has two
+	w.allWell(t, id, 4) // of three messages: the first has two
 	w.checkState(t, instance, engine.PublisherInstance, provisioning.StateActive)
 	if events := w.sink.told(t, provisioning.CommandBootstrap, id); len(events) != 1 {
 		t.Errorf("%d commands", len(events))
 	}
 }
 
-// testNotificationDead: the instance of a managed application does not come up.
+// testNotificationDead: the instance of a managed application fails to start.
 func (w *world) testNotificationDead(t *testing.T) {
 	application := w.made("Two")
 	instance := strings.ToLower(application)

@@ -18,15 +18,15 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// moment is when a request kills the handler.
+// moment is the point at which a request kills the handler.
 type moment string
 
 const (
-	before moment = "before" // storage sees it
-	after  moment = "after"  // storage has carried it out; the answer is lost
+	before moment = "before" // before storage sees it
+	after  moment = "after"  // after storage has carried it out; the answer is lost
 )
 
-// proxy stands between the handler and storage, on the wire.
+// proxy forwards requests between the handler and storage, on the wire.
 type proxy struct {
 	account azure.Account
 	kill    func() error
@@ -35,7 +35,7 @@ type proxy struct {
 	count  int
 	at     int
 	moment moment
-	dying  int // kills under way
+	dying  int // kills in progress
 	refuse func(r *http.Request) bool
 }
 
@@ -51,7 +51,7 @@ func (p *proxy) serve(t *testing.T, endpoint string) int {
 	t.Helper()
 	target := testenv.Must(url.Parse(endpoint))(t)
 	transport := &http.Transport{DisableKeepAlives: true}
-	quiet := log.New(io.Discard, "", 0) // storage that is away is what some tests are about
+	quiet := log.New(io.Discard, "", 0) // some tests make storage unavailable
 	forward := &httputil.ReverseProxy{Transport: transport, ErrorLog: quiet, Rewrite: func(r *httputil.ProxyRequest) {
 		r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host
 		r.Out.Host = r.In.Host // the signature does not cover it, and links in answers stay right
@@ -101,9 +101,9 @@ func (p *proxy) judge(r *http.Request) (refuse bool, kill moment) {
 	return false, ""
 }
 
-// beside says whether a request is work that goes on beside that of the engines and at its own pace: the index of the
-// orchestrations, what processes ask and tell of each other (hostLocks), and the outbox's own, which is wake-ups, and all on its table but for the transaction that adds an event.
-// That is the only one without a deletion.
+// beside reports whether a request belongs to background work at its own pace: the index of the orchestrations, the
+// signs of life of processes (hostLocks), and the outbox's wake-ups and table, except for the transaction that adds an
+// event. That is the only one without a deletion.
 func beside(r *http.Request) bool {
 	if !strings.HasSuffix(r.URL.Path, "/$batch") {
 		return strings.Contains(r.URL.Path, "/outbox") || strings.Contains(r.URL.Path, "/orchestrationsList") || strings.Contains(r.URL.Path, "/hostLocks")
@@ -123,7 +123,7 @@ func (p *proxy) murder(t *testing.T) {
 	p.dying--
 }
 
-// quiet reports whether no kill is under way.
+// quiet reports whether no kill is in progress.
 func (p *proxy) quiet() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,7 +137,7 @@ func hangUp(w http.ResponseWriter) {
 	}
 }
 
-// arm starts counting at zero; at the request with this number, the handler dies. 0 only counts.
+// arm starts counting at zero; the handler dies at the request with this number. 0 only counts.
 func (p *proxy) arm(at int, m moment) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,7 +150,7 @@ func (p *proxy) requests() int {
 	return p.count
 }
 
-// refuseIf makes storage refuse what match says; nil nothing.
+// refuseIf makes storage refuse the requests that match accepts; nil refuses none.
 func (p *proxy) refuseIf(match func(r *http.Request) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -21,19 +21,19 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// world is a platform of the publisher with everybody whom its engines meet.
+// world is a platform of the publisher with all services that its engines use.
 type world struct {
 	*platform
 	*outside
 	canary string // of the search for secrets
 }
 
-// TestPublisher drives every engine of the publisher from where its messages come in to the history and the effect outside,
-// and to the dead letters; those of hmac are in TestPlatform. Then it looks for secrets in all that was stored, logged,
-// answered and sent.
+// TestPublisher drives every engine of the publisher from its incoming messages to the history, the outside effect and
+// the dead letters; those of hmac are in TestPlatform. Then it searches all stored, logged, returned and sent data for
+// secrets.
 func TestPublisher(t *testing.T) {
 	testenv.Long(t)
-	t.Parallel() // on a storage of its own
+	t.Parallel() // has its own storage
 	s := beginSearch(t, 12)
 	w := newWorld(t, s, developmentVault(t, s.server.Account()))
 	t.Run("hmac", w.testRotation)
@@ -56,7 +56,7 @@ func TestPublisher(t *testing.T) {
 	w.collect(t, s)
 }
 
-// newWorld starts the platform and the others, on the storage that will be searched.
+// newWorld starts the platform and the services, on the storage that will be searched.
 func newWorld(t *testing.T, s *search, v vault) *world {
 	t.Helper()
 	o := newOutside(t, v)
@@ -65,7 +65,7 @@ func newWorld(t *testing.T, s *search, v vault) *world {
 	return w
 }
 
-// collect ends the test for the search.
+// collect collects the data for the search at the end of the test.
 func (w *world) collect(t *testing.T, s *search, more ...[]byte) {
 	t.Helper()
 	s.collect(t, w.platform, append(w.secrets(), more...), w.heard(t))
@@ -100,7 +100,7 @@ func (w *world) testSPN(t *testing.T) {
 	}
 }
 
-// checkSecret looks whether what a rotation left behind is what it says, and whether the login takes it.
+// checkSecret checks that the secret of a rotation is the recorded one, and that the login accepts it.
 func (w *world) checkSecret(t *testing.T, entries []engine.Entry, tenant string) spn.RotateOutput {
 	t.Helper()
 	out := decode[spn.RotateOutput](t, entries[0].Output)
@@ -121,7 +121,7 @@ func (w *world) checkSecret(t *testing.T, entries []engine.Entry, tenant string)
 	return out
 }
 
-// testSPNDead: the login will never take the secret of an application that is disabled.
+// testSPNDead: the login never accepts the secret of a disabled application.
 func (w *world) testSPNDead(t *testing.T) {
 	e, id, application := at(spn.Engine, spn.Queue), uuid.NewString(), uuid.NewString()
 	w.graph.AddApplication(application)
@@ -135,7 +135,7 @@ func (w *world) testSPNDead(t *testing.T) {
 	}
 }
 
-// testTLS has a certificate issued and served; the schedule then finds that it is not due.
+// testTLS has a certificate issued and served; the schedule then finds it not due.
 func (w *world) testTLS(t *testing.T) {
 	e, id := at(enginetls.Engine, enginetls.Queue), uuid.NewString()
 	body := e.message(t, engine.Message{CorrelationID: id, Operation: enginetls.OperationRenew, Input: fmt.Appendf(nil, `{"domains":[%q]}`, rotatedDomain)})
@@ -153,7 +153,7 @@ func (w *world) testTLS(t *testing.T) {
 	}
 }
 
-// testTLSRevoked: what is served is replaced, and then revoked.
+// testTLSRevoked: a served certificate is replaced, and then revoked.
 func (w *world) testTLSRevoked(t *testing.T) {
 	e, id := at(enginetls.Engine, enginetls.Queue), uuid.NewString()
 	told := w.target.Told()
@@ -171,7 +171,7 @@ func (w *world) testTLSRevoked(t *testing.T) {
 	}
 }
 
-// checkServed makes a handshake as a client of the domain does.
+// checkServed makes a handshake as a client of the domain.
 func (w *world) checkServed(t *testing.T, serial string) {
 	t.Helper()
 	dialer := tls.Dialer{Config: &tls.Config{RootCAs: w.authority.Roots(), ServerName: rotatedDomain, MinVersion: tls.VersionTLS12}}

@@ -14,10 +14,10 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// releases are of a ring that instances are in only where a test puts them there.
+// releases are for a ring without instances, until a test adds some.
 const releases = `[{"ring":"canary","version":"2.1","components":[{"name":"db","version":"8"}]}]`
 
-// enrol puts an instance into the registry.
+// enrol adds an instance to the registry.
 func (p *platform) enrol(t *testing.T, instance string, fields map[string]any) {
 	t.Helper()
 	document := registry.Instance{InstanceID: instance, TenantID: "tenant-" + instance}
@@ -27,7 +27,7 @@ func (p *platform) enrol(t *testing.T, instance string, fields map[string]any) {
 	testenv.Must(registry.New(p.tables, "").Create(t.Context(), document))(t)
 }
 
-// testReleases has the schedule tell those who lack the version of their ring.
+// testReleases lets the schedule notify the instances that lack the version of their ring.
 func (w *world) testReleases(t *testing.T) {
 	e := at(updatepublisher.Engine, updatepublisher.Queue)
 	behind, there := "behind-"+uuid.NewString(), "there-"+uuid.NewString()
@@ -45,7 +45,7 @@ func (w *world) testReleases(t *testing.T) {
 	}
 }
 
-// testReleasesDead: the document of an instance makes no sense.
+// testReleasesDead: the document of an instance is invalid.
 func (w *world) testReleasesDead(t *testing.T) {
 	e, id, instance := at(updatepublisher.Engine, updatepublisher.Queue), uuid.NewString(), "damaged-"+uuid.NewString()
 	w.enrol(t, instance, map[string]any{"ring": 7})

@@ -15,12 +15,12 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// entrance is where an engine's messages come in.
+// entrance is an engine with its queue.
 type entrance struct{ engine, queue string }
 
 func at(engine, queue string) entrance { return entrance{engine, queue} }
 
-// message is the envelope of a message to the engine.
+// message returns the envelope of a message to the engine.
 func (e entrance) message(t *testing.T, m engine.Message) string {
 	t.Helper()
 	m.Engine = e.engine
@@ -28,8 +28,8 @@ func (e entrance) message(t *testing.T, m engine.Message) string {
 	return string(body)
 }
 
-// recorded waits until the history has how a run ended: what is done shows before, while the run waits for something. It looks
-// past the handler and the proxy.
+// recorded waits until the history has the end of a run: its operations show before, while the run waits. It reads
+// storage directly.
 func (p *platform) recorded(t *testing.T, e entrance, correlationID string) []engine.Entry {
 	t.Helper()
 	var entries []engine.Entry
@@ -41,7 +41,7 @@ func (p *platform) recorded(t *testing.T, e entrance, correlationID string) []en
 	return entries
 }
 
-// rests waits until the history has how a run ended and nothing is left in the engine's queues.
+// rests waits until the history has the end of a run and the engine's queues are empty.
 func (p *platform) rests(t *testing.T, e entrance, correlationID string) []engine.Entry {
 	t.Helper()
 	testenv.Until(t, "the end of "+correlationID+" with empty queues", func() bool {
@@ -51,8 +51,8 @@ func (p *platform) rests(t *testing.T, e entrance, correlationID string) []engin
 	return p.recorded(t, e, correlationID)
 }
 
-// ran waits until a run is at rest, and checks that it left what one run leaves: in the history exactly these operations,
-// "operation of instance status" and behind the last how the run ended; no dead letter, and nothing in the queues.
+// ran waits until a run is at rest, and checks the traces of exactly one run: exactly these operations in the history,
+// "operation of instance status", followed by the end of the run; no dead letter, and empty queues.
 func (p *platform) ran(t *testing.T, e entrance, correlationID string, want ...string) []engine.Entry {
 	t.Helper()
 	entries := p.rests(t, e, correlationID)
@@ -70,7 +70,7 @@ func (p *platform) checkRun(t *testing.T, e entrance, correlationID string, entr
 	}
 }
 
-// checkHistory holds the history of a run against what it should be, and what the API says of it against both.
+// checkHistory compares the history of a run with the expected one, and the API's answer with both.
 func (p *platform) checkHistory(t *testing.T, e entrance, correlationID string, entries []engine.Entry, want []string) {
 	t.Helper()
 	var got, listed []string
@@ -93,18 +93,18 @@ func (p *platform) checkHistory(t *testing.T, e entrance, correlationID string, 
 	}
 }
 
-// grave says what a dead letter has to be like.
+// grave describes an expected dead letter.
 type grave struct {
 	entrance
 	correlationID string
-	// body is the original message; not looked at when empty.
+	// body is the original message; ignored when empty.
 	body string
 	// reason is part of the error.
 	reason string
 	count  float64
 }
 
-// buried waits for the one dead letter of a run, checks it, and that nothing is left in the queues.
+// buried waits for the one dead letter of a run, checks it, and checks that the queues are empty.
 func (p *platform) buried(t *testing.T, g grave) item {
 	t.Helper()
 	query := url.Values{"correlationId": {g.correlationID}, "engine": {g.engine}}
@@ -132,7 +132,7 @@ func checkDeadLetter(t *testing.T, d item, g grave) {
 	}
 }
 
-// fates counts, by the handler's log, what became of the deliveries of a correlation id.
+// fates counts the outcomes of the deliveries of a correlation id by the handler's log.
 func (p *platform) fates(t *testing.T, correlationID string) map[string]int {
 	t.Helper()
 	log := testenv.Must(os.ReadFile(p.log))(t)
@@ -146,8 +146,8 @@ func (p *platform) fates(t *testing.T, correlationID string) map[string]int {
 	return fates
 }
 
-// allWell waits until so many deliveries of a correlation id have had their fate, and checks that none of them failed: that
-// they did something once only shows in the history and outside.
+// allWell waits until this many deliveries of a correlation id are settled, and checks that none failed: only the
+// history and the outside show that each took effect once.
 func (p *platform) allWell(t *testing.T, correlationID string, deliveries int) {
 	t.Helper()
 	var fates map[string]int

@@ -31,34 +31,34 @@ import (
 const (
 	// tableDatabase is the file in which Azurite keeps all tables.
 	tableDatabase = "__azurite_db_table__.json"
-	// queueData and blobData are the folders with the texts of queue messages, those that are gone included, and of blobs.
+	// queueData and blobData are the folders with the texts of queue messages, deleted ones included, and of blobs.
 	queueData = "__queuestorage__"
 	blobData  = "__blobstorage__"
 )
 
-// search looks for the values of secrets in all that a platform has stored, logged, answered and sent: no value gets there,
-// whatever dies or fails.
+// search searches all stored, logged, returned and sent data of a platform for the values of secrets. No value may
+// occur, regardless of deaths and failures.
 //
-// The tables devSecrets and devCertificates are the vault on a developer's machine and the only place where values may be:
-// they are read to know what to look for, and left out of the search. That the search finds what is there shows with a
-// canary: a text that is no secret, and is sent to where secrets are not.
+// The tables devSecrets and devCertificates are the vault on a developer's machine and the only place where values may
+// be: they supply the values, and are left out of the search. A canary proves that the search works: a harmless text
+// that is sent to every place where secrets must not be.
 type search struct {
 	server *azurite.Server
 	data   string
 	canary []byte
-	// fewest is how many values there are in the vault at least; 0 if it is not in this storage.
+	// fewest is the minimum number of values in the vault; 0 if it is not in this storage.
 	fewest int
-	// hostLog is that of the local host.
+	// hostLog is the log of the local host.
 	hostLog *slog.Logger
 
 	hostText lockedBuffer
 	handler  string // its log file
 	seen     map[string][]byte
 	values   [][]byte
-	mute     map[string]bool // what has not heard of the canary
+	mute     map[string]bool // places without the canary
 }
 
-// lockedBuffer is a buffer that many may write to.
+// lockedBuffer is a buffer with concurrent writers.
 type lockedBuffer struct {
 	mu sync.Mutex
 	bytes.Buffer
@@ -71,7 +71,7 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// beginSearch starts the storage of a platform. When the test has ended, and the platform with it, the search begins.
+// beginSearch starts the storage of a platform. The search starts when the test and the platform have ended.
 func beginSearch(t *testing.T, fewest int) *search {
 	t.Helper()
 	id := uuid.New()
@@ -87,10 +87,10 @@ func beginSearch(t *testing.T, fewest int) *search {
 	return s
 }
 
-// bird is the canary as a text.
+// bird returns the canary as a text.
 func (s *search) bird() string { return base64.StdEncoding.EncodeToString(s.canary) }
 
-// collect asks the platform for all that it shows, and takes what the others know: their secrets, and what they heard.
+// collect collects all readable data of the platform, and the secrets and received data of the other services.
 func (s *search) collect(t *testing.T, p *platform, known [][]byte, heard []byte) {
 	t.Helper()
 	p.bury(t, hex.EncodeToString(s.canary), s.bird())
@@ -105,13 +105,13 @@ func (s *search) collect(t *testing.T, p *platform, known [][]byte, heard []byte
 			if status, body = p.ask(t, http.MethodGet, path, nil, nil); status != http.StatusOK && status != http.StatusServiceUnavailable {
 				t.Fatalf("GET %s: %d\n%.500s", path, status, body)
 			}
-			return body, status == http.StatusOK // a busy app asks its caller to repeat the request later
+			return body, status == http.StatusOK // an overloaded app asks its caller to retry
 		}))
 	}
 	s.seen["the answers of the API"] = answers.Bytes()
 }
 
-// run searches, when all is over.
+// run searches after everything has ended.
 func (s *search) run(t *testing.T) {
 	log := testenv.Must(os.ReadFile(s.handler))(t)
 	s.seen["the log"] = log
@@ -132,7 +132,7 @@ func (s *search) run(t *testing.T) {
 	}
 }
 
-// readStorage reads all that a stopped Azurite has stored, apart from the vault.
+// readStorage reads all data of a stopped Azurite, apart from the vault.
 func (s *search) readStorage(t *testing.T) {
 	t.Helper()
 	folders := map[string]string{queueData: "the queues", blobData: "the blobs"}
@@ -162,8 +162,8 @@ func (s *search) readStorage(t *testing.T) {
 	}
 }
 
-// openVault takes the tables of the vault out of the database. What it holds are the values of all versions, disabled ones
-// too; the rest is to be searched, with what is compressed in it, as long rounds of orchestrations are.
+// openVault removes the tables of the vault from the database and returns their values in all versions, disabled ones
+// too. The rest is to be searched, after inflating compressed data such as long rounds of orchestrations.
 func (s *search) openVault(t *testing.T, database []byte) {
 	t.Helper()
 	var file struct{ Collections []json.RawMessage }
@@ -204,7 +204,7 @@ func (s *search) openVault(t *testing.T, database []byte) {
 	}
 }
 
-// readable are paths of the API that show what is stored: lists, what they list, and what is told of the whole.
+// readable returns the paths of the API that show stored data: lists, their items, and the totals.
 func (p *platform) readable(t *testing.T) []string {
 	t.Helper()
 	paths := []string{"/api/workflow/outbox/metrics", "/api/metrics", "/api/health/full", "/api/dlq/groups", "/api/dlq/counts"}
@@ -232,7 +232,7 @@ func (p *platform) readable(t *testing.T) []string {
 	return paths
 }
 
-// bury sends a message with a text that gets into the rounds of an orchestration, and then into the dead letters.
+// bury sends a message with a text that is stored in the rounds of an orchestration, and then in the dead letters.
 func (p *platform) bury(t *testing.T, correlationID, text string) {
 	t.Helper()
 	song := strings.Repeat("la ", 500) // long enough to be compressed
@@ -241,7 +241,7 @@ func (p *platform) bury(t *testing.T, correlationID, text string) {
 	p.buried(t, grave{entrance: alarms, correlationID: correlationID, body: body, reason: `the operation "sing"`, count: 1})
 }
 
-// inflated is what the strings of a document hold that are compressed.
+// inflated returns the compressed strings of a document in clear.
 func inflated(t *testing.T, document []byte) (all []byte) {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(document))

@@ -11,16 +11,16 @@ import (
 
 var staged stagings
 
-// stagings are the folders that scripts/stage has laid out, one for each deployment context and definition of pollers:
-// building takes its time.
+// stagings are the folders that scripts/stage has laid out, one for each deployment profile and definition of pollers:
+// building is slow.
 type stagings struct {
 	mu   sync.Mutex
 	root string
-	// folders are those that are there, by what they are for.
+	// folders are the existing ones, by profile and pollers.
 	folders map[[2]string]string
 }
 
-// stage gives a test a folder of its own with the functions of a deployment context, and the handler.
+// stage returns a new folder with the functions of a deployment profile, and the handler.
 func stage(t *testing.T, deployment string) (dist string) {
 	t.Helper()
 	return stageWith(t, deployment, "")
@@ -40,7 +40,7 @@ func stageWith(t *testing.T, deployment, pollers string) (dist string) {
 	return dist
 }
 
-// folder lays out that of a deployment context with pollers, unless it is there.
+// folder lays out the folder of a deployment profile with pollers, unless it exists.
 func (s *stagings) folder(deployment, pollers string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

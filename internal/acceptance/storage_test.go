@@ -18,7 +18,7 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// ownStorage is an Azurite that no other test uses, for what looks at everything that is in storage.
+// ownStorage returns an Azurite that no other test uses, for tests that read all of storage.
 func ownStorage(t *testing.T) azure.Account {
 	t.Helper()
 	server, err := azurite.Start(t.Context(), azurite.Config{DataDir: t.TempDir(), BlobPort: testenv.Port(t), QueuePort: testenv.Port(t), TablePort: testenv.Port(t)})
@@ -33,7 +33,7 @@ func ownStorage(t *testing.T) azure.Account {
 	return server.Account()
 }
 
-// passingStorage is an Azurite that can be ended, and begun again with its data.
+// passingStorage returns an Azurite that can be stopped, and restarted with its data.
 func passingStorage(t *testing.T) (account azure.Account, begin, end func()) {
 	t.Helper()
 	config := azurite.Config{DataDir: t.TempDir(), BlobPort: testenv.Port(t), QueuePort: testenv.Port(t), TablePort: testenv.Port(t)}
@@ -52,13 +52,13 @@ func passingStorage(t *testing.T) (account azure.Account, begin, end func()) {
 	return server.Account(), begin, end
 }
 
-// TestStorageGoesAndComes stops Azurite while rotations are under way, and starts it again with its data. The host and the
-// handler are those that were there before, and every rotation leaves what one run leaves.
+// TestStorageGoesAndComes stops Azurite during rotations, and restarts it with its data. The host and the handler keep
+// running, and every rotation leaves the traces of exactly one run.
 func TestStorageGoesAndComes(t *testing.T) {
 	testenv.Long(t)
-	t.Parallel() // on a storage of its own
+	t.Parallel() // has its own storage
 	account, begin, end := passingStorage(t)
-	// What the host had received by an answer that was lost comes again when its lease ends.
+	// A message whose receive answer was lost is redelivered when the host's lease ends.
 	p := startWith(t, setup{account: account, visibility: 10 * time.Second})
 	pid := p.host.HandlerPID()
 	var ids []string
@@ -82,7 +82,7 @@ func TestStorageGoesAndComes(t *testing.T) {
 	}
 }
 
-// receiver notes which messages of a queue the host has received: those whose invocations begin.
+// receiver records the messages of a queue that the host has received: those whose invocations start.
 type receiver struct {
 	*azure.Queues
 	queue string
@@ -111,11 +111,11 @@ func (r *receiver) messages() []string {
 	return slices.Collect(maps.Keys(r.received))
 }
 
-// TestInvocationsWaitForStorage stops Azurite for 12 s while the host has many messages in hand, under the lease of the real host,
-// which is ten minutes: every invocation that had begun waits, and ends with success. None is delivered again.
+// TestInvocationsWaitForStorage stops Azurite for 12 s while the host has many messages in flight, under the lease of
+// the real host, which is ten minutes: every running invocation waits, and succeeds. None is redelivered.
 func TestInvocationsWaitForStorage(t *testing.T) {
 	testenv.Long(t)
-	t.Parallel() // on a storage of its own
+	t.Parallel() // has its own storage
 	account, begin, end := passingStorage(t)
 	r := &receiver{queue: hmac.Queue, received: map[string]bool{}}
 	p := startWith(t, setup{account: account, hostQueues: func(q *azure.Queues) queues.Store { r.Queues = q; return r }})
@@ -139,7 +139,7 @@ func TestInvocationsWaitForStorage(t *testing.T) {
 	if n := p.seen(func(i localhost.Invocation) bool { return ofRotation(i) && (i.Err != nil || i.DequeueCount != 1) }); n != 0 {
 		t.Errorf("%d invocations failed, or were of messages that came again", n)
 	}
-	// A message that the host has received by an answer that was lost with storage is hidden for the lease, so the queue need not be empty.
+	// A message whose receive answer was lost with storage is hidden for the lease, so the queue need not be empty.
 	for _, message := range r.messages() {
 		hmacs, id := at(hmac.Engine, hmac.Queue), ids[message]
 		entries := p.recorded(t, hmacs, id)

@@ -20,11 +20,11 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// deserted is a queue that no function listens to.
+// deserted is a queue without a consumer.
 const deserted = "orchestration-deserted"
 
-// A run waits for the next attempt of an activity, and the message that is to wake it is gone. The sweeper finds it, and
-// the handler finishes it.
+// A run waits for the next attempt of an activity, and its wake-up message is gone. The sweeper finds it, and the
+// handler finishes it.
 func (p *platform) testSweep(t *testing.T) {
 	id := uuid.NewString()
 	p.parkElsewhere(t, id, "instance-swept")
@@ -40,7 +40,7 @@ func (p *platform) testSweep(t *testing.T) {
 	}
 }
 
-// nobody publishes what the run that is parked does not come to.
+// nobody is the publisher of a parked run that never publishes.
 type nobody struct{}
 
 func (nobody) Publish(context.Context, hmac.Event) (string, error) {
@@ -60,8 +60,8 @@ func (nobody) Settled(context.Context, string) error {
 	return errors.New("the run was not to come so far")
 }
 
-// parkElsewhere begins a run in a process of its own, an hour ago, while the vault was away. The message that is to wake
-// it goes where nobody reads.
+// parkElsewhere starts a run in its own process, an hour ago, while the vault was unavailable. Its wake-up message goes
+// to a queue without a consumer.
 func (p *platform) parkElsewhere(t *testing.T, id, instance string) {
 	t.Helper()
 	ago := func() time.Time { return time.Now().Add(-time.Hour) }

@@ -32,29 +32,29 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// eventsKey is the secret, in both vaults, that events between the apps are signed with.
+// eventsKey is the name of the secret, in both vaults, that signs events between the apps.
 const eventsKey = "events-between-apps"
 
 // twoReleases are those of two rings.
 const twoReleases = `[{"ring":"stable","version":"1.0.0","components":[{"name":"db","version":"1"},{"name":"web","version":"1"}]},
 	{"ring":"canary","version":"2.0.0","components":[{"name":"db","version":"2"},{"name":"web","version":"2"}]}]`
 
-// pair is a publisher and one of its managed applications: two apps with a host and a storage account each, which meet over HTTP
-// alone.
+// pair is a publisher and one of its managed applications: two apps with a host and a storage account each, which
+// communicate over HTTP only.
 type pair struct {
 	publisher *world
 	managed   *managed
 	instance  string
 	purchase  marketplacefake.Operation
 	random    *mathrand.Rand
-	pids      [2]int // of the handlers when the test began
+	pids      [2]int // of the handlers at the start of the test
 }
 
-// TestTwoApps takes an instance through its life, from the purchase to its second release, while handlers on both sides are
-// killed. At the end both sides say the same.
+// TestTwoApps takes an instance through its life, from the purchase to its second release, while handlers on both sides
+// are killed. At the end both sides agree.
 func TestTwoApps(t *testing.T) {
 	testenv.Long(t)
-	t.Parallel() // on a storage of its own
+	t.Parallel() // has its own storage
 	p := newPair(t)
 	t.Run("provisioned", p.testProvisioned)
 	t.Run("first release, while a component is down", p.testFirstRelease)
@@ -113,14 +113,15 @@ func newPair(t *testing.T) *pair {
 	return p
 }
 
-// kill lets the handlers of both sides die at one of their next requests to storage.
+// kill lets the handlers of both sides die at one of their next storage requests.
 func (p *pair) kill() {
 	for _, side := range []*platform{p.publisher.platform, p.managed.platform} {
 		side.proxy.arm(1+p.random.IntN(30), []moment{before, after}[p.random.IntN(2)])
 	}
 }
 
-// spare ends that, and waits for handlers that live: otherwise a request of the next test could meet one that dies, or is being started.
+// spare ends that, and waits for living handlers: otherwise a request of the next test could meet a dying or starting
+// one.
 func (p *pair) spare(t *testing.T) {
 	t.Helper()
 	for _, side := range []*platform{p.publisher.platform, p.managed.platform} {
@@ -133,7 +134,7 @@ func (p *pair) spare(t *testing.T) {
 	}
 }
 
-// testProvisioned: a customer buys, the instance comes up, and an operator says where it is and in which ring.
+// testProvisioned: a customer buys, the instance starts, and an operator sets its address and ring.
 func (p *pair) testProvisioned(t *testing.T) {
 	w := p.publisher
 	op := p.purchase
@@ -144,7 +145,7 @@ func (p *pair) testProvisioned(t *testing.T) {
 	w.checkState(t, p.instance, "contoso", provisioning.StateActive)
 	p.change(t, map[string]any{"ring": "stable", "endpoints": map[string]string{"events": p.managed.host.URL() + "/api/updates"}})
 
-	// The managed application has registered itself when it started.
+	// The managed application has registered itself at its start.
 	if document := p.managed.unlocked(t, p.instance); document.TenantID != "contoso" {
 		t.Errorf("the managed application's own document is %+v", document)
 	}
@@ -155,7 +156,7 @@ func (p *pair) change(t *testing.T, patch map[string]any) {
 	t.Helper()
 	body := testenv.Must(json.Marshal(patch))(t)
 	path := "/api/registry/" + url.PathEscape(p.instance)
-	testenv.Until(t, "the change of the instance", func() bool { // an engine may have locked it, or the handler may be dead
+	testenv.Until(t, "the change of the instance", func() bool { // an engine may hold its lock, or the handler may be dead
 		status, answer := p.publisher.ask(t, http.MethodPatch, path, nil, body)
 		if status/100 == 4 && status != http.StatusConflict {
 			t.Fatalf("PATCH %s: %d %s", path, status, answer)
@@ -164,13 +165,13 @@ func (p *pair) change(t *testing.T, patch map[string]any) {
 	})
 }
 
-// release lets the publisher look who lacks a release.
+// release lets the publisher check which instances lack a release.
 func (p *pair) release(t *testing.T) {
 	t.Helper()
 	p.publisher.send(t, updatepublisher.Queue, at(updatepublisher.Engine, updatepublisher.Queue).message(t, engine.Message{CorrelationID: uuid.NewString(), Operation: updatepublisher.OperationEvaluate}))
 }
 
-// reported waits until the publisher has been told of a version.
+// reported waits until the publisher has a report of a version.
 func (p *pair) reported(t *testing.T, version string) {
 	t.Helper()
 	var got string
@@ -197,7 +198,7 @@ func (p *pair) testFirstRelease(t *testing.T) {
 	p.spare(t)
 }
 
-// testSecondRelease: an operator moves the instance to the ring that has it, and a person approves.
+// testSecondRelease: an operator moves the instance to the ring with the release, and a user approves.
 func (p *pair) testSecondRelease(t *testing.T) {
 	p.change(t, map[string]any{"ring": "canary"})
 	p.kill()
@@ -230,7 +231,8 @@ func (p *pair) testSecondRelease(t *testing.T) {
 	}
 }
 
-// testRotations: a key and a certificate of the instance, and the secret of an application, while handlers die.
+// testRotations: a key and a certificate of the instance, and the secret of an application are rotated, while handlers
+// die.
 func (p *pair) testRotations(t *testing.T) {
 	w := p.publisher
 	certified, key, secret := uuid.NewString(), uuid.NewString(), uuid.NewString()
@@ -244,7 +246,7 @@ func (p *pair) testRotations(t *testing.T) {
 	p.spare(t)
 }
 
-// testHealthReported: the managed application looks at its components, and the publisher knows how they are.
+// testHealthReported: the managed application checks its components, and the publisher has the results.
 func (p *pair) testHealthReported(t *testing.T) {
 	id := uuid.NewString()
 	p.kill()
@@ -259,7 +261,7 @@ func (p *pair) testHealthReported(t *testing.T) {
 	p.spare(t)
 }
 
-// testAlerts: each side gets one of its own.
+// testAlerts: each side receives one alert.
 func (p *pair) testAlerts(t *testing.T) {
 	body, id := alert(t, "both")
 	p.publisher.raise(t, p.publisher.alertsKey, body)
@@ -268,7 +270,7 @@ func (p *pair) testAlerts(t *testing.T) {
 	p.managed.checkAlert(t, p.managed.sink, id)
 }
 
-// testAgreement holds the registries, the histories and the dead letters of both against each other, when all is at rest.
+// testAgreement compares the registries, the histories and the dead letters of both sides at rest.
 func (p *pair) testAgreement(t *testing.T) {
 	for name, side := range map[string]*platform{"publisher": p.publisher.platform, "managed application": p.managed.platform} {
 		testenv.Until(t, "the rest of the "+name, func() bool {
@@ -284,8 +286,8 @@ func (p *pair) testAgreement(t *testing.T) {
 			t.Errorf("version %s, %v", version, err)
 		}
 	}
-	// The publisher has a report of every update that the managed application's history has, and of no other. A report
-	// that has left the outbox is in the publisher's history when its queue has handed it over.
+	// The publisher has a report of every update in the managed application's history, and of no other. A report that has
+	// left the outbox is in the publisher's history once its queue has delivered it.
 	updated := map[string]bool{}
 	for _, row := range p.history(t, p.managed.platform, update.Engine, update.OperationProcess) {
 		updated[fmt.Sprint(row["correlationId"])] = true
@@ -308,13 +310,13 @@ func (p *pair) testAgreement(t *testing.T) {
 	}
 }
 
-// history is what a side has of an operation of the instance.
+// history returns a side's history of an operation of the instance.
 func (p *pair) history(t *testing.T, side *platform, engine, operation string) []item {
 	t.Helper()
 	return side.list(t, "/api/history", url.Values{"engine": {engine}, "operation": {operation}, "instanceId": {p.instance}, "limit": {"100"}})
 }
 
-// finished are the correlation ids of the updates whose end the publisher's history has.
+// finished returns the correlation ids of the updates whose end is in the publisher's history.
 func (p *pair) finished(t *testing.T) map[string]bool {
 	t.Helper()
 	ids := map[string]bool{}

@@ -18,25 +18,25 @@ import (
 
 var updateRounds = flag.Int("update.rounds", 20, "how many instances TestUpdates sends two updates to at once")
 
-// TestUpdates lets several handlers work on the updates of instances, and kills them. The lock lasts for an hour, so that
-// none is free because it has expired.
+// TestUpdates lets several handlers run the updates of instances, and kills them. The lock lasts for an hour, so no
+// lock expires.
 func TestUpdates(t *testing.T) {
 	testenv.Long(t)
-	t.Parallel() // on a storage of its own
+	t.Parallel() // has its own storage
 	c := startCluster(t)
 	t.Run("two at once", c.testTwoAtOnce)
 	t.Run("a death in the middle", c.testDeathInTheMiddle)
 	c.obeyed(t)
 }
 
-// newUpgrade is an update of the component that all updates share, and of one that is its own.
+// newUpgrade returns an update of the component that all updates share, and of another one.
 func newUpgrade(instance, name string) upgrade {
 	return upgrade{instance: instance, id: uuid.NewString(), version: "of-" + name,
 		targets: []update.Target{{Name: "shared", Version: name}, {Name: "own-" + name, Version: "1"}}}
 }
 
-// testTwoAtOnce sends two updates for each of many instances. They run one after the other, and the registry has what
-// both of them wrote.
+// testTwoAtOnce sends two updates for each of many instances. They run one after the other, and the registry has the
+// writes of both.
 func (c *cluster) testTwoAtOnce(t *testing.T) {
 	var pairs [][2]upgrade
 	var all []upgrade
@@ -45,7 +45,8 @@ func (c *cluster) testTwoAtOnce(t *testing.T) {
 		c.create(t, instance)
 		pairs = append(pairs, [2]upgrade{newUpgrade(instance, "a"), newUpgrade(instance, "b")})
 	}
-	// What a process takes at once are updates of different instances, so that their others go to another process.
+	// The messages that a process receives together are updates of different instances, so that their second updates go to
+	// another process.
 	for some := range slices.Chunk(pairs, batchSize) {
 		for n := range 2 {
 			for _, pair := range some {
@@ -57,7 +58,7 @@ func (c *cluster) testTwoAtOnce(t *testing.T) {
 	first := pairs[0]
 	gate := c.hold(t, first[0].instance)
 	c.send(t, all...)
-	// One of the first pair stands still in the middle, so that the other meets it in another process.
+	// Block one update of the first pair in the middle, so that the other meets it in another process.
 	holder := <-gate.came
 	testenv.Until(t, "the meeting of the first pair", func() bool {
 		for host, byID := range c.fates(t) {
@@ -84,7 +85,7 @@ func (c *cluster) testTwoAtOnce(t *testing.T) {
 		len(pairs), clusterSize, met, apart, writes, took.Seconds())
 }
 
-// checkPair looks at what two updates of an instance have left, and gives the number of writes of the registry.
+// checkPair checks the results of two updates of an instance, and returns the number of writes of the registry.
 func (c *cluster) checkPair(t *testing.T, pair [2]upgrade) int64 {
 	t.Helper()
 	instance, got := pair[0].instance, c.requested(pair[0].instance)
@@ -95,8 +96,8 @@ func (c *cluster) checkPair(t *testing.T, pair [2]upgrade) int64 {
 		t.Errorf("the components of %s were asked for %q, want one update after the other: %q", instance, got, want)
 	}
 	i := c.registered(t, instance, pair[0], pair[1])
-	// Each takes the lock, notes what it wants, its plan, its components and its end, and gives the lock up; the first version is
-	// Create's.
+	// Each acquires the lock, records its target, its plan, its components and its end, and releases the lock; the first
+	// version is Create's.
 	if want := int64(1 + 2*(5+len(pair[0].targets))); i.Version != want {
 		t.Errorf("instance %s has version %d, want %d: each write is one", instance, i.Version, want)
 	}
@@ -110,7 +111,7 @@ func (c *cluster) checkPair(t *testing.T, pair [2]upgrade) int64 {
 	return i.Version
 }
 
-// encounters counts the pairs of which one update met the other, and those that met in different processes.
+// encounters counts the pairs in which one update met the other, and those that met in different processes.
 func (c *cluster) encounters(t *testing.T, pairs [][2]upgrade) (met, apart int) {
 	t.Helper()
 	fates := c.fates(t)
@@ -134,8 +135,8 @@ func (c *cluster) encounters(t *testing.T, pairs [][2]upgrade) (met, apart int) 
 	return met, apart
 }
 
-// testDeathInTheMiddle kills the process that holds the lock. The run goes on elsewhere and gives the lock up, long before
-// it expires; what was asked of the components is not asked again.
+// testDeathInTheMiddle kills the process that holds the lock. The run continues elsewhere and releases the lock long
+// before it expires; no component request is repeated.
 func (c *cluster) testDeathInTheMiddle(t *testing.T) {
 	for name, tt := range map[string]struct {
 		request int
@@ -171,14 +172,14 @@ func (c *cluster) testDeathInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestUpdateIsForgotten kills the process that holds the lock, and nothing is left of the orchestration that could give
-// it up. The next update waits until the lock expires.
+// TestUpdateIsForgotten kills the process that holds the lock, and deletes the orchestration that could release it. The
+// next update waits until the lock expires.
 func TestUpdateIsForgotten(t *testing.T) {
 	testenv.Long(t)
-	t.Parallel() // on a storage of its own
-	// Long enough for the next update to come while the lock is held.
+	t.Parallel() // has its own storage
+	// Long enough for the next update to arrive while the lock is held.
 	c := startCluster(t, "ROUNDHOUSE_UPDATE_LOCK_DURATION=10s",
-		// The message of the update that dies does not come again.
+		// The message of the dead update is not redelivered.
 		"AzureFunctionsJobHost__extensions__queues__visibilityTimeout=01:00:00")
 	instance := "forgotten-" + uuid.NewString()
 	c.create(t, instance)

@@ -22,24 +22,25 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// kept is where secrets are kept, for those who look into it.
+// kept is a store of secrets that the test can read.
 type kept interface {
 	secrets.Store
 	secrets.Reader
 }
 
-// vault is one with what it takes to reach it.
+// vault is a store of secrets with its access data.
 type vault struct {
 	kept
-	// keyPair fetches a certificate with its key, as those who serve it do.
+	// keyPair fetches a certificate with its key, as servers of it do.
 	keyPair tlstarget.Fetch
-	// env leads a handler to it; tokens and authority are what it takes, and what its address leads to, if that matters.
+	// env directs a handler to it; tokens and authority are its accepted tokens and the certificate authority of its
+	// address, if any.
 	env       []string
 	tokens    map[string]string
 	authority []byte
 }
 
-// developmentVault is the one on a developer's machine.
+// developmentVault returns the vault of a developer's machine.
 func developmentVault(t *testing.T, storage azure.Account) vault {
 	t.Helper()
 	store, err := azure.NewTables(storage)
@@ -72,11 +73,11 @@ func keyPair(t *testing.T, store tables.Store, name, version string) (tls.Certif
 	return pair, err
 }
 
-// TestKeyVault lets the engines that make secrets keep them in a Key Vault, with nothing to tell them from production but
-// the proxy on the way. Storage has no vault of its own here: the search leaves nothing out.
+// TestKeyVault lets the engines that make secrets keep them in a Key Vault; only the proxy on the way differs from
+// production. Storage has no vault here: the search leaves nothing out.
 func TestKeyVault(t *testing.T) {
 	testenv.Long(t)
-	t.Parallel() // on a storage of its own
+	t.Parallel() // has its own storage
 	s := beginSearch(t, 0)
 	far := keyvaultfake.Start(t)
 	store := testenv.Must(secrets.NewKeyVault(far.Secrets.URL(), far.Secrets.Credential(), far.Secrets.Options()))(t)
@@ -89,11 +90,11 @@ func TestKeyVault(t *testing.T) {
 	w.collect(t, s, inVault(t, far)...)
 }
 
-// testVaultRefuses: the handler has lost its role, until the attempts are used up.
+// testVaultRefuses: the handler lacks its role, until the attempts are used up.
 func (w *world) testVaultRefuses(t *testing.T, far *secretstest.Vault) {
 	id := uuid.NewString()
 	var refusals []secretstest.Fault
-	for range 100 { // more than there are requests
+	for range 100 { // more than the number of requests
 		refusals = append(refusals, secretstest.Fault{Method: http.MethodGet, Status: http.StatusForbidden, Code: "Forbidden", InnerCode: "ForbiddenByRbac"})
 	}
 	far.Inject(refusals...)
@@ -105,7 +106,7 @@ func (w *world) testVaultRefuses(t *testing.T, far *secretstest.Vault) {
 	}
 }
 
-// inVault are the values in a Key Vault, and its private keys.
+// inVault returns the values in a Key Vault, and its private keys.
 func inVault(t *testing.T, far *keyvaultfake.Server) (values [][]byte) {
 	t.Helper()
 	for _, text := range far.Secrets.Values() {

@@ -1,6 +1,6 @@
-// Package appservice is, for tests, what a process finds around it in Azure App Service: the endpoint that gives tokens to
-// its managed identity, and certificates that it trusts. So a process of its own reaches wire-level servers as it reaches
-// the real ones in production, with nothing but its environment.
+// Package appservice simulates, for tests, the environment of a process in Azure App Service: the token endpoint of its
+// managed identity, and trusted certificates. A child process reaches wire-level fake servers as it reaches the real
+// ones in production, by its environment alone.
 package appservice
 
 import (
@@ -18,14 +18,15 @@ import (
 	"time"
 )
 
-// Server is the endpoint of an identity.
+// Server is the token endpoint of an identity.
 type Server struct {
 	url    string
 	header string
 	tokens map[string]string
 }
 
-// Start starts the endpoint, which ends with the test. Each of tokens maps resources to what their servers take.
+// Start starts the endpoint, which ends with the test. Each of tokens maps resources to the tokens that their servers
+// accept.
 func Start(t testing.TB, tokens ...map[string]string) *Server {
 	t.Helper()
 	s := &Server{header: rand.Text(), tokens: map[string]string{}}
@@ -38,14 +39,13 @@ func Start(t testing.TB, tokens ...map[string]string) *Server {
 	return s
 }
 
-// Secrets are what nobody but the process and the servers should see: the header that the endpoint asks for, and the
-// tokens.
+// Secrets returns the secrets of the process and the servers: the endpoint's header, and the tokens.
 func (s *Server) Secrets() []string {
 	return append(slices.Collect(maps.Values(s.tokens)), s.header)
 }
 
-// Environment is what gives a process the identity and lets it trust the servers of net/http/httptest, which share one
-// certificate, and those of authorities (PEM). It writes a file that lives as long as the test.
+// Environment returns the variables that give a process the identity, and trust in the servers of net/http/httptest,
+// which share one certificate, and in those of authorities (PEM). It writes a file that is deleted with the test.
 func (s *Server) Environment(t testing.TB, authorities ...[]byte) []string {
 	t.Helper()
 	any := httptest.NewTLSServer(http.NotFoundHandler())
@@ -58,7 +58,7 @@ func (s *Server) Environment(t testing.TB, authorities ...[]byte) []string {
 	return []string{"SSL_CERT_FILE=" + file, "IDENTITY_ENDPOINT=" + s.url + "/msi/token", "IDENTITY_HEADER=" + s.header}
 }
 
-// serve answers as App Service does.
+// serve answers like App Service.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	resource := r.URL.Query().Get("resource")
 	token, known := s.tokens[resource]
@@ -68,6 +68,6 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	expires := strconv.FormatInt(time.Now().Add(24*time.Hour).Unix(), 10)
 	w.Header().Set("Content-Type", "application/json")
-	// A client that went away is its own business.
+	// Ignore a client that disconnected.
 	_ = json.NewEncoder(w).Encode(map[string]string{"access_token": token, "expires_on": expires, "resource": resource, "token_type": "Bearer"})
 }

@@ -21,7 +21,7 @@ const (
 	addressInEnv = "APPSERVICE_TEST_ADDRESS"
 )
 
-// TestMain is also the process that a test starts.
+// TestMain also runs the process that a test starts.
 func TestMain(m *testing.M) {
 	if address := os.Getenv(addressInEnv); address != "" {
 		os.Exit(list(address))
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// list lists passwords with what the environment gives: a certificate and an identity.
+// list lists passwords with the environment's certificate and identity.
 func list(address string) int {
 	credential, err := azidentity.NewDefaultAzureCredential(nil)
 	if err == nil {
@@ -46,7 +46,7 @@ func list(address string) int {
 	return 1
 }
 
-// Another process reaches Graph as production does, with nothing but its environment.
+// Another process reaches Graph as in production, by its environment alone.
 func TestEnvironment(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()

@@ -22,12 +22,12 @@ const (
 	echo   = "github.com/labstack/echo"
 )
 
-// imports is the list of rules, for people to read; its first lines say how.
+// imports is the list of rules; its first lines explain it.
 //
 //go:embed imports.txt
 var imports string
 
-// rule says what the packages of a folder may import.
+// rule lists the allowed imports of the packages of a folder.
 type rule struct {
 	folder string
 	may    []string
@@ -62,7 +62,7 @@ func rules(t *testing.T) []rule {
 	return all
 }
 
-// What a package may import stands above it, so that imports point in one direction.
+// A package may import only packages that the list has above it, so imports point in one direction.
 func TestImportsPointUp(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{sdk: true, echo: true}
@@ -81,7 +81,7 @@ func TestImportsPointUp(t *testing.T) {
 	}
 }
 
-// governing is the rule of a package: the one for the nearest folder.
+// governing returns the rule of a package: the one for the nearest folder.
 func governing(all []rule, pkg string) (rule, bool) {
 	best, found := rule{}, false
 	for _, r := range all {
@@ -92,7 +92,7 @@ func governing(all []rule, pkg string) (rule, bool) {
 	return best, found
 }
 
-// Imports point down only. Tests may import what they need.
+// Imports point down only. Tests may import any package.
 func TestImports(t *testing.T) {
 	t.Parallel()
 	used, all := map[string]bool{}, rules(t)
@@ -147,7 +147,7 @@ func TestEverythingExportedIsDocumented(t *testing.T) {
 	}
 }
 
-// exportedReceiver says whether a function can be seen from outside: methods of unexported types cannot.
+// exportedReceiver reports whether a function is visible outside: methods of unexported types are not.
 func exportedReceiver(d *ast.FuncDecl) bool {
 	if d.Recv == nil {
 		return true
@@ -169,7 +169,7 @@ func exportedReceiver(d *ast.FuncDecl) bool {
 	}
 }
 
-// undocumented are the exported names of a declaration that neither it nor its group explains.
+// undocumented returns the exported names of a declaration without a comment on it or its group.
 func undocumented(d *ast.GenDecl, spec ast.Spec) []string {
 	switch s := spec.(type) {
 	case *ast.TypeSpec:
@@ -191,7 +191,7 @@ func undocumented(d *ast.GenDecl, spec ast.Spec) []string {
 	return nil
 }
 
-// eachFile parses every Go file that is no test.
+// eachFile parses every Go file that is not a test.
 func eachFile(t *testing.T, mode parser.Mode, visit func(pkg, path string, file *ast.File)) {
 	t.Helper()
 	files := 0

@@ -22,8 +22,8 @@ import (
 //go:embed clock.txt
 var clockList string
 
-// Tests and test kits never wait for a guessed time. They read the clock in synctest bubbles only, or clock.txt gives the
-// reason.
+// Tests and test kits never wait for a guessed time. They read the clock in synctest bubbles only; clock.txt lists the
+// exceptions with reasons.
 func TestNoWallClock(t *testing.T) {
 	t.Parallel()
 	packages := parseTests(t)
@@ -60,7 +60,8 @@ func hasBubbles(packages []wallclock.Package, dir string) bool {
 	})
 }
 
-// parseTests parses every test and every test kit. A kit is a package with a file that imports testing and is no test itself.
+// parseTests parses every test and every test kit. A kit is a package with a file that imports testing and is not
+// itself a test.
 func parseTests(t *testing.T) []wallclock.Package {
 	t.Helper()
 	all := map[string]*wallclock.Package{}

@@ -1,3 +1,3 @@
-// Package architecture holds the rules that the repository keeps as a whole: which package may import which, and that
-// every exported name says what it is. It holds tests only.
+// Package architecture tests the rules of the repository as a whole, such as allowed imports and documentation of
+// exported names. It holds tests only.
 package architecture

@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// The smallest programs stay small: each has less than 30 lines of code behind its imports.
+// The smallest programs stay small: each has less than 30 lines of code after its imports.
 func TestSmallestExamplesAreSmall(t *testing.T) {
 	t.Parallel()
 	const most = 29

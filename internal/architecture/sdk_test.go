@@ -9,14 +9,14 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// withoutSDK are the packages that work without Azure: who runs in memory builds and ships none of its SDK.
+// withoutSDK returns the packages that work without Azure: a program in memory builds and ships none of its SDK.
 func withoutSDK() []string {
 	return []string{"./orchestrator", "./orchestrator/orchestratortest", "./orchestrator/tasks", "./orchestrator/worker",
 		"./tables", "./queues", "./blobs", "./tables/hostlock", "./internal/payload", "./examples/hello", "./examples/timer", "./examples/event"}
 }
 
-// The whole of what those packages need, not just what they import themselves, holds no package of the SDK. The package
-// azure does need it, so the test sees it where it is.
+// The dependencies of those packages, indirect ones included, have no package of the SDK. Package azure does depend on
+// it, which proves that the test finds it.
 func TestNoSDKWhereNoneIsNeeded(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
@@ -34,7 +34,7 @@ func isSDK(pkg string) bool {
 	return strings.HasPrefix(pkg, sdk) || strings.HasPrefix(pkg, "github.com/AzureAD/")
 }
 
-// dependencies are all packages that a package needs to be built.
+// dependencies returns all packages that a package needs to build.
 func dependencies(t *testing.T, pkg string) []string {
 	t.Helper()
 	list := exec.Command("go", "list", "-deps", pkg)

@@ -1,10 +1,10 @@
 // Package azurite installs, starts and stops Azurite, the storage emulator, for tests and for development. The version
-// is pinned by the lock file in this folder, and installed into the user's cache folder on first use, so that it serves
-// every module.
+// is pinned by the lock file in this folder, and installed into the user's cache folder on first use, so that all
+// modules share it.
 //
-// It promises that a started Azurite listens on 127.0.0.1 only and does not outlive its Server: Close ends it, and on
-// Linux the kernel does when this process dies in any way. It owns no storage keys; of the file system it owns
-// the data folder that it is given, and what package npm keeps for it. Package azuritetest builds on it for tests.
+// A started Azurite listens on 127.0.0.1 only and does not outlive its Server: Close ends it, and on Linux the kernel
+// does when this process dies. The package owns no storage keys. In the file system it owns the given data folder, and
+// the cache of package npm. Package azuritetest builds on it for tests.
 package azurite
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/npm"
 )
 
-// closeGrace is how long an Azurite with data on disk may take to write it.
+// closeGrace is the time for an Azurite with data on disk to write it.
 const closeGrace = 5 * time.Second
 
 // entry is Azurite's program under node_modules.
@@ -37,16 +37,16 @@ const entry = "node_modules/azurite/dist/src/azurite.js"
 //go:embed package.json package-lock.json
 var pinned embed.FS
 
-// Config says how to run Azurite. The zero value runs it on free ports with its data in memory.
+// Config configures Azurite. The zero value runs it on free ports with its data in memory.
 type Config struct {
-	// DataDir keeps the data; it is made when missing. "" keeps the data in memory.
+	// DataDir is the folder of the data; it is created if missing. "" keeps the data in memory.
 	DataDir string
-	// Ports to listen on; 0 means any free one.
+	// Ports to listen on; 0 means any free port.
 	BlobPort, QueuePort, TablePort int
-	// Accounts are names of further accounts, beside the emulator's own.
+	// Accounts are names of additional accounts, besides the emulator's own.
 	Accounts []string
-	// Log tells about installing and stopping, and Azurite's own output at debug level. nil is silent, but for an
-	// installation, which slog.Default tells about.
+	// Log logs installing and stopping, and Azurite's own output at debug level. nil logs only an installation, to
+	// slog.Default.
 	Log *slog.Logger
 }
 
@@ -60,8 +60,8 @@ type Server struct {
 	log     *slog.Logger
 }
 
-// Start installs Azurite if need be, starts it and waits until its three services listen. ctx bounds the start only.
-// It needs Node.js 18 or later with npm; their absence is an npm.ErrNoNode.
+// Start installs Azurite if needed, starts it and waits until its three services listen. ctx bounds the start only. It
+// needs Node.js 18 or later with npm; without them it returns npm.ErrNoNode.
 func Start(ctx context.Context, c Config) (*Server, error) {
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -86,23 +86,23 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 	return s, nil
 }
 
-// Account says how to reach the server.
+// Account returns the account of the server.
 func (s *Server) Account() azure.Account { return s.account }
 
-// AccountNamed says how to reach one of Config.Accounts.
+// AccountNamed returns one of Config.Accounts.
 func (s *Server) AccountNamed(name string) azure.Account {
 	return azure.EmulatorAccountNamed(name, s.ports["Blob"], s.ports["Queue"], s.ports["Table"])
 }
 
-// Ports returns where the services listen on 127.0.0.1, for another process.
+// Ports returns the ports of the services on 127.0.0.1, for another process.
 func (s *Server) Ports() (blob, queue, table int) {
 	return s.ports["Blob"], s.ports["Queue"], s.ports["Table"]
 }
 
-// ConnectionString is the account as a connection string.
+// ConnectionString returns the account as a connection string.
 func (s *Server) ConnectionString() string { return s.account.ConnectionString() }
 
-// Exited is closed when the process has ended, by Close or by itself.
+// Exited returns a channel that is closed when the process has ended, by Close or by itself.
 func (s *Server) Exited() <-chan struct{} { return s.exited }
 
 // Close ends the process and waits for that. Data on disk is written first.
@@ -155,8 +155,8 @@ func start(ctx context.Context, node, dir string, c Config) (*Server, error) {
 	}
 }
 
-// run starts the process on an operating-system thread that lives until the process has ended: Linux tells a child of
-// its parent's death when the thread that made it ends.
+// run starts the process on an operating-system thread that lives until the process has ended. Linux signals the death
+// of the parent when the thread that started the child ends.
 func (s *Server) run(cmd *exec.Cmd, output *io.PipeWriter) error {
 	started := make(chan error, 1)
 	go func() {
@@ -170,7 +170,7 @@ func (s *Server) run(cmd *exec.Cmd, output *io.PipeWriter) error {
 		}
 		s.process = cmd.Process
 		started <- nil
-		// The exit code of a process that was killed says nothing; what it wrote does, and watch has that.
+		// The exit code of a killed process is useless; watch has its output.
 		_ = cmd.Wait()
 	}()
 	return <-started
@@ -191,8 +191,8 @@ func arguments(c Config) ([]string, error) {
 	return append(args, "--location", data), err
 }
 
-// environment is this process's without Azurite's own variables, which would change accounts and storage, and with the one that
-// names accounts, if there are more than its own.
+// environment returns this process's environment without Azurite's own variables, which would change accounts and
+// storage. For several accounts, it adds the variable that names them.
 func environment(accounts []string) []string {
 	var env []string
 	for _, v := range os.Environ() {
@@ -211,7 +211,7 @@ func environment(accounts []string) []string {
 	return append(env, "AZURITE_ACCOUNTS="+strings.Join(named, ";"))
 }
 
-// banner is what Azurite says when it has started: the port of each service.
+// banner is Azurite's output at its start: the port of each service.
 type banner struct {
 	ports map[string]int
 	err   error
@@ -235,7 +235,7 @@ func watch(output io.Reader, ready chan<- banner, log *slog.Logger) {
 			}
 		}
 	}
-	// A line that is too long ends the scan, not the output.
+	// An overlong line ends the scan, not the output.
 	_, _ = io.Copy(io.Discard, output)
 	if len(ports) < 3 {
 		ready <- banner{err: fmt.Errorf("it ended before it listened, and said: %s", strings.Join(said, " | "))}

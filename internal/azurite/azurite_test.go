@@ -22,7 +22,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// asParent makes the test binary a program that starts an Azurite and waits to be killed. It is the port for its tables.
+// asParent makes the test binary a program that starts an Azurite and waits to be killed. It holds the port for its
+// tables.
 const asParent = "ROUNDHOUSE_TEST_AZURITE_PARENT"
 
 func TestMain(m *testing.M) {
@@ -128,7 +129,7 @@ func sendFirst(ctx context.Context, q *azure.Queues) (string, error) {
 	return q.Send(ctx, "work", []byte("x"), 0)
 }
 
-// Accounts of one emulator have nothing in common.
+// Accounts of one emulator share nothing.
 func TestAccounts(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()

@@ -18,7 +18,7 @@ func TestDiesWithParent(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", asParent, testenv.Port(t))) // nobody else listens there afterwards
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", asParent, testenv.Port(t))) // free afterwards
 	cmd.Stderr = os.Stderr
 	output := testenv.Must(cmd.StdoutPipe())(t)
 	testenv.OK(t, cmd.Start())

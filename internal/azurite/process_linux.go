@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// dieWithParent has the kernel kill the process when this one dies, and keeps a terminal's Ctrl-C from it: Close
+// dieWithParent makes the kernel kill the process when this one dies, and keeps a terminal's Ctrl-C from it: Close
 // decides when it ends.
 func dieWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}

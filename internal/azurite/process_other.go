@@ -4,5 +4,5 @@ package azurite
 
 import "os/exec"
 
-// dieWithParent does nothing where there is no such service of the kernel: Close ends the process.
+// dieWithParent does nothing on kernels without such a service: Close ends the process.
 func dieWithParent(*exec.Cmd) {}

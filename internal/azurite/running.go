@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// probeTimeout bounds the look at one port. Azurite answers in milliseconds.
+// probeTimeout bounds the probe of one port. Azurite answers in milliseconds.
 const probeTimeout = 2 * time.Second
 
-// ErrBusy: a port is taken by another program, or by another service of Azurite than the one expected there.
+// ErrBusy means that a port is taken by another program, or by a different service of Azurite.
 var ErrBusy = errors.New("port is taken")
 
-// Running says whether an Azurite listens on these loopback ports already, all three of them. False without an error
-// means that all three are free. Everything else is an error that names each port: ErrBusy when something else listens
-// there, or when only some of the three are Azurite's.
+// Running reports whether an Azurite listens on all three of these loopback ports. False without an error means that
+// all three are free. Every other state is an error that names each port: ErrBusy when another program listens there,
+// or when only some of the three are Azurite's.
 func Running(ctx context.Context, blobPort, queuePort, tablePort int) (bool, error) {
 	transport := &http.Transport{DisableKeepAlives: true}
 	client := &http.Client{Transport: transport, Timeout: probeTimeout}
@@ -48,7 +48,7 @@ func Running(ctx context.Context, blobPort, queuePort, tablePort int) (bool, err
 	return false, errors.Join(taken...)
 }
 
-// probe gives the Server header of what listens on a port.
+// probe returns the Server header of the program that listens on a port.
 func probe(ctx context.Context, client *http.Client, port int) (string, error) {
 	address := "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) + "/"
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)

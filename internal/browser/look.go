@@ -13,14 +13,14 @@ import (
 var axe string
 
 const (
-	// small is the width of the smallest screen that pages are made for, and wide that of others.
+	// small is the width of the smallest supported screen, and wide that of others.
 	small, wide = 360, 1280
-	// everyRule are the rules that pages are held against, and colorRules those of them that depend on the theme.
+	// everyRule are the accessibility rules for pages, and colorRules those of them that depend on the theme.
 	everyRule  = `["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]`
 	colorRules = `{type: "rule", values: ["color-contrast", "link-in-text-block"]}`
 )
 
-// unreachable are the controls of a page that the Tab key does not reach, or that do not show that they have the focus.
+// unreachable lists the controls of a page that the Tab key does not reach, or that do not show their focus.
 const unreachable = `(() => {
   const had = document.activeElement, bad = [], shown = document.querySelector("dialog[open]") ?? document;
   for (const e of shown.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary")) {
@@ -34,17 +34,17 @@ const unreachable = `(() => {
   return bad;
 })()`
 
-// tooWide are the innermost elements that lie beyond the right edge of the screen.
+// tooWide lists the innermost elements beyond the right edge of the screen.
 const tooWide = `[...document.querySelectorAll("main *, header *")].filter((e) => e.childElementCount === 0 &&
   e.getBoundingClientRect().right > innerWidth).slice(0, 3).map((e) => e.outerHTML.slice(0, 200))`
 
-// violation is something that axe-core finds in a page.
+// violation is a finding of axe-core in a page.
 type violation struct {
 	ID, Help string
 	Nodes    []struct{ HTML, FailureSummary string }
 }
 
-// Accessible holds the page against what axe-core knows of WCAG 2.2, levels A and AA, and of good practice.
+// Accessible checks the page with axe-core's rules of WCAG 2.2, levels A and AA, and of good practice.
 func (b *Tab) Accessible(name string) {
 	b.T.Helper()
 	b.holdRules(name, everyRule)
@@ -65,8 +65,8 @@ func (b *Tab) holdRules(name, rules string) {
 	}
 }
 
-// Look opens pages, by their names, and holds each with Shown. seen is called with each page as it is shown, and "light", "dark" or "small";
-// nil leaves that.
+// Look opens pages, by their names, and checks each with Shown. seen is called with each page as it is shown, and
+// "light", "dark" or "small"; it may be nil.
 func (b *Tab) Look(pages map[string]string, seen func(name, how string)) {
 	b.T.Helper()
 	for _, name := range slices.Sorted(maps.Keys(pages)) {
@@ -76,8 +76,9 @@ func (b *Tab) Look(pages map[string]string, seen func(name, how string)) {
 	b.Silent()
 }
 
-// Shown holds the page that is open: it is accessible in both themes and by keyboard, fits a small screen, and has run no script of its data,
-// which is to set the title of the document to "owned". The rules that do not depend on colors are checked in one theme.
+// Shown checks that the open page is accessible in both themes and by keyboard, fits a small screen, and has run no
+// script of its data, which would set the title of the document to "owned". The rules that do not depend on colors are
+// checked in one theme.
 func (b *Tab) Shown(name string, seen func(name, how string)) {
 	b.T.Helper()
 	if seen == nil {
@@ -98,7 +99,7 @@ func (b *Tab) Shown(name string, seen func(name, how string)) {
 	b.Prefer("light")
 }
 
-// Fits holds that the page that is open fits a small screen, and has run no script of its data.
+// Fits checks that the open page fits a small screen, and has run no script of its data.
 func (b *Tab) Fits(name string) {
 	b.T.Helper()
 	b.Do(chromedp.EmulateViewport(small, 740))
@@ -111,7 +112,7 @@ func (b *Tab) Fits(name string) {
 	b.Do(chromedp.EmulateViewport(wide, 800))
 }
 
-// Silent holds that the browser has not complained of a page so far.
+// Silent checks that the browser has reported no error so far.
 func (b *Tab) Silent() {
 	b.T.Helper()
 	b.mu.Lock()

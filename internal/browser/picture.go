@@ -13,8 +13,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Picture writes a picture of the whole page, as PNG with the 256 colours that it has most of: pages have few, and that is a third of
-// the size.
+// Picture writes a picture of the whole page, as PNG with its 256 most frequent colors: pages have few, and that is a
+// third of the size.
 func (b *Tab) Picture(path string) {
 	b.T.Helper()
 	shot, err := chromedp.Run(b.Ctx, chromedp.FullScreenshot(100))
@@ -34,7 +34,7 @@ func (b *Tab) Picture(path string) {
 	}
 }
 
-// paletted is an image with the colours that it has most of.
+// paletted returns an image with its most frequent colors.
 func paletted(full image.Image) *image.Paletted {
 	bounds := full.Bounds()
 	counts := map[color.RGBA]int{}

@@ -1,5 +1,5 @@
-// Package browser opens pages in a real browser, for tests: a headless Chromium, by its own protocol. A failure fails the test. The test is
-// skipped in a -short run, and on a machine without the browser. It owns no storage keys.
+// Package browser opens pages in a real browser, for tests: a headless Chromium, by its own protocol. A failure fails
+// the test. The test is skipped in a -short run, and on a machine without the browser. It owns no storage keys.
 package browser
 
 import (
@@ -22,7 +22,7 @@ import (
 // program is the browser.
 const program = "chromium-headless-shell"
 
-// shared is the browser of a test binary. Each tab has cookies and storage of its own.
+// shared is the browser of a test binary. Each tab has its own cookies and storage.
 var shared struct {
 	mu   sync.Mutex
 	ctx  context.Context // nil while no browser runs
@@ -31,7 +31,8 @@ var shared struct {
 	kept bool // by Run
 }
 
-// Run runs the tests of a package, as its TestMain, with one browser for all of them. Without it the browser ends with the last tab.
+// Run runs the tests of a package, as its TestMain, with one browser for all of them. Without it the browser ends with
+// the last tab.
 func Run(m interface{ Run() int }) int {
 	shared.mu.Lock()
 	shared.kept = true
@@ -45,7 +46,7 @@ func Run(m interface{ Run() int }) int {
 	return code
 }
 
-// hold returns the context of the browser, which it starts when none runs, and keeps the browser until the test ends.
+// hold returns the context of the browser, starting one if none runs, and keeps the browser until the test ends.
 func hold(t *testing.T) context.Context {
 	t.Helper()
 	path, err := exec.LookPath(program)
@@ -55,7 +56,7 @@ func hold(t *testing.T) context.Context {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 	if shared.ctx == nil {
-		// Continuous integration runs as root in a container, where the sandbox cannot be set up; all pages are the tests' own.
+		// Continuous integration runs as root in a container without a sandbox; all pages are the tests' own.
 		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox)
 		ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
 		ctx, cancel := chromedp.NewContext(ctx)
@@ -81,14 +82,14 @@ func hold(t *testing.T) context.Context {
 // Tab is a tab of the browser, at one server.
 type Tab struct {
 	T   *testing.T
-	Ctx context.Context // for the calls of the protocol that a Tab has no method for
+	Ctx context.Context // for protocol calls without a method of Tab
 	URL string          // of the server
 
 	mu         sync.Mutex
 	complaints []string
 }
 
-// Open opens a tab at a server, whose address has no path, for as long as the test runs. It skips the test in a -short run.
+// Open opens a tab at a server, whose address has no path, until the test ends. It skips the test in a -short run.
 func Open(t *testing.T, url string) *Tab {
 	t.Helper()
 	testenv.Long(t)
@@ -99,7 +100,7 @@ func Open(t *testing.T, url string) *Tab {
 	b := &Tab{T: t, Ctx: ctx, URL: url}
 	b.Do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		_, err := cdp.Call(ctx, target, log.Enable, cdp.Empty{})
-		if err == nil { // or only one tab of the browser shows its focus
+		if err == nil { // otherwise only one tab of the browser shows its focus
 			_, err = cdp.Call(ctx, target, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 		}
 		return err
@@ -110,7 +111,7 @@ func Open(t *testing.T, url string) *Tab {
 	return b
 }
 
-// hear notes what the browser complains of: scripts that fail, and what the policy of a page has kept it from.
+// hear records the browser's errors: failing scripts, and violations of a page's policy.
 func (b *Tab) hear(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -124,7 +125,7 @@ func (b *Tab) hear(event any) {
 	}
 }
 
-// Do does what the protocol's library has steps for.
+// Do runs steps of the protocol's library.
 func (b *Tab) Do(steps ...chromedp.Action[chromedp.Void]) {
 	b.T.Helper()
 	if err := chromedp.Do(b.Ctx, steps...); err != nil {
@@ -132,7 +133,7 @@ func (b *Tab) Do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// Eval runs an expression in the page, and waits for it if it is a promise.
+// Eval evaluates an expression in the page, and waits for a promise.
 func Eval[V any](b *Tab, expression string) V {
 	b.T.Helper()
 	v, err := chromedp.Run(b.Ctx, chromedp.Evaluate[V](expression, chromedp.EvalAwaitPromise))
@@ -142,13 +143,13 @@ func Eval[V any](b *Tab, expression string) V {
 	return v
 }
 
-// Text is what an element of the page says, without space around it.
+// Text returns the text of an element, without space around it.
 func (b *Tab) Text(selector string) string {
 	b.T.Helper()
 	return strings.TrimSpace(Eval[string](b, `document.querySelector("`+selector+`")?.textContent ?? ""`))
 }
 
-// Open goes to an address of the server, and gives the status of the answer.
+// Open navigates to a path of the server, and returns the status of the answer.
 func (b *Tab) Open(path string) int {
 	b.T.Helper()
 	answer, err := chromedp.Run(b.Ctx, chromedp.NavigateResponse(b.URL+path))
@@ -158,14 +159,14 @@ func (b *Tab) Open(path string) int {
 	return int(answer.Status)
 }
 
-// Prefer sets what the system prefers, light or dark, and that it prefers pages which do not move: colors change immediately.
+// Prefer sets the system's preferred scheme, light or dark, and reduced motion: colors change immediately.
 func (b *Tab) Prefer(scheme string) {
 	b.T.Helper()
 	b.Media(emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
 		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}})
 }
 
-// Media sets what pages are shown on.
+// Media sets the emulated media.
 func (b *Tab) Media(p emulation.SetEmulatedMediaParams) {
 	b.T.Helper()
 	if _, err := chromedp.Call(b.Ctx, emulation.SetEmulatedMedia, p); err != nil {
@@ -173,20 +174,20 @@ func (b *Tab) Media(p emulation.SetEmulatedMediaParams) {
 	}
 }
 
-// Focused is what has the focus: the text of a link or button, the name of another element.
+// Focused returns the focused element: the text of a link or button, the name of another element.
 func (b *Tab) Focused() string {
 	b.T.Helper()
 	return Eval[string](b, `(e => e.matches("a, button") ? e.textContent.trim() : e.tagName)(document.activeElement)`)
 }
 
-// TabTo presses Tab until something with a text has the focus, and holds that it can be seen where the focus is.
+// TabTo presses Tab until an element with a text has the focus, and checks that the focus is visible.
 func (b *Tab) TabTo(text string) {
 	b.T.Helper()
 	var passed []string
 	for range 80 {
 		b.Do(chromedp.KeyEvent(kb.Tab))
 		has := b.Focused()
-		if outline := Eval[string](b, `getComputedStyle(document.activeElement).outlineStyle`); outline == "none" && has != "BODY" { // behind the last stop
+		if outline := Eval[string](b, `getComputedStyle(document.activeElement).outlineStyle`); outline == "none" && has != "BODY" { // after the last element
 			b.T.Errorf("nobody sees that the focus is at %q", has)
 		}
 		if strings.Contains(has, text) {
@@ -197,7 +198,7 @@ func (b *Tab) TabTo(text string) {
 	b.T.Fatalf("the keyboard does not reach %q, only %q", text, passed)
 }
 
-// Enter presses Enter, and waits for the page that it leads to.
+// Enter presses Enter, and waits for the next page.
 func (b *Tab) Enter() {
 	b.T.Helper()
 	if _, err := chromedp.RunResponse(b.Ctx, chromedp.KeyEvent(kb.Enter)); err != nil {

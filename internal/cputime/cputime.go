@@ -1,3 +1,3 @@
-// Package cputime measures how much processor time this process has used, which tells work from waiting: a process that is suspended or
-// starved uses none, however much time passes.
+// Package cputime measures the processor time of this process, which distinguishes work from waiting: a suspended or
+// starved process uses none.
 package cputime

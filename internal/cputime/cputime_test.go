@@ -11,7 +11,7 @@ func TestUsed(t *testing.T) {
 	t.Parallel()
 	before, err := Used()
 	testenv.OK(t, err)
-	for sum := 0; ; sum++ { // ends as soon as the clock of the system moves on
+	for sum := 0; ; sum++ { // ends as soon as the clock of the system advances
 		now, err := Used()
 		testenv.OK(t, err)
 		if now > before {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Used returns the processor time that the process has used, in the program and in the system on its behalf. The error is that of the
-// system call.
+// Used returns the processor time that the process has used, in the program and in the system on its behalf. The error
+// is that of the system call.
 func Used() (time.Duration, error) {
 	var created, exited, kernel, user syscall.Filetime
 	process, err := syscall.GetCurrentProcess()
@@ -19,7 +19,7 @@ func Used() (time.Duration, error) {
 	return duration(kernel) + duration(user), nil
 }
 
-// duration is the length of time in a Filetime, which counts 100 ns.
+// duration returns the duration of a Filetime, which counts 100 ns.
 func duration(t syscall.Filetime) time.Duration {
 	return time.Duration(int64(t.HighDateTime)<<32|int64(t.LowDateTime)) * 100
 }

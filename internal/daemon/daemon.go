@@ -1,6 +1,6 @@
-// Package daemon runs a server program for tests and measurements: as a user without rights when this process is root,
-// in a folder of its own under the temporary one, and no longer than this process lives. Packages postgres and mariadb
-// build on it. It owns no storage keys.
+// Package daemon runs a server program for tests and measurements: as an unprivileged user when this process is root,
+// in its own folder under the temporary one, and no longer than this process lives. Packages postgres and mariadb build
+// on it. It owns no storage keys.
 package daemon
 
 import (
@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// stopGrace is how long a server may take to end by itself.
+// stopGrace is the time for a server to end by itself.
 const stopGrace = 10 * time.Second
 
 // Home is the folder of one server. Its programs run as its owner.
@@ -29,8 +29,8 @@ type Home struct {
 	user identity
 }
 
-// NewHome makes a folder for a server. Users are tried in order when this process is root, which database servers refuse
-// to run as.
+// NewHome makes a folder for a server. When this process is root, as which database servers refuse to run, it uses the
+// first existing user of users.
 func NewHome(name string, users ...string) (*Home, error) {
 	id, err := unprivileged(users)
 	if err != nil {
@@ -58,7 +58,7 @@ func (h *Home) WriteFile(name, text string) (path string, err error) {
 	return path, h.user.own(path)
 }
 
-// Run runs a program to its end. The error has what it said.
+// Run runs a program to its end. The error has its output.
 func (h *Home) Run(ctx context.Context, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	h.prepare(cmd)
@@ -68,8 +68,8 @@ func (h *Home) Run(ctx context.Context, program string, args ...string) error {
 	return nil
 }
 
-// Readable gives a folder with the content of dir that the programs' user can read: dir itself when programs run as this
-// process does, and a copy in the home otherwise, since the folders above dir may be closed to others.
+// Readable returns a folder with the content of dir that the programs' user can read: dir itself when programs run as
+// this process does, and a copy in the home otherwise, since the folders above dir may be closed to other users.
 func (h *Home) Readable(dir string) (string, error) {
 	if !h.user.other() {
 		return dir, nil
@@ -118,8 +118,8 @@ func (h *Home) Start(ctx context.Context, ready, program string, args ...string)
 	}
 }
 
-// run starts the process on an operating-system thread that lives until the process has ended: Linux tells a child of
-// its parent's death when the thread that made it ends.
+// run starts the process on an operating-system thread that lives until the process has ended. Linux signals the death
+// of the parent when the thread that started the child ends.
 func (p *Process) run(cmd *exec.Cmd, output *io.PipeWriter) error {
 	started := make(chan error, 1)
 	go func() {
@@ -133,13 +133,13 @@ func (p *Process) run(cmd *exec.Cmd, output *io.PipeWriter) error {
 		}
 		p.process = cmd.Process
 		started <- nil
-		// What the server wrote says more than its exit code.
+		// The server's output is more useful than its exit code.
 		_ = cmd.Wait()
 	}()
 	return <-started
 }
 
-// Pid is the number of the process.
+// Pid returns the id of the process.
 func (p *Process) Pid() int { return p.process.Pid }
 
 // Close ends the server and waits for that.
@@ -167,7 +167,7 @@ func watch(output io.Reader, ready string, state chan<- error) {
 	for lines.Scan() {
 		if said = append(said, lines.Text()); strings.Contains(lines.Text(), ready) {
 			state <- nil
-			// The server must never wait for somebody to read what it says.
+			// The server must never wait for a reader of its output.
 			_, _ = io.Copy(io.Discard, output)
 			return
 		}
@@ -175,28 +175,28 @@ func watch(output io.Reader, ready string, state chan<- error) {
 	state <- fmt.Errorf("it ended before it was ready, and said: %s", strings.Join(said, " | "))
 }
 
-// MissingError says that a program is not on this machine.
+// MissingError means that a program is not on this machine.
 type MissingError struct {
-	// Tool is what people call it, and Get how they get it, as a command to them: "install the package mariadb-server".
+	// Tool is the program's name for users, and Get the instruction to install it: "install the package mariadb-server".
 	Tool, Get string
-	// Err says where it was looked for.
+	// Err lists the searched places.
 	Err error
 }
 
-// Error says all of it.
+// Error returns both.
 func (e *MissingError) Error() string {
 	return fmt.Sprintf("%s is missing: %s: %v", e.Tool, e.Get, e.Err)
 }
 
-// Unwrap gives Err.
+// Unwrap returns Err.
 func (e *MissingError) Unwrap() error { return e.Err }
 
-// PathOnly is the environment variable that has Find look nowhere but in PATH when it is "1", as on a machine that has
-// nothing else.
+// PathOnly is the environment variable that restricts Find to PATH when it is "1", as on a machine without other
+// installations.
 const PathOnly = "ROUNDHOUSE_TEST_PATH_ONLY"
 
-// Find looks for programs that stand in one folder: in those of PATH and then in the folders that match the patterns, the
-// newest version first. It gives the folder.
+// Find searches for programs in one folder: in the folders of PATH and then in those that match the patterns, the
+// newest version first. It returns the folder.
 func Find(programs, patterns []string) (string, error) {
 	folders := filepath.SplitList(os.Getenv("PATH"))
 	if os.Getenv(PathOnly) == "1" {

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// identity is whom programs run as; nil credentials are this process's own.
+// identity is the user that programs run as; nil credentials are this process's own.
 type identity struct{ credential *syscall.Credential }
 
 func unprivileged(users []string) (identity, error) {
@@ -35,7 +35,7 @@ func unprivileged(users []string) (identity, error) {
 	return identity{}, fmt.Errorf("none of the users %s is there: a database server does not run as root", strings.Join(users, ", "))
 }
 
-// other says whether that is somebody else than this process.
+// other reports whether that is another user than this process's.
 func (i identity) other() bool { return i.credential != nil }
 
 func (i identity) own(path string) error {
@@ -45,7 +45,7 @@ func (i identity) own(path string) error {
 	return os.Lchown(path, int(i.credential.Uid), int(i.credential.Gid))
 }
 
-// apply has the kernel kill the program when this process dies, and keeps a terminal's Ctrl-C from it.
+// apply makes the kernel kill the program when this process dies, and keeps a terminal's Ctrl-C from it.
 func (i identity) apply(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true, Credential: i.credential}
 }

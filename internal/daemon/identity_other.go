@@ -4,7 +4,7 @@ package daemon
 
 import "os/exec"
 
-// identity is this process's own where there is no other way.
+// identity is this process's own on systems without another way.
 type identity struct{}
 
 func unprivileged([]string) (identity, error) { return identity{}, nil }

@@ -14,10 +14,10 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// app is a running app with a storage of its own, as make run starts it.
+// app is a running app with its own storage, as make run starts it.
 type app struct {
 	url, storage string
-	// key is the one of its functions, keyFile where it is kept.
+	// key is the key of its functions, keyFile its file.
 	key, keyFile string
 }
 

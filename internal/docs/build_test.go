@@ -12,7 +12,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// programs are what the documents are about.
+// programs are the documented programs.
 type programs struct {
 	// dist is the folder that a Functions host runs, handler the program in it.
 	dist, handler string
@@ -27,7 +27,7 @@ var built struct {
 	err error
 }
 
-// build lays out the app and the command line, once. It is the only place that knows how they are built.
+// build builds the app and the command line, once. Only this function knows their build.
 func build(t *testing.T) programs {
 	t.Helper()
 	built.once.Do(func() {
@@ -46,7 +46,7 @@ func build(t *testing.T) programs {
 	return built.programs
 }
 
-// run runs a command; the error has what it printed.
+// run runs a command; the error has its output.
 func run(cmd *exec.Cmd) error {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%v: %w\n%s", cmd, err, out)

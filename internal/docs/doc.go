@@ -1,3 +1,3 @@
-// Package docs holds tests only: what the documents say is true. Links lead somewhere, JSON is what the program reads, Go
-// compiles, and commands run. CONTRIBUTING.md says what the word behind the language of a block means.
+// Package docs tests the documents: links lead to existing targets, JSON is valid input or output of the program, Go
+// compiles, and commands run. CONTRIBUTING.md explains the words after the language of a block. It holds tests only.
 package docs

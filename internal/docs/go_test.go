@@ -15,14 +15,14 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// foreign marks Go that is for another library, to compare: it has to be Go, and is not compiled.
+// foreign marks Go for another library, for comparison: it has to be Go, and is not compiled.
 const foreign = "foreign"
 
-// placeholder is the line of a prelude that a block takes the place of.
+// placeholder is the line of a prelude that a block replaces.
 const placeholder = "// The block stands here."
 
-// Every block of Go compiles in a module of its own, and vet and the analyzer of orchestrators have nothing against it. A block is a
-// whole file, or the part that a prelude leaves out; the word behind the language names the prelude.
+// Every block of Go compiles in its own module, and passes vet and the analyzer of orchestrators. A block is a whole
+// file, or the part that a prelude leaves out; the word after the language names the prelude.
 func TestGo(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
@@ -68,8 +68,8 @@ func TestGo(t *testing.T) {
 	}
 }
 
-// newModule makes an empty module of this path in a workspace with this one, so that what it needs of this one is compiled as it is here,
-// and once.
+// newModule makes an empty module of this path in a workspace with this one, so that it uses the packages of this
+// repository, compiled once.
 func newModule(t *testing.T, path string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -85,7 +85,7 @@ func newModule(t *testing.T, path string) string {
 	return dir
 }
 
-// fileName is that of a test where the block is one.
+// fileName returns the name of the block's file, a test file for a test.
 func (b block) fileName() string {
 	if strings.Contains(b.text, "*testing.T") {
 		return "block_test.go"
@@ -93,7 +93,7 @@ func (b block) fileName() string {
 	return "block.go"
 }
 
-// file is the Go file that a block stands for.
+// file returns the Go file of a block.
 func (b block) file() (string, error) {
 	where := fmt.Sprintf("//line %s:%d\n", b.page, b.line)
 	if len(b.words) == 0 {
@@ -110,11 +110,11 @@ func (b block) file() (string, error) {
 	if !found {
 		return "", fmt.Errorf("the prelude %s has no line %q", b.words[0], placeholder)
 	}
-	before = strings.TrimRight(before, "\t") // a line directive begins in the first column
+	before = strings.TrimRight(before, "\t") // a line directive starts in the first column
 	return before + where + b.text + "//line prelude:1\n" + after, nil
 }
 
-// unusedPreludes are all preludes by their names.
+// unusedPreludes returns all preludes by name.
 func unusedPreludes(t *testing.T) map[string]bool {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join("testdata", "preludes"))

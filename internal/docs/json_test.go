@@ -26,7 +26,8 @@ import (
 	"github.com/vibedata/roundhouse/poller/sink"
 )
 
-// Every block of JSON can be pasted, and is what the program reads or writes: the words behind the language say what that is.
+// Every block of JSON can be pasted, and is valid input or output of the program: the words after the language select
+// the reader.
 func TestJSON(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
@@ -45,7 +46,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// misspelt is a document with one member more, which nobody knows: in the object, or in the first one of an array.
+// misspelt returns a document with an unknown member in the object, or in the first one of an array.
 func misspelt(text []byte) ([]byte, error) {
 	at := bytes.IndexByte(text, '{') + 1
 	if at == 0 || !json.Valid(text) {
@@ -54,7 +55,7 @@ func misspelt(text []byte) ([]byte, error) {
 	return bytes.Join([][]byte{text[:at], text[at:]}, []byte(`"unheardOf": {}, `)), nil
 }
 
-// reader is what decodes a document, as the words of its block say.
+// reader returns the decoder of a document, by the words of its block.
 func reader(t *testing.T, words []string) (func([]byte) error, error) {
 	t.Helper()
 	kind, name := strings.Join(words, " "), ""
@@ -79,7 +80,7 @@ func reader(t *testing.T, words []string) (func([]byte) error, error) {
 	}
 }
 
-// strictly decodes one document without members that are not known.
+// strictly decodes one document without unknown members.
 func strictly(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -92,7 +93,7 @@ func strictly(text []byte, into any) error {
 	return nil
 }
 
-// readMessage reads a message of an engine: the envelope, and in it what the engine takes.
+// readMessage reads a message of an engine: the envelope, and in it the engine's input.
 func readMessage(name string, text []byte) error {
 	var m engine.Message
 	if err := strictly(text, &m); err != nil {
@@ -168,12 +169,12 @@ func readSignal(text []byte) error {
 	return strictly(text, &orchestrator.Signal{})
 }
 
-// readSetting lets the handler read a setting, in both contexts: each reads its own. It names all settings that are wrong in one error, so one that is wrong on purpose
-// ends it before it looks for storage.
+// readSetting lets the handler read a setting, in both profiles: each reads its own. The error names all invalid
+// settings, so a deliberately invalid one ends the handler before it accesses storage.
 func readSetting(t *testing.T, name, value string) error {
 	t.Helper()
 	err := readSettingOf(t, "publisher", name, value)
-	if name == "ROUNDHOUSE_SCHEDULES" { // it names engines, and the example those of the publisher
+	if name == "ROUNDHOUSE_SCHEDULES" { // it names engines, and the example uses those of the publisher
 		return err
 	}
 	return errors.Join(err, readSettingOf(t, "managed-app", name, value))
@@ -195,7 +196,7 @@ func readSettingOf(t *testing.T, in, name, value string) error {
 	return nil
 }
 
-// readInstance reads fields of an instance of the registry that people set.
+// readInstance reads the operator's fields of an instance of the registry.
 func readInstance(text []byte) error {
 	var fields struct {
 		TenantID           string                      `json:"tenantId"`

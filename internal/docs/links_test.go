@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Every link inside the repository leads to a file that exists, and to a heading of it if the link names one.
+// Every link inside the repository leads to an existing file, and to an existing heading if the link names one.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	all := map[string]page{}
@@ -37,7 +37,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// Every document can be reached from the README by links.
+// Every document is reachable from the README by links.
 func TestEveryDocumentIsReachable(t *testing.T) {
 	t.Parallel()
 	all := map[string]page{}
@@ -61,7 +61,7 @@ func TestEveryDocumentIsReachable(t *testing.T) {
 	}
 }
 
-// Anchors are those that GitHub makes.
+// Anchors are those of GitHub.
 func TestAnchors(t *testing.T) {
 	t.Parallel()
 	p := parse("x.md", []byte("# host.json\n\n## What `go test` does, and why\n\n## Ünï-code_ 2!\n\n# host.json\n"))
@@ -72,7 +72,7 @@ func TestAnchors(t *testing.T) {
 	}
 }
 
-// resolve gives the file that a link of a page leads to and the anchor in it; ours is false for a link to elsewhere.
+// resolve returns the file and the anchor of a link of a page; ours is false for an external link.
 func resolve(t *testing.T, p page, link string) (target, anchor string, ours bool) {
 	t.Helper()
 	u, err := url.Parse(link)

@@ -14,8 +14,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/logs/logstest"
 )
 
-// The fields that the program logs are those that the table has, and what a line says is the same each time. The local host and what
-// else runs on a developer's machine log for people only.
+// The table lists exactly the fields that the program logs, and messages are constants. The local host and other
+// developer tools log for users only.
 func TestLogFields(t *testing.T) {
 	t.Parallel()
 	documented := logstest.Fields(t)
@@ -39,7 +39,7 @@ func TestLogFields(t *testing.T) {
 				return true
 			}
 			keys, constant := fieldsOf(call)
-			if !constant && filepath.Base(path) != "log.go" { // the outbox's lines are its specification's
+			if !constant && filepath.Base(path) != "log.go" { // the outbox specifies its lines
 				t.Errorf("%s: what a line says is a constant text; what it is about are fields", set.Position(call.Pos()))
 			}
 			for _, key := range keys {
@@ -69,18 +69,19 @@ func skip(err error) error {
 	return fs.SkipDir
 }
 
-// messageAt is where methods of loggers have their message.
+// messageAt is the position of the message among the arguments of loggers' methods.
 var messageAt = map[string]int{"Debug": 0, "Info": 0, "Warn": 0, "Error": 0, "DebugContext": 1, "InfoContext": 1, "WarnContext": 1, "ErrorContext": 1,
 	"Log": 2, "LogAttrs": 2, "With": -1}
 
-// fieldsOf are the keys that a call of slog, or of a method of a logger, names itself, and whether its message is a constant.
+// fieldsOf returns the keys that a call of slog, or of a method of a logger, names itself, and whether its message is a
+// constant.
 func fieldsOf(call *ast.CallExpr) (keys []string, constant bool) {
 	method, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {
 		return nil, true
 	}
 	if x, ok := method.X.(*ast.Ident); ok && x.Name == "slog" {
-		if len(call.Args) == 2 { // slog.String and the like
+		if len(call.Args) == 2 { // slog.String and similar
 			keys, _ = appendText(nil, call.Args[0])
 		}
 		return keys, true

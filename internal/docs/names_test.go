@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// What the documents name in code is there: identifiers of the public packages, methods of an orchestrator's context, tests, and
-// functions of the host.
+// Code that the documents name exists: identifiers of the public packages, methods of an orchestrator's context, tests,
+// and functions of the host.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	known := declared(t)
@@ -39,7 +39,7 @@ func TestNames(t *testing.T) {
 				complain(known.names["orchestrator.Context."+m[1]], m[0], "method")
 			}
 			for _, name := range test.FindAllString(span, -1) {
-				complain(strings.Contains(known.tests, "func "+name), name, "test") // what go test -run takes is the beginning of a name
+				complain(strings.Contains(known.tests, "func "+name), name, "test") // go test -run takes the beginning of a name
 			}
 			if function.MatchString(span) {
 				_, err := os.Stat(filepath.Join(root, "functions", span))
@@ -52,7 +52,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// declarations are what the program declares.
+// declarations are those of the program.
 type declarations struct {
 	// names are package.Name and package.Type.Method of exported ones.
 	names map[string]bool

@@ -25,9 +25,9 @@ type page struct {
 	path   string
 	blocks []block
 	links  []string
-	// spans are the pieces of code in the text.
+	// spans are the code spans of the text.
 	spans []string
-	// anchors are what a link can name behind the '#'.
+	// anchors are the targets of links after the '#'.
 	anchors map[string]bool
 }
 
@@ -35,11 +35,11 @@ type page struct {
 type block struct {
 	page string
 	line int
-	// section is the last heading of the second level in front of the block.
+	// section is the last second-level heading before the block.
 	section string
-	// named is the bold text on a line of its own in front of the block, "" without one.
+	// named is the bold text on its own line before the block, "" without one.
 	named string
-	// language is the first word behind the fence, words are the others.
+	// language is the first word after the fence, words are the others.
 	language string
 	words    []string
 	text     string
@@ -75,7 +75,7 @@ func parse(path string, source []byte) page {
 	p := page{path: path, anchors: map[string]bool{}}
 	document := goldmark.DefaultParser().Parse(text.NewReader(source))
 	section := ""
-	// The walk ends with an error only if the function returns one.
+	// The walk fails only if the function returns an error.
 	_ = ast.Walk(document, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering {
 			return ast.WalkContinue, nil
@@ -119,7 +119,7 @@ func newBlock(path string, source []byte, n *ast.FencedCodeBlock) block {
 	return b
 }
 
-// boldBefore is the text of the paragraph in front of a block, if all of it is bold.
+// boldBefore returns the text of the paragraph before a block, if all of it is bold.
 func boldBefore(source []byte, n *ast.FencedCodeBlock) string {
 	paragraph, ok := n.PreviousSibling().(*ast.Paragraph)
 	if !ok || paragraph.ChildCount() != 1 {
@@ -131,7 +131,7 @@ func boldBefore(source []byte, n *ast.FencedCodeBlock) string {
 	return ""
 }
 
-// plain is the text of a node without its mark-up.
+// plain returns the text of a node without its mark-up.
 func plain(source []byte, n ast.Node) string {
 	var out strings.Builder
 	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -143,10 +143,10 @@ func plain(source []byte, n ast.Node) string {
 	return out.String()
 }
 
-// dropped is what an anchor has nothing of.
+// dropped matches the characters that an anchor omits.
 var dropped = regexp.MustCompile(`[^\p{L}\p{N}\p{M}_ -]`)
 
-// newAnchor is the anchor that GitHub gives to a heading; those of equal headings are numbered.
+// newAnchor returns the anchor that GitHub gives to a heading; those of equal headings are numbered.
 func (p page) newAnchor(heading string) string {
 	anchor := strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
 	name := anchor
@@ -156,7 +156,7 @@ func (p page) newAnchor(heading string) string {
 	return name
 }
 
-// blocksOf are the blocks of all pages in a language.
+// blocksOf returns the blocks of all pages in a language.
 func blocksOf(t *testing.T, language string) []block {
 	t.Helper()
 	var found []block

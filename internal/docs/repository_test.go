@@ -17,18 +17,18 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// repository is where requirements are kept.
+// repository is the code that implements the requirements.
 type repository struct {
 	dir string
-	// packages are the test functions of packages that were asked for, files what Go files declare.
+	// packages are the test functions of requested packages, files the declarations of Go files.
 	packages map[string]map[string]*ast.FuncDecl
 	files    map[string]map[string]bool
 }
 
-// testName is {package}.{test}, with a subtest behind a slash.
+// testName is {package}.{test}, with a subtest after a slash.
 var testName = regexp.MustCompile(`^([a-z][a-z0-9/]*)\.((?:Test|Fuzz|Example)[A-Za-z0-9_]*)(?:/(.+))?$`)
 
-// problems are what does not hold of what the requirements say.
+// problems returns the wrong statements of the requirements.
 func (r *repository) problems(all []requirement) []string {
 	var problems []string
 	for _, q := range all {
@@ -54,7 +54,7 @@ func (r *repository) problems(all []requirement) []string {
 	return problems
 }
 
-// missing is what a requirement names and is not there.
+// missing returns the names in a requirement that do not exist.
 func (r *repository) missing(q requirement) []string {
 	var problems []string
 	note := func(problem string) {
@@ -74,7 +74,7 @@ func (r *repository) missing(q requirement) []string {
 	return problems
 }
 
-// place says what is wrong with a link to code: its text names the folder, or what the file declares or has in it.
+// place returns the problem of a link to code: its text names the folder, or a declaration or text in the file.
 func (r *repository) place(to reference) string {
 	file := path.Join("docs", to.target)
 	info, err := os.Stat(filepath.Join(r.dir, filepath.FromSlash(file)))
@@ -89,7 +89,7 @@ func (r *repository) place(to reference) string {
 	return ""
 }
 
-// declares is what a Go file declares, fields and methods as Type.Name; nothing for a file that cannot be read.
+// declares returns the declarations of a Go file, fields and methods as Type.Name; nothing for an unreadable file.
 func (r *repository) declares(file string) map[string]bool {
 	if names, ok := r.files[file]; ok {
 		return names
@@ -105,7 +105,7 @@ func (r *repository) declares(file string) map[string]bool {
 	return names
 }
 
-// noteDeclarations notes what a file declares, fields and methods as Type.Name, with a prefix in front of each.
+// noteDeclarations records the declarations of a file, fields and methods as Type.Name, with a prefix before each.
 func noteDeclarations(names map[string]bool, prefix string, file *ast.File) {
 	for _, d := range file.Decls {
 		switch d := d.(type) {
@@ -139,7 +139,7 @@ func noteSpec(names map[string]bool, prefix string, spec ast.Spec) {
 	}
 }
 
-// receiver is the type of a method with a dot behind it, "" for a function.
+// receiver returns the type of a method followed by a dot, "" for a function.
 func receiver(d *ast.FuncDecl) string {
 	if d.Recv == nil {
 		return ""
@@ -154,7 +154,7 @@ func receiver(d *ast.FuncDecl) string {
 	return ""
 }
 
-// test says what is wrong with the name of a test. A subtest has to stand in its test as a text.
+// test returns the problem of a test's name. The name of a subtest has to occur in its test as a text.
 func (r *repository) test(name string) string {
 	m := testName.FindStringSubmatch(name)
 	if m == nil {
@@ -170,17 +170,17 @@ func (r *repository) test(name string) string {
 	return ""
 }
 
-// tests are the functions in the test files of a package; none for one that is not there.
+// tests returns the functions in the test files of a package; none for a missing package.
 func (r *repository) tests(folder string) map[string]*ast.FuncDecl {
 	if tests, ok := r.packages[folder]; ok {
 		return tests
 	}
 	tests := map[string]*ast.FuncDecl{}
-	files, _ := filepath.Glob(filepath.Join(r.dir, filepath.FromSlash(folder), "*_test.go")) // the pattern is not malformed
+	files, _ := filepath.Glob(filepath.Join(r.dir, filepath.FromSlash(folder), "*_test.go")) // the pattern is valid
 	for _, file := range files {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 		if err != nil {
-			continue // what does not compile has tests of its own
+			continue // the compiler reports it
 		}
 		for _, d := range parsed.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil {
@@ -195,7 +195,7 @@ func (r *repository) tests(folder string) map[string]*ast.FuncDecl {
 	return tests
 }
 
-// hasText reports whether a text stands in a function.
+// hasText reports whether a text occurs in a function.
 func hasText(f *ast.FuncDecl, want string) (found bool) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
@@ -207,7 +207,7 @@ func hasText(f *ast.FuncDecl, want string) (found bool) {
 	return found
 }
 
-// decision says what is wrong with a link to a decision: its text is the beginning of what the section has in bold.
+// decision returns the problem of a link to a decision: its text is the beginning of a bold text in the section.
 func (r *repository) decision(to reference) string {
 	file, anchor, _ := strings.Cut(to.target, "#")
 	source, err := os.ReadFile(filepath.Join(r.dir, "docs", filepath.FromSlash(file)))
@@ -217,7 +217,7 @@ func (r *repository) decision(to reference) string {
 	return ""
 }
 
-// decisionsOf reports whether a section of a page has something in bold that begins with a text.
+// decisionsOf reports whether a section of a page has a bold text with this beginning.
 func decisionsOf(source []byte, anchor, beginning string) (found bool) {
 	p, here := page{anchors: map[string]bool{}}, ""
 	document := goldmark.DefaultParser().Parse(text.NewReader(source))
@@ -237,7 +237,7 @@ func decisionsOf(source []byte, anchor, beginning string) (found bool) {
 	return found
 }
 
-// oneLine is the text of a node, whose lines are joined by blanks.
+// oneLine returns the text of a node with its lines joined by blanks.
 func oneLine(source []byte, n markdown.Node) string {
 	var out strings.Builder
 	_ = markdown.Walk(n, func(n markdown.Node, entering bool) (markdown.WalkStatus, error) {

@@ -16,30 +16,31 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// requirementsPage says where each requirement of the five documents is kept, and by which test.
+// requirementsPage lists the place and the test of each requirement of the five documents.
 const requirementsPage = "docs/requirements.md"
 
-// requirementLetters are those that numbers of requirements begin with: the rounds document, the engine operations standard, the outbox,
-// checkpoint and persistence documents.
+// requirementLetters are the first letters of the numbers: of the rounds document, the engine operations standard, and
+// the outbox, checkpoint and persistence documents.
 const requirementLetters = "REOCP"
 
-// missing stands where the place of a requirement would, for one that nothing keeps yet.
+// missing replaces the place of a requirement that is not implemented yet.
 const missing = "missing"
 
 // requirement is one row of that page.
 type requirement struct {
 	number  string
 	missing bool
-	// where is what keeps it, differs the decisions that say why it is kept otherwise, or not to the letter.
+	// where implements it; differs links the decisions on deviations.
 	where, differs []reference
-	// tests are {package}.{test}, with a subtest behind a slash.
+	// tests are {package}.{test}, with a subtest after a slash.
 	tests []string
 }
 
 // reference is a link of a row.
 type reference struct{ text, target string }
 
-// Each requirement has a place, and a test that would fail without it or a decision that gives the reason; and all of these are there.
+// Each requirement has a place, and a test that would fail without it or a decision that gives the reason; and all of
+// these exist.
 func TestRequirements(t *testing.T) {
 	t.Parallel()
 	source := testenv.Must(os.ReadFile(filepath.Join(root, filepath.FromSlash(requirementsPage))))(t)
@@ -56,7 +57,7 @@ func TestRequirements(t *testing.T) {
 	}
 }
 
-// counted is the table with the numbers of requirements by document.
+// counted returns the table with the numbers of requirements by document.
 func counted(all []requirement) string {
 	var b strings.Builder
 	b.WriteString("| document | holds | differs | missing |\n| --- | --- | --- | --- |\n")
@@ -78,7 +79,7 @@ func counted(all []requirement) string {
 	return b.String()
 }
 
-// What a row says wrongly is found.
+// Wrong statements in a row are found.
 func TestRequirementsThatAreNotKept(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -126,7 +127,7 @@ func TestRequirementsThatAreNotKept(t *testing.T) {
 	}
 }
 
-// requirementsOf reads the rows of all tables of a page that have five columns.
+// requirementsOf reads the rows of all tables of a page with five columns.
 func requirementsOf(source []byte) []requirement {
 	var all []requirement
 	document := goldmark.New(goldmark.WithExtensions(extension.Table)).Parser().Parse(text.NewReader(source))
@@ -145,7 +146,7 @@ func requirementsOf(source []byte) []requirement {
 	return all
 }
 
-// references are the links in a cell.
+// references returns the links in a cell.
 func references(source []byte, cell ast.Node) []reference {
 	var all []reference
 	_ = ast.Walk(cell, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -157,7 +158,7 @@ func references(source []byte, cell ast.Node) []reference {
 	return all
 }
 
-// codes are the pieces of code in a cell.
+// codes returns the code spans in a cell.
 func codes(source []byte, cell ast.Node) []string {
 	var all []string
 	_ = ast.Walk(cell, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -169,7 +170,7 @@ func codes(source []byte, cell ast.Node) []string {
 	return all
 }
 
-// numbered says where the numbers of requirements, of each letter by itself, do not count from one.
+// numbered returns the gaps in the numbers of requirements, for each letter separately.
 func numbered(all []requirement) []string {
 	var problems []string
 	last := map[byte]int{}

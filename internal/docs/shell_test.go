@@ -14,28 +14,28 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// address is where an app on this machine is, in the documents.
+// address is the address of a local app in the documents.
 const address = "http://127.0.0.1:7071"
 
-// keyFile is where that app has its key, in the documents.
+// keyFile is the key file of that app in the documents.
 const keyFile = ".run/key"
 
-// unrun are the words behind sh for commands that no test runs: what they would need.
+// unrun are the words after sh for commands that no test runs: their prerequisites.
 func unrun() []string {
 	return []string{
 		"azure",    // a subscription
-		"damage",   // an orchestration that cannot be read
-		"database", // one, with the table
+		"damage",   // an unreadable orchestration
+		"database", // a database with the table
 		"make",     // everything that the targets do
 		tutorial,   // the module of the tutorial
 	}
 }
 
-// The commands of a page run, one block after the other in one shell, beside a fresh app.
+// The commands of a page run, one block after the other in one shell, with a fresh app.
 func TestCommands(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
-	testenv.Programs(t, "bash", "curl", "grep", "sed") // what the pages use
+	testenv.Programs(t, "bash", "curl", "grep", "sed") // those of the pages
 	for _, p := range pages(t) {
 		script := p.script()
 		if script == "" {
@@ -48,7 +48,7 @@ func TestCommands(t *testing.T) {
 			if err := os.WriteFile(file, []byte(strings.NewReplacer(address, a.url, keyFile, a.keyFile).Replace(script)), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			// An app on a busy machine may ask its caller to repeat a request later.
+			// An app on an overloaded machine may ask its caller to repeat a request later.
 			if err := os.WriteFile(filepath.Join(curl, ".curlrc"), []byte("silent\nshow-error\nfail-with-body\nretry = 10\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -63,7 +63,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// Commands that no test runs are shell, and say what they need; those for make name targets that there are.
+// Commands that no test runs are valid shell, and name their prerequisites; those for make name existing targets.
 func TestCommandsThatNobodyRuns(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
@@ -93,7 +93,7 @@ func TestCommandsThatNobodyRuns(t *testing.T) {
 	}
 }
 
-// Every block says what language it is in: output is text.
+// Every block names its language: output is text.
 func TestLanguages(t *testing.T) {
 	t.Parallel()
 	known := []string{"sh", "go", "json", "csharp", "text", "diff"}
@@ -110,7 +110,7 @@ func TestLanguages(t *testing.T) {
 	}
 }
 
-// script is what the blocks of a page do together, "" for a page without commands.
+// script returns the commands of all blocks of a page, "" for a page without commands.
 func (p page) script() string {
 	var script strings.Builder
 	for _, b := range p.blocks {

@@ -10,17 +10,17 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// tutorial marks blocks that make a module together: a Go block is a whole file of it, named by a bold line above the block, and a
-// later block of the same file replaces an earlier one.
+// tutorial marks blocks that make a module together: a Go block is a whole file of it, named by a bold line above the
+// block, and a later block of the same file replaces an earlier one.
 const tutorial = "tutorial"
 
-// tutorialPage is the page that has them, and tutorialModule the module that it makes.
+// tutorialPage is the page with them, and tutorialModule the module that it makes.
 const (
 	tutorialPage   = "docs/first-engine.md"
 	tutorialModule = "example.com/billing"
 )
 
-// The module of the tutorial builds, and its tests pass, behind every section that adds something to it.
+// The module of the tutorial builds, and its tests pass, after every section that changes it.
 func TestTutorial(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
@@ -60,7 +60,7 @@ func TestTutorial(t *testing.T) {
 	check(section)
 }
 
-// sample stands for the engine that a new module has: the tutorial names it, and leaves it alone.
+// sample is a minimal engine of a new module: the tutorial names it, and leaves it unchanged.
 const sample = `package sample
 
 import (

@@ -1,5 +1,5 @@
-// Package durations does arithmetic on durations that ends at the longest duration instead of overflowing to a negative one: a wait
-// that is too long to be written stays long. It owns no storage keys.
+// Package durations does saturating arithmetic on durations: results end at the longest duration instead of overflowing
+// to a negative one. It owns no storage keys.
 package durations
 
 import (
@@ -9,7 +9,7 @@ import (
 
 const longest time.Duration = math.MaxInt64
 
-// Of is a number of nanoseconds as a duration, at most the longest and at least the shortest one; NaN is the longest.
+// Of converts a number of nanoseconds to a duration, clamped to the longest and the shortest one; NaN is the longest.
 func Of(nanoseconds float64) time.Duration {
 	switch {
 	case math.IsNaN(nanoseconds) || nanoseconds >= float64(longest):
@@ -20,7 +20,7 @@ func Of(nanoseconds float64) time.Duration {
 	return time.Duration(nanoseconds)
 }
 
-// Times is n units, of which there can be fewer than none.
+// Times returns n units; n may be negative.
 func Times(n int64, unit time.Duration) time.Duration {
 	d := time.Duration(n) * unit
 	if unit != 0 && d/unit != time.Duration(n) {
@@ -32,7 +32,7 @@ func Times(n int64, unit time.Duration) time.Duration {
 	return d
 }
 
-// Doubled is d after so many doublings, at most most. d is not negative.
+// Doubled returns d after this many doublings, at most most. d is not negative.
 func Doubled(d time.Duration, doublings int, most time.Duration) time.Duration {
 	for ; doublings > 0 && d > 0 && d < most; doublings-- {
 		if d > most/2 {

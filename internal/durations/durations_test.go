@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/durations"
 )
 
-// exact is what a duration has to be that ends at both ends.
+// exact returns the expected duration, clamped at both ends.
 func exact(n *big.Int) time.Duration {
 	switch {
 	case n.Cmp(big.NewInt(math.MaxInt64)) > 0:
@@ -35,7 +35,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// All arithmetic is that of whole numbers without an end, brought back into the range.
+// All arithmetic matches that of unbounded integers, clamped to the range.
 func TestArithmetic(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {

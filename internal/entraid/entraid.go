@@ -1,8 +1,8 @@
-// Package entraid reads ids of Microsoft Entra: of tenants, applications, people and groups. Settings, tokens and headers are read
-// through it before they are compared.
+// Package entraid parses ids of Microsoft Entra: of tenants, applications, people and groups. Settings, tokens and
+// headers are normalized with it before comparison.
 //
-// It promises that all spellings of an id become one, which is the one in tokens, and that what never is an id is an error. It owns no
-// storage keys.
+// All spellings of an id become the one in tokens; a text that cannot be an id is an error. The package owns no storage
+// keys.
 package entraid
 
 import (
@@ -14,8 +14,8 @@ import (
 
 var errID = errors.New("it is not an id of Microsoft Entra: set a UUID such as 0b1f5a2e-7c55-4c2a-9d0f-3f0f6b1f7a11")
 
-// Parse reads an id: a UUID in any letter case, with hyphens or without, and with braces, parentheses, "urn:uuid:" or white space around
-// it. It returns it as tokens have it, in lower case with hyphens. The error does not show the text.
+// Parse reads an id: a UUID in any letter case, with hyphens or without, and with braces, parentheses, "urn:uuid:" or
+// white space around it. It returns it as in tokens, in lower case with hyphens. The error does not quote the text.
 func Parse(text string) (string, error) {
 	text = strings.ToLower(strings.TrimSpace(text))
 	text = strings.TrimPrefix(text, "urn:uuid:")
@@ -32,7 +32,8 @@ func Parse(text string) (string, error) {
 	return id.String(), nil
 }
 
-// Normal is an id as Parse returns it, and any other text without the white space around it: for places where a name may be, too.
+// Normal returns an id as Parse does, and any other text without the white space around it: for fields that may hold a
+// name, too.
 func Normal(text string) string {
 	if id, err := Parse(text); err == nil {
 		return id
@@ -40,11 +41,11 @@ func Normal(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// Same says whether two texts are the same id, or the same name without case.
+// Same reports whether two texts are the same id, or the same name without case.
 func Same(a, b string) bool { return strings.EqualFold(Normal(a), Normal(b)) }
 
-// Audience is the audience of a token, or what a setting has for it: the id of an application, which also stands for the URI api://
-// and the id; or another URI, with scheme and host in lower case and without a slash at its end.
+// Audience returns the normal form of an audience in a token or a setting. The id of an application also represents the
+// URI api:// and the id; another URI has scheme and host in lower case and no slash at its end.
 func Audience(text string) string {
 	if id, err := Application(text); err == nil {
 		return id
@@ -58,7 +59,7 @@ func Audience(text string) string {
 	return strings.TrimRight(strings.ToLower(scheme+"://"+host)+"/"+path, "/")
 }
 
-// Application reads the id of an application from a setting, which may have the URI that is made of it, api:// and the id.
+// Application reads the id of an application from a setting, which may have the URI derived from it, api:// and the id.
 func Application(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	if len(text) > len("api://") && strings.EqualFold(text[:len("api://")], "api://") {

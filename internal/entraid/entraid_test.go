@@ -52,7 +52,7 @@ func TestAudience(t *testing.T) {
 	}
 }
 
-// An id that is read is read the same again, and is the same as the text.
+// A parsed id parses to itself, and is the same as the text.
 func FuzzParse(f *testing.F) {
 	f.Add(id)
 	f.Add("{" + id + "}")

@@ -1,5 +1,5 @@
-// Package faults puts an interceptor around the storage seams, so that tests can count what a scenario does to storage
-// and break it at every single call: before it, after it, with an answer that does not tell, with a refusal, or late.
+// Package faults wraps the stores with an interceptor, so that tests can count the storage calls of a scenario and
+// break each of them: before it, after it, with an unknown outcome, with a refusal, or late.
 package faults
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Call is one call of a storage seam.
+// Call is one call of a store.
 type Call struct {
 	// Service is "tables", "queues" or "blobs"; Operation the method; Target the table, queue or container.
 	Service   string
@@ -23,21 +23,21 @@ type Call struct {
 	Target    string
 }
 
-// Interceptor decides what becomes of a call: next carries it out, in ctx or in a context of the Interceptor's. It may be
-// carried out after the caller has had its answer. The operations of an Apply are copied for that; what else is handed to a
-// call must not be changed afterwards.
+// Interceptor decides the outcome of a call: next carries it out, in ctx or in another context. It may be carried out
+// after the caller has its answer. The operations of an Apply are copied for that; other arguments of a call must not
+// be changed afterwards.
 //
-// An answer of tables.ErrExists or tables.ErrPrecondition to Apply, not wrapped, blames the first operation that the
-// service can answer so; when there is none, the caller gets tables.ErrThrottled.
+// An answer of tables.ErrExists or tables.ErrPrecondition to Apply, not wrapped, blames the first operation that can
+// have this answer; without one, the caller gets tables.ErrThrottled.
 type Interceptor func(ctx context.Context, c Call, next func(context.Context) error) error
 
-// Tables puts i around s.
+// Tables wraps s with i.
 func Tables(s tables.Store, i Interceptor) tables.Store { return tableStore{s, i} }
 
-// Queues puts i around s.
+// Queues wraps s with i.
 func Queues(s queues.Store, i Interceptor) queues.Store { return queueStore{s, i} }
 
-// Blobs puts i around s.
+// Blobs wraps s with i.
 func Blobs(s blobs.Store, i Interceptor) blobs.Store { return blobStore{s, i} }
 
 type tableStore struct {
@@ -64,14 +64,14 @@ func (s tableStore) Scan(ctx context.Context, table string, scan tables.Scan) (t
 func (s tableStore) Apply(ctx context.Context, table string, ops ...tables.Op) error {
 	ops = Copied(ops)
 	err := s.intercept(ctx, Call{"tables", "Apply", table}, func(ctx context.Context) error { return s.inner.Apply(ctx, table, ops...) })
-	if err == tables.ErrExists || err == tables.ErrPrecondition { // a store wraps them, so it is the Interceptor's answer
+	if err == tables.ErrExists || err == tables.ErrPrecondition { // stores wrap errors, so this is the Interceptor's answer
 		return blame(err, table, ops)
 	}
 	return err
 }
 
-// Copied returns the operations with properties of their own, bytes included, for a store that keeps what it is given: who
-// applies operations may change what they hold as soon as it has the answer.
+// Copied returns the operations with their own properties, bytes included, for a store that keeps its arguments: a
+// caller may change operations as soon as it has the answer.
 func Copied(ops []tables.Op) []tables.Op {
 	ops = slices.Clone(ops)
 	for i := range ops {
@@ -86,7 +86,7 @@ func Copied(ops []tables.Op) []tables.Op {
 	return ops
 }
 
-// blame gives an answer the form that the service gives it.
+// blame returns an answer in the service's form.
 func blame(answer error, table string, ops []tables.Op) error {
 	for i, op := range ops {
 		inserts := op.Kind == tables.OpInsert
@@ -210,9 +210,9 @@ func (s blobStore) DeleteVersion(ctx context.Context, container string, v blobs.
 	return s.intercept(ctx, Call{"blobs", "DeleteVersion", container}, func(ctx context.Context) error { return s.inner.DeleteVersion(ctx, container, v) })
 }
 
-// value carries the result of a call past an Interceptor. A call that is made to fail gives no result.
+// value returns the result of a call through an Interceptor. A failed call has no result.
 func value[T any](ctx context.Context, i Interceptor, c Call, do func(context.Context) (T, error)) (T, error) {
-	var out T // not read after an error, so what comes late can still write it
+	var out T // not read after an error, so a late call can still write it
 	err := i(ctx, c, func(ctx context.Context) (err error) {
 		out, err = do(ctx)
 		return err

@@ -11,41 +11,40 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// ErrCrashed is what every call answers once the process that makes it is "dead".
+// ErrCrashed is the answer to every call of a crashed process.
 var ErrCrashed = errors.New("this process has crashed")
 
-// Slowness is how long a Slow call takes: longer than anyone waits who has a limit for a single call.
+// Slowness is the duration of a Slow call: longer than any limit for a single call.
 const Slowness = 45 * time.Second
 
-// Fault is what happens at one call.
+// Fault is the fault of one call.
 type Fault int
 
 // The faults that a Plan can inject.
 const (
 	None        Fault = iota
 	CrashBefore       // the process dies before the call reaches storage
-	CrashAfter        // it dies after storage has carried the call out
-	Applied           // storage carries the call out, and the caller cannot know
-	Unknown           // storage does not carry the call out, and the caller cannot know
-	// Conflict: storage answers that there is such a thing already (409), and changes nothing. To a call that holds a
-	// message it answers that there is no such message (404).
+	CrashAfter        // the process dies after storage has carried the call out
+	Applied           // storage carries the call out, and the caller does not know
+	Unknown           // storage does not carry the call out, and the caller does not know
+	// Conflict: storage answers that the object exists already (409), and changes nothing. The answer to a call with a
+	// message is that it does not exist (404).
 	Conflict
-	// Precondition: storage answers that the thing has changed (412), and changes nothing. To a call that holds a message
-	// it answers that the pop receipt is void.
+	// Precondition: storage answers that the object has changed (412), and changes nothing. The answer to a call with a
+	// message is that the pop receipt is invalid.
 	Precondition
 	Throttled // storage refuses the call (503)
-	// Slow: storage carries the call out, after Slowness. A caller whose context ends before that cannot know, and the
-	// call is carried out behind its back.
+	// Slow: storage carries the call out after Slowness. A caller whose context ends before that does not know the
+	// outcome, and the call is carried out afterwards.
 	Slow
 )
 
-// Faults lists everything that can be injected. Where storage cannot answer with Conflict or Precondition, it answers as
-// if Throttled.
+// Faults returns all faults. Where storage cannot answer with Conflict or Precondition, it answers as if Throttled.
 func Faults() []Fault {
 	return []Fault{CrashBefore, CrashAfter, Applied, Unknown, Conflict, Precondition, Throttled, Slow}
 }
 
-// String names the fault in test names.
+// String returns the fault's name in test names.
 func (f Fault) String() string {
 	names := [...]string{None: "none", CrashBefore: "before", CrashAfter: "after", Applied: "applied-but-failed",
 		Unknown: "unknown-not-applied", Conflict: "409", Precondition: "412", Throttled: "503", Slow: "slow"}
@@ -55,8 +54,8 @@ func (f Fault) String() string {
 	return names[f]
 }
 
-// Refusal is what storage answers to a call that it does not carry out: to an Apply, an Interceptor has to return it
-// as it is. A fault that is no refusal gives nil.
+// Refusal returns storage's answer to a call that it does not carry out: for an Apply, an Interceptor has to return it
+// as it is. It returns nil for a fault that does not refuse.
 func (f Fault) Refusal(c Call) error {
 	held := c.Service == "queues" && (c.Operation == "Renew" || c.Operation == "Delete")
 	applied := c.Service == "tables" && c.Operation == "Apply"
@@ -83,37 +82,38 @@ func (f Fault) Refusal(c Call) error {
 type Plan struct {
 	At    int
 	Fault Fault
-	// Refuse says which calls are Throttled, whatever their number; nil: none.
+	// Refuse selects the calls that are Throttled, regardless of At; nil selects none.
 	Refuse func(Call) bool
 
 	mu      sync.Mutex
 	calls   []Call
 	crashed bool
-	late    sync.WaitGroup // Slow calls that storage has not carried out
+	late    sync.WaitGroup // Slow calls in progress
 }
 
-// Calls returns the calls so far, including failed calls, but not the calls of a process that had crashed.
+// Calls returns the calls so far, including failed calls, but without those of a crashed process.
 func (p *Plan) Calls() []Call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]Call(nil), p.calls...)
 }
 
-// Crashed says whether the process is dead.
+// Crashed reports whether the process is dead.
 func (p *Plan) Crashed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.crashed
 }
 
-// Done says whether the fault has happened.
+// Done reports whether the fault has happened.
 func (p *Plan) Done() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.At > 0 && len(p.calls) >= p.At
 }
 
-// Wait returns when storage has carried out what was Slow. A test that injects Slow calls it before it looks at the end.
+// Wait returns when storage has carried out all Slow calls. A test that injects Slow calls Wait before it checks the
+// result.
 func (p *Plan) Wait() { p.late.Wait() }
 
 // Intercept is the Interceptor of the plan.
@@ -143,8 +143,8 @@ func (p *Plan) Intercept(ctx context.Context, c Call, next func(context.Context)
 	return next(ctx)
 }
 
-// slow hands the call to a storage that does not know whether anyone still waits. Time is virtual: a plan with a Slow
-// call belongs into a bubble of testing/synctest.
+// slow passes the call to storage, which carries it out even without a waiting caller. Time is virtual: a plan with a
+// Slow call belongs into a bubble of testing/synctest.
 func (p *Plan) slow(ctx context.Context, next func(context.Context) error) error {
 	answer := make(chan error, 1)
 	p.late.Go(func() {
@@ -167,7 +167,7 @@ func (p *Plan) next(c Call) Fault {
 	}
 	p.calls = append(p.calls, c)
 	if len(p.calls) == p.At {
-		p.crashed = p.Fault == CrashBefore // concurrent calls that begin after this one must not reach storage
+		p.crashed = p.Fault == CrashBefore // concurrent calls that start after this one must not reach storage
 		return p.Fault
 	}
 	if p.Refuse != nil && p.Refuse(c) {

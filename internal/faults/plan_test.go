@@ -22,7 +22,7 @@ func row(key, etag string) tables.Entity {
 	return tables.Entity{Key: tables.Key{Partition: "p", Row: key}, ETag: etag, Properties: map[string]any{"n": int64(1)}}
 }
 
-// What the caller of an insert is told, and what is in storage then.
+// The answer to the caller of an insert, and the state of storage then.
 func TestInsert(t *testing.T) {
 	t.Parallel()
 	tests := map[faults.Fault]struct {
@@ -101,7 +101,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A caller that does not wait long enough cannot know, and storage carries the call out all the same.
+// A caller that does not wait long enough does not know the outcome, and storage still carries the call out.
 func TestSlowBehindTheCallersBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// Acquire does nothing where flock is missing: two processes may use the resource at the same time there.
+// Acquire does nothing on systems without flock: there, two processes may use the resource at the same time.
 func Acquire(context.Context, string) (held *os.File, err error) { return nil, nil }

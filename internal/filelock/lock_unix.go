@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package filelock lets one process at a time use something that several processes share: a folder that is being installed, a test
-// server. It owns the files it is given and no storage keys.
+// Package filelock gives one process at a time the use of a shared resource: a folder during installation, a test
+// server. It owns the given files and no storage keys.
 package filelock
 
 import (
@@ -16,8 +16,9 @@ import (
 // interval is the time between two attempts at a lock that another process holds.
 const interval = 100 * time.Millisecond
 
-// Acquire locks the file at path, which it creates, or waits until ctx ends. The lock is released when this process and those that
-// inherit the open file have closed it or are dead. The file stays: removing it could break the lock of a process that waits.
+// Acquire locks the file at path, which it creates, or waits until ctx ends. The lock is released when this process and
+// those that inherit the open file have closed it or are dead. The file stays: removing it could break the lock of a
+// waiting process.
 func Acquire(ctx context.Context, path string) (held *os.File, err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

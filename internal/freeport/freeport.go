@@ -1,16 +1,17 @@
-// Package freeport reserves TCP ports on 127.0.0.1 for a server that another process will start, or that nobody shall start.
+// Package freeport reserves TCP ports on 127.0.0.1 for a server that another process will start, or as ports without a
+// server.
 //
-// Who listens on port 0, closes and hands the number on has no more than luck: until the server listens, anybody may be given
-// the same port. A reserved port is given to nobody else as long as it is reserved, and yet a server that asks for it by its
-// number can have it; before and after that, connections to it are refused. It owns no storage keys.
+// A program that listens on port 0, closes and passes the number on takes a risk: until the server listens, any process
+// may get the same port. The system assigns a reserved port to no other process, and yet a server that asks for its
+// number can have it. Before and after that, connections to it are refused. The package owns no storage keys.
 package freeport
 
 // Port is a reserved port.
 type Port struct {
-	// Number is the port's.
+	// Number is the port number.
 	Number  int
 	release func() error
 }
 
-// Close ends the reservation. A server that listens goes on.
+// Close ends the reservation. A running server continues.
 func (p *Port) Close() error { return p.release() }

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Reserve reserves a port. It binds a socket that never listens, with SO_REUSEADDR: Linux gives such a port to nobody who
-// leaves the choice to it, and to those who ask for it with that option, too, as Go and Node.js do.
+// Reserve reserves a port. It binds a socket that never listens, with SO_REUSEADDR. Linux does not assign such a port
+// to a socket without a fixed number, but lets sockets with that option bind its number, as those of Go and Node.js do.
 func Reserve() (*Port, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

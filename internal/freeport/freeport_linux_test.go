@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Of all ports that there are to choose from, nobody is given the reserved one; who asks for it has it, again and again.
+// The system does not assign the reserved port, even when all others are taken; a server that asks for its number gets
+// it, repeatedly.
 func TestReserve(t *testing.T) {
 	t.Parallel()
 	p, err := Reserve()

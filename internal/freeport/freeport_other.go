@@ -7,8 +7,7 @@ import (
 	"net"
 )
 
-// Reserve finds a port that nobody listens on. Nothing keeps it free here: other systems let nobody else listen on a port
-// that is bound.
+// Reserve finds a free port. It is not kept free here: other systems do not let a second socket listen on a bound port.
 func Reserve() (*Port, error) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package fuzzvalue makes values of the bytes that a fuzz target gets, so that a target can go from values to bytes and back:
-// what an encoder accepts, its decoder reads. It prefers what is hard: characters that JSON, keys or UTF-16 treat in a way
-// of their own, lengths about limits, numbers at their ends.
+// Package fuzzvalue makes values from the bytes of a fuzz target, so that a target can test that a decoder reads the
+// output of its encoder. It prefers difficult values: characters that JSON, keys or UTF-16 treat specially, lengths
+// near limits, extreme numbers.
 package fuzzvalue
 
 import (
@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// Source makes values. When its bytes are used up, everything is zero.
+// Source makes values. When its bytes are used up, all values are zero.
 type Source struct{ data []byte }
 
-// New is a Source of these bytes.
+// New returns a Source of these bytes.
 func New(data []byte) *Source { return &Source{data} }
 
-// Seeds gives a target something to begin with: nothing, and some bytes without a pattern.
+// Seeds adds seeds to a target: no bytes, and some bytes without a pattern.
 func Seeds(f *testing.F) {
 	f.Helper()
 	f.Add([]byte{})
@@ -32,7 +32,7 @@ func Seeds(f *testing.F) {
 	}
 }
 
-// Byte is the next byte.
+// Byte returns the next byte.
 func (s *Source) Byte() byte {
 	if len(s.data) == 0 {
 		return 0
@@ -42,10 +42,10 @@ func (s *Source) Byte() byte {
 	return b
 }
 
-// Bool is true half of the time.
+// Bool returns true half of the time.
 func (s *Source) Bool() bool { return s.Byte()&1 == 1 }
 
-// Int is a number from 0 to most, both included.
+// Int returns a number from 0 to most, both included.
 func (s *Source) Int(most int) int {
 	n := int(s.Byte())
 	if most > math.MaxUint8 {
@@ -54,7 +54,7 @@ func (s *Source) Int(most int) int {
 	return n % (most + 1)
 }
 
-// Int64 is any number, the ends among them.
+// Int64 returns any number, the extremes among them.
 func (s *Source) Int64() int64 {
 	switch s.Int(4) {
 	case 0:
@@ -72,7 +72,7 @@ func (s *Source) Int64() int64 {
 	}
 }
 
-// Bytes are up to most bytes.
+// Bytes returns up to most bytes.
 func (s *Source) Bytes(most int) []byte {
 	out := make([]byte, s.Int(min(most, 64)))
 	for i := range out {
@@ -81,7 +81,7 @@ func (s *Source) Bytes(most int) []byte {
 	return out
 }
 
-// runes are those that somebody on the way treats in a way of his own.
+// runes returns characters that some layer treats specially.
 func runes() []string {
 	return []string{"a", "B", "0", "<", ">", "&", `"`, `\`, "/", "#", "?", "%", "'", "=", "~", "-", ".", " ", "\t", "\n", "\r", "\x00", "\x1f", "\x7f", "\u0085",
 		"\u00e9", "\u2028", "\u2029", "\ufeff", "\ufffd", "\uffff", "\u8a9e", "\U0001d11e", "{", "}", "[", "]", ":", ",", "_", "+"}
@@ -92,7 +92,8 @@ func (s *Source) rune() string {
 	return all[s.Int(len(all)-1)]
 }
 
-// Text is UTF-8 of up to most bytes: short and mixed, or long and of one character, then often as long as may be.
+// Text returns UTF-8 of up to most bytes: short and mixed, or long and of one character, then often of the maximum
+// length.
 func (s *Source) Text(most int) string {
 	var b strings.Builder
 	if s.Int(7) == 0 {
@@ -110,7 +111,7 @@ func (s *Source) Text(most int) string {
 	return b.String()
 }
 
-// Name is a Text that is not empty.
+// Name returns a Text that is not empty.
 func (s *Source) Name(most int) string {
 	if text := s.Text(most); text != "" {
 		return text
@@ -118,7 +119,7 @@ func (s *Source) Name(most int) string {
 	return "n"
 }
 
-// Time is a time of the years 1970 to 9999 in UTC, in microseconds.
+// Time returns a time of the years 1970 to 9999 in UTC, in microseconds.
 func (s *Source) Time() time.Time {
 	const last = 253402300799999999
 	micros := s.Int64() % (last + 1)
@@ -128,7 +129,7 @@ func (s *Source) Time() time.Time {
 	return time.UnixMicro(micros).UTC()
 }
 
-// Strings are up to most texts, each of up to length bytes; nil for none.
+// Strings returns up to most texts, each of up to length bytes; nil for none.
 func (s *Source) Strings(most, length int) []string {
 	var out []string
 	for range s.Int(most) {
@@ -137,11 +138,11 @@ func (s *Source) Strings(most, length int) []string {
 	return out
 }
 
-// JSON is a JSON value without white space, of some levels.
+// JSON returns a JSON value without white space, of some levels.
 func (s *Source) JSON() json.RawMessage {
 	text, err := json.Marshal(s.value(5))
 	if err != nil {
-		panic(err) // unreachable: it is made of what can be marshalled
+		panic(err) // unreachable: all its values can be marshalled
 	}
 	return text
 }

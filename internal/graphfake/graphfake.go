@@ -1,7 +1,7 @@
-// Package graphfake is Microsoft Graph and the login of Microsoft Entra ID for tests, as far as the passwords of
-// applications go: an HTTP server with what makes the real ones hard to use. A new password is listed and accepted only
-// after a delay, an application that was just made is not found for a while, its passwords are limited in number, requests
-// are throttled, and answers get lost.
+// Package graphfake fakes Microsoft Graph and the login of Microsoft Entra ID for tests, as far as the passwords of
+// applications go: an HTTP server with the difficulties of the real ones. A new password is listed and accepted only
+// after a delay, a new application is not found for a while, its passwords are limited in number, requests are
+// throttled, and answers get lost.
 //
 // It serves a loopback port (Start), or, for tests in virtual time, requests of its own process without a port (Do).
 package graphfake
@@ -25,25 +25,24 @@ import (
 // Tenant is the tenant of the applications.
 const Tenant = "5c1f7a0e-3d0b-4f57-8a44-0f6f2f6b9d10"
 
-// Address is where a client whose transport is Do finds both services.
+// Address is the address of both services for a client whose transport is Do.
 const Address = "https://graph.fake"
 
-// LoginToken is what the login gives for a password that it accepts.
+// LoginToken is the login's answer to an accepted password.
 const LoginToken = "a-token-that-nobody-keeps"
 
-// token is what Graph takes.
+// token is the token that Graph accepts.
 const token = "a-token-for-graph"
 
 // Server is both services. Set its fields before the first request.
 type Server struct {
 	// Now is the clock; default time.Now.
 	Now func() time.Time
-	// ListedAfter and AcceptedAfter are the replication delays: for how long a new password is missing from lists, and
-	// refused at the login.
+	// ListedAfter and AcceptedAfter are the replication delays until a new password is listed, and accepted at the login.
 	ListedAfter, AcceptedAfter time.Duration
-	// FoundAfter is for how long a new application is not found.
+	// FoundAfter is the delay until a new application is found.
 	FoundAfter time.Duration
-	// Limit is how many passwords an application may have; 0 does not limit them.
+	// Limit is the most passwords of an application; 0 is no limit.
 	Limit int
 
 	mu           sync.Mutex
@@ -54,20 +53,20 @@ type Server struct {
 	address      string
 }
 
-// application is one with its passwords, oldest first.
+// application is an application with its passwords, oldest first.
 type application struct {
 	created   time.Time
 	disabled  bool
 	passwords []*password
 }
 
-// New makes a server without applications.
+// New returns a server without applications.
 func New() *Server {
 	return &Server{applications: map[string]*application{}, counts: map[string]int{}, address: Address}
 }
 
-// Start serves the loopback, over TLS, until the test ends, and gives the options of a client that trusts it and does not
-// make a test wait. Address is not used then, but the address that is returned.
+// Start serves the loopback over TLS until the test ends. It returns the server's address, which replaces Address, and
+// the options of a client that trusts it and does not delay a test.
 func (s *Server) Start(t testing.TB) (address string, options *policy.ClientOptions) {
 	t.Helper()
 	server := httptest.NewTLSServer(s)
@@ -103,15 +102,15 @@ func (s *Server) Do(req *http.Request) (resp *http.Response, err error) {
 	return resp, nil
 }
 
-// Tokens is what this server takes, by the resource that a managed identity asks for.
+// Tokens returns the accepted token, by the resource that a managed identity requests.
 func (s *Server) Tokens() map[string]string { return map[string]string{s.address: token} }
 
-// Credential gets tokens that this server takes.
+// Credential returns a credential whose tokens this server accepts.
 func (s *Server) Credential() azcore.TokenCredential { return credential{s} }
 
 type credential struct{ server *Server }
 
-// GetToken implements azcore.TokenCredential for the scope of this server alone.
+// GetToken implements azcore.TokenCredential for the scope of this server only.
 func (c credential) GetToken(_ context.Context, options policy.TokenRequestOptions) (azcore.AccessToken, error) {
 	if !slices.Equal(options.Scopes, []string{c.server.address + "/.default"}) {
 		return azcore.AccessToken{}, errors.New("a token for another scope than Graph's")
@@ -133,21 +132,21 @@ func (s *Server) AddApplication(id string) {
 	s.applications[id] = &application{created: s.now()}
 }
 
-// Disable lets the login refuse an application.
+// Disable makes the login refuse an application.
 func (s *Server) Disable(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.applications[id].disabled = true
 }
 
-// Add adds a password as somebody else does it, and returns its key id.
+// Add adds a password as another user does, and returns its key id.
 func (s *Server) Add(id, displayName string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.add(s.applications[id], displayName, time.Time{}).KeyID
 }
 
-// Remove removes a password as somebody else does it.
+// Remove removes a password as another user does.
 func (s *Server) Remove(id, keyID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,7 +154,7 @@ func (s *Server) Remove(id, keyID string) {
 	app.passwords = slices.DeleteFunc(app.passwords, func(p *password) bool { return p.KeyID == keyID })
 }
 
-// Live are the display names of the passwords that an application has, by key id, whatever lists show yet.
+// Live returns the display names of the passwords of an application, by key id, listed yet or not.
 func (s *Server) Live(id string) map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,21 +165,21 @@ func (s *Server) Live(id string) map[string]string {
 	return live
 }
 
-// Accepts says whether the login takes a value by now.
+// Accepts reports whether the login accepts a value now.
 func (s *Server) Accepts(id string, value []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.accepted(s.applications[id], string(value)) == nil
 }
 
-// Values are all values that were ever made. What is not a secret store must not hold one.
+// Values returns all values ever made. Only a secret store may hold them.
 func (s *Server) Values() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.values)
 }
 
-// Count is the number of requests whose path ends like this.
+// Count returns the number of requests whose path ends like this.
 func (s *Server) Count(action string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,29 +192,29 @@ func (s *Server) Count(action string) int {
 	return n
 }
 
-// Fault spoils one request.
+// Fault breaks one request.
 type Fault struct {
-	// Action is how the path of the request ends, such as "/addPassword", "/removePassword", "/token", or "')" for a list.
-	// The next such request is meant.
+	// Action is the end of the request's path, such as "/addPassword", "/removePassword", "/token", or "')" for a list.
+	// The fault breaks the next such request.
 	Action string
-	// Applied says whether the request takes effect before it is spoilt.
+	// Applied reports whether the request takes effect before it is broken.
 	Applied bool
-	// Status is what is answered; 0 cuts the connection without an answer.
+	// Status is the status of the answer; 0 cuts the connection without an answer.
 	Status int
-	// Code and Message fill the error document of the answer, Body replaces it.
+	// Code and Message fill the error document of the answer; Body replaces it.
 	Code, Message, Body string
 	// RetryAfter is sent with the answer when it is set, in whole seconds.
 	RetryAfter time.Duration
 }
 
-// Inject spoils the next requests, one for each fault.
+// Inject breaks the next requests, one for each fault.
 func (s *Server) Inject(faults ...Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = append(s.faults, faults...)
 }
 
-// next counts a request and takes the fault that is meant for it.
+// next counts a request and takes its fault.
 func (s *Server) next(path string) *Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,7 +228,7 @@ func (s *Server) next(path string) *Fault {
 	return &fault
 }
 
-// Leaks gives the values that show in a text, as they are or in base64.
+// Leaks returns the values that occur in a text, as they are or in base64.
 func (s *Server) Leaks(text []byte) []string {
 	var leaks []string
 	for _, value := range s.Values() {

@@ -19,7 +19,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// password is a passwordCredential as Graph writes it. The value is there in the answer to addPassword only.
+// password is a passwordCredential as Graph writes it. Only the answer to addPassword has the value.
 type password struct {
 	DisplayName   string    `json:"displayName"`
 	EndDateTime   time.Time `json:"endDateTime"`
@@ -51,13 +51,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if fault.Body != "" {
 		w.WriteHeader(fault.Status)
-		_, _ = w.Write([]byte(fault.Body)) // a client that went away is its own business
+		_, _ = w.Write([]byte(fault.Body)) // ignore a client that disconnected
 		return
 	}
 	refuse(w, fault.Status, fault.Code, fault.Message)
 }
 
-// dispatch finds the operation that a request means.
+// dispatch finds the operation of a request.
 func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +95,7 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// list shows the passwords that have replicated. Newest first: Graph promises no order.
+// list returns the replicated passwords, newest first: Graph promises no order.
 func (s *Server) list(w http.ResponseWriter, app *application) {
 	shown := []*password{}
 	for _, p := range slices.Backward(app.passwords) {
@@ -183,7 +183,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, errExpired):
 		refuseLogin(w, http.StatusUnauthorized, "invalid_client", 7000222, "The provided client secret keys are expired.")
 	case err != nil:
-		// The real one is careful with what it was sent. This one is not, so that tests see who passes texts on.
+		// The real one does not quote its input. This one does, so that tests detect code that passes texts on.
 		refuseLogin(w, http.StatusUnauthorized, "invalid_client", 7000215, "Invalid client secret provided: "+value)
 	default:
 		answer(w, http.StatusOK, map[string]any{"token_type": "Bearer", "expires_in": 3599, "access_token": LoginToken})
@@ -195,7 +195,7 @@ var (
 	errExpired = errors.New("expired value")
 )
 
-// accepted is nil when a value has replicated to the login.
+// accepted returns nil when a value has replicated to the login.
 func (s *Server) accepted(app *application, value string) error {
 	at := slices.IndexFunc(app.passwords, func(p *password) bool { return p.value == value })
 	switch {
@@ -208,7 +208,7 @@ func (s *Server) accepted(app *application, value string) error {
 	}
 }
 
-// forms are the ways in which a value could be written.
+// forms returns the possible spellings of a value.
 func forms(value string) []string {
 	return []string{value, base64.RawStdEncoding.EncodeToString([]byte(value)), base64.RawURLEncoding.EncodeToString([]byte(value)),
 		hex.EncodeToString([]byte(value)), url.QueryEscape(value)}
@@ -217,7 +217,7 @@ func forms(value string) []string {
 func answer(w http.ResponseWriter, status int, document any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(document) // a client that went away is its own business
+	_ = json.NewEncoder(w).Encode(document) // ignore a client that disconnected
 }
 
 // refuse answers as Graph does.

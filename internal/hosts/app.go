@@ -16,7 +16,7 @@ const (
 	Engine = "work"
 	// Queue is the queue of its messages.
 	Queue = "work-queue"
-	// Tenant is that of the events that it publishes.
+	// Tenant is the tenant of the events that it publishes.
 	Tenant = "acme"
 	// part is the orchestrator of the children.
 	part = "part"
@@ -24,27 +24,28 @@ const (
 	goEvent = "go"
 )
 
-// Work is what an orchestration of the app does, in the order of the fields.
+// Work is the work of an orchestration of the app, in the order of the fields.
 type Work struct {
-	// Event has it wait for an event first (Cluster.Raise).
+	// Event makes it wait for an event first (Cluster.Raise).
 	Event bool `json:"event,omitempty"`
-	// Ask has it ask a person then, for a task of that name.
+	// Ask makes it then create a user task of that name.
 	Ask string `json:"ask,omitempty"`
-	// Children is how many children do the rest, all at once; 0 means that it does it itself.
+	// Children is the number of parallel children that do the rest; 0 means that it does it itself.
 	Children int `json:"children,omitempty"`
 	// Naps is how often it sleeps, for Nap each.
 	Naps int           `json:"naps,omitempty"`
 	Nap  time.Duration `json:"nap,omitempty"`
-	// Calls is how many activities it runs, one after the other, which take Lasts each.
+	// Calls is the number of consecutive activities, which take Lasts each.
 	Calls int           `json:"calls,omitempty"`
 	Lasts time.Duration `json:"lasts,omitempty"`
-	// Hold has it run an activity then that lasts until this file exists: it is in hand for as long as the caller wants.
+	// Hold makes it then run an activity that lasts until this file exists: it is in flight for as long as the caller
+	// wants.
 	Hold string `json:"hold,omitempty"`
 	// Publish is the type of the event that it publishes last; "" for none.
 	Publish string `json:"publish,omitempty"`
 }
 
-// lookEvery is how often an activity looks for the file that ends it.
+// lookEvery is the interval at which an activity checks for the file that ends it.
 const lookEvery = 100 * time.Millisecond
 
 // hold returns when a file exists.
@@ -111,7 +112,7 @@ func app() handler.App {
 	}}
 }
 
-// await waits for what comes from outside.
+// await waits for outside events.
 func await(ctx *orchestrator.Context, w Work) error {
 	if w.Event {
 		if _, err := orchestrator.Event[bool](ctx, goEvent).Await(); err != nil {
@@ -125,7 +126,7 @@ func await(ctx *orchestrator.Context, w Work) error {
 	return err
 }
 
-// share does the work, or has children do it.
+// share does the work, or lets children do it.
 func share(ctx *orchestrator.Context, w Work, do func(*orchestrator.Context, Work) (int, error), child *orchestrator.Orchestrator[Work, int]) (int, error) {
 	if w.Children == 0 {
 		return do(ctx, w)

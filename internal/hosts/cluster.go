@@ -15,15 +15,15 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// Config says over what hosts run.
+// Config configures a Cluster.
 type Config struct {
-	// Dir is where the app is laid out and logs are written; required.
+	// Dir is the folder of the app and of logs; required.
 	Dir string
 	// Account is the storage account, as the test itself reaches it; required.
 	Account azure.Account
 	// Host and Handler are the account as those reach it, for instance through a [Gate]; the default is Account.
 	Host, Handler azure.Account
-	// Environment is what the handlers have besides, as name=value.
+	// Environment is the additional environment of the handlers, as name=value.
 	Environment []string
 }
 
@@ -33,7 +33,7 @@ type Cluster struct {
 	Queues *azure.Queues
 
 	config Config
-	client *orchestrator.Runtime // which runs nothing
+	client *orchestrator.Runtime // runs nothing
 	hosts  []*Host
 }
 
@@ -84,7 +84,7 @@ func (c *Cluster) Close() {
 	c.config.Account.CloseIdleConnections()
 }
 
-// ID is the orchestration of a message's correlation id.
+// ID returns the orchestration of a message's correlation id.
 func ID(correlation string) string { return Engine + "-" + correlation }
 
 // Send sends the message that starts an orchestration.
@@ -92,7 +92,7 @@ func (c *Cluster) Send(ctx context.Context, correlation string, w Work) error {
 	return c.SendTraced(ctx, correlation, "", w)
 }
 
-// SendTraced is Send for a sender that has a W3C trace context.
+// SendTraced is Send with a W3C trace context.
 func (c *Cluster) SendTraced(ctx context.Context, correlation, traceParent string, w Work) error {
 	input, err1 := json.Marshal(w)
 	body, err2 := json.Marshal(engine.Message{CorrelationID: correlation, Engine: Engine, InstanceID: engine.PublisherInstance, TraceParent: traceParent, Input: input})
@@ -113,7 +113,7 @@ func (c *Cluster) Inspect(ctx context.Context, id string) (orchestrator.Inspecti
 	return c.client.Inspect(ctx, id)
 }
 
-// Logs are the ends of the logs of all hosts and their handlers.
+// Logs returns the ends of the logs of all hosts and their handlers.
 func (c *Cluster) Logs() string {
 	var all strings.Builder
 	for _, h := range c.hosts {
@@ -123,5 +123,5 @@ func (c *Cluster) Logs() string {
 	return all.String()
 }
 
-// logTail is how much of a log is shown.
+// logTail is the shown length of a log.
 const logTail = 6000

@@ -15,12 +15,12 @@ import (
 	"github.com/vibedata/roundhouse/internal/freeport"
 )
 
-// Gate stands between hosts and storage, on the wire: it can be shut, so that storage is away, and sees every request.
+// Gate is a proxy between hosts and storage: a shut gate makes storage unavailable, and every request is observed.
 type Gate struct {
 	doors []*door
 }
 
-// door is the gate of one service. Its port stays its own while it is shut.
+// door is the gate of one service. It keeps its port while it is shut.
 type door struct {
 	port    *freeport.Port
 	forward *httputil.ReverseProxy
@@ -30,7 +30,8 @@ type door struct {
 	server *http.Server // nil while it is shut
 }
 
-// NewGate opens a gate to an account. see is called with each request before storage has it, concurrently; nil for nobody.
+// NewGate opens a gate to an account. see is called with each request before storage has it, concurrently; it may be
+// nil.
 func NewGate(a azure.Account, see func(*http.Request)) (*Gate, error) {
 	if see == nil {
 		see = func(*http.Request) {}
@@ -55,12 +56,12 @@ func NewGate(a azure.Account, see func(*http.Request)) (*Gate, error) {
 	return g, g.Open()
 }
 
-// Account is the account as it is reached through the gate.
+// Account returns the account through the gate.
 func (g *Gate) Account(name string) azure.Account {
 	return azure.EmulatorAccountNamed(name, g.doors[0].port.Number, g.doors[1].port.Number, g.doors[2].port.Number)
 }
 
-// Shut cuts all connections, those with a request under way among them, and refuses new ones.
+// Shut cuts all connections, busy ones included, and refuses new ones.
 func (g *Gate) Shut() error {
 	var errs []error
 	for _, d := range g.doors {
@@ -69,7 +70,7 @@ func (g *Gate) Shut() error {
 	return errors.Join(errs...)
 }
 
-// Open lets requests through. An open gate stays so.
+// Open lets requests through. On an open gate it does nothing.
 func (g *Gate) Open() error {
 	var errs []error
 	for _, d := range g.doors {
@@ -78,7 +79,7 @@ func (g *Gate) Open() error {
 	return errors.Join(errs...)
 }
 
-// Close shuts the gate and gives up its ports.
+// Close shuts the gate and frees its ports.
 func (g *Gate) Close() error {
 	errs := []error{g.Shut()}
 	for _, d := range g.doors {
@@ -119,7 +120,7 @@ func (d *door) shut() error {
 	return nil
 }
 
-// ServeHTTP lets a request through.
+// ServeHTTP forwards a request.
 func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.see(r)
 	d.forward.ServeHTTP(w, r)

@@ -12,36 +12,36 @@ import (
 const (
 	orchestrations = "orchestrations"
 	statusRow      = "status"
-	// pollEvery is how exact Await is.
+	// pollEvery is the precision of Await.
 	pollEvery = 200 * time.Millisecond
 )
 
-// Progress is how far an orchestration is.
+// Progress is the progress of an orchestration.
 type Progress struct {
-	// Node is the process that committed its latest round; "" when it has not begun.
+	// Node is the process that committed its latest round; "" before the first one.
 	Node string
 	// Version counts its rounds.
 	Version int64
-	// Status is what it does, Waiting what it waits for.
+	// Status is its status, Waiting its waits.
 	Status  orchestrator.Status
 	Waiting string
 }
 
-// Begun says that it has committed something.
+// Begun reports whether it has committed a round.
 func (p Progress) Begun() bool { return p.Node != "" }
 
-// Ended says that nothing follows.
+// Ended reports whether it has ended.
 func (p Progress) Ended() bool { return p.Status.Ended() }
 
-// FurtherOn is an orchestration that has ended, or committed a round since.
+// FurtherOn reports whether an orchestration has ended, or committed a round since.
 func FurtherOn(before, now Progress) bool { return now.Ended() || now.Version > before.Version }
 
-// Elsewhere is an orchestration that has ended, or to which another process has committed a round since.
+// Elsewhere reports whether an orchestration has ended, or another process has committed a round since.
 func Elsewhere(before, now Progress) bool {
 	return now.Ended() || now.Version > before.Version && now.Node != before.Node
 }
 
-// Progress reads how far all orchestrations are, by their ids. One that has not begun is not among them.
+// Progress returns the progress of all orchestrations, by their ids, without those that have not begun.
 func (c *Cluster) Progress(ctx context.Context) (map[string]Progress, error) {
 	all := map[string]Progress{}
 	scan := tables.Scan{Row: statusRow, Select: []string{"LastExecutedBy", "StateVersion", "RuntimeStatus", "WaitingKind"}}
@@ -59,15 +59,15 @@ func (c *Cluster) Progress(ctx context.Context) (map[string]Progress, error) {
 	return all, nil
 }
 
-// Hand is what hosts had in hand when something broke.
+// Hand is the work in flight on hosts when a failure occurred.
 type Hand struct {
-	// Begun are the orchestrations that had committed something and not ended, and how far they were.
+	// Begun are the unfinished orchestrations with a committed round, and their progress.
 	Begun map[string]Progress
-	// NotBegun are those whose message was received, and which had committed nothing.
+	// NotBegun are those whose message was received, without a committed round.
 	NotBegun []string
 }
 
-// InHand reads what these hosts have in hand. Of a host that is dead, it is what it had when it died.
+// InHand returns the work in flight on these hosts. For a dead host, it is that at its death.
 func (c *Cluster) InHand(ctx context.Context, all ...*Host) (Hand, error) {
 	progress, err := c.Progress(ctx)
 	hand := Hand{Begun: map[string]Progress{}}
@@ -84,7 +84,7 @@ func (c *Cluster) InHand(ctx context.Context, all ...*Host) (Hand, error) {
 	return hand, err
 }
 
-// Await waits until all that was in hand has gone on, and gives what has not when ctx ends. What it is to have gone on, on says.
+// Await waits until all begun work has continued as on reports, and returns the rest when ctx ends.
 func (c *Cluster) Await(ctx context.Context, begun map[string]Progress, on func(before, now Progress) bool) (left []string, err error) {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()

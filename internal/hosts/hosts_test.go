@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// The hosts run what is deployed.
+// The hosts run with the deployed host.json.
 func TestHostFile(t *testing.T) {
 	t.Parallel()
 	deployed := testenv.Must(os.ReadFile("../../host.json"))(t)
@@ -36,7 +36,7 @@ func TestOrchestrationOf(t *testing.T) {
 	}
 }
 
-// What was put to rest is not in hand, whether it was deleted or given back.
+// A settled message is not in flight, whether it was deleted or returned.
 func TestHeld(t *testing.T) {
 	t.Parallel()
 	h := &Host{held: map[string]note{}}

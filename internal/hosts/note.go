@@ -21,9 +21,9 @@ const (
 // note is a line that a host writes.
 type note struct {
 	Kind string `json:"kind"`
-	// URL is where the host serves.
+	// URL is the address of the host.
 	URL string `json:"url,omitempty"`
-	// Queue, Message and Body say which message was received or put to rest.
+	// Queue, Message and Body are those of the received or settled message.
 	Queue   string `json:"queue,omitempty"`
 	Message string `json:"message,omitempty"`
 	Body    []byte `json:"body,omitempty"`
@@ -43,13 +43,13 @@ func (t *teller) tell(n note) {
 	_ = t.out.Encode(n) // without a reader the host ends anyway
 }
 
-// watched is the host's queues, which tells what is received and put to rest.
+// watched wraps the host's queues and reports received and settled messages.
 type watched struct {
 	queues.Store
 	out *teller
 }
 
-// Receive tells of the messages before the host has them.
+// Receive reports the messages before the host has them.
 func (w watched) Receive(ctx context.Context, queue string, limit int, visibility time.Duration) ([]queues.Message, error) {
 	all, err := w.Store.Receive(ctx, queue, limit, visibility)
 	for _, m := range all {
@@ -58,7 +58,7 @@ func (w watched) Receive(ctx context.Context, queue string, limit int, visibilit
 	return all, err
 }
 
-// Delete tells when the message is gone.
+// Delete reports a deleted message.
 func (w watched) Delete(ctx context.Context, queue, id, popReceipt string) error {
 	err := w.Store.Delete(ctx, queue, id, popReceipt)
 	if err == nil {
@@ -67,7 +67,7 @@ func (w watched) Delete(ctx context.Context, queue, id, popReceipt string) error
 	return err
 }
 
-// Renew tells when the host has given the message back: it keeps one that it works on for longer than any pause.
+// Renew reports when the host has returned the message: it hides a message in work for longer than any pause.
 func (w watched) Renew(ctx context.Context, queue, id, popReceipt string, visibility time.Duration) (string, error) {
 	renewed, err := w.Store.Renew(ctx, queue, id, popReceipt, visibility)
 	if err == nil && visibility < longestPause {

@@ -55,7 +55,7 @@ func launch(c hostConfig, log *os.File) (*Host, error) {
 	return h, nil
 }
 
-// listen reads what the host tells until it has ended.
+// listen reads the host's notes until it has ended.
 func (h *Host) listen(output io.Reader) {
 	defer close(h.ended)
 	lines := bufio.NewScanner(output)
@@ -66,7 +66,7 @@ func (h *Host) listen(output io.Reader) {
 			h.hear(n)
 		}
 	}
-	_ = h.command.Wait() // how it ended says nothing: most are killed
+	_ = h.command.Wait() // how it ended is irrelevant: most are killed
 	_ = h.log.Close()
 }
 
@@ -96,15 +96,15 @@ func (h *Host) Ready(ctx context.Context) error {
 	}
 }
 
-// URL is where the host serves, once it is ready.
+// URL returns the address of the host, once it is ready.
 func (h *Host) URL() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.url
 }
 
-// Held are the orchestrations of the messages that the host has received and not put to rest: those of the engine's queue, and
-// those that a signal is for.
+// Held returns the orchestrations of the received messages that are not settled: those of the engine's queue, and the
+// targets of signals.
 func (h *Host) Held() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -119,7 +119,7 @@ func (h *Host) Held() []string {
 	return all
 }
 
-// orchestrationOf is the orchestration that a message is for, "" when it is for none.
+// orchestrationOf returns the orchestration of a message, "" without one.
 func orchestrationOf(n note) string {
 	if n.Queue == Queue {
 		var m engine.Message
@@ -135,13 +135,13 @@ func orchestrationOf(n note) string {
 	return s.InstanceID
 }
 
-// Kill ends the host and its handler at once, as kill -9 and a machine that is gone do.
+// Kill kills the host and its handler together, like kill -9 or the loss of a machine.
 func (h *Host) Kill() {
-	_ = h.command.Process.Kill() // one that is gone already is as well
+	_ = h.command.Process.Kill() // an ended one is fine, too
 	<-h.ended
 }
 
-// KillHandler ends the handler alone at once; the host starts another one.
+// KillHandler kills only the handler; the host starts another one.
 func (h *Host) KillHandler() error {
 	if _, err := fmt.Fprintln(h.input, killHandler); err != nil {
 		return fmt.Errorf("kill the handler: %w", err)
@@ -149,7 +149,7 @@ func (h *Host) KillHandler() error {
 	return nil
 }
 
-// EndHandler asks the handler alone to end; the host starts another one.
+// EndHandler shuts down only the handler; the host starts another one.
 func (h *Host) EndHandler() error {
 	if _, err := fmt.Fprintln(h.input, endHandler); err != nil {
 		return fmt.Errorf("end the handler: %w", err)
@@ -157,7 +157,7 @@ func (h *Host) EndHandler() error {
 	return nil
 }
 
-// Terminate asks the host to end, as a platform does that moves an app.
+// Terminate shuts the host down, as a platform does that moves an app.
 func (h *Host) Terminate() error {
 	if err := h.command.Process.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("end the host: %w", err)
@@ -165,7 +165,7 @@ func (h *Host) Terminate() error {
 	return nil
 }
 
-// Ended is closed when the host is gone.
+// Ended returns a channel that is closed when the host has ended.
 func (h *Host) Ended() <-chan struct{} { return h.ended }
 
 // Freeze stops the host and its handler where they are, until Thaw.

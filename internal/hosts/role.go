@@ -20,18 +20,18 @@ import (
 )
 
 const (
-	// roleVariable says which part a process plays, configVariable with what.
+	// roleVariable holds the role of a process, configVariable its configuration.
 	roleVariable   = "ROUNDHOUSE_HOSTS_ROLE"
 	configVariable = "ROUNDHOUSE_HOSTS_CONFIG"
 	roleHost       = "host"
 	roleHandler    = "handler"
-	// killHandler is the line that has a host kill its handler.
+	// killHandler is the line that makes a host kill its handler.
 	killHandler = "kill handler"
-	// endHandler is the line that has a host's handler end.
+	// endHandler is the line that makes a host end its handler.
 	endHandler = "end handler"
 )
 
-// Main plays the part that this process was started for, a host or a handler, and does not return then.
+// Main plays the role of this process, a host or a handler, and then does not return.
 func Main() {
 	switch os.Getenv(roleVariable) {
 	case roleHandler:
@@ -45,14 +45,14 @@ func Main() {
 	}
 }
 
-// hostConfig is what a host process is told. Host and Handler are the connection strings of the two.
+// hostConfig is the configuration of a host process. Host and Handler are the connection strings of the two.
 type hostConfig struct {
 	Root, Host, Handler string
 	// Environment is added to the handler's.
 	Environment []string
 }
 
-// beHost runs a host until SIGTERM, or until its standard input ends, which is when the process that started it is gone.
+// beHost runs a host until SIGTERM, or until its standard input ends with the process that started it.
 func beHost() error {
 	var c hostConfig
 	if err := json.Unmarshal([]byte(os.Getenv(configVariable)), &c); err != nil {
@@ -69,7 +69,7 @@ func beHost() error {
 	return host.Run(ctx)
 }
 
-// newHost makes the host; what it receives and puts to rest goes to standard output.
+// newHost makes the host; its notes go to standard output.
 func newHost(c hostConfig) (*localhost.Host, *teller, error) {
 	account, err := azure.FromConnectionString(c.Host)
 	if err != nil {
@@ -89,21 +89,21 @@ func newHost(c hostConfig) (*localhost.Host, *teller, error) {
 	return host, out, err
 }
 
-// announce tells when the app is ready.
+// announce reports when the app is ready.
 func announce(ctx context.Context, host *localhost.Host, out *teller) {
 	if err := host.WaitAnswer(ctx, "/api/health/ready"); err == nil {
 		out.tell(note{Kind: noteReady, URL: host.URL()})
 	}
 }
 
-// obey ends the handler when it is told to, and this process when nobody is left who could tell. The handler is ended from outside,
-// so the host finds out as it does after a crash.
+// obey ends the handler on command, and this process at the end of its input. The handler is ended from outside, so the
+// host notices as after a crash.
 func obey(host *localhost.Host, in io.Reader) {
 	orders := map[string]os.Signal{killHandler: syscall.SIGKILL, endHandler: syscall.SIGTERM}
 	for lines := bufio.NewScanner(in); lines.Scan(); {
 		process, err := os.FindProcess(host.HandlerPID())
 		if signal, known := orders[lines.Text()]; known && err == nil {
-			_ = process.Signal(signal) // one that is gone already is as well
+			_ = process.Signal(signal) // an ended one is fine, too
 		}
 	}
 	os.Exit(1)

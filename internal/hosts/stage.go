@@ -12,18 +12,18 @@ import (
 	"github.com/vibedata/roundhouse/handler/settings"
 )
 
-// hostFile is the host.json of the app. A test holds it against the one that is deployed.
+// hostFile is the host.json of the app. A test compares it with the deployed one.
 //
 //go:embed host.json
 var hostFile []byte
 
-// localSettings says what the local host has to be told in a file.
+// localSettings is the minimal settings file of the local host.
 const localSettings = `{"IsEncrypted": false, "Values": {"FUNCTIONS_WORKER_RUNTIME": "custom"}}`
 
 // HandlerRole is the line of the environment that makes this program the handler of the app.
 const HandlerRole = roleVariable + "=" + roleHandler
 
-// stage lays out what a host runs, but for the program.
+// stage lays out the files of a host, without the program.
 func stage(root string) error {
 	err := errors.Join(os.MkdirAll(root, 0o755), os.WriteFile(filepath.Join(root, "host.json"), hostFile, 0o600),
 		os.WriteFile(filepath.Join(root, "local.settings.json"), []byte(localSettings), 0o600))
@@ -38,7 +38,7 @@ func stage(root string) error {
 	return err
 }
 
-// Stage lays out the app as it is deployed, with this program as its handler, which has to be started with [HandlerRole].
+// Stage lays out the app as deployed, with this program as its handler, which has to be started with [HandlerRole].
 func Stage(root string) error {
 	if err := stage(root); err != nil {
 		return fmt.Errorf("stage the app: %w", err)
@@ -49,7 +49,7 @@ func Stage(root string) error {
 	return nil
 }
 
-// copyProgram puts this program into a file.
+// copyProgram copies this program to a file.
 func copyProgram(to string) (err error) {
 	path, err := os.Executable()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package jsonc reads settings files as the tools of the Functions host write and read them: JSON with a byte order mark, comments, and
+// Package jsonc reads settings files like the tools of the Functions host: JSON with a byte order mark, comments, and
 // commas after the last member. It owns no storage keys.
 package jsonc
 
@@ -10,8 +10,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/payload"
 )
 
-// Standard is a text with a byte order mark, // and /* */ comments and commas before a closing bracket replaced by blanks: every other
-// byte stays in its place. What else is wrong with the text stays as it is.
+// Standard returns a text with a byte order mark, // and /* */ comments and commas before a closing bracket replaced by
+// blanks: every other byte stays in its place. Other errors in the text stay as they are.
 func Standard(text []byte) []byte {
 	out := bytes.Clone(text)
 	blank := func(from, to int) {
@@ -24,7 +24,7 @@ func Standard(text []byte) []byte {
 	if bytes.HasPrefix(out, []byte(payload.ByteOrderMark)) {
 		blank(0, len(payload.ByteOrderMark))
 	}
-	comma := -1 // the place of a comma that nothing follows yet
+	comma := -1 // position of a comma without a following value
 	for i := 0; i < len(out); i++ {
 		switch c := out[i]; {
 		case c == '"':
@@ -44,7 +44,7 @@ func Standard(text []byte) []byte {
 		case bytes.HasPrefix(out[i:], []byte("/*")):
 			end := bytes.Index(out[i+2:], []byte("*/"))
 			if end < 0 {
-				return out // the parser says where it begins
+				return out // the parser reports where it begins
 			}
 			blank(i, i+2+end+2)
 			i += 2 + end + 1
@@ -62,7 +62,7 @@ func Standard(text []byte) []byte {
 	return out
 }
 
-// follows says whether a comma behind a text follows a value.
+// follows reports whether a comma after a text follows a value.
 func follows(text []byte) bool {
 	text = bytes.TrimRight(text, " \t\r\n")
 	return len(text) > 0 && !bytes.ContainsRune([]byte("{[,:"), rune(text[len(text)-1]))
@@ -71,7 +71,8 @@ func follows(text []byte) bool {
 // Unmarshal decodes a settings file.
 func Unmarshal(text []byte, into any) error { return json.Unmarshal(Standard(text), into) }
 
-// Values are settings by their names. Numbers and booleans are read as their texts, as the host's tools do, and null as no setting.
+// Values are settings by their names. Numbers and booleans are read as their texts, as by the host's tools, and null as
+// no setting.
 type Values map[string]string
 
 // UnmarshalJSON implements json.Unmarshaler. No error shows a value.

@@ -52,7 +52,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// JSON stays what it is, and nothing moves.
+// JSON is unchanged, and no byte moves.
 func FuzzStandard(f *testing.F) {
 	for _, text := range []string{`{"a":[1,2,],}`, "// c\n{}", `{"a":"\\"}`, "\ufeff[/**/]"} {
 		f.Add([]byte(text))

@@ -1,8 +1,8 @@
-// Package keytext reads keys and secrets as people and vaults hand them out. It is the only reader of such texts, so that one form
-// is the same key everywhere.
+// Package keytext reads keys and secrets in the forms that users and vaults use. All code reads them with it, so that
+// one form is the same key everywhere.
 //
-// It promises that a text is read in one of the forms that the functions state, or refused with the remedy: it never becomes another
-// key than its owner meant. No error shows any part of a key. It owns no storage keys.
+// A text is read in one of the forms that the functions document, or refused with the remedy: it never becomes a
+// different key than its owner intended. No error quotes any part of a key. The package owns no storage keys.
 package keytext
 
 import (
@@ -27,8 +27,8 @@ var (
 	errPlain = errors.New("it has a blank, quotes around it, a control character or a letter outside of ASCII: copy the key alone")
 )
 
-// Base64 decodes a key: base64 in the standard alphabet or in that of URLs, with padding or without. A byte order mark, white space
-// around it and line ends in it are no part of the key.
+// Base64 decodes a key: base64 in the standard alphabet or in that of URLs, with padding or without. A byte order mark,
+// white space around it and line ends in it are ignored.
 func Base64(text string) ([]byte, error) {
 	text = strings.NewReplacer("\r", "", "\n", "").Replace(trim(text))
 	body := strings.TrimRight(text, "=")
@@ -41,13 +41,14 @@ func Base64(text string) ([]byte, error) {
 	}
 	key, err := encoding.DecodeString(body)
 	if err != nil {
-		return nil, errBase64 // the decoder's own error has the position of the fault
+		return nil, errBase64 // the decoder's own error has the position of the error
 	}
 	return key, nil
 }
 
-// Signing reads a signing secret: whsec_ and base64 as Base64 reads it; or, without the prefix, base64 in the standard alphabet with its
-// padding; white space and a byte order mark around either are no part of it. A value that is not text is the key itself.
+// Signing reads a signing secret: whsec_ and base64 as Base64 reads it; or, without the prefix, base64 in the standard
+// alphabet with its padding. White space and a byte order mark around either are ignored. A value that is not text is
+// the key itself.
 func Signing(value []byte) ([]byte, error) {
 	if !isText(value) {
 		if hidden := bytes.ReplaceAll(value, []byte{0}, nil); bytes.Contains(bytes.ToLower(hidden), []byte("whsec")) {
@@ -76,8 +77,8 @@ func Signing(value []byte) ([]byte, error) {
 	return key, nil
 }
 
-// Plain checks a key that is used as it is written, such as a function key: printable ASCII without blanks, not in quotes. Another
-// character gets lost or changed in a header or in an address, so the key would never fit.
+// Plain checks a key that is used as it is written, such as a function key: printable ASCII without blanks, not in
+// quotes. Other characters are lost or changed in a header or in an address, so the key would never match.
 func Plain(text string) error {
 	quoted := len(text) > 1 && text[0] == text[len(text)-1] && strings.Contains("\"'`", text[:1])
 	if quoted || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
@@ -90,7 +91,7 @@ func trim(text string) string {
 	return strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(text), payload.ByteOrderMark))
 }
 
-// isText says whether a value is text: a key of random bytes practically never is.
+// isText reports whether a value is text: a key of random bytes practically never is.
 func isText(value []byte) bool {
 	return utf8.Valid(value) && !bytes.ContainsFunc(value, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) })
 }

@@ -50,7 +50,7 @@ func TestSigning(t *testing.T) {
 	}
 }
 
-// refused says that read refuses text, with an error that shows nothing of it.
+// refused checks that read refuses text, with an error that quotes none of it.
 func refused(t *testing.T, name, text string, read func() ([]byte, error)) {
 	t.Helper()
 	got, err := read()
@@ -74,7 +74,7 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// What is read of a text is read of its usual form, too.
+// A text that is read is also read in its normal form.
 func FuzzSigning(f *testing.F) {
 	f.Add([]byte("whsec_MDEyMzQ1Njc4OWFiY2RlZg=="))
 	f.Add([]byte{0, 1, 2})

@@ -1,6 +1,6 @@
-// Package keyvaultfake is, for tests, a Key Vault at an address of the kind that real ones have, for a process of its own:
-// the vaults of secretstest, certificatestest and keystest on one TLS server, which is found through a proxy. So clients check the
-// name in the vault's challenge as they do in production.
+// Package keyvaultfake fakes a Key Vault, for tests with other processes, at an address like those of real vaults: the
+// vaults of secretstest, certificatestest and keystest on one TLS server, which is reached through a proxy. So clients
+// check the name in the vault's challenge as in production.
 package keyvaultfake
 
 import (
@@ -30,7 +30,7 @@ const (
 
 // Server is the vault.
 type Server struct {
-	// Secrets, Certificates and Keys are what is in it. They have addresses of their own, too.
+	// Secrets, Certificates and Keys are its contents. They have their own addresses, too.
 	Secrets      *secretstest.Vault
 	Certificates *certificatestest.Vault
 	Keys         *keystest.Vault
@@ -74,18 +74,18 @@ func (s *Server) certify(t testing.TB) tls.Certificate {
 	return tls.Certificate{Certificate: chain, PrivateKey: key}
 }
 
-// AuthorityPEM is the root that the vault's certificate leads to, for a file that another process trusts.
+// AuthorityPEM returns the root of the vault's certificate, for a file that another process trusts.
 func (s *Server) AuthorityPEM() []byte { return s.authority }
 
-// Proxy is the address of the proxy, which leads to the vault and nowhere else.
+// Proxy returns the address of the proxy, which forwards to the vault only.
 func (s *Server) Proxy() string { return s.proxy.URL }
 
-// Environment lets a process find the vault. What is on the loopback interface, it finds without a proxy.
+// Environment returns the variables with which a process finds the vault. Loopback addresses bypass the proxy.
 func (s *Server) Environment() []string {
 	return []string{"HTTPS_PROXY=" + s.proxy.URL, "NO_PROXY=localhost"}
 }
 
-// tunnels is a proxy, and the listener of the server to which it leads.
+// tunnels is a proxy, and the listener of the server behind it.
 type tunnels struct {
 	conns  chan net.Conn
 	once   sync.Once

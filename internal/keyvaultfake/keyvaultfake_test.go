@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// client goes through the proxy.
+// client returns a client that uses the proxy.
 func client(t *testing.T, s *keyvaultfake.Server) *http.Client {
 	t.Helper()
 	proxy := testenv.Must(url.Parse(s.Proxy()))(t)

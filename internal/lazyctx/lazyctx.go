@@ -1,8 +1,8 @@
-// Package lazyctx has a context that costs one allocation for as long as nobody waits for its end. Most contexts of
-// commits and activities are only asked whether they have ended, if at all, and those of package context make a channel,
-// a timer and entries in their parents for each of them.
+// Package lazyctx has a context that costs one allocation until a caller waits for its end. Most contexts of commits
+// and activities are at most asked for their error. Package context makes a channel, a timer and entries in the parents
+// for each of them.
 //
-// It owns no storage keys.
+// The package owns no storage keys.
 package lazyctx
 
 import (
@@ -11,38 +11,38 @@ import (
 	"time"
 )
 
-// Context ends when it is canceled, at its deadline, or with its parent, as one of package context. The zero value is not
-// ready to use: call Init, or make one with New.
+// Context ends when it is canceled, at its deadline, or with its parent, like one of package context. The zero value is
+// not ready to use: call Init, or make one with New.
 type Context struct {
 	parent   context.Context
 	deadline time.Time // zero for none
-	detached bool      // the end of the parent does not end it
+	detached bool      // does not end with the parent
 
 	mu       sync.Mutex
-	canceled bool            // before anything else ended it, and before anybody waited
-	real     context.Context // does the work once somebody waits; nil before
+	canceled bool            // before any other end, and before any wait
+	real     context.Context // does the work after the first wait; nil before
 	cancel   context.CancelFunc
 }
 
-// New makes a context that ends with parent, or at the deadline unless that is zero.
+// New returns a context that ends with parent, or at the deadline unless that is zero.
 func New(parent context.Context, deadline time.Time) *Context {
 	c := &Context{}
 	c.Init(parent, deadline)
 	return c
 }
 
-// Init makes c a context that ends with parent, or at the deadline unless that is zero. It is for contexts that are part
-// of something larger, and comes before every other use.
+// Init makes c a context that ends with parent, or at the deadline unless that is zero. It is for contexts that are
+// embedded in another value; call it before any other use.
 func (c *Context) Init(parent context.Context, deadline time.Time) {
 	c.parent, c.deadline = parent, deadline
 }
 
-// InitDetached is Init for a context that ends at the deadline, whatever becomes of parent, whose values it has.
+// InitDetached is Init for a context that ends at the deadline, even after the end of parent; it has parent's values.
 func (c *Context) InitDetached(parent context.Context, deadline time.Time) {
 	c.parent, c.deadline, c.detached = parent, deadline, true
 }
 
-// Cancel ends the context. Whoever makes one has to cancel it in the end.
+// Cancel ends the context. Every context has to be canceled in the end.
 func (c *Context) Cancel() {
 	c.mu.Lock()
 	cancel := c.cancel
@@ -78,7 +78,7 @@ func (c *Context) Deadline() (time.Time, bool) {
 // Done returns the channel that is closed when the context ends.
 func (c *Context) Done() <-chan struct{} { return c.inner().Done() }
 
-// Err returns why the context has ended, nil before.
+// Err returns the reason why the context has ended, nil before.
 func (c *Context) Err() error {
 	c.mu.Lock()
 	inner, canceled := c.real, c.canceled
@@ -92,9 +92,9 @@ func (c *Context) Err() error {
 	return c.parentErr()
 }
 
-// Value returns what the parent holds for a key.
+// Value returns the parent's value of a key.
 func (c *Context) Value(key any) any {
-	if _, internal := key.(*int); internal { // by such a key, package context finds what can be canceled, and why it was
+	if _, internal := key.(*int); internal { // package context finds cancelable contexts and their causes by such a key
 		return c.inner().Value(key)
 	}
 	return c.parent.Value(key)
@@ -108,7 +108,7 @@ func (c *Context) inner() context.Context {
 		return c.real
 	}
 	parent := c.parent
-	if c.detached || c.canceled { // what becomes of the parent does not count, or does not any more
+	if c.detached || c.canceled { // the end of the parent is irrelevant
 		parent = context.WithoutCancel(parent)
 	}
 	if c.deadline.IsZero() || c.canceled {

@@ -12,7 +12,7 @@ import (
 
 type key struct{}
 
-// what is seen of a context.
+// the observable state of a context.
 type what struct {
 	err, cause error
 	deadline   time.Time
@@ -21,7 +21,7 @@ type what struct {
 	done       bool
 }
 
-// look looks at a context; done says that it also asks for the channel.
+// look observes a context; done also requests the channel.
 func look(ctx context.Context, done bool) what {
 	w := what{err: ctx.Err(), cause: context.Cause(ctx), value: ctx.Value(key{})}
 	w.deadline, w.bounded = ctx.Deadline()
@@ -37,7 +37,7 @@ func look(ctx context.Context, done bool) what {
 	return w
 }
 
-// TestAsContext compares the context with one of package context, whatever ends them and whoever has waited before.
+// TestAsContext compares the context with one of package context, for every kind of end and of earlier wait.
 func TestAsContext(t *testing.T) {
 	why := errors.New("why")
 	steps := map[string]func(cancelParent context.CancelCauseFunc, cancel func()){
@@ -127,7 +127,7 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// TestCost: a context that nobody waits for is one allocation.
+// TestCost: a context without a waiter is one allocation.
 func TestCost(t *testing.T) {
 	parent, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// adminRoutes is the part of the real host's admin endpoints that development uses.
+// adminRoutes returns the part of the real host's admin endpoints that development uses.
 func (h *Host) adminRoutes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /admin/host/status", h.adminStatus)
@@ -28,10 +28,10 @@ func (h *Host) adminRoutes() *http.ServeMux {
 	return mux
 }
 
-// adminPing is the one admin endpoint that asks for no key.
+// adminPing is the only admin endpoint without a key.
 const adminPing = "/admin/host/ping"
 
-// serveAdmin serves what is below /admin. What is not there is told to everybody, as the real host does.
+// serveAdmin serves the paths below /admin. Unknown paths are reported without a key, as on the real host.
 func (h *Host) serveAdmin(w http.ResponseWriter, r *http.Request, path string) {
 	r.URL.Path, r.URL.RawPath = path, ""
 	switch _, pattern := h.admin.Handler(r); {
@@ -49,10 +49,10 @@ func writeJSON(w http.ResponseWriter, status int, value any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // a client that went away is the only thing that can go wrong
+	_, _ = w.Write(text) // only a disconnected client makes this fail
 }
 
-// hostView is what the admin endpoints show of the host.
+// hostView is the admin endpoints' view of the host.
 type hostView struct {
 	ID              string `json:"id"`
 	State           string `json:"state"`
@@ -76,7 +76,7 @@ func (h *Host) adminStatus(w http.ResponseWriter, _ *http.Request) {
 		ProcessUptime: h.config.Now().Sub(h.begun).Milliseconds(), ContentEditing: "Unknown"})
 }
 
-// adminDrain stops the listeners and timers; invocations that run go on.
+// adminDrain stops the listeners and timers; running invocations continue.
 func (h *Host) adminDrain(w http.ResponseWriter, _ *http.Request) {
 	h.drainOnce.Do(func() { close(h.drain) })
 	w.WriteHeader(http.StatusAccepted)
@@ -99,7 +99,7 @@ func (h *Host) adminDrainStatus(w http.ResponseWriter, _ *http.Request) {
 	}{State: state, Invocations: running})
 }
 
-// functionView is what the admin endpoints show of a function.
+// functionView is the admin endpoints' view of a function.
 type functionView struct {
 	Name       string          `json:"name"`
 	Href       string          `json:"href"`
@@ -131,7 +131,7 @@ func (h *Host) adminFunctions(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, views)
 }
 
-// named finds the function that a path names, or answers 404.
+// named finds the function in a path, or answers 404.
 func (h *Host) named(w http.ResponseWriter, r *http.Request) *function {
 	for _, f := range h.functions {
 		if strings.EqualFold(f.name, r.PathValue("name")) {
@@ -158,7 +158,7 @@ func (h *Host) adminFunctionStatus(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// adminInvoke starts a function with {"input":"text"} and does not wait for it. Why it could not be is in the log.
+// adminInvoke starts a function with {"input":"text"} and does not wait for it. The log has its failures.
 func (h *Host) adminInvoke(w http.ResponseWriter, r *http.Request) {
 	f := h.named(w, r)
 	if f == nil {
@@ -184,7 +184,7 @@ func (h *Host) adminInvoke(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// handed reads what a function is to be invoked with. The error comes with the status that the real host answers.
+// handed reads the input for a function. The error comes with the status that the real host answers.
 func (h *Host) handed(w http.ResponseWriter, r *http.Request, f *function) (e envelope, status int, err error) {
 	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
 		return envelope{}, http.StatusUnsupportedMediaType, errors.New("the content type has to be application/json")
@@ -211,8 +211,8 @@ func (h *Host) handed(w http.ResponseWriter, r *http.Request, f *function) (e en
 	return e, http.StatusAccepted, nil
 }
 
-// handEnvelope is what a function gets that is invoked by hand: for a queue function the input is the message, which
-// no queue delivered.
+// handEnvelope returns the envelope of a manual invocation: for a queue function the input is the message, which no
+// queue delivered.
 func (h *Host) handEnvelope(ctx context.Context, f *function, input string) (envelope, error) {
 	now := h.config.Now()
 	switch f.trigger.Type {
@@ -240,7 +240,7 @@ func (h *Host) handTimer(ctx context.Context, f *function, input string) envelop
 	return e
 }
 
-// statusOf is what a timer remembers, or what it will when it begins.
+// statusOf returns the stored state of a timer, or its state at the start.
 func (h *Host) statusOf(ctx context.Context, t *timer) *timerStatus {
 	status, err := t.status.load(ctx)
 	if err != nil {
@@ -252,7 +252,7 @@ func (h *Host) statusOf(ctx context.Context, t *timer) *timerStatus {
 	return status
 }
 
-// complaint is what the host says of a function that does not run: in the words of the real one where it has some.
+// complaint returns the error of a function that does not run: in the real host's words where it has some.
 func (f *function) complaint() string {
 	if errors.Is(f.err, errNotRegistered) {
 		return "The binding type(s) 'queueTrigger' are not registered. Please ensure the type is correct and the binding extension is installed."

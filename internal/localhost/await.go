@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// answerPoll is how often WaitAnswer asks.
+// answerPoll is the polling interval of WaitAnswer.
 const answerPoll = 50 * time.Millisecond
 
-// WaitAnswer waits until GET of a path is answered with 200, such as the readiness probe of an app that prepares its storage
-// when its process answers already. If ctx ends first, the error has the last answer.
+// WaitAnswer waits until GET of a path is answered with 200, such as the readiness probe of an app that is still
+// preparing its storage. If ctx ends first, the error has the last answer.
 func (h *Host) WaitAnswer(ctx context.Context, path string) error {
 	if err := h.WaitReady(ctx); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// WaitAnswer ends with the answer that it waits for, with its context, or with the host.
+// WaitAnswer ends with the expected answer, with its context, or with the host.
 func TestWaitAnswer(t *testing.T) {
 	t.Parallel()
 	host, stop, ended := newApp(t).start(t)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// backoff is how the real host spaces polls of an empty or failing queue: the shortest wait after messages, then
-// growing, with a spread, up to the longest, where it stays.
+// backoff spaces the polls of an empty or failing queue as the real host does: the shortest wait after messages, then
+// growing, with a jitter, up to the longest, where it stays.
 type backoff struct {
 	shortest, longest time.Duration
 	random            func() float64 // in [0, 1)
@@ -15,7 +15,7 @@ type backoff struct {
 	last              time.Duration
 }
 
-// newBackoff draws the spread from math/rand.
+// newBackoff draws the jitter from math/rand.
 func newBackoff(shortest, longest time.Duration) *backoff {
 	return &backoff{shortest: shortest, longest: longest, random: rand.Float64}
 }
@@ -23,7 +23,7 @@ func newBackoff(shortest, longest time.Duration) *backoff {
 // reset is called after messages were found.
 func (b *backoff) reset() { b.tries, b.last = 0, 0 }
 
-// next is how long to wait after a poll that found nothing.
+// next returns the wait after a poll without messages.
 func (b *backoff) next() time.Duration {
 	if b.last == b.longest {
 		return b.last

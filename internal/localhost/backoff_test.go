@@ -17,14 +17,14 @@ func TestBackoff(t *testing.T) {
 		"in the middle": {100, []float64{0, .5, .5, .5, .5, .5, .5, .5}, []int{100, 200, 300, 500, 900, 1700, 2000, 2000}},
 		"shortest":      {100, []float64{0, 0, 0, 0, 0, 0, 0, 0}, []int{100, 180, 260, 420, 740, 1380, 2000, 2000}},
 		"longest":       {100, []float64{0, 1, 1, 1, 1, 1, 1, 1}, []int{100, 220, 340, 580, 1060, 2000, 2000, 2000}},
-		// What has come to the longest wait does not come down again by a small draw.
+		// Once at the longest wait, a small draw does not shorten it.
 		"once at its longest": {100, []float64{0, .5, .5, .5, .5, 1, 0, 0}, []int{100, 200, 300, 500, 900, 2000, 2000, 2000}},
 		"nothing to grow":     {2000, []float64{0, 0, 1}, []int{2000, 2000, 2000}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBackoff(time.Duration(test.shortest)*time.Millisecond, 2*time.Second)
-			for range 2 { // after messages it begins anew
+			for range 2 { // after messages it restarts
 				var got []int
 				for _, draw := range test.random {
 					b.random = func() float64 { return draw }
@@ -37,7 +37,7 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// Whatever is drawn, a wait is between the shortest and the longest.
+// Any draw yields a wait between the shortest and the longest.
 func TestBackoffDraws(t *testing.T) {
 	t.Parallel()
 	b := newBackoff(100*time.Millisecond, 2*time.Second)

@@ -11,72 +11,71 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// DefaultPort is the port that people expect a local Functions host on.
+// DefaultPort is the usual port of a local Functions host.
 const DefaultPort = 7071
 
-// Errors of a running host.
 var (
-	// ErrHandlerKeepsCrashing ends [Host.Run]: the handler crashed for the third time, each within the crash window
-	// after the one before.
+	// ErrHandlerKeepsCrashing ends [Host.Run]: the handler crashed for the third time, each within the crash window after
+	// the previous crash.
 	ErrHandlerKeepsCrashing = errors.New("the handler keeps crashing, the host gives up")
-	// ErrTimedOut: an invocation took longer than functionTimeout.
+	// ErrTimedOut means that an invocation took longer than functionTimeout.
 	ErrTimedOut = errors.New("the function timed out")
-	// ErrNoHandler: no handler process runs right now.
+	// ErrNoHandler means that no handler process runs right now.
 	ErrNoHandler = errors.New("no handler process is running")
-	// ErrStopped: the host has stopped.
+	// ErrStopped means that the host has stopped.
 	ErrStopped = errors.New("the host has stopped")
 
-	// errNotRegistered: a function has a trigger whose extension the host lacks.
+	// errNotRegistered means that the host lacks the extension of a function's trigger.
 	errNotRegistered = errors.New("the binding type queueTrigger is not registered: the extension of queues is missing")
 	errNoQueues      = errors.New("the host runs without queue storage: set Config.Queues")
 )
 
-// Config says what to run. Only ScriptRoot is required.
+// Config configures a Host. Only ScriptRoot is required.
 type Config struct {
-	// ScriptRoot is the folder that holds host.json, the handler and one folder a function.
+	// ScriptRoot is the folder with host.json, the handler and one folder per function.
 	ScriptRoot string
-	// Queues is where queue functions listen. Without it they cannot run; the others can.
+	// Queues is the store of queue functions. Without it only the others can run.
 	Queues queues.Store
-	// Blobs keeps what timers remember over restarts; nil: only while the host runs.
+	// Blobs stores the states of timers across restarts; nil keeps them only while the host runs.
 	Blobs blobs.Store
-	// Port to listen on, on 127.0.0.1; 0: a free one. See [DefaultPort].
+	// Port to listen on, on 127.0.0.1; 0 means a free one. See [DefaultPort].
 	Port int
-	// FunctionKey is the key of every function, and of the admin endpoints, given as x-functions-key or ?code=; the handler
-	// finds it in its environment as ROUNDHOUSE_LOCAL_KEY. Empty: every request is an administrator's.
+	// FunctionKey is the key of every function, and of the admin endpoints, given as x-functions-key or ?code=; the
+	// handler finds it in its environment as ROUNDHOUSE_LOCAL_KEY. If it is empty, every request is an administrator's.
 	FunctionKey string
 	// Chunked sends invocations without Content-Length, as Azure does; Core Tools send it.
 	Chunked bool
 	// Env is added to the environment of the host and of the handler, as NAME=value. It wins over this process's
 	// environment, which wins over local.settings.json.
 	Env []string
-	// Output takes the handler's standard output and error; nil: Log does.
+	// Output receives the handler's standard output and error; nil sends them to Log.
 	Output io.Writer
-	// OnInvocation is called after each invocation, when its queue message has been put to rest; concurrently.
+	// OnInvocation is called after each invocation, when its queue message has been settled; concurrently.
 	OnInvocation func(Invocation)
-	// Log of the host; nil: none.
+	// Log is the log of the host; nil discards it.
 	Log *slog.Logger
 
-	// What follows is for tests; zero values are the real host's.
+	// The fields below are for tests; their zero values are the real host's.
 
-	// Visibility is how long a received message is hidden, and renewed at half of it. Default 10 minutes.
+	// Visibility is how long a received message is hidden; it is renewed at half of that. Default 10 minutes.
 	Visibility time.Duration
 	// MinPolling is the shortest wait between polls of an empty queue. Default 100 ms. The longest is in host.json.
 	MinPolling time.Duration
-	// KillGrace is how long after functionTimeout the handler is killed. Default 2 seconds.
+	// KillGrace is the time from functionTimeout to the kill of the handler. Default 2 seconds.
 	KillGrace time.Duration
-	// StopGrace is how long the handler may take to end when the host stops, and running invocations may go on. Default 3 seconds:
-	// activities that do not look at their contexts have 2.
+	// StopGrace is the time for the handler and running invocations to end when the host stops. Default 3 seconds:
+	// activities that ignore their contexts have 2.
 	StopGrace time.Duration
-	// CrashWindow is how close to each other crashes have to be to count together. Default 30 minutes. A test that
-	// kills the handler more than twice sets it to 1 ns.
+	// CrashWindow is the longest interval between crashes that count together. Default 30 minutes. A test that kills the
+	// handler more than twice sets it to 1 ns.
 	CrashWindow time.Duration
-	// ActivityTimeout is how long a handler may take to begin the answer to a proxied request. Default 240 seconds.
+	// ActivityTimeout is how long a handler may take to start the answer to a proxied request. Default 240 seconds.
 	ActivityTimeout time.Duration
-	// Now is the clock; nil: time.Now.
+	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// Validate reports everything that is wrong with the values themselves; [New] also looks into the script root.
+// Validate reports all invalid values; [New] also checks the script root.
 func (c Config) Validate() error {
 	var errs []error
 	if c.ScriptRoot == "" {
@@ -99,7 +98,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// withDefaults fills in what was left at zero.
+// withDefaults sets the defaults of zero fields.
 func (c Config) withDefaults() Config {
 	for span, value := range map[*time.Duration]time.Duration{
 		&c.Visibility:      10 * time.Minute,
@@ -125,22 +124,22 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Outcome is what became of an invocation.
+// Outcome is the result of an invocation.
 type Outcome string
 
 const (
-	// Succeeded: its queue message was deleted.
+	// Succeeded means that its queue message was deleted.
 	Succeeded Outcome = "succeeded"
-	// Failed: its queue message comes again.
+	// Failed means that its queue message is redelivered.
 	Failed Outcome = "failed"
-	// Poisoned: its queue message was moved to the poison queue; when its attempts were used up before, without
+	// Poisoned means that its queue message was moved to the poison queue; if its attempts were used up before, without
 	// running the function.
 	Poisoned Outcome = "poisoned"
 )
 
-// Invocation is one run of a function, as an observer sees it.
+// Invocation is one run of a function, as reported to an observer.
 type Invocation struct {
-	// ID is the invocation id that the handler saw; empty if the function was not run.
+	// ID is the invocation id of the handler; empty if the function was not run.
 	ID string
 	// Function is its name, Trigger the type of its trigger as in function.json.
 	Function string
@@ -149,13 +148,13 @@ type Invocation struct {
 	MessageID    string
 	DequeueCount int64
 	Outcome      Outcome
-	// Err is why it failed; nil if it succeeded. A [*Violation] is in its chain if the handler broke the protocol.
+	// Err is the failure; nil if it succeeded. A [*Violation] is in its chain if the handler broke the protocol.
 	Err error
-	// Duration from the trigger to the end, waiting for the handler included.
+	// Duration is the time from the trigger to the end, waiting for the handler included.
 	Duration time.Duration
 }
 
-// Violation is the rule that the handler broke, or nil.
+// Violation returns the rule that the handler broke, or nil.
 func (i Invocation) Violation() *Violation {
 	violation, _ := errors.AsType[*Violation](i.Err)
 	return violation

@@ -19,7 +19,7 @@ type envelope struct {
 	Metadata map[string]json.RawMessage
 }
 
-// newEnvelope starts an invocation's body with what every one carries.
+// newEnvelope starts an invocation's body with the common members.
 func newEnvelope(function string, now time.Time) envelope {
 	return envelope{
 		Data: map[string]json.RawMessage{},
@@ -31,18 +31,18 @@ func newEnvelope(function string, now time.Time) envelope {
 	}
 }
 
-// encode is JSON without the escapes that only matter inside HTML, which the real host does not write either.
+// encode returns JSON without the escapes for HTML, which the real host does not write either.
 func encode(value any) json.RawMessage {
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {
-		return json.RawMessage("null") // unreachable unless bug in this package: only strings, maps and JSON come here
+		return json.RawMessage("null") // unreachable: the values are strings, maps and JSON
 	}
 	return bytes.TrimSuffix(buffer.Bytes(), []byte("\n"))
 }
 
-// nested is how everything but objects, bytes and dates travels: a JSON string that holds the JSON text of the value.
+// nested encodes every value but objects, bytes and dates: as a JSON string that holds the JSON text of the value.
 func nested(value any) json.RawMessage { return encode(string(encode(value))) }
 
 // dateTime is a DateTimeOffset as the real host writes it; its own dates in metadata have whole seconds.
@@ -70,7 +70,7 @@ func wholeSecond(t time.Time) json.RawMessage {
 	return encode(dateTime{t.UTC().Truncate(time.Second)})
 }
 
-// lastDate stands for a time that storage does not tell.
+// lastDate replaces a time that storage does not return.
 var lastDate = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 
 func orLast(t time.Time) time.Time {
@@ -80,11 +80,11 @@ func orLast(t time.Time) time.Time {
 	return t
 }
 
-// errNotText is why a function that asked for text never saw the message.
+// errNotText is the error of a function that requires text and got a binary message.
 var errNotText = errors.New("the message is not UTF-8, which the function's dataType requires: use dataType binary")
 
-// put adds the trigger's value as the binding's data type says. Text that is a JSON object also spills its members
-// into the metadata, over whatever is there.
+// put adds the trigger's value as the binding's data type requires. Text that is a JSON object also copies its members
+// into the metadata, over existing ones.
 func (e envelope) put(b binding, body []byte) error {
 	if b.DataType == "binary" {
 		e.Data[b.Name] = encode(body)
@@ -121,8 +121,8 @@ func (e envelope) spill(text []byte) {
 	}
 }
 
-// meta sets a member of the metadata; names differ by more than their case, and the first spelling stays. Names that
-// end in "trigger" are never delivered.
+// meta sets a member of the metadata; names that differ only by case are the same, and the first spelling stays. Names
+// that end in "trigger" are never delivered.
 func (e envelope) meta(name string, value json.RawMessage) {
 	if strings.HasSuffix(strings.ToLower(name), "trigger") {
 		return
@@ -136,7 +136,7 @@ func (e envelope) meta(name string, value json.RawMessage) {
 	e.Metadata[name] = value
 }
 
-// dotNetText rewrites what looks like an ISO date, because the real host's JSON reader takes it for one.
+// dotNetText rewrites a text that looks like an ISO date, because the real host's JSON reader takes it for one.
 func dotNetText(text string) string {
 	const printed = "01/02/2006 15:04:05"
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
@@ -169,8 +169,8 @@ func dotNetNumber(number json.Number) string {
 	return strconv.FormatFloat(f, 'f', -1, 64)
 }
 
-// queueDelivery is a message as its trigger hands it over. Zero times and an empty id stand for what the host does not
-// know, as when a function is invoked by hand.
+// queueDelivery is a message as its trigger delivers it. Zero times and an empty id are values that the host does not
+// know, as in a manual invocation.
 type queueDelivery struct {
 	id, popReceipt                 string
 	dequeueCount                   int64
@@ -195,7 +195,7 @@ func queueEnvelope(f *function, d queueDelivery, now time.Time) (envelope, error
 	return e, nil
 }
 
-// timerEnvelope is the body of a timer invocation; a nil status says that the timer keeps none.
+// timerEnvelope is the body of a timer invocation; a nil status is a timer without a stored state.
 func timerEnvelope(f *function, s schedule, status *timerStatus, pastDue bool, now time.Time) envelope {
 	e := newEnvelope(f.name, now)
 	e.Data[f.trigger.Name] = encode(map[string]any{
@@ -206,7 +206,7 @@ func timerEnvelope(f *function, s schedule, status *timerStatus, pastDue bool, n
 	return e
 }
 
-// manualEnvelope is the body of a function that is only invoked by hand; it gets its input twice, and never as bytes.
+// manualEnvelope is the body of a function that is only invoked manually; it gets its input twice, and never as bytes.
 func manualEnvelope(f *function, input string, now time.Time) (envelope, error) {
 	e := newEnvelope(f.name, now)
 	text := f.trigger

@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// plain renders an envelope without what is new each time.
+// plain returns an envelope without the members that differ each time.
 func plain(t *testing.T, e envelope) map[string]any {
 	t.Helper()
 	var sys map[string]string
@@ -38,7 +38,7 @@ var (
 	}
 )
 
-// standardMetadata is what a queue function gets beside its message.
+// standardMetadata is the metadata of a queue function's invocation.
 const standardMetadata = `"DequeueCount":"1","ExpirationTime":"2019-10-16T17:58:31+00:00","Id":"\"800ae4b3-bdd2-4c08-badd-f08e5a34b865\"",
 	"InsertionTime":"2019-10-09T17:58:31+00:00","NextVisibleTime":"2019-10-09T18:08:32+00:00","PopReceipt":"\"AgAAAAMAAAAAAAAAAgtnj8x+1QE=\""`
 
@@ -132,7 +132,7 @@ func TestSystemMetadata(t *testing.T) {
 	}
 }
 
-// FuzzSpill holds that whatever a message is, the invocation's body is JSON from which the text comes back unchanged.
+// FuzzSpill checks that for any message, the invocation's body is JSON that contains the text unchanged.
 func FuzzSpill(f *testing.F) {
 	f.Add(`{"a":1,"b":{"c":[]},"d":"2024-01-02T03:04:05+02:00","e":-1.5E-300}`)
 	f.Add("plain")
@@ -140,7 +140,7 @@ func FuzzSpill(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		e, err := queueEnvelope(fn, queueDelivery{id: "1", dequeueCount: 1, body: []byte(text)}, moment)
 		if err != nil {
-			return // no UTF-8
+			return // not UTF-8
 		}
 		var got struct{ Data map[string]string }
 		testenv.OK(t, json.Unmarshal(encode(e), &got))

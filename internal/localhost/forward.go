@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// maxRequest bounds what a client may send, as the real host does.
+	// maxRequest bounds a client's request, as on the real host.
 	maxRequest = 100 << 20
 	// forwardTries is how often a forwarded GET is tried when the connection breaks.
 	forwardTries = 4
 )
 
-// forward hands a request over by enableForwardingHttpRequest: buffered both ways, with the client's headers.
+// forward passes a request on by enableForwardingHttpRequest: buffered both ways, with the client's headers.
 func (h *Host) forward(w http.ResponseWriter, r *http.Request, id string) error {
 	generation, err := h.supervisor.await(r.Context())
 	if err == nil && r.ContentLength < 0 {
@@ -66,7 +66,7 @@ func (h *Host) forward(w http.ResponseWriter, r *http.Request, id string) error 
 	}
 }
 
-// forwardedRequest is the client's request with the real host's changes.
+// forwardedRequest returns the client's request with the real host's changes.
 func (h *Host) forwardedRequest(r *http.Request, body []byte, id string) (*http.Request, error) {
 	target := handlerURL(h.supervisor.port) + r.URL.EscapedPath()
 	if query := joinedQuery(r.URL.Query()); query != "" {
@@ -83,7 +83,7 @@ func (h *Host) forwardedRequest(r *http.Request, body []byte, id string) (*http.
 	return request, nil
 }
 
-// joinedQuery writes a query again from its parsed values, those of one name joined by commas.
+// joinedQuery encodes a query from its parsed values, those of one name joined by commas.
 func joinedQuery(query url.Values) string {
 	joined := url.Values{}
 	for name, values := range query {
@@ -92,7 +92,7 @@ func joinedQuery(query url.Values) string {
 	return joined.Encode()
 }
 
-// copyHeader copies all but what belongs to one connection only.
+// copyHeader copies all headers except hop-by-hop ones.
 func copyHeader(to, from http.Header) {
 	for name, values := range from {
 		switch name {
@@ -103,7 +103,7 @@ func copyHeader(to, from http.Header) {
 	}
 }
 
-// sendForwarded sends without following redirects; only a GET is tried again.
+// sendForwarded sends without following redirects; only a GET is retried.
 func (i *invoker) sendForwarded(request *http.Request) (*http.Response, []byte, error) {
 	tries := 1
 	if request.Method == http.MethodGet {

@@ -23,7 +23,7 @@ const (
 	httpOutput    = "http"
 )
 
-// binding is one entry of function.json; which members count depends on its type.
+// binding is one entry of function.json; its type decides which members apply.
 type binding struct {
 	Type         string   `json:"type"`
 	Name         string   `json:"name"`
@@ -38,7 +38,7 @@ type binding struct {
 	Route        *string  `json:"route"`
 }
 
-// function is one folder of the script root. One that cannot run carries the reason; the others are not affected.
+// function is one folder of the script root. One that cannot run has the error; the others are not affected.
 type function struct {
 	name     string
 	config   json.RawMessage // function.json as it is
@@ -50,14 +50,14 @@ type function struct {
 
 func (f *function) runnable() bool { return f.err == nil && !f.disabled }
 
-// plainHTTP says whether requests may be handed over as they are: one http trigger in and one http binding out.
+// plainHTTP reports whether requests are passed on as they are: one http trigger in and one http binding out.
 func (f *function) plainHTTP() bool {
 	return f.trigger.Type == httpTrigger && len(f.outputs) == 1 && f.outputs[0].Type == httpOutput
 }
 
 var functionName = regexp.MustCompile(`^(?i)[a-z][a-z0-9_\-]{0,127}$`)
 
-// discover finds the functions: direct children of root that hold a function.json, sorted by name.
+// discover finds the functions: direct children of root with a function.json, sorted by name.
 func discover(root string, env environment) ([]*function, error) {
 	entries, err := os.ReadDir(root)
 	if err != nil {
@@ -116,8 +116,8 @@ func (f *function) load(data []byte, env environment) error {
 	return nil
 }
 
-// switchedOff reads the two ways to disable a function: function.json (true, or the name of a setting) and the
-// setting AzureWebJobs.<name>.Disabled.
+// switchedOff reads the two ways to disable a function: function.json (true, or the name of a setting) and the setting
+// AzureWebJobs.<name>.Disabled.
 func (f *function) switchedOff(disabled any, env environment) bool {
 	if value, ok := env.setting("AzureWebJobs." + f.name + ".Disabled"); ok {
 		return truthy(value)

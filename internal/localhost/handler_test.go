@@ -22,7 +22,7 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// playHandler is a custom handler that behaves in every good and bad way, by the name of the function.
+// playHandler runs a custom handler with good and bad behaviours, by the name of the function.
 func playHandler() {
 	terminated := make(chan os.Signal, 2)
 	signal.Notify(terminated, syscall.SIGTERM, syscall.SIGINT)
@@ -109,7 +109,7 @@ func behaviours() http.Handler {
 	return mux
 }
 
-// received is what the handler saw, as it prints it.
+// received is an invocation as the handler prints it.
 type received struct {
 	Header http.Header
 	Length int64
@@ -125,7 +125,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"Logs":["echoed"],"Outputs":{"next":"to the next queue"}}`)
 }
 
-// echoJSON answers an http function with what it got.
+// echoJSON answers an http function with its input.
 func echoJSON(w http.ResponseWriter, r *http.Request) {
 	var e struct{ Data, Metadata map[string]json.RawMessage }
 	_ = json.NewDecoder(r.Body).Decode(&e)
@@ -251,7 +251,7 @@ func (a *app) manual(t *testing.T, names ...string) {
 	}
 }
 
-// start runs the host until the test ends; ended carries what Run returned.
+// start runs the host until the test ends; ended receives Run's error.
 func (a *app) start(t *testing.T) (host *Host, stop func(), ended <-chan error) {
 	t.Helper()
 	host, end := a.launch(t)
@@ -276,13 +276,13 @@ func (a *app) launch(t *testing.T) (*Host, launched) {
 	return host, launched{cancel, ended}
 }
 
-// next is the next invocation that the observer saw.
+// next returns the next reported invocation.
 func (a *app) next(t *testing.T) Invocation {
 	t.Helper()
 	return testenv.Receive(t, "an invocation", a.invocations)
 }
 
-// invoke starts a function by hand and returns its invocation.
+// invoke starts a function manually and returns its invocation.
 func (a *app) invoke(t *testing.T, host *Host, function, input string) Invocation {
 	t.Helper()
 	body, _ := json.Marshal(map[string]string{"input": input})
@@ -293,7 +293,7 @@ func (a *app) invoke(t *testing.T, host *Host, function, input string) Invocatio
 	return a.next(t)
 }
 
-// given leaves out of pairs those without a value.
+// given drops the pairs without a value.
 func given(pairs ...string) (header []string) {
 	for i := 0; i < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
@@ -321,7 +321,7 @@ func request(t *testing.T, method, url string, body io.Reader, header ...string)
 	return response, string(data)
 }
 
-// wired is an invoker whose handler is a server in this process.
+// wired returns an invoker whose handler is a server in this process.
 func wired(t *testing.T, handler http.Handler) *invoker {
 	t.Helper()
 	server := httptest.NewServer(handler)

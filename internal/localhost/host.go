@@ -39,7 +39,7 @@ type Host struct {
 	ready   chan struct{}
 	ended   chan struct{}
 	ran     atomic.Bool
-	endErr  error // why Run ended; read after ended is closed
+	endErr  error // the error of Run; read after ended is closed
 	port    int   // set before ready is closed
 	begun   time.Time
 	running atomic.Int64 // invocations
@@ -47,16 +47,16 @@ type Host struct {
 	supervisor *supervisor
 	invoker    *invoker
 
-	drain     chan struct{} // closed when the triggers shall stop
+	drain     chan struct{} // closed to stop the triggers
 	drainOnce sync.Once
 
 	mu       sync.Mutex
-	stopping bool           // nothing enters any more
-	work     sync.WaitGroup // requests, and invocations by hand, which outlive theirs
+	stopping bool           // no request is accepted now
+	work     sync.WaitGroup // requests, and manual invocations, which outlive theirs
 }
 
-// New reads and checks the script root. Functions that cannot run do not fail it: they are logged, and shown by
-// GET /admin/functions. The errors name what to change in Config, host.json or the settings.
+// New reads and checks the script root. Functions that cannot run do not fail it: they are logged, and shown by GET
+// /admin/functions. The errors name the value to change in Config, host.json or the settings.
 func New(config Config) (*Host, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("local host: %w", err)
@@ -106,7 +106,7 @@ func (h *Host) load() error {
 	return h.connect()
 }
 
-// prepare adds what a function needs of the host, or finds that it lacks.
+// prepare adds the host's resources for a function, or reports a missing one.
 func (h *Host) prepare(f *function) {
 	if f.err == nil && f.trigger.Type == httpTrigger {
 		r, err := parseRoute(f, h.host.routePrefix)
@@ -138,7 +138,7 @@ func (h *Host) timeZone() (*time.Location, error) {
 
 var notInHostID = regexp.MustCompile(`[^a-z0-9-]+`)
 
-// hostID tells this host's blobs from another's: by setting, else by machine and folder.
+// hostID distinguishes the blobs of hosts: by setting, otherwise by machine and folder.
 func hostID(env environment, root string) string {
 	if id := env["AzureFunctionsWebHost__hostid"]; id != "" {
 		return id
@@ -152,9 +152,9 @@ func hostID(env environment, root string) string {
 	return strings.Trim(machine[:min(len(machine), 20)], "-") + "-" + hex.EncodeToString(sum[:5])
 }
 
-// Run serves until ctx ends, which is no error, or until the host gives up on its handler. When it returns, the
-// handler process is gone and every received message is deleted, visible again, moved, or hidden where it has no
-// poison queue. It can be called once.
+// Run serves until ctx ends, which is no error, or until the host gives up on its handler. When it returns, the handler
+// process is gone and every received message is deleted, visible again, moved, or hidden where it has no poison queue.
+// It can be called once.
 func (h *Host) Run(ctx context.Context) (err error) {
 	if h.ran.Swap(true) {
 		return fmt.Errorf("local host: run: %w", ErrStopped)
@@ -175,21 +175,21 @@ func (h *Host) Run(ctx context.Context) (err error) {
 			_ = listening.Close()
 			return fmt.Errorf("local host: find a port for the handler: %w", err)
 		}
-		// The handler starts more than once, and nobody else may answer in its place. Go listens with SO_REUSEADDR, and so
-		// can have the port all the same.
+		// The handler starts more than once, and no other program may answer on its port. Go listens with SO_REUSEADDR, so it
+		// can still bind the port.
 		defer port.Close()
 		h.supervisor.port = port.Number
 	}
 	return h.serve(ctx, listening)
 }
 
-// connect makes what leads to the handler process; where that will listen is known when the host runs.
+// connect makes the client of the handler process; the handler's port is known when the host runs.
 func (h *Host) connect() error {
 	executable, err := h.executable()
 	if err != nil {
 		return err
 	}
-	// Compression would add a header that the real host does not send, and a proxy must not see loopback traffic.
+	// Compression would add a header that the real host does not send, and loopback traffic must bypass proxies.
 	transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 100}
 	h.supervisor = &supervisor{
 		executable: executable, arguments: h.host.arguments, dir: h.workingDirectory(),
@@ -226,7 +226,7 @@ func (h *Host) workingDirectory() string {
 	return filepath.Join(h.config.ScriptRoot, h.host.workingDirectory)
 }
 
-// childEnvironment is what the handler inherits, but for what is new with each start.
+// childEnvironment returns the handler's environment, without the variables that differ with each start.
 func (h *Host) childEnvironment() environment {
 	env := environment{}
 	for name, value := range h.env {
@@ -236,17 +236,18 @@ func (h *Host) childEnvironment() environment {
 	env["FUNCTIONS_CORETOOLS_ENVIRONMENT"] = "true"
 	env["WEBSITE_HOSTNAME"] = fmt.Sprintf("localhost:%d", h.port)
 	env["AzureWebJobsScriptRoot"] = h.config.ScriptRoot
-	delete(env, localKeyVariable) // a key of another host's is none here
+	delete(env, localKeyVariable) // the key of another host is invalid here
 	if h.config.FunctionKey != "" {
 		env[localKeyVariable] = h.config.FunctionKey
 	}
 	return env
 }
 
-// URL is where the host serves; valid once it is ready.
+// URL returns the address of the host; valid once it is ready.
 func (h *Host) URL() string { return handlerURL(h.port) }
 
-// WaitReady waits until the handler answers and every trigger is live. If the host ends first, it says why.
+// WaitReady waits until the handler answers and every trigger runs. If the host ends first, it returns the host's
+// error.
 func (h *Host) WaitReady(ctx context.Context) error {
 	select {
 	case <-h.ready:
@@ -258,9 +259,9 @@ func (h *Host) WaitReady(ctx context.Context) error {
 	}
 }
 
-// HandlerPID is the handler's process id; 0 while none runs.
+// HandlerPID returns the handler's process id; 0 while none runs.
 func (h *Host) HandlerPID() int { return h.supervisor.pid() }
 
-// KillHandler kills the handler with SIGKILL, as a crash would end it: invocations that run fail, and the host starts
-// it again unless that was the third crash (see [Config.CrashWindow]). [ErrNoHandler] if none runs.
+// KillHandler kills the handler with SIGKILL, like a crash: running invocations fail, and the host restarts the handler
+// unless that was the third crash (see [Config.CrashWindow]). It returns [ErrNoHandler] if none runs.
 func (h *Host) KillHandler() error { return h.supervisor.kill() }

@@ -33,7 +33,7 @@ func httpBindings(route string, methods ...string) []map[string]any {
 	}
 }
 
-// TestMessageToTheHandler sees a message through from the queue to the handler process and on to the next queue.
+// TestMessageToTheHandler follows a message from the queue to the handler process and to the next queue.
 func TestMessageToTheHandler(t *testing.T) {
 	t.Parallel()
 	for name, chunked := range map[string]bool{"as Core Tools": false, "as Azure": true} {
@@ -78,7 +78,7 @@ func TestMessageToTheHandler(t *testing.T) {
 	}
 }
 
-// TestEmptyAnswerIsReportedAtOnce holds the one deliberate difference to the real host, which would hang.
+// TestEmptyAnswerIsReportedAtOnce tests the deliberate difference to the real host, which would hang.
 func TestEmptyAnswerIsReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)
@@ -231,7 +231,7 @@ func TestAdmin(t *testing.T) {
 	}
 }
 
-// TestAdminWithoutAKey covers what everybody is told, and what is refused before the function is looked at.
+// TestAdminWithoutAKey covers the answers without a key, and the refusals before the function is looked up.
 func TestAdminWithoutAKey(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)

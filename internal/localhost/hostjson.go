@@ -37,7 +37,7 @@ type queueOptions struct {
 	newThreshold    int
 	maxDequeue      int
 	maxPolling      time.Duration
-	retryVisibility time.Duration // how long a message rests after a failed invocation
+	retryVisibility time.Duration // how long a message is hidden after a failed invocation
 	base64          bool          // messageEncoding: base64 rather than none
 }
 
@@ -70,7 +70,7 @@ func loadHostConfig(root string, env environment) (hostConfig, error) {
 	return config, nil
 }
 
-// flatten turns a JSON tree into the flat form in which the real host looks values up: lower-case keys joined by
+// flatten converts a JSON tree to the flat form in which the real host looks values up: lower-case keys joined by
 // colons, array elements by their index, every value as text.
 func flatten(prefix string, value any, into map[string]string) {
 	switch v := value.(type) {
@@ -113,7 +113,7 @@ func (r *configReader) hostConfig(env environment) hostConfig {
 		routePrefix:      strings.Trim(r.text("extensions:http:routeprefix", "api"), "/"),
 		queues:           r.queueOptions(env),
 	}
-	// A missing setting stays as it is in the path, and vanishes from the arguments.
+	// A missing setting stays as it is in the path, and is dropped from the arguments.
 	path := r.text("customhandler:description:defaultexecutablepath", "")
 	config.executable = env.expand(path, func(reference string) string { return reference })
 	if config.executable == "" {
@@ -130,7 +130,7 @@ func (r *configReader) hostConfig(env environment) hostConfig {
 	return config
 }
 
-// functionTimeout reads the one time span that may be -1, for no limit.
+// functionTimeout reads the only time span that may be -1, for no limit.
 func (r *configReader) functionTimeout() time.Duration {
 	const key = "functiontimeout"
 	if r.text(key, "") == "-1" {
@@ -165,7 +165,7 @@ func (r *configReader) queueOptions(env environment) queueOptions {
 	return options
 }
 
-// configReader reads typed values and collects what is wrong with them, so that one error names everything.
+// configReader reads typed values and collects their errors, so that one error has all of them.
 type configReader struct {
 	values map[string]string
 	errs   []error
@@ -175,7 +175,7 @@ func (r *configReader) fail(key, problem string) {
 	r.errs = append(r.errs, fmt.Errorf("%s %s", key, problem))
 }
 
-// refuse reports a feature that the local host lacks; a key that ends in a colon stands for its whole section.
+// refuse reports an unsupported feature; a key that ends in a colon means its whole section.
 func (r *configReader) refuse(key string) {
 	for present, value := range r.values {
 		section := strings.HasSuffix(key, ":") && strings.HasPrefix(present, key)

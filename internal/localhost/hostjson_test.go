@@ -21,7 +21,7 @@ func hostJSON(t *testing.T, text string, env environment) (hostConfig, error) {
 	return loadHostConfig(root, env)
 }
 
-// minimal is a host.json with more sections put in.
+// minimal returns a host.json with additional sections.
 func minimal(more string) string {
 	return `{"version":"2.0","customHandler":{"description":{"defaultExecutablePath":"handler"}}` + more + `}`
 }

@@ -39,7 +39,7 @@ func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.route(w, r, path)
 }
 
-// route leads a request to what serves its decoded path. A method that nobody takes is a 404 too, not a 405.
+// route dispatches a request by its decoded path. An unknown method is a 404 too, not a 405.
 func (h *Host) route(w http.ResponseWriter, r *http.Request, path string) {
 	first, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	switch {
@@ -63,7 +63,7 @@ func (h *Host) route(w http.ResponseWriter, r *http.Request, path string) {
 	w.WriteHeader(http.StatusNotFound)
 }
 
-// serveExtension answers for the webhooks of extensions, of which there are none here: the real host asks for a key first.
+// serveExtension answers for the webhooks of extensions, which do not exist here: the real host requires a key first.
 func (h *Host) serveExtension(w http.ResponseWriter, r *http.Request, rest string) {
 	if first, _, _ := strings.Cut(rest, "/"); strings.EqualFold(first, "webhooks") && !h.authorized(r, authAdmin) {
 		unauthorized(w)
@@ -72,7 +72,7 @@ func (h *Host) serveExtension(w http.ResponseWriter, r *http.Request, rest strin
 	w.WriteHeader(http.StatusNotFound)
 }
 
-// call is what routing has found out about a request.
+// call is the routing result of a request.
 type call struct {
 	path       string // decoded
 	parameters map[string]string
@@ -99,12 +99,13 @@ func (h *Host) serveFunction(w http.ResponseWriter, r *http.Request, f *function
 		return err
 	})
 	if abort {
-		// Half of an answer is out: only cutting the connection tells the client.
+		// Half of an answer is out: only cutting the connection signals that to the client.
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// authorized checks the key in the header, else in the query; without a key to check against everybody is an administrator.
+// authorized checks the key in the header, otherwise in the query; without a key to check against every caller is an
+// administrator.
 func (h *Host) authorized(r *http.Request, level string) bool {
 	if h.config.FunctionKey == "" || level == authAnonymous {
 		return true

@@ -13,7 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// webApp has one plain http function, handed over in one of the two ways.
+// webApp has one plain http function, with requests passed on in one of the two ways.
 func webApp(t *testing.T, way string) (*app, *Host) {
 	t.Helper()
 	a := newApp(t)
@@ -28,7 +28,7 @@ const (
 	proxying   = "enableProxyingHttpRequest" // on top of forwarding, which newApp turns on
 )
 
-// seen is what the handler got of a forwarded request.
+// seen is a forwarded request as the handler sees it.
 type seen struct {
 	URI, Host, Body string
 	Header          http.Header
@@ -89,10 +89,10 @@ func TestHandedOverRequest(t *testing.T) {
 	}
 }
 
-// client is the name by which a client of the tests knows a host: another than [Host.URL] has.
+// client returns the client's name of a host: not the one in [Host.URL].
 func client(h *Host) string { return fmt.Sprintf("LocalHost:%d", h.port) }
 
-// TestHandedOverAnswers: what breaks the JSON protocol is fine here.
+// TestHandedOverAnswers: answers that break the JSON protocol are valid here.
 func TestHandedOverAnswers(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{forwarding, proxying} {
@@ -199,7 +199,7 @@ func TestAuthorization(t *testing.T) {
 	for _, level := range []string{"anonymous", "function", "admin"} {
 		bindings := httpBindings(level)
 		bindings[0]["authLevel"] = level
-		bindings[0]["route"] = "by-" + level // the host keeps what begins with admin
+		bindings[0]["route"] = "by-" + level // the host reserves routes that begin with admin
 		a.function(t, level, bindings...)
 	}
 	host, _, _ := a.start(t)
@@ -218,7 +218,8 @@ func TestAuthorization(t *testing.T) {
 	}
 }
 
-// TestRequestByTheJSONProtocol covers an http function with another output, which is never handed over as it is.
+// TestRequestByTheJSONProtocol covers an http function with another output, whose requests are never passed on as they
+// are.
 func TestRequestByTheJSONProtocol(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)

@@ -13,10 +13,10 @@ import (
 	"unicode/utf8"
 )
 
-// serveJSON runs an http function whose requests are not handed over as they are.
+// serveJSON runs an http function whose requests are not passed on as they are.
 func (h *Host) serveJSON(w http.ResponseWriter, r *http.Request, f *function, id string, parameters map[string]string) error {
 	var body []byte
-	// A chunked body gets lost on the real host.
+	// The real host loses a chunked body.
 	if r.ContentLength > 0 {
 		var err error
 		if body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest)); err != nil {
@@ -38,7 +38,7 @@ func (h *Host) serveJSON(w http.ResponseWriter, r *http.Request, f *function, id
 	return nil
 }
 
-// putRequest describes a request in the invocation's body, and spills its parameters, query and JSON members into the
+// putRequest describes a request in the invocation's body, and copies its parameters, query and JSON members into the
 // metadata.
 func (e envelope) putRequest(name string, r *http.Request, body []byte, parameters map[string]string) {
 	headers, flatHeaders, query := map[string][]string{"Host": {r.Host}}, map[string]string{"Host": r.Host}, map[string]string{}
@@ -76,7 +76,7 @@ func (e envelope) putRequest(name string, r *http.Request, body []byte, paramete
 	e.meta("Headers", encode(flatHeaders))
 }
 
-// requestBody is text, or base64 for what is no text.
+// requestBody returns text, or base64 for a binary body.
 func requestBody(contentType string, body []byte) string {
 	mediaType, _, _ := mime.ParseMediaType(contentType)
 	if mediaType == "application/octet-stream" || strings.HasPrefix(mediaType, "multipart/") || !utf8.Valid(body) {
@@ -85,7 +85,8 @@ func requestBody(contentType string, body []byte) string {
 	return string(body)
 }
 
-// writeOutput answers with the value of an http binding: a response object if it has a body, else the value itself.
+// writeOutput answers with the value of an http binding: a response object if it has a body, otherwise the value
+// itself.
 func writeOutput(w http.ResponseWriter, value json.RawMessage) error {
 	if len(value) == 0 {
 		w.WriteHeader(http.StatusNoContent)
@@ -115,7 +116,7 @@ func writeOutput(w http.ResponseWriter, value json.RawMessage) error {
 	return writeBody(w, status, response.Body)
 }
 
-// statusCode reads a number or its text; nothing means 200.
+// statusCode reads a number or its text; a missing one means 200.
 func statusCode(value any) (int, error) {
 	if value == nil {
 		return http.StatusOK, nil

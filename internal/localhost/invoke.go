@@ -16,7 +16,7 @@ const (
 	hostVersion  = "4.1045.200.25556"
 	userAgent    = "Azure-Functions-Host/" + hostVersion
 	maxRedirects = 50
-	// maxReply bounds a handler's answer; nothing that a queue or timer function answers comes near.
+	// maxReply bounds a handler's answer, far above any answer of a queue or timer function.
 	maxReply = 64 << 20
 )
 
@@ -26,7 +26,7 @@ type invoker struct {
 	client     *http.Client
 	chunked    bool
 	timeout    time.Duration // functionTimeout; 0: unbounded
-	killGrace  time.Duration // from the time-out of a function to the kill of the process
+	killGrace  time.Duration // from the timeout of a function to the kill of the process
 
 	pending sync.WaitGroup // requests that may outlive their invocation
 }
@@ -44,7 +44,7 @@ func newClient(transport http.RoundTripper) *http.Client {
 	}}
 }
 
-// invoke runs a function once: it waits for the handler, posts the envelope and judges the answer.
+// invoke runs a function once: it waits for the handler, posts the envelope and evaluates the answer.
 func (i *invoker) invoke(ctx context.Context, function, id string, e envelope) (result, error) {
 	generation, err := i.supervisor.await(ctx)
 	if err != nil {
@@ -55,8 +55,8 @@ func (i *invoker) invoke(ctx context.Context, function, id string, e envelope) (
 		err   error
 	}
 	answers := make(chan answer, 1)
-	// The real host does not cancel a request whose function has timed out, nor one that runs when it stops; both end
-	// with the process.
+	// The real host does not cancel a request whose function has timed out, nor a running one when it stops; both end with
+	// the process.
 	request, err := i.request(context.WithoutCancel(ctx), function, id, e)
 	if err != nil {
 		return result{}, err
@@ -79,7 +79,7 @@ func (i *invoker) invoke(ctx context.Context, function, id string, e envelope) (
 }
 
 // watch bounds an invocation: expired is closed at functionTimeout, and the process that got the invocation is killed
-// shortly after, even if the answer still comes.
+// shortly after, even if the answer still arrives.
 func (i *invoker) watch(generation int) (expired <-chan struct{}, stop func()) {
 	if i.timeout == 0 {
 		return nil, func() {}
@@ -108,7 +108,7 @@ func (i *invoker) request(ctx context.Context, function, id string, e envelope) 
 	return request, nil
 }
 
-// stampInvocation adds what every request to the handler carries, in the place of what a client made up.
+// stampInvocation adds the headers of every request to the handler, replacing a client's.
 func stampInvocation(header http.Header, id string) {
 	setAs(header, "X-Azure-Functions-HostVersion", hostVersion)
 	setAs(header, "X-Azure-Functions-InvocationId", id)

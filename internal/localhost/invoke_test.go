@@ -88,7 +88,7 @@ func TestFunctionThatTakesTooLong(t *testing.T) {
 	if !errors.Is(err, ErrTimedOut) {
 		t.Errorf("error %v, want a time-out", err)
 	}
-	// The request goes on: the handler sees it although the invocation is over.
+	// The request continues: the handler sees it although the invocation is over.
 	<-entered
 }
 

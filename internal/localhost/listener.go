@@ -12,26 +12,26 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// storageTimeout bounds a storage call that is not given up when the host stops.
+// storageTimeout bounds a storage call that continues when the host stops.
 const storageTimeout = 30 * time.Second
 
-// listener takes messages from one queue and runs one function for each, by the rules of the real host's queue
+// listener receives messages from one queue and runs one function for each, by the rules of the real host's queue
 // extension.
 type listener struct {
 	function   string
 	queue      string
 	store      queues.Store
 	options    queueOptions
-	visibility time.Duration // how long a received message is hidden, again and again while it runs
+	visibility time.Duration // how long a received message is hidden, renewed while it runs
 	shortest   time.Duration // the shortest wait between polls
-	// run invokes the function; its error means that the message has to come again.
+	// run invokes the function; after an error the message is redelivered.
 	run     func(ctx context.Context, d queueDelivery) (invocationID string, err error)
 	observe func(Invocation)
 	now     func() time.Time
 	log     *slog.Logger
 }
 
-// poisonQueue is where messages go whose attempts are used up; empty for a queue that has none.
+// poisonQueue returns the queue for messages whose attempts are used up; empty for a queue without one.
 func poisonQueue(queue string) string {
 	const suffix, longestName = "-poison", 63
 	if strings.HasSuffix(queue, suffix) || len(queue)+len(suffix) > longestName {
@@ -40,7 +40,7 @@ func poisonQueue(queue string) string {
 	return queue + suffix
 }
 
-// listen works until ctx ends and every message that it received is put to rest.
+// listen works until ctx ends and every received message is settled.
 func (l *listener) listen(ctx context.Context) {
 	running, finished := 0, make(chan struct{})
 	wait := newBackoff(l.shortest, l.options.maxPolling)
@@ -96,8 +96,8 @@ func rest(ctx context.Context, d time.Duration, finished <-chan struct{}) (count
 	}
 }
 
-// receive is not given up when the host stops: messages may be hidden already, and would be lost to everybody until
-// their time is up.
+// receive continues when the host stops: messages may be hidden already, and would be lost to all consumers until their
+// visibility ends.
 func (l *listener) receive(ctx context.Context) ([]queues.Message, error) {
 	call, cancel := detached(ctx)
 	defer cancel()
@@ -108,10 +108,10 @@ func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), storageTimeout)
 }
 
-// handle sees one message through: run or refuse it, then delete it, let it come again, or move it away.
+// handle handles one message: it runs or refuses it, and then deletes, requeues or moves it.
 func (l *listener) handle(ctx context.Context, m queues.Message) {
 	if ctx.Err() != nil {
-		// Received while the host was stopping: another one shall have it at once.
+		// Received while the host was stopping: requeue it immediately for another host.
 		l.release(ctx, m, m.PopReceipt, 0)
 		return
 	}
@@ -130,7 +130,7 @@ var (
 	errNotBase64      = errors.New("the message is not base64, which host.json's messageEncoding requires")
 )
 
-// attempt runs the function unless the message is past running, and returns the pop receipt that is valid now.
+// attempt runs the function if the message has attempts left, and returns the current pop receipt.
 func (l *listener) attempt(ctx context.Context, m queues.Message) (id, receipt string, err error) {
 	if m.DequeueCount > int64(l.options.maxDequeue) {
 		return "", m.PopReceipt, errAttemptsUsedUp
@@ -149,7 +149,7 @@ func (l *listener) attempt(ctx context.Context, m queues.Message) (id, receipt s
 	return id, stop(), err
 }
 
-// settle puts a message to rest after its attempt.
+// settle settles a message after its attempt.
 func (l *listener) settle(ctx context.Context, m queues.Message, receipt string, failure error) Outcome {
 	if failure == nil {
 		l.delete(ctx, m, receipt)
@@ -157,7 +157,7 @@ func (l *listener) settle(ctx context.Context, m queues.Message, receipt string,
 	}
 	poison := poisonQueue(l.queue)
 	if poison == "" {
-		// Left hidden: without a place to move it to, this keeps a failing message from spinning.
+		// Leave it hidden: without a poison queue, this keeps a failing message from spinning.
 		return Failed
 	}
 	if errors.Is(failure, ErrStopped) {
@@ -191,12 +191,12 @@ func (l *listener) move(ctx context.Context, m queues.Message, poison string) er
 	return nil
 }
 
-// textSender is a store that also puts a text as it is, without encoding it.
+// textSender is a store that can also send a text without encoding it.
 type textSender interface {
 	SendText(ctx context.Context, queue, text string, delay time.Duration) (id string, err error)
 }
 
-// copyText puts the same text into another queue; a store that always encodes gets the body that the text stands for.
+// copyText sends the same text to another queue; a store that always encodes gets the decoded body.
 func copyText(ctx context.Context, store queues.Store, queue, text string) (id string, err error) {
 	if raw, ok := store.(textSender); ok {
 		return raw.SendText(ctx, queue, text, 0)

@@ -35,7 +35,7 @@ func (o *observer) observe(i Invocation) {
 	o.seen = append(o.seen, i)
 }
 
-// outcomes is what was seen, one line an invocation.
+// outcomes returns the reported invocations, one per line.
 func (o *observer) outcomes() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -97,7 +97,7 @@ func TestMessageThatSucceedsIsDeleted(t *testing.T) {
 				return "id", nil
 			}
 		})
-		// The queue does not exist yet: the listener keeps looking.
+		// The queue does not exist yet: the listener keeps polling.
 		elapse(time.Hour)
 		send(t, store, "work", "aGVsbG8=")
 		if got := <-bodies; got != "aGVsbG8=" {
@@ -175,7 +175,7 @@ func TestPoisonQueueHasNoPoisonQueue(t *testing.T) {
 		send(t, store, "work-poison", "text")
 		elapse(9 * time.Minute)
 		testenv.Equal(t, "", []string{"1 failed"}, o.outcomes())
-		// It rests for as long as it was hidden; past its attempts it does not run any more, and stays.
+		// It is hidden for the visibility time; without attempts left it does not run again, and stays.
 		elapse(2 * time.Hour)
 		seen := o.outcomes()
 		if len(seen) < 6 || seen[1] != "2 failed" || length(t, store, "work-poison") != 1 {
@@ -253,7 +253,7 @@ func TestConcurrency(t *testing.T) {
 					}
 				})
 				elapse(time.Minute)
-				// It receives again once no more than the threshold run.
+				// It receives again once at most the threshold run.
 				for range test.batch - test.threshold {
 					release <- struct{}{}
 				}
@@ -336,7 +336,7 @@ func TestFailedRenewalIsRepeatedSooner(t *testing.T) {
 	})
 }
 
-// held is the memory store whose Receive takes messages and then waits, as a slow network does.
+// held is the memory store whose Receive takes messages and then waits, like a slow network.
 type held struct {
 	*queues.Memory
 	taken, release chan struct{}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What a web page of somebody else can make a browser send reaches neither a function nor the admin endpoints, with a key or
+// Requests that a foreign web page makes a browser send reach neither a function nor the admin endpoints, with a key or
 // without.
 func TestRequestsOfOtherOrigins(t *testing.T) {
 	t.Parallel()
@@ -67,7 +67,7 @@ func TestRequestsOfOtherOrigins(t *testing.T) {
 	}
 }
 
-// The handler knows the key of its own host, and no other's.
+// The handler knows the key of its own host only.
 func TestHandlerKnowsTheKey(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]string{"the-key": "the-key", "": ""} {

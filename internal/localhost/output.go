@@ -9,17 +9,17 @@ import (
 	"sync"
 )
 
-// maxLine bounds what is kept of a line that does not end.
+// maxLine bounds the kept part of an unfinished line.
 const maxLine = 64 << 10
 
-// console takes the handler's standard output and error line by line, to out if there is one, else to log.
+// console passes the handler's standard output and error on line by line, to out if set, otherwise to log.
 type console struct {
 	out            io.Writer
 	log            *slog.Logger
 	errorsOnStderr bool
 
 	mu         sync.Mutex
-	lastErrors []string // up to three, to explain a crash with
+	lastErrors []string // up to three, to explain a crash
 }
 
 // line is called for every complete line.
@@ -34,7 +34,7 @@ func (c *console) line(stderr bool, line string) {
 		c.lastErrors = append(c.lastErrors[max(0, len(c.lastErrors)-2):], line)
 	}
 	if c.out != nil {
-		// A console that went away is no reason to stop the handler.
+		// A closed console is no reason to stop the handler.
 		_, _ = io.WriteString(c.out, line+"\n")
 		return
 	}
@@ -67,7 +67,7 @@ func (c *console) takeErrors() []string {
 	return lines
 }
 
-// lineWriter cuts one stream of the handler into lines.
+// lineWriter splits one stream of the handler into lines.
 type lineWriter struct {
 	console *console
 	stderr  bool
@@ -92,7 +92,7 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// flush hands over what is there as a line.
+// flush passes the remaining text on as a line.
 func (w *lineWriter) flush() {
 	if len(w.partial) > 0 {
 		w.console.line(w.stderr, strings.TrimSuffix(string(w.partial), "\r"))

@@ -12,15 +12,15 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// applyOutputs writes what an invocation returned for its queue bindings, and returns what it returned for its http
-// binding (nil: nothing). A value whose name is no binding is ignored, as are values that are null.
+// applyOutputs writes an invocation's values for its queue bindings, and returns that of its http binding (nil for
+// none). It ignores values without a binding, and nulls.
 func applyOutputs(ctx context.Context, f *function, r result, store queues.Store) (httpValue json.RawMessage, err error) {
 	outputs := r.Outputs
 	returns := false
 	for _, b := range f.outputs {
 		returns = returns || b.Name == "$return"
 	}
-	// Without a binding for the return value, the members of a returned object count as outputs.
+	// Without a binding for the return value, the members of a returned object are outputs.
 	var members map[string]json.RawMessage
 	if !returns && json.Unmarshal(r.ReturnValue, &members) == nil && len(members) > 0 {
 		outputs = members
@@ -69,8 +69,8 @@ func sendOutput(ctx context.Context, store queues.Store, b binding, value json.R
 	return nil
 }
 
-// outputBody is the message for a value: text that happens to be base64 is decoded unless the binding is binary, and
-// objects are written indented.
+// outputBody returns the message for a value: text that happens to be base64 is decoded unless the binding is binary,
+// and objects are indented.
 func outputBody(b binding, value json.RawMessage) []byte {
 	text, ok := jsonText(value)
 	if !ok {
@@ -92,12 +92,12 @@ func looksLikeObject(text string) bool {
 func indented(value json.RawMessage) []byte {
 	var buffer bytes.Buffer
 	if err := json.Indent(&buffer, value, "", "  "); err != nil {
-		return value // unreachable unless bug in this package: only valid JSON comes here
+		return value // unreachable: the value is valid JSON
 	}
 	return buffer.Bytes()
 }
 
-// jsonText is the text of a JSON string; false for any other value.
+// jsonText returns the text of a JSON string; false for any other value.
 func jsonText(value json.RawMessage) (string, bool) {
 	var text string
 	if !bytes.HasPrefix(bytes.TrimSpace(value), []byte(`"`)) || json.Unmarshal(value, &text) != nil {

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// decodePath reads the path of a request as the real host's server does: escapes are decoded but for that of a slash and those
-// that stand for no character, and dot segments are resolved. The real host refuses a path with an escaped null.
+// decodePath decodes the path of a request like the real host's server: it decodes escapes except those of a slash and
+// those that are no character, and resolves dot segments. The real host refuses a path with an escaped null.
 func decodePath(raw string) (path string, ok bool) {
 	var b strings.Builder
 	for len(raw) > 0 {
@@ -36,7 +36,7 @@ func decodePath(raw string) (path string, ok bool) {
 	return resolveDots(b.String()), true
 }
 
-// escapedRune reads the escapes of one character at the beginning of s; size is 0 if there are none.
+// escapedRune reads the escapes of one character at the beginning of s; size is 0 without any.
 func escapedRune(s string) (char rune, size int) {
 	var encoded []byte
 	for n := 0; n+3 <= len(s) && s[n] == '%' && len(encoded) < utf8.UTFMax; n += 3 {
@@ -59,13 +59,13 @@ func escapedRune(s string) (char rune, size int) {
 	return char, 3 * length
 }
 
-// resolveDots takes the segments "." and ".." out of a path.
+// resolveDots removes the segments "." and ".." from a path.
 func resolveDots(path string) string {
 	parts := strings.Split(path, "/")
 	if !slices.Contains(parts, ".") && !slices.Contains(parts, "..") {
 		return path
 	}
-	kept := parts[:1:1] // what is before the first slash
+	kept := parts[:1:1] // the text before the first slash
 	for i, part := range parts[1:] {
 		switch part {
 		case ".", "..":
@@ -85,14 +85,14 @@ func resolveDots(path string) string {
 const (
 	letters   = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~"
 	pathChars = letters + "!$&'()*+,;=:@/"
-	// queryChars are what stays as it is in a query, with the percent signs of escapes.
+	// queryChars are the characters that stay unescaped in a query, with the percent signs of escapes.
 	queryChars = letters + "!$&'()*+,;=:@/?#[]"
 )
 
-// encodePath writes a decoded path as the real host's proxy does. A slash that was escaped comes out escaped twice.
+// encodePath encodes a decoded path like the real host's proxy. A slash that was escaped comes out escaped twice.
 func encodePath(path string) string { return escape(path, pathChars) }
 
-// encodeQuery writes a query as the real host's proxy does: escapes stay, and what no query may hold is escaped.
+// encodeQuery encodes a query like the real host's proxy: escapes stay, and invalid characters are escaped.
 func encodeQuery(query string) string {
 	var b strings.Builder
 	for {
@@ -112,7 +112,7 @@ func encodeQuery(query string) string {
 
 func isHex(c byte) bool { return strings.IndexByte("0123456789abcdefABCDEF", c) >= 0 }
 
-// escape escapes every byte but those that are allowed.
+// escape escapes every byte except the allowed ones.
 func escape(s, allowed string) string {
 	const digits = "0123456789ABCDEF"
 	var b strings.Builder
@@ -126,7 +126,7 @@ func escape(s, allowed string) string {
 	return b.String()
 }
 
-// requestPath is the path of a request as it was sent.
+// requestPath returns the path of a request as sent.
 func requestPath(r *http.Request) string {
 	path, _, _ := strings.Cut(r.RequestURI, "?")
 	if _, rest, absolute := strings.Cut(path, "://"); absolute && !strings.HasPrefix(path, "/") {
@@ -143,7 +143,7 @@ const (
 	maxHeaderBytes = 32 << 10
 )
 
-// headStatus is the status with which the real host refuses the head of a request; 0 if it does not.
+// headStatus returns the status with which the real host refuses the head of a request; 0 if it does not.
 func headStatus(r *http.Request) int {
 	if len(r.Method)+len(r.RequestURI)+len(r.Proto)+len("  \r\n") > maxRequestLine {
 		return http.StatusRequestURITooLong
@@ -168,7 +168,7 @@ func headStatus(r *http.Request) int {
 	}
 }
 
-// method is the method of a request: those that HTTP defines are known in any case of their letters.
+// method returns the method of a request: the standard ones are recognized in any letter case.
 func method(r *http.Request) string {
 	upper := strings.ToUpper(r.Method)
 	switch upper {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestPaths holds what a handler sees of a path, as the real host was seen to hand it on.
+// TestPaths holds the paths of a handler as observed on the real host.
 func TestPaths(t *testing.T) {
 	for sent, want := range map[string]string{
 		"/a%2Fb": "/a%252Fb", "/a%252Fb": "/a%252Fb", "/a%2fb": "/a%252fb",
@@ -44,8 +44,8 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// FuzzDecodePath holds that no path breaks the decoding, that no dot segment is left, and that what the handler gets is decoded
-// to the same path.
+// FuzzDecodePath checks that no path breaks the decoding, that no dot segment remains, and that the handler decodes its
+// path to the same one.
 func FuzzDecodePath(f *testing.F) {
 	for _, seed := range []string{"/a%2Fb/../%2e", "/%", "/%C3%BC%FF%00", "//./", ""} {
 		f.Add(seed)

@@ -18,16 +18,16 @@ import (
 	"github.com/google/uuid"
 )
 
-// What the real host does with a handler that ends.
+// The real host's reactions to the end of a handler.
 const (
-	exitStopped    = 0   // not started again, every invocation fails from then on
-	exitRestart    = 200 // started again, as often as it asks
-	crashLimit     = 3   // any other end is a crash; with this one the host gives up
+	exitStopped    = 0   // not restarted, every invocation fails from then on
+	exitRestart    = 200 // restarted, as often as it asks
+	crashLimit     = 3   // any other end is a crash; at this count the host gives up
 	probeInterval  = 25 * time.Millisecond
 	killWaitsAtEnd = time.Second // for output that a grandchild keeps open
 )
 
-// processState is how far the handler is.
+// processState is the state of the handler.
 type processState int
 
 const (
@@ -37,7 +37,7 @@ const (
 	closed                // the supervisor has ended
 )
 
-// supervisor keeps the handler process alive by the real host's rules. The port stays the same over restarts.
+// supervisor keeps the handler process alive by the real host's rules. The port stays the same across restarts.
 type supervisor struct {
 	executable  string
 	arguments   []string
@@ -57,13 +57,13 @@ type supervisor struct {
 	state      processState
 	generation int         // counts starts
 	process    *os.Process // nil while none runs
-	asked      bool        // the process was asked to end, and is not started again
+	asked      bool        // the process was asked to end, and is not restarted
 	timedOut   bool        // the process is killed because a function timed out
-	crashes    []time.Time // each less than crashWindow after the one before
+	crashes    []time.Time // each less than crashWindow after the previous one
 }
 
-// run starts the handler and starts it again until ctx ends, when it kills it, until the handler has ended because it was asked
-// to, or until it crashes too often, which is the error.
+// run starts and restarts the handler until ctx ends, when it kills it; until the handler has ended on request; or
+// until it crashes too often, which is the error.
 func (s *supervisor) run(ctx context.Context) error {
 	defer close(s.ended)
 	defer s.set(closed)
@@ -94,7 +94,7 @@ func (s *supervisor) run(ctx context.Context) error {
 	}
 }
 
-// ending is how one handler process ended.
+// ending is the end of one handler process.
 type ending struct {
 	code     int // -1 for a signal
 	text     string
@@ -102,7 +102,7 @@ type ending struct {
 	notReady bool // killed because it did not answer the probe in time
 }
 
-// crashed counts a crash; the error says that there were too many.
+// crashed counts a crash; the error means that there were too many.
 func (s *supervisor) crashed(end ending) error {
 	now := s.now()
 	if n := len(s.crashes); n > 0 && now.Sub(s.crashes[n-1]) >= s.crashWindow {
@@ -126,7 +126,7 @@ func (s *supervisor) runOnce(ctx context.Context) (ending, error) {
 	cmd := s.command()
 	started, finished := make(chan error, 1), make(chan error, 1)
 	go func() {
-		// Tied to this thread by childAttributes, so the thread has to live as long as the process.
+		// childAttributes ties it to this thread, so the thread has to live as long as the process.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -165,7 +165,7 @@ func (s *supervisor) runOnce(ctx context.Context) (ending, error) {
 	return end, nil
 }
 
-// command is one start of the handler: its environment has a new worker id each time.
+// command returns the command for one start of the handler: its environment has a new worker id each time.
 func (s *supervisor) command() *exec.Cmd {
 	id, port := uuid.NewString(), strconv.Itoa(s.port)
 	cmd := exec.Command(s.executable, s.arguments...)
@@ -188,7 +188,7 @@ var (
 	errEnded    = errors.New("the handler ended")
 )
 
-// probe asks GET / until anything answers. If the process ends first, its end is put back into finished.
+// probe sends GET / until it is answered. If the process ends first, probe returns its end to finished.
 func (s *supervisor) probe(ctx context.Context, finished chan error) error {
 	ticker := time.NewTicker(probeInterval)
 	defer ticker.Stop()
@@ -237,7 +237,7 @@ func (s *supervisor) begin(process *os.Process) {
 	s.set(starting)
 }
 
-// finish forgets the process and tells whether it was killed for a function that timed out.
+// finish forgets the process and reports whether it was killed after a function's timeout.
 func (s *supervisor) finish() bool {
 	s.set(starting)
 	s.mu.Lock()
@@ -258,8 +258,8 @@ func (s *supervisor) setLocked(state processState) {
 	s.changed = make(chan struct{})
 }
 
-// await waits until invocations may be sent and names the process that will get them. A handler that exited with
-// code 0 counts: the invocation then fails to connect, as on the real host.
+// await waits until invocations may be sent and returns the generation of the process that will get them. A handler
+// that exited with code 0 counts: the invocation then fails to connect, as on the real host.
 func (s *supervisor) await(ctx context.Context) (generation int, err error) {
 	for {
 		s.mu.Lock()
@@ -291,8 +291,8 @@ func (s *supervisor) killTimedOut(generation int) {
 	}
 }
 
-// terminate asks the handler to end, which is not started again then. It reports whether there is one that was asked; ended tells
-// when it has ended.
+// terminate asks the handler to end without a restart. It reports whether a handler was running; ended is closed when
+// it has ended.
 func (s *supervisor) terminate() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -306,7 +306,7 @@ func (s *supervisor) toEnd() bool {
 	return s.asked
 }
 
-// pid of the running handler; 0 if none runs.
+// pid returns the process id of the handler; 0 if none runs.
 func (s *supervisor) pid() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -326,7 +326,7 @@ func (s *supervisor) kill() error {
 	if err := s.process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("kill the handler: %w", err)
 	}
-	s.setLocked(starting) // known to be on its way: what comes now waits for the next process
+	s.setLocked(starting) // dying: later invocations wait for the next process
 	return nil
 }
 

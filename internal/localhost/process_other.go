@@ -4,6 +4,6 @@ package localhost
 
 import "syscall"
 
-// childAttributes is empty where the kernel cannot tie a child to its parent: there the handler's own watch on its
-// parent has to do.
+// childAttributes is empty where the kernel cannot tie a child to its parent: there the handler itself watches its
+// parent.
 func childAttributes() *syscall.SysProcAttr { return nil }

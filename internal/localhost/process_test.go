@@ -27,7 +27,7 @@ func TestExits(t *testing.T) {
 		times    int
 		restarts bool
 	}{
-		"exit200": {4, true}, // never too often
+		"exit200": {4, true}, // unlimited
 		"exit1":   {2, true},
 		"exit0":   {1, false},
 	} {
@@ -125,7 +125,7 @@ func TestKilledHandlerIsRestarted(t *testing.T) {
 	pids := []int{host.HandlerPID()}
 	for range 4 {
 		testenv.OK(t, host.KillHandler())
-		// What comes after the kill waits for the next process.
+		// An invocation after the kill waits for the next process.
 		if i := a.invoke(t, host, "good", ""); i.Err != nil {
 			t.Error(i.Err)
 		}
@@ -152,7 +152,7 @@ func TestHandlerIsKilledWhenAFunctionTimesOut(t *testing.T) {
 		}
 		a.output.wait(t, "handler starts", n+2)
 	}
-	// On a machine that is busy even this one may take too long, and then the handler is killed once more.
+	// On an overloaded machine even this one may take too long, and then the handler is killed again.
 	i := a.invoke(t, host, "good", "")
 	for errors.Is(i.Err, ErrTimedOut) {
 		i = a.invoke(t, host, "good", "")
@@ -167,7 +167,7 @@ func TestHandlerIsKilledWhenAFunctionTimesOut(t *testing.T) {
 	}
 }
 
-// A handler is asked to end when the host stops, and is killed when it does not. It is not started again.
+// A stopping host asks its handler to end, and kills it if it does not. It does not restart it.
 func TestStoppingAsksBeforeItKills(t *testing.T) {
 	t.Parallel()
 	for name, env := range map[string][]string{"it ends": nil, "it does not": {"TEST_DEAF=1"}} {
@@ -225,7 +225,7 @@ func answers(ctx context.Context, url string) bool {
 	return true
 }
 
-// playHost runs a host until it is killed, and says where it and its handler are.
+// playHost runs a host until it is killed, and prints its address and its handler's pid.
 func playHost() {
 	host, err := New(Config{ScriptRoot: os.Getenv("TEST_SCRIPT_ROOT"), Env: []string{roleVariable + "=handler"}, Output: io.Discard})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// The real host tries a proxied request that breaks ten times, with pauses that add up to two seconds.
+// The real host tries a broken proxied request ten times, with pauses that add up to two seconds.
 const (
 	proxyTries      = 10
 	firstProxyPause = 50 * time.Millisecond
@@ -30,8 +30,8 @@ var (
 	errTimedOver = errors.New("the handler was killed, the function had timed out")
 )
 
-// proxy hands a request over by enableProxyingHttpRequest: streamed both ways. Abort says that the answer broke off
-// after its beginning was sent.
+// proxy passes a request on by enableProxyingHttpRequest: streamed both ways. abort means that the answer broke off
+// after its start was sent.
 func (h *Host) proxy(w http.ResponseWriter, r *http.Request, path, id string) (abort bool, err error) {
 	if r.ContentLength > maxRequest {
 		w.WriteHeader(http.StatusInternalServerError)
@@ -42,7 +42,7 @@ func (h *Host) proxy(w http.ResponseWriter, r *http.Request, path, id string) (a
 		w.WriteHeader(http.StatusInternalServerError)
 		return false, err
 	}
-	// The request goes on when the function times out; the process that is killed then ends it.
+	// The request continues when the function times out; the kill of the process then ends it.
 	expired, stop := h.invoker.watch(generation)
 	defer stop()
 	defer func() {
@@ -63,13 +63,13 @@ func (h *Host) proxy(w http.ResponseWriter, r *http.Request, path, id string) (a
 		},
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxRequest)
-	// Lets the answer begin before the request has ended; only HTTP/1 needs to be told.
+	// Lets the answer start before the request has ended; only HTTP/1 needs this call.
 	_ = http.NewResponseController(w).EnableFullDuplex()
 	proxy.ServeHTTP(w, r)
 	return false, err
 }
 
-// rewrite makes of the client's request what the handler gets: its path decoded and encoded again, and the headers that the
+// rewrite converts the client's request to the handler's: its path decoded and encoded again, and the headers that the
 // real host adds.
 func (h *Host) rewrite(p *httputil.ProxyRequest, path, id string) {
 	target := strings.TrimPrefix(handlerURL(h.supervisor.port), "http://")
@@ -92,26 +92,26 @@ func (h *Host) rewrite(p *httputil.ProxyRequest, path, id string) {
 	}
 }
 
-// newTraceparent is a trace of the request's own that is not sampled.
+// newTraceparent returns a new trace that is not sampled.
 func newTraceparent() string {
 	var ids [24]byte
 	_, _ = rand.Read(ids[:]) // never fails
 	return "00-" + hex.EncodeToString(ids[:16]) + "-" + hex.EncodeToString(ids[16:]) + "-00"
 }
 
-// retryTransport sends one proxied request. It tries again while the handler cannot be reached, whatever the method, and when
-// a request without a body breaks off: so a handler may see one request several times, with the same invocation id.
+// retryTransport sends one proxied request. It retries while the handler cannot be reached, for any method, and when a
+// request without a body breaks off. So a handler may see one request several times, with the same invocation id.
 type retryTransport struct {
 	invoker *invoker
 	// expired is closed when the function has timed out.
 	expired <-chan struct{}
-	// patience bounds the wait for the beginning of the answer.
+	// patience bounds the wait for the start of the answer.
 	patience time.Duration
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (t *retryTransport) RoundTrip(request *http.Request) (response *http.Response, err error) {
-	// What is left of a body cannot be sent again. The real host tries all the same, and takes its time.
+	// A consumed body cannot be sent again. The real host still tries, and takes its time.
 	used := false
 	pause := firstProxyPause
 	for try := 1; ; try++ {
@@ -141,8 +141,8 @@ func (t *retryTransport) timedOut() bool {
 	}
 }
 
-// repeatUnheard sends a request without a body once more, as the real host does to the new handler when it has killed the one
-// before because the function timed out. Nobody hears the answer.
+// repeatUnheard sends a request without a body once more, as the real host does to the next handler after it has killed
+// the previous one for a function's timeout. The answer is discarded.
 func (t *retryTransport) repeatUnheard(request *http.Request) {
 	if request.Body != nil {
 		return
@@ -159,15 +159,15 @@ func (t *retryTransport) repeatUnheard(request *http.Request) {
 	})
 }
 
-// try sends the request once. An answer that refuses a body which the handler has not read counts only when the rest of the
-// body could be sent all the same.
+// try sends the request once. An answer that refuses an unread body counts only when the rest of the body could still
+// be sent.
 func (t *retryTransport) try(request *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(request.Context())
 	waiting := time.AfterFunc(t.patience, func() { cancel(fmt.Errorf("%w within %v", errNoAnswer, t.patience)) })
 	attempt := request.WithContext(ctx)
 	switch request.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
-		// Without any body the transport itself would repeat them.
+		// Without any body the transport itself would retry.
 		attempt.Body = io.NopCloser(strings.NewReader(""))
 	}
 	var body *watchedBody
@@ -192,8 +192,8 @@ func (t *retryTransport) try(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// watchedBody tells whether the transport has read all of a request's body. The body itself stays open: another try wants it,
-// and the server closes it.
+// watchedBody reports whether the transport has read all of a request's body. The body itself stays open for another
+// try; the server closes it.
 type watchedBody struct {
 	io.Reader
 	closed chan struct{}
@@ -220,7 +220,7 @@ func (b *watchedBody) Close() error {
 	return nil
 }
 
-// sent waits until the transport has done with the body, and says whether that was at its end.
+// sent waits until the transport has finished with the body, and reports whether it reached the end.
 func (b *watchedBody) sent(ctx context.Context) bool {
 	select {
 	case <-b.closed:
@@ -231,7 +231,7 @@ func (b *watchedBody) sent(ctx context.Context) bool {
 	return b.end
 }
 
-// cancelingBody frees what belongs to a request when its answer has been read.
+// cancelingBody frees the resources of a request when its answer has been read.
 type cancelingBody struct {
 	io.ReadCloser
 	cancel context.CancelCauseFunc

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestBrokenProxiedRequest: without a body it is repeated, the same to its ids; with one it is not.
+// TestBrokenProxiedRequest: without a body it is repeated with the same ids; with a body it is not.
 func TestBrokenProxiedRequest(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -29,7 +29,7 @@ func TestBrokenProxiedRequest(t *testing.T) {
 			if i := a.next(t); i.Err == nil {
 				t.Error("the invocation succeeded")
 			}
-			// A second request shows where the tries of the first one end.
+			// A second request marks the end of the first one's tries.
 			request(t, http.MethodPost, host.URL()+"/api/hello?do=reset", strings.NewReader("another"))
 			second := a.next(t)
 			lines := a.output.wait(t, "handler resets", test.tries+1)
@@ -45,7 +45,7 @@ func TestBrokenProxiedRequest(t *testing.T) {
 	}
 }
 
-// TestTraceIsKept: only a request without one gets a trace of its own.
+// TestTraceIsKept: only a request without a trace gets a new one.
 func TestTraceIsKept(t *testing.T) {
 	t.Parallel()
 	_, host := webApp(t, proxying)
@@ -55,7 +55,8 @@ func TestTraceIsKept(t *testing.T) {
 	}
 }
 
-// TestAnswerToABodyThatIsNotRead: it gets through as long as the rest of the body fits into what lies between the two.
+// TestAnswerToABodyThatIsNotRead: it gets through as long as the rest of the body fits into the buffers between the
+// two.
 func TestAnswerToABodyThatIsNotRead(t *testing.T) {
 	t.Parallel()
 	a, host := webApp(t, proxying)
@@ -72,7 +73,7 @@ func TestAnswerToABodyThatIsNotRead(t *testing.T) {
 		t.Errorf("more than the host takes: status %d", response.StatusCode)
 	}
 	a.next(t)
-	// One that says how long it is gets its answer before it is read.
+	// A body with a length gets its answer before it is read.
 	r := httptest.NewRequest(http.MethodPost, host.URL()+"/api/hello", endless{})
 	r.ContentLength = maxRequest + 1
 	w := httptest.NewRecorder()
@@ -82,8 +83,8 @@ func TestAnswerToABodyThatIsNotRead(t *testing.T) {
 	}
 }
 
-// TestHeadOfAProxiedRequest: the method arrives in capitals, headers of one name arrive joined, and those that are between the
-// client and the host do not arrive.
+// TestHeadOfAProxiedRequest: the method arrives in capitals, headers of one name arrive joined, and hop-by-hop headers
+// do not arrive.
 func TestHeadOfAProxiedRequest(t *testing.T) {
 	t.Parallel()
 	_, host := webApp(t, proxying)
@@ -103,12 +104,12 @@ type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
-// TestHandlerThatDoesNotAnswer covers the two ends of the patience with a proxied request.
+// TestHandlerThatDoesNotAnswer covers both limits of the wait for a proxied request.
 func TestHandlerThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		set func(*app)
-		// repeated says that the handler gets the request once more, from nobody's side.
+		// repeated is true when the handler gets the request once more, without a client.
 		repeated bool
 	}{
 		"for too long to begin": {func(a *app) { a.config.ActivityTimeout = 10 * time.Millisecond }, false},

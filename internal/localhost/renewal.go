@@ -7,8 +7,8 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// keepHidden renews a message at half of its visibility, and sooner after a renewal that failed, until stop is called,
-// which returns the pop receipt that is valid then.
+// keepHidden renews a message at half of its visibility, and sooner after a failed renewal, until stop is called, which
+// returns the current pop receipt.
 func (l *listener) keepHidden(ctx context.Context, m queues.Message) (stop func() (receipt string)) {
 	done, receipts := make(chan struct{}), make(chan string)
 	go func() { receipts <- l.renew(ctx, m, done) }()
@@ -29,7 +29,7 @@ func (l *listener) renew(ctx context.Context, m queues.Message, done <-chan stru
 			return receipt
 		case <-timer.C:
 		}
-		// Seen through even when the host stops: a receipt that got lost could not put the message to rest.
+		// Completed even when the host stops: without the receipt the message could not be settled.
 		call, cancel := detached(ctx)
 		renewed, err := l.store.Renew(call, l.queue, m.ID, receipt, l.visibility)
 		cancel()

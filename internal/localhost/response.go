@@ -28,7 +28,7 @@ func (v *Violation) Error() string {
 	return fmt.Sprintf("function %s: the handler broke the protocol (%s): %s", v.Function, v.Rule, v.Detail)
 }
 
-// reply is what a handler answered with a status.
+// reply is a handler's answer with a status.
 type reply struct {
 	status      int
 	contentType string
@@ -68,7 +68,7 @@ func judge(function string, r reply) (result, error) {
 }
 
 func parseResult(body []byte) (result, error) {
-	// The decoder matches the three names in any case, as the real host's does, and not those inside Outputs.
+	// The decoder matches the three names in any case, as the real host's does, but not those inside Outputs.
 	var raw struct {
 		Outputs     map[string]json.RawMessage
 		Logs        []any
@@ -90,7 +90,7 @@ func parseResult(body []byte) (result, error) {
 	return parsed, nil
 }
 
-// describeJSON says what is wrong without quoting the body, which may hold what nobody should read.
+// describeJSON describes the error without quoting the body, which may hold secrets.
 func describeJSON(err error) error {
 	var syntax *json.SyntaxError
 	var mismatch *json.UnmarshalTypeError

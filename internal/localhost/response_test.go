@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// TestAnswers has a row for every kind of answer that the real host tells apart.
+// TestAnswers has a row for every kind of answer that the real host distinguishes.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	i := wired(t, behaviours())
@@ -78,7 +78,7 @@ func TestAnswerMembersMatchInAnyCaseButOutputNames(t *testing.T) {
 	testenv.Equal(t, "", want, got)
 }
 
-// FuzzJudge holds that whatever a handler answers is judged without a panic, and that success needs a JSON object.
+// FuzzJudge checks that any answer is judged without a panic, and that success needs a JSON object.
 func FuzzJudge(f *testing.F) {
 	f.Add(200, "application/json", []byte(`{"Outputs":{"a":1},"Logs":["x"],"ReturnValue":null}`))
 	f.Add(204, "", []byte(nil))

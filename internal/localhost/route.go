@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// route is a parsed route template and the function that it leads to.
+// route is a parsed route template and its function.
 type route struct {
 	function *function
 	segments []segment
-	template string // with the prefix, as shown to people
+	template string // with the prefix, as displayed
 }
 
 // segment is a part of a template between slashes.
@@ -36,7 +36,7 @@ const (
 
 var parameterSegment = regexp.MustCompile(`^\{(\*{0,2})([A-Za-z_][A-Za-z0-9_]*)(?::([a-z]+))?(\?)?\}$`)
 
-// constraints that a template may put on a parameter.
+// constraintPattern returns the pattern of a parameter's constraint.
 func constraintPattern(name string) (*regexp.Regexp, error) {
 	switch name {
 	case "int", "long":
@@ -52,13 +52,14 @@ func constraintPattern(name string) (*regexp.Regexp, error) {
 	}
 }
 
-// parseRoute reads the template of an http function under a prefix. A function without one has its name as route.
+// parseRoute reads the template of an http function under a prefix. A function without a template has its name as
+// route.
 func parseRoute(f *function, prefix string) (route, error) {
 	template := f.name
 	if f.trigger.Route != nil {
 		template = strings.Trim(*f.trigger.Route, "/")
 	}
-	for _, kept := range []string{"admin", "runtime"} { // the real host looks at the beginning only, and not at the prefix
+	for _, kept := range []string{"admin", "runtime"} { // the real host checks only the beginning, without the prefix
 		if strings.HasPrefix(strings.ToLower(template), kept) {
 			return route{}, fmt.Errorf("route %q: %s is the host's own", template, kept)
 		}
@@ -108,7 +109,7 @@ func parseSegment(part string) (segment, error) {
 	return s, nil
 }
 
-// match compares a decoded path without regard to case. A catch-all takes empty parts, but for its first one.
+// match compares a decoded path without regard to case. A catch-all matches empty parts, except for its first one.
 func (r route) match(path string) (parameters map[string]string, ok bool) {
 	path = strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/")
 	var parts []string
@@ -154,7 +155,7 @@ func sortRoutes(routes []route) {
 	})
 }
 
-// allows says whether the function takes a method; without a list it takes every one.
+// allows reports whether the function accepts a method; without a list it accepts all.
 func (f *function) allows(method string) bool {
 	return len(f.trigger.Methods) == 0 || slices.ContainsFunc(f.trigger.Methods, func(m string) bool {
 		return strings.EqualFold(m, method)

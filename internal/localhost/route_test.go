@@ -120,7 +120,8 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// FuzzMatch holds that no path breaks the matching and that a catch-all takes everything under it but an empty first part.
+// FuzzMatch checks that no path breaks the matching, and that a catch-all matches everything under it except an empty
+// first part.
 func FuzzMatch(f *testing.F) {
 	f.Add("/api/history/%2F/%zz//")
 	f.Add("//")

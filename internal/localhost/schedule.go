@@ -8,7 +8,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/ncrontab"
 )
 
-// schedule says when a timer is due.
+// schedule determines when a timer is due.
 type schedule struct {
 	expression *ncrontab.Expression // nil: constant
 	interval   time.Duration
@@ -34,7 +34,7 @@ func parseSchedule(text string) (schedule, error) {
 	return schedule{expression: &parsed}, nil
 }
 
-// next is the first occurrence after t, in t's time zone.
+// next returns the first occurrence after t, in t's time zone.
 func (s schedule) next(t time.Time) time.Time {
 	if s.expression == nil {
 		return t.Add(s.interval)
@@ -42,7 +42,7 @@ func (s schedule) next(t time.Time) time.Time {
 	return s.expression.Next(t)
 }
 
-// monitored says whether the real host keeps a status: not for schedules that are due more than once a minute.
+// monitored reports whether the real host stores a status: not for schedules that are due more than once a minute.
 func (s schedule) monitored(now time.Time) bool {
 	if s.expression == nil {
 		return s.interval >= time.Minute
@@ -59,5 +59,5 @@ func (s schedule) monitored(now time.Time) bool {
 	return true
 }
 
-// adjustsForDST is what the trigger payload says about the schedule.
+// adjustsForDST returns the flag of that name in the trigger payload.
 func (s schedule) adjustsForDST() bool { return s.expression != nil }

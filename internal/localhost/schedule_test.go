@@ -56,7 +56,7 @@ func TestScheduleInItsTimeZone(t *testing.T) {
 	if want := time.Date(2026, 7, 2, 0, 30, 0, 0, time.UTC); !got.Equal(want) {
 		t.Errorf("next %v, want %v", got, want)
 	}
-	// 02:30 does not exist on the day that the clocks go forward; the run is not lost.
+	// 02:30 does not exist on the day when the clocks go forward; the run is not lost.
 	got = s.next(time.Date(2026, 3, 28, 12, 0, 0, 0, zone))
 	if got.Day() != 29 {
 		t.Errorf("next %v, want one on 29 March", got)

@@ -14,8 +14,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// serve runs everything in the order in which it depends on each other: the handler first and last, the triggers
-// between.
+// serve runs everything in the order of the dependencies: the handler first and last, the triggers between.
 func (h *Host) serve(ctx context.Context, listening net.Listener) error {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
@@ -58,13 +57,13 @@ func (h *Host) serve(ctx context.Context, listening net.Listener) error {
 	return nil
 }
 
-// serverLog takes what net/http has to say.
+// serverLog returns the log of net/http.
 func (h *Host) serverLog() *log.Logger {
 	return slog.NewLogLogger(h.config.Log.Handler(), slog.LevelWarn)
 }
 
-// stop asks the handler to end, and lets it and the running invocations do so for a moment. Then it kills the handler, which ends
-// them all.
+// stop asks the handler to end, and gives it and the running invocations a moment. Then it kills the handler, which
+// ends them all.
 func (h *Host) stop(server *http.Server, triggers *sync.WaitGroup, killHandler func()) {
 	grace, cancel := context.WithTimeout(context.Background(), h.config.StopGrace)
 	defer cancel()
@@ -83,7 +82,7 @@ func (h *Host) stop(server *http.Server, triggers *sync.WaitGroup, killHandler f
 	case <-quiet:
 	case <-grace.Done():
 	}
-	if asked { // its answers are not the last that it has to do
+	if asked { // after its answers it still has work to do
 		select {
 		case <-h.supervisor.ended:
 		case <-grace.Done():
@@ -94,7 +93,7 @@ func (h *Host) stop(server *http.Server, triggers *sync.WaitGroup, killHandler f
 	<-quiet
 }
 
-// enter counts a piece of work that stopping waits for; false says that it is too late. Call leave at its end.
+// enter counts work that stopping waits for; false means that it is too late. Call leave at its end.
 func (h *Host) enter() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -171,7 +170,7 @@ func (h *Host) timer(f *function) *timer {
 	return t
 }
 
-// observed runs one invocation that has no queue message behind it.
+// observed runs one invocation without a queue message.
 func (h *Host) observed(f *function, run func(id string) error) {
 	h.running.Add(1)
 	defer h.running.Add(-1)
@@ -184,7 +183,7 @@ func (h *Host) observed(f *function, run func(id string) error) {
 	h.observe(invocation)
 }
 
-// observe logs an invocation and tells the observer.
+// observe logs an invocation and notifies the observer.
 func (h *Host) observe(i Invocation) {
 	logger := h.config.Log.With("function", i.Function, "invocation", i.ID, "durationMs", i.Duration.Milliseconds())
 	if i.MessageID != "" {
@@ -201,8 +200,8 @@ func (h *Host) observe(i Invocation) {
 	h.config.OnInvocation(i)
 }
 
-// run is one invocation by the JSON protocol: it sends the envelope and applies what comes back. The value is the one
-// for the function's http binding, nil if there is none.
+// run is one invocation by the JSON protocol: it sends the envelope and applies the answer. The value is the one for
+// the function's http binding, nil without one.
 func (h *Host) run(ctx context.Context, f *function, id string, e envelope) (httpValue []byte, err error) {
 	result, err := h.invoker.invoke(context.WithoutCancel(ctx), f.name, id, e)
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/vibedata/roundhouse/internal/jsonc"
 )
 
-// environment is the app settings: what the host reads them from and what the handler inherits.
+// environment is the app settings, which the host reads and the handler inherits.
 type environment map[string]string
 
-// newEnvironment layers settings: extra wins over base (what this process has), which wins over local.
+// newEnvironment merges settings: extra wins over base (this process's environment), which wins over local.
 func newEnvironment(base []string, local map[string]string, extra []string) environment {
 	env := environment{}
 	for name, value := range local {
@@ -32,7 +32,7 @@ func newEnvironment(base []string, local map[string]string, extra []string) envi
 	return env
 }
 
-// list is the form that a process is started with, sorted so that it is reproducible.
+// list returns the environment in the form for a process, sorted so that it is reproducible.
 func (e environment) list() []string {
 	list := make([]string, 0, len(e))
 	for name, value := range e {
@@ -42,7 +42,8 @@ func (e environment) list() []string {
 	return list
 }
 
-// setting finds a setting whose name may hold characters that a shell cannot export: "a.b" is also looked up as "a_b".
+// setting looks up a setting whose name may hold characters that a shell cannot export: "a.b" is also looked up as
+// "a_b".
 func (e environment) setting(name string) (string, bool) {
 	if value, ok := e[name]; ok {
 		return value, true
@@ -53,7 +54,7 @@ func (e environment) setting(name string) (string, bool) {
 
 var settingReference = regexp.MustCompile(`%([^%\s]+)%`)
 
-// expand replaces %NAME% by the setting; missing says what stands for a setting that is not there.
+// expand replaces %NAME% by the setting; missing returns the replacement for a missing setting.
 func (e environment) expand(s string, missing func(reference string) string) string {
 	return settingReference.ReplaceAllStringFunc(s, func(reference string) string {
 		if value, ok := e.setting(strings.Trim(reference, "%")); ok {

@@ -11,17 +11,17 @@ import (
 	"github.com/vibedata/roundhouse/blobs"
 )
 
-// statusContainer is where the real host keeps the status of its timers.
+// statusContainer is the container of the real host's timer status.
 const statusContainer = "azure-webjobs-hosts"
 
-// timerStatus is a timer's memory over restarts, in the real host's form.
+// timerStatus is a timer's state across restarts, in the real host's form.
 type timerStatus struct {
 	Last        dateTime
 	Next        dateTime
 	LastUpdated dateTime
 }
 
-// statusBlob keeps one timer's status: in a blob, or for the life of the host when there is no store.
+// statusBlob stores one timer's status: in a blob, or for the life of the host without a store.
 type statusBlob struct {
 	store  blobs.Store
 	name   string
@@ -81,14 +81,14 @@ type timer struct {
 	log          *slog.Logger
 }
 
-// listen works until ctx ends and the invocation that runs then is over.
+// listen works until ctx ends and the running invocation is over.
 func (t *timer) listen(ctx context.Context) {
 	status, overdue := t.begin(ctx)
 	if overdue || t.runOnStartup {
 		status = t.fire(ctx, t.time(), status, overdue)
 	}
 	for ctx.Err() == nil {
-		// Counted from the end of the run before, so ticks that it outlasted are left out.
+		// Counted from the end of the previous run, so ticks during that run are skipped.
 		due := t.schedule.next(t.time())
 		if due.IsZero() {
 			t.log.Error("timer is never due again", "function", t.function)
@@ -106,7 +106,7 @@ func (t *timer) listen(ctx context.Context) {
 
 func (t *timer) time() time.Time { return t.now().In(t.zone) }
 
-// begin loads the status and tells whether an occurrence was missed while no host ran.
+// begin loads the status and reports whether an occurrence was missed while no host ran.
 func (t *timer) begin(ctx context.Context) (status *timerStatus, overdue bool) {
 	if t.status == nil {
 		return nil, false
@@ -121,7 +121,7 @@ func (t *timer) begin(ctx context.Context) (status *timerStatus, overdue bool) {
 		t.save(ctx, *status)
 		return status, false
 	}
-	// A schedule that was changed meanwhile counts from the last time that the old one was looked at.
+	// A changed schedule counts from the last check of the old one.
 	if since := status.LastUpdated.Time; !since.IsZero() {
 		if expected := t.schedule.next(since.In(t.zone)); !expected.Equal(status.Next.Time) {
 			status.Next = dateTime{expected}
@@ -130,7 +130,7 @@ func (t *timer) begin(ctx context.Context) (status *timerStatus, overdue bool) {
 	return status, now.After(status.Next.Time)
 }
 
-// fire invokes the function and moves the status on, whether it succeeded or not.
+// fire invokes the function and advances the status, whether it succeeded or not.
 func (t *timer) fire(ctx context.Context, due time.Time, status *timerStatus, overdue bool) *timerStatus {
 	if ctx.Err() != nil {
 		return status
@@ -161,7 +161,7 @@ func laterOf(a, b time.Time) time.Time {
 	return b
 }
 
-// sleep waits; false says that ctx ended first.
+// sleep waits; false means that ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

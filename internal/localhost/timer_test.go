@@ -15,7 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// clockwork is a timer under test and what it fired.
+// clockwork is a timer under test with its invocations.
 type clockwork struct {
 	timer *timer
 	fired []string
@@ -23,7 +23,7 @@ type clockwork struct {
 	takes time.Duration
 }
 
-// newClockwork makes a timer whose blob is in store; bubbles begin at midnight UTC of 1 January 2000.
+// newClockwork makes a timer whose blob is in store; bubbles start at midnight UTC of 1 January 2000.
 func newClockwork(t *testing.T, schedule string, store blobs.Store) *clockwork {
 	t.Helper()
 	s := testenv.Must(parseSchedule(schedule))(t)
@@ -45,7 +45,7 @@ func newClockwork(t *testing.T, schedule string, store blobs.Store) *clockwork {
 	return c
 }
 
-// runFor lets the timer run for a while, then stops it.
+// runFor runs the timer for a while, then stops it.
 func (c *clockwork) runFor(d time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
@@ -157,7 +157,7 @@ func TestDateTime(t *testing.T) {
 	}
 }
 
-// TestFirstStatus: a timer that never ran remembers from when on it is kept.
+// TestFirstStatus: a timer that never ran stores the start of its status.
 func TestFirstStatus(t *testing.T) {
 	hourly := testenv.Must(parseSchedule("0 0 * * * *"))(t)
 	begun := time.Date(2026, 11, 23, 1, 30, 0, 0, time.UTC)

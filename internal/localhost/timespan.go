@@ -22,7 +22,7 @@ func parseTimeSpan(s string) (time.Duration, error) {
 		return 0, fmt.Errorf("%q is not a time span: write hh:mm:ss", s)
 	}
 	part := func(i int) time.Duration {
-		n, _ := strconv.Atoi("0" + m[i]) // the pattern lets in digits only, eight at most
+		n, _ := strconv.Atoi("0" + m[i]) // the pattern allows digits only, eight at most
 		return time.Duration(n)
 	}
 	days, hours, minutes, seconds := part(2), part(3), part(4), part(5)

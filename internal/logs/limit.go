@@ -15,31 +15,31 @@ const (
 	DefaultPeriod = time.Minute
 )
 
-// maxKinds bounds how many kinds of lines are told apart in a period; those after them count as one.
+// maxKinds bounds the kinds of lines in a period; further kinds count as one.
 const maxKinds = 1000
 
-// Limits say when lines are left out.
+// Limits configure a Limited.
 type Limits struct {
-	// Most is how many lines of a kind there are in a period; 0 means DefaultMost.
+	// Most is the most lines of a kind in a period; 0 means DefaultMost.
 	Most int
-	// Period begins with the first line of a kind; 0 means DefaultPeriod.
+	// Period starts with the first line of a kind; 0 means DefaultPeriod.
 	Period time.Duration
-	// Kind are the fields by which lines are told apart, beside their level and message. Their values have to be few.
+	// Kind are the fields that distinguish kinds of lines, besides their level and message. They must have few values.
 	Kind []string
 }
 
-// Limited leaves out warnings and errors of a kind of which there have been enough. Make it with Limit.
+// Limited drops warnings and errors of a kind above its limit. Make it with Limit.
 type Limited struct {
 	next  slog.Handler
-	said  []slog.Attr // by the logger, of the fields that make a kind
+	said  []slog.Attr // attributes of the logger that determine the kind
 	group bool
 	state *state
 }
 
-// state is what all loggers of one Limited share.
+// state is shared by all loggers of one Limited.
 type state struct {
 	limits Limits
-	next   slog.Handler // without what loggers add
+	next   slog.Handler // without the attributes of loggers
 	mu     sync.Mutex
 	kinds  map[string]*kind
 	closed bool
@@ -49,13 +49,13 @@ type state struct {
 type kind struct {
 	level   slog.Level
 	message string
-	attrs   []slog.Attr // the fields that make the kind
+	attrs   []slog.Attr // the fields that determine the kind
 	lines   int
 	left    int
 	closing *time.Timer
 }
 
-// Limit returns a handler that hands records on to next within limits.
+// Limit returns a handler that passes records on to next within limits.
 func Limit(next slog.Handler, limits Limits) *Limited {
 	if limits.Most == 0 {
 		limits.Most = DefaultMost
@@ -88,7 +88,7 @@ func (l *Limited) WithGroup(name string) slog.Handler {
 	return &with
 }
 
-// Handle hands a record on, or counts it.
+// Handle passes a record on, or counts it.
 func (l *Limited) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level >= slog.LevelWarn && !l.state.admit(r, l.kindOf(r)) {
 		return nil
@@ -96,7 +96,7 @@ func (l *Limited) Handle(ctx context.Context, r slog.Record) error {
 	return l.next.Handle(ctx, r)
 }
 
-// Close logs how many lines were left out; from then on, none is.
+// Close logs the numbers of dropped lines; later lines are not dropped.
 func (l *Limited) Close() {
 	s := l.state
 	s.mu.Lock()
@@ -110,7 +110,7 @@ func (l *Limited) Close() {
 	}
 }
 
-// of picks the fields that make a kind.
+// of returns the fields that determine a kind.
 func (l Limits) of(attrs []slog.Attr) (kind []slog.Attr) {
 	for _, a := range attrs {
 		if slices.Contains(l.Kind, a.Key) {
@@ -120,7 +120,7 @@ func (l Limits) of(attrs []slog.Attr) (kind []slog.Attr) {
 	return kind
 }
 
-// kindOf is what tells a record of this logger from those of other kinds.
+// kindOf returns the fields of a record that determine its kind.
 func (l *Limited) kindOf(r slog.Record) []slog.Attr {
 	attrs := slices.Clone(l.said)
 	r.Attrs(func(a slog.Attr) bool {
@@ -130,7 +130,7 @@ func (l *Limited) kindOf(r slog.Record) []slog.Attr {
 	return attrs
 }
 
-// admit counts a line of a kind, and says whether there is room for it.
+// admit counts a line of a kind, and reports whether it is within the limit.
 func (s *state) admit(r slog.Record, attrs []slog.Attr) bool {
 	var name strings.Builder
 	name.WriteString(r.Level.String() + "\n" + r.Message)
@@ -173,7 +173,7 @@ func (s *state) end(id string, k *kind) {
 	}
 }
 
-// tell logs how many lines of a kind were left out.
+// tell logs the number of dropped lines of a kind.
 func (s *state) tell(k *kind) {
 	if k.left == 0 {
 		return
@@ -181,6 +181,6 @@ func (s *state) tell(k *kind) {
 	r := slog.NewRecord(time.Now(), k.level, "lines are left out: there were too many of them", 0)
 	r.AddAttrs(slog.String("line", k.message), slog.Int("lines", k.left))
 	r.AddAttrs(k.attrs...)
-	// A log that cannot be written has nowhere to say so.
+	// A failure of the log cannot be logged.
 	_ = s.next.Handle(context.Background(), r)
 }

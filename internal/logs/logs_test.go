@@ -19,7 +19,7 @@ import (
 
 type idsKey struct{}
 
-// ids is a source: what a context was made with.
+// ids is a source that returns a context's value.
 func ids(ctx context.Context) []slog.Attr {
 	attrs, _ := ctx.Value(idsKey{}).([]slog.Attr)
 	return attrs
@@ -41,7 +41,7 @@ func records(t *testing.T, log *logstest.Output) (all []map[string]any) {
 	return all
 }
 
-// What the line says counts, then the logger, then the context; of sources the first.
+// The line's attributes win, then the logger's, then the context's; of sources the first.
 func TestWithin(t *testing.T) {
 	t.Parallel()
 	var out logstest.Output
@@ -66,7 +66,7 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// Kinds are told apart by level, message and the fields that make them. What is left out is counted when its period is over.
+// Level, message and the fields of Kind distinguish kinds. Dropped lines are counted at the end of their period.
 func TestLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestLimit(t *testing.T) {
 	})
 }
 
-// However many kinds there are, each line is written or counted, and the memory is bounded.
+// For any number of kinds, each line is written or counted, and the memory is bounded.
 func TestLimitOfKinds(t *testing.T) {
 	t.Parallel()
 	var out logstest.Output

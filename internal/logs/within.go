@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Within returns a handler that adds to each record what the sources know of the context in which it is logged. The first source
-// that knows a field counts. Groups of a record begin after what is added.
+// Within returns a handler that adds to each record the sources' attributes of its context. The first source with a
+// field wins. Groups of a record start after the added attributes.
 func Within(next slog.Handler, sources ...func(context.Context) []slog.Attr) slog.Handler {
 	return within{next: next, sources: sources}
 }
@@ -15,7 +15,7 @@ func Within(next slog.Handler, sources ...func(context.Context) []slog.Attr) slo
 type within struct {
 	next    slog.Handler
 	sources []func(context.Context) []slog.Attr
-	said    []string // keys that the logger has
+	said    []string // keys of the logger
 	grouped bool
 }
 
@@ -40,7 +40,7 @@ func (h within) WithGroup(name string) slog.Handler {
 }
 
 func (h within) Handle(ctx context.Context, r slog.Record) error {
-	if h.grouped { // what is added now would be a part of the group
+	if h.grouped { // an attribute added now would be part of the group
 		return h.next.Handle(ctx, r)
 	}
 	said := slices.Clone(h.said)

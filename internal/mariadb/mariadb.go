@@ -25,8 +25,8 @@ type Server struct {
 	password string
 }
 
-// Start makes a data folder and starts a server on it. Data is not written through to disk: a crash of the machine loses
-// it. ctx bounds the start only. The programs are looked for in PATH and in the usual folders; that they are not there is a
+// Start makes a data folder and starts a server on it. Data is not flushed to disk: a crash of the machine loses it.
+// ctx bounds the start only. Start searches the programs in PATH and in the usual folders; without them it returns a
 // daemon.MissingError.
 func Start(ctx context.Context) (*Server, error) {
 	usual := []string{"/usr/sbin", "/usr/bin", "/usr/local/mysql/bin"}
@@ -67,23 +67,23 @@ func (s *Server) start(ctx context.Context, install, server string) error {
 	return nil
 }
 
-// protect gives the owner its password.
+// protect sets the owner's password.
 func (s *Server) protect(ctx context.Context) error {
 	db, err := sql.Open("mysql", s.DSNFor(User, "", ""))
 	if err != nil {
 		return err
 	}
-	// The password is this package's own and has nothing to be escaped.
+	// This package generates the password, so it needs no escaping.
 	_, err = db.ExecContext(ctx, "ALTER USER 'root'@'localhost' IDENTIFIED BY '"+s.password+"'")
 	return errors.Join(err, db.Close())
 }
 
 func (s *Server) socket() string { return filepath.Join(s.home.Dir, "sock") }
 
-// DSN says how to reach a database of the server as its owner; "" is none in particular.
+// DSN returns the DSN of a database of the server for its owner; "" selects no database.
 func (s *Server) DSN(database string) string { return s.DSNFor(User, s.password, database) }
 
-// DSNFor says how to reach a database as somebody else.
+// DSNFor returns the DSN of a database for another user.
 func (s *Server) DSNFor(user, password, database string) string {
 	c := mysql.NewConfig()
 	c.User, c.Passwd, c.Net, c.Addr, c.DBName = user, password, "unix", s.socket(), database

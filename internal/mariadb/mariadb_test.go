@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A server answers, and leaves nothing behind.
+// A server answers, and leaves no files behind.
 func TestStart(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()

@@ -17,9 +17,9 @@ import (
 	"time"
 )
 
-// Issuer is Microsoft Entra as far as tokens are verified: it signs tokens and publishes its keys on a loopback server.
+// Issuer fakes the token service of Microsoft Entra: it signs tokens and publishes its keys on a loopback server.
 type Issuer struct {
-	// Tenant is whose tokens it issues.
+	// Tenant is the tenant of its tokens.
 	Tenant string
 
 	server *httptest.Server
@@ -50,10 +50,10 @@ func newIssuer(t testing.TB, tenant string, listen func(http.Handler) *httptest.
 	return i
 }
 
-// Authority is the address in the place of https://login.microsoftonline.com.
+// Authority returns the address that replaces https://login.microsoftonline.com.
 func (i *Issuer) Authority() string { return i.server.URL }
 
-// Rotate signs with a new key from now on; the old ones stay published.
+// Rotate makes a new signing key; the old ones stay published.
 func (i *Issuer) Rotate(t testing.TB) {
 	t.Helper()
 	i.mu.Lock()
@@ -65,7 +65,7 @@ func (i *Issuer) Rotate(t testing.TB) {
 	i.keys = append(i.keys, key)
 }
 
-// made are the keys that the issuers of this process share: making one takes a tenth of a second.
+// made are the keys that the issuers of this process share: generating one takes a tenth of a second.
 var made struct {
 	mu   sync.Mutex
 	keys []*rsa.PrivateKey
@@ -85,21 +85,21 @@ func signingKey(n int) (*rsa.PrivateKey, error) {
 	return made.keys[n], nil
 }
 
-// Down lets the key set answer with 503, or not any more.
+// Down sets whether the key set answers with 503.
 func (i *Issuer) Down(down bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.down = down
 }
 
-// Asked is how often the key set was read.
+// Asked returns how often the key set was read.
 func (i *Issuer) Asked() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.asked
 }
 
-// Claims are those of a good token of version 1, for an audience and a caller; change what shall be bad about it.
+// Claims returns those of a valid token of version 1, for an audience and a caller; change them to make it invalid.
 func (i *Issuer) Claims(audience, appID string) map[string]any {
 	now := time.Now()
 	return map[string]any{"iss": "https://sts.windows.net/" + i.Tenant + "/", "aud": audience, "tid": i.Tenant, "appid": appID, "ver": "1.0",

@@ -15,7 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
-// AutoAccept is when the marketplace takes a change of plan or quantity as accepted that nobody has acknowledged.
+// AutoAccept is the time after which the marketplace accepts an unacknowledged change of plan or quantity.
 const AutoAccept = 10 * time.Second
 
 const (
@@ -26,7 +26,7 @@ const (
 	allScopes    = "/.default"
 )
 
-// Market is the marketplace and the resource manager. It is ready as New makes it.
+// Market is the marketplace and the resource manager. Make one with New.
 type Market struct {
 	// Now is the clock, time.Now when nil. Set it before the first request.
 	Now func() time.Time
@@ -42,7 +42,7 @@ type Market struct {
 // Subscription is a SaaS subscription.
 type Subscription struct {
 	ID, PlanID, Status, TenantID string
-	// Quantity is written as it is, so it may be a number, a text or null; nil is null.
+	// Quantity is written as it is: a number, a text or null; nil is null.
 	Quantity any
 }
 
@@ -50,23 +50,23 @@ type Subscription struct {
 type Operation struct {
 	ID, SubscriptionID, Action, PlanID, Status string
 	Quantity                                   any
-	// At is when it began; the zero value is the time at which it is put.
+	// At is its start; the zero value is the time of PutOperation.
 	At time.Time
 }
 
-// Fault spoils one request.
+// Fault breaks one request.
 type Fault struct {
-	// Method is that of the request; the next one is meant. "" means any.
+	// Method is that of the broken request; "" means any.
 	Method string
-	// After is how many such requests pass before.
+	// After is the number of such requests that pass before.
 	After int
-	// Applied says whether the request takes effect before it is spoilt.
+	// Applied reports whether the request takes effect before it is broken.
 	Applied bool
-	// Status is what is answered; 0 cuts the connection without an answer.
+	// Status is the status of the answer; 0 cuts the connection without an answer.
 	Status int
 }
 
-// New is a market without anything in it.
+// New returns an empty market.
 func New() *Market {
 	return &Market{subscriptions: map[string]*Subscription{}, operations: map[string]*Operation{}, applications: map[string]string{}}
 }
@@ -99,7 +99,7 @@ func (m *Market) PutApplication(id, provisioningState string) {
 	m.applications[strings.ToLower(id)] = provisioningState
 }
 
-// OperationStatus is where an operation stands, "" for one that does not exist.
+// OperationStatus returns the status of an operation, "" for an unknown one.
 func (m *Market) OperationStatus(id string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -110,7 +110,7 @@ func (m *Market) OperationStatus(id string) string {
 	return ""
 }
 
-// SubscriptionStatus is where a subscription stands, "" for one that does not exist.
+// SubscriptionStatus returns the status of a subscription, "" for an unknown one.
 func (m *Market) SubscriptionStatus(id string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -120,7 +120,7 @@ func (m *Market) SubscriptionStatus(id string) string {
 	return ""
 }
 
-// Inject spoils the next requests, one for each fault.
+// Inject breaks the next requests, one for each fault.
 func (m *Market) Inject(faults ...Fault) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -141,7 +141,7 @@ func (m *Market) now() time.Time {
 	return time.Now()
 }
 
-// settle accepts what nobody has acknowledged in time.
+// settle accepts an operation that was not acknowledged in time.
 func (m *Market) settle(o *Operation) {
 	waits := o.Action == "ChangePlan" || o.Action == "ChangeQuantity"
 	if waits && o.Status == "InProgress" && m.now().Sub(o.At) >= AutoAccept {
@@ -149,7 +149,7 @@ func (m *Market) settle(o *Operation) {
 	}
 }
 
-// conclude ends an operation; one that succeeds changes its subscription.
+// conclude ends an operation; a successful one changes its subscription.
 func (m *Market) conclude(o *Operation, status string) {
 	o.Status = status
 	s := m.subscriptions[o.SubscriptionID]
@@ -166,7 +166,7 @@ func (m *Market) conclude(o *Operation, status string) {
 	}
 }
 
-// Serve puts the market on a loopback HTTPS server that ends with the test, and returns the server.
+// Serve runs the market on a loopback HTTPS server that ends with the test, and returns the server.
 func (m *Market) Serve(t testing.TB) *httptest.Server {
 	t.Helper()
 	server := httptest.NewTLSServer(m)
@@ -200,22 +200,22 @@ func (t transport) Do(req *http.Request) (resp *http.Response, err error) {
 	return recorder.Result(), nil
 }
 
-// Options make a client of this market through Transport, whose retries do not make a test wait.
+// Options returns those of a client of this market through Transport, whose retries do not delay a test.
 func (m *Market) Options() azcore.ClientOptions {
 	return azcore.ClientOptions{Transport: m.Transport(), Retry: policy.RetryOptions{RetryDelay: time.Millisecond, MaxRetryDelay: 10 * time.Millisecond}}
 }
 
-// Tokens is what this market takes, by the resource that a managed identity asks for.
+// Tokens returns the accepted tokens, by the resource that a managed identity requests.
 func (m *Market) Tokens() map[string]string {
 	return map[string]string{saasResource: saasToken, armResource: armToken}
 }
 
-// Credential gets tokens that this market takes.
+// Credential returns a credential whose tokens this market accepts.
 func (m *Market) Credential() azcore.TokenCredential { return credential{} }
 
 type credential struct{}
 
-// GetToken implements azcore.TokenCredential for the two scopes that exist here.
+// GetToken implements azcore.TokenCredential for the two scopes of this market.
 func (credential) GetToken(_ context.Context, options policy.TokenRequestOptions) (azcore.AccessToken, error) {
 	token := ""
 	switch {

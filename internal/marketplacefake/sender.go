@@ -14,12 +14,12 @@ import (
 	"testing"
 )
 
-// Sender sends webhooks and notifications as the services do: it waits ten seconds for an answer, and repeats what was
-// not taken.
+// Sender sends webhooks and notifications as the services do: it waits ten seconds for an answer, and repeats rejected
+// ones.
 type Sender struct {
 	// Client sends; http.DefaultClient when nil.
 	Client *http.Client
-	// Token gives the bearer token of a webhook; nil sends none.
+	// Token returns the bearer token of a webhook; nil sends none.
 	Token func() string
 	// Attempts bounds the tries; 500 when 0.
 	Attempts int
@@ -27,17 +27,17 @@ type Sender struct {
 	Pause func(context.Context) error
 }
 
-// ErrGaveUp: nobody took the message.
+// ErrGaveUp means that all tries failed.
 var ErrGaveUp = errors.New("the sender gave up")
 
-// Webhook tells of an operation and returns the statuses of all answers, 0 for none. The marketplace repeats whatever is
-// not answered with a status of 200 to 299.
+// Webhook announces an operation and returns the statuses of all answers, 0 for none. Like the marketplace, it repeats
+// requests until a status of 200 to 299.
 func (s Sender) Webhook(ctx context.Context, address string, o Operation) ([]int, error) {
 	return s.send(ctx, address, operationDocument(&o), func(status int) bool { return status/100 != 2 })
 }
 
-// Notify tells of a managed application. /resource is appended to the path of the registered address. What is answered
-// with 429 or 500 and more is repeated, and so is what gets no answer.
+// Notify announces a managed application. It appends /resource to the path of the registered address. It repeats a
+// request without an answer, or with a status of 429, or of 500 and more.
 func (s Sender) Notify(ctx context.Context, address string, notification map[string]any) ([]int, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -74,8 +74,8 @@ func (s Sender) send(ctx context.Context, address string, document any, again fu
 	return statuses, fmt.Errorf("%w after %d tries", ErrGaveUp, len(statuses))
 }
 
-// try sends once; 0 says that no answer came. It waits for an answer until ctx ends, longer than the services do: a busy machine is no
-// failure.
+// try sends once; 0 means that no answer arrived. It waits for an answer until ctx ends, longer than the services do:
+// an overloaded machine is no failure.
 func (s Sender) try(ctx context.Context, address string, body []byte) int {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
@@ -98,7 +98,7 @@ func (s Sender) try(ctx context.Context, address string, body []byte) int {
 	return resp.StatusCode
 }
 
-// Answering is a receiver that answers each request with the status that answer gives. It ends with the test.
+// Answering starts a receiver that answers each request with the status from answer. It ends with the test.
 func Answering(t testing.TB, answer func(r *http.Request) int) *httptest.Server {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(answer(r)) }))

@@ -38,7 +38,7 @@ func (m *Market) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	refuse(w, fault.Status, "Injected", "A fault.")
 }
 
-// take notes a request and gives the fault that is meant for it.
+// take records a request and returns its fault.
 func (m *Market) take(r *http.Request) *Fault {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -139,7 +139,7 @@ func (m *Market) operation(w http.ResponseWriter, r *http.Request, s *Subscripti
 	}
 }
 
-// operationDocument is an operation as both the API and the webhook write it.
+// operationDocument returns an operation as both the API and the webhook write it.
 func operationDocument(o *Operation) map[string]any {
 	return map[string]any{"id": o.ID, "activityId": o.ID, "operationRequestSource": "Azure", "subscriptionId": o.SubscriptionID,
 		"publisherId": "contoso", "offerId": "platform", "planId": o.PlanID, "quantity": o.Quantity, "action": o.Action,
@@ -159,7 +159,7 @@ func (m *Market) application(w http.ResponseWriter, r *http.Request) {
 func answer(w http.ResponseWriter, status int, document any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(document) // a caller who left needs no answer
+	_ = json.NewEncoder(w).Encode(document) // ignore a client that disconnected
 }
 
 func refuse(w http.ResponseWriter, status int, code, message string) {

@@ -1,5 +1,6 @@
-// Package named starts BIND for tests: a name server on the loopback interface that holds zones and takes signed updates of them,
-// or a secondary of such a one. What is in no zone of it does not exist: it asks nobody. It ends with the test, and at the latest with this process. It owns no storage keys.
+// Package named starts BIND for tests: a name server on the loopback interface with zones and signed updates, or a
+// secondary of such a server. Names outside its zones do not exist: it forwards no queries. It ends with the test, and
+// at the latest with this process. It owns no storage keys.
 package named
 
 import (
@@ -27,9 +28,9 @@ const (
 	Algorithm = "hmac-sha256"
 )
 
-// Config is what a server holds.
+// Config configures a server.
 type Config struct {
-	// Zones are those that it is the primary of, each with its records beside SOA and NS, as a master file has them.
+	// Zones are its primary zones, each with its records besides SOA and NS, in the form of a master file.
 	Zones map[string]string
 	// Of makes it a secondary of another server instead, of one zone.
 	Of *Server
@@ -46,10 +47,11 @@ type Server struct {
 	process *daemon.Process
 }
 
-// maxPorts bounds how many ports are tried: BIND binds a port that others must not have reserved, so that somebody may be faster.
+// maxPorts bounds the tried ports: BIND needs an unreserved port, which another process may bind first.
 const maxPorts = 5
 
-// Start starts a server, which answers when Start returns. ctx bounds the start only. That BIND is not there is a daemon.MissingError.
+// Start starts a server, which answers when Start returns. ctx bounds the start only. Without BIND it returns a
+// daemon.MissingError.
 func Start(ctx context.Context, c Config) (*Server, error) {
 	folder, err := daemon.Find([]string{"named"}, []string{"/usr/sbin", "/usr/local/sbin"})
 	if err != nil {
@@ -76,7 +78,7 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 	return nil, fmt.Errorf("start named: %w", err)
 }
 
-// freePort is one that nobody has at the moment.
+// freePort returns a port that is free now.
 func freePort(ctx context.Context) (int, error) {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
@@ -90,7 +92,7 @@ func freePort(ctx context.Context) (int, error) {
 	return strconv.Atoi(text)
 }
 
-// Address is where it listens, over UDP and TCP.
+// Address returns its address, over UDP and TCP.
 func (s *Server) Address() string { return fmt.Sprint("127.0.0.1:", s.port) }
 
 // Close ends the server and deletes its zones.
@@ -115,7 +117,8 @@ func (s *Server) run(ctx context.Context, program string, c Config) error {
 		}
 		fmt.Fprintf(&zones, "zone %q { type primary; file \"zone.%s\"; update-policy { grant %s subdomain %s TXT; }; };\n", zone, zone, KeyName, zone)
 	}
-	// A root of its own keeps it from asking the world; it follows aliases from one zone to another only as a resolver does.
+	// With its own root it does not query the internet; it follows aliases from one zone to another only as a resolver
+	// does.
 	if _, err := s.home.WriteFile("root", "@ 60 IN SOA . . 1 60 60 600 1\n@ 60 IN NS localhost.\nlocalhost. 60 IN A 127.0.0.1\n"); err != nil {
 		return err
 	}
@@ -138,7 +141,7 @@ key %s { algorithm %s; secret %q; };
 	if s.process, err = s.home.Start(ctx, ready, program, "-g", "-4", "-n", "1", "-c", path); err != nil {
 		return err
 	}
-	// It runs without its port, too, when somebody else has that.
+	// It runs even if another process has its port.
 	question := new(dns.Msg)
 	question.SetQuestion(dns.Fqdn(s.zones[0]), dns.TypeSOA)
 	_, _, err = (&dns.Client{Net: "tcp"}).ExchangeContext(ctx, question, s.Address())

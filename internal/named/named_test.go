@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A server answers for its zones, knows of no others, and leaves nothing behind.
+// A server answers for its zones, knows no others, and leaves no files behind.
 func TestStart(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// field is one of an expression, as NCrontab (github.com/atifaziz/NCrontab, CrontabFieldImpl.cs) defines it: the Functions host reads
-// schedules with that library.
+// field is a field of an expression, as NCrontab (github.com/atifaziz/NCrontab, CrontabFieldImpl.cs) defines it: the
+// Functions host reads schedules with that library.
 type field struct {
 	name        string
 	first, last int
@@ -21,8 +21,8 @@ var (
 	fields     = []field{{"second", 0, 59, nil}, {"minute", 0, 59, nil}, {"hour", 0, 23, nil}, {"day", 1, 31, nil}, {"month", 1, 12, monthNames}, {"weekday", 0, 6, dayNames}}
 )
 
-// normal returns an expression with the values of each field, so that another library cannot read it otherwise. Forms that the host takes
-// and that mean something else there than in other dialects of cron are refused.
+// normal returns an expression with the values of each field, so that another library reads it the same way. Forms that
+// the host accepts with a different meaning than other dialects of cron are refused.
 func normal(text string) (string, error) {
 	tokens := strings.Split(text, " ")
 	tokens = slices.DeleteFunc(tokens, func(token string) bool { return token == "" })

@@ -1,6 +1,6 @@
 // Package ncrontab reads NCRONTAB expressions, as the Functions host does: six fields, second minute hour day month
-// weekday, or five without the second. A day of the month and a weekday that are both given have to hold both. Forms that
-// the host refuses, or reads otherwise than cron does (a weekday 7, FRI-MON, a step of 0), are errors.
+// weekday, or five without the second. A day of the month and a weekday together must both match. Forms that the host
+// refuses, or reads differently from cron (a weekday 7, FRI-MON, a step of 0), are errors.
 //
 // It owns no storage keys.
 package ncrontab
@@ -13,10 +13,11 @@ import (
 	"github.com/netresearch/go-cron"
 )
 
-// ErrNeverDue: no such date exists.
+// ErrNeverDue means that no such date exists.
 var ErrNeverDue = errors.New("no such date exists")
 
-// searchYears is the longest time between two occurrences: 29 February is on each weekday once in 40 years where a century has no leap year.
+// searchYears is the longest time between two occurrences: 29 February is on each weekday once in 40 years where a
+// century has no leap year.
 const searchYears = 40
 
 // Expression is a parsed expression; Parse makes it.
@@ -43,13 +44,13 @@ func Parse(text string) (Expression, error) {
 	return Expression{both}, nil
 }
 
-// Next is the first occurrence after t, in the time zone of t; the zero time when there is none.
+// Next returns the first occurrence after t, in the time zone of t; the zero time without one.
 func (e Expression) Next(t time.Time) time.Time { return e.schedule.Next(t) }
 
-// Prev is the last occurrence before t, in the time zone of t; the zero time when there is none.
+// Prev returns the last occurrence before t, in the time zone of t; the zero time without one.
 func (e Expression) Prev(t time.Time) time.Time {
 	if whole := t.Truncate(time.Second); whole.Before(t) {
-		t = whole.Add(time.Second) // the library passes over the second that t is in
+		t = whole.Add(time.Second) // the library skips the second that t is in
 	}
 	return e.schedule.Prev(t)
 }

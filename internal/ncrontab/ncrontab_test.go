@@ -20,7 +20,7 @@ func TestParse(t *testing.T) {
 		"*/5 * * * *":     "2026-11-21T05:45:00Z",
 		"0 0 0 13 * 5":    "2027-08-13T00:00:00Z", // day of month AND weekday
 		"0 0 9 * * 0":     "2026-11-22T09:00:00Z", // Sunday
-		"0 */60 * * * *":  "2026-11-21T06:00:00Z", // the host takes a step that is longer than the field
+		"0 */60 * * * *":  "2026-11-21T06:00:00Z", // the host accepts a step that is longer than the field
 		"0 0 9 * F m":     "2027-02-01T09:00:00Z", // the beginning of a name is enough
 		"0 50/5 5 * * *":  "2026-11-21T05:50:00Z",
 		"0 0 9 * Jan Mon": "2027-01-04T09:00:00Z",
@@ -45,7 +45,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// What is before an occurrence leads to it.
+// Next of a time before an occurrence leads to it.
 func TestPrevIsTheOtherWayOfNext(t *testing.T) {
 	t.Parallel()
 	from := time.Date(2024, 2, 28, 23, 50, 0, 0, time.UTC)
@@ -67,8 +67,8 @@ func TestPrevIsTheOtherWayOfNext(t *testing.T) {
 	}
 }
 
-// hostNext is the occurrence behind a time as NCrontab finds it (CrontabSchedule.cs, TryGetNextOccurrence): the sets of its fields, one
-// second after the other. It knows no more than that, and so is a reference for what is faster.
+// hostNext returns the next occurrence as NCrontab finds it (CrontabSchedule.cs, TryGetNextOccurrence): by the sets of
+// its fields, one second after the other. It is simple, and so a reference for faster code.
 func hostNext(sets [6]map[int]bool, at time.Time, end time.Time) time.Time {
 	at = at.Truncate(time.Second).Add(time.Second)
 	for at.Before(end) {

@@ -14,7 +14,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/filelock"
 )
 
-// What an npm has inherited is locked until that has ended, whatever became of the process that started it.
+// The lock that npm inherits is held until npm has ended, even after the process that started it.
 func TestLockIsInherited(t *testing.T) {
 	as(t, hangs)
 	running, err := net.Listen("tcp", "127.0.0.1:0")

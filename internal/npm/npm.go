@@ -1,10 +1,10 @@
-// Package npm installs npm packages that a lock file pins into the user's cache folder, once for all modules and versions
-// of the same lock file. Packages azurite and postgres build on it.
+// Package npm installs npm packages that a lock file pins into the user's cache folder, once for all modules and
+// versions of the same lock file. Packages azurite and postgres build on it.
 //
-// It promises that a folder it returns is complete and is what the lock file's integrity hashes say, that processes which
-// come at the same time wait for one another, and that an installation which is interrupted anywhere counts for nothing.
-// No package's own script runs. It owns no storage keys; of the file system it owns the folder roundhouse in the user's
-// cache folder (os.UserCacheDir), where nothing else is kept and which can be deleted at any time that nothing runs.
+// A returned folder is complete and matches the integrity hashes of the lock file. Concurrent processes wait for one
+// another, and an interrupted installation is discarded. No package's own script runs. The package owns no storage
+// keys; in the file system it owns the folder roundhouse in the user's cache folder (os.UserCacheDir), which holds
+// nothing else and can be deleted whenever no program uses it.
 package npm
 
 import (
@@ -23,28 +23,28 @@ import (
 	"github.com/vibedata/roundhouse/internal/filelock"
 )
 
-// ErrNoNode: Node.js or npm is not on the PATH.
+// ErrNoNode means that Node.js or npm is not on the PATH.
 var ErrNoNode = errors.New("not found: install Node.js 18 or later, which brings npm, and put both on the PATH")
 
 const (
 	manifest = "package.json"
 	lockFile = "package-lock.json"
-	// killGrace is how long npm may go on after the context has ended before its output is given up.
+	// killGrace is how long npm may continue after the end of the context before its output is abandoned.
 	killGrace = 5 * time.Second
 )
 
 // Set is a package.json with its lock file, and a name for both.
 type Set struct {
-	// Name is what people read, and the beginning of the folder's name: "azurite".
+	// Name is for messages, and the beginning of the folder's name: "azurite".
 	Name string
-	// Files holds package.json and package-lock.json, as a rule embedded in a program.
+	// Files holds package.json and package-lock.json, usually embedded in the program.
 	Files fs.FS
-	// Finish completes the folder after npm; nil does nothing. An error makes the installation void.
+	// Finish completes the folder after npm; nil does nothing. An error discards the installation.
 	Finish func(dir string) error
 }
 
-// Install gives the folder that holds node_modules. It installs the packages when that has not been done on this machine,
-// and says so: to log, or to slog.Default when that is nil. It needs npm then, and its absence is an ErrNoNode.
+// Install returns the folder that holds node_modules. It installs the packages on first use on this machine, and logs
+// that: to log, or to slog.Default when that is nil. It then needs npm; without npm it returns ErrNoNode.
 func (s Set) Install(ctx context.Context, log *slog.Logger) (dir string, err error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -76,7 +76,7 @@ func (s Set) installUnder(ctx context.Context, cache string, log *slog.Logger) (
 	if err != nil {
 		return "", fmt.Errorf("wait for another installation: %w", err)
 	}
-	defer held.Close() // nil where there are no locks
+	defer held.Close() // nil on systems without locks
 	if complete(dir) {
 		return dir, nil
 	}
@@ -84,13 +84,13 @@ func (s Set) installUnder(ctx context.Context, cache string, log *slog.Logger) (
 	return dir, s.install(ctx, dir, held)
 }
 
-// complete says whether the folder is there: it gets its name when everything is in it.
+// complete reports whether the folder exists: it gets its name when it is complete.
 func complete(dir string) bool {
 	info, err := os.Stat(dir)
 	return err == nil && info.IsDir()
 }
 
-// install builds the folder under another name. What an interrupted installation left behind is removed first.
+// install builds the folder under another name. It first removes the remains of an interrupted installation.
 func (s Set) install(ctx context.Context, dir string, held *os.File) (err error) {
 	abandoned, err := filepath.Glob(dir + ".partial-*")
 	if err != nil {
@@ -130,8 +130,8 @@ func (s Set) install(ctx context.Context, dir string, held *os.File) (err error)
 	return os.Rename(partial, dir)
 }
 
-// clean runs "npm ci" without the packages' own scripts. npm inherits the lock: when this process dies, nobody else begins
-// before npm has ended, too.
+// clean runs "npm ci" without the packages' own scripts. npm inherits the lock: when this process dies, no other
+// process starts before npm has ended, too.
 func clean(ctx context.Context, dir string, held *os.File) error {
 	program, err := exec.LookPath("npm")
 	if err != nil {

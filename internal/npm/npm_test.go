@@ -18,13 +18,13 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// What the test binary does when it runs as npm: its name is npm then.
+// The actions of the test binary when it runs as npm, by its name.
 const (
 	behaviour = "ROUNDHOUSE_TEST_NPM"
 	installs  = "installs"
 	fails     = "fails"
 	hangs     = "hangs"
-	// listener is the address that one which hangs connects to.
+	// listener is the address that a hanging npm connects to.
 	listener = "ROUNDHOUSE_TEST_NPM_LISTENER"
 )
 
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// fake is an npm that writes half of an installation, and then does as it was told.
+// fake is an npm that writes half of an installation, and then acts as configured.
 func fake() int {
 	if err := os.WriteFile("half", nil, 0o600); err != nil {
 		return 1
@@ -50,7 +50,7 @@ func fake() int {
 		}
 		return 0
 	case hangs:
-		// The connection tells the test that npm runs, and keeps it running until a signal ends it or the test is gone.
+		// The connection shows the test that npm runs, and keeps it running until a signal ends it or the test has ended.
 		conn, err := net.Dial("tcp", os.Getenv(listener))
 		if err != nil {
 			return 1
@@ -63,7 +63,7 @@ func fake() int {
 	}
 }
 
-// as makes the fake the only npm there is.
+// as makes the fake the only npm.
 func as(t *testing.T, what string) {
 	t.Helper()
 	testenv.Long(t)
@@ -79,7 +79,7 @@ func set() Set {
 	return Set{Name: "tool", Files: fstest.MapFS{manifest: {Data: []byte("{}")}, lockFile: {Data: []byte(`{"lockfileVersion": 3}`)}}}
 }
 
-// counter counts the installations that were announced.
+// counter counts the announced installations.
 type counter struct {
 	slog.Handler
 	mu sync.Mutex
@@ -95,7 +95,7 @@ func (c *counter) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// Of those who come at the same time one installs, and all get the same folder.
+// Of concurrent processes one installs, and all get the same folder.
 func TestInstall(t *testing.T) {
 	as(t, installs)
 	cache, said := filepath.Join(t.TempDir(), "cache"), &counter{}
@@ -135,7 +135,7 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// canceled cancels an installation while npm runs, and somebody who waits for it.
+// canceled cancels an installation while npm runs, and another call that waits for it.
 func canceled(t *testing.T, s Set, cache string) error {
 	running, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -164,7 +164,7 @@ func canceled(t *testing.T, s Set, cache string) error {
 	return <-ended
 }
 
-// An installation that did not come to its end counts for nothing, and leaves nothing that stays.
+// An interrupted installation is discarded, and leaves nothing permanent.
 func TestInterrupted(t *testing.T) {
 	as(t, installs)
 	path := os.Getenv("PATH")
@@ -188,7 +188,7 @@ func TestInterrupted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// This is what a killed process leaves: everything, under the name of what is not complete.
+			// A killed process leaves this: all files, under the name of an incomplete folder.
 			if err := os.Rename(dir, dir+".partial-1"); err != nil {
 				t.Fatal(err)
 			}

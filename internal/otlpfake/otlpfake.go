@@ -1,4 +1,5 @@
-// Package otlpfake is a collector of OpenTelemetry for tests: an HTTP server that takes OTLP in protobuf and keeps the spans.
+// Package otlpfake is a collector of OpenTelemetry for tests: an HTTP server that accepts OTLP in protobuf and keeps
+// the spans.
 package otlpfake
 
 import (
@@ -17,7 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Span is a span as it came, without what tests do not look at.
+// Span is a received span, with the attributes that tests use.
 type Span struct {
 	Trace, ID, Parent string
 	Name              string
@@ -28,7 +29,7 @@ type Span struct {
 	Links             []string // ids of spans
 }
 
-// Collector keeps what it is sent. Make it with New.
+// Collector keeps received spans. Make it with New.
 type Collector struct {
 	// URL is the address for traces, with its path.
 	URL string
@@ -99,7 +100,7 @@ func spanOf(s *trace.Span) Span {
 	return out
 }
 
-// Spans are all that came, in that order; one that was told twice is there twice.
+// Spans returns all received spans, in that order; one that was sent twice occurs twice.
 func (c *Collector) Spans() []Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// ByteOrderMark begins texts of some senders, and belongs to no JSON.
+// ByteOrderMark begins texts of some senders, and is not part of JSON.
 const ByteOrderMark = "\xef\xbb\xbf"
 
-// Explain is an error of decoding JSON in the words of JSON: the decoder names the types of this program, which nobody who
-// sends a document knows. Other errors stay as they are.
+// Explain returns an error of decoding JSON in the words of JSON: the decoder names the types of this program, which
+// senders of documents do not know. Other errors stay as they are.
 func Explain(err error) error {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		what := wrong.Field
@@ -36,7 +36,7 @@ func Explain(err error) error {
 	return err
 }
 
-// kindOf is a type in the words of JSON.
+// kindOf returns a type in the words of JSON.
 func kindOf(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:

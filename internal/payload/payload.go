@@ -1,7 +1,7 @@
-// Package payload decides which JSON may be stored: inputs, results, events, answers, messages. Whatever stores JSON asks
-// here first, and whatever takes JSON from outside asks as early as it can, so that nothing is accepted which its reader
-// would refuse. Readers of JSON in this program bound the depth themselves, at 10,000 levels together with all that a
-// value is wrapped in; the limits here are far below.
+// Package payload decides which JSON may be stored: inputs, results, events, answers, messages. Code that stores JSON
+// calls it first, and code that accepts JSON from outside calls it as early as possible. So no value is accepted that
+// its reader would refuse. Readers of JSON in this program bound the depth themselves, at 10,000 levels including the
+// wrapping of a value; the limits here are far below.
 //
 // It owns no storage keys.
 package payload
@@ -16,22 +16,22 @@ import (
 )
 
 const (
-	// MaxDepth is how deep arrays and objects may be nested. It leaves room for what a value is wrapped in, in rounds,
-	// messages and exports.
+	// MaxDepth is the limit for nested arrays and objects. It leaves room for the wrapping of a value in rounds, messages
+	// and exports.
 	MaxDepth = 500
-	// MaxBytes bounds one value, in bytes of JSON. A blob of 64 MiB holds it with what it is wrapped in.
+	// MaxBytes bounds one value, in bytes of JSON. A blob of 64 MiB has room for it and its wrapping.
 	MaxBytes = 60 << 20
 )
 
 var (
-	// ErrTooDeep: JSON that is nested deeper than MaxDepth.
+	// ErrTooDeep means that JSON is nested deeper than MaxDepth.
 	ErrTooDeep = errors.New("nested too deep")
-	// ErrTooLarge: JSON of more than MaxBytes. It is that of the storage packages.
+	// ErrTooLarge means that JSON has more than MaxBytes. It is that of the storage packages.
 	ErrTooLarge = storage.ErrTooLarge
 )
 
-// Check says whether JSON may be stored: the error is ErrTooLarge or ErrTooDeep, with the limit. It does not say whether
-// text is JSON.
+// Check checks whether JSON may be stored: the error is ErrTooLarge or ErrTooDeep, with the limit. It does not check
+// that text is JSON.
 func Check(text []byte) error {
 	if len(text) > MaxBytes {
 		return fmt.Errorf("%w: %d bytes of JSON, %d are allowed: keep it elsewhere and hand over a reference", ErrTooLarge, len(text), MaxBytes)
@@ -42,11 +42,11 @@ func Check(text []byte) error {
 	return nil
 }
 
-// Marshal is json.Marshal without the escapes for HTML, which make a value up to six times as long as it was, so that it
-// breaks limits that it was held against before.
+// Marshal is json.Marshal without the escapes for HTML, which make a value up to six times as long, above limits that
+// it was checked against before.
 func Marshal(v any) (json.RawMessage, error) {
 	text, err := json.Marshal(v)
-	if err != nil || !bytes.Contains(text, []byte(`\u`)) { // all escapes for HTML begin like this; few values have any
+	if err != nil || !bytes.Contains(text, []byte(`\u`)) { // all escapes for HTML start like this; few values have any
 		return text, err
 	}
 	var out bytes.Buffer
@@ -58,8 +58,8 @@ func Marshal(v any) (json.RawMessage, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
-// TooDeep is what a door answers to JSON that is nested too deep: one sentence with the limit. What a request is wrapped in
-// on its way counts, too.
+// TooDeep returns the answer to JSON that is nested too deep: one sentence with the limit. The wrapping of a request in
+// transit counts, too.
 func TooDeep() string {
 	return fmt.Sprintf("The body is %v: %d levels of arrays and objects are allowed, those that it travels in included.", ErrTooDeep, MaxDepth)
 }

@@ -39,7 +39,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// What Check lets pass, a reader takes, with room for what it is wrapped in; and it counts as the reader does.
+// A reader accepts the texts that Check accepts, including their wrapping, and both count alike.
 func FuzzCheck(f *testing.F) {
 	for _, text := range []string{`{"a":[1,{"b":"]\"["}]}`, strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth), `"\\"`, `{"a":"[`} {
 		f.Add([]byte(text))
@@ -78,7 +78,7 @@ func depth(v any) int {
 	return deepest + 1
 }
 
-// What is marshaled is what an encoder without escapes for HTML writes, in texts and in raw JSON.
+// Marshal writes the same as an encoder without escapes for HTML, in texts and in raw JSON.
 func TestMarshal(t *testing.T) {
 	for _, text := range []string{"", "plain", "<a href=\"b&c\">", "\u2028\u2029", "\x00\x1f\x7f", "\xff", `\u003c`, "𝄞 é"} {
 		raw := json.RawMessage(`"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\x00", "", "\x1f", "").Replace(strings.ToValidUTF8(text, "")) + `"`)

@@ -10,7 +10,7 @@ import (
 // names is a DNS server: every name has the address 127.0.0.1.
 type names struct{}
 
-// start starts the server, over TCP as Pebble asks, and returns its address.
+// start starts the server, over TCP as Pebble requires, and returns its address.
 func (n names) start(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -41,6 +41,6 @@ func (n names) answer(w dns.ResponseWriter, question *dns.Msg) {
 			reply.Answer = append(reply.Answer, &dns.A{Hdr: header, A: net.IPv4(127, 0, 0, 1)})
 		}
 	}
-	// A client that went away is its own business.
+	// Ignore a client that disconnected.
 	_ = w.WriteMsg(reply)
 }

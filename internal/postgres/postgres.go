@@ -1,6 +1,6 @@
 // Package postgres starts a PostgreSQL server for tests and measurements: an empty one, on a Unix socket in a temporary
-// folder, that ends with Close and at the latest with this process. It is one that is installed, or else the one that the
-// lock file in this folder pins, from npm. It owns no storage keys.
+// folder, that ends with Close and at the latest with this process. Its programs are the installed ones, or else those
+// from npm that the lock file in this folder pins. It owns no storage keys.
 package postgres
 
 import (
@@ -25,12 +25,12 @@ type Server struct {
 	password string
 }
 
-// Start makes a cluster and starts it. Data is not written through to disk: a crash of the machine loses it. ctx bounds
-// the start only. The programs are looked for in PATH and in /usr/lib/postgresql, and then come from npm; that there are
-// none for this machine either is a daemon.MissingError.
+// Start makes a cluster and starts it. Data is not flushed to disk: a crash of the machine loses it. ctx bounds the
+// start only. Start searches the programs in PATH and in /usr/lib/postgresql, and then installs them from npm; without
+// any for this machine it returns a daemon.MissingError.
 func Start(ctx context.Context) (*Server, error) { return startFrom(ctx, programs) }
 
-// startFrom starts a server whose programs are in the folder that find gives for its home.
+// startFrom starts a server with the programs in the folder that find returns for its home.
 func startFrom(ctx context.Context, find func(context.Context, *daemon.Home) (bin string, err error)) (*Server, error) {
 	home, err := daemon.NewHome("pg", "postgres")
 	if err != nil {
@@ -66,20 +66,21 @@ func (s *Server) start(ctx context.Context, bin string) error {
 	return err
 }
 
-// Attach returns a server that another process started and owns, from the DSN of any of its databases. Its Close does nothing.
+// Attach returns a server that another process started and owns, from the DSN of any of its databases. Its Close does
+// nothing.
 func Attach(dsn string) (*Server, error) {
 	u, err := url.Parse(dsn)
 	if err != nil || u.Query().Get("host") == "" {
-		return nil, errors.New("attach to postgres: the DSN names no folder of a server") // it holds a password
+		return nil, errors.New("attach to postgres: the DSN names no folder of a server") // the DSN holds a password
 	}
 	password, _ := u.User.Password()
 	return &Server{home: &daemon.Home{Dir: u.Query().Get("host")}, password: password}, nil
 }
 
-// DSN says how to reach a database of the server as its owner.
+// DSN returns the DSN of a database of the server for its owner.
 func (s *Server) DSN(database string) string { return s.DSNFor(User, s.password, database) }
 
-// DSNFor says how to reach a database as somebody else.
+// DSNFor returns the DSN of a database for another user.
 func (s *Server) DSNFor(user, password, database string) string {
 	u := url.URL{Scheme: "postgres", User: url.UserPassword(user, password), Path: "/" + database,
 		RawQuery: url.Values{"host": {s.home.Dir}, "sslmode": {"disable"}}.Encode()}

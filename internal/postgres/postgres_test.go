@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A server answers, and leaves nothing behind, whether its programs are those of the machine or come from npm.
+// A server answers, and leaves no files behind, with the programs of the machine and with those from npm.
 func TestStart(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()

@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// adversarial are texts that make a rule begin over and over again without coming to an end.
+// adversarial returns texts that make a rule start repeatedly without a match.
 func adversarial() []string {
 	var list []string
 	for _, t := range tokens {
@@ -35,7 +35,7 @@ func adversarial() []string {
 
 func repeated(unit string, size int) string { return strings.Repeat(unit, size/len(unit)+1) }
 
-// TestAdversarialTexts holds the growth of texts; BenchmarkAdversarial holds the work.
+// TestAdversarialTexts checks the growth of texts; BenchmarkAdversarial checks the work.
 func TestAdversarialTexts(t *testing.T) {
 	t.Parallel()
 	for _, unit := range adversarial() {
@@ -52,8 +52,8 @@ func TestAdversarialTexts(t *testing.T) {
 	}
 }
 
-// BenchmarkAdversarial compares the time for 1 MiB with that for a sixteenth of it. It fails when the time grows with the
-// square of the length, which makes it 256 times as long.
+// BenchmarkAdversarial compares the time for 1 MiB with that for a sixteenth of it. It fails when the time grows
+// quadratically, to 256 times.
 func BenchmarkAdversarial(b *testing.B) {
 	const small, large = 64 << 10, 1 << 20
 	took := func(text string) time.Duration {
@@ -67,7 +67,7 @@ func BenchmarkAdversarial(b *testing.B) {
 	}
 	ratio := func(unit string) float64 {
 		least := math.Inf(1)
-		for range 3 { // other work on the machine makes a ratio larger now and then
+		for range 3 { // other work on the machine makes a ratio larger occasionally
 			least = min(least, float64(took(repeated(unit, large)))/float64(took(repeated(unit, small))))
 			if least < 2*large/small {
 				break
@@ -87,7 +87,7 @@ func BenchmarkAdversarial(b *testing.B) {
 	}
 }
 
-// TestAdversarialDocuments redacts large documents of JSON that is deep, nested in strings, or full of secrets.
+// TestAdversarialDocuments redacts large JSON documents that are deep, nested in strings, or full of secrets.
 func TestAdversarialDocuments(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20
@@ -114,7 +114,7 @@ func TestAdversarialDocuments(t *testing.T) {
 	}
 }
 
-// BenchmarkText shows by its MB/s that the work is linear: a text of 1 MiB has those of a text of 64 KiB.
+// BenchmarkText shows by its MB/s that the work is linear: the rate is the same for 1 MiB as for 64 KiB.
 func BenchmarkText(b *testing.B) {
 	sentence := "activity Charge (attempt 3): post to api.example.com: 503 Service Unavailable: {\"error\":\"busy\",\"id\":7} "
 	for _, unit := range []string{sentence, "password=", "eyJhbGciOi.", `"a":`, "://a:b", "==", "ghp_"} {

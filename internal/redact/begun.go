@@ -2,19 +2,19 @@ package redact
 
 import "strings"
 
-// token describes secrets that begin with a fixed text, which is part of them.
+// token describes secrets with a fixed prefix, which is part of them.
 type token struct {
 	prefix string
-	// rest is what follows, at least and at most so many bytes of it; most is 0 for any number.
+	// rest is the alphabet after the prefix, for least to most bytes; most is 0 for no limit.
 	rest        *alphabet
 	least, most int
-	// shown says that the prefix is no secret, as the host of a URL, and stays.
+	// shown means that the prefix is no secret, such as the host of a URL, and stays.
 	shown bool
 }
 
-// tokens are the forms that services publish so that their secrets can be found. The prefixes, alphabets and lengths are
-// facts from the rules of gitleaks (config/gitleaks.toml, MIT licence) and from the services' documentation. A form is
-// listed only if hardly anything else has it.
+// tokens are the forms that services publish so that their secrets can be found. The prefixes, alphabets and lengths
+// are facts from the rules of gitleaks (config/gitleaks.toml, MIT licence) and from the services' documentation. A form
+// is listed only if hardly any other text has it.
 var tokens = []token{
 	// Source code and packages.
 	{prefix: "ghp_", rest: word, least: 36},
@@ -94,7 +94,7 @@ var tokens = []token{
 	{prefix: "EZTK", rest: alnum, least: 54, most: 54},
 	{prefix: "FLWSECK", rest: word, least: 13},
 
-	// Clouds and what runs in them.
+	// Clouds and cloud platforms.
 	{prefix: "AKIA", rest: base32, least: 16, most: 16},
 	{prefix: "ASIA", rest: base32, least: 16, most: 16},
 	{prefix: "ABIA", rest: base32, least: 16, most: 16},
@@ -127,7 +127,7 @@ var tokens = []token{
 	{prefix: "AGE-SECRET-KEY-1", rest: alnum, least: 50},
 	{prefix: "ops_eyJ", rest: base64Pad, least: 100}, // 1Password
 
-	// What watches, and what answers.
+	// Monitoring and AI services.
 	{prefix: "glc_", rest: base64Pad, least: 32},
 	{prefix: "glsa_", rest: word, least: 40},
 	{prefix: "dt0c01.", rest: dotted, least: 60},
@@ -162,7 +162,7 @@ var tokens = []token{
 	{prefix: "webhooks/", rest: alnum, least: 24, shown: true},
 }
 
-// tokensByFirst are the tokens by their first byte.
+// tokensByFirst maps a first byte to its tokens.
 var tokensByFirst = func() (table [256][]token) {
 	for _, t := range tokens {
 		table[t.prefix[0]] = append(table[t.prefix[0]], t)
@@ -170,10 +170,10 @@ var tokensByFirst = func() (table [256][]token) {
 	return table
 }()
 
-// findBegun finds the secrets that are known by how they begin: tokens, JSON Web Tokens, and credentials behind the name
-// of their scheme.
+// findBegun finds the secrets with known beginnings: tokens, JSON Web Tokens, and credentials after the name of their
+// scheme.
 func findBegun(text string, spans []span) []span {
-	noWebToken := 0 // up to here
+	noWebToken := 0 // end of the searched part without a web token
 	for i := 0; i < len(text); i++ {
 		c := text[i]
 		if tokensByFirst[c] == nil && !schemeInitials[c] && c != 'e' || !begins(text, i) {
@@ -194,7 +194,7 @@ func findBegun(text string, spans []span) []span {
 	return spans
 }
 
-// tokenAt returns the token that begins at i.
+// tokenAt returns the token that starts at i.
 func tokenAt(text string, i int) (span, bool) {
 	for _, t := range tokensByFirst[text[i]] {
 		if !strings.HasPrefix(text[i:], t.prefix) {
@@ -220,8 +220,8 @@ func tokenAt(text string, i int) (span, bool) {
 	return span{}, false
 }
 
-// webTokenAt returns the JSON Web Token that begins at i: JSON objects in base64, with dots between them. If there is none,
-// there is none before next either.
+// webTokenAt returns the JSON Web Token that starts at i: JSON objects in base64, with dots between them. Without one,
+// no token starts before next either.
 func webTokenAt(text string, i int) (token span, next int, ok bool) {
 	const object = "eyJ" // {" in base64
 	if !strings.HasPrefix(text[i:], object) {
@@ -238,13 +238,13 @@ func webTokenAt(text string, i int) (token span, next int, ok bool) {
 	return span{i, end, mark}, end, true
 }
 
-// schemes are the authorization schemes behind which credentials stand, in lower case.
+// schemes are the authorization schemes that precede credentials, in lower case.
 var schemes = []string{"bearer", "basic", "auth plain", "auth login", "auth xoauth2", "sharedkeylite", "sharedkey", "sharedaccesssignature"}
 
 var schemeInitials = alphabetOf("aAbBsS")
 
-// schemeAt returns the credentials behind the scheme at i. Bearer and basic are words as well, so what stands behind them
-// has to look like credentials.
+// schemeAt returns the credentials after the scheme at i. Bearer and basic are also ordinary words, so the text after
+// them has to look like credentials.
 func schemeAt(text string, i int) (span, bool) {
 	for _, scheme := range schemes {
 		end := i + len(scheme)
@@ -281,7 +281,7 @@ func schemeAt(text string, i int) (span, bool) {
 	return span{}, false
 }
 
-// likelySecret tells what may be a secret from a word of a sentence.
+// likelySecret distinguishes a possible secret from a word of a sentence.
 func likelySecret(value string) bool {
 	small, large, figures := kinds(value)
 	return len(value) >= 20 || len(value) >= 6 && (small || large) && figures

@@ -11,7 +11,7 @@ func findCredentials(text string, spans []span) []span {
 	return findSourcePasswords(text, spans)
 }
 
-// maxUserInfo bounds how long user name and password may be together, in bytes.
+// maxUserInfo bounds user name and password together, in bytes.
 const maxUserInfo = 512
 
 // findURLPasswords finds the password in scheme://user:password@host, and a token in the place of the user.
@@ -39,8 +39,8 @@ func findURLPasswords(text string, spans []span) []span {
 	}
 }
 
-// userInfo returns what stands before the @ of an authority and what may follow it. A slash ends the authority, except in
-// a password that ought to have been escaped: a port is a number.
+// userInfo returns the text before the @ of an authority, which other text may follow. A slash ends the authority,
+// except in a password that ought to have been escaped: a port is a number.
 func userInfo(authority string) string {
 	strict := authority
 	if end := strings.IndexAny(authority, "/?#\\"); end >= 0 {

@@ -9,13 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// view is a text without one level of escapes. Byte i of it comes from at[i] of the original text.
+// view is a text without one level of escapes. Its byte i comes from at[i] of the original text.
 type view struct {
 	text string
 	at   []int
 }
 
-// maxEscaped bounds the levels of escapes that are removed, maxWrapped those of base64.
+// maxEscaped bounds the removed levels of escapes, maxWrapped those of base64.
 const maxEscaped, maxWrapped = 8, 3
 
 // source returns the offset of byte i in the original text.
@@ -26,8 +26,8 @@ func (v view) source(i int) int {
 	return v.at[i]
 }
 
-// restore puts spans of the view into the original text, and returns how many remain. In quotes, the escapes say where a value
-// ends, so that what was found with them counts; quoted has where such values begin.
+// restore maps spans of the view to the original text, and returns how many remain. In quotes, the escapes mark the end
+// of a value, so spans found with escapes win; quoted has the starts of such values.
 func (v view) restore(text string, spans []span, quoted map[int]bool) int {
 	n := 0
 	for _, s := range spans {
@@ -46,8 +46,8 @@ func (v view) restore(text string, spans []span, quoted map[int]bool) int {
 	return n
 }
 
-// decoded returns the view without one more level of escapes: those of JSON and Go, URLs, HTML and XML, and characters
-// that look like others. It returns false if the text has none.
+// decoded returns the view without one more level of escapes: those of JSON and Go, URLs, HTML and XML, and lookalike
+// characters. It returns false if the text has none.
 func (v view) decoded() (view, bool) {
 	if strings.IndexFunc(v.text, func(r rune) bool { return r == '\\' || r == '%' || r == '&' || r > 0x7f }) < 0 {
 		return v, false
@@ -70,8 +70,8 @@ func (v view) decoded() (view, bool) {
 	return view{string(out), append(at, v.source(len(v.text)))}, changed
 }
 
-// blanks returns the view with blanks for plus signs, as URLs have them; false without any, and as long as there are other
-// escapes of URLs.
+// blanks returns the view with blanks for plus signs, as in URLs; false without any, and as long as other escapes of
+// URLs remain.
 func (v view) blanks() (view, bool) {
 	if !strings.Contains(v.text, "+") {
 		return v, false
@@ -84,7 +84,7 @@ func (v view) blanks() (view, bool) {
 	return view{strings.ReplaceAll(v.text, "+", " "), v.at}, true
 }
 
-// escapeAt returns the length of the escape at i and the characters it stands for.
+// escapeAt returns the length of the escape at i and its characters.
 func escapeAt(text string, i int) (n int, with string, ok bool) {
 	const longestEntity = 10
 	switch rest := text[i:]; {
@@ -121,8 +121,8 @@ func number(text string, from, to, base int) (rune, bool) {
 	return rune(n), err == nil
 }
 
-// lookalike returns the ASCII characters that a rune looks like, or the rune itself: a blank, nothing, a character of full
-// width, a letter of another alphabet.
+// lookalike returns the ASCII characters that a rune looks like, or the rune itself: a blank, nothing, a full-width
+// character, a letter of another alphabet.
 func lookalike(r rune) string {
 	const others, latin = "аеорсухіѕԁјһԛԝАВЕКМНОРСТХαοεν", "aeopcyxisdjhqwABEKMHOPCTXaoev"
 	switch i := strings.IndexRune(others, r); {
@@ -160,7 +160,7 @@ func findWrapped(text string, spans []span, depth int) []span {
 	return spans
 }
 
-// unwrapped returns the text that base64 without padding stands for, up to its first byte that is not printable.
+// unwrapped decodes base64 without padding, up to the first byte that is not printable.
 func unwrapped(text string) string {
 	encoding := b64.RawStdEncoding
 	if strings.ContainsAny(text, "-_") {

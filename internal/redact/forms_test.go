@@ -24,7 +24,7 @@ func formsOf(seed uint64) []redacttest.Sample {
 	return list
 }
 
-// TestForms puts each form into each of the surroundings.
+// TestForms combines each form with each of the surroundings.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	for _, s := range formsOf(1) {
@@ -38,7 +38,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestFormsAtRandom puts random secrets into random surroundings, one in another.
+// TestFormsAtRandom nests random secrets in random surroundings.
 func TestFormsAtRandom(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -63,7 +63,7 @@ func TestFormsAtRandom(t *testing.T) {
 	})
 }
 
-// TestReadable looks for false alarms in texts of the project.
+// TestReadable checks texts of the project for false alarms.
 func TestReadable(t *testing.T) {
 	t.Parallel()
 	for _, text := range redacttest.Readable() {

@@ -7,11 +7,11 @@ import (
 )
 
 // JSON replaces the secrets of a JSON document by "[redacted]". A value is secret when the name of its member looks
-// secret, in any case and with any punctuation: secretText, client_secret, accountKey, token, Authorization and so on, but
-// not secretName, secretVersion, keyName or tokenType, which describe a secret. In an object or array with such a name, all
-// strings and numbers are secret, with the same exceptions. Of {"name": ..., "value": ...} the value is secret when the
-// name before it looks secret. All other strings, and the names, are passed through Text; a string that holds a document is
-// treated as one.
+// secret, in any case and with any punctuation: secretText, client_secret, accountKey, token, Authorization and so on,
+// but not secretName, secretVersion, keyName or tokenType, which describe a secret. In an object or array with such a
+// name, all strings and numbers are secret, with the same exceptions. Of {"name": ..., "value": ...} the value is
+// secret when the name before it looks secret. All other strings, and the names, are passed through Text; a string that
+// holds a document is treated as a document.
 //
 // Everything else stays as it is, byte for byte: the order of members, the text of numbers, white space. A document
 // without secrets is returned itself. A text that is not JSON becomes a JSON string of its redacted text; an empty
@@ -26,7 +26,7 @@ func JSON(doc json.RawMessage) json.RawMessage {
 	return document(doc, 0)
 }
 
-// Document is JSON for a text that may be a document, and Text for one that is none.
+// Document applies JSON to a text that is a document, and Text to any other.
 func Document(text string) string {
 	if json.Valid([]byte(text)) {
 		return string(document([]byte(text), 0))
@@ -34,7 +34,7 @@ func Document(text string) string {
 	return Text(text)
 }
 
-// maxNested bounds how deep documents in strings of documents are looked into.
+// maxNested bounds the redacted levels of documents in strings of documents.
 const maxNested = 8
 
 // document redacts a valid document.
@@ -47,7 +47,7 @@ func document(doc []byte, nested int) []byte {
 	return append(r.out, doc[r.copied:]...)
 }
 
-// secrecy says what of a value is secret by its name.
+// secrecy is the part of a value that its name makes secret.
 type secrecy int
 
 const (
@@ -63,8 +63,8 @@ type jsonRedactor struct {
 	pos    int
 	out    []byte
 	copied int // of doc, into out
-	nested int // how many documents this one is a string of
-	least  int // how long a string is at least that weak makes a secret
+	nested int // number of documents around this one
+	least  int // minimum length of a string that weak makes a secret
 }
 
 // value walks one value.
@@ -107,7 +107,7 @@ func (r *jsonRedactor) clean(text string) string {
 
 func (r *jsonRedactor) object(secret secrecy) {
 	r.pos++
-	named := false // an earlier member says that "value" is a secret
+	named := false // an earlier member makes "value" a secret
 	for r.next() != '}' {
 		if r.doc[r.pos] == ',' {
 			r.pos++
@@ -130,7 +130,7 @@ func (r *jsonRedactor) object(secret secrecy) {
 	r.pos++
 }
 
-// memberSecrecy returns what of a member is secret; outer is that of its object, and named says that another member calls
+// memberSecrecy returns the secrecy of a member; outer is that of its object, and named means that another member makes
 // this one's value a secret.
 func memberSecrecy(name, plain string, outer secrecy, named bool) secrecy {
 	switch {
@@ -161,7 +161,7 @@ func namesSecret(plain string, value []byte) bool {
 	return false
 }
 
-// nextNamesSecret reports whether the member behind the string at the start of a document names a secret.
+// nextNamesSecret reports whether the member after the string at the start of a document names a secret.
 func nextNamesSecret(doc []byte) bool {
 	r := jsonRedactor{doc: doc}
 	if r.next() != '"' {
@@ -205,14 +205,14 @@ func (r *jsonRedactor) array(secret secrecy) {
 	r.pos++
 }
 
-// lastText reports whether the string at pos is the last of its array, and no name of a secret.
+// lastText reports whether the string at pos is the last of its array, and not the name of a secret.
 func (r *jsonRedactor) lastText() bool {
 	at := jsonRedactor{doc: r.doc, pos: r.pos}
 	text := at.text()
 	return at.next() == ']' && !secretName(text)
 }
 
-// next skips white space and returns the byte behind it.
+// next skips white space and returns the next byte.
 func (r *jsonRedactor) next() byte {
 	for {
 		switch c := r.doc[r.pos]; c {
@@ -224,7 +224,7 @@ func (r *jsonRedactor) next() byte {
 	}
 }
 
-// text reads the string that begins at pos.
+// text reads the string that starts at pos.
 func (r *jsonRedactor) text() string {
 	start := r.pos
 	r.skipText()
@@ -234,7 +234,7 @@ func (r *jsonRedactor) text() string {
 	return s
 }
 
-// skipText skips the string that begins at pos.
+// skipText skips the string that starts at pos.
 func (r *jsonRedactor) skipText() {
 	for r.pos++; r.doc[r.pos] != '"'; r.pos++ {
 		if r.doc[r.pos] == '\\' {
@@ -251,7 +251,7 @@ func (r *jsonRedactor) literal() {
 	}
 }
 
-// replace puts a string in place of the value that ends at pos.
+// replace replaces the value that ends at pos by a string.
 func (r *jsonRedactor) replace(start int, text string) {
 	r.out = append(r.out, r.doc[r.copied:start]...)
 	r.out = append(r.out, quoted(text)...)

@@ -64,7 +64,7 @@ func FuzzJSON(f *testing.F) {
 		if !json.Valid(doc) {
 			return
 		}
-		// Token by token: everything is what it was, or a string that says that something was redacted.
+		// Each token is unchanged, or a string with a mark.
 		want, have := json.NewDecoder(bytes.NewReader(doc)), json.NewDecoder(bytes.NewReader(got))
 		want.UseNumber()
 		have.UseNumber()

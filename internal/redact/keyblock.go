@@ -2,8 +2,8 @@ package redact
 
 import "strings"
 
-// findKeyBlocks finds private keys in PEM, with line ends as they are, escaped or lost. Of a key whose end is cut off, all
-// that follows is taken.
+// findKeyBlocks finds private keys in PEM, with line ends intact, escaped or lost. A key without its end extends to the
+// end of the text.
 func findKeyBlocks(text string, spans []span) []span {
 	from, last := strings.Index(text, "PuTTY-User-Key-File"), 0
 	for at := 0; ; {
@@ -19,7 +19,7 @@ func findKeyBlocks(text string, spans []span) []span {
 			for from = begin; from > 0 && (text[from-1] == '-' || text[from-1] == ' ' && from > 1 && text[from-2] == '-'); from-- {
 			}
 		case strings.HasPrefix(text[begin:], "END"):
-			if from < 0 { // the begin is cut off
+			if from < 0 { // the beginning is cut off
 				from = keyLines(text, last, begin)
 			}
 			for at < len(text) && (text[at] == '-' || strings.HasPrefix(text[at:], " BLOCK-") || strings.HasPrefix(text[at:], " -")) {
@@ -36,17 +36,17 @@ func findKeyBlocks(text string, spans []span) []span {
 	return spans
 }
 
-// keyLines returns where the lines of a key begin that end before end, at from at the earliest.
+// keyLines returns the start of the lines of a key that end before end, at from at the earliest.
 func keyLines(text string, from, end int) int {
 	at := end
 	for at > from && (base64Pad[text[at-1]] || strings.IndexByte(" \r\n", text[at-1]) >= 0) {
 		at--
 	}
 	line := strings.LastIndexAny(strings.TrimRight(text[at:end], "- \r\n"), " ")
-	return at + line + 1 // words of a sentence before the key are none of it
+	return at + line + 1 // words of a sentence before the key are not part of it
 }
 
-// privateKeyLabel finds the label of a private key, and returns where it is and its length.
+// privateKeyLabel finds the label of a private key, and returns its position and length.
 func privateKeyLabel(text string) (at, length int) {
 	const first = "PRIVATE"
 	for from := 0; ; {
@@ -62,7 +62,7 @@ func privateKeyLabel(text string) (at, length int) {
 	}
 }
 
-// lineBegin returns where BEGIN or END stands before the label at i, behind dashes.
+// lineBegin returns the start of the BEGIN or END, after dashes, before the label at i.
 func lineBegin(text string, i int) (int, bool) {
 	const most = len("-----BEGIN OPENSSH ") + 16
 	before := text[max(0, i-most):i]

@@ -8,9 +8,9 @@ import (
 	"log/slog"
 )
 
-// Log returns a handler that hands records on to h without secrets: those of the message, of strings, of errors, and of
-// whatever else a handler would format, within groups as well. An attribute whose key looks secret is secret itself.
-// Records without secrets are handed on as they are.
+// Log returns a handler that passes records on to h without secrets: those of the message, of strings, of errors, and
+// of any other value that a handler would format, within groups as well. An attribute whose key looks secret is secret
+// itself. Records without secrets are passed on unchanged.
 func Log(h slog.Handler) slog.Handler {
 	if _, done := h.(*logHandler); done {
 		return h
@@ -18,7 +18,7 @@ func Log(h slog.Handler) slog.Handler {
 	return &logHandler{h}
 }
 
-// Logger is slog.New(Log(...)) for a logger that exists; nil stays nil.
+// Logger is slog.New(Log(...)) for an existing logger; nil stays nil.
 func Logger(l *slog.Logger) *slog.Logger {
 	if l == nil {
 		return nil
@@ -69,7 +69,7 @@ func cleanAttr(a slog.Attr) (clean slog.Attr, changed bool) {
 	return slog.Attr{Key: a.Key, Value: v}, changed
 }
 
-// secretAttr reports whether the key makes the value a secret, by the rule that members of JSON have.
+// secretAttr reports whether the key makes the value a secret, by the rule for members of JSON.
 func secretAttr(key string, v slog.Value) bool {
 	switch v.Kind() {
 	case slog.KindBool, slog.KindDuration, slog.KindTime:
@@ -111,11 +111,11 @@ func cleanGroup(v slog.Value) (clean slog.Value, changed bool) {
 	return slog.GroupValue(attrs...), true
 }
 
-// cleanAny looks at a value in the forms that handlers give it: its JSON, and as fmt prints it. Only a value that has a
-// secret in one of them is replaced.
+// cleanAny checks a value in the forms of handlers: its JSON, and as fmt prints it. Only a value with a secret in one
+// of them is replaced.
 func cleanAny(v slog.Value) (replaced slog.Value, changed bool) {
 	defer func() {
-		if p := recover(); p != nil { // as the handlers of slog show it
+		if p := recover(); p != nil { // like the handlers of slog
 			replaced, changed = slog.StringValue(Text(fmt.Sprintf("!PANIC: %v", p))), true
 		}
 	}()
@@ -142,7 +142,7 @@ func cleanAny(v slog.Value) (replaced slog.Value, changed bool) {
 	}
 	doc, err := json.Marshal(value)
 	if err != nil {
-		return slog.StringValue(text), true // there is no other form
+		return slog.StringValue(text), true // it has no other form
 	}
 	clean := JSON(doc)
 	if text == printed && bytes.Equal(clean, doc) {
@@ -151,7 +151,7 @@ func cleanAny(v slog.Value) (replaced slog.Value, changed bool) {
 	return slog.AnyValue(forms{clean, text}), true
 }
 
-// forms takes the place of a value that has a secret, in the forms that handlers give it.
+// forms replaces a value with a secret, in the forms of handlers.
 type forms struct {
 	json json.RawMessage
 	text string

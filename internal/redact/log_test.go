@@ -70,7 +70,7 @@ func TestLog(t *testing.T) {
 			send(slog.New(Log(handlerOf(kind, &out))))
 			if got := out.String(); strings.Contains(got, secret[5:]) || strings.Contains(got, "12345") {
 				t.Errorf("%s, %s: %s", name, kind, got)
-			} else if !strings.Contains(got, mark) && name+kind != "stringerJSON" && name+kind != "marshalertext" { // these do not show it at all
+			} else if !strings.Contains(got, mark) && name+kind != "stringerJSON" && name+kind != "marshalertext" { // these do not contain it at all
 				t.Errorf("%s, %s: nothing says that something was redacted: %s", name, kind, got)
 			}
 		}
@@ -90,7 +90,7 @@ func handlerOf(kind string, out *bytes.Buffer) slog.Handler {
 	return slog.NewTextHandler(out, options)
 }
 
-// TestLogKeepsTheRest compares what is logged with what it is without the redaction.
+// TestLogKeepsTheRest compares logs with and without redaction.
 func TestLogKeepsTheRest(t *testing.T) {
 	t.Parallel()
 	var missing *panics
@@ -111,7 +111,7 @@ func TestLogKeepsTheRest(t *testing.T) {
 	}
 }
 
-// TestLogOnce shows that a handler is not wrapped twice.
+// TestLogOnce checks that a handler is not wrapped twice.
 func TestLogOnce(t *testing.T) {
 	t.Parallel()
 	h := Log(slog.DiscardHandler)

@@ -9,14 +9,14 @@ import (
 // connectors are words between a name and its value, in lower case.
 var connectors = []string{"is", "was", "by", "as", "of", "to", "provided", "used", "supplied", "value", "n", "string", "set"}
 
-// maxGlue bounds how many signs and words are between a name and its value.
+// maxGlue bounds the signs and words between a name and its value.
 const maxGlue = 8
 
 // findLoose finds the values of secrets that words, columns, brackets or neighbours name: "the password is x", PASSWORD
-// 'x', | password | x |, ("x-api-key", "x"), name="password" value="x". Without a separator, the value has to look like a
-// secret, unless its place says enough.
+// 'x', | password | x |, ("x-api-key", "x"), name="password" value="x". Without a separator, the value has to look like
+// a secret, unless its place is enough.
 func findLoose(text string, spans []span) []span {
-	previous := 0 // where the word before begins
+	previous := 0 // start of the previous word
 	for i := 0; i < len(text); i++ {
 		from := i
 		if i = word.run(text, from); i == from {
@@ -46,7 +46,7 @@ func findLoose(text string, spans []span) []span {
 	return spans
 }
 
-// mayName reports whether a word may look secret: it ends as such names do, apart from a plural and a number.
+// mayName reports whether a word may look secret: it ends like such names, apart from a plural and a number.
 func mayName(word string) bool {
 	end := len(word)
 	for end > 0 && (digits[word[end-1]] || end == len(word) && word[end-1]|0x20 == 's') {
@@ -64,15 +64,15 @@ var secretEndings = func() (table [32][32]bool) {
 	return table
 }()
 
-// passwordWords are the names behind which a quoted text is always a secret.
+// passwordWords are the names after which a quoted text is always a secret.
 var passwordWords = []string{"password", "passwd", "passphrase", "passcode", "pwd", "identified", "kennwort", "passwort", "motdepasse"}
 
-// passwordName reports whether a plain name is one of a password.
+// passwordName reports whether a plain name is that of a password.
 func passwordName(plain string) bool {
 	return slices.ContainsFunc(passwordWords, func(w string) bool { return strings.Contains(plain, w) })
 }
 
-// looseAt returns the value behind the name in text[from:end].
+// looseAt returns the value after the name in text[from:end].
 func looseAt(text string, from, end int, plain string) (span, bool) {
 	i := end
 	for i < len(text) && text[i] == '\\' {
@@ -162,10 +162,10 @@ func wordEnd(text string, i int) int {
 	return i
 }
 
-// maxWindow bounds how much of a value is looked at, in bytes, to decide whether it is a secret.
+// maxWindow bounds the part of a value, in bytes, that decides whether it is a secret.
 const maxWindow = 256
 
-// window returns the text up to the end of what is looked at from i on.
+// window returns the text up to the end of the window that starts at i.
 func window(text string, i int) string { return text[:min(len(text), i+maxWindow)] }
 
 // closedAt returns the end of the closing quote at i, with the backslashes before it.
@@ -187,7 +187,7 @@ func within(text string, from, to int) bool {
 	return from > 0 && to < len(text) && strings.IndexByte("([", text[from-1]) >= 0 && strings.IndexByte(")]", text[to]) >= 0
 }
 
-// valueBefore returns the value of {"value":"x","name":"password"}, given where the name's name begins.
+// valueBefore returns the value of {"value":"x","name":"password"}, given the start of the name's name.
 func valueBefore(text string, from int) (span, bool) {
 	const most = 1024
 	before := text[max(0, from-most):from]
@@ -210,7 +210,7 @@ func valueBefore(text string, from int) (span, bool) {
 	return span{shift + begin, shift + end, mark}, true
 }
 
-// label returns where the label of a name begins, as in "name":" and key=', which ends the text; -1 without one.
+// label returns the start of the label of a name, as in "name":" and key=', which ends the text; -1 without one.
 func label(text string) int {
 	text = strings.TrimRight(text, `"'\ `)
 	if text == "" || strings.IndexByte(":=", text[len(text)-1]) < 0 {
@@ -229,10 +229,10 @@ func label(text string) int {
 
 func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 
-// leastSecret is how long a secret without a separator before it is at least, in bytes.
+// leastSecret is the minimum length of a secret without a separator before it, in bytes.
 const leastSecret = 6
 
-// looksSecret tells a secret from a word, a number, an id, a version and an address.
+// looksSecret distinguishes a secret from a word, a number, an id, a version and an address.
 func looksSecret(value string) bool {
 	if len(value) < leastSecret || strings.ContainsAny(value, " \t\n") || strings.Contains(value, "://") || escaped(value) {
 		return false
@@ -242,7 +242,7 @@ func looksSecret(value string) bool {
 	return figures && (small || large) && !id
 }
 
-// escaped reports whether a value begins with an escape of URLs. Without it, the rules decide.
+// escaped reports whether a value starts with an escape of URLs. Without it, the rules decide.
 func escaped(value string) bool {
 	if value == "" || value[0] != '%' {
 		return strings.HasPrefix(value, "+")
@@ -251,8 +251,8 @@ func escaped(value string) bool {
 	return ok
 }
 
-// mixed reports whether a value has letters of both cases and digits, or is a long number in hexadecimal, as random values
-// have that are no ids.
+// mixed reports whether a value has letters of both cases and digits, or is a long hexadecimal number, like random
+// values that are no ids.
 func mixed(value string, least int) bool {
 	const leastHex = 32
 	small, large, figures := kinds(value)
@@ -260,7 +260,7 @@ func mixed(value string, least int) bool {
 		(small && large && figures || len(value) >= leastHex && hex.run(value, 0) == len(value))
 }
 
-// kinds returns which kinds of characters a value has.
+// kinds returns the kinds of characters of a value.
 func kinds(value string) (small, large, figures bool) {
 	for i := range len(value) {
 		c := value[i]

@@ -5,16 +5,16 @@ import "strings"
 // marked describes secrets with a fixed text in their middle, and of a fixed length.
 type marked struct {
 	marker string
-	// before is how many bytes precede the marker at most, a quarter of them at least; after is how many follow, longest how
-	// many at most if that is more than two besides. All are of the alphabet.
+	// before is the maximum number of bytes before the marker, a quarter of it the minimum; after is the number of bytes
+	// after it. longest is the maximum number after it if that is above after+2. All bytes are of the alphabet.
 	bytes                  *alphabet
 	before, after, longest int
-	// padding is what the secret ends with.
+	// padding is the end of the secret.
 	padding string
 }
 
-// markedSecrets are keys of Azure, which carry the name of their service, and others. The signatures and lengths are facts
-// from the rules of gitleaks and of Microsoft's security-utilities (both MIT licence).
+// markedSecrets are keys of Azure, which contain the name of their service, and others. The signatures and lengths are
+// facts from the rules of gitleaks and of Microsoft's security-utilities (both MIT licence).
 var markedSecrets = []marked{
 	{marker: "Q~", bytes: unreserved, before: 4, after: 31, longest: 36}, // client secrets of Entra ID
 	{marker: "AzFu", bytes: word, before: 44, after: 6, padding: "=="},   // Functions
@@ -30,7 +30,7 @@ var markedSecrets = []marked{
 	{marker: ".atlasv1.", bytes: word, before: 14, after: 60, longest: 70},
 }
 
-// findMarked finds the secrets that are known by what is in their middle or at their end.
+// findMarked finds the secrets with a known middle or end.
 func findMarked(text string, spans []span) []span {
 	for _, m := range markedSecrets {
 		for at, next := 0, 0; ; at = next {
@@ -47,7 +47,7 @@ func findMarked(text string, spans []span) []span {
 	return findAccountKeys(text, findBotTokens(text, findShapes(text, spans)))
 }
 
-// around returns the secret whose marker begins at i.
+// around returns the secret whose marker starts at i.
 func (m marked) around(text string, i int) (span, bool) {
 	from, rest := i, i+len(m.marker)
 	for from > 0 && i-from < m.before && m.bytes[text[from-1]] {
@@ -57,7 +57,7 @@ func (m marked) around(text string, i int) (span, bool) {
 		return span{}, false
 	}
 	longest := max(m.after+2, m.longest)
-	// One byte more shows that the secret would be too long.
+	// One more byte shows that the secret would be too long.
 	to := m.bytes.run(text[:min(len(text), rest+longest+1)], rest)
 	if n := to - rest; n < m.after || n > longest || !strings.HasPrefix(text[to:], m.padding) {
 		return span{}, false
@@ -65,8 +65,8 @@ func (m marked) around(text string, i int) (span, bool) {
 	return span{from, to + len(m.padding), mark}, true
 }
 
-// findShapes finds the secrets of a known length and alphabet that nothing else marks: access keys of AWS, and tokens of
-// Azure DevOps. Paths and names of that length change between letters of both cases and digits less often than they do.
+// findShapes finds the secrets with only a known length and alphabet: access keys of AWS, and tokens of Azure DevOps.
+// Paths and names of that length change between letters of both cases and digits less often.
 func findShapes(text string, spans []span) []span {
 	const awsKey, leastChanges, devOpsToken = 40, 13, 52
 	for i := 0; i < len(text); i++ {
@@ -103,8 +103,8 @@ func changes(value string) int {
 	return n
 }
 
-// findAccountKeys finds 64 bytes in base64, as the keys of storage accounts and of Cosmos DB are. Digests of npm packages
-// have the same form, behind their algorithm.
+// findAccountKeys finds 64 bytes in base64, like the keys of storage accounts and of Cosmos DB. Digests of npm packages
+// have the same form, after their algorithm.
 func findAccountKeys(text string, spans []span) []span {
 	const length = 86
 	for at := 0; ; {
@@ -125,7 +125,8 @@ func findAccountKeys(text string, spans []span) []span {
 	}
 }
 
-// findBotTokens finds the tokens of Telegram: a number, which stays, a colon, and about 35 characters that begin with AA.
+// findBotTokens finds the tokens of Telegram: a number, which stays, a colon, and about 35 characters that start with
+// AA.
 func findBotTokens(text string, spans []span) []span {
 	const begin, least, leastNumber = ":AA", 30, 8
 	for at := 0; ; {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// secretWords make a name that contains one of them look secret; so does being one of secretNames. All are in lower case
-// without punctuation, as plainName gives names.
+// secretWords make a name that contains one of them look secret; so does being one of secretNames. All are in lower
+// case without punctuation, like the results of plainName.
 var (
 	secretWords = []string{
 		"secret", "password", "passwd", "passphrase", "passcode", "privatekey", "accountkey", "accesskey", "sharedkey",
@@ -19,11 +19,11 @@ var (
 		"dbpwd", "azurewebjobsstorage", "pw", "pin", "otp", "csrf", "xauth", "sessionid", "passphrases", "jsessionid", "phpsessid", "senha",
 	}
 
-	// leastOf are the names of values that are secret if they look random and have at least so many bytes: of keys, and
+	// leastOf are the names of values that are secret if they look random and have at least this many bytes: of keys, and
 	// of the private members of JSON Web Keys.
 	leastOf = map[string]int{"key": 10, "k": 20, "d": 20, "p": 20, "q": 20, "dp": 20, "dq": 20, "qi": 20}
 
-	// plainEndings make a name that would look secret say something about the secret instead.
+	// plainEndings mark names that describe a secret instead of naming one.
 	plainEndings = []string{
 		"name", "names", "version", "versions", "id", "ids", "identifier", "type", "kind", "count", "length", "size", "uri",
 		"url", "endpoint", "expiry", "expires", "expireson", "expiresat", "expiresin", "status", "slot", "algorithm", "path",
@@ -35,7 +35,7 @@ var (
 	plainWords = []string{"secretary", "secretariat", "tokenizer", "tokenization", "passwordless"}
 )
 
-// maxName bounds the names that are looked at, in bytes: of a longer one, the end counts.
+// maxName bounds the checked part of a name, in bytes: of a longer one, the end counts.
 const maxName = 64
 
 // secretName reports whether values of this name are considered secret.
@@ -48,8 +48,8 @@ func secretName(name string) bool {
 		slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(plain, word) })
 }
 
-// endsSecret reports whether a name that looks secret says so at its end, as accessToken does and tokensLeft does not. Only
-// then is a number secret.
+// endsSecret reports whether the end of a secret-looking name makes it secret, as in accessToken but not in tokensLeft.
+// Only then is a number secret.
 func endsSecret(plain string) bool {
 	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.HasSuffix(plain, word) }) ||
 		slices.Contains(secretNames, plain)
@@ -74,14 +74,14 @@ func plainName(name string) string {
 	}, name)
 }
 
-// headerNames are names behind which a colon and a secret stand even in a sentence. Other names stand before a colon in
-// error texts, too.
+// headerNames are names that precede a colon and a secret even in a sentence. Other names precede a colon in error
+// texts, too.
 var headerNames = []string{
 	"authorization", "proxyauthorization", "xfunctionskey", "apikey", "xapikey", "ocpapimsubscriptionkey", "aegsaskey",
 	"password", "passwd", "pwd", "passphrase", "accountkey", "connectionstring", "cookie", "setcookie",
 }
 
-// compound reports whether a name has several words, as X-Auth-Token, client_secret and clientSecret.
+// compound reports whether a name has several words, like X-Auth-Token, client_secret and clientSecret.
 func compound(name string) bool {
 	for i := 1; i < len(name); i++ {
 		if name[i] == '-' || name[i] == '_' || name[i] >= 'A' && name[i] <= 'Z' && name[i-1] >= 'a' && name[i-1] <= 'z' {

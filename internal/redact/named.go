@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// findNamed finds the values of names that look secret: of assignments (password=x, as connection strings, forms and
-// command lines have them), of members of JSON at any depth of escaping, of header lines, of printed Go values, of flags
+// findNamed finds the values of names that look secret: of assignments (password=x, as in connection strings, forms and
+// command lines), of members of JSON at any depth of escaping, of header lines, of printed Go values, of flags
 // (--password x) and of XML elements.
 func findNamed(text string, spans []span) []span {
 	for i := 0; i < len(text); i++ {
@@ -28,7 +28,7 @@ func findNamed(text string, spans []span) []span {
 	return spans
 }
 
-// namedAt returns the secret behind the separator, an equals sign or a colon, that stands from i to next.
+// namedAt returns the secret after the separator, an equals sign or a colon, from i to next.
 func namedAt(text string, i, next int, separator byte) (span, bool) {
 	if separator == '=' && next < len(text) && text[next] == '=' {
 		return span{}, false // a comparison
@@ -89,7 +89,7 @@ func namedAt(text string, i, next int, separator byte) (span, bool) {
 type name struct {
 	name string
 	from int
-	// quote is the quote around the name, 0 for none; escapes is how many backslashes are before it.
+	// quote is the quote around the name, 0 for none; escapes is the number of backslashes before it.
 	quote   byte
 	escapes int
 }
@@ -136,8 +136,8 @@ func quotedName(text string, closing int, quote byte) name {
 	return name{name: text[from:end], from: from, quote: quote, escapes: closing - end}
 }
 
-// quotedAt returns what is between the quotes that begin at i, with or without backslashes before them; quoted says that
-// there are quotes. A value whose end is cut off ends with the text.
+// quotedAt returns the text between the quotes at i, with or without backslashes before them; quoted is false without
+// quotes. A value without its end extends to the end of the text.
 func quotedAt(text string, i int) (s span, quoted, ok bool) {
 	open := i
 	for open < len(text) && text[open] == '\\' {
@@ -155,7 +155,7 @@ func quotedAt(text string, i int) (s span, quoted, ok bool) {
 			slashes++
 			continue
 		case quote:
-			// A quote within the value has more backslashes before it, which come in pairs of those that are escaped.
+			// A quote within the value has more backslashes before it, in escaped pairs.
 			if slashes < escapes || slashes%(2*(escapes+1)) == escapes {
 				return valueSpan(text, from, max(from, to-min(slashes, escapes)))
 			}
@@ -169,13 +169,13 @@ func valueSpan(text string, from, to int) (span, bool, bool) {
 	return span{from, to, mark}, true, from < to && !strings.HasPrefix(text[from:to], mark)
 }
 
-// plainAt returns the number, object or array at i, which is the value of a member; the mark is put between the member's
-// quotes. Of an object or array whose end is cut off, all that follows is taken.
+// plainAt returns the number, object or array at i, which is the value of a member; the mark is put between the
+// member's quotes. An object or array without its end extends to the end of the text.
 func plainAt(text string, i int, n name) (span, bool) {
 	to := i
 	switch c := text[i]; {
 	case c == '[' || c == '{':
-		least := "[]{} ,\t\r\n" // what no secret is
+		least := "[]{} ,\t\r\n" // characters that are not part of a secret
 		if !endsSecret(plainName(n.name)) {
 			least += "0123456789.-"
 		}
@@ -195,7 +195,7 @@ func plainAt(text string, i int, n name) (span, bool) {
 	return span{i, to, quote + mark + quote}, true
 }
 
-// bracketsEnd returns the end of the object or array that begins at i. Brackets within quotes do not count.
+// bracketsEnd returns the end of the object or array that starts at i. Brackets within quotes do not count.
 func bracketsEnd(text string, i int) int {
 	depth, quoted := 0, false
 	for ; i < len(text); i++ {
@@ -256,8 +256,8 @@ func paramsEnd(text string, i int) int {
 	}
 }
 
-// precedes reports whether a name without quotes, and the colon that ends before next, stand before a secret and not before
-// the rest of a sentence or of an error: the value is at i.
+// precedes reports whether a name without quotes, and the colon that ends before next, precede a secret and not the
+// rest of a sentence or of an error: the value is at i.
 func (n name) precedes(text string, next, i int, value string) bool {
 	plain := plainName(n.name)
 	printed := i == next && n.from > 0 && strings.IndexByte("{[", text[n.from-1]) >= 0 // as fmt prints structs and maps
@@ -313,7 +313,7 @@ func assignedAt(text string, i int, n name) (span, bool) {
 }
 
 // assignedEnd returns the end of the value of an assignment at i. A backslash before a quote ends it, and so do the
-// delimiters as URLs have them.
+// delimiters of URLs.
 func assignedEnd(text string, i int) int {
 	for ; i < len(text); i++ {
 		switch c := text[i]; {
@@ -335,7 +335,7 @@ func assignedEnd(text string, i int) int {
 	return i
 }
 
-// withBlanks returns the end of a value of a connection string that has blanks: the semicolon behind to, if it is near.
+// withBlanks returns the end of a value of a connection string that has blanks: the semicolon after to, if it is near.
 func withBlanks(text string, to int) int {
 	const near = 128
 	if to == len(text) || text[to] != ' ' {
@@ -348,7 +348,7 @@ func withBlanks(text string, to int) int {
 	return to
 }
 
-// flagAt returns the value behind a blank of the flag that begins at i, and the password in -u user:password and
+// flagAt returns the value after a blank of the flag that starts at i, and the password in -u user:password and
 // -ppassword.
 func flagAt(text string, i int) (span, bool) {
 	if !strings.HasPrefix(text[i:], "--") || strings.HasPrefix(text[i:], "--user ") || strings.HasPrefix(text[i:], "--user=") {
@@ -370,7 +370,7 @@ func flagAt(text string, i int) (span, bool) {
 	return span{value, to, mark}, true
 }
 
-// userFlagAt returns the password behind -u, --user and -p.
+// userFlagAt returns the password after -u, --user and -p.
 func userFlagAt(text string, i int) (span, bool) {
 	from := word.run(text[:min(len(text), i+len("--user"))], i)
 	password := strings.HasPrefix(text[i:], "-p")
@@ -404,7 +404,7 @@ func userFlagAt(text string, i int) (span, bool) {
 	return span{from, assignedEnd(text, from), mark}, true
 }
 
-// elementAt returns the text of the XML element whose start tag begins at i.
+// elementAt returns the text of the XML element whose start tag starts at i.
 func elementAt(text string, i int) (span, bool) {
 	const mostAttributes, cdata = 512, "<![CDATA["
 	i++

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Mark is what replaces a secret.
+// Mark replaces a secret.
 const Mark = "[redacted]"
 
 const mark = Mark
 
 // Text replaces the secrets of a text by [redacted]. A text without secrets is returned itself.
 func Text(text string) string {
-	// What was behind or before a secret can look like one when that is gone, so that a second pass finds more. Rules look
-	// at their neighbourhood only, so a few passes find all.
+	// The text around a removed secret can look like a secret, so a second pass finds more. Rules examine only their
+	// neighbourhood, so a few passes find all.
 	const most = 4
 	for range most {
 		spans := find(text)
@@ -26,18 +26,18 @@ func Text(text string) string {
 	return text
 }
 
-// span is a part of a text that is a secret, and what takes its place.
+// span is a secret part of a text, and its replacement.
 type span struct {
 	from, to int
 	with     string
 }
 
-// find returns the secrets of a text. All rules see the text as it is, so that none depends on what another has replaced.
-// They see it with its escapes, and again without each level of them.
+// find returns the secrets of a text. All rules examine the original text, so that none depends on another's
+// replacements. They examine it with its escapes, and again without each level of them.
 func find(text string) []span { return findAt(text, 0) }
 
-// findAt is find for a text in depth levels of base64. The more there are, the fewer levels of escapes are removed, which bounds
-// the work.
+// findAt is find for a text in depth levels of base64. The more levels, the fewer levels of escapes are removed, which
+// bounds the work.
 func findAt(text string, depth int) []span {
 	var spans []span
 	quoted := map[int]bool{}
@@ -62,7 +62,7 @@ func (v view) find(text string, depth int, quoted map[int]bool) []span {
 	return spans[:v.restore(text, spans, quoted)]
 }
 
-// replace puts the marks into the text. Secrets that overlap become one.
+// replace puts the marks into the text. Overlapping secrets become one.
 func replace(text string, spans []span) string {
 	slices.SortStableFunc(spans, func(a, b span) int { return cmp.Or(a.from-b.from, b.to-a.to) })
 	var out strings.Builder
@@ -115,7 +115,7 @@ var (
 	path        = alphabetOf("a-zA-Z0-9_/@%-")
 )
 
-// run returns the end of the run of bytes of the alphabet that begins at i.
+// run returns the end of the run of bytes of the alphabet that starts at i.
 func (a *alphabet) run(text string, i int) int {
 	for i < len(text) && a[text[i]] {
 		i++
@@ -123,11 +123,11 @@ func (a *alphabet) run(text string, i int) int {
 	return i
 }
 
-// begins reports whether a word may begin at i: there is no letter or digit before it.
+// begins reports whether a word may start at i: no letter or digit precedes it.
 func begins(text string, i int) bool { return i == 0 || !alnum[text[i-1]] }
 
-// begins reports whether a secret of this alphabet and of a fixed length may begin at i: it is not the rest of something
-// longer. A slash may be that of a path.
+// begins reports whether a secret of this alphabet and of a fixed length may start at i: it is not the rest of
+// something longer. A slash may be that of a path.
 func (a *alphabet) begins(text string, i int) bool {
 	return i == 0 || !a[text[i-1]] || text[i-1] == '/'
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// TestSamples puts each secret into the texts in which secrets are met.
+// TestSamples puts each secret into typical texts.
 func TestSamples(t *testing.T) {
 	t.Parallel()
 	list := redacttest.Secrets()
@@ -44,7 +44,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// check fails when a part of the secret is left.
+// check fails when a part of the secret remains.
 func check(t *testing.T, s redacttest.Sample, place, got string) {
 	t.Helper()
 	if part := s.FoundIn(got); part != "" {
@@ -85,7 +85,7 @@ func documents(t *testing.T, s redacttest.Sample) map[string]json.RawMessage {
 	docs := map[string]json.RawMessage{}
 	for _, escape := range []bool{true, false} {
 		if escape && strings.Contains(s.Text, "</") {
-			continue // an element of XML is not looked for behind these escapes
+			continue // XML elements are not searched behind these escapes
 		}
 		encode := func(v any) json.RawMessage {
 			var out bytes.Buffer
@@ -115,7 +115,7 @@ func documentsOf(s redacttest.Sample, encode func(any) json.RawMessage) map[stri
 	}
 }
 
-// TestHarmless looks for false alarms.
+// TestHarmless checks for false alarms.
 func TestHarmless(t *testing.T) {
 	t.Parallel()
 	list := redacttest.Harmless()

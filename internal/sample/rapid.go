@@ -11,15 +11,15 @@ import (
 const (
 	rapidChecks = "rapid.checks"
 	rapidSeed   = "rapid.seed"
-	// leastChecks is how many inputs a property is checked with, however small the share is.
+	// leastChecks is the minimum number of inputs of a property, for any share.
 	leastChecks = 4
 )
 
 // setRapid sets the flags of the test binary once.
 var setRapid sync.Once
 
-// Rapid lets tests with pgregory.net/rapid check a share of their inputs, drawn from the seed of the run. Every test of a package
-// that calls rapid.Check calls Rapid first. Flags of the command line win.
+// Rapid makes tests with pgregory.net/rapid check a share of their inputs, drawn from the seed of the run. Every test
+// of a package that calls rapid.Check calls Rapid first. Flags of the command line win.
 func Rapid(t testing.TB) {
 	t.Helper()
 	n, err := share()

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Repeat logs the command that repeats t alone when t fails. The command is the last line that t logs if t calls Repeat before
-// anything that registers a clean-up. args are flags that the test needs to find the case, such as "-seed=7".
+// Repeat logs the command that repeats t alone when t fails. The command is the last line that t logs if t calls Repeat
+// before it registers a clean-up. args are flags that the test needs to find the case, such as "-seed=7".
 func Repeat(t testing.TB, args ...string) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -18,7 +18,7 @@ func Repeat(t testing.TB, args ...string) {
 	})
 }
 
-// command repeats the test of this name, whatever the share.
+// command returns the command that repeats the test of this name, for any share.
 func command(pkg, name string, args ...string) string {
 	elements := strings.Split(name, "/")
 	for i, element := range elements {

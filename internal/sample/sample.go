@@ -1,8 +1,8 @@
-// Package sample decides which cases of an exhaustive test a run carries out. It lets a pull request try a part of all crash
-// points, seeds and programs, and a nightly run all of them, with one rule for every test.
+// Package sample decides which cases of an exhaustive test a run carries out. It lets a pull request try a part of all
+// crash points, seeds and programs, and a nightly run all of them, with one rule for every test.
 //
-// It promises that the choice depends on the case's name, the share and the seed alone: the same environment repeats it on any
-// machine, and all seeds together reach every case. It owns no storage keys, but two environment variables.
+// The choice depends only on the case's name, the share and the seed: the same environment repeats it on any machine,
+// and all seeds together reach every case. The package owns no storage keys, but two environment variables.
 package sample
 
 import (
@@ -14,16 +14,18 @@ import (
 )
 
 const (
-	// Share is the environment variable that holds n for one case in n; "1" is every case. Unset, a run tries every case, and one in
-	// ShortShare with -short.
+	// Share is the environment variable that holds n for one case in n; "1" is every case. Unset, a run tries every case,
+	// and one in ShortShare with -short.
 	Share = "ROUNDHOUSE_TEST_SHARE"
-	// Seed is the environment variable that chooses among the parts of one size, for example a commit. Unset is a seed of its own.
+	// Seed is the environment variable that chooses among the parts of one size, for example a commit. Unset is another
+	// seed.
 	Seed = "ROUNDHOUSE_TEST_SEED"
 	// ShortShare is the share of a -short run.
 	ShortShare = 256
 )
 
-// Keep reports whether this run carries out the case that parts name within t. A share that is not a positive number fails t.
+// Keep reports whether this run carries out the case that parts name within t. A share that is not a positive number
+// fails t.
 func Keep(t testing.TB, parts ...any) bool {
 	t.Helper()
 	share, err := share()
@@ -67,7 +69,7 @@ func keep(share uint64, seed, name string) bool {
 	return sum(name)%share == sum(seed)%share
 }
 
-// sum is a hash whose low bits depend on every byte.
+// sum returns a hash whose low bits depend on every byte.
 func sum(text string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(text))

@@ -2,7 +2,7 @@ package sample
 
 import "testing"
 
-// Size returns how many things a test makes whose subject is their number: n divided by the share, and at least least.
+// Size returns the number of objects for a test of large numbers: n divided by the share, and at least least.
 func Size(t testing.TB, n, least int) int {
 	t.Helper()
 	share, err := share()
@@ -12,7 +12,7 @@ func Size(t testing.TB, n, least int) int {
 	return max(n/int(share), least)
 }
 
-// Chosen returns the seeds of a test whose flags can ask for the one seed, or for the first seeds. Without them, which is 0, it
+// Chosen returns the seeds of a test whose flags can request one seed, or the first seeds. Without them, which is 0, it
 // returns Seeds(t, n).
 func Chosen(t testing.TB, n, first, one int) []int {
 	t.Helper()

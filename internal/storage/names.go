@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// CheckName holds the name of a queue or container ("queue", "container": what) against the rules that both services
+// CheckName checks the name of a queue or container (what is "queue" or "container") by the rules that both services
 // share: 3 to 63 lower-case ASCII letters, digits and single hyphens between them. The error is an ErrInvalid.
 func CheckName(what, name string) error {
 	ok := len(name) >= 3 && len(name) <= 63 && !strings.Contains(name, "--") && name[0] != '-' && name[len(name)-1] != '-'

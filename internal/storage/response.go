@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// Response holds what the service says besides the content of its last answer, be it a success or a failure: its time, and
-// the version of what was read or written. The zero value is ready to use.
+// Response holds the service's time and the version of the object from the last answer, successful or not. The zero
+// value is ready to use.
 type Response struct {
 	mu   sync.Mutex
 	date time.Time
 	etag string
 }
 
-// Date is the service's clock when it answered, in UTC with a precision of one second; zero when nothing was answered.
+// Date returns the service's clock at its answer, in UTC with a precision of one second; zero without an answer.
 func (r *Response) Date() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.date
 }
 
-// ETag is the version of what was read or written by itself, "" when there is none.
+// ETag returns the version of the single object that was read or written, "" without one.
 func (r *Response) ETag() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -30,14 +30,14 @@ func (r *Response) ETag() string {
 
 type responseKey struct{}
 
-// WithCaptureResponse returns a context whose storage calls fill r. A call that is given up may fill r later: use one for each
-// call.
+// WithCaptureResponse returns a context whose storage calls fill r. An abandoned call may fill r later: use one for
+// each call.
 func WithCaptureResponse(ctx context.Context, r *Response) context.Context {
 	return context.WithValue(ctx, responseKey{}, r)
 }
 
-// RecordResponse fills the Response of a context, if it has one. Stores call it with every answer; those in memory give the
-// time of this machine.
+// RecordResponse fills the Response of ctx, if any. Stores call it with every answer; those in memory pass the time of
+// this machine.
 func RecordResponse(ctx context.Context, date time.Time, etag string) {
 	r, ok := ctx.Value(responseKey{}).(*Response)
 	if !ok {

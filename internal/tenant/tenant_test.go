@@ -21,7 +21,7 @@ func TestSees(t *testing.T) {
 	}
 }
 
-// Keys are made of what Fold returns, so it has to agree with the comparison for whatever an id holds.
+// Keys are made of Fold's results, so it has to agree with the comparison for any id.
 func TestFoldAgreesWithTheComparison(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -9,12 +9,12 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Servers is the environment variable that names the folder with the addresses of a lane's servers, which packages share. scripts/lane
-// sets it; without it a package starts servers of its own.
+// Servers is the environment variable that names the folder with the addresses of a lane's servers, which packages
+// share. scripts/lane sets it; without it a package starts its own servers.
 const Servers = "ROUNDHOUSE_TEST_SERVERS"
 
-// Main runs the tests of a package, then end, fails on goroutines that are left, and exits. It is for TestMain. Tests share what end
-// closes: servers, a built program.
+// Main runs the tests of a package, then end, fails on leaked goroutines, and exits. It is for TestMain. end closes
+// resources that tests share: servers, a built program.
 func Main(m *testing.M, end func() error, options ...goleak.Option) {
 	goleak.VerifyTestMain(ending{m, end}, options...)
 }

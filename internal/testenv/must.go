@@ -7,10 +7,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// diffLines is how many lines of a difference a failure shows.
+// diffLines is the number of lines of a difference that a failure shows.
 const diffLines = 30
 
-// Test is what a step needs of a test: that of a *testing.T and of a *rapid.T.
+// Test is the part of *testing.T and *rapid.T that a step needs.
 type Test interface {
 	Helper()
 	Fatal(args ...any)
@@ -24,7 +24,8 @@ func OK(t Test, err error) {
 	}
 }
 
-// Must returns the value of a step that the test needs, and ends the test when the step fails: Must(store.Get(ctx, key))(t).
+// Must returns the value of a step that the test needs, and ends the test when the step fails:
+// Must(store.Get(ctx, key))(t).
 func Must[T any](value T, err error) func(t Test) T {
 	return func(t Test) T {
 		t.Helper()
@@ -33,13 +34,13 @@ func Must[T any](value T, err error) func(t Test) T {
 	}
 }
 
-// Comparison is what Equal needs of a test.
+// Comparison is the part of a test that Equal needs.
 type Comparison interface {
 	Helper()
 	Error(args ...any)
 }
 
-// Equal reports the first lines of the difference between two values of one type. what names them.
+// Equal reports the first lines of the difference between two values of one type. what is their name.
 func Equal[T any](t Comparison, what string, want, got T, options ...cmp.Option) {
 	t.Helper()
 	diff := cmp.Diff(want, got, options...)

@@ -24,7 +24,7 @@ func TestMust(t *testing.T) {
 	}
 }
 
-// comparison is a test that keeps what it reports.
+// comparison is a test that keeps its report.
 type comparison struct{ text string }
 
 func (c *comparison) Helper() {}

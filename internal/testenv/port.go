@@ -6,8 +6,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/freeport"
 )
 
-// Port is a port on 127.0.0.1 that nobody else is given while the test runs: for a server of another process, or to stay
-// without one, so that connections to it are refused.
+// Port returns a port on 127.0.0.1 that is reserved while the test runs. It is for a server of another process, or
+// stays without a server, so that connections to it are refused.
 func Port(t testing.TB) int {
 	t.Helper()
 	p, err := freeport.Reserve()

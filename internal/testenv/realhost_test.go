@@ -15,7 +15,7 @@ func TestRealHost(t *testing.T) {
 	const line = "SKIP: the queue extension of the real Functions host: name its folder in REALHOST_EXTENSIONS"
 	for _, test := range []struct{ name, dir, want, report string }{
 		{name: "there", dir: there, want: "went on in " + there},
-		// Even where everything is demanded.
+		// Even if missing programs are failures.
 		{name: "not named", want: line, report: line + "\n"},
 		{name: "another folder", dir: t.TempDir(), want: "failed"},
 	} {

@@ -1,9 +1,9 @@
-// Package testenv decides what becomes of a test when the machine lacks a program that the test needs: the test is skipped,
-// with one line that says how to get the program, or it fails where everything is demanded, as in CI. It owns no storage keys.
+// Package testenv skips a test when the machine lacks a program that the test needs, with one line on how to get the
+// program. Where all programs are demanded, as in CI, the test fails instead. It owns no storage keys.
 //
-// It also gives tests ports that nobody else is given, and knows where the real Functions host is, which no machine has to have.
+// It also reserves ports for tests, and knows the folder of the real Functions host, which is optional.
 //
-// Go and Node.js are no such programs: the README asks for them, and tests fail without them.
+// Go and Node.js are not such programs: the README requires them, and tests fail without them.
 package testenv
 
 import (
@@ -20,13 +20,13 @@ import (
 const (
 	// Demand is the environment variable that makes a missing program a failure when it is "all".
 	Demand = "ROUNDHOUSE_TEST_DEMAND"
-	// Skipped is the environment variable that names a file, to which a line is added for each test that is skipped: the
-	// same line for the same program. `make test` prints them at its end.
+	// Skipped is the environment variable that names a file, to which a line is added for each skipped test: the same line
+	// for the same program. `make test` prints them at its end.
 	Skipped = "ROUNDHOUSE_TEST_SKIPPED"
 )
 
-// Started ends the test when a server could not be started: it is skipped when the error is a daemon.MissingError and not
-// everything is demanded, and fails otherwise. Without an error the test goes on.
+// Started ends the test when a server could not be started: it is skipped when the error is a daemon.MissingError and
+// not everything is demanded, and fails otherwise. Without an error the test continues.
 func Started(t testing.TB, err error) {
 	t.Helper()
 	missing, ok := errors.AsType[*daemon.MissingError](err)
@@ -39,8 +39,8 @@ func Started(t testing.TB, err error) {
 	}
 }
 
-// Skip skips a test for want of something that no machine has to have, even where everything is demanded. It says what is
-// missing, and how to get it.
+// Skip skips a test because something optional is missing, even if everything is demanded. missing names it and how to
+// get it.
 func Skip(t testing.TB, missing string) {
 	t.Helper()
 	line := "SKIP: " + missing
@@ -50,7 +50,8 @@ func Skip(t testing.TB, missing string) {
 	t.Skip(line)
 }
 
-// Programs ends the test as Started does when one of these programs is not in PATH. Each is in a package of its own name.
+// Programs ends the test as Started does when one of these programs is not in PATH. Each is in a package of its own
+// name.
 func Programs(t testing.TB, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -60,8 +61,8 @@ func Programs(t testing.TB, names ...string) {
 	}
 }
 
-// Run runs a program of a package in a folder, and fails the test with its output when it fails. It skips the test in a -short run, and as
-// Started does when the program is not in PATH.
+// Run runs a program of a package in a folder, and fails the test with its output when it fails. It skips the test in a
+// -short run, and as Started does when the program is not in PATH.
 func Run(t testing.TB, dir, program, pkg string, args ...string) {
 	t.Helper()
 	Long(t)
@@ -76,7 +77,7 @@ func Run(t testing.TB, dir, program, pkg string, args ...string) {
 	}
 }
 
-// report adds a line to a file; "" is none. One write keeps the lines of several processes apart.
+// report adds a line to a file; "" is none. A single write keeps the lines of several processes apart.
 func report(file, line string) error {
 	if file == "" {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/daemon"
 )
 
-// recorder is a test that notes how it ends.
+// recorder is a test that records how it ends.
 type recorder struct {
 	testing.TB
 	fate string

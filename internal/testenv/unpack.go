@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Unpack does what a platform does with the package of an app: every file gets the mode of its entry.
+// Unpack unpacks the package of an app like a platform: every file gets the mode of its entry.
 func Unpack(t testing.TB, file, root string) {
 	t.Helper()
 	packed, err := zip.OpenReader(file)

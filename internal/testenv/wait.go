@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// pollEvery is how often Until asks.
+	// pollEvery is the polling interval of Until.
 	pollEvery = 20 * time.Millisecond
-	// reportBefore is the time that a test keeps, before the test binary ends, to report what it waited for.
+	// reportBefore is the time before the end of the test binary in which a test reports the awaited state.
 	reportBefore = 20 * time.Second
 )
 
@@ -21,8 +21,8 @@ func Long(t testing.TB) {
 	}
 }
 
-// Context returns a context that ends with the test, and shortly before the test binary's own limit (-timeout). It is the only
-// deadline of a test that waits for another process: how long something takes on a busy machine is no failure.
+// Context returns a context that ends with the test, and shortly before the test binary's own limit (-timeout). It is
+// the only deadline of a test that waits for another process: slowness on an overloaded machine is no failure.
 func Context(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := t.Context(), func() {}
@@ -33,7 +33,7 @@ func Context(t testing.TB) context.Context {
 	return ctx
 }
 
-// deadline is the time until which t may wait: shortly before the test binary's limit, if it has one.
+// deadline returns the time until which t may wait: shortly before the test binary's limit, if it has one.
 func deadline(t testing.TB) (end time.Time, ok bool) {
 	if limited, has := t.(interface{ Deadline() (time.Time, bool) }); has {
 		end, ok = limited.Deadline()
@@ -41,8 +41,8 @@ func deadline(t testing.TB) (end time.Time, ok bool) {
 	return end.Add(-reportBefore), ok
 }
 
-// end returns a channel that is closed when t may wait no longer, or nil. Unlike Context it outlives the test's own context, so that
-// cleanup functions can wait.
+// end returns a channel that is closed when t may wait no longer, or nil. Unlike Context it outlives the test's own
+// context, so that cleanup functions can wait.
 func end(t testing.TB) (over <-chan struct{}, stop func()) {
 	limit, ok := deadline(t)
 	if !ok {
@@ -52,14 +52,14 @@ func end(t testing.TB) (over <-chan struct{}, stop func()) {
 	return ctx.Done(), cancel
 }
 
-// Until polls done until it returns true. It fails the test, naming what was awaited, when Context ends before.
+// Until polls done until it returns true. It fails the test, with the text what, when Context ends before.
 func Until(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	Await(t, what, func() (state string, ok bool) { return "not yet", done() })
 }
 
-// Await polls read until it reports that the state is the awaited one, and returns that state. It fails the test, with what was awaited
-// and the state that was seen last, when Context ends before.
+// Await polls read until it reports the awaited state, and returns that state. It fails the test, with the text what
+// and the last state, when Context ends before.
 func Await[T any](t testing.TB, what string, read func() (state T, ok bool)) T {
 	t.Helper()
 	tick := time.NewTicker(pollEvery)
@@ -79,8 +79,8 @@ func Await[T any](t testing.TB, what string, read func() (state T, ok bool)) T {
 	}
 }
 
-// Receive returns the next value of c, or the zero value when c is closed. It fails the test, naming what was awaited, when Context
-// ends before.
+// Receive returns the next value of c, or the zero value when c is closed. It fails the test, with the text what, when
+// Context ends before.
 func Receive[T any](t testing.TB, what string, c <-chan T) T {
 	t.Helper()
 	over, stop := end(t)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// limited is a test that has a minute, and notes how it fails.
+// limited is a test with a minute left, and records how it fails.
 type limited struct {
 	recorder
 	start time.Time
@@ -22,7 +22,8 @@ func (l *limited) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// A wait ends with the state, with the value, or with the test's own time, which leaves enough to report the last state.
+// A wait ends with the state, with the value, or with the test's own time, which leaves enough to report the last
+// state.
 func TestWaits(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -1,5 +1,5 @@
-// Package tlstarget is, for tests, somebody who serves a certificate: a TLS server, and an address that is told about
-// new versions, which it fetches from the store as real ones do.
+// Package tlstarget serves a certificate, for tests: a TLS server, and an address for announcements of new versions,
+// which it fetches from the store as real targets do.
 package tlstarget
 
 import (
@@ -16,10 +16,10 @@ import (
 	"testing"
 )
 
-// Fetch gets a certificate version from the store, with its key.
+// Fetch returns a certificate version from the store, with its key.
 type Fetch func(name, version string) (tls.Certificate, error)
 
-// Target serves certificates, none at first: of several the one that is for the name that it is asked for.
+// Target serves certificates, none at first: the one for the requested name.
 type Target struct {
 	notify *httptest.Server
 	listen net.Listener
@@ -27,7 +27,7 @@ type Target struct {
 	mu       sync.Mutex
 	fetch    Fetch
 	serving  map[string]*tls.Certificate // by the certificate's name in the store
-	next     map[string]*tls.Certificate // what it serves after the next handshake
+	next     map[string]*tls.Certificate // served after the next handshake
 	answers  []int
 	leafOnly bool
 	late     bool
@@ -59,7 +59,7 @@ func Start(t testing.TB, fetch Fetch) *Target {
 			conns.Go(func() {
 				defer conn.Close()
 				if secure, ok := conn.(*tls.Conn); ok {
-					// A handshake that fails is the client's to tell about.
+					// The client reports a failed handshake.
 					_ = secure.HandshakeContext(t.Context())
 				}
 			})
@@ -72,38 +72,38 @@ func Start(t testing.TB, fetch Fetch) *Target {
 	return g
 }
 
-// Address is where it serves.
+// Address returns the address of the TLS server.
 func (g *Target) Address() string { return g.listen.Addr().String() }
 
-// NotifyURL is where it is told about new versions.
+// NotifyURL returns the address for announcements of new versions.
 func (g *Target) NotifyURL() string { return g.notify.URL + "/certificate" }
 
-// Client is an HTTP client that trusts NotifyURL.
+// Client returns an HTTP client that trusts NotifyURL.
 func (g *Target) Client() *http.Client { return g.notify.Client() }
 
-// Answer has the next requests answered with these statuses and nothing done; 0 cuts the connection. What an earlier call
-// asked for is forgotten.
+// Answer makes it answer the next requests with these statuses and do nothing; 0 cuts the connection. It replaces the
+// statuses of an earlier call.
 func (g *Target) Answer(statuses ...int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.answers = statuses
 }
 
-// LeafOnly has it serve the certificate without the rest of its chain.
+// LeafOnly makes it serve the certificate without the rest of its chain.
 func (g *Target) LeafOnly(yes bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.leafOnly = yes
 }
 
-// Told is the bodies of the requests that it took.
+// Told returns the bodies of the accepted requests.
 func (g *Target) Told() []map[string]any {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return append([]map[string]any(nil), g.bodies...)
 }
 
-// Keys are the idempotency keys of the requests that it took.
+// Keys returns the idempotency keys of the accepted requests.
 func (g *Target) Keys() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -114,14 +114,14 @@ func (g *Target) Keys() []string {
 	return keys
 }
 
-// Headers are those of the requests that it took.
+// Headers returns those of the accepted requests.
 func (g *Target) Headers() []http.Header {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return append([]http.Header(nil), g.headers...)
 }
 
-// told fetches the version that it is told about and serves it.
+// told fetches the announced version and serves it.
 func (g *Target) told(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -155,14 +155,14 @@ func (g *Target) told(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// Late has it serve what it is told of only after the next handshake.
+// Late makes it serve an announced version only after the next handshake.
 func (g *Target) Late(yes bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.late = yes
 }
 
-// current is the certificate that it serves under a name; without one, the handshake fails.
+// current returns the served certificate of a name; without one, the handshake fails.
 func (g *Target) current(name string) *tls.Certificate {
 	g.mu.Lock()
 	defer g.mu.Unlock()

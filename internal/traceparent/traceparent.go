@@ -1,5 +1,5 @@
-// Package traceparent knows what a W3C traceparent looks like, and carries the one that a caller has sent. Those who pass trace
-// contexts on use it; making traces is tracing's.
+// Package traceparent checks the form of a W3C traceparent, and carries the caller's one in a context. It is for code
+// that passes trace contexts on; package tracing makes traces.
 package traceparent
 
 import (
@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// size is how long a traceparent of version 00 is.
+// size is the length of a traceparent of version 00.
 const size = len("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 
-// Clean returns a text that is a traceparent of version 00, and "" for any other: what is none is not worth an error, and not
-// passed on. Every orchestration asks, so this is no regular expression.
+// Clean returns a text that is a traceparent of version 00, and "" for any other: an invalid one is not worth an error,
+// and not passed on. Every orchestration calls it, so this is no regular expression.
 func Clean(text string) string {
 	if len(text) != size || text[:3] != "00-" || text[35] != '-' || text[52] != '-' ||
 		!isHex(text[3:35]) || !isHex(text[36:52]) || !isHex(text[53:]) || isZero(text[3:35]) || isZero(text[36:52]) {
@@ -31,7 +31,7 @@ func isHex(text string) bool {
 
 func isZero(text string) bool { return strings.Trim(text, "0") == "" }
 
-// TraceID is the id of the trace that a traceparent names, "" for a text that is none.
+// TraceID returns the id of the trace in a traceparent, "" for an invalid one.
 func TraceID(text string) string {
 	if text = Clean(text); text == "" {
 		return ""
@@ -41,7 +41,7 @@ func TraceID(text string) string {
 
 type key struct{}
 
-// With returns a context that knows the traceparent that a caller has sent.
+// With returns a context with the caller's traceparent.
 func With(ctx context.Context, sent string) context.Context {
 	if sent = Clean(sent); sent == "" {
 		return ctx
@@ -49,7 +49,7 @@ func With(ctx context.Context, sent string) context.Context {
 	return context.WithValue(ctx, key{}, sent)
 }
 
-// From is the traceparent that the caller has sent, "" for none.
+// From returns the caller's traceparent, "" for none.
 func From(ctx context.Context) string {
 	sent, _ := ctx.Value(key{}).(string)
 	return sent

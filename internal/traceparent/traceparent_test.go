@@ -31,7 +31,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// Clean is the regular expression of the form, without being one.
+// Clean accepts the same texts as a regular expression of the form.
 func FuzzClean(f *testing.F) {
 	form := regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
 	for _, text := range []string{"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "00-00000000000000000000000000000000-00f067aa0ba902b7-ff",

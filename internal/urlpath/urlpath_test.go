@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// proxied is a path as the proxy of the Functions host hands it on: decoded but for slashes, dot segments resolved, and
-// encoded again.
+// proxied returns a path as the proxy of the Functions host forwards it: decoded except for slashes, dot segments
+// resolved, and encoded again.
 func proxied(t interface{ Fatal(...any) }, path string) string {
 	var out []string
 	for segment := range strings.SplitSeq(path, "/") {
@@ -34,7 +34,7 @@ func proxied(t interface{ Fatal(...any) }, path string) string {
 
 func direct(_ interface{ Fatal(...any) }, path string) string { return path }
 
-// received is what a server reads of the segments of a path.
+// received returns a server's reading of the segments of a path.
 func received(t interface{ Fatal(...any) }, path string) []string {
 	u, err := url.Parse("http://localhost" + path)
 	if err != nil {
@@ -50,7 +50,7 @@ func received(t interface{ Fatal(...any) }, path string) []string {
 	return segments
 }
 
-// Every id arrives, with the proxy and without, whatever it holds.
+// Any id arrives, with the proxy and without.
 func TestIDsArrive(t *testing.T) {
 	t.Parallel()
 	piece := rapid.SampledFrom([]string{"%", "2", "5", "25", "2F", "%2f", "%2E", "%252F", "/", ".", "..", "a", "F", "+", " ", "é", ";", "?", "#", "\\"})
@@ -66,12 +66,12 @@ func TestIDsArrive(t *testing.T) {
 	})
 }
 
-// Clients that know nothing of the inner encoding reach every id but those of which its letters are a part.
+// Clients without the inner encoding reach every id except those that contain its letters.
 func TestIDsOfOtherClientsArrive(t *testing.T) {
 	t.Parallel()
 	for id, want := range map[string]string{
 		"a/b": "a/b", "a/b%": "a/b%", "%25": "%25", "a+b c": "a+b c", "100%2": "100%2", "%2": "%2", "a.b": "a.b",
-		"a%2Fb": "a/b", "a%252Fb": "a%2Fb", // the proxy leaves no way to tell them apart
+		"a%2Fb": "a/b", "a%252Fb": "a%2Fb", // the proxy leaves no way to distinguish them
 	} {
 		for _, way := range []func(interface{ Fatal(...any) }, string) string{direct, proxied} {
 			if got := received(t, way(t, "/api/tasks/"+url.PathEscape(id))); got[len(got)-1] != want {
@@ -81,7 +81,7 @@ func TestIDsOfOtherClientsArrive(t *testing.T) {
 	}
 }
 
-// Restoring is for what has come in, and changes nothing of an ordinary path.
+// Restoring is for incoming paths, and does not change an ordinary path.
 func TestOrdinaryPaths(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"/", "/api/health/live", "/api/history//", "/api/a%20b", "/api/a%2Fb", "/api/%C3%A9", "/api/a%25"} {

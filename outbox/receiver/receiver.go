@@ -1,12 +1,12 @@
-// Package receiver is the other side of an outbox: it takes events that came over HTTP, and makes sure who sent them.
+// Package receiver is the receiving side of an outbox: it receives events over HTTP, and verifies their sender.
 //
-// It takes what outbox.HTTP sends in the structured mode with signing keys: a CloudEvent 1.0 as JSON, signed as Standard Webhooks
-// does. It promises that what it returns was signed, whole, with one of the receiver's keys, and not long ago; everything else is
-// an error that says whether sending it again can help. Binary mode is refused: there no signature covers what kind of event it
-// is and whose.
+// It accepts requests that outbox.HTTP sends in the structured mode with signing keys: a CloudEvent 1.0 as JSON, signed
+// as Standard Webhooks does. A returned event was signed as a whole with one of the receiver's keys, recently. For any
+// other request, the error says whether a retry can help. Binary mode is refused: its signature covers neither the type
+// nor the tenant of an event.
 //
-// An outbox delivers at least once, and within the tolerance of its time anybody can send a request again that was seen. The
-// receiver therefore remembers the ids of the events that it has taken, or does what they say in a way that can be repeated.
+// An outbox delivers at least once, and within the time tolerance any observer can replay a request. The receiver
+// therefore remembers the ids of processed events, or processes events idempotently.
 //
 // The package owns no storage keys.
 package receiver
@@ -25,32 +25,32 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 )
 
-// MaxBody bounds a request, in bytes: an event of the largest payload, and what is around it.
+// MaxBody bounds a request, in bytes: an event of the largest payload with its attributes.
 const MaxBody = outbox.MaxPayload + 64<<10
 
 // structuredType is the media type of the structured mode.
 const structuredType = "application/cloudevents+json"
 
-// These errors are told apart with errors.Is. Besides them there are outbox.ErrSignature, and the errors of Receiver.Keys. Only
-// after the latter can it help to send the request again.
+// Test for these errors with errors.Is. Other errors are outbox.ErrSignature, and those of Receiver.Keys. Only the
+// latter may be retried.
 var (
-	// ErrEvent: the request is no CloudEvent in the structured mode.
+	// ErrEvent means that the request is not a CloudEvent in the structured mode.
 	ErrEvent = errors.New("not a CloudEvent in the structured mode")
-	// ErrTooLarge: the request has more than MaxBody bytes.
+	// ErrTooLarge means that the request has more than MaxBody bytes.
 	ErrTooLarge = errors.New("the request is too large")
 )
 
-// Event is an event as it was sent.
+// Event is an event as sent.
 type Event struct {
-	// ID is the same in all deliveries of an event, and of no other event of this source.
+	// ID is the same in all deliveries of an event, and unique among the events of this source.
 	ID     string
 	Source string
 	Type   string
-	// Subject, TenantID and CorrelationID are "" when the sender said nothing.
+	// Subject, TenantID and CorrelationID are "" when the sender omitted them.
 	Subject       string
 	TenantID      string
 	CorrelationID string
-	// Time is when the event was added to the outbox, the zero time when the sender did not say.
+	// Time is when the event was added to the outbox, the zero time when the sender omitted it.
 	Time time.Time
 	// Data is the payload as JSON, nil for none.
 	Data json.RawMessage
@@ -73,8 +73,8 @@ type document struct {
 
 // Receiver verifies events. It is safe for concurrent use.
 type Receiver struct {
-	// Keys returns the keys with one of which the request about this event has to be signed. The event is not verified yet: it
-	// may be used to choose the keys by, and for nothing else. Required.
+	// Keys returns the keys, one of which has to sign the request about this event. The event is not verified yet: use it
+	// only to choose the keys. Required.
 	Keys func(ctx context.Context, e Event) ([]outbox.SigningKey, error)
 	// Tolerance is how far the time of a signature may be from the clock; outbox.DefaultTolerance when 0.
 	Tolerance time.Duration
@@ -94,7 +94,7 @@ func (r Receiver) Receive(request *http.Request) (Event, error) {
 	return r.Verify(request.Context(), request.Header, body)
 }
 
-// Verify verifies a request whose body was read, to the byte.
+// Verify verifies a request whose body was read unchanged.
 func (r Receiver) Verify(ctx context.Context, header http.Header, body []byte) (Event, error) {
 	if kind, _, err := mime.ParseMediaType(header.Get("Content-Type")); err != nil || kind != structuredType {
 		return Event{}, fmt.Errorf("verify an event: %w: the content type is %.64q, not %s", ErrEvent, header.Get("Content-Type"), structuredType)
@@ -117,7 +117,7 @@ func (r Receiver) Verify(ctx context.Context, header http.Header, body []byte) (
 	return e, nil
 }
 
-// Parse reads an event out of a body and verifies nothing. The error is an ErrEvent.
+// Parse reads an event from a body without verifying it. The error is an ErrEvent.
 func Parse(body []byte) (Event, error) {
 	if err := payload.Check(body); err != nil {
 		return Event{}, fmt.Errorf("%w: %w", ErrEvent, err)

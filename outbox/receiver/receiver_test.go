@@ -29,7 +29,7 @@ func key(id string) outbox.SigningKey {
 	return outbox.SigningKey{ID: id, Secret: []byte(strings.Repeat(id, outbox.MinSecret))}
 }
 
-// keys are the receiver's: one for each tenant.
+// keys returns the receiver's keys: one for each tenant.
 func keys(_ context.Context, e receiver.Event) ([]outbox.SigningKey, error) {
 	if e.TenantID == "away" {
 		return nil, errVault
@@ -42,7 +42,7 @@ func event(tenant string) outbox.Event {
 		Payload: json.RawMessage(`{"order":12345678901234567890,"html":"<a&b>"}`), CreatedAt: time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC), CorrelationID: "c-1"}
 }
 
-// sent is a request as an outbox sends it, taken off the wire.
+// sent returns the request of an outbox, captured from the wire.
 func sent(t *testing.T, structured bool, signer string, e outbox.Event, at time.Time) *http.Request {
 	t.Helper()
 	var out *http.Request
@@ -64,7 +64,7 @@ func sent(t *testing.T, structured bool, signer string, e outbox.Event, at time.
 	return out
 }
 
-// What an outbox sends arrives as it was; whatever is changed of it, or comes at another time, does not.
+// An outbox's request is received unchanged; a changed or late one is refused.
 func TestReceive(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
@@ -139,7 +139,7 @@ func TestReceive(t *testing.T) {
 	}
 }
 
-// Whatever a body holds, it is an event or an ErrEvent.
+// Any body is an event or an ErrEvent.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"specversion":"1.0","id":"1","source":"/s","type":"t","time":"2026-11-21T10:00:00Z","data":{"a":1}}`))
 	f.Add([]byte(`{"specversion":"1.0","data":[[[]]]}`))
@@ -151,7 +151,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// An HTTP handler of one's own that takes events.
+// A custom HTTP handler that receives events.
 func Example() {
 	secret := outbox.SigningKey{ID: "2026-11", Secret: []byte("a secret of 24 bytes and more")}
 	r := receiver.Receiver{Keys: func(context.Context, receiver.Event) ([]outbox.SigningKey, error) {

@@ -12,37 +12,37 @@ import (
 	"github.com/vibedata/roundhouse/poller/sources"
 )
 
-// ErrNotDefined: the settings do not define the poller, so nothing is known of its source.
+// ErrNotDefined means that the settings do not define the poller, so its source is unknown.
 var ErrNotDefined = errors.New("the settings do not define the poller")
 
-// loadsAtOnce bounds the states that a list reads at the same time.
+// loadsAtOnce bounds the states that a list reads concurrently.
 const loadsAtOnce = 8
 
 // Admin works on the pollers of an app. Blob and Table are required. It is safe for concurrent use.
 type Admin struct {
-	// Blob and Table are where states can be.
+	// Blob and Table are the possible stores of states.
 	Blob, Table poller.Store
 	// Settings are the definitions.
 	Settings []poller.Setting
-	// DSN finds the connection string of a poller's source. Lag and AcceptFingerprint need it.
+	// DSN returns the connection string of a poller's source. Lag and AcceptFingerprint need it.
 	DSN func(ctx context.Context, s poller.Setting) (string, error)
 }
 
-// Poller is a poller as it is now.
+// Poller is the current state of a poller.
 type Poller struct {
 	Name string
-	// Setting is nil when the settings do not define it.
+	// Setting is nil for a poller without a definition in the settings.
 	Setting *poller.Setting
-	// View is its state, and Err why that cannot be read: poller.ErrNotFound for one that is defined and has none, poller.ErrCorrupt,
-	// poller.ErrVersion, or an error of the store.
+	// View is its state, and Err the error of reading it: poller.ErrNotFound for a defined poller without a state,
+	// poller.ErrCorrupt, poller.ErrVersion, or an error of the store.
 	View poller.View
 	Err  error
 }
 
-// Condition is how it is.
+// Condition returns its condition.
 func (p Poller) Condition() poller.Condition { return p.View.Condition(p.Err) }
 
-// Setting is what the settings say about a poller; ok is false when they do not know it.
+// Setting returns the definition of a poller; ok is false for one that the settings do not define.
 func (a Admin) Setting(name string) (setting poller.Setting, ok bool) {
 	at := slices.IndexFunc(a.Settings, func(s poller.Setting) bool { return s.Name == name })
 	if at < 0 {
@@ -51,7 +51,7 @@ func (a Admin) Setting(name string) (setting poller.Setting, ok bool) {
 	return a.Settings[at], true
 }
 
-// Names are those of the pollers that are defined or have a state, ascending.
+// Names returns the names of the pollers with a definition or a state, ascending.
 func (a Admin) Names(ctx context.Context) ([]string, error) {
 	inBlobs, err := a.Blob.List(ctx)
 	if err != nil {
@@ -69,8 +69,8 @@ func (a Admin) Names(ctx context.Context) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// Page gives at most limit pollers behind a name, ascending by their names, and whether there are more. States that cannot be read are
-// among them, with their errors.
+// Page returns at most limit pollers after a name, ascending by their names, and whether more follow. It includes
+// unreadable states, with their errors.
 func (a Admin) Page(ctx context.Context, after string, limit int) (page []Poller, more bool, err error) {
 	names, err := a.Names(ctx)
 	if err != nil {
@@ -97,8 +97,8 @@ func (a Admin) Page(ctx context.Context, after string, limit int) (page []Poller
 	return page, more, ctx.Err()
 }
 
-// Get reads one poller. The error is poller.ErrNotFound when it is neither defined nor has a state; that of a state which cannot be read
-// is in the Poller.
+// Get reads one poller. The error is poller.ErrNotFound for a poller without a definition and a state; the error of an
+// unreadable state is in the Poller.
 func (a Admin) Get(ctx context.Context, name string) (Poller, error) {
 	if err := poller.CheckName(name); err != nil {
 		return Poller{}, fmt.Errorf("%w: %w", poller.ErrNotFound, err)
@@ -122,7 +122,7 @@ func (a Admin) read(ctx context.Context, name string) Poller {
 	return p
 }
 
-// store is the one that keeps the states of a kind.
+// store returns the store of the states of a kind.
 func (a Admin) store(kind string) poller.Store {
 	if kind == poller.StateTable {
 		return a.Table
@@ -130,13 +130,13 @@ func (a Admin) store(kind string) poller.Store {
 	return a.Blob
 }
 
-// operator works where the state of a poller is.
+// operator returns the Operator for the store of a poller's state.
 func (a Admin) operator(ctx context.Context, name string) (poller.Operator, error) {
 	kind, err := a.kept(ctx, name)
 	return poller.Operator{Store: a.store(kind)}, err
 }
 
-// kept is where the state of a poller is: where the settings say, or else where it is found.
+// kept returns the kind of store of a poller's state: that of the settings, or else the one that has the state.
 func (a Admin) kept(ctx context.Context, name string) (kind string, err error) {
 	if s, ok := a.Setting(name); ok {
 		return s.State, nil
@@ -150,7 +150,7 @@ func (a Admin) kept(ctx context.Context, name string) (kind string, err error) {
 	return poller.StateTable, err
 }
 
-// Definition is what the poller reads: as the settings have it, or else as its state has kept it. ok is false when neither says.
+// Definition returns the poller's definition from the settings, or else from its state. ok is false without either.
 func (p Poller) Definition() (d poller.Definition, ok bool) {
 	if p.Setting != nil {
 		c, err := sources.Decode(p.Setting.Source)

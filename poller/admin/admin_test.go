@@ -24,7 +24,7 @@ func newAdmin(t *testing.T, intercept faults.Interceptor) admin.Admin {
 	return a
 }
 
-// States are found wherever they are, with those of pollers that nothing defines any more, and a list of many costs a read of each.
+// States are found in both stores, undefined pollers included, and a list costs one read per poller.
 func TestPollersWhereverTheyAre(t *testing.T) {
 	t.Parallel()
 	reads := make(chan struct{}, 1000)
@@ -53,7 +53,7 @@ func TestPollersWhereverTheyAre(t *testing.T) {
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if d, ok := page[2].Definition(); !ok || d.Dialect != "oracle" { // which the program does not know
+	if d, ok := page[2].Definition(); !ok || d.Dialect != "oracle" { // unknown to the program
 		t.Errorf("%+v, %v", d, ok)
 	}
 	for name := range map[string]bool{"left-in-a-blob": true, "left-in-the-table": true} {

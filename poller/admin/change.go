@@ -10,10 +10,10 @@ import (
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
-// Kind is what a change does.
+// Kind is the kind of a change.
 type Kind string
 
-// The kinds of changes. Package poller's Operator says what each does.
+// The kinds of changes. Package poller's Operator documents each.
 const (
 	ResetToBeginning  Kind = "reset-to-beginning"
 	ResetToCheckpoint Kind = "reset-to-checkpoint"
@@ -24,7 +24,7 @@ const (
 	Retire            Kind = "retire"
 )
 
-// Kinds are all of them.
+// Kinds returns all of them.
 func Kinds() []Kind {
 	return []Kind{ResetToBeginning, ResetToCheckpoint, ResetToCursor, CloneCheckpoint, AcceptFingerprint, BreakLease, Retire}
 }
@@ -32,7 +32,8 @@ func Kinds() []Kind {
 // Change is a change of a state.
 type Change struct {
 	Kind Kind
-	// File is the checkpoint to reset to, Cursor the place, whose kind is that of the checkpoint when it is "", and To the name of a clone.
+	// File is the checkpoint to reset to, Cursor the position (with the kind of the checkpoint if its own is ""), and To
+	// the name of a clone.
 	File   []byte
 	Cursor poller.Cursor
 	To     string
@@ -40,7 +41,8 @@ type Change struct {
 	poller.ChangeOptions
 }
 
-// Change makes a change, or says what it would do. The errors are those of package poller's Operator, ErrNotDefined and those of DSN.
+// Change makes a change, or returns the result of a dry run. The errors are those of package poller's Operator,
+// ErrNotDefined and those of DSN.
 func (a Admin) Change(ctx context.Context, name string, c Change) (poller.Change, error) {
 	o, err := a.operator(ctx, name)
 	if err != nil {
@@ -84,7 +86,8 @@ func (a Admin) Change(ctx context.Context, name string, c Change) (poller.Change
 // checkPlaceTimeout bounds how long a reset waits for the database.
 const checkPlaceTimeout = 10 * time.Second
 
-// checkPlace refuses a place whose types are not those of the table, if its database can be asked. If not, the next tick refuses it.
+// checkPlace refuses a position whose types are not those of the table, if its database is available. Otherwise, the
+// next tick refuses it.
 func (a Admin) checkPlace(ctx context.Context, name string, at poller.Cursor, force bool) error {
 	if force {
 		return nil
@@ -108,7 +111,7 @@ func (a Admin) checkPlace(ctx context.Context, name string, at poller.Cursor, fo
 	return nil
 }
 
-// sameStore refuses a clone that its poller would not find.
+// sameStore refuses a clone in a store in which its poller would not find it.
 func (a Admin) sameStore(ctx context.Context, from, to string) error {
 	target, ok := a.Setting(to)
 	if !ok {

@@ -17,7 +17,7 @@ import (
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
-// shop is a database with n orders.
+// shop returns a database with n orders.
 func shop(t *testing.T, n int) (dsn string) {
 	t.Helper()
 	dsn = filepath.Join(t.TempDir(), "shop.db")
@@ -30,7 +30,8 @@ func shop(t *testing.T, n int) (dsn string) {
 	return dsn
 }
 
-// A poller of another database, or of one that ends in front of its place, has no lag, plan or explanation, and has not caught up.
+// A poller of another database, or of a database that ends before its position, has no lag, plan or explanation, and
+// has not caught up.
 func TestQuestionsToAnotherDatabase(t *testing.T) {
 	t.Parallel()
 	a := newAdmin(t, func(ctx context.Context, _ faults.Call, next func(context.Context) error) error { return next(ctx) })
@@ -66,6 +67,6 @@ func TestQuestionsToAnotherDatabase(t *testing.T) {
 	}
 	testenv.Must(a.Change(t.Context(), "orders", admin.Change{Kind: admin.AcceptFingerprint}))(t)
 	asks(sqlsource.ErrWentBack)
-	dsn += ".away" // the operations work while the database does not
+	dsn += ".away" // the operations work without the database
 	testenv.Must(a.Change(t.Context(), "orders", admin.Change{Kind: admin.ResetToCursor, Cursor: poller.Cursor{Value: "3"}}))(t)
 }

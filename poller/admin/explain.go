@@ -12,22 +12,23 @@ import (
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
-// Explanation is why a row has come or has not: where it is in its source, and what the poller that should deliver it is doing.
+// Explanation is the reason why a row was or was not delivered: its position in the source, and the state of the poller
+// that should deliver it.
 type Explanation struct {
 	sqlsource.Explanation
-	// Place is where the poller is, Condition how it is, and Problem the error that it has met last.
+	// Place is the poller's position, Condition its condition, and Problem its last error.
 	Place     poller.Cursor
 	Condition poller.Condition
 	Problem   string
-	// EventID is that of this version of the row, "" when there is none.
+	// EventID is that of this version of the row, "" without one.
 	EventID string
-	// End is where a backfill ends, nil for a poller without an end.
+	// End is the end of a backfill, nil for a poller without an end.
 	End *poller.Cursor
 }
 
-// Explain says why the row of a key has come or has not. The key is a JSON object of the key columns, or the value of the only one. It
-// takes a connection of its own, and may wait for the settle window; bound ctx. The errors are those of Lag, and poller.ErrInvalid for a
-// key that is none. A poller that has never run is at the beginning.
+// Explain explains why the row of a key was or was not delivered. The key is a JSON object of the key columns, or the
+// value of the only one. Explain uses its own connection, and may wait for the settle window; bound ctx. The errors are
+// those of Lag, and poller.ErrInvalid for an invalid key. A poller that has never run is at the beginning.
 func (a Admin) Explain(ctx context.Context, name, key string) (e Explanation, err error) {
 	p, source, err := a.asked(ctx, name)
 	if err != nil {
@@ -57,7 +58,7 @@ func (a Admin) Explain(ctx context.Context, name, key string) (e Explanation, er
 	return e, nil
 }
 
-// keyObject makes a JSON object of a key as people write it.
+// keyObject makes a JSON object of a key as operators write it.
 func keyObject(text string, keys []string) (json.RawMessage, error) {
 	if strings.HasPrefix(strings.TrimSpace(text), "{") {
 		return json.RawMessage(text), nil
@@ -68,8 +69,8 @@ func keyObject(text string, keys []string) (json.RawMessage, error) {
 	return json.Marshal(map[string]string{keys[0]: text})
 }
 
-// asked reads the state of a poller and opens the table or query that it reads; a replication slot tells of no rows and plans. A state
-// that cannot be read is an error; one that is not there is none.
+// asked reads the state of a poller and opens its table or query; a replication slot has no rows and plans to show. An
+// unreadable state is an error; a missing one is not.
 func (a Admin) asked(ctx context.Context, name string) (p Poller, source *sqlsource.Source, err error) {
 	if p, err = a.Get(ctx, name); err != nil {
 		return p, nil, err
@@ -100,21 +101,21 @@ func (p Poller) place() poller.Cursor {
 	return p.View.Document.Cursor()
 }
 
-// Plan is what the next fetch of a poller would do, and how far it has come.
+// Plan is the next fetch of a poller, with its progress.
 type Plan struct {
 	sqlsource.Plan
 	Place poller.Cursor
-	// Delivered is how many rows it has delivered since the beginning, 0 when that is not known.
+	// Delivered is the number of delivered rows, 0 when unknown.
 	Delivered int64
-	// End is where a backfill ends, nil for a poller without an end.
+	// End is the end of a backfill, nil for a poller without an end.
 	End *poller.Cursor
 }
 
-// defaultBatch is how many rows a poller fetches at first.
+// defaultBatch is the number of rows of a poller's first fetch.
 const defaultBatch = 100
 
-// Plan says what the next fetch of a poller would do. Nothing is delivered or changed. It takes a connection of its own, and may wait for
-// the settle window; bound ctx. The errors are those of Lag. A poller that has never run is at the beginning.
+// Plan returns the next fetch of a poller. It delivers and changes nothing. It uses its own connection, and may wait
+// for the settle window; bound ctx. The errors are those of Lag. A poller that has never run is at the beginning.
 func (a Admin) Plan(ctx context.Context, name string, o sqlsource.PlanOptions) (out Plan, err error) {
 	p, source, err := a.asked(ctx, name)
 	if err != nil {

@@ -10,23 +10,23 @@ import (
 	"github.com/vibedata/roundhouse/poller/sources"
 )
 
-// Lag is how far a poller is behind its source: Place is where it is, and End where the source ends now.
+// Lag is a poller's lag behind its source: Place is its position, and End the current end of the source.
 type Lag struct {
 	Place, End poller.Cursor
-	// CaughtUp says that there is no row that it could take now. HeldBack says why there are rows that it may not take yet, "" when none
+	// CaughtUp means that no row is ready to be read. HeldBack is the reason why existing rows are held back, "" when none
 	// are known.
 	CaughtUp bool
 	HeldBack string
-	// Behind is the time between place and end, where places are times.
+	// Behind is the time between Place and End, if they are times.
 	Behind time.Duration
-	// Retained is how many bytes of log the database keeps until the poller has got on, 0 where it keeps none for it.
+	// Retained is the size of the log, in bytes, that the database keeps for the poller, 0 where it keeps none.
 	Retained int64
-	// PolledAt is when it last wrote down that there was nothing to do.
+	// PolledAt is when the poller last recorded an idle tick.
 	PolledAt time.Time
 }
 
-// Lag asks the source of a poller for its end. It takes a connection of its own; bound ctx. The errors are ErrNotDefined, those of
-// Operator.Show, of DSN and of package sqlsource.
+// Lag queries the end of a poller's source. It uses its own connection; bound ctx. The errors are ErrNotDefined, those
+// of Operator.Show, of DSN and of package sqlsource.
 func (a Admin) Lag(ctx context.Context, name string) (lag Lag, err error) {
 	o, err := a.operator(ctx, name)
 	if err != nil {
@@ -62,13 +62,13 @@ func (a Admin) Lag(ctx context.Context, name string) (lag Lag, err error) {
 	return lag, nil
 }
 
-// instant is the time that a place is, where places are times.
+// instant returns the time of a position that is a time.
 func instant(c poller.Cursor) (time.Time, bool) {
 	t, err := time.Parse(time.RFC3339Nano, c.Value)
 	return t, err == nil
 }
 
-// source opens what a poller reads. It does not connect.
+// source opens the source of a poller. It does not connect.
 func (a Admin) source(ctx context.Context, name string) (poller.Source, error) {
 	setting, ok := a.Setting(name)
 	if !ok {

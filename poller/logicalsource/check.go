@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Check refuses what keeps changes from being read, or from being read whole.
+// Check refuses a setup in which changes could not be read, or only partly.
 func (s *Source) Check(ctx context.Context) (advice []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
@@ -43,7 +43,7 @@ func (s *Source) check(ctx context.Context) (advice []string, err error) {
 	return advice, nil
 }
 
-// checkPublications refuses publications that are not there, and tables of which updates and deletes would not name the row.
+// checkPublications refuses missing publications, and tables whose updates and deletes would not name the row.
 func (s *Source) checkPublications(ctx context.Context) error {
 	for _, c := range []struct{ statement, wrong string }{
 		{`SELECT string_agg(quote_ident(n), ', ') FROM unnest($1::text[]) n WHERE NOT EXISTS (SELECT 1 FROM pg_publication WHERE pubname = n)`,

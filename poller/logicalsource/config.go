@@ -17,7 +17,7 @@ import (
 // Dialect is the dialect of sources of this package.
 const Dialect = "postgres-logical"
 
-// BoundSlot is the bound of sources of this package: the slot keeps what was not committed yet.
+// BoundSlot is the bound of sources of this package: the slot keeps uncommitted changes.
 const BoundSlot = "slot"
 
 const (
@@ -25,7 +25,7 @@ const (
 	defaultBehind  = 1 << 30
 )
 
-// Config says what to read, where and as whom. DSN, SourceID, Slot and Publications are needed.
+// Config selects the changes, the database and the user. DSN, SourceID, Slot and Publications are required.
 type Config struct {
 	Dialect string `json:"dialect"`
 	// DSN is the connection string in the driver's form. It is never part of an error.
@@ -34,21 +34,21 @@ type Config struct {
 	SourceID string `json:"sourceId"`
 	// Slot is the replication slot, which no other poller may use.
 	Slot string `json:"slot"`
-	// Publications are those whose tables are read.
+	// Publications are the publications whose tables are read.
 	Publications []string `json:"publications"`
 	// Timeout bounds a statement; 0 means 30 s.
 	Timeout time.Duration `json:"timeout,omitempty"`
-	// WarnBytes is how much log the slot may keep from being deleted before people are told; 0 means 1 GiB.
+	// WarnBytes is the size of retained log above which operators are warned; 0 means 1 GiB.
 	WarnBytes int64 `json:"warnBytes,omitempty"`
 }
 
-// written is a Config as settings have it: durations as in Go, such as 5s.
+// written is a Config in settings: durations as in Go, such as 5s.
 type written struct {
 	Config
 	Timeout string `json:"timeout"`
 }
 
-// Decode reads the configuration of a source, but for DSN. Members that it does not know are refused.
+// Decode reads the configuration of a source, except for DSN. It refuses unknown members.
 func Decode(text []byte) (Config, error) {
 	var w written
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -66,10 +66,10 @@ func Decode(text []byte) (Config, error) {
 	return w.Config, nil
 }
 
-// slotName is what PostgreSQL lets a slot be called.
+// slotName matches PostgreSQL's names of slots.
 var slotName = regexp.MustCompile(`^[a-z0-9_]{1,63}$`)
 
-// Validate reports all that is wrong, without asking the database.
+// Validate returns all errors, without querying the database.
 func (c Config) Validate() error {
 	var errs []error
 	wrong := func(is bool, format string, args ...any) {
@@ -94,10 +94,10 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// object names what is read, for people.
+// object returns the name of the source for messages.
 func (c Config) object() string { return "slot " + c.Slot }
 
-// Definition is what of the configuration decides which changes come.
+// Definition returns the part of the configuration that determines the changes.
 func (c Config) Definition() poller.Definition {
 	return poller.Definition{Database: sqlsource.PostgresAddress(c.DSN), Dialect: Dialect, SourceID: c.SourceID, Object: strings.Join(slices.Sorted(slices.Values(c.Publications)), ", "),
 		Cursor: "lsn", Keys: []string{}, Bound: BoundSlot, Params: map[string]any{"slot": c.Slot}}

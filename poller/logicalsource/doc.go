@@ -1,32 +1,34 @@
-// Package logicalsource reads inserts, updates, deletes and truncations of PostgreSQL tables as a poller.Source, by logical decoding: out
-// of a replication slot with the plugin pgoutput, whose publications say which tables. It uses SQL functions and no replication
-// connection, so it reads in short statements, and nothing has to stay connected between two ticks.
+// Package logicalsource reads inserts, updates, deletes and truncations of PostgreSQL tables as a poller.Source, by
+// logical decoding. It reads a replication slot with the plugin pgoutput; publications select the tables. It uses SQL
+// functions and no replication connection, so it reads in short statements and needs no connection between two ticks.
 //
-// # What it promises
+// # Promises
 //
-// Every change of a published table whose transaction has committed since the slot was made comes at least once, in the order of commits,
-// and within a transaction in the order of the changes. There is no other condition: neither clocks nor sequences nor long transactions
-// matter, and a row that is changed twice comes twice. What was there before the slot does not come.
+// Every change of a published table that was committed since the slot was made is read at least once. The order is that
+// of the commits, and within a transaction that of the changes. No other condition applies: clocks, sequences and long
+// transactions do not matter, and a row that is changed twice is read twice. Changes before the slot are not read.
 //
-// A place is a poller.LogPosition. The slot is told to forget only what is in front of the cursor of a Fetch, which is the poller's
-// checkpoint: what was not committed comes again, at the same places. It may be read from any place that the slot still has. A place that
-// it has no more is ErrSlotLost, and one that the server has not reached yet is sqlsource.ErrWentBack: neither passes anything over.
+// A position is a poller.LogPosition. The slot forgets only the changes before the cursor of a Fetch, which is the
+// poller's checkpoint: uncommitted changes are read again, at the same positions. Any position that the slot still has
+// can be read. A position that it no longer has is ErrSlotLost, and one that the server has not reached yet is
+// sqlsource.ErrWentBack: neither skips any change.
 //
 // # Rows
 //
-// Data has the columns as package sqlsource writes them, and the member "$change" (see Change). Key has the columns of the replica
-// identity: those of the primary key, as a rule. Of a deleted row Data has the key alone, or all columns with REPLICA IDENTITY FULL. A
-// large value that an update has left as it was is not in the log: it is left out and named in Change.Unchanged, but with REPLICA
-// IDENTITY FULL, which logs it. A truncation is one row a table, without a key. Arrays, composites and what extensions bring are written by
-// the server as the types are now; one whose type is gone since then is text.
+// Data has the columns in the form of package sqlsource, and the member "$change" (see Change). Key has the columns of
+// the replica identity: usually those of the primary key. Data of a deleted row has the key only, or all columns with
+// REPLICA IDENTITY FULL. A large value that an update has left unchanged is not in the log: it is omitted and named in
+// Change.Unchanged, except with REPLICA IDENTITY FULL, which logs it. A truncation is one row per table, without a key.
+// The server writes arrays, composites and types of extensions by the current definitions of their types; a value of a
+// dropped type is text.
 //
 // # Limits
 //
-// The server decodes whole transactions, into a file of its own when they are large, and gives them out through a cursor, so that one of
-// any size takes little memory here. The statement has Timeout to do so: a transaction that takes longer to decode is an error, until
-// Timeout is raised. The cursor stays open for the next Fetch, for Timeout at most; after that, or in another process, the transaction is
-// decoded once more.
+// The server decodes whole transactions, into its own file when they are large, and returns them through a cursor, so
+// that any transaction takes little memory here. The statement has Timeout for that: a transaction that takes longer to
+// decode is an error, until Timeout is raised. The cursor stays open for the next Fetch, for Timeout at most; after
+// that, or in another process, the transaction is decoded again.
 //
-// It makes and drops neither slot nor publication. One slot is for one poller. No error has the connection string in it. The package
-// owns no storage keys.
+// The package neither makes nor drops slots and publications. One slot is for one poller. No error contains the
+// connection string. The package owns no storage keys.
 package logicalsource

@@ -1,6 +1,6 @@
 package logicalsource
 
-// SetWindow makes a look at the slot end after so many messages.
+// SetWindow makes a look at the slot end after this many messages.
 func (s *Source) SetWindow(n int) { s.window = n }
 
 // Parse reads a message.

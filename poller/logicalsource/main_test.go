@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver of those who write
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver of the writers
 
 	"github.com/vibedata/roundhouse/internal/postgres/postgrestest"
 	"github.com/vibedata/roundhouse/internal/testenv"
@@ -19,7 +19,7 @@ var server postgrestest.Shared
 
 func TestMain(m *testing.M) { testenv.Main(m, server.Close) }
 
-// database is an empty one for a test.
+// database is an empty database for a test.
 type database struct {
 	*sql.DB
 	t         testing.TB
@@ -32,7 +32,7 @@ func newDatabase(t testing.TB) database {
 	return databaseAt(t, dsn)
 }
 
-// databaseAt opens a database. What is committed is in the log immediately, which the server of the tests leaves for later.
+// databaseAt opens a database. Commits are logged immediately, which the server of the tests would delay.
 func databaseAt(t testing.TB, dsn string) database {
 	t.Helper()
 	d := database{t: t, name: testenv.Must(url.Parse(dsn))(t).Path[1:], dsn: dsn}
@@ -47,7 +47,7 @@ func openDB(t testing.TB, dsn string) *sql.DB {
 	return db
 }
 
-// run runs statements, each in a transaction of its own.
+// run runs statements, each in its own transaction.
 func (d database) run(statements ...string) {
 	d.t.Helper()
 	for _, s := range statements {
@@ -57,7 +57,7 @@ func (d database) run(statements ...string) {
 	}
 }
 
-// slot is the name of the slot: it is the server's, and not the database's.
+// slot returns the name of the slot, which is unique on the server, not per database.
 func (d database) slot() string { return d.name }
 
 // publish makes the publication and the slot.
@@ -85,7 +85,7 @@ func (d database) source(change ...func(*logicalsource.Config)) *logicalsource.S
 	return s
 }
 
-// drain reads all that there is behind a place.
+// drain reads everything after a position.
 func (d database) drain(s *logicalsource.Source, after poller.Cursor, limit, bytes int) (rows []poller.Row) {
 	d.t.Helper()
 	for {
@@ -103,7 +103,7 @@ func (d database) drain(s *logicalsource.Source, after poller.Cursor, limit, byt
 	}
 }
 
-// change takes the change out of a row, and gives what is left.
+// change removes the change from a row, and returns the rest.
 func change(t testing.TB, row poller.Row) (c logicalsource.Change, data string) {
 	t.Helper()
 	var members map[string]json.RawMessage

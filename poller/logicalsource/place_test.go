@@ -11,14 +11,14 @@ import (
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
-// confirmed is where the slot begins.
+// confirmed returns the start of the slot.
 func (d database) confirmed() (at string) {
 	d.t.Helper()
 	testenv.OK(d.t, d.QueryRowContext(d.t.Context(), "SELECT confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = $1", d.slot()).Scan(&at))
 	return at
 }
 
-// history is transactions of one to five changes each, among others that roll back or change what is not published.
+// history makes transactions of one to five changes each, among others that roll back or change unpublished tables.
 func (d database) history(transactions int) {
 	d.t.Helper()
 	d.run("CREATE TABLE orders (id serial PRIMARY KEY, n int)", "CREATE TABLE other (id int)")
@@ -28,8 +28,8 @@ func (d database) history(transactions int) {
 	}
 }
 
-// From every place that a poller ever had, in a process that knows nothing else, all comes that is behind it and nothing that is in
-// front, the same rows at the same places, however many at a time. From a place that the slot has forgotten it does not go on.
+// From every position of a poller, a new process reads everything after it and nothing before it, the same rows at the
+// same positions, with any batch size. A position that the slot has forgotten is refused.
 func TestEveryPlace(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -49,7 +49,7 @@ func TestEveryPlace(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// The last one asked for what is behind the last row.
+	// The last call requested the rows after the last one.
 	for _, i := range []int{0, len(all) / 2} {
 		if _, err := d.source().Fetch(t.Context(), all[i].Cursor, 1, 1<<20); !errors.Is(err, logicalsource.ErrSlotLost) {
 			t.Errorf("behind row %d, which the slot has forgotten: %v", i, err)
@@ -57,7 +57,7 @@ func TestEveryPlace(t *testing.T) {
 	}
 }
 
-// The slot forgets what is in front of the place of a fetch, but nothing behind it: not even of a transaction in whose midst it is.
+// The slot forgets the changes before the position of a fetch, but nothing after it, not even within a transaction.
 func TestSlotFollowsPlace(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -90,7 +90,7 @@ func parse(t testing.TB, text string) poller.LogPosition {
 	return p
 }
 
-// Places that no log of this server has are refused.
+// Positions outside the log of this server are refused.
 func TestBadPlaces(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -114,7 +114,7 @@ func TestBadPlaces(t *testing.T) {
 	}
 }
 
-// A transaction that is larger than any limit comes in parts, by one decoding, and by another when the process is another.
+// A transaction that is larger than any limit is read in parts, by one decoding, and by another one in another process.
 func TestLargeTransaction(t *testing.T) {
 	t.Parallel()
 	const n = 20_000
@@ -140,7 +140,7 @@ func TestLargeTransaction(t *testing.T) {
 		if more = b.More; len(b.Rows) > 0 {
 			after = b.Rows[len(b.Rows)-1].Cursor
 		}
-		if rows%7 == 0 { // another process goes on
+		if rows%7 == 0 { // another process continues
 			s = d.source()
 		}
 	}

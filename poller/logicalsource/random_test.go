@@ -20,10 +20,10 @@ import (
 
 var lossTransactions = flag.Int("loss.transactions", 800, "how many transactions each writer of TestLoss makes, before sampling")
 
-// errKilled is what a store answers to a process that is killed.
+// errKilled is the store's answer to a killed process.
 var errKilled = errors.New("killed")
 
-// killer is a store that kills the process at some of its commits: before or after they have gone in.
+// killer is a store that kills the process at some of its commits: before or after they are applied.
 type killer struct {
 	poller.Store
 	rng   *rand.Rand
@@ -45,9 +45,9 @@ func (k *killer) Swap(ctx context.Context, name string, data []byte, etag string
 	return k.Store.Swap(ctx, name, data, etag)
 }
 
-// Writers insert, change, delete and move rows in short, long, large and rolled back transactions, while a poller reads whose process is
-// killed between delivery and commit again and again. What it has delivered, applied in its order, is the table; every change has come,
-// and what came twice is the same.
+// Writers insert, change, delete and move rows in short, long, large and rolled back transactions, while the process of
+// a poller is killed repeatedly between delivery and commit. The deliveries, applied in their order, make the table;
+// every change is delivered, and repeated ones are equal.
 func TestLoss(t *testing.T) {
 	sample.Repeat(t)
 	t.Parallel()
@@ -111,7 +111,7 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-// write makes one transaction, and says how many changes it has committed.
+// write makes one transaction, and returns the number of committed changes.
 func write(ctx context.Context, db *sql.DB, rng *rand.Rand) (changes int, err error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -119,7 +119,7 @@ func write(ctx context.Context, db *sql.DB, rng *rand.Rand) (changes int, err er
 	}
 	defer func() { _ = tx.Rollback() }()
 	table := []string{"orders", "lines"}[rng.IntN(2)]
-	// A writer keeps to one table at a time in one order of rows, so that there are no deadlocks.
+	// A writer uses one table at a time in one order of rows, which avoids deadlocks.
 	if _, err := tx.ExecContext(ctx, "LOCK TABLE "+table+" IN SHARE ROW EXCLUSIVE MODE"); err != nil {
 		return 0, err
 	}
@@ -160,7 +160,7 @@ func write(ctx context.Context, db *sql.DB, rng *rand.Rand) (changes int, err er
 	return changes, tx.Commit()
 }
 
-// contents is the data of each row by its key.
+// contents returns the data of each row by its key.
 func (d database) contents(table string) map[string]string {
 	d.t.Helper()
 	rows := testenv.Must(d.QueryContext(d.t.Context(), "SELECT id, n, to_jsonb(tags)::text FROM "+table))(d.t)
@@ -176,7 +176,7 @@ func (d database) contents(table string) map[string]string {
 	return found
 }
 
-// reader applies what is delivered to tables of its own.
+// reader applies the deliveries to its own tables.
 type reader struct {
 	t testing.TB
 	// seen is the data by the event id, tables the rows by table and key.
@@ -186,7 +186,7 @@ type reader struct {
 	last   poller.LogPosition
 }
 
-// process is a process that runs until it is killed.
+// process runs a process until it is killed.
 func (r *reader) process(source poller.Source, store poller.Store) *poller.Runner {
 	runner, err := poller.NewRunner(poller.RunnerConfig{Name: "orders", Source: source, Store: store, Owner: "test", Handler: poller.HandlerFunc(r.deliver),
 		Options: poller.Options{BatchSize: 3, MaxBatch: 50, IdleHeartbeat: 1}})

@@ -12,10 +12,10 @@ import (
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
-// member is that of Data which has the Change.
+// member is the member of Data with the Change.
 const member = "$change"
 
-// What a change can be.
+// The kinds of changes.
 const (
 	opInsert   = "insert"
 	opUpdate   = "update"
@@ -29,17 +29,17 @@ type Change struct {
 	Op string `json:"op"`
 	// Table is schema.table.
 	Table string `json:"table"`
-	// CommittedAt is the commit's time by the clock of the database, and XID the transaction's number, which is used again after
-	// 4,294,967,296 others.
+	// CommittedAt is the commit's time by the clock of the database, and XID the transaction's number, which is reused
+	// after 4,294,967,296 others.
 	CommittedAt string `json:"committedAt"`
 	XID         uint32 `json:"xid"`
-	// OldKey has the key columns as they were, when an update has changed them.
+	// OldKey has the old key columns when an update has changed them.
 	OldKey json.RawMessage `json:"oldKey,omitempty"`
-	// Unchanged are columns that an update has left as they were, and whose values are not in the log.
+	// Unchanged are columns that an update has left unchanged and whose values are not in the log.
 	Unchanged []string `json:"unchanged,omitempty"`
 }
 
-// relation is a table as it was when the changes that follow were made.
+// relation is a table as of the following changes.
 type relation struct {
 	name    string
 	columns []field
@@ -50,11 +50,11 @@ type field struct {
 	name []byte // "name": as JSON
 	text string
 	typ  columnType
-	// key says that it is one of those that name a row, and logged that deletes and updates have its old value.
+	// key means that the column is part of the row's key, and logged that deletes and updates have its old value.
 	key, logged bool
 }
 
-// relation reads what a table looks like.
+// relation reads the form of a table.
 func (s *Source) relation(ctx context.Context, m *pglogrepl.RelationMessage) (*relation, error) {
 	schema := m.Namespace
 	if schema == "" {
@@ -83,7 +83,7 @@ func (s *Source) relation(ctx context.Context, m *pglogrepl.RelationMessage) (*r
 	return r, nil
 }
 
-// row makes the row of a change. A column of new that is not in the log is taken from old, where that has all.
+// row makes the row of a change. A column of new that is not in the log is taken from old, if that has all columns.
 func (s *Source) row(ctx context.Context, r *relation, change Change, old, tuple *pglogrepl.TupleData) (row poller.Row, err error) {
 	row.Deleted = change.Op == opDelete || change.Op == opTruncate
 	if change.Op == opTruncate {
@@ -138,7 +138,7 @@ func (s *Source) row(ctx context.Context, r *relation, change Change, old, tuple
 	return row, err
 }
 
-// cells writes the values of a tuple as JSON, nil for those that it does not have. Of an old tuple only the logged columns count.
+// cells encodes the values of a tuple as JSON, nil for missing ones. Of an old tuple only the logged columns count.
 func (s *Source) cells(ctx context.Context, r *relation, t *pglogrepl.TupleData, cells [][]byte, old bool) error {
 	var asked []int
 	for i, c := range t.Columns {
@@ -163,7 +163,7 @@ func (s *Source) cells(ctx context.Context, r *relation, t *pglogrepl.TupleData,
 	return s.ask(ctx, r, t, asked, cells)
 }
 
-// object writes a JSON object of the columns that have a value, or of the key columns among them.
+// object encodes a JSON object of the columns with a value, or of the key columns among them.
 func object(r *relation, cells [][]byte, keys bool) json.RawMessage {
 	out := []byte{'{'}
 	for i, cell := range cells {

@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
-// seen is what a row says, on a line.
+// seen returns a line for each row.
 func seen(t testing.TB, rows []poller.Row) (lines []string) {
 	t.Helper()
 	for _, row := range rows {
@@ -35,7 +35,7 @@ func seen(t testing.TB, rows []poller.Row) (lines []string) {
 	return lines
 }
 
-// Inserts, updates, deletes and truncations come in the order of their commits, with the key that names the row.
+// Inserts, updates, deletes and truncations are read in the order of their commits, with the key that names the row.
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -61,7 +61,7 @@ func TestChanges(t *testing.T) {
 	testenv.Equal(t, "changes", want, seen(t, d.drain(s, poller.Cursor{}, 100, 1<<20)))
 }
 
-// With REPLICA IDENTITY FULL, a delete has all columns, the key is still the primary one, and no value is missing.
+// With REPLICA IDENTITY FULL, a delete has all columns, the key is still the primary key, and no value is missing.
 func TestIdentityFull(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -78,7 +78,8 @@ func TestIdentityFull(t *testing.T) {
 	testenv.Equal(t, "changes", want, seen(t, d.drain(d.source(), poller.Cursor{}, 100, 1<<20)))
 }
 
-// A large value that an update leaves alone is not in the log: the row says so, and with REPLICA IDENTITY FULL it has it.
+// A large value that an update leaves unchanged is not in the log: the row names it, and with REPLICA IDENTITY FULL it
+// has it.
 func TestLargeValues(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -94,7 +95,7 @@ func TestLargeValues(t *testing.T) {
 	testenv.Equal(t, "changes", want, seen(t, d.drain(d.source(), poller.Cursor{}, 100, 1<<20)))
 }
 
-// Values are written as package sqlsource writes those of the same table, byte by byte.
+// Values are encoded like those of package sqlsource for the same table, byte by byte.
 func TestTypes(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -144,7 +145,7 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// A value whose type is gone by the time that it is read, or does not take it any more, is text.
+// A value whose type was dropped before the read, or no longer accepts it, is text.
 func TestTypeIsGone(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
-// What is not set up is refused by the check, with what to do about it, and nothing is made.
+// Check refuses a missing setup, with the remedy, and creates nothing.
 func TestSetup(t *testing.T) {
 	t.Parallel()
 	good := "CREATE PUBLICATION changes FOR TABLE orders"
@@ -89,8 +89,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// A slot that was dropped, or made anew at a later place, is a loud error to a poller that has a place, and a publication that is younger
-// than the slot is one that says so.
+// A slot that was dropped, or recreated at a later position, is an error for a poller with a position. So is a
+// publication that is younger than the slot.
 func TestSlotIsGone(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -112,7 +112,7 @@ func TestSlotIsGone(t *testing.T) {
 	}
 }
 
-// While somebody else reads the slot, a fetch waits for it, and says in the end that it is not free.
+// While another session reads the slot, a fetch waits for it, and finally returns that it is busy.
 func TestSlotIsBusy(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -123,7 +123,7 @@ func TestSlotIsBusy(t *testing.T) {
 	short := d.source(func(c *logicalsource.Config) { c.Timeout = 3 * time.Second })
 	testenv.Until(t, "a fetch says that the slot is busy", func() bool {
 		err := fetch(t, short, poller.Cursor{})
-		if !errors.Is(err, context.DeadlineExceeded) { // on a busy machine, the time may be over before it gets to the slot
+		if !errors.Is(err, context.DeadlineExceeded) { // on an overloaded machine, the time may end before it gets to the slot
 			t.Fatalf("a fetch while it is busy: %v", err)
 		}
 		return errors.Is(err, logicalsource.ErrSlotBusy)
@@ -139,11 +139,11 @@ func TestSlotIsBusy(t *testing.T) {
 	}
 }
 
-// A slot that holds back more log than it may is warned of, and when the server has invalidated it, that is an error of its own kind.
+// A slot with too much retained log causes a warning, and after the server has invalidated it, a specific error.
 func TestSlotIsInvalidated(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
-	own := testenv.Must(postgres.Start(testenv.Context(t)))(t) // what the test sets holds for all slots of a server
+	own := testenv.Must(postgres.Start(testenv.Context(t)))(t) // the test's settings affect all slots of a server
 	t.Cleanup(func() {
 		if err := own.Close(); err != nil {
 			t.Error(err)
@@ -179,7 +179,7 @@ func fetch(t testing.TB, s *logicalsource.Source, after poller.Cursor) error {
 	return err
 }
 
-// later is a store whose clock goes on by a second for each look.
+// later is a store whose clock advances by a second with each read.
 type later struct {
 	poller.Store
 	ahead time.Duration
@@ -192,7 +192,7 @@ func (l *later) Load(ctx context.Context, name string) (poller.State, error) {
 	return state, err
 }
 
-// Where others write and the published tables do not change, the poller moves its place, so that the slot does not keep the log.
+// While only unpublished tables change, the poller moves its position, so that the slot does not keep the log.
 func TestQuietTable(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)

@@ -10,21 +10,21 @@ import (
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
-// busyPause is the time between two tries of a slot that somebody else reads: statements that read one are short.
+// busyPause is the time between two tries of a busy slot: statements that read a slot are short.
 const busyPause = 100 * time.Millisecond
 
-// slot is how the slot is now.
+// slot is the current state of the slot.
 type slot struct {
-	// confirmed is where it begins: what was committed in front of it is gone.
+	// confirmed is its start: earlier commits are gone.
 	confirmed uint64
 	// flushed is the end of the log.
 	flushed uint64
-	// held is how much of the log it keeps, and status what the server says of that.
+	// held is the size of the log that it keeps, and status the server's status of that.
 	held   int64
 	status string
 }
 
-// slot looks at the slot and refuses one that cannot be read. missing is the sentinel when it is not there.
+// slot reads the state of the slot and refuses an unreadable one. missing is the sentinel for a missing one.
 func (s *Source) slot(ctx context.Context, missing error) (now slot, err error) {
 	var plugin, kind, confirmed, flushed, status sql.NullString
 	var here, temporary, recovering sql.NullBool
@@ -56,7 +56,7 @@ func (s *Source) slot(ctx context.Context, missing error) (now slot, err error) 
 	return slot{confirmed: begin.LSN, flushed: end.LSN, held: held.Int64, status: status.String}, nil
 }
 
-// advice is what will become a problem, "" for nothing.
+// advice returns a warning of a coming problem, "" for none.
 func (s *Source) advice(now slot) string {
 	size := fmt.Sprintf("the slot %s keeps %d MiB of log on the server", s.config.Slot, now.held>>20)
 	switch {
@@ -68,11 +68,11 @@ func (s *Source) advice(now slot) string {
 	return ""
 }
 
-// begin checks that the slot has everything behind a place, and has it forget what is in front of that. The place is stored: nobody
-// asks for what is in front of it any more.
+// begin checks that the slot has everything after a position, and makes it forget the changes before that. The position
+// is stored: earlier changes are never needed again.
 func (s *Source) begin(ctx context.Context, after poller.LogPosition, now slot) error {
 	if after == (poller.LogPosition{}) {
-		return nil // the beginning is where the slot is
+		return nil // the beginning is the start of the slot
 	}
 	if after.LSN > now.flushed {
 		return fmt.Errorf("%w: the place %s is behind the end of the server's log, %s: it was restored from a backup, or is another server. Reset the poller, and make the slot anew",
@@ -98,7 +98,7 @@ func (s *Source) begin(ctx context.Context, after poller.LogPosition, now slot) 
 	return nil
 }
 
-// whenFree does what needs the slot, and waits while another session has it.
+// whenFree runs a function that needs the slot, and waits while another session has it.
 func (s *Source) whenFree(ctx context.Context, do func() error) error {
 	timer := time.NewTimer(busyPause)
 	defer timer.Stop()

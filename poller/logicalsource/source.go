@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
-// window is how many messages end a look at the slot: it goes on to the end of the transaction that has the last of them.
+// window is the number of messages that end a look at the slot, which continues to the end of the last transaction.
 const window = 10_000
 
 // Source reads one slot. It implements poller.Source and, like that, is used by one goroutine at a time.
@@ -17,16 +17,17 @@ type Source struct {
 	config  Config
 	db      *sql.DB
 	secrets []string
-	// stream is open between two fetches when there is more to read, else nil.
+	// stream is open between two fetches when more can be read, otherwise nil.
 	stream *stream
 	types  map[uint32]columnType
-	// window is the constant of that name, but in tests.
+	// window is the constant of that name, except in tests.
 	window int
 }
 
 var _ poller.Source = (*Source)(nil)
 
-// Open makes a source. It does not connect: an unreachable database shows in Check and Fetch, as sqlsource.ErrConnection.
+// Open returns a source. It does not connect: an unreachable database is reported by Check and Fetch, as
+// sqlsource.ErrConnection.
 func Open(c Config) (*Source, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -45,10 +46,10 @@ func Open(c Config) (*Source, error) {
 	return s, nil
 }
 
-// Definition is what the source reads.
+// Definition returns the definition of the source.
 func (s *Source) Definition() poller.Definition { return s.config.Definition() }
 
-// DatabaseID returns the id that the database has for itself, "" when it does not show it.
+// DatabaseID returns the id of the database, "" when the database does not show it.
 func (s *Source) DatabaseID(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
@@ -64,7 +65,7 @@ func (s *Source) Close() error {
 	return s.wrong("close", s.db.Close())
 }
 
-// End is the end of the log: what commits later is behind it.
+// End returns the end of the log: later commits are after it.
 func (s *Source) End(ctx context.Context) (poller.Cursor, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
@@ -75,12 +76,12 @@ func (s *Source) End(ctx context.Context) (poller.Cursor, error) {
 	return cursorAt(poller.LogPosition{LSN: now.flushed}), nil
 }
 
-// cursorAt is a place as a cursor.
+// cursorAt returns a position as a cursor.
 func cursorAt(p poller.LogPosition) poller.Cursor {
 	return poller.Cursor{Kind: "lsn", Value: p.String()}
 }
 
-// Fetch gives what comes behind a place, and has the slot forget what is in front of it.
+// Fetch returns the rows after a position, and makes the slot forget the changes before it.
 func (s *Source) Fetch(ctx context.Context, after poller.Cursor, limit, maxBytes int) (poller.Batch, error) {
 	b, err := s.fetch(ctx, after, limit, maxBytes)
 	if err != nil {
@@ -104,7 +105,7 @@ func (s *Source) fetch(ctx context.Context, after poller.Cursor, limit, maxBytes
 			s.endIfDone()
 			return b, nil
 		}
-		// The server ends a cursor that was open for too long; what it had can be read again.
+		// The server ends a cursor that was open for too long; its contents can be read again.
 	}
 	s.endStream()
 	opening, cancel := context.WithTimeout(ctx, s.config.Timeout)
@@ -130,7 +131,7 @@ func (s *Source) fetch(ctx context.Context, after poller.Cursor, limit, maxBytes
 		if len(b.Rows) > 0 || !s.stream.more() {
 			break
 		}
-		s.endStream() // all that it had is in front of the place, or in tables that are not published
+		s.endStream() // the stream had only rows before the position, or of unpublished tables
 	}
 	if len(b.Rows) == 0 && now.flushed > place.LSN {
 		b.Through = cursorAt(poller.LogPosition{LSN: now.flushed})
@@ -140,14 +141,14 @@ func (s *Source) fetch(ctx context.Context, after poller.Cursor, limit, maxBytes
 	return b, nil
 }
 
-// endIfDone closes a stream that has nothing more.
+// endIfDone closes an exhausted stream.
 func (s *Source) endIfDone() {
 	if s.stream != nil && s.stream.exhausted() {
 		s.endStream()
 	}
 }
 
-// endStream closes the stream, if there is one.
+// endStream closes the stream, if any.
 func (s *Source) endStream() {
 	if s.stream != nil {
 		s.stream.close()
@@ -155,9 +156,9 @@ func (s *Source) endStream() {
 	}
 }
 
-// open begins to read behind a place.
+// open starts to read after a position.
 func (s *Source) open(ctx context.Context, after poller.LogPosition, most int) (*stream, error) {
-	// The transaction outlives this call, and the timeouts of the session end it if nobody goes on.
+	// The transaction outlives this call, and the timeouts of the session end it if no fetch continues.
 	tx, err := s.db.BeginTx(context.WithoutCancel(ctx), nil)
 	if err != nil {
 		return nil, err
@@ -173,7 +174,7 @@ func (s *Source) open(ctx context.Context, after poller.LogPosition, most int) (
 	declare := fmt.Sprintf("DECLARE changes NO SCROLL CURSOR FOR SELECT data FROM pg_logical_slot_peek_binary_changes(%s, NULL, %d, 'proto_version', '1', 'publication_names', %s)",
 		literal(s.config.Slot), most, literal(names))
 	for _, statement := range []string{
-		// Values are written by the settings of the session that decodes.
+		// The settings of the decoding session determine the form of values.
 		"SET LOCAL bytea_output = hex", "SET LOCAL extra_float_digits = 1", "SET LOCAL IntervalStyle = postgres"} {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
 			st.close()

@@ -12,19 +12,20 @@ import (
 	"github.com/vibedata/roundhouse/poller"
 )
 
-// The messages that are read from the cursor at a time: as many as have stepBytes, by those before.
+// The number of messages that are read from the cursor together: as many as fit stepBytes, by the size of previous
+// ones.
 const (
 	firstStep = 16
 	mostStep  = 1000
 	stepBytes = 1 << 20
 )
 
-// stream is what the slot has behind a place, read message by message out of a cursor on the server.
+// stream is the contents of the slot after a position, read message by message from a cursor on the server.
 type stream struct {
 	source *Source
 	tx     *sql.Tx
 	after  poller.LogPosition
-	// most ends the look at the slot; count is how many messages have come, and step how many are read next.
+	// most ends the look at the slot; count is the number of messages so far, and step the number of the next read.
 	most, count, step int
 	chunk             [][]byte
 	ended             bool
@@ -32,34 +33,34 @@ type stream struct {
 	relations map[uint32]*relation
 	commit    transaction
 	change    uint64
-	// held is the last row of the transaction so far: if it stays the last, its place is the transaction's end. ready are rows that are
-	// to be given next.
+	// held is the last row of the transaction so far: if it stays the last, its position is the transaction's end. ready
+	// are the rows to return next.
 	held  *poller.Row
 	ready []poller.Row
-	// last is the place of the last row that was given.
+	// last is the position of the last returned row.
 	last poller.LogPosition
 }
 
-// transaction is the one that is being read.
+// transaction is the transaction being read.
 type transaction struct {
 	lsn uint64
 	at  time.Time
 	xid uint32
 }
 
-// resumable says whether the rows that come next are those behind a place.
+// resumable reports whether the next rows are those after a position.
 func (st *stream) resumable(after poller.LogPosition) bool { return st.last == after }
 
-// exhausted says that nothing comes any more, and more that the look at the slot has ended before the log did.
+// exhausted reports whether nothing follows. more reports that the look at the slot has ended before the log.
 func (st *stream) exhausted() bool {
 	return st.ended && len(st.chunk) == 0 && len(st.ready) == 0 && st.held == nil
 }
 func (st *stream) more() bool { return !st.exhausted() || st.count >= st.most }
 
-// close ends the transaction, in which nothing was written.
+// close ends the transaction, which is read-only.
 func (st *stream) close() { _ = st.tx.Rollback() }
 
-// read gives rows, up to limit and, but for the first one, maxBytes of data.
+// read returns rows, up to limit and, except for the first one, maxBytes of data.
 func (st *stream) read(ctx context.Context, limit, maxBytes int) (b poller.Batch, err error) {
 	size := 0
 	for len(b.Rows) < limit {
@@ -75,7 +76,7 @@ func (st *stream) read(ctx context.Context, limit, maxBytes int) (b poller.Batch
 			break
 		}
 		place, ok := poller.ParseLogPosition(row.Cursor.Value)
-		if !ok { // unreachable: it was written here
+		if !ok { // unreachable: the text was written here
 			return b, fmt.Errorf("%w: the place %s", ErrMessage, row.Cursor.Value)
 		}
 		b.Rows, st.ready, st.last = append(b.Rows, row), st.ready[1:], place
@@ -84,7 +85,7 @@ func (st *stream) read(ctx context.Context, limit, maxBytes int) (b poller.Batch
 	return b, nil
 }
 
-// advance reads one message; false says that there are none.
+// advance reads one message; false means that none is left.
 func (st *stream) advance(ctx context.Context) (bool, error) {
 	if len(st.chunk) == 0 && !st.ended {
 		if err := st.fill(ctx); err != nil {
@@ -105,7 +106,7 @@ func (st *stream) advance(ctx context.Context) (bool, error) {
 	return true, st.take(ctx, message)
 }
 
-// parse reads a message. The library looks beyond the end of one that is cut off.
+// parse reads a message. The library would read beyond the end of a truncated one.
 func parse(data []byte) (m pglogrepl.Message, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -166,14 +167,14 @@ func (st *stream) take(ctx context.Context, message pglogrepl.Message) error {
 				return err
 			}
 		}
-	case *pglogrepl.TypeMessage, *pglogrepl.OriginMessage: // the types are asked for, and the origin does not matter
+	case *pglogrepl.TypeMessage, *pglogrepl.OriginMessage: // types are queried, and the origin does not matter
 	default:
 		return fmt.Errorf("%w: the type %s is not known", ErrMessage, message.Type())
 	}
 	return nil
 }
 
-// row adds a change, unless it is in front of the place.
+// row adds a change, unless it is before the position.
 func (st *stream) row(ctx context.Context, id uint32, op string, old, tuple *pglogrepl.TupleData) error {
 	st.change++
 	place := poller.LogPosition{LSN: st.commit.lsn, Change: st.change}
@@ -196,7 +197,7 @@ func (st *stream) row(ctx context.Context, id uint32, op string, old, tuple *pgl
 	return nil
 }
 
-// finish gives the last row of a transaction the place behind all of it, so that the slot need not keep it.
+// finish gives the last row of a transaction the position after the transaction, so that the slot need not keep it.
 func (st *stream) finish(end uint64) {
 	if st.held != nil {
 		st.held.Cursor = cursorAt(poller.LogPosition{LSN: end})

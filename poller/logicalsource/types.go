@@ -12,18 +12,18 @@ import (
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
-// firstOwn is the first number of objects that are not PostgreSQL's own.
+// firstOwn is the first object number that is not PostgreSQL's own.
 const firstOwn = 16384
 
-// columnType says how values are written as JSON.
+// columnType determines how values are encoded as JSON.
 type columnType struct {
-	// name is that of the type, or of that which a domain is made of, in capitals.
+	// name is that of the type, or of the base type of a domain, in capitals.
 	name string
-	// cast is set when the server writes the JSON: the name of the type as SQL has it.
+	// cast is set when the server encodes the JSON: the name of the type in SQL.
 	cast string
 }
 
-// write writes a value as JSON.
+// write encodes a value as JSON.
 func (t columnType) write(text string) []byte {
 	if out, ok := sqlsource.AppendPostgresText(nil, t.name, text); ok {
 		return out
@@ -31,7 +31,7 @@ func (t columnType) write(text string) []byte {
 	return sqlsource.AppendText(nil, text)
 }
 
-// columnType looks a type up. One that is not there any more is text.
+// columnType looks a type up. A dropped one is text.
 func (s *Source) columnType(ctx context.Context, oid uint32) (columnType, error) {
 	if t, known := s.types[oid]; known {
 		return t, nil
@@ -48,7 +48,7 @@ func (s *Source) columnType(ctx context.Context, oid uint32) (columnType, error)
 	} else if err != nil {
 		return t, err
 	}
-	// What to_jsonb does not write as text: arrays and composites, and what extensions have casts for.
+	// Types that to_jsonb does not encode as text: arrays and composites, and types of extensions with casts.
 	if category == "A" || kind == "c" || kind == "b" && base >= firstOwn {
 		t.cast = cast
 	}
@@ -56,7 +56,7 @@ func (s *Source) columnType(ctx context.Context, oid uint32) (columnType, error)
 	return t, nil
 }
 
-// ask has the server write cells as JSON.
+// ask makes the server encode cells as JSON.
 func (s *Source) ask(ctx context.Context, r *relation, t *pglogrepl.TupleData, asked []int, cells [][]byte) error {
 	if len(asked) == 0 {
 		return nil
@@ -74,7 +74,7 @@ func (s *Source) ask(ctx context.Context, r *relation, t *pglogrepl.TupleData, a
 	case hasClass(err, "22", "23", "42") && len(asked) == 1: // the type has changed since, or is gone
 		cells[asked[0]] = sqlsource.AppendText(nil, string(t.Columns[asked[0]].Data))
 		return nil
-	case hasClass(err, "22", "23", "42"): // one of them is at fault
+	case hasClass(err, "22", "23", "42"): // one of them is bad
 		for n := range asked {
 			if err := s.ask(ctx, r, t, asked[n:n+1], cells); err != nil {
 				return err
@@ -90,7 +90,7 @@ func (s *Source) ask(ctx context.Context, r *relation, t *pglogrepl.TupleData, a
 	return nil
 }
 
-// primaryKey are the columns of a table's primary key as it is now; none when it has none.
+// primaryKey returns the columns of a table's current primary key; none without one.
 func (s *Source) primaryKey(ctx context.Context, table uint32) (map[string]bool, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT a.attname::text FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
 		WHERE i.indrelid = $1 AND i.indisprimary`, table)

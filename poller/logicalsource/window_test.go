@@ -9,7 +9,8 @@ import (
 	"github.com/vibedata/roundhouse/poller/logicalsource"
 )
 
-// A look at the slot that ends before the log does says that there is more, and one that finds only what is in front of the place goes on.
+// A look at the slot that ends before the log reports that more follows, and a look that finds only changes before the
+// position continues.
 func TestWindow(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -19,7 +20,7 @@ func TestWindow(t *testing.T) {
 		for _, limit := range []int{1, 3, 1000} {
 			s := d.source()
 			s.SetWindow(window)
-			// The slot stays where it is: nobody asks for what is behind a row, but of the rows before the stream goes on.
+			// The slot does not move, because every fetch starts at the beginning.
 			b, err := s.Fetch(t.Context(), poller.Cursor{}, limit, 1<<20)
 			if err != nil || len(b.Rows) == 0 || !b.More {
 				t.Errorf("window %d, limit %d: %d rows, more %v, %v", window, limit, len(b.Rows), b.More, err)
@@ -31,7 +32,7 @@ func TestWindow(t *testing.T) {
 	testenv.Equal(t, "rows", all, d.drain(s, poller.Cursor{}, 2, 1<<20))
 }
 
-// A place behind all changes of a transaction, as people write them, is one in front of the next transaction.
+// A position after all changes of a transaction, as operators write it, is before the next transaction.
 func TestPlaceBehindTransaction(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -44,7 +45,7 @@ func TestPlaceBehindTransaction(t *testing.T) {
 	testenv.Equal(t, "rows", all[10:], d.drain(s, poller.Cursor{Kind: "lsn", Value: place.String()}, 2, 1<<20))
 }
 
-// A message that is cut off is an error and no panic.
+// A truncated message is an error and no panic.
 func TestMessagesThatAreCutOff(t *testing.T) {
 	t.Parallel()
 	for _, whole := range []string{

@@ -14,14 +14,14 @@ import (
 type Source struct {
 	mu   sync.Mutex
 	rows int
-	// err is what all calls answer while it is set; held hides rows from this number on, 0 none.
+	// err is the answer to all calls while it is set; held hides rows from this number on, 0 none.
 	err  error
 	held int
 }
 
 var _ poller.Source = (*Source)(nil)
 
-// Append adds rows, and gives how many there are then.
+// Append adds rows, and returns their new number.
 func (s *Source) Append(n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,7 +29,7 @@ func (s *Source) Append(n int) int {
 	return s.rows
 }
 
-// Fail makes all calls answer with an error; nil makes them work again.
+// Fail makes all calls return an error; nil makes them work again.
 func (s *Source) Fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,24 +43,24 @@ func (s *Source) Hold(from int) {
 	s.held = from
 }
 
-// Definition is that of a table.
+// Definition returns that of a table.
 func (s *Source) Definition() poller.Definition {
 	return poller.Definition{Dialect: "memory", SourceID: "test", Object: "rows", Cursor: "id", Keys: []string{"id"}, Bound: "single-writer"}
 }
 
-// Check finds nothing wrong.
+// Check returns no error.
 func (s *Source) Check(context.Context) ([]string, error) { return nil, nil }
 
 // Close does nothing.
 func (s *Source) Close() error { return nil }
 
-// Row is a row by its number.
+// Row returns a row by its number.
 func Row(n int) poller.Row {
 	key := json.RawMessage(fmt.Sprintf(`{"id":%d}`, n))
 	return poller.Row{Cursor: poller.Cursor{Kind: "integer", Value: strconv.Itoa(n)}, Key: key, Data: key}
 }
 
-// Number is that of a row.
+// Number returns the number of a row.
 func Number(c poller.Cursor) int {
 	n, err := strconv.Atoi(c.Value)
 	if err != nil {
@@ -69,7 +69,7 @@ func Number(c poller.Cursor) int {
 	return n
 }
 
-// Fetch gives rows behind a place.
+// Fetch returns rows after a position.
 func (s *Source) Fetch(ctx context.Context, after poller.Cursor, limit, _ int) (poller.Batch, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +91,7 @@ func (s *Source) Fetch(ctx context.Context, after poller.Cursor, limit, _ int) (
 	return b, nil
 }
 
-// End is the last row.
+// End returns the last row.
 func (s *Source) End(context.Context) (poller.Cursor, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

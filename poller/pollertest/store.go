@@ -1,4 +1,4 @@
-// Package pollertest holds a poller.Store to its promises: one suite for every implementation.
+// Package pollertest tests the promises of a poller.Store: one suite for every implementation.
 package pollertest
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/poller"
 )
 
-// RunStore runs the suite. open gives a store that has nothing in it and has not been created.
+// RunStore runs the suite. open returns an empty store that has not been created.
 func RunStore(t *testing.T, open func(t *testing.T) poller.Store) {
 	t.Helper()
 	for _, test := range []struct {
@@ -62,7 +62,7 @@ func swap(t *testing.T, s poller.Store, name, text, etag string) poller.State {
 	return state
 }
 
-// checkTime allows for an hour: the store's clock need not be this machine's, but it is one.
+// checkTime allows for an hour: the store's clock need not be this machine's, but it is a clock.
 func checkTime(t *testing.T, state poller.State) {
 	t.Helper()
 	if d := time.Since(state.Time).Abs(); d > time.Hour || state.Time.Location() != time.UTC {
@@ -96,7 +96,7 @@ func testSwap(t *testing.T, s poller.Store) {
 	if string(got.Data) != `{"n":2}` {
 		t.Errorf("loaded %s", got.Data)
 	}
-	// Both versions of the version lead on.
+	// Both ETags of the version are accepted.
 	third := swap(t, s, "orders", `{"n":4}`, got.ETag)
 	_, err = s.Swap(t.Context(), "orders", []byte(`{"n":5}`), second.ETag)
 	wantError(t, "swap over the version before", err, poller.ErrChanged)
@@ -140,7 +140,7 @@ func testList(t *testing.T, s poller.Store) {
 	}
 }
 
-// Of those who replace one version, one does.
+// Of concurrent replacements of one version, one succeeds.
 func testRace(t *testing.T, s poller.Store) {
 	etag := ""
 	for round := range 3 {

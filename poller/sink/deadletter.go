@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// maxDeadData is the most data that a dead letter repeats, in bytes. The row keeps it in any case.
+	// maxDeadData is the most data that a dead letter repeats, in bytes. The row still has it.
 	maxDeadData = 128 << 10
-	// noQueue is the queue of what comes from none.
+	// noQueue is the queue of messages without one.
 	noQueue = "N/A"
 )
 
-// EngineName is the name under which a poller's rows are in the dead letters.
+// EngineName returns the engine name of a poller's rows in the dead letters.
 func EngineName(name string) string { return "poller-" + name }
 
-// DeadLetters is what to quarantine the rows of a poller with: the dead letter of a row is written once, however often it
-// is quarantined, and belongs to the tenant for which the setting delivers the row, or to the platform if the row does not
-// say.
+// DeadLetters returns a quarantine function for the rows of a poller: the dead letter of a row is written once, despite
+// repeated quarantines. It belongs to the tenant for which the setting delivers the row, or to the platform if the row
+// has none.
 func DeadLetters(letters *engine.DeadLetters, s poller.Setting) func(context.Context, poller.Quarantined) error {
 	return func(ctx context.Context, q poller.Quarantined) error {
 		event := eventOf(q.Poller, q.EventID, q.Row)
@@ -53,7 +53,7 @@ func DeadLetters(letters *engine.DeadLetters, s poller.Setting) func(context.Con
 	}
 }
 
-// tenantOf returns the tenant of a row, "" for none and for one that cannot be read.
+// tenantOf returns the tenant of a row, "" for none and for an unreadable one.
 func tenantOf(s poller.Setting, row poller.Row) string {
 	var name, otherwise string
 	switch {
@@ -63,14 +63,14 @@ func tenantOf(s poller.Setting, row poller.Row) string {
 		name, otherwise = s.Outbox.TenantColumn, s.Outbox.Tenant
 	}
 	tenant, err := column(row, name, otherwise)
-	if err != nil || len(tenant) > engine.MaxInstanceIDLength || strings.ContainsRune(tenant, 0) { // a dead letter would not take it
+	if err != nil || len(tenant) > engine.MaxInstanceIDLength || strings.ContainsRune(tenant, 0) { // a dead letter would reject it
 		return ""
 	}
 	return tenant
 }
 
 // Retry delivers a row of a dead letter again, as it was when it was quarantined: register it with the Retrier under
-// EngineName. The handler drops what it has, since the event id is the same; the fencing token is 0.
+// EngineName. The handler drops known rows, since the event id is the same; the fencing token is 0.
 func Retry(h poller.Handler) engine.RetryFunc {
 	return func(ctx context.Context, letter engine.DeadLetter) (string, error) {
 		var event Event

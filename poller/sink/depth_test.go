@@ -17,7 +17,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// A row that is too deep for an engine or an event is at fault itself, and goes to the dead letters without its data.
+// A row that is too deep for an engine or an event is itself bad, and goes to the dead letters without its data.
 func TestDeepRows(t *testing.T) {
 	t.Parallel()
 	q, b, store := queues.NewMemory(), blobs.NewMemory(), tables.NewMemory()
@@ -29,7 +29,7 @@ func TestDeepRows(t *testing.T) {
 	testenv.OK(t, errors.Join(o.Create(t.Context()), letters.CreateTable(t.Context()), q.CreateQueue(t.Context(), "work")))
 	for name, tt := range map[string]struct {
 		poller.Handler
-		wraps int // levels that a message or an event has around the data of a row
+		wraps int // levels of a message or an event around the data of a row
 	}{
 		"engine": {sink.Engine{Target: poller.EngineTarget{Engine: "update"}, Queue: "work", Queues: q, Claims: engine.NewClaims(b, "")}, 2},
 		"outbox": {sink.Outbox{Target: poller.OutboxTarget{EventType: "e", Tenant: "acme"}, Writer: outbox.NewWriter(o)}, 1},

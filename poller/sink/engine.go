@@ -14,16 +14,16 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// sends is how many messages are on their way at a time.
+// sends is the number of messages in flight.
 const sends = 16
 
-// Engine sends rows to the queue of an engine, a message each, with the Event as input, or what the target's column says.
-// Queues do not keep order, so neither does it within a batch. All fields are required.
+// Engine sends rows to the queue of an engine, a message each, with the Event as input, or the target's column. Queues
+// do not keep order, so neither does it within a batch. All fields are required.
 type Engine struct {
 	Target poller.EngineTarget
 	Queue  string
 	Queues queues.Store
-	// Claims keep inputs that do not fit a message.
+	// Claims store inputs that do not fit a message.
 	Claims *engine.Claims
 }
 
@@ -63,7 +63,7 @@ func (e Engine) send(ctx context.Context, event Event, row poller.Row) error {
 	return nil
 }
 
-// input is what the engine gets of a row.
+// input returns the engine's input for a row.
 func (e Engine) input(event Event, row poller.Row) (input json.RawMessage, err error) {
 	name := e.Target.InputColumn
 	if name == "" {

@@ -15,8 +15,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// A row goes to quarantine whatever its size and its characters are: with its data up to a limit, without it above. One
-// that could not would hold its poller up for ever.
+// A row of any size and content can be quarantined: with its data up to a limit, without it above. Otherwise it would
+// block its poller forever.
 func TestSizesOfQuarantinedRows(t *testing.T) {
 	t.Parallel()
 	const limit = 128 << 10

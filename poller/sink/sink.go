@@ -1,9 +1,9 @@
-// Package sink is where the rows of a poller go: Engine sends them to the queue of an engine, Outbox adds them to the
-// outbox as events, and DeadLetters takes those that nobody takes.
+// Package sink has the targets of a poller's rows: Engine sends them to the queue of an engine, Outbox adds them to the
+// outbox as events, and DeadLetters stores rejected ones.
 //
-// It promises what a poller does, at least once: a row that comes again has the same correlation id, key and message id,
-// and whoever receives it finds that it is known. It owns no storage: queues, the outbox and the dead letters are those of
-// the packages that it is given.
+// Delivery is at least once, as for pollers: a repeated row has the same correlation id, key and message id, so its
+// receiver recognizes it. The package owns no storage: queues, the outbox and the dead letters are those of the given
+// packages.
 package sink
 
 import (
@@ -17,20 +17,20 @@ import (
 	"github.com/vibedata/roundhouse/poller"
 )
 
-// correlationKind is what correlation ids of rows are derived of.
+// correlationKind is the kind from which correlation ids of rows are derived.
 const correlationKind = "poller"
 
-// Event is a row as engines and receivers of events get it.
+// Event is a row as received by engines and receivers of events.
 type Event struct {
-	// ID is the same for the same poller, key and place.
+	// ID is the same for the same poller, key and position.
 	ID     string          `json:"id"`
 	Poller string          `json:"poller"`
 	Key    json.RawMessage `json:"key"`
 	Cursor poller.Cursor   `json:"cursor"`
-	// Deleted says that the row is marked as deleted. Data has all columns.
+	// Deleted means that the row is marked as deleted. Data has all columns.
 	Deleted bool            `json:"deleted,omitempty"`
 	Data    json.RawMessage `json:"data,omitempty"`
-	// DataSize is the length of data that is left out because it is long or nested too deep, as only a dead letter does.
+	// DataSize is the length of data that a dead letter omits because it is long or nested too deep.
 	DataSize int `json:"dataSize,omitempty"`
 }
 
@@ -38,12 +38,12 @@ func eventOf(name, id string, row poller.Row) Event {
 	return Event{ID: id, Poller: name, Key: row.Key, Cursor: row.Cursor, Deleted: row.Deleted, Data: row.Data}
 }
 
-// CorrelationID is that of everything that comes of a row.
+// CorrelationID returns the correlation id of a row's effects.
 func CorrelationID(name, id string) string {
 	return engine.DeriveCorrelationID(correlationKind, name, id)
 }
 
-// column is the text of a column of a row, or otherwise when the column is "".
+// column returns the text of a column of a row, or otherwise when the column is "".
 func column(row poller.Row, name, otherwise string) (string, error) {
 	if name == "" {
 		return otherwise, nil
@@ -55,7 +55,7 @@ func column(row poller.Row, name, otherwise string) (string, error) {
 	return string(value), err
 }
 
-// cell is a column of a row: texts without quotes, all else as it stands in JSON, nil for NULL.
+// cell returns a column of a row: texts without quotes, other values as in JSON, nil for NULL.
 func cell(row poller.Row, name string) ([]byte, error) {
 	var columns map[string]json.RawMessage
 	if err := json.Unmarshal(row.Data, &columns); err != nil {
@@ -75,7 +75,7 @@ func cell(row poller.Row, name string) ([]byte, error) {
 	return value, nil
 }
 
-// permanentIf marks an error as one that no further try can help, if it is one of these.
+// permanentIf marks an error as permanent if it is one of these.
 func permanentIf(err error, kinds ...error) error {
 	for _, kind := range kinds {
 		if errors.Is(err, kind) {

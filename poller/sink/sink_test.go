@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// delivery is rows with this data, numbered from 1.
+// delivery returns rows with this data, numbered from 1.
 func delivery(data ...string) poller.Delivery {
 	d := poller.Delivery{Poller: "orders", Token: 7, BatchID: "batch"}
 	for i, text := range data {
@@ -81,7 +81,7 @@ func TestEngine(t *testing.T) {
 	}
 }
 
-// A column can have the engine's own input, as JSON or as its text.
+// A column can hold the engine's input, as JSON or as its text.
 func TestEngineInput(t *testing.T) {
 	t.Parallel()
 	q := queues.NewMemory()

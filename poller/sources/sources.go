@@ -1,5 +1,5 @@
-// Package sources chooses what reads a poller's source by the dialect in its definition. It promises nothing of its own, and owns no
-// storage keys.
+// Package sources selects the package that reads a poller's source by the dialect in its definition. It owns no storage
+// keys.
 package sources
 
 import (
@@ -12,18 +12,18 @@ import (
 
 // Config is the definition of a source, without its connection string.
 type Config interface {
-	// Definition is what is read.
+	// Definition returns the definition of the source.
 	Definition() poller.Definition
-	// Open makes the source. It does not connect.
+	// Open returns the source. It does not connect.
 	Open(dsn string) (poller.Source, error)
 }
 
-// Decode reads the definition of a source, as ROUNDHOUSE_POLLERS has it.
+// Decode reads the definition of a source, as in ROUNDHOUSE_POLLERS.
 func Decode(text []byte) (Config, error) {
 	var which struct {
 		Dialect string `json:"dialect"`
 	}
-	// Who reads the rest says what is wrong with it.
+	// The decoder of the rest reports its errors.
 	if json.Unmarshal(text, &which) == nil && which.Dialect == logicalsource.Dialect {
 		c, err := logicalsource.Decode(text)
 		return logical{c}, err
@@ -35,7 +35,7 @@ func Decode(text []byte) (Config, error) {
 // table is a table or query.
 type table struct{ sqlsource.Config }
 
-// Open makes the source.
+// Open returns the source.
 func (t table) Open(dsn string) (poller.Source, error) {
 	t.DSN = dsn
 	s, err := sqlsource.Open(t.Config)
@@ -48,7 +48,7 @@ func (t table) Open(dsn string) (poller.Source, error) {
 // logical is a replication slot.
 type logical struct{ logicalsource.Config }
 
-// Open makes the source.
+// Open returns the source.
 func (l logical) Open(dsn string) (poller.Source, error) {
 	l.DSN = dsn
 	s, err := logicalsource.Open(l.Config)

@@ -6,8 +6,8 @@ import (
 	"github.com/vibedata/roundhouse/poller"
 )
 
-// ReadAll fetches all rows that a source gives now, in batches of limit, and counts them: what a measurement compares a
-// poller with. The rows are dropped.
+// ReadAll fetches all rows of a source, in batches of limit, and counts them, as the baseline of a poller's
+// measurement. The rows are dropped.
 func ReadAll(ctx context.Context, s poller.Source, limit int) (rows int, err error) {
 	var after poller.Cursor
 	for {

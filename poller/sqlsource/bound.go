@@ -8,31 +8,31 @@ import (
 	"time"
 )
 
-// upper is what rows must be below to be given.
+// upper is the bound below which rows are returned.
 type upper struct {
 	where []func(*statement)
-	// nothing says that no row may be given yet, empty that there was none; reason says why rows are held back.
+	// nothing means that no row may be returned yet, empty that none existed; reason is the reason for held back rows.
 	nothing, empty bool
 	reason         string
 }
 
-// all says that nothing is held back.
+// all reports whether nothing is held back.
 func (u upper) all() bool { return len(u.where) == 0 && !u.nothing }
 
-// settled is what a source has learned about the settle bound. All of it stays true: rows that nothing can come in front
-// of are never joined by others.
+// settled is a source's knowledge about the settle bound. It stays true: no new row can appear before settled rows.
 type settled struct {
-	// looked is when transactions were looked at, last what was seen, both by this process's clock and the database's.
+	// looked is the time of the last look at transactions, last its result, both by this process's clock and the
+	// database's.
 	looked time.Time
 	last   sighting
-	// time is what cursors that are times must be below.
+	// time is the upper bound of cursors that are times.
 	time time.Time
-	// samples are highest values and when they were seen; highest is one that no running transaction can come in front
-	// of, known that there is one.
+	// samples are highest values with their times; highest is a value before which no running transaction can insert,
+	// known means that it is set.
 	samples []sample
 	highest string
 	known   bool
-	// mysql is what MySQL's look before saw.
+	// mysql is the result of MySQL's previous look.
 	mysql *mysqlLook
 }
 
@@ -43,12 +43,12 @@ type sample struct {
 
 const (
 	maxSamples = 64
-	// looks and samples are how many there are in a settle window. Few spare the database, and let InnoDB make its list
-	// of transactions anew, which it does only when nobody has read it for 100 ms.
+	// looks and samples are their numbers in a settle window. Few spare the database, and let InnoDB renew its list of
+	// transactions, which it does only when no client has read it for 100 ms.
 	looks, samples = 10, 8
 )
 
-// upper finds the bound of now.
+// upper returns the current bound.
 func (s *Source) upper(ctx context.Context, sh *shape) (upper, error) {
 	c := sh.columns[sh.cursor]
 	switch s.config.Bound {
@@ -63,7 +63,7 @@ func (s *Source) upper(ctx context.Context, sh *shape) (upper, error) {
 	}
 	reason := s.reason(seen)
 	if c.class == classTime || c.class == classLocal {
-		// SQLite has its times as it was given them, in whatever form.
+		// SQLite stores times as given, in any form.
 		if s.config.Dialect != SQLite {
 			return s.timeBound(c, reason), nil
 		}
@@ -71,7 +71,7 @@ func (s *Source) upper(ctx context.Context, sh *shape) (upper, error) {
 	return s.sampleBound(ctx, c, seen, reason)
 }
 
-// ceiling is read in a statement before that of the rows: what is below it has ended when the rows are read.
+// ceiling is read in a statement before that of the rows: transactions below it have ended when the rows are read.
 func (s *Source) ceiling(ctx context.Context, c column) (upper, error) {
 	values, _, err := first(ctx, s.db, "SELECT "+s.dialect.ceiling)
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Source) ceiling(ctx context.Context, c column) (upper, error) {
 	}}}, nil
 }
 
-// look looks at the transactions, and moves the bounds that follow from it alone.
+// look reads the transactions, and moves the bounds that depend on them alone.
 func (s *Source) look(ctx context.Context) (sighting, error) {
 	k := &s.settled
 	if !k.looked.IsZero() && time.Since(k.looked) < s.config.Settle/looks {
@@ -107,8 +107,8 @@ func (s *Source) look(ctx context.Context) (sighting, error) {
 	return seen, nil
 }
 
-// safe is the time before which everything has been committed: a transaction that is still to be seen began, at the
-// earliest, at the window's length before.
+// safe returns the time before which everything has been committed: a future transaction has started at most a window
+// before.
 func (g sighting) safe(settle time.Duration) time.Time {
 	if !g.oldest.IsZero() && g.oldest.Before(g.now) {
 		return g.oldest.Add(-settle)
@@ -130,7 +130,7 @@ func (s *Source) timeBound(c column, reason string) upper {
 	if s.settled.time.IsZero() {
 		return upper{nothing: true, reason: reason}
 	}
-	// A time that is still to come may be rounded down.
+	// A future time may be rounded down.
 	text := s.settled.time.UTC().Add(-c.step).Format("2006-01-02T15:04:05.000000Z")
 	if c.class == classLocal {
 		text = wallBound(s.settled.time, s.zone).Add(-c.step).Format("2006-01-02T15:04:05.000000")
@@ -144,8 +144,9 @@ func (s *Source) timeBound(c column, reason string) upper {
 	}}}
 }
 
-// wallBound is what the clocks of a zone have been past for good at a time: none shows less afterwards. Where they are going to be set
-// back, that is the time that they will be set back to, so that the rows of an hour that comes twice are given after the second one.
+// wallBound returns the time that the clocks of a zone have passed for good: no later reading is below it. Before
+// clocks are set back, it is the time that they will be set back to, so that the rows of a repeated hour are returned
+// after the second one.
 func wallBound(at time.Time, zone *time.Location) time.Time {
 	wall := func(t time.Time) time.Time {
 		_, offset := t.In(zone).Zone()
@@ -158,8 +159,8 @@ func wallBound(at time.Time, zone *time.Location) time.Time {
 	return bound
 }
 
-// sampleBound serves cursors that are no times. A value that was the highest at some time is safe when all transactions
-// of that time have ended: who starts later gets a higher one.
+// sampleBound serves cursors that are not times. A value that was the highest at some time is safe when all
+// transactions of that time have ended: a later transaction gets a higher one.
 func (s *Source) sampleBound(ctx context.Context, c column, seen sighting, reason string) (upper, error) {
 	k := &s.settled
 	if err := s.takeSample(ctx, c, seen); err != nil {
@@ -195,7 +196,7 @@ func (s *Source) takeSample(ctx context.Context, c column, seen sighting) error 
 	if err != nil {
 		return err
 	}
-	// The time is that after the reading: a transaction that began meanwhile may have a value below.
+	// The time is that after the reading: a transaction that started meanwhile may have a lower value.
 	got := sample{at: seen.now.Add(time.Since(k.looked)), value: values[0].String}
 	if len(k.samples) == maxSamples {
 		k.samples[maxSamples-1] = got

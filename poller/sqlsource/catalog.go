@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// catalog is what a database says of a table.
+// catalog is a database's description of a table.
 type catalog struct {
 	// database is its name.
 	database string
@@ -17,14 +17,14 @@ type catalog struct {
 	indexes []index
 }
 
-// fact is what the catalog says of a column.
+// fact is the catalog's description of a column.
 type fact struct {
-	// name and typ are as they are declared, initial is the default, extra what MySQL has beside that.
+	// name and typ are as declared, initial is the default, extra is MySQL's additional text.
 	name, typ, initial, extra string
 	nullable                  bool
-	// numbered says that the database numbers rows in it.
+	// numbered means that the database numbers rows in it.
 	numbered bool
-	// updated is what sets it at each update, "" for nothing that is known.
+	// updated is the mechanism that sets it at each update, "" for none known.
 	updated string
 }
 
@@ -34,20 +34,21 @@ type index struct {
 	unique  bool
 }
 
-// trigger is one that runs at each update of a row.
+// trigger is a trigger that runs at each update of a row.
 type trigger struct{ name, body string }
 
-// clock is how a default or a trigger takes the time.
+// clock matches a default or a trigger that reads the time.
 var clock = regexp.MustCompile(`(?i)\b(now|clock_timestamp|statement_timestamp|transaction_timestamp|localtimestamp|current_timestamp|strftime|datetime|getdate|getutcdate|sysdatetime|sysutcdatetime|sysdatetimeoffset|utc_timestamp|sysdate)\b`)
 
-// anything is what a number may come from.
+// anything matches every source of a number.
 var anything = regexp.MustCompile("")
 
-// transactionID is how a default or a trigger takes the number of the transaction.
+// transactionID matches a default or a trigger that reads the number of the transaction.
 var transactionID = regexp.MustCompile(`(?i)\b(pg_current_xact_id|txid_current)\b`)
 
-// sets finds the trigger whose text assigns something to a column, and a time or the transaction to a column of that type: before is what
-// stands in front of the name in an assignment. It reads text, and so may be wrong: whoever gets the answer is told the name of the trigger.
+// sets finds the trigger whose text assigns a value to a column, and a time or the transaction to a column of that
+// type. before is the text before the name in an assignment. It only matches text, and so may be wrong: callers report
+// the name of the trigger.
 func sets(triggers []trigger, before string, f fact) trigger {
 	from := anything
 	switch typ := strings.ToLower(f.typ); {
@@ -68,7 +69,8 @@ func sets(triggers []trigger, before string, f fact) trigger {
 	return trigger{}
 }
 
-// eachFact reads columns as rows of name, type, nullable, default, numbered, extra and whether something sets it at each update.
+// eachFact reads columns as rows of name, type, nullable, default, numbered, extra and the mechanism that sets it at
+// each update.
 func eachFact(ctx context.Context, s *Source, to *catalog, triggers []trigger, before, statement string, args ...any) error {
 	return eachRow(ctx, s.db, statement, args, func(row []string) error {
 		f := fact{name: row[0], typ: row[1], nullable: isTrue(row[2]), initial: row[3], numbered: isTrue(row[4]), extra: row[5], updated: row[6]}
@@ -118,7 +120,8 @@ func btoi(is bool) int {
 	return 0
 }
 
-// fact of a column; ok is false when the catalog does not have it, as that of a view may not.
+// fact returns the description of a column; ok is false for one that the catalog does not have, such as some columns of
+// a view.
 func (c catalog) fact(name string) (f fact, ok bool) {
 	at := slices.IndexFunc(c.columns, func(f fact) bool { return strings.EqualFold(f.name, name) })
 	if at < 0 {
@@ -127,7 +130,8 @@ func (c catalog) fact(name string) (f fact, ok bool) {
 	return c.columns[at], true
 }
 
-// keys are the columns of the primary key, or else of the shortest unique index that has no column with NULL. why names the index.
+// keys returns the columns of the primary key, or else of the shortest unique index without nullable columns. why names
+// the index.
 func (c catalog) keys() (columns []string, why string) {
 	usable := func(i index) bool {
 		return i.unique && !slices.ContainsFunc(i.columns, func(name string) bool {
@@ -147,7 +151,8 @@ func (c catalog) keys() (columns []string, why string) {
 	return found.columns, found.name
 }
 
-// serves says whether an index gives the order. appended are the columns that the database has at the end of each index by itself.
+// serves reports whether an index has the order. appended are the columns that the database itself appends to each
+// index.
 func (i index) serves(order, appended []string) bool {
 	columns := i.columns
 	if i.unique && len(columns) <= len(order) && slices.EqualFunc(columns, order[:len(columns)], strings.EqualFold) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// assigned is what stands in front of a column in a trigger that sets it before the row is written.
+// assigned is the text before a column in a trigger that sets it before the row is written.
 const assigned = `\bnew\.`
 
 func catalogPostgres(ctx context.Context, s *Source) (c catalog, err error) {
@@ -76,7 +76,7 @@ func catalogSQLite(ctx context.Context, s *Source) (c catalog, err error) {
 	if err != nil {
 		return c, err
 	}
-	// A whole number that is the primary key is what SQLite numbers rows by; a type that is not the word INTEGER is not that.
+	// SQLite numbers rows by an integer primary key, but only if its type is the word INTEGER.
 	err = eachFact(ctx, s, &c, triggers, `(?:\bset\b|,)\s*`, `SELECT name, type, NOT "notnull" AND NOT (pk = 1 AND upper(type) = 'INTEGER'), COALESCE(dflt_value, ''),
 		pk = 1 AND upper(type) = 'INTEGER' AND (SELECT count(*) FROM pragma_table_info(?1, ?2) WHERE pk > 0) = 1, CASE WHEN pk > 0 AND ?3 THEN 'AUTOINCREMENT' ELSE '' END, ''
 		FROM pragma_table_info(?1, ?2) ORDER BY cid`, append(table, v[0].String == "1")...)
@@ -87,14 +87,14 @@ func catalogSQLite(ctx context.Context, s *Source) (c catalog, err error) {
 		UNION ALL SELECT i.name, COALESCE(c.name, ''), i."unique", 0, c.seqno FROM pragma_index_list(?1, ?2) i, pragma_index_info(i.name, ?2) c WHERE NOT i.partial AND i.origin <> 'pk') ORDER BY i, n`, table...)
 }
 
-// catalogSQLServer is written to the documentation of the catalog views, and was not run against a server.
+// catalogSQLServer follows the documentation of the catalog views; it was never run against a server.
 func catalogSQLServer(ctx context.Context, s *Source) (c catalog, err error) {
 	v, _, err := first(ctx, s.db, "SELECT DB_NAME()")
 	if err != nil {
 		return c, err
 	}
 	c.database = v[0].String
-	// Triggers run behind the write here, and set columns by an UPDATE of the table.
+	// Triggers run after the write here, and set columns by an UPDATE of the table.
 	triggers, err := eachTrigger(ctx, s, `SELECT t.name, m.definition FROM sys.triggers t JOIN sys.sql_modules m ON m.object_id = t.object_id
 		JOIN sys.trigger_events e ON e.object_id = t.object_id WHERE t.parent_id = OBJECT_ID(@p1) AND t.is_disabled = 0 AND e.type_desc = 'UPDATE'`, s.regclass())
 	if err != nil {
@@ -112,7 +112,7 @@ func catalogSQLServer(ctx context.Context, s *Source) (c catalog, err error) {
 		WHERE i.object_id = OBJECT_ID(@p1) AND i.has_filter = 0 AND i.is_disabled = 0 ORDER BY i.index_id, k.key_ordinal`, s.regclass())
 }
 
-// cutLast cuts at the last separator; without one, all is before for an ending and behind for a folder.
+// cutLast cuts at the last separator; without one, before and after are both the whole text.
 func cutLast(text, separator string) (before, after string, found bool) {
 	at := strings.LastIndex(text, separator)
 	if at < 0 {

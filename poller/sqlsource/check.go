@@ -10,11 +10,10 @@ import (
 	"github.com/vibedata/roundhouse/poller"
 )
 
-// duplicateSample is how many rows, the last ones, are looked at for keys that are there twice.
+// duplicateSample is the number of last rows that are checked for duplicate keys.
 const duplicateSample = 10_000
 
-// Check reports what is wrong with the source, and gives advice: an index that is missing, keys that no index keeps
-// unique.
+// Check returns the errors of the source, and advice: a missing index, or keys without a unique index.
 func (s *Source) Check(ctx context.Context) ([]string, error) {
 	advice, err := s.check(ctx)
 	return advice, s.fail("check", err)
@@ -44,7 +43,7 @@ func (s *Source) check(ctx context.Context) (advice []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if empty.key { // such a row stops the poller when its turn comes
+	if empty.key { // such a row stops the poller when it is reached
 		return nil, fmt.Errorf("%w: %s", ErrNull, empty.reason)
 	}
 	if empty.reason != "" {
@@ -62,14 +61,14 @@ func (s *Source) check(ctx context.Context) (advice []string, err error) {
 	return advice, nil
 }
 
-// nulls are rows that have no place in the order.
+// nulls are rows without a position in the order.
 type nulls struct {
 	reason string // "" without one
 	key    bool   // a key is NULL, and not only the cursor
 }
 
-// nullRows looks for rows that have no place in the order, once in a while: a comparison with NULL is never true. A row without a
-// cursor is read when it gets one.
+// nullRows occasionally searches rows without a position in the order: a comparison with NULL is never true. A row
+// without a cursor is read once it has one.
 func (s *Source) nullRows(ctx context.Context, sh *shape) (nulls, error) {
 	if !s.nullsAt.IsZero() && time.Since(s.nullsAt) < nullEvery {
 		return s.nulls, nil
@@ -112,7 +111,7 @@ func (s *Source) nullRows(ctx context.Context, sh *shape) (nulls, error) {
 	return found, nil
 }
 
-// adviseUnique refuses keys that are there twice, as far as it looks.
+// adviseUnique refuses duplicate keys in a sample.
 func (s *Source) adviseUnique(ctx context.Context, sh *shape) (string, error) {
 	if s.config.Table != "" {
 		unique, err := s.dialect.unique(ctx, s)
@@ -124,7 +123,7 @@ func (s *Source) adviseUnique(ctx context.Context, sh *shape) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// Rows without a cursor are not read, and would be those that some databases have last.
+	// Rows without a cursor are not read, and some databases would sort them last.
 	ordered, err := s.behind(sh, poller.Cursor{})
 	if err != nil {
 		return "", err
@@ -154,7 +153,7 @@ func (s *Source) adviseUnique(ctx context.Context, sh *shape) (string, error) {
 	return fmt.Sprintf("no unique index keeps %s unique: two rows with the same key and cursor stop the poller", strings.Join(keys, ", ")), nil
 }
 
-// adviseIndex looks at the plan of a fetch in the middle.
+// adviseIndex checks the plan of a fetch in the middle.
 func (s *Source) adviseIndex(ctx context.Context, sh *shape) (string, error) {
 	place, err := s.behind(sh, poller.Cursor{})
 	if err != nil {
@@ -192,7 +191,7 @@ func (s *Source) adviseMore(ctx context.Context, sh *shape) (string, error) {
 	return s.dialect.advise(ctx, s, sh.columns[sh.cursor])
 }
 
-// adviseNumbers warns of numbers that no default of the database gives.
+// adviseNumbers warns of numbers without a default of the database.
 func adviseNumbers(handedOut func(ctx context.Context, s *Source, c column) (bool, error)) func(context.Context, *Source, column) (string, error) {
 	return func(ctx context.Context, s *Source, c column) (string, error) {
 		if s.config.Bound != BoundSettle || c.class != classInteger || s.config.Table == "" {
@@ -206,14 +205,14 @@ func adviseNumbers(handedOut func(ctx context.Context, s *Source, c column) (boo
 	}
 }
 
-// nameSet is the first column of a statement's rows.
+// nameSet returns the first column of a statement's rows.
 func nameSet(ctx context.Context, s *Source, statement string, args ...any) (map[string]bool, error) {
 	set := map[string]bool{}
 	_, err := anyRow(ctx, s, statement, args, func(row []string) bool { set[row[0]] = true; return false })
 	return set, err
 }
 
-// uniqueAmong reads unique indexes as rows of index and column, and says whether one has no column but keys.
+// uniqueAmong reads unique indexes as rows of index and column, and reports whether one has only key columns.
 func uniqueAmong(ctx context.Context, s *Source, statement string, args ...any) (bool, error) {
 	foreign := map[string]bool{}
 	_, err := anyRow(ctx, s, statement, args, func(row []string) bool {
@@ -229,7 +228,7 @@ func uniqueAmong(ctx context.Context, s *Source, statement string, args ...any) 
 	return false, err
 }
 
-// anyRow says whether one of a statement's rows is what is looked for.
+// anyRow reports whether one of a statement's rows is accepted.
 func anyRow(ctx context.Context, s *Source, statement string, args []any, is func(row []string) bool) (found bool, err error) {
 	err = eachRow(ctx, s.db, statement, args, func(row []string) error {
 		found = found || is(row)
@@ -238,7 +237,7 @@ func anyRow(ctx context.Context, s *Source, statement string, args []any, is fun
 	return found, err
 }
 
-// eachRow gives a statement's rows as text, NULL as the empty one. A row is not to be kept.
+// eachRow passes a statement's rows as text, NULL as the empty one. A row must not be kept.
 func eachRow(ctx context.Context, q querier, statement string, args []any, do func(row []string) error) error {
 	rows, err := q.QueryContext(ctx, statement, args...)
 	if err != nil {
@@ -264,7 +263,7 @@ func eachRow(ctx context.Context, q querier, statement string, args []any, do fu
 	return rows.Err()
 }
 
-// text scans anything as text, NULL as the empty one.
+// text scans any value as text, NULL as the empty one.
 type text struct{ to *string }
 
 // Scan takes a driver's value.

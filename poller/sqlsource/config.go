@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
-	_ "time/tzdata" // zones, whatever the machine has
+	_ "time/tzdata" // zones on any machine
 
 	"github.com/vibedata/roundhouse/poller"
 )
@@ -16,19 +16,19 @@ import (
 const (
 	Postgres  = "postgres"
 	SQLite    = "sqlite"
-	MySQL     = "mysql" // MariaDB, too
+	MySQL     = "mysql" // also MariaDB
 	SQLServer = "sqlserver"
 )
 
-// The bounds: how a source keeps from passing over rows whose transactions have not ended.
+// The bounds: how a source avoids skipping rows of running transactions.
 const (
-	// BoundXID gives rows of transactions below the oldest that runs. The cursor is an xid8 column of PostgreSQL.
+	// BoundXID returns rows of transactions below the oldest running one. The cursor is an xid8 column of PostgreSQL.
 	BoundXID = "xid"
-	// BoundRowVersion gives rows below the oldest row version in use. The cursor is a rowversion column of SQL Server.
+	// BoundRowVersion returns rows below the oldest row version in use. The cursor is a rowversion column of SQL Server.
 	BoundRowVersion = "rowversion"
-	// BoundSettle gives rows that are older than the settle window before the start of the oldest running transaction.
+	// BoundSettle returns rows that are older than the settle window before the start of the oldest running transaction.
 	BoundSettle = "settle"
-	// BoundSingleWriter gives all rows: SQLite lets only one transaction write at a time.
+	// BoundSingleWriter returns all rows: SQLite lets only one transaction write at a time.
 	BoundSingleWriter = "single-writer"
 )
 
@@ -37,42 +37,43 @@ const (
 	defaultTimeout = 30 * time.Second
 )
 
-// Config says what to read, where and as whom. Dialect, SourceID, Cursor, Keys, one of Table and Query, and one of DSN and DB
-// are needed.
+// Config selects the rows, the database and the user. Dialect, SourceID, Cursor, Keys, one of Table and Query, and one
+// of DSN and DB are required.
 type Config struct {
 	Dialect string `json:"dialect"`
 	// DSN is the connection string in the driver's form. It is never part of an error.
 	DSN string `json:"-"`
-	// DB is used instead of DSN, and not closed by Close. Its sessions must be in UTC; limits and read-only sessions are
-	// its owner's business.
+	// DB is used instead of DSN, and not closed by Close. Its sessions must be in UTC; its owner sets limits and read-only
+	// sessions.
 	DB *sql.DB `json:"-"`
 	// SourceID names the database for operators and for the fingerprint, which also has its address and id.
 	SourceID string `json:"sourceId"`
 	// Table is [schema.]table.
 	Table string `json:"table,omitempty"`
-	// Query is read instead of a table: one SELECT without ORDER BY, whose columns are referred to below. ":name" in it
-	// stands for a parameter.
+	// Query is read instead of a table: one SELECT without ORDER BY, with the columns that are named below. ":name" in it
+	// is a parameter.
 	Query  string         `json:"query,omitempty"`
 	Params map[string]any `json:"parameters,omitempty"`
 	// Where are conditions that all must hold.
 	Where []Condition `json:"where,omitempty"`
-	// Cursor is the column whose values grow with each change, Keys those that name a row.
+	// Cursor is the column whose values grow with each change, Keys those that identify a row.
 	Cursor string   `json:"cursor"`
 	Keys   []string `json:"keys"`
-	// Deleted is a column that marks deleted rows, by its type: a truth value, a number that is not 0, a time that has come, or a text that
-	// is neither empty nor a word for no. docs/pollers.md has the table.
+	// Deleted is a column that marks deleted rows, by its type: a truth value, a number that is not 0, a past time, or a
+	// text that is neither empty nor a word for no. docs/pollers.md has the table.
 	Deleted string `json:"deleted,omitempty"`
-	// Bound is one of the Bound constants; "" means single-writer for SQLite, rowversion for SQL Server and settle else.
+	// Bound is one of the Bound constants; "" means single-writer for SQLite, rowversion for SQL Server and settle
+	// otherwise.
 	Bound string `json:"bound,omitempty"`
-	// Settle is the settle window; 0 means 5 s, and MySQL needs 2 s or more. It covers the time between taking a cursor's value and the transaction's
-	// start, and differences between clocks if the value is not the database's.
+	// Settle is the settle window; 0 means 5 s, and MySQL needs 2 s or more. It covers the time between the reading of a
+	// cursor's value and the transaction's start, and clock differences if the value is not the database's.
 	Settle time.Duration `json:"settle,omitempty"`
-	// CursorZone is the time zone of a cursor column that has none; "" means UTC.
+	// CursorZone is the time zone of a cursor column without one; "" means UTC.
 	CursorZone string `json:"cursorZone,omitempty"`
-	// Readers are database users that never write: their transactions hold nothing back (PostgreSQL, MySQL).
+	// Readers are database users that never write: their transactions hold no rows back (PostgreSQL, MySQL).
 	Readers []string `json:"readers,omitempty"`
-	// ExpectDeletes says that rows are deleted from the table or leave the query. Without it, a place behind the last row of the table is
-	// an error unless the table itself gives the numbers of the cursor.
+	// ExpectDeletes means that rows are deleted from the table or leave the query. Without it, a position after the last
+	// row of the table is an error unless the table itself generates the numbers of the cursor.
 	ExpectDeletes bool `json:"expectDeletes,omitempty"`
 	// Timeout bounds a statement; 0 means 30 s.
 	Timeout time.Duration `json:"timeout,omitempty"`
@@ -83,11 +84,11 @@ type Condition struct {
 	Column string `json:"column"`
 	// Op is =, <>, <, <=, >, >=, in, like, is null or is not null.
 	Op string `json:"op"`
-	// Value is for all of them but is null and is not null; a list for in.
+	// Value is the operand, except for is null and is not null; a list for in.
 	Value any `json:"value,omitempty"`
 }
 
-// Validate reports all that is wrong, without asking the database.
+// Validate returns all errors, without querying the database.
 func (c Config) Validate() error {
 	var errs []error
 	wrong := func(is bool, format string, args ...any) {
@@ -144,7 +145,7 @@ func (w Condition) validate() error {
 	return nil
 }
 
-// object names what is read, for people.
+// object returns the name of the table or query for messages.
 func (c Config) object() string {
 	if c.Table != "" {
 		return c.Table
@@ -152,7 +153,7 @@ func (c Config) object() string {
 	return "query"
 }
 
-// withDefaults fills in what was left out.
+// withDefaults sets the defaults of missing values.
 func (c Config) withDefaults() Config {
 	if c.Bound == "" {
 		c.Bound = dialects()[c.Dialect].bounds[0]
@@ -166,7 +167,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Definition is what of the configuration decides which rows come in which order, with the bound that applies when none is given.
+// Definition returns the part of the configuration that determines the rows and their order, with the default bound if
+// none is given.
 func (c Config) Definition() poller.Definition {
 	if known, ok := dialects()[c.Dialect]; ok && c.Bound == "" {
 		c.Bound = known.bounds[0]
@@ -197,7 +199,7 @@ func (c Config) Definition() poller.Definition {
 	return d
 }
 
-// tableParts splits [schema.]table; it is empty when that is not what the text is.
+// tableParts splits [schema.]table; it returns nil for other texts.
 func tableParts(table string) []string {
 	parts := strings.Split(table, ".")
 	if len(parts) > 2 || slices.Contains(parts, "") {

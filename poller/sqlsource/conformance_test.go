@@ -48,7 +48,7 @@ func (d database) orders(t testing.TB, n int) {
 	}
 }
 
-// drain reads on until the source has nothing more and holds nothing back.
+// drain reads until the source has no more rows and holds none back.
 func drain(t testing.TB, s *sqlsource.Source, after poller.Cursor, limit int) (rows []poller.Row) {
 	t.Helper()
 	testenv.Until(t, "the rows that are held back", func() bool {
@@ -81,7 +81,7 @@ func upTo(n int) (ids []int) {
 	return ids
 }
 
-// suite is what every dialect does.
+// suite returns the tests of every dialect.
 func suite() map[string]func(*testing.T, database) {
 	return map[string]func(*testing.T, database){
 		"in order":          testInOrder,
@@ -136,7 +136,7 @@ func testInOrder(t *testing.T, d database) {
 	}
 }
 
-// Rows of one time are told apart by their keys, and a place without a key is behind all of them.
+// The keys order rows of the same time, and a position without a key is after all of them.
 func testTies(t *testing.T, d database) {
 	d.orders(t, 9)
 	run(t, d.open(t), "UPDATE orders SET changed = '2026-04-07 01:23:45.123456'")
@@ -192,7 +192,7 @@ func testPrecision(t *testing.T, d database) {
 	}
 }
 
-// Values of filters are parameters: what looks like SQL is a value.
+// Values of filters are parameters: a value that looks like SQL is a value.
 func testFilter(t *testing.T, d database) {
 	d.orders(t, 6)
 	s := source(t, d.config(func(c *sqlsource.Config) {
@@ -236,7 +236,7 @@ func testSoftDelete(t *testing.T, d database) {
 	testenv.Equal(t, "deleted", []bool{false, false, true}, deleted)
 }
 
-// A row of 10 MB comes alone, and does not keep the others from coming.
+// A row of 10 MB is returned alone, and does not block the others.
 func testLargeRow(t *testing.T, d database) {
 	d.orders(t, 5)
 	db := d.open(t)
@@ -284,8 +284,8 @@ func testEnd(t *testing.T, d database) {
 	}
 }
 
-// Rows without a cursor are said to be there by Check and by each Fetch that has caught up. The others are read, and they are
-// when they get one.
+// Check and each Fetch that has caught up report rows without a cursor. The other rows are read, and these are read
+// once they have one.
 func testNullCursor(t *testing.T, d database) {
 	d.orders(t, 2)
 	run(t, d.open(t), "ALTER TABLE orders ADD COLUMN version "+d.integer, "UPDATE orders SET version = 1 WHERE id = 1")
@@ -322,7 +322,7 @@ func testNotUnique(t *testing.T, d database) {
 	wants(t, err, sqlsource.ErrNotUnique, "orders", "state")
 }
 
-// Two rows in one place are found although the limit parts them.
+// Two rows at one position are found although the limit separates them.
 func testNotUniqueLater(t *testing.T, d database) {
 	d.orders(t, 4)
 	run(t, d.open(t), "UPDATE orders SET state = 'same', changed = '2026-04-07 01:23:45' WHERE id IN (2, 4)")
@@ -398,7 +398,7 @@ func testAdvice(t *testing.T, d database) {
 	}
 }
 
-// A place beyond the last number that was ever given, or beyond the clock, is one of another database.
+// A position beyond the last generated number, or beyond the clock, belongs to another database.
 func testWentBack(t *testing.T, d database) {
 	d.orders(t, 3)
 	s := source(t, d.config())
@@ -438,11 +438,11 @@ func testOddNames(t *testing.T, d database) {
 	}
 }
 
-// A query that writes is refused by the database.
+// The database refuses a query that writes.
 func testReadOnly(t *testing.T, d database) {
 	d.orders(t, 1)
 	if d.dialect != sqlsource.Postgres {
-		return // no other dialect lets a statement that is read from write
+		return // other dialects do not allow writes in such a statement
 	}
 	s := source(t, d.config(func(c *sqlsource.Config) {
 		c.Table, c.Query = "", "SELECT nextval('orders_id_seq') AS id"
@@ -471,7 +471,7 @@ func testBadCursor(t *testing.T, d database) {
 	wants(t, err, sqlsource.ErrColumnType, "orders", "1 OR 1=1")
 }
 
-// wants holds an error against its kind and the words that it must have.
+// wants checks the kind of an error and the words that it must have.
 func wants(t *testing.T, err, kind error, words ...string) {
 	t.Helper()
 	if !errors.Is(err, kind) {

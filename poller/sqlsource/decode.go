@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// written is a Config as settings have it: durations as in Go, such as 5s.
+// written is a Config in settings: durations as in Go, such as 5s.
 type written struct {
 	Config
 	Settle  string `json:"settle"`
 	Timeout string `json:"timeout"`
 }
 
-// Decode reads the configuration of a source, but for where it is: DSN and DB. Numbers keep their digits, and members that it
-// does not know are refused.
+// Decode reads the configuration of a source, except for DSN and DB. Numbers keep their digits, and unknown members are
+// refused.
 func Decode(text []byte) (Config, error) {
 	var w written
 	d := json.NewDecoder(bytes.NewReader(text))

@@ -9,64 +9,65 @@ import (
 	"time"
 )
 
-// dialect is what is different between databases.
+// dialect has the differences between databases.
 type dialect struct {
-	// bounds are those it has, the usual one first.
+	// bounds are the supported ones, the default first.
 	bounds []string
-	// minSettle is the shortest settle window that keeps its promise.
+	// minSettle is the shortest safe settle window.
 	minSettle time.Duration
-	// connect makes connections out of a connection string, and says which parts of it are secret. setup is run on each.
+	// connect makes connections from a connection string, and returns its secret parts. setup is run on each connection.
 	connect func(dsn string, timeout time.Duration) (c driver.Connector, secrets []string, err error)
 	setup   []string
-	// address is where the database of a connection string is, see Config.address. databaseID is the id that the database has for
-	// itself; nil where it has none.
+	// address returns the address of a connection string's database, see Config.address. databaseID returns the database's
+	// own id; nil where it has none.
 	address    func(dsn string) string
 	databaseID func(ctx context.Context, q querier) (string, error)
-	// quotes are put around an identifier; the second one is doubled inside.
+	// quotes enclose an identifier; the second one is doubled inside.
 	quotes      [2]string
 	placeholder func(n int) string
-	// rowValues says that (a, b) > (c, d) is understood and finds an index.
+	// rowValues means that (a, b) > (c, d) is supported and uses an index.
 	rowValues bool
-	// top says that the number of rows stands before the columns.
+	// top means that the number of rows precedes the columns.
 	top bool
-	// backslash says that a backslash escapes in strings.
+	// backslash means that a backslash escapes in strings.
 	backslash bool
-	// class of a driver's type name; other is the one of names that are not listed.
+	// classes has the class of a driver's type name; other is that of other names.
 	classes map[string]class
 	other   class
-	// refine finds what the driver's names of types do not tell; nil when they do.
+	// refine completes the types that the driver's names leave open; nil when they leave none.
 	refine func(ctx context.Context, s *Source, sh *shape) error
-	// expression selects a column, so that nothing of its value is lost on the way.
+	// expression selects a column without loss of its value.
 	expression func(quoted string, c column) string
-	// bind is what stands in a comparison with a column for the placeholder of a text, argument the value that goes with it.
+	// bind is the expression for the placeholder of a text that is compared with a column, argument the value for it.
 	bind     func(placeholder, text string, c column) string
 	argument func(text string, c column) any
-	// ceiling is the expression that a cursor of the classes xid and rowversion must be below; NULL where nobody can tell, on a replica.
+	// ceiling is the expression of the upper bound of a cursor of the classes xid and rowversion; NULL where it is
+	// unknown, on a replica.
 	ceiling string
-	// look says when the oldest transaction that may write began.
+	// look returns the start of the oldest transaction that may write.
 	look func(ctx context.Context, s *Source) (sighting, error)
-	// sequence says why the values of an integer cursor do not grow with time.
+	// sequence returns the reason why the values of an integer cursor do not grow with time.
 	sequence func(ctx context.Context, s *Source, cursor column) error
-	// unique says whether an index keeps the keys unique.
+	// unique reports whether an index makes the keys unique.
 	unique func(ctx context.Context, s *Source) (bool, error)
-	// scans says that a fetch reads the whole table or sorts it.
+	// scans reports whether a fetch reads the whole table or sorts it.
 	scans func(ctx context.Context, s *Source, text string, args []any) (bool, error)
-	// notNull are the table's columns that are never NULL, where the driver does not say.
+	// notNull returns the table's columns that are never NULL, if the driver does not report them.
 	notNull func(ctx context.Context, s *Source) (map[string]bool, error)
-	// advise says what else may be wrong with the cursor.
+	// advise returns other problems of the cursor.
 	advise func(ctx context.Context, s *Source, cursor column) (string, error)
-	// frontier is the highest value that the cursor can have by now, "" when that cannot be told.
+	// frontier returns the highest possible current value of the cursor, "" when unknown.
 	frontier func(ctx context.Context, s *Source, cursor column) (string, error)
-	// catalog is what the database says of the table, and remedies are the statements that change it.
+	// catalog reads the database's description of the table, and remedies are the statements that change it.
 	catalog  func(ctx context.Context, s *Source) (catalog, error)
 	remedies remedies
-	// plan is what the database says of how it would run a statement, estimate how many rows the table has by its statistics, -1 when it
-	// has none. plan is nil where it needs what a read-only session does not have.
+	// plan returns the database's plan of a statement, estimate the number of the table's rows by its statistics, -1
+	// without any. plan is nil where it needs rights that a read-only session does not have.
 	plan     func(ctx context.Context, s *Source, text string, args []any) ([]string, error)
 	estimate func(ctx context.Context, s *Source) (int64, error)
-	// holder names the transaction that holds the ceiling back, "" when it is not seen; nil where nobody can tell.
+	// holder returns the transaction that holds the ceiling back, "" when it is invisible; nil where it is unknown.
 	holder func(ctx context.Context, s *Source) (string, error)
-	// explain finds what the database complains about, and what to do.
+	// explain translates an error of the database, and returns the remedy.
 	explain func(err error) (hint string, kind error)
 }
 
@@ -74,7 +75,7 @@ type dialect struct {
 type sighting struct {
 	// now is the database's clock, oldest the start of the oldest transaction that may write, zero without one.
 	now, oldest time.Time
-	// holder says which one that is; unknown that its start cannot be told.
+	// holder names that transaction; unknown means that its start cannot be determined.
 	holder  string
 	unknown bool
 }
@@ -83,12 +84,12 @@ func dialects() map[string]*dialect {
 	return map[string]*dialect{Postgres: postgresDialect(), SQLite: sqliteDialect(), MySQL: mysqlDialect(), SQLServer: sqlserverDialect()}
 }
 
-// quote makes an identifier of a name.
+// quote quotes a name as an identifier.
 func (d *dialect) quote(name string) string {
 	return d.quotes[0] + strings.ReplaceAll(name, d.quotes[1], d.quotes[1]+d.quotes[1]) + d.quotes[1]
 }
 
-// class is how a column's values are written as text and JSON.
+// class determines how a column's values are written as text and JSON.
 type class int
 
 const (
@@ -99,19 +100,19 @@ const (
 	classFloat
 	classBoolean
 	classTime  // with a time zone
-	classLocal // date, or date and time, without one
+	classLocal // date, or date and time, without a time zone
 	classBytes
 	classJSON
 	classXID
 	classRowVersion
 )
 
-// column is one of the object's.
+// column is a column of the object.
 type column struct {
 	name, typ string
 	class     class
 	nullable  bool
-	// step is what times of the column are rounded to, if that is coarser than a microsecond.
+	// step is the rounding of the column's times, if that is coarser than a microsecond.
 	step time.Duration
 }
 
@@ -120,7 +121,7 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// first gives the first row of a statement as text, and whether there was one; NULL is not valid.
+// first returns the first row of a statement as text, and whether it exists; NULL is not valid.
 func first(ctx context.Context, q querier, statement string, args ...any) (values []sql.NullString, found bool, err error) {
 	rows, err := q.QueryContext(ctx, statement, args...)
 	if err != nil {
@@ -151,7 +152,7 @@ type connector struct {
 	setup []string
 }
 
-// Connect makes a connection that is set up.
+// Connect makes a connection and runs the setup on it.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.Connector.Connect(ctx)
 	if err != nil {

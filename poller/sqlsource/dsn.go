@@ -8,11 +8,11 @@ import (
 	"unicode"
 )
 
-// What a connection string has to be before a driver sees it. Drivers take a malformed one apart in another way than its writer meant it:
-// a piece of the password becomes a host, a database or a parameter, and is shown as such, or the default server is asked. So a string
-// is refused unless it can be read in one way only. No error shows any part of it.
+// Connection strings are checked before a driver reads them. Drivers split a malformed one differently from its
+// writer's intention. A part of the password becomes a host, a database or a parameter, and is displayed as such, or
+// the driver connects to the default server. So an ambiguous string is refused. No error quotes any part of it.
 
-// dsnError says what is wrong with a connection string, and shows nothing of it.
+// dsnError describes the error of a connection string without quoting it.
 type dsnError string
 
 func (e dsnError) Error() string { return string(e) }
@@ -33,12 +33,12 @@ var (
 	hostName = regexp.MustCompile(`^(\[[0-9A-Fa-f:.]+(%[0-9A-Za-z]+)?\]|[\pL\pN._%-]*)(:[0-9]{1,5})?$`)
 )
 
-// form is how the connection strings of a dialect look like.
+// form is the form of a dialect's connection strings.
 type form struct {
 	schemes []string
-	// server are the keys that name the server, secret those whose values are secret, keys all others.
+	// server are the keys that name the server, secret those with secret values, keys all others.
 	server, secret, keys []string
-	// pairs splits a string that is no URL into keys and values.
+	// pairs splits a string that is not a URL into keys and values.
 	pairs func(dsn string) ([][2]string, error)
 }
 
@@ -60,12 +60,12 @@ func sqlserverForm() form {
 			`persist security info,app,failover partner spn,multi subnet failover,host name in certificate,server spn,server certificate,pooling,language,current language`, ",")}
 }
 
-// clean takes what is no part of a connection string from around it.
+// clean removes surrounding characters that are not part of a connection string.
 func clean(dsn string) string {
 	return strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(dsn), "\ufeff"))
 }
 
-// check says what is wrong with a string, and which parts of it are secret, as they are written in it and as they are meant.
+// check returns the error of a string, or its secret parts, as written and as decoded.
 func (f form) check(dsn string) (secrets []string, err error) {
 	switch {
 	case strings.ContainsFunc(dsn, unicode.IsControl):
@@ -136,7 +136,7 @@ func (f form) checkURL(dsn string) ([]string, error) {
 	return secrets, err
 }
 
-// checkPairs holds keys against those that are known. host is a server that is named elsewhere.
+// checkPairs checks that all keys are known. host is a server that is named elsewhere.
 func (f form) checkPairs(pairs [][2]string, host string) (secrets []string, err error) {
 	seen := map[string]bool{}
 	for _, pair := range pairs {
@@ -160,8 +160,8 @@ func (f form) checkPairs(pairs [][2]string, host string) (secrets []string, err 
 	return secrets, nil
 }
 
-// keywords splits key=value pairs as libpq has them: separated by blanks, values with blanks in single quotes, with a backslash before
-// a quote or a backslash.
+// keywords splits key=value pairs like libpq: separated by blanks, values with blanks in single quotes, with a
+// backslash before a quote or a backslash.
 func keywords(s string) (pairs [][2]string, err error) {
 	for s = strings.TrimLeft(s, " "); s != ""; s = strings.TrimLeft(s, " ") {
 		key, rest, ok := strings.Cut(s, "=")
@@ -181,7 +181,7 @@ func keywords(s string) (pairs [][2]string, err error) {
 				i++
 				c = rest[i]
 			} else if c == '\'' {
-				return nil, errKeys // libpq takes it as it is, which nobody means
+				return nil, errKeys // libpq accepts it literally, which is never intended
 			}
 			value.WriteByte(c)
 		}
@@ -199,8 +199,8 @@ func keywords(s string) (pairs [][2]string, err error) {
 	return pairs, nil
 }
 
-// delimited splits key=value pairs that are separated by semicolons. Values with semicolons are between opening and closing, and a closing
-// one in them is doubled: ADO has double quotes, ODBC has braces.
+// delimited splits key=value pairs that are separated by semicolons. Values with semicolons are between opening and
+// closing, and a closing one in them is doubled: ADO has double quotes, ODBC has braces.
 func delimited(opening, closing string) func(string) ([][2]string, error) {
 	return func(s string) (pairs [][2]string, err error) {
 		for s = strings.TrimLeft(s, "; "); s != ""; s = strings.TrimLeft(s, "; ") {

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Connection strings that are good are good in every documented form; what is around them does not count.
+// Valid connection strings are accepted in every documented form; surrounding characters are ignored.
 func TestConnectionStrings(t *testing.T) {
 	t.Parallel()
 	for dialect, list := range map[string][]string{
@@ -33,7 +33,7 @@ func TestConnectionStrings(t *testing.T) {
 
 const head, tail = "S3cretHead", "TailOfPassword"
 
-// malformedStrings have head and tail as the password, with a character in between that is not as the driver has it.
+// malformedStrings have head and tail as the password, with a character in between that the driver reads differently.
 func malformedStrings() map[string][]string {
 	all := map[string][]string{}
 	add := func(dialect string, list ...string) { all[dialect] = append(all[dialect], list...) }
@@ -54,7 +54,7 @@ func malformedStrings() map[string][]string {
 	return all
 }
 
-// Whatever is wrong with a connection string, no error shows a piece of the password, and no server but the one that is named is asked.
+// For any malformed connection string, no error quotes a part of the password, and no other server is contacted.
 func TestMalformedConnectionStrings(t *testing.T) {
 	t.Parallel()
 	count := 0
@@ -84,7 +84,7 @@ func TestMalformedConnectionStrings(t *testing.T) {
 	}
 }
 
-// A password that is escaped as its form has it is the driver's password, whatever is in it.
+// Any password that is escaped in its form reaches the driver.
 func TestEscapedPasswords(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
@@ -113,7 +113,7 @@ func TestEscapedPasswords(t *testing.T) {
 	})
 }
 
-// Whatever a string is, it is read or refused, and a refusal shows nothing of it.
+// Any string is read or refused, and a refusal quotes nothing of it.
 func FuzzConnectionString(f *testing.F) {
 	for _, list := range malformedStrings() {
 		for _, dsn := range list {

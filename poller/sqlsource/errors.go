@@ -9,41 +9,41 @@ import (
 	"strings"
 )
 
-// What can be wrong with a source. The text of the error names the object and says what to do.
+// The errors of a source. The text names the object and the remedy.
 var (
-	// ErrConnection says that the database cannot be reached.
+	// ErrConnection means that the database is unreachable.
 	ErrConnection = errors.New("the database cannot be reached")
-	// ErrLogin says that the database does not let the user in, or not at the object.
+	// ErrLogin means that the database denies the user the login, or the object.
 	ErrLogin = errors.New("the database refuses the user")
-	// ErrNoObject says that the table, or one of the query's, is not there.
+	// ErrNoObject means that the table, or one of the query's, does not exist.
 	ErrNoObject = errors.New("the table or database is not there")
-	// ErrNoColumn says that a column is not there.
+	// ErrNoColumn means that a column does not exist.
 	ErrNoColumn = errors.New("the column is not there")
-	// ErrColumnType says that a column's type cannot serve, or is no longer what the place was made of.
+	// ErrColumnType means that a column's type is unsuitable, or no longer that of the position.
 	ErrColumnType = errors.New("the column's type does not fit")
-	// ErrNotUnique says that two rows have the same key.
+	// ErrNotUnique means that two rows have the same key.
 	ErrNotUnique = errors.New("the key is not unique")
-	// ErrNull says that the cursor or a key is NULL somewhere.
+	// ErrNull means that the cursor or a key is NULL in some row.
 	ErrNull = errors.New("a cursor or key column is NULL")
-	// ErrWentBack says that the database is behind the place: it was restored, or its clock or sequence was set back.
+	// ErrWentBack means that the database is behind the position: it was restored, or its clock or sequence was set back.
 	ErrWentBack = errors.New("the cursor went back")
-	// ErrBound says that the bound cannot be kept here.
+	// ErrBound means that the bound cannot be kept here.
 	ErrBound = errors.New("the bound cannot be kept")
 )
 
-// errReadOnly is about a copy of a database, which does not see who writes.
+// errReadOnly is the error of a copy of a database, which does not see the writers.
 var errReadOnly = fmt.Errorf("%w: the database is read only, so it is a replica, which does not see the primary's transactions: read from the primary", ErrBound)
 
-// sourceError keeps the driver's error out of reach: its text, and what it wraps, may have the connection string in it.
+// sourceError hides the driver's error: its text, and the errors that it wraps, may contain the connection string.
 type sourceError struct {
 	kind, cause error
 	text        string
 }
 
-// Error names what was done, the dialect and the object, says what to do, and has no secret.
+// Error names the operation, the dialect, the object and the remedy, and has no secret.
 func (e *sourceError) Error() string { return e.text }
 
-// Unwrap gives the sentinel and, where it was that, the end of the context.
+// Unwrap returns the sentinel and, if it was the cause, the end of the context.
 func (e *sourceError) Unwrap() []error {
 	var errs []error
 	for _, err := range []error{e.kind, e.cause} {
@@ -54,12 +54,13 @@ func (e *sourceError) Unwrap() []error {
 	return errs
 }
 
-// fail names the operation and the object, translates what the database says and takes secrets out.
+// fail adds the operation and the object, translates the database's error and removes secrets.
 func (s *Source) fail(op string, err error) error {
 	return failure(op, s.config.Dialect+" "+s.config.object(), err, s.dialect.explain, s.secrets, kinds())
 }
 
-// failure is an error of an operation on an object. kinds are the sentinels that it keeps, and explain knows what the driver says.
+// failure returns the error of an operation on an object. kinds are the sentinels that it keeps, and explain translates
+// the driver's errors.
 func failure(op, object string, err error, explain func(error) (string, error), secrets []string, kinds []error) error {
 	if err == nil {
 		return nil
@@ -84,12 +85,12 @@ func failure(op, object string, err error, explain func(error) (string, error), 
 	return e
 }
 
-// kinds are the sentinels of this package.
+// kinds returns the sentinels of this package.
 func kinds() []error {
 	return []error{ErrConnection, ErrLogin, ErrNoObject, ErrNoColumn, ErrColumnType, ErrNotUnique, ErrNull, ErrWentBack, ErrBound}
 }
 
-// kindOf is the sentinel in an error.
+// kindOf returns the sentinel in an error.
 func kindOf(err error, kinds []error) error {
 	for _, k := range kinds {
 		if errors.Is(err, k) {
@@ -104,7 +105,8 @@ func unreachable(err error) bool {
 	return errors.As(err, &network) || errors.Is(err, driver.ErrBadConn)
 }
 
-// malformed is the error of a connection string that cannot be used. What a driver's parser says is left out: it may quote the string.
+// malformed returns the error of an unusable connection string. The text of a driver's parser is left out: it may quote
+// the string.
 func malformed(before, dialect string, err error) error {
 	text := before + "the connection string is not one of the " + dialect + " driver's form"
 	if known, ok := errors.AsType[dsnError](err); ok {
@@ -113,7 +115,7 @@ func malformed(before, dialect string, err error) error {
 	return &sourceError{kind: ErrConnection, text: text}
 }
 
-// scrub takes secrets out of a text.
+// scrub removes secrets from a text.
 func scrub(text string, secrets []string) string {
 	for _, secret := range secrets {
 		if secret != "" {

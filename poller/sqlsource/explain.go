@@ -12,38 +12,38 @@ import (
 	"github.com/vibedata/roundhouse/poller"
 )
 
-// Verdict is where a row is, in one word.
+// Verdict is the state of a row, in one word.
 type Verdict string
 
 // The verdicts.
 const (
-	// RowAbsent: there is no such row, or the query does not give it.
+	// RowAbsent: the row does not exist, or the query does not return it.
 	RowAbsent Verdict = "absent"
-	// RowFiltered: it does not meet a condition.
+	// RowFiltered: the row does not meet a condition.
 	RowFiltered Verdict = "filtered"
 	// RowWithoutCursor: its cursor is NULL.
 	RowWithoutCursor Verdict = "no-cursor"
-	// RowDelivered: the place is this very version of the row.
+	// RowDelivered: the position is this very version of the row.
 	RowDelivered Verdict = "delivered"
-	// RowPassed: it lies in front of the place.
+	// RowPassed: it is before the position.
 	RowPassed Verdict = "passed"
-	// RowHeldBack: it lies behind the place, and another row could still come in front of it.
+	// RowHeldBack: it is after the position, and another row could still appear before it.
 	RowHeldBack Verdict = "held-back"
-	// RowDue: a fetch would give it, after those in front of it.
+	// RowDue: a fetch would return it, after the rows before it.
 	RowDue Verdict = "due"
 )
 
-// Explanation says why a row has come or has not.
+// Explanation is the reason why a row was or was not delivered.
 type Explanation struct {
 	Verdict Verdict
-	// Why is a sentence for people.
+	// Why is a sentence for operators.
 	Why string
-	// Row has the key and the place of the row, without its data; nothing when there is no row, or no place.
+	// Row has the key and the position of the row, without its data; it is empty without a row or a position.
 	Row poller.Row
 }
 
-// Explain says where the row of a key is, as seen from a place. The key is a JSON object of the key columns. It reads that row alone, and
-// waits for about the settle window where the bound has to be watched for first.
+// Explain returns the state of the row of a key, relative to a position. The key is a JSON object of the key columns.
+// It reads only that row, and waits for about the settle window where the bound has to be observed first.
 func (s *Source) Explain(ctx context.Context, key json.RawMessage, after poller.Cursor) (Explanation, error) {
 	e, err := s.explain(ctx, key, after)
 	return e, s.fail("explain a row of", err)
@@ -101,7 +101,7 @@ func (s *Source) explain(ctx context.Context, key json.RawMessage, after poller.
 	return e, nil
 }
 
-// hasKey is the condition for the row of a key.
+// hasKey returns the condition for the row of a key.
 func (s *Source) hasKey(sh *shape, key json.RawMessage) (func(*statement), error) {
 	columns := make([]column, len(sh.keys))
 	for n, i := range sh.keys {
@@ -127,7 +127,7 @@ func (s *Source) hasKey(sh *shape, key json.RawMessage) (func(*statement), error
 	}, nil
 }
 
-// any says whether there is a row that meets conditions.
+// any reports whether a row meets conditions.
 func (s *Source) any(ctx context.Context, where ...func(*statement)) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
@@ -139,7 +139,7 @@ func (s *Source) any(ctx context.Context, where ...func(*statement)) (bool, erro
 	return found, err
 }
 
-// readable says why the row of a key is none for the source: no verdict when it is one.
+// readable returns the reason why the source cannot read the row of a key: no verdict when it can.
 func (s *Source) readable(ctx context.Context, sh *shape, is func(*statement)) (e Explanation, err error) {
 	filters, err := s.filters(sh)
 	if err != nil {
@@ -170,10 +170,10 @@ func (s *Source) readable(ctx context.Context, sh *shape, is func(*statement)) (
 	return Explanation{Verdict: RowWithoutCursor, Why: c.name + ", its cursor, is NULL: it is read when it gets one"}, nil
 }
 
-// passed says what is known of a row that is not behind the place.
+// passed returns the verdict on a row that is not after the position.
 func (s *Source) passed(row, place poller.Cursor, c class) (Verdict, string) {
 	value := place.Value
-	if same(row.Value, value, c) { // trailing zeros are not always there
+	if same(row.Value, value, c) { // trailing zeros may be missing
 		value = row.Value
 	}
 	if row.Equal(poller.Cursor{Kind: row.Kind, Value: value, Tiebreaker: place.Tiebreaker}) {
@@ -187,7 +187,7 @@ func (s *Source) passed(row, place poller.Cursor, c class) (Verdict, string) {
 		". The table cannot tell these apart"
 }
 
-// watched is the bound; it waits for one where that has to be watched for, for about a settle window.
+// watched returns the bound; it waits where that has to be observed first, for about a settle window.
 func (s *Source) watched(ctx context.Context, sh *shape) (upper, error) {
 	ctx, cancel := context.WithTimeout(ctx, durations.Sum(s.config.Settle, s.config.Settle, 2*time.Second, s.config.Timeout))
 	defer cancel()

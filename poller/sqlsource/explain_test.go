@@ -25,7 +25,7 @@ func wantVerdict(t *testing.T, s *sqlsource.Source, key string, after poller.Cur
 	return e
 }
 
-// Each reason for which a row has come or not, for each database.
+// Each reason why a row was delivered or not, for each database.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	for name, open := range databases() {
@@ -36,7 +36,7 @@ func TestExplain(t *testing.T) {
 			db := d.open(t)
 			run(t, db, "INSERT INTO orders (id, state, changed) VALUES (9, 'state1', NULL)")
 			if d.dialect != sqlsource.SQLite {
-				// Its time is never reached, as that of an application's clock.
+				// Its time is never reached, like a wrong one from an application's clock.
 				run(t, db, "INSERT INTO orders (id, state, changed) VALUES (10, 'state1', '2037-01-01 00:00:00')")
 			}
 			s := source(t, d.config(byTime, func(c *sqlsource.Config) {
@@ -56,7 +56,7 @@ func TestExplain(t *testing.T) {
 			if d.dialect != sqlsource.SQLite {
 				wantVerdict(t, s, `{"id":10}`, fourth, sqlsource.RowHeldBack)
 			}
-			// A number has to be watched for a window before anything is known of it.
+			// A number has to be observed for a window before its bound is known.
 			wantVerdict(t, source(t, d.config()), `{"id":4}`, poller.Cursor{}, sqlsource.RowDue)
 			for _, bad := range []string{`{"id":"x"}`, `{"no":1}`, `7`, `{"id":[1]}`} {
 				_, err := s.Explain(t.Context(), json.RawMessage(bad), first)
@@ -66,7 +66,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// The transaction that holds a row back is named: by settle the one that is open, by xid the one that has written.
+// The transaction that holds a row back is named: by settle the open one, by xid the one that has written.
 func TestExplainNamesTheTransaction(t *testing.T) {
 	t.Parallel()
 	d := newPostgres(t)
@@ -81,7 +81,7 @@ func TestExplainNamesTheTransaction(t *testing.T) {
 	for bound, cursor := range map[string]string{sqlsource.BoundXID: "changed_in", sqlsource.BoundSettle: "changed"} {
 		s := source(t, d.config(func(c *sqlsource.Config) { c.Cursor, c.Bound = cursor, bound }))
 		wantVerdict(t, s, `{"id":1}`, poller.Cursor{}, sqlsource.RowHeldBack)
-		if bound == sqlsource.BoundXID { // older transactions of other tests on the server hold the row back, too, until they end
+		if bound == sqlsource.BoundXID { // older transactions of other tests on the server also hold the row back, until they end
 			testenv.Until(t, "that process to be named", func() bool {
 				e := testenv.Must(s.Explain(t.Context(), json.RawMessage(`{"id":1}`), poller.Cursor{}))(t)
 				return strings.Contains(e.Why, fmt.Sprintf("process %d of", pid))

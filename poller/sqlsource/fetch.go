@@ -12,11 +12,11 @@ import (
 	"github.com/vibedata/roundhouse/poller"
 )
 
-// endPoll is the time between two looks of an End that waits for its bound.
+// endPoll is the polling interval of an End that waits for its bound.
 const endPoll = 200 * time.Millisecond
 
-// Fetch gives at most limit rows behind a place, and at most maxBytes of Data but for the first row. Rows that another
-// one could still come in front of are held back.
+// Fetch returns at most limit rows after a position, and at most maxBytes of Data except for the first row. Rows are
+// held back while another row could still appear before them.
 func (s *Source) Fetch(ctx context.Context, after poller.Cursor, limit, maxBytes int) (poller.Batch, error) {
 	b, err := s.fetch(ctx, after, limit, maxBytes)
 	if err != nil {
@@ -64,17 +64,17 @@ func (s *Source) fetch(ctx context.Context, after poller.Cursor, limit, maxBytes
 	return b, err
 }
 
-// reading is what a fetch behind a place reads.
+// reading describes the rows of a fetch after a position.
 type reading struct {
 	sh *shape
-	// after is the place as the column has it, place the condition for rows behind it.
+	// after is the position in the column's form, place the condition for rows after it.
 	after   poller.Cursor
 	place   func(*statement)
 	filters []func(*statement)
 	up      upper
 }
 
-// prepare finds what a fetch behind a place reads.
+// prepare determines the rows of a fetch after a position.
 func (s *Source) prepare(ctx context.Context, after poller.Cursor) (r reading, err error) {
 	if r.sh, err = s.describe(ctx); err != nil {
 		return r, err
@@ -93,12 +93,12 @@ func (s *Source) prepare(ctx context.Context, after poller.Cursor) (r reading, e
 	return r, err
 }
 
-// next is the query of a fetch, without the bound. One row more says whether there are more.
+// next returns the query of a fetch, without the bound. One extra row shows whether more follow.
 func (s *Source) next(r reading, limit int) query {
 	return query{columns: s.expressions(r.sh), where: slices.Concat(r.filters, []func(*statement){r.place}), order: s.order(r.sh, ""), limit: limit + 1}
 }
 
-// caughtUp looks, when all rows that may be given are, at those that may not.
+// caughtUp, after all allowed rows are returned, examines the held back ones.
 func (s *Source) caughtUp(ctx context.Context, sh *shape, filters []func(*statement), last poller.Cursor, up upper) (string, error) {
 	if err := s.wentBack(ctx, sh, last); err != nil {
 		return "", err
@@ -126,7 +126,7 @@ func (s *Source) caughtUp(ctx context.Context, sh *shape, filters []func(*statem
 	return up.reason, nil
 }
 
-// wentBack compares a place with the highest value that the cursor can have by now.
+// wentBack compares a position with the highest possible current value of the cursor.
 func (s *Source) wentBack(ctx context.Context, sh *shape, last poller.Cursor) error {
 	if s.dialect.frontier == nil || last.Value == "" {
 		return nil
@@ -141,8 +141,8 @@ func (s *Source) wentBack(ctx context.Context, sh *shape, last poller.Cursor) er
 		ErrWentBack, last.Value, c.name, highest)
 }
 
-// alone refuses a place of two rows: a batch that ends between them would pass over the second one. Their keys are different texts, but
-// the database takes them for the same, in letters of either case, say.
+// alone refuses a position of two rows: a batch that ends between them would skip the second one. Their keys are
+// different texts, but the database treats them as equal, for example ignoring case.
 func (s *Source) alone(ctx context.Context, sh *shape, filters []func(*statement), at poller.Cursor) error {
 	columns, texts, err := placeOf(sh, at)
 	if err != nil {
@@ -169,7 +169,7 @@ func (s *Source) alone(ctx context.Context, sh *shape, filters []func(*statement
 		ErrNotUnique, v[0].String, at)
 }
 
-// read runs a query and reads its rows until a limit. tied says that the next row has the cursor of the last one.
+// read runs a query and reads its rows up to a limit. tied means that the next row has the cursor of the last one.
 func (s *Source) read(ctx context.Context, sh *shape, q query, up upper, limit, maxBytes int) (b poller.Batch, tied bool, err error) {
 	text, args, err := s.build(q, up.where...)
 	if err != nil {
@@ -181,7 +181,7 @@ func (s *Source) read(ctx context.Context, sh *shape, q query, up upper, limit, 
 	if err != nil {
 		return poller.Batch{}, false, err
 	}
-	// Close would read all rows that are left, were it not for the cancelling before it.
+	// Close would read all remaining rows without the cancellation before it.
 	defer func() { cancel(); rows.Close() }()
 	r := newReader(s, sh, rows)
 	size := 0
@@ -206,7 +206,7 @@ func (s *Source) read(ctx context.Context, sh *shape, q query, up upper, limit, 
 	return b, tied, rows.Close()
 }
 
-// reader makes rows of what a driver gives.
+// reader makes rows of a driver's values.
 type reader struct {
 	s       *Source
 	sh      *shape
@@ -226,7 +226,7 @@ func newReader(s *Source, sh *shape, rows *sql.Rows) *reader {
 	return r
 }
 
-// row reads the current row, without its data if it is only looked at.
+// row reads the current row, with its data unless peek is set.
 func (r *reader) row(peek bool) (poller.Row, error) {
 	if err := r.rows.Scan(r.targets...); err != nil {
 		return poller.Row{}, err
@@ -283,8 +283,8 @@ func (r *reader) field(to []byte, i int) []byte {
 	return appendJSON(append(to, r.sh.names[i]...), r.values[i], r.sh.columns[i].class)
 }
 
-// End is the place of the last row that Fetch would give now; the zero place without one. Where the bound has to be
-// watched for first, it waits for that.
+// End returns the position of the last row that Fetch would return now; the zero position without one. Where the bound
+// has to be observed first, it waits for that.
 func (s *Source) End(ctx context.Context) (poller.Cursor, error) {
 	ticker := time.NewTicker(endPoll)
 	defer ticker.Stop()

@@ -19,9 +19,9 @@ import (
 	"github.com/vibedata/roundhouse/poller"
 )
 
-// address returns the address of a database as the connection string has it: host, port and name, for SQLite the path. It has no user,
-// no password and no options. It is "" for a string that the driver cannot read, and for one whose parts look as if they held a part of
-// a password.
+// address returns the address of a database in the connection string: host, port and name, for SQLite the path. It has
+// no user, no password and no options. It is "" for a string that the driver cannot read, and for one whose parts may
+// hold a part of a password.
 func (c Config) address() string {
 	d, known := dialects()[c.Dialect]
 	if !known || c.DSN == "" {
@@ -30,7 +30,7 @@ func (c Config) address() string {
 	return d.address(c.DSN)
 }
 
-// DatabaseID returns the id that the database has for itself, "" when it does not have or show one.
+// DatabaseID returns the database's own id, "" when the database does not have or show one.
 func (s *Source) DatabaseID(ctx context.Context) (string, error) {
 	if s.dialect.databaseID == nil {
 		return "", nil
@@ -41,11 +41,11 @@ func (s *Source) DatabaseID(ctx context.Context) (string, error) {
 	return id, s.fail("identify the database of", err)
 }
 
-// plain matches hosts, folders of sockets and names of databases. A driver that takes a part of a password for one of them, because an @
-// in it is not escaped, has the @ in it.
+// plain matches hosts, folders of sockets and names of databases. If a driver takes a part of a password for one of
+// them, because an @ in it is not escaped, the part has the @.
 var plain = regexp.MustCompile(`^[^@\pC]*$`)
 
-// joined is an address, "" when a part is not plain.
+// joined returns an address, "" when a part is not plain.
 func joined(hosts []string, database string) string {
 	for _, part := range append(slices.Clone(hosts), database) {
 		if !plain.MatchString(part) {
@@ -57,7 +57,7 @@ func joined(hosts []string, database string) string {
 
 // PostgresAddress returns the address of the database of a connection string of PostgreSQL: its hosts, ports and name.
 func PostgresAddress(dsn string) string {
-	if dsn == "" { // the driver would take that for the defaults of the environment
+	if dsn == "" { // the driver would read that as the defaults of the environment
 		return ""
 	}
 	c, err := pgx.ParseConfig(dsn)
@@ -65,7 +65,7 @@ func PostgresAddress(dsn string) string {
 		return ""
 	}
 	hosts := []string{hostPort(c.Host, c.Port)}
-	for _, f := range c.Fallbacks { // one a host, and another one without TLS
+	for _, f := range c.Fallbacks { // one per host, and another one without TLS
 		if host := hostPort(f.Host, f.Port); !slices.Contains(hosts, host) {
 			hosts = append(hosts, host)
 		}
@@ -81,8 +81,9 @@ func hostPort(host string, port uint16) string {
 	return net.JoinHostPort(strings.ToLower(host), strconv.Itoa(int(port)))
 }
 
-// PostgresDatabaseID returns the id of the database of a session: the system identifier of the cluster, which physical replicas share and
-// initdb gives, and the number of the database in it, which CREATE DATABASE gives. It is "" where the server does not show them.
+// PostgresDatabaseID returns the id of a session's database: the system identifier of the cluster, which physical
+// replicas share and initdb generates, and the number of the database in it, which CREATE DATABASE assigns. It is ""
+// where the server does not show them.
 func PostgresDatabaseID(ctx context.Context, q querier) (string, error) {
 	v, found, err := first(ctx, q, `SELECT (SELECT system_identifier FROM pg_control_system())::text || '/' || oid::text FROM pg_database WHERE datname = current_database()`)
 	var refused *pgconn.PgError
@@ -103,7 +104,8 @@ func addressMySQL(dsn string) string {
 	return joined([]string{strings.ToLower(c.Addr)}, c.DBName)
 }
 
-// databaseIDMySQL is the id of the server, which its replicas do not share, and the name of the database. MariaDB has none.
+// databaseIDMySQL returns the id of the server, which its replicas do not share, and the name of the database. MariaDB
+// has none.
 func databaseIDMySQL(ctx context.Context, q querier) (string, error) {
 	v, found, err := first(ctx, q, "SHOW GLOBAL VARIABLES LIKE 'server_uuid'")
 	if err != nil || !found || v[1].String == "" {
@@ -131,7 +133,7 @@ func addressSQLServer(dsn string) string {
 	return joined([]string{host}, c.Database)
 }
 
-// addressSQLite is the path of the file. A URL of another database is none.
+// addressSQLite returns the path of the file, or "" for a URL of another database.
 func addressSQLite(dsn string) string {
 	path, _, _ := strings.Cut(strings.TrimPrefix(dsn, "file:"), "?")
 	if strings.Contains(path, "://") {
@@ -140,8 +142,9 @@ func addressSQLite(dsn string) string {
 	return filepath.Clean(path)
 }
 
-// present refuses a place that the table has no row at or behind: the database is another one, or was restored, and rows would be passed
-// over until it has grown beyond the place. A number that the table itself has given is proof that the rows were deleted.
+// present refuses a position with no row of the table at or after it. The database is another one, or was restored, and
+// rows would be skipped until it has grown beyond the position. A number that the table itself has generated proves
+// that the rows were deleted.
 func (s *Source) present(ctx context.Context, sh *shape, at poller.Cursor) error {
 	if at.Value == "" || s.config.ExpectDeletes {
 		return nil
@@ -171,7 +174,7 @@ func (s *Source) present(ctx context.Context, sh *shape, at poller.Cursor) error
 		"if rows were deleted, the next change ends this error, and expectDeletes in the source prevents it", ErrWentBack, at, end, reset)
 }
 
-// last is the end of the table without its conditions, and the command that resets a poller to it.
+// last returns the end of the table without its conditions, and the command that resets a poller to it.
 func (s *Source) last(ctx context.Context, sh *shape) (end poller.Cursor, reset string, err error) {
 	place, err := s.behind(sh, poller.Cursor{})
 	if err != nil {

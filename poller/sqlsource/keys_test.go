@@ -9,7 +9,8 @@ import (
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
-// Two rows whose keys the database takes for the same have one place: a batch that ends between them would pass over the second one.
+// Two rows whose keys the database treats as equal have one position: a batch that ends between them would skip the
+// second one.
 func testSameByCollation(t *testing.T, d database) {
 	db := d.open(t)
 	collation := map[string]string{sqlsource.Postgres: "nocase", sqlsource.SQLite: "NOCASE", sqlsource.MySQL: "utf8mb4_general_ci"}[d.dialect]
@@ -28,7 +29,7 @@ func testSameByCollation(t *testing.T, d database) {
 	wants(t, err, sqlsource.ErrNotUnique, "orders", "2 rows")
 }
 
-// Truth values are keys as any others.
+// Truth values are valid keys.
 func testBooleanKey(t *testing.T, d database) {
 	d.orders(t, 4)
 	run(t, d.open(t), "UPDATE orders SET open = id > 2, changed = '2026-04-07 01:23:45'")
@@ -36,7 +37,7 @@ func testBooleanKey(t *testing.T, d database) {
 	testenv.Equal(t, "rows", upTo(4), keys(t, drain(t, s, poller.Cursor{}, 1)))
 }
 
-// Rows without a cursor are none of those that a key has to tell apart, where the cursor is the key.
+// Rows without a cursor do not count for the uniqueness of a key that is the cursor.
 func testNullAsKey(t *testing.T, d database) {
 	d.orders(t, 3)
 	run(t, d.open(t), "ALTER TABLE orders ADD COLUMN version "+d.integer, "UPDATE orders SET version = 1 WHERE id = 1")
@@ -45,7 +46,7 @@ func testNullAsKey(t *testing.T, d database) {
 	}
 }
 
-// Numbers as wide as MariaDB has them are the same in a place.
+// MariaDB's widest numbers are unchanged in a position.
 func TestMySQLWideDecimals(t *testing.T) {
 	t.Parallel()
 	d := newMaria(t)
@@ -58,7 +59,7 @@ func TestMySQLWideDecimals(t *testing.T) {
 	}
 }
 
-// Types that are in one order and compared in another are refused.
+// Types that are ordered and compared differently are refused.
 func TestMySQLKeysRefused(t *testing.T) {
 	t.Parallel()
 	d := newMaria(t)
@@ -69,7 +70,7 @@ func TestMySQLKeysRefused(t *testing.T) {
 	}
 }
 
-// A key that no JSON can hold would be another one in the state.
+// A key that JSON cannot hold would be a different one in the state.
 func TestSQLiteKeyNotUTF8(t *testing.T) {
 	t.Parallel()
 	d := newSQLite(t)
@@ -78,7 +79,7 @@ func TestSQLiteKeyNotUTF8(t *testing.T) {
 	wants(t, err, sqlsource.ErrColumnType, "orders", "name", "UTF-8")
 }
 
-// A time that SQLite has in no form that a place is read back from is refused, and the usual ones are not.
+// A time in SQLite that cannot be restored from a position is refused, and the usual forms are accepted.
 func TestSQLiteTimes(t *testing.T) {
 	t.Parallel()
 	for value, ok := range map[string]bool{"'2026-04-07T01:23:45.123Z'": true, "'2026-04-07 01:23:45.123456+00:00'": true, "'2026-04-07 01:23'": true, "'2026-04-07'": true,
@@ -99,7 +100,7 @@ func TestSQLiteTimes(t *testing.T) {
 	}
 }
 
-// The time of a condition is the one that it says, in whatever zone; without a zone in the column, an offset is refused.
+// The time of a condition is that instant, in any zone; without a zone in the column, an offset is refused.
 func TestConditionTimes(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

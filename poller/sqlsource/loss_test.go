@@ -30,8 +30,9 @@ const (
 	longestHold = 2 * time.Second
 )
 
-// Writers hold transactions open and roll some back, while each kind of source, and naive readers beside them, read on.
-// The sources lose nothing and repeat nothing; the naive readers lose rows, so that the test is known to bite.
+// Writers hold transactions open and roll some back, while each kind of source, and naive readers next to them, keep
+// reading. The sources neither lose nor repeat rows; the naive readers lose rows, which proves that the test detects
+// losses.
 func TestLoss(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(testing.TB) database{"postgres": newPostgres, "mariadb": newMaria} {
@@ -45,7 +46,7 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-// follower reads on; it has what it has seen.
+// follower keeps reading and records the rows.
 type follower struct {
 	name  string
 	naive bool
@@ -101,7 +102,7 @@ func loss(t *testing.T, d database) {
 	}
 }
 
-// lossClock is the clock that loses most: that of the transaction's start where there is one.
+// lossClock is the clock that loses most: that of the transaction's start where it exists.
 func lossClock(d database) string {
 	if d.dialect == sqlsource.Postgres {
 		return "now()"
@@ -109,7 +110,7 @@ func lossClock(d database) string {
 	return d.now
 }
 
-// lossFunction makes a stored function that works for long before anything is written.
+// lossFunction makes a stored function that runs for long before it writes.
 func lossFunction(d database) string {
 	if d.dialect == sqlsource.Postgres {
 		return "CREATE FUNCTION slowly(seconds float8) RETURNS int LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(seconds); RETURN 1; END'"
@@ -117,7 +118,8 @@ func lossFunction(d database) string {
 	return "CREATE FUNCTION slowly(seconds DOUBLE) RETURNS INT NO SQL BEGIN DO SLEEP(seconds); RETURN 1; END"
 }
 
-// overtake has a transaction commit after one that began later, with all readers in between: every naive one passes it.
+// overtake makes a transaction commit after one that started later, with all readers in between: every naive one skips
+// it.
 func overtake(t *testing.T, d database, db *sql.DB, followers []*follower) []int64 {
 	t.Helper()
 	ctx := t.Context()
@@ -133,10 +135,10 @@ func overtake(t *testing.T, d database, db *sql.DB, followers []*follower) []int
 	return []int64{first, second}
 }
 
-// writer writes under a number of its own and returns what it has committed.
+// writer writes under its own number and returns its commits.
 type writer func(ctx context.Context, number uint64) ([]int64, error)
 
-// writeAndFollow lets writers write while followers read on. It returns what was committed.
+// writeAndFollow lets writers write while followers read. It returns the commits.
 func writeAndFollow(t *testing.T, followers []*follower, write writer) (committed []int64) {
 	t.Helper()
 	ctx := testenv.Context(t)
@@ -169,7 +171,7 @@ func writeAndFollow(t *testing.T, followers []*follower, write writer) (committe
 	return committed
 }
 
-// follow reads until the writers are done and nothing is left.
+// follow reads until the writers are done and no rows are left.
 func (f *follower) follow(ctx context.Context, done <-chan struct{}) error {
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
@@ -204,8 +206,8 @@ func insert(ctx context.Context, d database, q queryRower) (id int64, err error)
 	return id, q.QueryRowContext(ctx, statement).Scan(&id)
 }
 
-// insertSlowly inserts a row by a statement that works for longer than the settle window before it writes: its clock has stood
-// still since. MariaDB shows the transaction only from the write on.
+// insertSlowly inserts a row by a statement that runs for longer than the settle window before it writes: its clock has
+// been frozen since. MariaDB shows the transaction only from the write on.
 func insertSlowly(ctx context.Context, d database, q queryRower, random *rand.Rand) (id int64, err error) {
 	seconds := random.Float64() * (2*d.settle + time.Second).Seconds()
 	statement := "INSERT INTO orders (note) SELECT slowly(%f) RETURNING id"
@@ -215,7 +217,7 @@ func insertSlowly(ctx context.Context, d database, q queryRower, random *rand.Ra
 	return id, q.QueryRowContext(ctx, fmt.Sprintf(statement, seconds)).Scan(&id)
 }
 
-// write runs a transaction of up to three rows for each seed and returns what was committed.
+// write runs a transaction of up to three rows for each seed and returns the commits.
 func write(ctx context.Context, d database, db *sql.DB, writer uint64, seeds []int) (committed []int64, err error) {
 	for _, seed := range seeds {
 		ids, err := transaction(ctx, d, db, rand.New(rand.NewPCG(uint64(seed), writer)))
@@ -261,7 +263,7 @@ func transaction(ctx context.Context, d database, db *sql.DB, random *rand.Rand)
 	return ids, tx.Commit()
 }
 
-// prepared inserts a row in a transaction of two phases, which lives on without its connection between them.
+// prepared inserts a row in a two-phase transaction, which outlives its connection between the phases.
 func prepared(ctx context.Context, d database, db *sql.DB, random *rand.Rand) (ids []int64, err error) {
 	name := "'" + strings.ReplaceAll(uuid.NewString(), "-", "") + "'"
 	begin, prepare, commit := []string{"BEGIN"}, []string{"PREPARE TRANSACTION " + name}, "COMMIT PREPARED "+name
@@ -302,7 +304,7 @@ func prepared(ctx context.Context, d database, db *sql.DB, random *rand.Rand) (i
 	return []int64{id}, err
 }
 
-// xaUnknown is MariaDB's error as long as the connection that prepared a transaction is not quite gone.
+// xaUnknown is MariaDB's error while the connection that prepared a transaction still exists.
 const xaUnknown = 1397
 
 type execer interface {
@@ -358,7 +360,7 @@ func follow(t *testing.T, name string, s *sqlsource.Source) *follower {
 	}}
 }
 
-// followNaively reads behind the last row that it has seen, whatever else is going on.
+// followNaively reads after the last row that it has seen, without any bound.
 func followNaively(d database, db *sql.DB, name, order string) *follower {
 	id, changed := int64(0), "1970-01-02 00:00:00"
 	condition := func() string { return fmt.Sprintf("id > %d", id) }

@@ -44,12 +44,12 @@ func TestMain(m *testing.M) {
 	testenv.Main(m, func() error { return errors.Join(postgresServer.Close(), stopMaria()) })
 }
 
-// database is an empty one for a test, and how it writes what the tests need.
+// database is an empty database for a test, with the SQL forms that tests need.
 type database struct {
 	dialect, dsn, driver string
-	// types by what they are for, and a clock with microseconds.
+	// types by purpose, and a clock with microseconds.
 	integer, serial, timestamp, decimal, boolean, bytes, now string
-	// settle is short, for the tests have no transaction whose time lies before its start.
+	// settle is short, because the tests have no transaction whose time is before its start.
 	settle time.Duration
 }
 
@@ -60,12 +60,12 @@ func (d database) open(t testing.TB) *sql.DB {
 	return db
 }
 
-// databases makes an empty one of each dialect. One by one they serve a suite; the names are those of subtests.
+// databases returns constructors of an empty database for each dialect, by the names of subtests.
 func databases() map[string]func(testing.TB) database {
 	return map[string]func(testing.TB) database{"postgres": newPostgres, "sqlite": newSQLite, "mariadb": newMaria}
 }
 
-// uniqueName is one for a database, a user or a slot, which a server that packages share may not have yet.
+// uniqueName returns a name for a database, a user or a slot that is new on a server that packages share.
 func uniqueName() string { return "t" + strings.ReplaceAll(uuid.NewString(), "-", "") }
 
 func newPostgres(t testing.TB) database {

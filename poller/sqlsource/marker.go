@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// How a value of a column marks its row is read by the type of the column:
+// The type of a column determines how its value marks its row:
 //
 //	NULL                live
 //	truth value         itself
@@ -24,7 +24,7 @@ import (
 //
 // docs/pollers.md has the table with the types of each dialect.
 
-// marking is what a value says of its row.
+// marking is the meaning of a value for its row.
 type marking int
 
 const (
@@ -32,7 +32,8 @@ const (
 	deleted
 	// counted is a number above 1. It marks its row as deleted.
 	counted
-	// unclear is a negative number, and a text that is neither a word for yes or no nor a number or time. It marks its row as deleted.
+	// unclear is a negative number, and a text that is neither a word for yes or no nor a number or time. It marks its row
+	// as deleted.
 	unclear
 )
 
@@ -77,7 +78,7 @@ func markIf(is bool) marking {
 	return live
 }
 
-// markNumber reads the text of a number, whose exponent does not make it 0 or another number than 0.
+// markNumber reads the text of a number, ignoring its exponent.
 func markNumber(text string) marking {
 	digits, _, _ := strings.Cut(strings.ToLower(text), "e")
 	switch whole, fraction, _ := strings.Cut(strings.TrimLeft(digits, "+0"), "."); {
@@ -91,7 +92,7 @@ func markNumber(text string) marking {
 	return counted
 }
 
-// markTime takes a time for that of the deletion. Times before computers had a clock and times to come stand for none.
+// markTime treats a time as that of the deletion. Times before 1970 and future times mean none.
 func markTime(t, now time.Time) marking {
 	return markIf(t.Year() > 1970 || t.Year() == 1970 && t.YearDay() > 1) & markIf(!t.After(now.Add(24*time.Hour)))
 }
@@ -117,20 +118,21 @@ func markText(text string, c class, now time.Time) marking {
 	case slices.Contains(wordsForNo, text), strings.Trim(text, " \t\r\n-_.?{}[]()\"'") == "":
 		return live
 	case strings.ContainsAny(text, "0") && !strings.ContainsFunc(text, func(r rune) bool { return r >= '1' && r <= '9' || 'a' <= r && r <= 'z' }):
-		return live // an interval, an amount of money, a time of day or an id of nothing but zeros
+		return live // an interval, an amount of money, a time of day or an id with only zeros
 	case slices.Contains(wordsForYes, text):
 		return deleted
 	}
 	return unclear
 }
 
-// decimalText reports whether a text is a number that JSON would not take, such as +1, 007 or .5.
+// decimalText reports whether a text is a number that JSON rejects, such as +1, 007 or .5.
 func decimalText(text string) bool {
 	digits := strings.TrimLeft(text, "+-")
 	return len(text)-len(digits) <= 1 && strings.Trim(digits, "0123456789.") == "" && strings.Count(digits, ".") <= 1 && strings.ContainsAny(digits, "0123456789")
 }
 
-// timeText reads a text as a time. known is false for one that is not in the years 1 to 9999: infinity, and the year 0 of MySQL.
+// timeText reads a text as a time. known is false for a time outside the years 1 to 9999: infinity, and the year 0 of
+// MySQL.
 func timeText(text string) (at time.Time, known, ok bool) {
 	if strings.Trim(text, "+-") == "infinity" {
 		return at, false, true
@@ -147,13 +149,14 @@ func timeText(text string) (at time.Time, known, ok bool) {
 	return at, true, err == nil
 }
 
-// markerSample is how many rows a look at a marker reads, and markerExamples how many of their unclear values it shows.
+// markerSample is the number of rows that a look at a marker reads, and markerExamples the number of unclear values
+// that it shows.
 const (
 	markerSample   = 10_000
 	markerExamples = 3
 )
 
-// markers are what a look at a column has found.
+// markers are the results of a look at a column.
 type markers struct {
 	rows, deleted int
 	// unclear and counted are examples.
@@ -199,7 +202,7 @@ func withExample(examples []string, example string) []string {
 	return append(examples, example)
 }
 
-// adviseMarker says what the marker of deleted rows does to the rows that are there, if that looks wrong.
+// adviseMarker describes the effect of the marker on existing rows, if that looks wrong.
 func (s *Source) adviseMarker(ctx context.Context, sh *shape) (string, error) {
 	if sh.deleted < 0 {
 		return "", nil
@@ -218,7 +221,8 @@ func (s *Source) adviseMarker(ctx context.Context, sh *shape) (string, error) {
 	return "", nil
 }
 
-// softDelete finds the column that marks deleted rows: one with such a name, of a type that can mark, and with values that do.
+// softDelete finds the column that marks deleted rows: one with a typical name, of a suitable type, and with suitable
+// values.
 func (s *Source) softDelete(ctx context.Context, p *Proposal, sh *shape) error {
 	for _, c := range sh.columns {
 		if !deletedName.MatchString(c.name) {
@@ -242,8 +246,8 @@ func (s *Source) softDelete(ctx context.Context, p *Proposal, sh *shape) error {
 	return nil
 }
 
-// refuse says why a column is not proposed as a marker, "" when it is. A truth value and a time that may be NULL say enough by their
-// types; of all others the values have to show what they mean.
+// refuse returns the reason why a column is not proposed as a marker, "" for none. The type of a truth value or of a
+// nullable time is clear enough; for all others the values have to show their meaning.
 func (m markers) refuse(c column) string {
 	evident := c.class == classBoolean || (c.class == classTime || c.class == classLocal) && c.nullable
 	switch {

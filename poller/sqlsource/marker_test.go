@@ -11,7 +11,8 @@ import (
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
-// markerTypes are columns of a dialect with values that leave a row live and values that mark it as deleted, as SQL.
+// markerTypes returns columns of a dialect with values that leave a row live and values that mark it as deleted, as
+// SQL.
 func markerTypes(dialect string) map[string][2][]string {
 	all := map[string][2][]string{
 		"numeric(5,2)": {{"0", "0.00", "-0.0"}, {"1", "0.01", "-1", "2"}},
@@ -68,7 +69,7 @@ func markerTypes(dialect string) map[string][2][]string {
 	return all
 }
 
-// What a value says of its row is read by the type of its column, in each dialect.
+// The type of a column determines the meaning of its values, in each dialect.
 func TestMarkersByType(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
@@ -106,7 +107,7 @@ func TestMarkersByType(t *testing.T) {
 	}
 }
 
-// A marker is proposed when its type and its values show what it means, and the reason says what was looked at.
+// A marker is proposed when its type and its values show its meaning, and the reason names the evidence.
 func TestProposesMarkers(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
@@ -136,7 +137,7 @@ func TestProposesMarkers(t *testing.T) {
 				{"deleted varchar(20)", []string{"'active'", "'gone'"}, false, "neither yes nor no"},
 			} {
 				if name == "mariadb" && c.values == nil && c.propose {
-					continue // a number there, which says nothing by itself
+					continue // a number there, which is unclear by itself
 				}
 				table := fmt.Sprint("proposed", i)
 				run(t, db, fmt.Sprintf("CREATE TABLE %s (id %s, %s)", table, d.serial, c.column))
@@ -153,7 +154,7 @@ func TestProposesMarkers(t *testing.T) {
 	}
 }
 
-// The check of a source says when its marker is unclear, or marks all rows.
+// Check reports a marker that is unclear, or marks all rows.
 func TestAdviceOnMarkers(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)

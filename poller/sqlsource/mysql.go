@@ -50,7 +50,7 @@ func mysqlDialect() *dialect {
 			if s.config.Table == "" {
 				return anyRow(ctx, s, "EXPLAIN "+text, args, func(row []string) bool { return slices.Contains(row, "ALL") })
 			}
-			// The plan of a table that is small yet says nothing.
+			// The plan of a small table is meaningless.
 			_, found, err := first(ctx, s.db, `SELECT 1 FROM information_schema.statistics WHERE table_schema = COALESCE(?, DATABASE())
 				AND table_name = ? AND column_name = ? AND seq_in_index = 1`, append(s.mysqlTable(), s.config.Cursor)...)
 			return err == nil && !found, err
@@ -71,14 +71,14 @@ func mysqlDialect() *dialect {
 		"TIMESTAMP": classTime, "DATETIME": classLocal, "DATE": classLocal, "BLOB": classBytes, "TINYBLOB": classBytes,
 		"MEDIUMBLOB": classBytes, "LONGBLOB": classBytes, "BINARY": classBytes, "VARBINARY": classBytes, "BIT": classBytes,
 		"GEOMETRY": classBytes, "JSON": classJSON,
-		// Their order is that of their definition, but a text is compared with them as one.
+		// They are ordered by their definition, but a text is compared with them as text.
 		"ENUM": classOther, "SET": classOther} {
 		d.classes[name] = c
 	}
 	return d
 }
 
-// mysqlTable is the table's schema, nil for the connection's, and its name.
+// mysqlTable returns the table's schema, nil for the connection's, and its name.
 func (s *Source) mysqlTable() []any {
 	parts := tableParts(s.config.Table)
 	switch len(parts) {
@@ -95,7 +95,7 @@ func connectMySQL(dsn string, timeout time.Duration) (driver.Connector, []string
 	if err != nil {
 		return nil, nil, err
 	}
-	// Times are read as they are written, with all digits.
+	// Times are read as written, with all digits.
 	c.ParseTime, c.Loc, c.MultiStatements = false, time.UTC, false
 	if c.Timeout == 0 {
 		c.Timeout = timeout
@@ -103,7 +103,7 @@ func connectMySQL(dsn string, timeout time.Duration) (driver.Connector, []string
 	if c.ReadTimeout == 0 {
 		c.ReadTimeout = timeout
 	}
-	// The driver writes to the process's standard error otherwise.
+	// Otherwise the driver writes to the process's standard error.
 	c.Logger = &mysql.NopLogger{}
 	conn, err := mysql.NewConnector(c)
 	return conn, []string{c.Passwd}, err
@@ -128,8 +128,8 @@ func mysqlArgument(text string, c column) any {
 	return text
 }
 
-// fraction is how many digits a number needs behind the point, of the 30 that MySQL has and the 38 of MariaDB. What it does not need
-// there, it may need in front.
+// fraction returns the number of digits that a number needs after the point, of the 30 that MySQL has and the 38 of
+// MariaDB. Digits that it does not need there, it may need before the point.
 func fraction(text string) int {
 	if strings.ContainsAny(text, "eE") {
 		return 30
@@ -138,7 +138,7 @@ func fraction(text string) int {
 	return min(len(digits), 38)
 }
 
-// defaultMySQL is where a column's numbers come from: "auto_increment", or its default.
+// defaultMySQL returns the source of a column's numbers: "auto_increment", or its default.
 func defaultMySQL(ctx context.Context, s *Source, c column) (string, error) {
 	v, found, err := first(ctx, s.db, `SELECT CASE WHEN extra LIKE '%auto_increment%' THEN 'auto_increment' ELSE COALESCE(column_default, '') END
 		FROM information_schema.columns WHERE table_schema = COALESCE(?, DATABASE()) AND table_name = ? AND column_name = ?`, append(s.mysqlTable(), c.name)...)
@@ -148,10 +148,11 @@ func defaultMySQL(ctx context.Context, s *Source, c column) (string, error) {
 	return v[0].String, nil
 }
 
-// nextValue is the default of MariaDB that takes a sequence's next value.
+// nextValue matches MariaDB's default that takes a sequence's next value.
 var nextValue = regexp.MustCompile("(?i)^nextval\\((`[^`]+`\\.`[^`]+`)\\)$")
 
-// sequenceMySQL refuses numbers that go in steps: several servers, or an application, hand out what lies between, out of order.
+// sequenceMySQL refuses numbers with steps: several servers, or an application, assign the numbers in between, out of
+// order.
 func sequenceMySQL(ctx context.Context, s *Source, c column) error {
 	from, err := defaultMySQL(ctx, s, c)
 	if err != nil {
@@ -175,7 +176,7 @@ func handedOutMySQL(ctx context.Context, s *Source, c column) (bool, error) {
 	return from == "", err
 }
 
-// frontierMySQL is the last number that the table has given; it is kept over restarts.
+// frontierMySQL returns the last number that the table has generated, which survives restarts.
 func frontierMySQL(ctx context.Context, s *Source, c column) (string, error) {
 	switch {
 	case c.class == classTime:

@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
-// A user that does not see others' transactions is refused, and an open transaction holds rows back.
+// A user that does not see other users' transactions is refused, and an open transaction holds rows back.
 func TestMySQLBound(t *testing.T) {
 	t.Parallel()
 	d := newMaria(t)
@@ -39,7 +39,7 @@ func TestMySQLBound(t *testing.T) {
 	testenv.Must(tx.ExecContext(t.Context(), "INSERT INTO orders (changed) VALUES (NOW(6))"))(t)
 	run(t, db, "INSERT INTO orders (changed) VALUES (NOW(6))", "DO SLEEP(3)")
 	s := source(t, d.config(byTime))
-	// The list of transactions may be in use by other tests; that holds back as well.
+	// Other tests may be reading the list of transactions; that holds rows back as well.
 	testenv.Until(t, "a row held back by the open transaction", func() bool {
 		b := testenv.Must(s.Fetch(t.Context(), poller.Cursor{}, 10, 1<<20))(t)
 		if len(b.Rows) > 1 {

@@ -8,8 +8,8 @@ import (
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
-// InnoDB caches its list of transactions while clients keep reading it. A look must not trust a list from before a transaction that is
-// still open, even if that list contains the transaction of an earlier look.
+// InnoDB caches its list of transactions while clients keep reading it. A look must not trust a list from before a
+// transaction that is still open, even if that list contains the transaction of an earlier look.
 func TestCachedListOfTransactions(t *testing.T) {
 	t.Parallel()
 	d := newMaria(t)

@@ -13,44 +13,46 @@ import (
 )
 
 const (
-	// listTries is how often a look reads InnoDB's list of transactions until that is new, and listPause the least time between two: the
-	// server renews the list only if no client has read it for 100 ms.
+	// listTries is how often a look reads InnoDB's list of transactions until that is new, and listPause the minimum pause
+	// between two reads: the server renews the list only if no client has read it for 100 ms.
 	listTries = 6
 	listPause = 110 * time.Millisecond
 )
 
-// InnoDB shows a transaction from its first access on, but NOW() is frozen at the start of the statement, which may have worked for
-// long before that: a slow expression, a stored function. So a look reads the statements that run, and then the transactions that
-// are open. A transaction that the last look did not see was begun by a statement that ran at that look, or by one that has started
-// since: that is how far back its NOW() can lie, and it is kept until the transaction has ended. Of those that the first look finds,
-// nobody can tell, so that nothing is given before they have ended.
+// InnoDB shows a transaction from its first access on. NOW() is frozen at the start of the statement, which may have
+// run for long before that: a slow expression, a stored function. So a look reads the running statements, and then the
+// open transactions. A transaction that the last look did not see was started by a statement that ran at that look, or
+// by a later one. That statement's start is the earliest possible NOW(), and it is kept until the transaction has
+// ended. For transactions that the first look finds, the start is unknown, so no row is returned before they have
+// ended.
 
-// transaction names an open one: there is one of a connection at a time, and those of no connection are prepared ones.
+// transaction identifies an open transaction: a connection has one at a time, and those without a connection are
+// prepared ones.
 type transaction struct {
 	connection string
-	started    string // as InnoDB has it, in whole seconds
+	started    string // as in InnoDB, in whole seconds
 }
 
-// mysqlLook is what a look has seen.
+// mysqlLook is the result of a look.
 type mysqlLook struct {
 	// now is the server's clock before everything else.
 	now time.Time
-	// statements are the connections whose statements ran, with when these started.
+	// statements are the connections with running statements, with their start times.
 	statements map[string]time.Time
-	// earliest are the open transactions, with the earliest time that their NOW() may have had; zero when nobody can tell.
+	// earliest are the open transactions, with the earliest possible time of their NOW(); zero when unknown.
 	earliest map[transaction]time.Time
 }
 
-// lookMySQL reads the statements before the list of transactions. The list may be old, so a transaction of its own is opened in between:
-// a list that does not have it is not used. The connection is a new one, because an old list may have the transaction of a look before:
-// a transaction that a slow statement has begun since would be in neither.
+// lookMySQL reads the statements before the list of transactions. The list may be old, so a marker transaction is
+// opened in between: a list without it is not used. The connection is a new one, because an old list may have the
+// marker transaction of an earlier look. A transaction that a slow statement has started since would be in neither.
 func lookMySQL(ctx context.Context, s *Source) (seen sighting, err error) {
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
 		return sighting{}, err
 	}
 	defer func() {
-		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // which closes it
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // closes the connection
 	}()
 	look, err := s.statementsMySQL(ctx, conn)
 	if err != nil {
@@ -86,7 +88,7 @@ func lookMySQL(ctx context.Context, s *Source) (seen sighting, err error) {
 	return look.sighting(), nil
 }
 
-// since is the earliest time that NOW() of a transaction may have had, which a later look finds; zero when nobody can tell.
+// since returns the earliest possible NOW() of a transaction that a later look finds; zero when unknown.
 func (l *mysqlLook) since(t transaction) time.Time {
 	if l == nil {
 		return time.Time{}
@@ -103,8 +105,9 @@ func (l *mysqlLook) since(t transaction) time.Time {
 	return l.now
 }
 
-// sincePrepared is that of a prepared transaction, which may have been any connection's: it was open at the look, or a statement that ran
-// then has begun it, or one that has started since. Several of one second have one name, so all of that second count.
+// sincePrepared returns that of a prepared transaction, which any connection may have made: it was open at the look, or
+// a statement that ran then has started it, or a later one. Several prepared ones of one second have one name, so all
+// of that second count.
 func (l *mysqlLook) sincePrepared(t transaction) time.Time {
 	earliest := l.now
 	for _, started := range l.statements {
@@ -112,7 +115,7 @@ func (l *mysqlLook) sincePrepared(t transaction) time.Time {
 	}
 	for other, known := range l.earliest {
 		if other.started == t.started {
-			earliest = earlier(earliest, known) // zero, when nobody can tell, is before all others
+			earliest = earlier(earliest, known) // zero (unknown) is before all others
 		}
 	}
 	return earliest
@@ -125,7 +128,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// sighting is the oldest of what the look has seen.
+// sighting returns the oldest transaction of the look.
 func (l *mysqlLook) sighting() sighting {
 	seen := sighting{now: l.now}
 	for t, earliest := range l.earliest {
@@ -144,14 +147,14 @@ func (l *mysqlLook) sighting() sighting {
 	return seen
 }
 
-// older takes the oldest.
+// older keeps the older of two transactions.
 func (g *sighting) older(since time.Time, holder string) {
 	if g.oldest.IsZero() || since.Before(g.oldest) || since.Equal(g.oldest) && cmp.Less(holder, g.holder) {
 		g.oldest, g.holder = since, holder
 	}
 }
 
-// readersMySQL is the condition that leaves the configured readers out.
+// readersMySQL returns the condition that excludes the configured readers.
 func (s *Source) readersMySQL() (condition string, args []any) {
 	for _, r := range s.config.Readers {
 		condition += " AND COALESCE(p.user, '') <> ?"
@@ -160,8 +163,8 @@ func (s *Source) readersMySQL() (condition string, args []any) {
 	return condition, args
 }
 
-// statementsMySQL reads the statements that run. MySQL has their times in whole seconds, MariaDB in milliseconds. Those of a
-// replication from elsewhere are no writers of this server.
+// statementsMySQL reads the running statements. MySQL has their times in whole seconds, MariaDB in milliseconds.
+// Incoming replication is not a writer of this server.
 func (s *Source) statementsMySQL(ctx context.Context, conn *sql.Conn) (*mysqlLook, error) {
 	v, _, err := first(ctx, conn, "SELECT CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED), @@global.read_only, VERSION()")
 	if err != nil {
@@ -185,7 +188,7 @@ func (s *Source) statementsMySQL(ctx context.Context, conn *sql.Conn) (*mysqlLoo
 	return look, err
 }
 
-// pauseFor waits, or returns why ctx ended.
+// pauseFor waits, or returns the cause of the end of ctx.
 func pauseFor(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -197,7 +200,7 @@ func pauseFor(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// transactionsMySQL reads the transactions that may write. current says that the list has the connection's own.
+// transactionsMySQL reads the transactions that may write. current means that the list has the connection's own.
 func (s *Source) transactionsMySQL(ctx context.Context, conn *sql.Conn) (open []transaction, current bool, err error) {
 	condition, args := s.readersMySQL()
 	err = eachRow(ctx, conn, `SELECT t.trx_mysql_thread_id, CAST(t.trx_started AS CHAR), t.trx_mysql_thread_id = CONNECTION_ID()

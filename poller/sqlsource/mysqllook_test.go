@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// How far back the NOW() of a transaction can lie which a look did not see, is as far as the statements that ran at that look.
+// The earliest NOW() of a transaction that a look did not see is the start of the oldest statement that ran at that
+// look.
 func TestSince(t *testing.T) {
 	t.Parallel()
 	at := func(second int) time.Time { return time.Date(2026, 4, 7, 1, 23, second, 0, time.UTC) }

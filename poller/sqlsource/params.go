@@ -33,7 +33,7 @@ func (s *statement) compared(text string, c column) {
 	s.add(s.dialect.bind(s.dialect.placeholder(len(s.args)), text, c))
 }
 
-// named adds a query in which ":name" stands for a parameter, outside of strings, quoted names and comments.
+// named adds a query in which ":name" is a parameter, outside of strings, quoted names and comments.
 func (s *statement) named(query string, params map[string]any) error {
 	used := map[string]bool{}
 	for i := 0; i < len(query); {
@@ -64,7 +64,7 @@ func (s *statement) named(query string, params map[string]any) error {
 	return nil
 }
 
-// skip is the end of the string, quoted name, comment or cast that starts at i, or i.
+// skip returns the end of the string, quoted name, comment or cast that starts at i, or i.
 func (d *dialect) skip(q string, i int) int {
 	rest := q[i:]
 	switch {
@@ -99,7 +99,7 @@ func until(text string, from int, end string) int {
 	return len(text)
 }
 
-// parameterAt is the name of the parameter that starts at i, "" without one.
+// parameterAt returns the name of the parameter that starts at i, "" without one.
 func parameterAt(q string, i int) string {
 	if q[i] != ':' {
 		return ""
@@ -111,7 +111,7 @@ func parameterAt(q string, i int) string {
 	return q[i+1 : end]
 }
 
-// native makes a whole number of what JSON has as a float.
+// native converts a whole number from JSON's float.
 func native(v any) any {
 	switch n := v.(type) {
 	case json.Number:
@@ -135,7 +135,7 @@ type query struct {
 	limit   int
 }
 
-// build makes a statement of a query over the configured object and its filters.
+// build returns a statement of a query over the configured object and its filters.
 func (s *Source) build(q query, where ...func(*statement)) (string, []any, error) {
 	st, err := s.statement(q, where...)
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/vibedata/roundhouse/poller"
 )
 
-// local is a time without a zone, as places have it.
+// local is a time without a zone, as in positions.
 const local = "2006-01-02T15:04:05.999999999"
 
-// inColumn is a place with its time as the column has it: in UTC, or in the column's zone without naming it. People write offsets, which
-// databases cut off without a word. SQLite has its times as it was given them, and so is left alone.
+// inColumn returns a position with its time in the column's form: in UTC, or in the column's zone without naming it.
+// Operators write offsets, which databases silently cut off. SQLite stores times as given, and so is left alone.
 func (s *Source) inColumn(after poller.Cursor, c column) poller.Cursor {
 	t, err := time.Parse(time.RFC3339Nano, canonicalText(after.Value, c.class)) // without an offset, it is UTC
 	switch {
@@ -27,7 +27,7 @@ func (s *Source) inColumn(after poller.Cursor, c column) poller.Cursor {
 	return after
 }
 
-// inCondition is the value of a condition as the column has it, where databases would cut an offset off.
+// inCondition returns the value of a condition in the column's form, where databases would cut an offset off.
 func (s *Source) inCondition(text string, c column) (string, error) {
 	t, err := time.Parse(time.RFC3339Nano, text)
 	_, offset := t.Zone()
@@ -41,8 +41,8 @@ func (s *Source) inCondition(text string, c column) (string, error) {
 	return text, nil
 }
 
-// CheckPlace returns an ErrColumnType when a place cannot be one of the table as it is now: its value or a key is of another type than the
-// column.
+// CheckPlace returns an ErrColumnType when a position cannot belong to the current table: its value or a key has
+// another type than the column.
 func (s *Source) CheckPlace(ctx context.Context, at poller.Cursor) error {
 	return s.fail("check a place of", s.checkPlace(ctx, at))
 }
@@ -88,8 +88,8 @@ func (s *Source) checkPlace(ctx context.Context, at poller.Cursor) error {
 	return fmt.Errorf("%w: the database cannot read the place %s: %w", ErrColumnType, at, err)
 }
 
-// confirm has the database read a place that it did not give itself, and refuses one that it takes for another: with more digits than
-// it has, say. Rows between the two would be lost, or come again.
+// confirm makes the database read a position that it did not produce, and refuses one that it reads differently, such
+// as with too many digits. Rows between the two would be lost or repeated.
 func (s *Source) confirm(ctx context.Context, sh *shape, after poller.Cursor) error {
 	c := sh.columns[sh.cursor]
 	if after.Value == "" || after.Equal(s.given) || c.class != classTime && c.class != classLocal && c.class != classDecimal {
@@ -112,7 +112,7 @@ func (s *Source) confirm(ctx context.Context, sh *shape, after poller.Cursor) er
 	return nil
 }
 
-// placeOf is the columns that a place is of, and what is in them. A place without keys is behind all rows of its value.
+// placeOf returns the columns of a position, and their values. A position without keys is after all rows of its value.
 func placeOf(sh *shape, at poller.Cursor) (columns []column, texts []string, err error) {
 	columns, texts = []column{sh.columns[sh.cursor]}, []string{at.Value}
 	if err := fits(at.Value, columns[0]); err != nil {
@@ -134,7 +134,7 @@ func placeOf(sh *shape, at poller.Cursor) (columns []column, texts []string, err
 	return append(columns, ties...), append(texts, more...), err
 }
 
-// same says whether two texts are one value.
+// same reports whether two texts are one value.
 func same(a, b string, c class) bool {
 	if a == b {
 		return true

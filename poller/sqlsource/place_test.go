@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
-// timed is a table with a row for each minute of an hour that is long past, and a column in New York's time for the same.
+// timed makes a table with a row for each minute of a past hour, and a column in New York's time for the same.
 func (d database) timed(t *testing.T, localType string) {
 	t.Helper()
 	db := d.open(t)
@@ -22,7 +22,8 @@ func (d database) timed(t *testing.T, localType string) {
 	}
 }
 
-// A place that a person has written, in whatever zone, is the one that it says; one that the database would take for another is refused.
+// A position that an operator has written, in any zone, is that instant; one that the database would read differently
+// is refused.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -35,7 +36,7 @@ func TestPlaces(t *testing.T) {
 			d.timed(t, test.local)
 			for _, place := range []struct {
 				cursor, value string
-				first         int // the minute of the first row behind it
+				first         int // the minute of the first row after it
 			}{
 				{"changed", "2026-01-01T12:30:00Z", 31},
 				{"changed", "2026-01-01T12:30:00", 31},
@@ -50,7 +51,7 @@ func TestPlaces(t *testing.T) {
 				c := d.config(func(c *sqlsource.Config) {
 					c.Cursor, c.Bound, c.CursorZone = place.cursor, sqlsource.BoundSettle, "America/New_York"
 				})
-				// The zero id is in front of all rows of a place.
+				// The zero id is before all rows of a position.
 				kind := map[string]string{"part": "integer+pk"}[place.cursor]
 				after := poller.Cursor{Kind: kind, Value: place.value}
 				rows := drainFirst(t, source(t, c), after)
@@ -67,7 +68,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// drainFirst is the first batch that a source gives behind a place.
+// drainFirst returns the first batch of a source after a position.
 func drainFirst(t *testing.T, s *sqlsource.Source, after poller.Cursor) []poller.Row {
 	t.Helper()
 	var b poller.Batch
@@ -81,7 +82,7 @@ func drainFirst(t *testing.T, s *sqlsource.Source, after poller.Cursor) []poller
 	return b.Rows
 }
 
-// Numbers with fractions are read in their order, from every place that they give.
+// Numbers with fractions are read in their order, from every position.
 func TestFractions(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(testing.TB) database{"postgres": newPostgres, "mariadb": newMaria} {
@@ -104,8 +105,8 @@ func TestFractions(t *testing.T) {
 	}
 }
 
-// Numbers that come in steps are refused: what lies between is handed out by somebody else. Of numbers that the database does not give,
-// Check says what they must be like.
+// Numbers with steps are refused: another source assigns the numbers in between. For numbers that the database does not
+// generate, Check describes the requirements.
 func TestSteps(t *testing.T) {
 	t.Parallel()
 	t.Run("postgres", func(t *testing.T) {
@@ -146,7 +147,7 @@ func handedOut(t *testing.T, d database) {
 	}
 }
 
-// A place whose value or key has another type than its column is refused when it is set, and by each fetch.
+// A position whose value or key has another type than its column is refused when it is set, and by each fetch.
 func TestPlacesOfOtherTypes(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)

@@ -11,30 +11,30 @@ import (
 	"github.com/vibedata/roundhouse/poller"
 )
 
-// maxCount bounds how far waiting rows are counted.
+// maxCount bounds the count of waiting rows.
 const maxCount = 100_000
 
-// Plan is what the next fetch would do.
+// Plan is the next fetch.
 type Plan struct {
-	// Statement is the text of the fetch, and Parameters stand for its placeholders.
+	// Statement is the text of the fetch, and Parameters are the values of its placeholders.
 	Statement  string      `json:"statement"`
 	Parameters []Parameter `json:"parameters"`
-	// Explain is how the server would run it, nothing where that cannot be asked.
+	// Explain is the server's plan, empty where it is unavailable.
 	Explain []string `json:"explain"`
-	// Order are the columns that an index has to begin with, Index is the one that does, and Missing what to do without one. Of a query
-	// only the order is known.
+	// Order are the columns that an index has to begin with, Index is the one that does, and Missing the remedy without
+	// one. Of a query only the order is known.
 	Order   []string `json:"order"`
 	Index   string   `json:"index,omitempty"`
 	Missing string   `json:"missing,omitempty"`
-	// Due are the rows that fetches could give now, Waiting those and the ones that are held back; HeldBack says why.
+	// Due are the rows that fetches could return now, Waiting also includes the held back ones; HeldBack is the reason.
 	Due      Count  `json:"due"`
 	Waiting  Count  `json:"waiting"`
 	HeldBack string `json:"heldBack,omitempty"`
-	// Estimated is how many rows the table has by the statistics of the server, whatever where says; -1 when there are none.
+	// Estimated is the number of the table's rows by the statistics of the server, regardless of Where; -1 without any.
 	Estimated int64 `json:"estimatedRows"`
 }
 
-// Parameter is the value of a placeholder: its type, and itself when that was asked for.
+// Parameter is the value of a placeholder: its type, and on request the value itself.
 type Parameter struct {
 	Type  string `json:"type"`
 	Value string `json:"value,omitempty"`
@@ -43,20 +43,20 @@ type Parameter struct {
 // Count is a number of rows.
 type Count struct {
 	Rows int `json:"rows"`
-	// AtLeast says that there are more: the count ended.
+	// AtLeast means that the count reached its limit.
 	AtLeast bool `json:"atLeast,omitempty"`
 }
 
-// PlanOptions are what is asked for.
+// PlanOptions are the options of Plan.
 type PlanOptions struct {
-	// Limit is how many rows the fetch is for, Count how far waiting rows are counted; 0 means 100, and 10,000.
+	// Limit is the number of rows of the fetch, Count the limit of the count of waiting rows; 0 means 100, and 10,000.
 	Limit, Count int
-	// Values shows values. Without it, plans and parameters have types alone.
+	// Values includes values. Without it, plans and parameters only have types.
 	Values bool
 }
 
-// Plan says what the next fetch behind a place would do. It gives no rows and changes nothing. Where the bound has to be watched for first,
-// it waits for about the settle window.
+// Plan returns the next fetch after a position. It delivers no rows and changes nothing. Where the bound has to be
+// observed first, it waits for about the settle window.
 func (s *Source) Plan(ctx context.Context, after poller.Cursor, o PlanOptions) (Plan, error) {
 	p, err := s.plan(ctx, after, o)
 	return p, s.fail("plan a fetch of", err)
@@ -104,7 +104,7 @@ func (s *Source) plan(ctx context.Context, after poller.Cursor, o PlanOptions) (
 	return p, s.countRows(ctx, r, min(o.Count, maxCount), &p)
 }
 
-// planIndex finds the index that gives the order.
+// planIndex finds the index for the order.
 func (s *Source) planIndex(ctx context.Context, sh *shape, p *Plan) (err error) {
 	p.Order = []string{sh.columns[sh.cursor].name}
 	for _, i := range sh.ties {
@@ -127,7 +127,7 @@ func (s *Source) planIndex(ctx context.Context, sh *shape, p *Plan) (err error) 
 	return nil
 }
 
-// countRows counts those that wait, as far as a limit.
+// countRows counts the waiting rows up to a limit.
 func (s *Source) countRows(ctx context.Context, r reading, limit int, p *Plan) (err error) {
 	where := slices.Concat(r.filters, []func(*statement){r.place})
 	if p.Waiting, err = s.count(ctx, where, limit); err != nil {
@@ -161,12 +161,12 @@ func (s *Source) count(ctx context.Context, where []func(*statement), limit int)
 }
 
 var (
-	// conditions are the lines of PostgreSQL's plans that have values in them; literals are what a value looks like there.
+	// conditions matches the lines of PostgreSQL's plans with values; literals matches a value there.
 	conditions = regexp.MustCompile(`(Cond|Filter|Key|Output|Run Condition): `)
 	literals   = regexp.MustCompile(`'(?:[^']|'')*'|\b[0-9][0-9.]*\b`)
 )
 
-// masked takes the values out of a plan.
+// masked removes the values from a plan.
 func masked(plan []string) {
 	for i, line := range plan {
 		if at := conditions.FindStringIndex(line); at != nil {
@@ -185,7 +185,7 @@ func planSQLite(ctx context.Context, s *Source, text string, args []any) (lines 
 	return lines, err
 }
 
-// planMySQL names the columns of the plan, which are not the same on MySQL and MariaDB.
+// planMySQL names the columns of the plan, which differ between MySQL and MariaDB.
 func planMySQL(ctx context.Context, s *Source, text string, args []any) (lines []string, err error) {
 	rows, err := s.db.QueryContext(ctx, "EXPLAIN "+text, args...)
 	if err != nil {
@@ -224,7 +224,7 @@ func estimateMySQL(ctx context.Context, s *Source) (int64, error) {
 	return number(ctx, s, "SELECT COALESCE(table_rows, -1) FROM information_schema.tables WHERE table_schema = COALESCE(?, DATABASE()) AND table_name = ?", s.mysqlTable()...)
 }
 
-// estimateSQLite has statistics only when somebody has run ANALYZE.
+// estimateSQLite has statistics only after ANALYZE.
 func estimateSQLite(ctx context.Context, s *Source) (int64, error) {
 	table := s.sqliteTable()
 	schema := s.dialect.quote(table[1].(string))
@@ -239,7 +239,7 @@ func estimateSQLServer(ctx context.Context, s *Source) (int64, error) {
 	return number(ctx, s, "SELECT COALESCE(SUM(rows), -1) FROM sys.partitions WHERE object_id = OBJECT_ID(@p1) AND index_id IN (0, 1)", s.regclass())
 }
 
-// number is the first one of a statement, -1 without one.
+// number returns the first number of a statement, -1 without one.
 func number(ctx context.Context, s *Source, statement string, args ...any) (n int64, err error) {
 	n = -1
 	_, err = anyRow(ctx, s, statement, args, func(row []string) bool {
@@ -249,7 +249,7 @@ func number(ctx context.Context, s *Source, statement string, args ...any) (n in
 	return n, err
 }
 
-// holderPostgres names the oldest transaction that has written.
+// holderPostgres returns the oldest transaction that has written.
 func holderPostgres(ctx context.Context, s *Source) (string, error) {
 	v, found, err := first(ctx, s.db, `SELECT who FROM (
 	SELECT 'process ' || pid || ' of ' || coalesce(usename, 'the server') || ' (' || application_name || '), open since ' || xact_start AS who, age(backend_xid) AS age

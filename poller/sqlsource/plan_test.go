@@ -13,8 +13,8 @@ import (
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
-// The plan is that of the fetch: its statement, what the server makes of it, the index, and how many rows wait. Values are not in it unless
-// they are asked for, and nothing is changed.
+// The plan is that of the fetch: its statement, the server's plan, the index, and the number of waiting rows. Values
+// appear only on request, and nothing is changed.
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	for name, open := range databases() {
@@ -57,7 +57,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// Without an index the plan has the statement that makes one, which helps.
+// Without an index, the plan has the statement that makes a suitable one.
 func TestPlanWithoutAnIndex(t *testing.T) {
 	t.Parallel()
 	for name, open := range databases() {

@@ -29,7 +29,7 @@ func postgresDialect() *dialect {
 			"VARCHAR": classText, "BPCHAR": classText, "NAME": classText, "UUID": classText, "TIMESTAMPTZ": classTime,
 			"TIMESTAMP": classLocal, "DATE": classLocal, "TIME": classOther, "BYTEA": classBytes, "JSON": classJSON,
 			"JSONB": classJSON, "XID8": classXID},
-		// What has no class of its own (arrays, composites, intervals) is written as the database writes it in JSON.
+		// Types without a class (arrays, composites, intervals) are written as in the database's JSON.
 		other: classJSON,
 		expression: func(quoted string, c column) string {
 			_, listed := map[string]bool{"JSON": true, "JSONB": true}[c.typ]
@@ -37,7 +37,7 @@ func postgresDialect() *dialect {
 			case c.class == classJSON && !listed:
 				return "to_jsonb(" + quoted + ")::text"
 			case c.class == classTime || c.class == classLocal || c.class == classXID || c.class == classOther || c.class == classFloat:
-				return quoted + "::text" // the driver would widen a real, and cannot write the years before the first
+				return quoted + "::text" // the driver would widen a real, and does not support years BC
 			}
 			return quoted
 		},
@@ -76,7 +76,7 @@ func connectPostgres(dsn string, timeout time.Duration) (driver.Connector, []str
 	if err != nil {
 		return nil, nil, err
 	}
-	// A plan that is kept would fail after a change of the table.
+	// A cached plan would fail after a change of the table.
 	c.DefaultQueryExecMode = pgx.QueryExecModeDescribeExec
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = timeout
@@ -92,7 +92,8 @@ func connectPostgres(dsn string, timeout time.Duration) (driver.Connector, []str
 	return stdlib.GetConnector(*c), append(secrets, c.Password), nil
 }
 
-// stepsPostgres finds columns such as timestamp(0), whose times are rounded, in what the server says of a statement and database/sql does not.
+// stepsPostgres finds columns such as timestamp(0), whose times are rounded, in the server's description of a
+// statement, which database/sql omits.
 func stepsPostgres(ctx context.Context, s *Source, sh *shape) (err error) {
 	text, _, err := s.build(query{})
 	if err != nil {
@@ -106,7 +107,7 @@ func stepsPostgres(ctx context.Context, s *Source, sh *shape) (err error) {
 	return conn.Raw(func(of any) error {
 		c, ok := of.(*stdlib.Conn)
 		if !ok {
-			return nil // a driver of the caller's own: the settle window has to cover what is rounded
+			return nil // a custom driver of the caller: the settle window has to cover the rounding
 		}
 		described, err := c.Conn().Prepare(ctx, "", text)
 		if err != nil {
@@ -121,8 +122,9 @@ func stepsPostgres(ctx context.Context, s *Source, sh *shape) (err error) {
 	})
 }
 
-// lookPostgres is one statement, for the list of transactions is kept from the first look to the transaction's end. The
-// clock is that of its beginning. Transactions that have not written yet count, for their now() is that of their start.
+// lookPostgres is one statement, because the list of transactions is kept from the first read to the transaction's end.
+// The clock is that of its start. Transactions that have not written yet count, because their now() is that of their
+// start.
 func lookPostgres(ctx context.Context, s *Source) (sighting, error) {
 	readers := "{}"
 	if len(s.config.Readers) > 0 {
@@ -174,7 +176,7 @@ func microseconds(text string) time.Time {
 	return time.UnixMicro(n)
 }
 
-// regclass is the table as to_regclass reads it; "" for a query.
+// regclass returns the table in the form of to_regclass; "" for a query.
 func (s *Source) regclass() string {
 	var quoted []string
 	for _, part := range tableParts(s.config.Table) {
@@ -187,7 +189,7 @@ func notNullPostgres(ctx context.Context, s *Source) (map[string]bool, error) {
 	return nameSet(ctx, s, "SELECT attname::text FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnotnull", s.regclass())
 }
 
-// uniquePostgres looks for an index of columns that are all among the keys.
+// uniquePostgres searches an index with only key columns.
 func uniquePostgres(ctx context.Context, s *Source) (bool, error) {
 	columns := make([]string, len(s.config.Keys))
 	for i, k := range s.config.Keys {
@@ -200,13 +202,13 @@ func uniquePostgres(ctx context.Context, s *Source) (bool, error) {
 	return found, err
 }
 
-// scansPostgres asks for the plan that is taken when the table is large.
+// scansPostgres reads the plan for a large table.
 func scansPostgres(ctx context.Context, s *Source, text string, args []any) (bool, error) {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return false, err
 	}
-	// Nothing was changed.
+	// The transaction changed nothing.
 	defer func() { _ = tx.Rollback() }()
 	for _, way := range []string{"seqscan", "bitmapscan", "sort"} {
 		if _, err := tx.ExecContext(ctx, "SET LOCAL enable_"+way+" = off"); err != nil {
@@ -221,9 +223,9 @@ func scansPostgres(ctx context.Context, s *Source, text string, args []any) (boo
 	return strings.Contains(plan, `"Node Type": "Seq Scan"`) || strings.Contains(plan, `"Node Type": "Sort"`), nil
 }
 
-// sequencePostgres refuses sequences whose values do not come in the order of their transactions: of which each session takes
-// several ahead, or whose steps show that an application takes a block at a time and hands it out itself. Such a one often belongs
-// to no column, so it is looked for by the names that mappers give it.
+// sequencePostgres refuses sequences whose values are not in the order of their transactions: each session takes
+// several ahead, or the steps show that an application takes blocks and assigns the numbers itself. Such a sequence
+// often belongs to no column, so it is searched by the names that mappers use.
 func sequencePostgres(ctx context.Context, s *Source, c column) error {
 	parts := tableParts(s.config.Table)
 	table := parts[len(parts)-1]
@@ -242,7 +244,7 @@ func sequencePostgres(ctx context.Context, s *Source, c column) error {
 		ErrBound, v[2].String, v[1].String)
 }
 
-// handedOutPostgres says that numbers do not come from the database.
+// handedOutPostgres reports whether the numbers do not come from the database.
 func handedOutPostgres(ctx context.Context, s *Source, c column) (bool, error) {
 	_, found, err := first(ctx, s.db, `SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = $2 AND (atthasdef OR attidentity <> '')`, s.regclass(), c.name)
 	return !found, err

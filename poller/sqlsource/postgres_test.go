@@ -16,7 +16,7 @@ import (
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
-// begin opens a transaction that has only read yet.
+// begin opens a transaction that has only read so far.
 func begin(t *testing.T, db *sql.DB) *sql.Tx {
 	t.Helper()
 	tx := testenv.Must(db.BeginTx(t.Context(), nil))(t)
@@ -25,7 +25,7 @@ func begin(t *testing.T, db *sql.DB) *sql.Tx {
 	return tx
 }
 
-// A transaction that has not written yet holds rows back, and the batch says who it is; one of a reader does not.
+// A transaction that has not written yet holds rows back, and the batch names it; a reader's transaction does not.
 func TestPostgresHeldBack(t *testing.T) {
 	t.Parallel()
 	d := newPostgres(t)
@@ -49,7 +49,7 @@ func TestPostgresHeldBack(t *testing.T) {
 	}
 }
 
-// A prepared transaction's start cannot be seen.
+// The start of a prepared transaction is unknown.
 func TestPostgresPrepared(t *testing.T) {
 	t.Parallel()
 	d := newPostgres(t)
@@ -70,7 +70,7 @@ func TestPostgresPrepared(t *testing.T) {
 	}
 }
 
-// What would lose rows without a word is refused.
+// Setups that would silently lose rows are refused.
 func TestPostgresBoundRefused(t *testing.T) {
 	t.Parallel()
 	d := newPostgres(t)
@@ -105,7 +105,7 @@ func TestPostgresBoundRefused(t *testing.T) {
 	wants(t, err, sqlsource.ErrNoObject, "nowhere")
 }
 
-// Each type comes with all that it says.
+// Each type is read without loss.
 func TestPostgresTypes(t *testing.T) {
 	t.Parallel()
 	d := newPostgres(t)
@@ -130,7 +130,7 @@ func TestPostgresTypes(t *testing.T) {
 	testenv.Equal(t, "cursor", poller.Cursor{Kind: "integer", Value: "1.5"}, rows[0].Cursor)
 }
 
-// Places of each kind of cursor and key lead back to where they were made.
+// Positions of each kind of cursor and key are restored exactly.
 func TestPostgresPlaces(t *testing.T) {
 	t.Parallel()
 	for name, typ := range map[string]string{"timestamp": "timestamp", "timestamptz": "timestamptz(3)", "numeric": "numeric(30,10)",
@@ -169,7 +169,7 @@ func TestPostgresPlaces(t *testing.T) {
 	}
 }
 
-// A cursor without a time zone is compared in the zone that is configured.
+// A cursor without a time zone is compared in the configured zone.
 func TestPostgresCursorZone(t *testing.T) {
 	t.Parallel()
 	d := newPostgres(t)
@@ -183,7 +183,7 @@ func TestPostgresCursorZone(t *testing.T) {
 	}
 }
 
-// An unreachable database is an error with a kind, in time, for every dialect, and never shows a password.
+// An unreachable database is an error with a kind, in time, for every dialect, and never contains a password.
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	for dialect, dsn := range map[string]string{

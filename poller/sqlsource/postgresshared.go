@@ -11,10 +11,11 @@ import (
 	"time"
 )
 
-// What follows is for other ways of reading PostgreSQL, so that their sessions, errors and rows are like those of this package.
+// The functions below are for other readers of PostgreSQL, so that their sessions, errors and rows are like those of
+// this package.
 
-// PostgresDB makes sessions that are like those of this package: read only, in UTC, two at the most, each statement with a timeout.
-// It does not connect. secrets are the parts of the connection string that PostgresError takes out of texts.
+// PostgresDB returns a pool with the sessions of this package: read-only, in UTC, two at the most, each statement with
+// a timeout. It does not connect. secrets are the parts of the connection string that PostgresError removes from texts.
 func PostgresDB(dsn string, timeout time.Duration) (db *sql.DB, secrets []string, err error) {
 	conn, secrets, err := connectPostgres(dsn, timeout)
 	if err != nil {
@@ -28,15 +29,15 @@ func PostgresDB(dsn string, timeout time.Duration) (db *sql.DB, secrets []string
 	return db, append(secrets, dsn), nil
 }
 
-// PostgresError names the operation and the object in an error, translates what the database says and takes secrets out. It keeps of
-// the error the sentinels of this package and those in more, and the end of a context.
+// PostgresError adds the operation and the object to an error, translates the database's error and removes secrets. It
+// keeps the sentinels of this package and those in more, and the end of a context.
 func PostgresError(operation, object string, err error, secrets []string, more ...error) error {
 	return failure(operation, object, err, explainPostgres, secrets, slices.Concat(more, kinds()))
 }
 
-// AppendPostgresText adds a value to JSON as rows of this package have it. text is what the database writes in a session of PostgresDB,
-// and typ the name of its type in capitals. ok is false, and nothing is added, for types that only the database can write as JSON, by
-// to_jsonb.
+// AppendPostgresText adds a value to JSON in the form of this package's rows. text is the database's text in a session
+// of PostgresDB, and typ the name of its type in capitals. For types that only the database can encode as JSON, by
+// to_jsonb, it returns false and adds nothing.
 func AppendPostgresText(to []byte, typ, text string) (out []byte, ok bool) {
 	class, known := postgresDialect().classes[typ]
 	if !known {

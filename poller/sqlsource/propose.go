@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// Question is about a table for which a definition is wanted. Dialect, DSN and Table are needed.
+// Question asks for the definition of a table. Dialect, DSN and Table are required.
 type Question struct {
 	Dialect, DSN, Table string
-	// SourceID, Cursor and Keys are taken as they are; without them, they are found.
+	// SourceID, Cursor and Keys are used if set; otherwise they are determined.
 	SourceID, Cursor string
 	Keys             []string
 	// Timeout bounds each statement; 0 means 30 s.
@@ -24,17 +24,17 @@ type Question struct {
 // Proposal is a definition for a table.
 type Proposal struct {
 	Config Config `json:"source"`
-	// Reasons say why it is as it is, a sentence each; Advice is that of Check.
+	// Reasons explain the definition, a sentence each; Advice is that of Check.
 	Reasons []string `json:"reasons"`
 	Advice  []string `json:"advice"`
-	// Missing is what the table lacks. Without the first of them nothing can run when Ready is false.
+	// Missing are the missing parts of the table. When Ready is false, the poller cannot run without the first of them.
 	Missing []Remedy `json:"missing"`
 	Ready   bool     `json:"ready"`
-	// Problem is why Check refuses the definition, "" when it does not.
+	// Problem is the error of Check, "" for none.
 	Problem string `json:"problem,omitempty"`
 }
 
-// candidate is a column that could be the cursor. The lowest rank is the best.
+// candidate is a possible cursor column. The lowest rank is the best.
 type candidate struct {
 	column   column
 	fact     fact
@@ -44,9 +44,9 @@ type candidate struct {
 	why      string
 }
 
-// Propose asks a database for what it knows of a table, and proposes a definition: the best cursor that Check does not refuse, its bound
-// and the keys. It reads the catalog and what Check reads, and changes nothing. What triggers do is read off their texts. For SQL Server
-// it is written to the documentation and unproven.
+// Propose reads a database's description of a table, and proposes a definition: the best cursor that Check accepts, its
+// bound and the keys. It reads the catalog and the rows that Check reads, and changes nothing. It judges triggers by
+// their texts. For SQL Server it follows the documentation and is unproven.
 func Propose(ctx context.Context, q Question) (Proposal, error) {
 	s, err := openFor(q)
 	if err != nil {
@@ -56,7 +56,7 @@ func Propose(ctx context.Context, q Question) (Proposal, error) {
 	return p, errors.Join(s.fail("propose a definition for", err), s.Close())
 }
 
-// openFor opens a source that has no cursor and no keys yet.
+// openFor opens a source without a cursor and keys.
 func openFor(q Question) (*Source, error) {
 	c := Config{Dialect: q.Dialect, DSN: q.DSN, Table: q.Table, SourceID: cmp.Or(q.SourceID, "new"), Cursor: cmp.Or(q.Cursor, "cursor"), Keys: []string{"key"}, Timeout: q.Timeout}
 	if err := c.Validate(); err != nil {
@@ -108,7 +108,7 @@ func (p *Proposal) reason(format string, args ...any) {
 
 var deletedName = regexp.MustCompile(`(?i)^(is_?)?deleted(_?(at|on|utc|time))*$`)
 
-// candidates are the columns that could be the cursor, the best first.
+// candidates returns the possible cursor columns, the best first.
 func (s *Source) candidates(q Question, sh *shape, known catalog, p *Proposal) (all []candidate, err error) {
 	for _, c := range sh.columns {
 		if q.Cursor != "" && !strings.EqualFold(q.Cursor, c.name) {
@@ -134,7 +134,8 @@ func (s *Source) candidates(q Question, sh *shape, known catalog, p *Proposal) (
 	return all, nil
 }
 
-// candidate says whether a column can be the cursor, and how good it is: what updates move comes before what only inserts give.
+// candidate reports whether a column can be the cursor, and its rank: a column that updates move comes before one that
+// only inserts set.
 func (s *Source) candidate(c column, f fact) (candidate, bool) {
 	k := candidate{column: c, fact: f, bound: BoundSettle, followed: f.updated != ""}
 	isTime := c.class == classTime || c.class == classLocal && !strings.EqualFold(c.typ, "DATE")
@@ -168,8 +169,8 @@ func (s *Source) candidate(c column, f fact) (candidate, bool) {
 	return k, true
 }
 
-// choose takes the first candidate that Check does not refuse; when it refuses all, the first. Without one, it is the column that a remedy
-// adds.
+// choose returns the first candidate that Check accepts; when it refuses all, the first. Without candidates, it is the
+// column that a remedy adds.
 func (s *Source) choose(ctx context.Context, q Question, p *Proposal, all []candidate) (candidate, error) {
 	if len(all) == 0 {
 		r := s.dialect.remedies
@@ -201,7 +202,7 @@ func (s *Source) choose(ctx context.Context, q Question, p *Proposal, all []cand
 	return all[0], nil
 }
 
-// checked is what Check says of a definition.
+// checked returns the result of Check for a definition.
 func checked(ctx context.Context, c Config) ([]string, error) {
 	s, err := Open(c)
 	if err != nil {
@@ -220,7 +221,7 @@ func (p *Proposal) take(k candidate, advice []string) {
 	}
 }
 
-// remedy collects what the table lacks for a cursor.
+// remedy collects the missing parts of the table for a cursor.
 func (s *Source) remedy(p *Proposal, k candidate, known catalog) {
 	r := s.dialect.remedies
 	table := tableParts(p.Config.Table)
@@ -258,7 +259,7 @@ func (s *Source) remedy(p *Proposal, k candidate, known catalog) {
 	}
 }
 
-// appended are the columns of the primary key where the database has them at the end of each index.
+// appended returns the columns of the primary key where the database appends them to each index.
 func (s *Source) appended(known catalog) []string {
 	keys, _ := known.keys()
 	if s.config.Dialect == MySQL {

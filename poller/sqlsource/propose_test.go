@@ -20,7 +20,7 @@ func (d database) propose(t *testing.T, table string, change ...func(*sqlsource.
 	return testenv.Must(sqlsource.Propose(t.Context(), q))(t)
 }
 
-// follows is a column that the database sets to the time at each insert and update.
+// follows makes a column that the database sets to the time at each insert and update.
 func (d database) follows(t *testing.T, table, column string) {
 	t.Helper()
 	db := d.open(t)
@@ -37,7 +37,8 @@ func (d database) follows(t *testing.T, table, column string) {
 	}
 }
 
-// What a table lacks is proposed as statements, which run as they are; then nothing is missing, and an update is seen that was not before.
+// The missing parts of a table are proposed as valid statements; after these, nothing is missing, and updates are read
+// that were not before.
 func TestProposedStatementsMakeUpdatesSeen(t *testing.T) {
 	t.Parallel()
 	for name, open := range databases() {
@@ -79,8 +80,8 @@ func TestProposedStatementsMakeUpdatesSeen(t *testing.T) {
 	}
 }
 
-// The cursor is the column that the database itself moves at each update, by a trigger or ON UPDATE, before one that only inserts give; and a
-// time that nothing sets is none.
+// The cursor is the column that the database itself moves at each update, by a trigger or ON UPDATE, rather than one
+// that only inserts set. A time that the database never sets is not a candidate.
 func TestProposesWhatTheDatabaseMoves(t *testing.T) {
 	t.Parallel()
 	for name, open := range databases() {
@@ -94,7 +95,7 @@ func TestProposesWhatTheDatabaseMoves(t *testing.T) {
 					"CREATE TRIGGER kept BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION keep()")
 			}
 			p := d.propose(t, "orders")
-			if name == "sqlite" { // numbers are sure there, times are not; but they see no updates
+			if name == "sqlite" { // numbers are safe there, times are not; but numbers miss updates
 				if p.Config.Bound != sqlsource.BoundSettle {
 					t.Errorf("%+v", p)
 				}
@@ -116,7 +117,7 @@ func TestProposesWhatTheDatabaseMoves(t *testing.T) {
 	}
 }
 
-// A bound that Check refuses is not proposed while there is another; what it says is among the reasons.
+// A bound that Check refuses is not proposed if another one works; its error is among the reasons.
 func TestProposesNoBoundThatIsRefused(t *testing.T) {
 	t.Parallel()
 	d := newPostgres(t)
@@ -132,7 +133,7 @@ func TestProposesNoBoundThatIsRefused(t *testing.T) {
 	}
 }
 
-// A cursor that may be NULL gets NOT NULL, and on MySQL keeps its default and ON UPDATE.
+// A nullable cursor gets NOT NULL, and on MySQL keeps its default and ON UPDATE.
 func TestProposedNotNullKeepsTheColumn(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -163,7 +164,7 @@ func TestProposedNotNullKeepsTheColumn(t *testing.T) {
 	}
 }
 
-// What cannot be proposed is an error that says what to do, without the connection string.
+// A table without a possible definition is an error with a remedy, without the connection string.
 func TestProposesNothing(t *testing.T) {
 	t.Parallel()
 	for name, open := range databases() {

@@ -21,12 +21,12 @@ import (
 
 const (
 	randomName = "things"
-	// randomPlaces bounds the places from which a table is read again.
+	// randomPlaces bounds the positions from which a table is read again.
 	randomPlaces = 150
 	randomTick   = 10 * time.Millisecond
 )
 
-// delivery is a row that a poller has given, in one of its runs between two resets.
+// delivery is a delivered row, with the run between two resets.
 type delivery struct {
 	run   int
 	place poller.Cursor
@@ -41,7 +41,7 @@ type reading struct {
 	random   *rand.Rand
 	operator poller.Operator
 	runner   *poller.Runner
-	// delivered are all rows in the order in which they came; run counts resets.
+	// delivered are all rows in the order of their delivery; run counts resets.
 	delivered             []delivery
 	run, restarts, resets int
 }
@@ -55,7 +55,7 @@ func newReading(t *testing.T, g *generated, db *sql.DB, random *rand.Rand) *read
 	return r
 }
 
-// start is a new process, with batches of its own size.
+// start starts a new process with a random batch size.
 func (r *reading) start() {
 	r.t.Helper()
 	most := 1 + r.random.IntN(20)
@@ -84,7 +84,8 @@ func (r *reading) handle(_ context.Context, d poller.Delivery) error {
 	return nil
 }
 
-// disturb starts anew, or goes back to a place where the poller has been: now and then, for a process has to learn its bound.
+// disturb occasionally restarts the process, or resets it to an earlier position; a process needs time to learn its
+// bound.
 func (r *reading) disturb() {
 	r.t.Helper()
 	switch r.random.IntN(int(3 * max(r.d.settle, r.cursor.settle) / randomTick)) {
@@ -108,7 +109,7 @@ func (r *reading) tick() poller.Result {
 	return result
 }
 
-// reset goes back to a place, as operators do.
+// reset resets to an earlier position, as operators do.
 func (r *reading) reset() {
 	r.t.Helper()
 	to := pick(r.random, r.delivered).place
@@ -130,7 +131,7 @@ func checkpoint(t *testing.T, at poller.Cursor) []byte {
 	return testenv.Must(json.Marshal(map[string]any{"cursor": at}))(t)
 }
 
-// readUntil reads on until the writers are done. It sets moved when the bound has moved several times.
+// readUntil reads until the writers are done. It sets moved when the bound has moved several times.
 func (r *reading) readUntil(done <-chan struct{}, moved *atomic.Bool) {
 	ticker := time.NewTicker(randomTick)
 	defer ticker.Stop()
@@ -148,7 +149,7 @@ func (r *reading) readUntil(done <-chan struct{}, moved *atomic.Bool) {
 	}
 }
 
-// finish reads on until all rows have come.
+// finish reads until all rows were delivered.
 func (r *reading) finish(want []version) {
 	r.t.Helper()
 	testenv.Until(r.t, "the rows that are held back", func() bool {
@@ -174,7 +175,7 @@ func (r *reading) missing(want []version) (lost []version) {
 	return lost
 }
 
-// literals are the values of a place, as the statements of this test have them.
+// literals returns the values of a position as SQL literals.
 func (r *reading) literals(at poller.Cursor) string {
 	r.t.Helper()
 	value := at.Value
@@ -207,7 +208,7 @@ func (r *reading) literals(at poller.Cursor) string {
 	return strings.Join(values, ", ")
 }
 
-// record writes places into their table, where the database compares them as it does rows.
+// record writes positions into their table, where the database compares them as it does rows.
 func (r *reading) record(run int, places []poller.Cursor) {
 	r.t.Helper()
 	for n, chunk := 0, []poller.Cursor(nil); n < len(places); n += len(chunk) {
@@ -223,7 +224,7 @@ func (r *reading) record(run int, places []poller.Cursor) {
 	}
 }
 
-// checkOrder has the database say that each row came behind the one before.
+// checkOrder makes the database confirm that each row comes after the previous one.
 func (r *reading) checkOrder() {
 	r.t.Helper()
 	runs := map[int][]poller.Cursor{}
@@ -246,7 +247,7 @@ func (r *reading) checkOrder() {
 	testenv.OK(r.t, rows.Err())
 }
 
-// checkPlaces starts at places where the poller has been, and holds what comes against what the database says is behind them.
+// checkPlaces starts at earlier positions, and compares the rows with those that the database has after them.
 func (r *reading) checkPlaces(want []version) {
 	r.t.Helper()
 	places := r.places()
@@ -270,7 +271,7 @@ func (r *reading) checkPlaces(want []version) {
 	}
 }
 
-// places are some that the poller has had, each once, as they are when they were in the states of two pollers.
+// places returns some earlier positions, each once, as in the states of two pollers.
 func (r *reading) places() (all []poller.Cursor) {
 	r.t.Helper()
 	seen := map[string]bool{}
@@ -303,7 +304,7 @@ func (r *reading) restored(name string, reset func() error) poller.Cursor {
 	return view.Document.Cursor()
 }
 
-// expected are the rows behind each recorded place, in the order of the database.
+// expected returns the rows after each recorded position, in the order of the database.
 func (r *reading) expected(run int) map[int][]version {
 	r.t.Helper()
 	rows, err := r.db.QueryContext(r.t.Context(), fmt.Sprintf("SELECT p.n, q.id, q.version FROM places p JOIN things q ON %s WHERE p.run = %d AND %s ORDER BY p.n, %s",
@@ -323,7 +324,7 @@ func (r *reading) expected(run int) map[int][]version {
 	return behind
 }
 
-// await reads from the beginning until nothing is held back any more.
+// await reads from the beginning until no rows are held back.
 func (r *reading) await(s *sqlsource.Source, want []version) {
 	r.t.Helper()
 	var got []version
@@ -336,7 +337,7 @@ func (r *reading) await(s *sqlsource.Source, want []version) {
 	}
 }
 
-// all reads on to the end, in batches of any size.
+// all reads to the end, in batches of any size.
 func (r *reading) all(s *sqlsource.Source, after poller.Cursor) (rows []poller.Row) {
 	r.t.Helper()
 	for {

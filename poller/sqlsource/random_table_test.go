@@ -11,14 +11,14 @@ import (
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
-// generated is a random table and how it is read.
+// generated is a random table with its definition.
 type generated struct {
 	d      database
 	cursor cursorColumn
 	keys   []keyColumn
-	// own says that the cursor is the only key.
+	// own means that the cursor is the only key.
 	own bool
-	// where is a condition and its text; deleted and query say what the definition has.
+	// where is a condition and its text; deleted and query are those of the definition.
 	where          []sqlsource.Condition
 	whereText      string
 	deleted, query bool
@@ -28,16 +28,16 @@ type generated struct {
 // cursorColumn is a type of cursors.
 type cursorColumn struct {
 	name, typ, bound string
-	// next are expressions of the next value, of which each statement has one.
+	// next are expressions of the next value, of which each statement uses one.
 	next []string
-	// setup are statements for a new table; before is one in front of each that writes.
+	// setup are statements for a new table; before is a statement before each write.
 	setup  []string
 	before string
-	// zone is the cursor's, session the statement that has writers use it.
+	// zone is the cursor's, session the statement that makes writers use it.
 	zone, session string
 	// settle is the window, 0 that of the database.
 	settle time.Duration
-	// unique says that no two rows have the same value; insert only that an update cannot give a new one.
+	// unique means that no two rows have the same value; insertOnly that an update cannot set a new one.
 	unique, insertOnly bool
 }
 
@@ -78,7 +78,7 @@ func (g *generated) keyTypes() (types []string) {
 	return types
 }
 
-// names are those of the keys.
+// names returns those of the keys.
 func (g *generated) names() (names []string) {
 	for i := range g.keys {
 		names = append(names, fmt.Sprintf("k%d", i+1))
@@ -86,7 +86,7 @@ func (g *generated) names() (names []string) {
 	return names
 }
 
-// ties are the columns that decide the order behind the cursor.
+// ties returns the columns that decide the order after the cursor.
 func (g *generated) ties() []string {
 	if g.own {
 		return nil
@@ -102,7 +102,7 @@ func (g *generated) order(table string) string {
 	return strings.Join(order, ", ")
 }
 
-// behind says that a row of one table comes behind that of another, in the plain words of SQL.
+// behind returns the condition that a row of one table comes after that of another, in plain SQL.
 func (g *generated) behind(row, place string) string {
 	columns := append([]string{"cur"}, g.ties()...)
 	text := "1 = 0"
@@ -119,7 +119,7 @@ func (g *generated) condition() string {
 	return "q.cur IS NOT NULL AND " + g.whereText
 }
 
-// columns defines the cursor and the keys; places have neither defaults nor constraints.
+// columns defines the cursor and the keys; positions have neither defaults nor constraints.
 func (g *generated) columns(places bool) string {
 	typ, columns := g.cursor.typ, []string{}
 	if places {
@@ -159,7 +159,7 @@ func (g *generated) setup() []string {
 	return nil
 }
 
-// config is how the table is read.
+// config returns the definition of the table.
 func (g *generated) config() sqlsource.Config {
 	c := sqlsource.Config{Dialect: g.d.dialect, DSN: g.d.dsn, SourceID: "random", Table: "things", Cursor: "cur", Keys: g.names(), Where: g.where,
 		Bound: g.cursor.bound, CursorZone: g.cursor.zone, Settle: max(g.d.settle, g.cursor.settle)}
@@ -239,7 +239,7 @@ func keyColumns(d database) []keyColumn {
 		for i := range raw {
 			raw[i] = byte(r.Uint32())
 		}
-		if d.dialect == sqlsource.MySQL { // MariaDB takes no others
+		if d.dialect == sqlsource.MySQL { // MariaDB accepts no others
 			raw[6], raw[8] = raw[6]&0x0f|0x40, raw[8]&0x3f|0x80
 		}
 		return d.literal(raw.String())
@@ -276,7 +276,7 @@ func digits(random *rand.Rand, n int) string {
 	return string(text)
 }
 
-// randomText is made of what collations and quoting have their own ways with.
+// randomText returns texts with characters that collations and quoting treat specially.
 func randomText(random *rand.Rand, most int, latin bool) string {
 	parts := []string{"a", "A", "b", "B", "z", "Z", "0", "10", "2", " ", "  ", "\t", "_", "~", "-", "'", `"`, `\`, "%", "<&>", "ä", "Ä", "ß", "ss", "é"}
 	if !latin {
@@ -289,7 +289,7 @@ func randomText(random *rand.Rand, most int, latin bool) string {
 	return string(text[:min(len(text), most)])
 }
 
-// literal is a text in a statement.
+// literal returns a text as an SQL literal.
 func (d database) literal(text string) string {
 	if d.dialect == sqlsource.MySQL {
 		text = strings.ReplaceAll(text, `\`, `\\`)

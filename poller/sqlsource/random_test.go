@@ -21,14 +21,15 @@ var (
 
 const (
 	randomWriters = 4
-	// randomTransactions is how many transactions a writer makes at the least, mostTransactions how many if the bound does not move.
+	// randomTransactions is the minimum number of transactions of a writer, mostTransactions the maximum while the bound
+	// does not move.
 	randomTransactions = 25
 	mostTransactions   = 40 * randomTransactions
 )
 
-// Random tables with random writers are held against what is in them at the end: each row that is there and has a cursor was delivered,
-// rows came in the order of the database, and behind each place that the poller ever had come exactly the rows that the database
-// itself says are behind it.
+// Random tables with random writers are compared with their final contents: each existing row with a cursor was
+// delivered, rows came in the order of the database, and after each earlier position come exactly the rows that the
+// database itself has after it.
 func TestRandom(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
@@ -90,7 +91,7 @@ func randomTable(t *testing.T, d database, random *rand.Rand) {
 	r.checkPlaces(want)
 }
 
-// openWriters opens the database for those that write.
+// openWriters opens the database for the writers.
 func (d database) openWriters(t testing.TB) *sql.DB {
 	t.Helper()
 	if d.dialect == sqlsource.SQLite {
@@ -99,10 +100,10 @@ func (d database) openWriters(t testing.TB) *sql.DB {
 	return d.open(t)
 }
 
-// version names a row as one statement has left it.
+// version identifies a row as written by one statement.
 type version struct{ ID, Version int64 }
 
-// current are the rows that are there, have a cursor and meet the conditions, in the order of the database.
+// current returns the existing rows with a cursor that meet the conditions, in the order of the database.
 func (g *generated) current(t testing.TB, db *sql.DB) (all []version) {
 	t.Helper()
 	rows, err := db.QueryContext(context.Background(), "SELECT id, version FROM things q WHERE "+g.condition()+" ORDER BY "+g.order("q"))

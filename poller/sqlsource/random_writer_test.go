@@ -17,18 +17,18 @@ import (
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
-// writing is what writers of a table share.
+// writing is shared by the writers of a table.
 type writing struct {
 	*generated
 	db *sql.DB
-	// ids and versions are the last that were given.
+	// ids and versions are the last assigned ones.
 	ids, versions         atomic.Int64
 	committed, rolledBack atomic.Int64
 	// moved is set when the reader has seen the bound move.
 	moved atomic.Bool
 }
 
-// write runs random transactions, and more of them as long as the bound has not moved.
+// write runs random transactions, and more of them while the bound has not moved.
 func (w *writing) write(ctx context.Context, random *rand.Rand) error {
 	for n := 0; n < randomTransactions || n < mostTransactions && !w.moved.Load(); n++ {
 		committed, err := w.transaction(ctx, random)
@@ -47,7 +47,7 @@ func (w *writing) write(ctx context.Context, random *rand.Rand) error {
 	return nil
 }
 
-// contended says that a transaction lost against another one, or has made a key that is there.
+// contended reports whether a transaction lost against another one, or made a duplicate key.
 func contended(err error) bool {
 	var pg *pgconn.PgError
 	var my *mysql.MySQLError
@@ -104,11 +104,11 @@ func (w *writing) transaction(ctx context.Context, random *rand.Rand) (committed
 	return true, tx.Commit()
 }
 
-// longest is how long a transaction waits: mostly shortly, seldom for longer than the settle window.
+// longest returns the wait of a transaction: mostly short, rarely longer than the settle window.
 func (w *writing) longest(random *rand.Rand) time.Duration {
 	switch {
 	case w.d.dialect == sqlsource.SQLite:
-		return 0 // nobody else writes meanwhile
+		return 0 // other writers are blocked meanwhile
 	case random.IntN(20) == 0:
 		return max(500*time.Millisecond, w.d.settle/2)
 	}
@@ -123,7 +123,7 @@ func (w *writing) sleep(ctx context.Context, on execer, random *rand.Rand, longe
 	return execute(ctx, on, fmt.Sprintf("SELECT %s(%f)", function, random.Float64()*longest.Seconds()))
 }
 
-// statements are one that writes, and what has to be before it.
+// statements returns a writing statement, and its prerequisites.
 func (w *writing) statements(random *rand.Rand) []string {
 	var statements []string
 	if w.cursor.before != "" {
@@ -146,7 +146,7 @@ func (w *writing) statements(random *rand.Rand) []string {
 	return statements
 }
 
-// value is one of a cursor: mostly the next one.
+// value returns a cursor value: mostly the next one.
 func (w *writing) value(random *rand.Rand) string {
 	if random.IntN(8) == 0 && !w.cursor.insertOnly && w.cursor.name != "identity" {
 		return "NULL"
@@ -184,7 +184,7 @@ func (w *writing) insert(random *rand.Rand, rows int) string {
 	return w.into() + "VALUES " + strings.Join(all, ", ")
 }
 
-// insertSlowly works for long before it writes.
+// insertSlowly runs for long before it writes.
 func (w *writing) insertSlowly(random *rand.Rand) string {
 	if w.d.dialect == sqlsource.SQLite {
 		return w.insert(random, 1)
@@ -193,7 +193,7 @@ func (w *writing) insertSlowly(random *rand.Rand) string {
 	return w.into() + "SELECT " + w.row(random, cursor) + fmt.Sprintf(" WHERE slowly(%f) = 1", random.Float64()*w.longest(random).Seconds())
 }
 
-// some is a condition for a few rows.
+// some returns a condition for a few rows.
 func (w *writing) some(random *rand.Rand) string {
 	last := max(w.ids.Load(), 1)
 	if random.IntN(4) == 0 {
@@ -202,7 +202,8 @@ func (w *writing) some(random *rand.Rand) string {
 	return fmt.Sprintf("id IN (%d, %d)", 1+random.Int64N(last), 1+random.Int64N(last))
 }
 
-// update moves the cursors of some rows: with a change of state, a mark of deletion, a new key, or of those that have none.
+// update moves the cursors of some rows: with a change of state, a mark of deletion, a new key, or of those without
+// one.
 func (w *writing) update(random *rand.Rand) string {
 	set := fmt.Sprintf("UPDATE things SET cur = %s, version = %d", pick(random, w.cursor.next), w.versions.Add(1))
 	switch random.IntN(5) {

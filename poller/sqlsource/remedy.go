@@ -6,40 +6,41 @@ import (
 	"strings"
 )
 
-// Remedy is what a table lacks, as statements that somebody who may change it can run.
+// Remedy is a missing part of a table, as statements for its administrator.
 type Remedy struct {
-	// Why says what is better with it.
+	// Why is its benefit.
 	Why string `json:"why"`
 	SQL string `json:"sql"`
 }
 
 // remedies are the statements of a dialect. Names are quoted.
 type remedies struct {
-	// index is one over columns.
+	// index makes an index over columns.
 	index string
 	// notNull makes a column NOT NULL; "" where the dialect has no such statement.
 	notNull func(table, column string, f fact) string
 	// change is the column that follows each write, with its name and bound; stamp the statements that add it.
 	change, changeBound string
 	add                 string
-	// follow are the statements that have a column which is there already follow each update; "" where there are none.
+	// follow are the statements that make an existing column follow each update; "" without any.
 	follow func(f fact, c column) string
 }
 
-// parts are what the texts of remedies are filled with.
+// parts are the values for the texts of remedies.
 type parts struct {
 	table, name, column string
 	columns             []string
 	keys                []string
 }
 
-// with are the parts for another column.
+// with returns the parts for another column.
 func (p parts) with(column string) parts {
 	p.column = column
 	return p
 }
 
-// fill puts a table's names into the text of a remedy. {x} stands for a quoted name, and {=keys} for the comparison of all keys with NEW.
+// fill replaces the names in the text of a remedy. {x} is a quoted name, and {=keys} the comparison of all keys with
+// NEW.
 func (s *Source) fill(text string, p parts) string {
 	quoted := func(names []string) string {
 		var all []string
@@ -81,11 +82,12 @@ CREATE TRIGGER {name_changed} BEFORE INSERT OR UPDATE ON {table} FOR EACH ROW EX
 	}
 }
 
-// precision is the one of a type such as timestamp(6).
+// precision matches that of a type such as timestamp(6).
 var precision = regexp.MustCompile(`\([0-9]\)`)
 
 func remediesMySQL() remedies {
-	// MODIFY says all of a column anew. A default that is not the clock is left to people, who see how it was written.
+	// MODIFY redefines a whole column. A default that is not the clock is left to the administrator, who knows its
+	// original text.
 	modify := func(table, column string, f fact, update string) string {
 		now := "CURRENT_TIMESTAMP" + precision.FindString(f.typ)
 		initial := ""
@@ -126,7 +128,7 @@ func remediesSQLite() remedies {
 	return remedies{
 		index:  "CREATE INDEX {name} ON {table} ({columns});",
 		change: "changed_as", changeBound: BoundSingleWriter,
-		// Numbers come from a table of their own: the highest of the rows would be given again when its row is deleted.
+		// Numbers come from a separate table: the highest number of the rows would be reused after a deletion.
 		add: `CREATE TABLE {name_changes} (last INTEGER NOT NULL);
 INSERT INTO {name_changes} VALUES (0);
 ALTER TABLE {table} ADD COLUMN {column} INTEGER;
@@ -136,7 +138,7 @@ UPDATE {table} SET {key} = {key};`,
 	}
 }
 
-// remediesSQLServer is written to the documentation, and was not run against a server.
+// remediesSQLServer follows the documentation; it was never run against a server.
 func remediesSQLServer() remedies {
 	return remedies{
 		index: "CREATE INDEX {name} ON {table} ({columns});",

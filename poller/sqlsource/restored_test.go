@@ -31,7 +31,7 @@ func newPolled(t testing.TB) *polled {
 	return &polled{store: store}
 }
 
-// tick runs the poller once on a source, as a process of its own.
+// tick runs the poller once on a source, in a new process.
 func (p *polled) tick(t testing.TB, c sqlsource.Config) (poller.Result, error) {
 	t.Helper()
 	r := testenv.Must(poller.NewRunner(poller.RunnerConfig{Name: "orders", Source: source(t, c), Store: p.store, Handler: poller.HandlerFunc(func(_ context.Context, d poller.Delivery) error {
@@ -50,7 +50,7 @@ func (p *polled) tick(t testing.TB, c sqlsource.Config) (poller.Result, error) {
 	return result, err
 }
 
-// fails reports that the poller fails on two ticks and delivers nothing, and that its state and its lag say so.
+// fails checks that the poller fails on two ticks and delivers nothing, and that its state and its lag report that.
 func (p *polled) fails(t testing.TB, c sqlsource.Config, sentinel error, texts ...string) {
 	t.Helper()
 	for range 2 {
@@ -81,7 +81,7 @@ func (d database) more(t testing.TB, n int) {
 	}
 }
 
-// dump saves the database, and returns how to restore it in place.
+// dump saves the database, and returns a function that restores it in place.
 func (d database) dump(t testing.TB) (restore func()) {
 	t.Helper()
 	switch d.dialect {
@@ -116,7 +116,7 @@ func (d database) dump(t testing.TB) (restore func()) {
 	}
 }
 
-// cursors are those that a restored table is read by.
+// cursors are the possible cursors of a restored table.
 func (d database) cursors() map[string]func(*sqlsource.Config) {
 	all := map[string]func(*sqlsource.Config){"number": func(c *sqlsource.Config) { c.Bound = sqlsource.BoundSettle }, "time": byTime}
 	switch d.dialect {
@@ -128,7 +128,8 @@ func (d database) cursors() map[string]func(*sqlsource.Config) {
 	return all
 }
 
-// A database that was restored to an earlier point in time is an error on every tick until it is reset, and not one that has caught up.
+// A database that was restored to an earlier point in time is an error on every tick until a reset, and is not reported
+// as caught up.
 func TestRestoredDatabase(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
@@ -163,7 +164,7 @@ func TestRestoredDatabase(t *testing.T) {
 	}
 }
 
-// A poller that is pointed at another database fails, also when that one has as many rows or more, until it is reset or accepted.
+// A poller of another database fails, also when that one has as many rows or more, until it is reset or accepted.
 func TestAnotherDatabase(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
@@ -194,7 +195,7 @@ func TestAnotherDatabase(t *testing.T) {
 	}
 }
 
-// A database that was made anew under the same address is another one where its server says so.
+// A recreated database under the same address is another one where its server shows that.
 func TestRecreatedDatabase(t *testing.T) {
 	t.Parallel()
 	name, dsn := postgresServer.Database(t)
@@ -216,8 +217,8 @@ func TestRecreatedDatabase(t *testing.T) {
 	p.fails(t, d.config(), poller.ErrFingerprint, "databaseId: was ")
 }
 
-// Every user may read the id of a PostgreSQL database, unless an administrator has taken the right away; the id is unknown then. SQLite
-// has none.
+// Every user may read the id of a PostgreSQL database, unless an administrator has revoked the right; the id is then
+// unknown. SQLite has none.
 func TestDatabaseIDNeedsNoRight(t *testing.T) {
 	t.Parallel()
 	d := newPostgres(t)
@@ -239,7 +240,7 @@ func TestDatabaseIDNeedsNoRight(t *testing.T) {
 		t.Errorf("without the right: %q", got)
 	}
 	p := newPolled(t)                            // the reader may not read the sequence either
-	for _, d := range []database{d, reader, d} { // losing and gaining the right is no other database
+	for _, d := range []database{d, reader, d} { // losing and gaining the right does not change the database
 		if _, err := p.tick(t, d.config()); err != nil {
 			t.Error(err)
 		}
@@ -249,8 +250,8 @@ func TestDatabaseIDNeedsNoRight(t *testing.T) {
 	}
 }
 
-// Deleted rows are no failure where the table gives the numbers of the cursor, or where they are expected. Elsewhere the failure ends
-// with the next change.
+// Deleted rows are no failure where the table generates the numbers of the cursor, or where they are expected.
+// Elsewhere the failure ends with the next change.
 func TestDeletedEndOfATable(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
@@ -284,7 +285,7 @@ func TestDeletedEndOfATable(t *testing.T) {
 	}
 }
 
-// Another user, password or option is no other database, and none of them is in the state.
+// Another user, password or option is no other database, and the state contains none of them.
 func TestAddressHasNoCredentials(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -10,8 +10,8 @@ import (
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
-// A column that rounds its times makes a row look older than it is: those of one second come when no other one can come in front of
-// them, however short the settle window is.
+// A column that rounds its times makes a row look older than it is: the rows of one second are returned when no other
+// one can appear before them, however short the settle window is.
 func TestRoundedTimes(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*sqlsource.Config){

@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/poller"
 )
 
-// nullEvery is the time between two looks for rows that no order has a place for.
+// nullEvery is the interval of searches for rows without a position.
 const nullEvery = time.Minute
 
 // Source reads one table or query. It implements poller.Source and, like that, is used by one goroutine at a time.
@@ -23,16 +23,16 @@ type Source struct {
 	secrets []string
 	zone    *time.Location
 	settled settled
-	// nulls is when rows without a cursor or key were last looked for, and what was found.
+	// nulls are the rows without a cursor or key that the last search found, at nullsAt.
 	nullsAt time.Time
 	nulls   nulls
-	// given is the last place that is known to be one of the database's.
+	// given is the last position that the database is known to have.
 	given poller.Cursor
 }
 
 var _ poller.Source = (*Source)(nil)
 
-// Open makes a source. It does not connect: an unreachable database shows in Check and Fetch, as ErrConnection.
+// Open returns a source. It does not connect: an unreachable database is reported by Check and Fetch, as ErrConnection.
 func Open(c Config) (*Source, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func Open(c Config) (*Source, error) {
 	return open(c)
 }
 
-// open is Open for a configuration that has been validated, or that lacks what Propose is to find.
+// open is Open for a validated configuration, or for one without the parts that Propose determines.
 func open(c Config) (*Source, error) {
 	c = c.withDefaults()
 	s := &Source{config: c, dialect: dialects()[c.Dialect], db: c.DB}
@@ -64,12 +64,12 @@ func open(c Config) (*Source, error) {
 	return s, nil
 }
 
-// Definition is what the source reads.
+// Definition returns the definition of the source.
 func (s *Source) Definition() poller.Definition { return s.config.Definition() }
 
 var _ poller.Identifier = (*Source)(nil)
 
-// Close closes the connections that the source has made.
+// Close closes the source's own connections.
 func (s *Source) Close() error {
 	if !s.owned {
 		return nil
@@ -77,20 +77,20 @@ func (s *Source) Close() error {
 	return s.fail("close", s.db.Close())
 }
 
-// shape is what the object looks like now.
+// shape is the current form of the object.
 type shape struct {
 	columns []column
 	names   [][]byte // "name": as JSON
 	cursor  int
 	keys    []int
 	deleted int // -1 without one
-	// ties are the keys that decide between rows of one cursor value.
+	// ties are the keys that order rows of one cursor value.
 	ties []int
 	kind string
 }
 
-// describe asks for the object's columns and finds the configured ones. It is done for each fetch, so that a change of the table shows at
-// once.
+// describe queries the object's columns and finds the configured ones. Each fetch calls it, so that a change of the
+// table is noticed immediately.
 func (s *Source) describe(ctx context.Context) (*shape, error) {
 	sh, err := s.columns(ctx)
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *Source) describe(ctx context.Context) (*shape, error) {
 	return sh, s.locate(sh)
 }
 
-// columns asks for the object's columns.
+// columns queries the object's columns.
 func (s *Source) columns(ctx context.Context) (*shape, error) {
 	text, args, err := s.build(query{where: []func(*statement){func(st *statement) { st.add("1 = 0") }}})
 	if err != nil {
@@ -142,7 +142,7 @@ func (s *Source) columns(ctx context.Context) (*shape, error) {
 	return sh, nil
 }
 
-// locate finds the configured columns and says how places are written.
+// locate finds the configured columns and determines the form of positions.
 func (s *Source) locate(sh *shape) error {
 	var err error
 	if sh.cursor, err = sh.find(s.config.Cursor); err != nil {
@@ -188,7 +188,7 @@ func (sh *shape) find(name string) (int, error) {
 	return 0, fmt.Errorf("%w: %s; there are %s: correct the definition or the table", ErrNoColumn, name, strings.Join(names, ", "))
 }
 
-// kind is that of the places, and refuses cursors that the bound cannot keep safe.
+// kind returns that of the positions, and refuses cursors that the bound cannot keep safe.
 func (s *Source) kind(sh *shape) (string, error) {
 	c := sh.columns[sh.cursor]
 	needs := map[class]string{classXID: BoundXID, classRowVersion: BoundRowVersion}[c.class]
@@ -223,10 +223,10 @@ func (s *Source) kind(sh *shape) (string, error) {
 	return kind, nil
 }
 
-// quoted is a column as it stands in a statement.
+// quoted returns a column in a statement.
 func (s *Source) quoted(c column) string { return "q." + s.dialect.quote(c.name) }
 
-// filters are the configured conditions.
+// filters returns the configured conditions.
 func (s *Source) filters(sh *shape) ([]func(*statement), error) {
 	var all []func(*statement)
 	for _, w := range s.config.Where {
@@ -266,7 +266,8 @@ func (s *Source) filters(sh *shape) ([]func(*statement), error) {
 	return all, nil
 }
 
-// behind is the condition for rows behind a place. Rows without a cursor are never, although some databases sort them first.
+// behind returns the condition for rows after a position. Rows without a cursor never meet it, although some databases
+// sort them first.
 func (s *Source) behind(sh *shape, after poller.Cursor) (func(*statement), error) {
 	if after.Value == "" {
 		return func(st *statement) { st.add(s.quoted(sh.columns[sh.cursor]), " IS NOT NULL") }, nil
@@ -274,8 +275,8 @@ func (s *Source) behind(sh *shape, after poller.Cursor) (func(*statement), error
 	return s.compare(sh, after, ">")
 }
 
-// compare is the condition for rows that a place, which is not the beginning, is in front of, with operator ">", or in front of or at,
-// with ">=".
+// compare returns the condition for rows after a position that is not the beginning, with operator ">", or at or after
+// it, with ">=".
 func (s *Source) compare(sh *shape, after poller.Cursor, operator string) (func(*statement), error) {
 	if after.Kind != "" && after.Kind != sh.kind {
 		c := sh.columns[sh.cursor]
@@ -290,7 +291,7 @@ func (s *Source) compare(sh *shape, after poller.Cursor, operator string) (func(
 		return func(st *statement) { s.rowValue(st, columns, texts, operator) }, nil
 	}
 	return func(st *statement) {
-		// The first condition follows from the second; it is the one that finds the index.
+		// The first condition follows from the second; it makes the database use the index.
 		st.add(s.quoted(columns[0]), " >= ")
 		st.compared(texts[0], columns[0])
 		st.add(" AND ")
@@ -329,7 +330,7 @@ func (s *Source) expanded(st *statement, columns []column, texts []string, opera
 	st.add(")")
 }
 
-// fits refuses a value that databases would take for another one.
+// fits refuses a value that databases would read as a different one.
 func fits(text string, c column) error {
 	ok := true
 	switch c.class {
@@ -348,7 +349,7 @@ func fits(text string, c column) error {
 	return nil
 }
 
-// order is the source's, or the other way round.
+// order returns the source's order, or the reverse.
 func (s *Source) order(sh *shape, direction string) []string {
 	order := []string{s.quoted(sh.columns[sh.cursor]) + direction}
 	for _, i := range sh.ties {

@@ -25,7 +25,7 @@ func sqliteDialect() *dialect {
 			"VARCHAR": classText, "CHAR": classText, "UUID": classText, "DATETIME": classText, "TIMESTAMP": classText,
 			"DATE": classText, "BLOB": classBytes, "JSON": classJSON},
 		other: classOther,
-		// The sign takes the declared type away, by which the driver would make times of texts.
+		// The sign removes the declared type, by which the driver would make times of texts.
 		expression: func(quoted string, _ column) string { return "+" + quoted },
 		bind:       func(placeholder, _ string, _ column) string { return placeholder },
 		argument:   sqliteArgument,
@@ -64,7 +64,8 @@ func sqliteDialect() *dialect {
 	}
 }
 
-// sqliteArgument is a value as columns of its type have it: truth values are numbers there, and no text is equal to one.
+// sqliteArgument returns a value in the form of columns of its type: truth values are numbers there, and no text equals
+// one.
 func sqliteArgument(text string, c column) any {
 	switch c.class {
 	case classInteger:
@@ -79,7 +80,7 @@ func sqliteArgument(text string, c column) any {
 	return text
 }
 
-// sqliteTable is the table and its schema.
+// sqliteTable returns the table and its schema.
 func (s *Source) sqliteTable() []any {
 	parts := tableParts(s.config.Table)
 	switch len(parts) {
@@ -91,7 +92,7 @@ func (s *Source) sqliteTable() []any {
 	return []any{"", "main"}
 }
 
-// frontierSQLite is the last number that an AUTOINCREMENT column has given.
+// frontierSQLite returns the last number that an AUTOINCREMENT column has generated.
 func frontierSQLite(ctx context.Context, s *Source, c column) (string, error) {
 	if advice, err := s.dialect.advise(ctx, s, c); err != nil || advice != "" || c.class != classInteger || s.config.Table == "" {
 		return "", err
@@ -105,7 +106,7 @@ func frontierSQLite(ctx context.Context, s *Source, c column) (string, error) {
 	return v[0].String, nil
 }
 
-// connectSQLite opens a file that is there: without it, SQLite would make an empty one.
+// connectSQLite opens an existing file: SQLite would create a missing one.
 func connectSQLite(dsn string, _ time.Duration) (driver.Connector, []string, error) {
 	if !strings.HasPrefix(dsn, "file:") {
 		path, options, found := strings.Cut(dsn, "?")
@@ -119,7 +120,7 @@ func connectSQLite(dsn string, _ time.Duration) (driver.Connector, []string, err
 		if strings.Contains(dsn, "?") {
 			separator = "&"
 		}
-		// Not ro: a reader of a write-ahead log has to be able to make its index.
+		// Not ro: a reader of a write-ahead log has to be able to create its index.
 		dsn += separator + "mode=rw"
 	}
 	c, err := sqlite.NewConnector(dsn)

@@ -17,10 +17,11 @@ import (
 // sqlserverSession sets each session up. The driver runs it: its connections have no other way.
 const sqlserverSession = "SET LOCK_TIMEOUT 30000; SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
 
-// readWrite is what a database says of itself that has writers of its own.
+// readWrite is the condition for a database with its own writers.
 const readWrite = "CAST(DATABASEPROPERTYEX(DB_NAME(), 'Updateability') AS varchar(20)) = 'READ_WRITE'"
 
-// sqlserverDialect is written to SQL Server's documentation and to its driver, and UNPROVEN: no test has run it against a server.
+// sqlserverDialect follows SQL Server's documentation and its driver, and is UNPROVEN: no test has run it against a
+// server.
 func sqlserverDialect() *dialect {
 	return &dialect{
 		bounds:      []string{BoundRowVersion, BoundSettle},
@@ -74,7 +75,7 @@ func sqlserverDialect() *dialect {
 					return n
 				}
 			case classText:
-				// As nvarchar, it would turn an index over a varchar column into a scan.
+				// As nvarchar, it would turn the use of an index over a varchar column into a scan.
 				if c.typ == "CHAR" || c.typ == "VARCHAR" {
 					return mssql.VarChar(text)
 				}
@@ -137,8 +138,8 @@ func connectSQLServer(dsn string, timeout time.Duration) (driver.Connector, []st
 	return connector, append(secrets, c.Password), nil
 }
 
-// rowVersionsSQLServer finds rowversion columns, which the driver calls BINARY or VARBINARY. Those of a query have lost what they were, so
-// its cursor is taken at the word of the definition.
+// rowVersionsSQLServer finds rowversion columns, which the driver calls BINARY or VARBINARY. Those of a query have lost
+// their type, so the definition is trusted for its cursor.
 func rowVersionsSQLServer(ctx context.Context, s *Source, sh *shape) error {
 	is := map[string]bool{s.config.Cursor: s.config.Bound == BoundRowVersion}
 	if s.config.Table != "" {
@@ -155,8 +156,8 @@ func rowVersionsSQLServer(ctx context.Context, s *Source, sh *shape) error {
 	return nil
 }
 
-// lookSQLServer needs VIEW SERVER STATE, or VIEW SERVER PERFORMANCE STATE from 2022 on. Times of transactions are the server's local
-// ones and do not say whether an hour that comes twice is meant, so the server has to be in UTC, as Azure's are.
+// lookSQLServer needs VIEW SERVER STATE, or VIEW SERVER PERFORMANCE STATE from 2022 on. Times of transactions are the
+// server's local ones and ambiguous in a repeated hour, so the server has to be in UTC, as Azure's are.
 func lookSQLServer(ctx context.Context, s *Source) (sighting, error) {
 	v, _, err := first(ctx, s.db, `SELECT DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME()),
 	(SELECT MAX(DATEDIFF_BIG(microsecond, t.transaction_begin_time, SYSDATETIME())) FROM sys.dm_tran_active_transactions t
@@ -183,7 +184,7 @@ func lookSQLServer(ctx context.Context, s *Source) (sighting, error) {
 	return seen, nil
 }
 
-// refusedSQLServer says why nothing can be known of the transactions here.
+// refusedSQLServer returns the reason why the transactions are unknown here.
 func refusedSQLServer(writable, zone string) error {
 	switch {
 	case writable != "1":

@@ -45,7 +45,7 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// No server has run these; they are what the documentation says.
+// No server has run these statements; they follow the documentation.
 func TestSQLServerStatements(t *testing.T) {
 	t.Parallel()
 	s, err := Open(Config{Dialect: SQLServer, DSN: "sqlserver://app:geheim@localhost?database=db", SourceID: "x", Table: "dbo.Orders", Cursor: "rv",
@@ -70,7 +70,7 @@ func TestSQLServerStatements(t *testing.T) {
 	testenv.Equal(t, "args", []any{11, mssql.VarChar("a"), mssql.VarChar("b"), rv, rv}, args)
 }
 
-// What the driver's source says of its connections and names of types is met; no server has seen it.
+// The requirements of the driver's source code for connections and type names are met; no server has confirmed it.
 func TestSQLServerSessions(t *testing.T) {
 	t.Parallel()
 	c, _, err := connectSQLServer("sqlserver://app:geheim@localhost?database=db", time.Second)
@@ -156,7 +156,8 @@ func TestDefinition(t *testing.T) {
 	testenv.Equal(t, "definition", `{"database":"db.example:5432/db","dialect":"postgres","sourceId":"shop","object":"orders","cursor":"at","keys":["id"],"bound":"settle"}`, string(got))
 }
 
-// Whatever decides which rows come behind a place is in the definition. How it is read, such as by whom and how long, is not.
+// Every option that determines the rows after a position is in the definition. Options of the reading itself, such as
+// user and timeout, are not.
 func TestDefinitionHasAllThatPlacesDependOn(t *testing.T) {
 	t.Parallel()
 	whole := func() Config {
@@ -215,7 +216,7 @@ func TestDefinitionHasAllThatPlacesDependOn(t *testing.T) {
 	}
 }
 
-// Whatever a database gives is JSON afterwards, and a place reads back as it was written.
+// Any database value becomes JSON, and a position is read unchanged.
 func FuzzJSON(f *testing.F) {
 	for _, seed := range []string{"", "0.1", "-0", "01", "1e400", "NaN", "a\"b\\\n", "\xff", "2026-04-07 01:23:45.1+00", `{"a":1}`, "+1", ".5"} {
 		f.Add(seed)
@@ -239,7 +240,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// Quotes, comments and parameters of any text are taken apart without a panic, and nothing is lost.
+// Quotes, comments and parameters of any text are parsed without a panic, and nothing is lost.
 func FuzzNamed(f *testing.F) {
 	f.Add("a = :a AND ':b' /* :c */ -- :d\n [x] `y` \"z\" ::int")
 	f.Fuzz(func(t *testing.T, query string) {

@@ -14,14 +14,16 @@ import (
 )
 
 const (
-	// summerAhead is how long the test writes before clocks are set back by summerBack, and summerAfter how long it does then.
+	// summerAhead is how long the test writes before clocks are set back by summerBack, and summerAfter how long it writes
+	// after that.
 	summerAhead = 2 * time.Second
 	summerBack  = 6 * time.Second
 	summerAfter = summerBack + 2*time.Second
 )
 
-// Writers have a zone whose clocks are set back while they write, by seconds instead of an hour. Each row of the time that comes twice
-// is given, by a source that knows the zone; by one that takes clocks to go on, rows are lost, so that the test is known to bite.
+// Writers have a zone whose clocks are set back while they write, by seconds instead of an hour. A source that knows
+// the zone returns each row of the repeated time. A source without the zone loses rows, which proves that the test
+// detects losses.
 func TestLossSummerTime(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(testing.TB) database{"postgres": newPostgres, "mariadb": newMaria} {
@@ -42,7 +44,7 @@ func lossSummerTime(t *testing.T, d database) {
 	rule, zone := summerZone(t, change)
 	column, setZone, count := "timestamp NOT NULL DEFAULT now()", "SET TimeZone = '"+rule+"'",
 		"SELECT count(*) FROM orders a WHERE EXISTS (SELECT 1 FROM orders b WHERE b.id < a.id - 50 AND b.changed > a.changed + interval '1 second')"
-	if d.dialect == sqlsource.MySQL { // its sessions know no rules, so that the column's clock does
+	if d.dialect == sqlsource.MySQL { // its sessions know no rules, so the column's clock has to
 		column = fmt.Sprintf("datetime(6) NOT NULL DEFAULT (NOW(6) + INTERVAL IF(NOW(6) < '%s', %d, 0) SECOND)", change.Format(time.DateTime), int(summerBack.Seconds()))
 		setZone = "SET time_zone = '+00:00'"
 		count = "SELECT count(*) FROM orders a WHERE EXISTS (SELECT 1 FROM orders b WHERE b.id < a.id - 50 AND b.changed > a.changed + INTERVAL 1 SECOND)"
@@ -69,20 +71,20 @@ func lossSummerTime(t *testing.T, d database) {
 			}
 		}
 		t.Logf("%s: of %d rows, %d of the time that came twice, %d lost", f.name, len(committed), twice, lost)
-		// MariaDB's list of transactions holds so much back for seconds that hardly a row is lost there.
+		// MariaDB's list of transactions holds so many rows back for seconds that hardly any row is lost there.
 		if !f.naive && lost > 0 || f.naive && lost == 0 && d.dialect == sqlsource.Postgres {
 			t.Errorf("%s: %d lost", f.name, lost)
 		}
 	}
 }
 
-// summerZone is a zone whose summer ends at a time, by POSIX's rule for the server and as a location.
+// summerZone returns a zone whose summer ends at a time, by POSIX's rule for the server and as a location.
 func summerZone(t *testing.T, change time.Time) (rule string, zone *time.Location) {
 	t.Helper()
-	wall := change.Add(summerBack) // as clocks of summer show it
+	wall := change.Add(summerBack) // as shown by summer clocks
 	day := func(at time.Time) string { return fmt.Sprintf("%d/%s", at.YearDay()-1, at.Format("15:04:05")) }
 	rule = fmt.Sprintf("WINTER0SUMMER-00:00:%02d,%s,%s", int(summerBack.Seconds()), day(wall.Add(-24*time.Hour)), day(wall))
-	// A file of the time zone database without transitions of its own but for its last line, which is such a rule.
+	// A file of the time zone database whose only transition is such a rule in its last line.
 	header := func(version byte) []byte {
 		h := append([]byte("TZif"), version)
 		h = append(h, make([]byte, 15)...)

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// canonical is the text of a value from a driver, with all of its digits.
+// canonical returns the text of a driver's value, with all of its digits.
 func canonical(v any, c class) string {
 	switch v := v.(type) {
 	case nil:
@@ -43,7 +43,8 @@ func canonical(v any, c class) string {
 	return fmt.Sprint(v)
 }
 
-// canonicalText writes times as RFC 3339 has them. Those before the year 1, which it does not have, are as PostgreSQL writes them in JSON.
+// canonicalText writes times as in RFC 3339. Times before the year 1, which it does not have, are as in PostgreSQL's
+// JSON.
 func canonicalText(text string, c class) string {
 	if before, bc := strings.CutSuffix(text, " BC"); bc && (c == classTime || c == classLocal) {
 		return canonicalText(before, c) + " BC"
@@ -63,7 +64,7 @@ func canonicalText(text string, c class) string {
 	return text
 }
 
-// appendJSON writes a value from a driver as JSON.
+// appendJSON encodes a driver's value as JSON.
 func appendJSON(to []byte, v any, c class) []byte {
 	switch v := v.(type) {
 	case nil:
@@ -108,7 +109,7 @@ func appendFloat(to []byte, v float64, bits int) []byte {
 	return strconv.AppendFloat(to, v, 'g', -1, bits)
 }
 
-// isNumber says whether a text is a number in JSON, whose rules are stricter than those of databases.
+// isNumber reports whether a text is a number in JSON, whose rules are stricter than those of databases.
 func isNumber(text string) bool {
 	return text != "" && (text[0] == '-' || '0' <= text[0] && text[0] <= '9') && json.Valid([]byte(text))
 }
@@ -151,7 +152,7 @@ func keyTexts(tiebreaker json.RawMessage, keys []column) ([]string, error) {
 	return texts, nil
 }
 
-// textOf is the canonical text of a value from JSON or from Go code.
+// textOf returns the canonical text of a value from JSON or from Go code.
 func textOf(v any) (string, error) {
 	switch v := native(v).(type) {
 	case string:

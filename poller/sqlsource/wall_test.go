@@ -8,7 +8,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// Whatever a zone's clocks do: none shows less than the bound of a time afterwards, and the bound is not further back than they are set.
+// For any zone, no later clock reading is below the bound of a time, and the bound is not further back than the clocks
+// are set.
 func TestWallBound(t *testing.T) {
 	t.Parallel()
 	zones := []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Sao_Paulo", "Africa/Casablanca", "Pacific/Apia", "Asia/Gaza"}

@@ -1,4 +1,4 @@
-// Package queuestest holds a queues.Store to its promises and to the limits of the service: one suite for every
+// Package queuestest tests the promises of a queues.Store and the limits of the service: one suite for every
 // implementation.
 package queuestest
 
@@ -17,7 +17,7 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// Run runs the suite. open gives a store; it may be the same one each time, since every test makes its own queue.
+// Run runs the suite. open returns a store; it may be the same one each time, since every test makes its own queue.
 func Run(t *testing.T, open func(t *testing.T) queues.Store) {
 	t.Helper()
 	tests := []struct {
@@ -57,7 +57,7 @@ func Run(t *testing.T, open func(t *testing.T) queues.Store) {
 	}
 }
 
-// env is a store with a queue of the test's own.
+// env is a store with a queue of this test.
 type env struct {
 	store queues.Store
 	queue string
@@ -106,7 +106,7 @@ func wantError(t *testing.T, what string, err, want error) {
 	}
 }
 
-// wantLost is what a receipt that is no longer valid gives: the service may use either.
+// wantLost checks the error of a receipt that is no longer valid: the service may return either error.
 func wantLost(t *testing.T, what string, err error) {
 	t.Helper()
 	if !errors.Is(err, queues.ErrPopReceipt) && !errors.Is(err, queues.ErrNotFound) {
@@ -140,7 +140,7 @@ func testMissingQueue(t *testing.T, e env) {
 }
 
 func testSendAndReceive(t *testing.T, e env) {
-	before := time.Now().Add(-2 * time.Minute) // the service's clock is another one
+	before := time.Now().Add(-2 * time.Minute) // the service has its own clock
 	id := e.send(t, "hello", 0)
 	m := e.receiveOne(t)
 	if m.ID != id || m.Text != "aGVsbG8=" || m.DequeueCount != 1 || m.PopReceipt == "" {
@@ -245,7 +245,7 @@ func testReceive(t *testing.T, e env) {
 	}
 }
 
-// A message comes back when its time is over, here because Renew ends it at once.
+// A message is redelivered when its visibility ends; here Renew ends it immediately.
 func testVisibility(t *testing.T, e env) {
 	id := e.send(t, "again", 0)
 	for count := int64(1); count <= 3; count++ {
@@ -259,7 +259,7 @@ func testVisibility(t *testing.T, e env) {
 	}
 }
 
-// Peek shows what is visible, and changes nothing.
+// Peek returns the visible message and changes nothing.
 func testPeek(t *testing.T, e env) {
 	peek := func() (queues.Message, bool) {
 		t.Helper()
@@ -321,7 +321,7 @@ func testRenew(t *testing.T, e env) {
 	}
 }
 
-// The sender of a hidden message is who has received it, as it were.
+// The sender of a hidden message has the rights of its receiver.
 func testSendHidden(t *testing.T, e env) {
 	sent, err := e.store.SendHidden(t.Context(), e.queue, []byte("hidden"), queues.MaxDelay)
 	if err != nil {
@@ -397,7 +397,7 @@ func testBadReceipts(t *testing.T, e env) {
 		_, err := e.store.Renew(t.Context(), e.queue, bad[0], bad[1], time.Minute)
 		wantError(t, "renew", err, queues.ErrInvalid)
 	}
-	// An id is data: it must not lead to another resource.
+	// An id is data and must not address another resource.
 	for _, id := range []string{"../" + m.ID, m.ID + "?comp=acl", "a/b", "%2e%2e", "."} {
 		wantError(t, "delete "+id, e.store.Delete(t.Context(), e.queue, id, m.PopReceipt), queues.ErrInvalid)
 		_, err := e.store.Renew(t.Context(), e.queue, id, m.PopReceipt, time.Minute)

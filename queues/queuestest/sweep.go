@@ -12,8 +12,8 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// At each limit: what is one less and what is as large as may be is taken, and comes back as it was; what is one more is
-// refused by the store itself, which says the limit, and leaves nothing behind.
+// Bodies at and one below each limit are accepted and read back unchanged. The store itself refuses a body above it,
+// names the limit and stores nothing.
 func testSweep(t *testing.T, e env) {
 	for _, tt := range []struct {
 		name        string
@@ -46,7 +46,7 @@ func testSweep(t *testing.T, e env) {
 	}
 }
 
-// texter is a store that takes texts as foreign senders write them, as both stores do.
+// texter is a store that accepts texts of other senders, as both stores do.
 type texter interface {
 	SendText(ctx context.Context, queue, text string, delay time.Duration) (string, error)
 }
@@ -113,7 +113,7 @@ func testReceiveSweep(t *testing.T, e env) {
 	}
 }
 
-// wantRefused wants an error that names a limit.
+// wantRefused checks that the error names a limit.
 func wantRefused(t *testing.T, what string, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) || !strings.Contains(err.Error(), "at most") && !strings.Contains(err.Error(), "use ") {
@@ -121,7 +121,7 @@ func wantRefused(t *testing.T, what string, err, want error) {
 	}
 }
 
-// What a foreign sender may put.
+// The texts that another sender may put.
 func testSendText(t *testing.T, e env) {
 	s, ok := e.store.(texter)
 	if !ok {

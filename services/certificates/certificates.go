@@ -1,14 +1,14 @@
-// Package certificates is the seam to the certificate store: Azure Key Vault in production, a table in the storage
+// Package certificates is the interface to the certificate store: Azure Key Vault in production, a table in the storage
 // emulator on a developer's machine.
 //
-// It promises that a private key is made in the store and never leaves it by this package: a signing request comes out,
-// and the chain that an authority issued for it goes in. So nothing is lost, and nothing can leak, when a process dies
-// between the two.
+// A private key is made in the store and never leaves it through this package. The store returns a signing request, and
+// the chain that an authority issued for it is merged. So a process that dies between the two neither loses nor leaks
+// anything.
 //
-// Errors are those of package secrets, whose sibling this is (Key Vault keeps both in one vault), and ErrNoRequest.
+// Errors are ErrNoRequest and those of package secrets, its sibling (Key Vault keeps both in one vault).
 //
-// Storage keys: the development twin owns the table named by DevelopmentTable (partition: certificate name; rows: one a
-// version, and "request" while there is one).
+// Storage keys: the development twin owns the table named by DevelopmentTable (partition: certificate name; rows: one
+// per version, and "request" for a pending one).
 package certificates
 
 import (
@@ -25,23 +25,23 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// ErrNoRequest: there is no signing request under way for the certificate, or not the one that the chain was issued for;
-// somebody merged or canceled it. Look at the certificate again.
+// ErrNoRequest means that the certificate has no pending signing request, or not the one for which the chain was
+// issued; it was merged or canceled. Read the certificate again.
 var ErrNoRequest = errors.New("no such signing request")
 
-// MaxDomains bounds the names of a certificate; public authorities take as many.
+// MaxDomains bounds the names of a certificate; public authorities accept as many.
 const MaxDomains = 100
 
-// maxCommonName is how long the name in a certificate's subject may be (RFC 5280, appendix A).
+// maxCommonName is the longest name in a certificate's subject (RFC 5280, appendix A).
 const maxCommonName = 64
 
 // Version describes one version of a certificate.
 type Version struct {
 	// Name is the certificate's name.
 	Name string
-	// Version is 32 lower-case hex digits. Its order says nothing about age.
+	// Version is 32 lower-case hex digits. Its order is unrelated to age.
 	Version string
-	// Tags are those given to Merge; nil when there are none.
+	// Tags are those passed to Merge; nil without any.
 	Tags map[string]string
 	// Created is when the store made the version: UTC, whole seconds, by the clock of the store.
 	Created time.Time
@@ -51,22 +51,22 @@ type Version struct {
 	Enabled bool
 }
 
-// Store is a certificate store as engines use it. Implementations are safe for concurrent use. Names are as secret names:
-// 1 to 127 letters, digits and dashes.
+// Store is the certificate store of engines. Implementations are safe for concurrent use. Names are as secret names: 1
+// to 127 letters, digits and dashes.
 type Store interface {
-	// Versions lists the versions of a certificate, in the order of Compare; none when it does not exist. A request under
-	// way is no version.
+	// Versions lists the versions of a certificate, in the order of Compare; none when it does not exist. A pending
+	// request is not a version.
 	Versions(ctx context.Context, name string) ([]Version, error)
 	// Leaf returns the certificate itself, without its key (DER), or ErrNotFound.
 	Leaf(ctx context.Context, name, version string) ([]byte, error)
-	// Request returns the signing request (DER, PKCS #10) that is under way for the certificate. When there is none, it has
-	// the store make a key of the type and a request for the domains first. A request under way may be for other domains, or of
+	// Request returns the pending signing request (DER, PKCS #10) of the certificate. Without one, it makes the store
+	// create a key of the type and a request for the domains first. A pending request may be for other domains, or of
 	// another type: Cancel it.
 	Request(ctx context.Context, name string, domains []string, key KeyType) ([]byte, error)
-	// Cancel drops the request under way, and its key. Repeating it changes nothing.
+	// Cancel drops the pending request, and its key. Repeating it changes nothing.
 	Cancel(ctx context.Context, name string) error
-	// Merge makes a version of the request under way and the chain that was issued for it (DER, leaf first). It is not
-	// idempotent: after an error, look for your own tags. ErrNoRequest says that there is nothing to merge with.
+	// Merge makes a version of the pending request and the chain that was issued for it (DER, leaf first). It is not
+	// idempotent: after an error, search for your own tags. ErrNoRequest means that no request is pending.
 	Merge(ctx context.Context, name string, chain [][]byte, tags map[string]string) (Version, error)
 	// Disable makes a version unusable without deleting it. Repeating it changes nothing.
 	Disable(ctx context.Context, name, version string) error
@@ -77,10 +77,10 @@ func Compare(a, b Version) int {
 	return cmp.Or(a.Created.Compare(b.Created), a.NotAfter.Compare(b.NotAfter), strings.Compare(a.Version, b.Version))
 }
 
-// sortVersions puts versions into the order that Versions promises.
+// sortVersions sorts versions in the order of Versions.
 func sortVersions(versions []Version) { slices.SortFunc(versions, Compare) }
 
-// commonName picks the name for the subject: the first that fits there.
+// commonName returns the name for the subject: the first one that fits.
 func commonName(domains []string) string {
 	at := slices.IndexFunc(domains, func(d string) bool { return len(d) <= maxCommonName })
 	if at < 0 {
@@ -89,7 +89,7 @@ func commonName(domains []string) string {
 	return domains[at]
 }
 
-// checkRequest holds the arguments of Request against the limits.
+// checkRequest checks the arguments of Request against the limits.
 func checkRequest(name string, domains []string, key KeyType) error {
 	if err := errors.Join(checkName(name), key.Validate()); err != nil {
 		return err
@@ -103,7 +103,7 @@ func checkRequest(name string, domains []string, key KeyType) error {
 	return nil
 }
 
-// Belongs says that a certificate was issued for the key of a signing request.
+// Belongs reports whether a certificate was issued for the key of a signing request.
 func Belongs(request *x509.CertificateRequest, leaf *x509.Certificate) bool {
 	key, ok := request.PublicKey.(interface {
 		Equal(key crypto.PublicKey) bool
@@ -111,7 +111,7 @@ func Belongs(request *x509.CertificateRequest, leaf *x509.Certificate) bool {
 	return ok && key.Equal(leaf.PublicKey)
 }
 
-// belongs is Belongs for a request that the store holds.
+// belongs is Belongs for a stored request.
 func belongs(request []byte, leaf *x509.Certificate) bool {
 	parsed, err := x509.ParseCertificateRequest(request)
 	return err == nil && Belongs(parsed, leaf)

@@ -17,10 +17,10 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// DevelopmentTable is the table of Development. Whoever wires it creates the table.
+// DevelopmentTable is the table of Development. The caller of NewDevelopment creates it.
 const DevelopmentTable = "devCertificates"
 
-// requestRow is the row of the request under way; versions are hex digits.
+// requestRow is the row of the pending request; versions are hex digits.
 const requestRow = "request"
 
 // Properties of a row of DevelopmentTable.
@@ -34,9 +34,9 @@ const (
 	propEnabled  = "Enabled"
 )
 
-// Development is the Store for a developer's machine: it behaves as Key Vault does and keeps the private keys,
-// unprotected, in a table. It must never be given a table store other than the storage emulator's or the one in memory;
-// the wiring holds that, because a table store does not tell whose it is.
+// Development is the Store for a developer's machine: it behaves like Key Vault and keeps the private keys,
+// unprotected, in a table. Use it only with a table store of the storage emulator or in memory. The caller ensures
+// that, because a table store does not expose its account.
 type Development struct {
 	// Now is the clock, time.Now when nil. Set it before first use.
 	Now func() time.Time
@@ -46,7 +46,7 @@ type Development struct {
 
 var _ Store = (*Development)(nil)
 
-// NewDevelopment keeps certificates in DevelopmentTable of store, which has to be emulator storage.
+// NewDevelopment returns a store in DevelopmentTable of store, which has to be emulator storage.
 func NewDevelopment(store tables.Store) *Development { return &Development{tables: store} }
 
 // Versions implements Store.
@@ -117,7 +117,7 @@ func (d *Development) Request(ctx context.Context, name string, domains []string
 	return csr, nil
 }
 
-// request reads the row of the request under way, or ErrNoRequest.
+// request reads the row of the pending request, or returns ErrNoRequest.
 func (d *Development) request(ctx context.Context, name string) (tables.Entity, error) {
 	row, err := d.tables.Get(ctx, DevelopmentTable, rowKey(name, requestRow))
 	if errors.Is(err, tables.ErrNotFound) {
@@ -209,7 +209,7 @@ func (d *Development) Disable(ctx context.Context, name, version string) error {
 	}
 	row, err := d.tables.Get(ctx, DevelopmentTable, rowKey(name, version))
 	if err == nil {
-		// Enabled only ever falls and nothing else of a row changes, so there is nothing to compare.
+		// Enabled only ever becomes false and nothing else of a row changes, so no comparison is needed.
 		row.ETag = ""
 		row.Properties[propEnabled] = false
 		err = d.tables.Apply(ctx, DevelopmentTable, tables.Replace(row))
@@ -251,7 +251,7 @@ var tableErrors = []struct{ from, to error }{
 	{tables.ErrOutcomeUnknown, secrets.ErrOutcomeUnknown},
 }
 
-// fromTables adds the error of package secrets to a table store's; one that has its own already keeps it.
+// fromTables adds the error of package secrets to a table store's; an error that has one already keeps it.
 func fromTables(err error) error {
 	if errors.Is(err, ErrNoRequest) {
 		return err

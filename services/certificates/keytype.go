@@ -12,10 +12,10 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// KeyType says of what kind a certificate's key is: RSA with the bits of its modulus, or EC with its curve.
+// KeyType is the type of a certificate's key: RSA with the bits of its modulus, or EC with its curve.
 type KeyType string
 
-// The key types that public authorities take.
+// The key types that public authorities accept.
 const (
 	RSA2048 KeyType = "RSA-2048"
 	RSA3072 KeyType = "RSA-3072"
@@ -24,13 +24,13 @@ const (
 	ECP384  KeyType = "EC-P384"
 )
 
-// DefaultKeyType is that of a certificate of which nobody says otherwise.
+// DefaultKeyType is the type when no other is configured.
 const DefaultKeyType = ECP256
 
-// KeyTypes are all of them.
+// KeyTypes returns all of them.
 func KeyTypes() []KeyType { return []KeyType{RSA2048, RSA3072, RSA4096, ECP256, ECP384} }
 
-// Validate refuses what is none of KeyTypes.
+// Validate returns an error for a type that is not in KeyTypes.
 func (k KeyType) Validate() error {
 	if slices.Contains(KeyTypes(), k) {
 		return nil
@@ -38,7 +38,7 @@ func (k KeyType) Validate() error {
 	return fmt.Errorf("%w: key type %.32q: there are %v", secrets.ErrInvalid, string(k), KeyTypes())
 }
 
-// KeyTypeOf is the type of a public key; "" when it is none of KeyTypes.
+// KeyTypeOf returns the type of a public key; "" for one that is not in KeyTypes.
 func KeyTypeOf(key crypto.PublicKey) KeyType {
 	switch key := key.(type) {
 	case *rsa.PublicKey:
@@ -57,12 +57,12 @@ func KeyTypeOf(key crypto.PublicKey) KeyType {
 	return ""
 }
 
-// bits are those of an RSA key's modulus, 0 for others.
+// bits returns those of an RSA key's modulus, 0 for others.
 func (k KeyType) bits() int {
 	return map[KeyType]int{RSA2048: 2048, RSA3072: 3072, RSA4096: 4096}[k]
 }
 
-// curve is that of an EC key, nil for others.
+// curve returns that of an EC key, nil for others.
 func (k KeyType) curve() elliptic.Curve {
 	return map[KeyType]elliptic.Curve{ECP256: elliptic.P256(), ECP384: elliptic.P384()}[k]
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// defaultTryTimeout bounds one request, so that a connection that went silent does not hold an activity for ever.
+// defaultTryTimeout bounds one request, so that a dead connection does not block an activity forever.
 const defaultTryTimeout = 30 * time.Second
 
-// How certificates are made: the issuer is none that Key Vault knows, and the key is one that those who serve the
-// certificate can fetch, with its chain, as the secret of the same name.
+// The policy of certificates: the issuer is unknown to Key Vault, and servers of the certificate can fetch the key,
+// with its chain, as the secret of the same name.
 const (
 	unknownIssuer  = "Unknown"
 	contentType    = "application/x-pkcs12"
@@ -34,12 +34,12 @@ type KeyVault struct{ client *azcertificates.Client }
 
 var _ Store = (*KeyVault)(nil)
 
-// NewKeyVault connects to the vault at vaultURL ("https://{name}.vault.azure.net"); only https is taken. It sends
-// nothing yet. opts may be nil; request bodies are never logged, whatever opts says.
+// NewKeyVault returns a client of the vault at vaultURL ("https://{name}.vault.azure.net"); it accepts only https. It
+// sends no request yet. opts may be nil; request bodies are never logged, regardless of opts.
 func NewKeyVault(vaultURL string, credential azcore.TokenCredential, opts *azcertificates.ClientOptions) (*KeyVault, error) {
 	u, err := url.Parse(vaultURL)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
-		// The URL is not shown: it may hold a password.
+		// The URL is not quoted: it may hold a password.
 		return nil, fmt.Errorf("open key vault: %w: the URL must be https://{host} and nothing more", secrets.ErrInvalid)
 	}
 	if credential == nil {
@@ -77,7 +77,7 @@ func (k *KeyVault) Versions(ctx context.Context, name string) ([]Version, error)
 		}
 		for _, item := range page.Value {
 			if item.Attributes == nil || item.Attributes.Expires == nil {
-				continue // a request under way: it has no certificate yet
+				continue // a pending request: it has no certificate yet
 			}
 			v, err := versionOf(name, item.ID, item.Attributes, item.Tags)
 			if err != nil {
@@ -116,7 +116,7 @@ func (k *KeyVault) Request(ctx context.Context, name string, domains []string, k
 	}
 	made, err := k.client.CreateCertificate(ctx, name, azcertificates.CreateCertificateParameters{CertificatePolicy: policyFor(domains, key)}, nil)
 	if isConflict(err) {
-		// Somebody was faster, or this is the second sending of a request whose answer got lost.
+		// Another process was faster, or the SDK has repeated a request whose answer was lost.
 		return k.pending(ctx, name)
 	}
 	if err != nil {
@@ -128,7 +128,7 @@ func (k *KeyVault) Request(ctx context.Context, name string, domains []string, k
 	return made.CSR, nil
 }
 
-// pending returns the request under way, or ErrNoRequest.
+// pending returns the pending request, or ErrNoRequest.
 func (k *KeyVault) pending(ctx context.Context, name string) ([]byte, error) {
 	resp, err := k.client.GetCertificateOperation(ctx, name, nil)
 	if err != nil {
@@ -143,7 +143,7 @@ func (k *KeyVault) pending(ctx context.Context, name string) ([]byte, error) {
 	return resp.CSR, nil
 }
 
-// policyFor says how to make a certificate for the domains.
+// policyFor returns the policy of a certificate for the domains.
 func policyFor(domains []string, key KeyType) *azcertificates.CertificatePolicy {
 	names := make([]*string, len(domains))
 	for i := range domains {
@@ -161,7 +161,7 @@ func policyFor(domains []string, key KeyType) *azcertificates.CertificatePolicy 
 	}
 }
 
-// properties are those of a key, which those who serve the certificate can fetch.
+// properties returns those of a key that servers of the certificate can fetch.
 func (k KeyType) properties() *azcertificates.KeyProperties {
 	p := &azcertificates.KeyProperties{Exportable: to.Ptr(true), ReuseKey: to.Ptr(false)}
 	if curve := k.curve(); curve != nil {
@@ -207,7 +207,7 @@ func (k *KeyVault) Merge(ctx context.Context, name string, chain [][]byte, tags 
 	return v, nil
 }
 
-// whyNotMerged tells a chain that is wrong from one whose request is gone, or was replaced.
+// whyNotMerged distinguishes a wrong chain from one whose request is gone, or was replaced.
 func (k *KeyVault) whyNotMerged(ctx context.Context, name string, leaf *x509.Certificate, refused error) error {
 	if !errors.Is(refused, secrets.ErrNotFound) && !errors.Is(refused, secrets.ErrInvalid) {
 		return refused
@@ -221,7 +221,7 @@ func (k *KeyVault) whyNotMerged(ctx context.Context, name string, leaf *x509.Cer
 	}
 }
 
-// hide keeps an error's text alone: what it says is not what follows from it.
+// hide keeps only an error's text, so that callers do not match the wrapped error.
 func hide(err error) error { return errors.New(err.Error()) }
 
 // Disable implements Store.
@@ -237,7 +237,7 @@ func (k *KeyVault) Disable(ctx context.Context, name, version string) error {
 	return nil
 }
 
-// versionOf takes what is needed out of an answer, which is not trusted to be complete.
+// versionOf reads a version from an answer, which may be incomplete.
 func versionOf(name string, id *azcertificates.ID, a *azcertificates.CertificateAttributes, tags map[string]*string) (Version, error) {
 	if id == nil || !secrets.ValidVersion(id.Version()) || a == nil || a.Created == nil || a.Expires == nil {
 		return Version{}, fmt.Errorf("%w: the answer lacks the version's id or its times", secrets.ErrOutcomeUnknown)
@@ -255,7 +255,7 @@ func versionOf(name string, id *azcertificates.ID, a *azcertificates.Certificate
 	return v, nil
 }
 
-// pointers converts tags to what the SDK wants.
+// pointers converts tags to the SDK's form.
 func pointers(tags map[string]string) map[string]*string {
 	out := make(map[string]*string, len(tags))
 	for tag, text := range tags {

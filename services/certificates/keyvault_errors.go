@@ -12,20 +12,20 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// byStatus maps the answers of Key Vault to errors. An answer that is not here says nothing about the outcome.
+// byStatus maps the answers of Key Vault to errors. For any other answer, the outcome is unknown.
 var byStatus = map[int]error{
 	http.StatusBadRequest:      secrets.ErrInvalid,
 	http.StatusUnauthorized:    secrets.ErrForbidden,
 	http.StatusForbidden:       secrets.ErrForbidden,
 	http.StatusNotFound:        secrets.ErrNotFound,
-	http.StatusConflict:        secrets.ErrThrottled, // another change of the same certificate is under way
+	http.StatusConflict:        secrets.ErrThrottled, // another change of the same certificate is in progress
 	http.StatusTooManyRequests: secrets.ErrThrottled,
 }
 
 // softDeleted is the inner code of a conflict with a deleted certificate of the same name.
 const softDeleted = "ObjectIsDeletedButRecoverable"
 
-// advice says what to do about the inner codes that need a person.
+// advice has the remedies of the inner codes that need an operator.
 var advice = map[string]string{
 	softDeleted:           ": recover the certificate (az keyvault certificate recover) or purge it (az keyvault certificate purge), then repeat",
 	"ForbiddenByRbac":     ": give the identity the role Key Vault Certificates Officer",
@@ -33,7 +33,7 @@ var advice = map[string]string{
 	"ForbiddenByFirewall": ": let this network through the vault's firewall",
 }
 
-// refusal is what Key Vault answers when it refuses.
+// refusal is Key Vault's answer when it refuses.
 type refusal struct {
 	Error struct {
 		Code       string `json:"code"`
@@ -44,10 +44,10 @@ type refusal struct {
 	} `json:"error"`
 }
 
-// maxErrorText bounds the message of a refusal that is shown.
+// maxErrorText bounds the quoted message of a refusal.
 const maxErrorText = 300
 
-// classify turns an SDK error into one of package secrets. The SDK's own text is dropped, since it prints whole
+// classify converts an SDK error to one of package secrets. The SDK's own text is dropped, since it prints whole
 // responses.
 func classify(err error) error {
 	status, body, refused := refusalOf(err)
@@ -69,13 +69,13 @@ func classify(err error) error {
 	return fmt.Errorf("%w: status %d %s %s: %q%s", kind, status, body.Error.Code, inner, message, advice[inner])
 }
 
-// isConflict says that another request is under way, which is not so of a deleted certificate.
+// isConflict reports that another request is pending, which does not include a deleted certificate.
 func isConflict(err error) bool {
 	status, body, refused := refusalOf(err)
 	return refused && status == http.StatusConflict && body.Error.InnerError.Code != softDeleted
 }
 
-// refusalOf reads a refusal as far as it is one of Key Vault's; of anything else only the status is taken.
+// refusalOf reads a refusal if it is one of Key Vault's; of any other answer it only takes the status.
 func refusalOf(err error) (status int, body refusal, refused bool) {
 	var answer *azcore.ResponseError
 	if !errors.As(err, &answer) {

@@ -47,7 +47,7 @@ func TestKeyVaultErrors(t *testing.T) {
 	}
 }
 
-// What the SDK sends twice, because an answer got lost, counts once.
+// A request that the SDK repeats after a lost answer counts once.
 func TestKeyVaultLostAnswers(t *testing.T) {
 	t.Parallel()
 	vault, ca := certificatestest.NewVault(t), certificatestest.NewAuthority(t)

@@ -20,21 +20,21 @@ import (
 // DefaultManagement is Azure Resource Manager of the public cloud.
 const DefaultManagement = "https://management.azure.com"
 
-// Of the talk with Azure.
+// The limits for calls to Azure.
 const (
 	zonesVersion      = "2018-05-01"
 	defaultTryTimeout = 30 * time.Second
-	// maxOvertaken bounds how often a change begins anew because somebody else changed the record set meanwhile.
+	// maxOvertaken bounds how often a change starts over because the record set changed meanwhile.
 	maxOvertaken = 20
-	// maxErrorText bounds each part of a refusal that is shown.
+	// maxErrorText bounds each quoted part of a refusal.
 	maxErrorText = 300
 )
 
 // zoneID is the resource id of a public zone.
 var zoneID = regexp.MustCompile(`(?i)^/subscriptions/[0-9a-f-]{36}/resourceGroups/[\w().-]{1,90}/providers/Microsoft\.Network/dnsZones/([a-z0-9._-]{1,253})$`)
 
-// Azure changes a public zone of Azure DNS over Azure Resource Manager. Its identity needs the role DNS Zone Contributor on the
-// zone, or on the record sets that it changes.
+// Azure changes a public zone of Azure DNS through Azure Resource Manager. Its identity needs the role DNS Zone
+// Contributor on the zone, or on the record sets that it changes.
 type Azure struct {
 	zone, endpoint string
 	pipeline       runtime.Pipeline
@@ -42,7 +42,8 @@ type Azure struct {
 
 var _ Provider = (*Azure)(nil)
 
-// NewAzure changes the zone with the resource id; endpoint is DefaultManagement when "". It sends nothing yet. opts may be nil.
+// NewAzure returns a provider for the zone with the resource id; endpoint is DefaultManagement when "". It sends no
+// request yet. opts may be nil.
 func NewAzure(zone, id, endpoint string, credential azcore.TokenCredential, opts *policy.ClientOptions) (*Azure, error) {
 	if endpoint == "" {
 		endpoint = DefaultManagement
@@ -73,7 +74,7 @@ func NewAzure(zone, id, endpoint string, credential azcore.TokenCredential, opts
 	return &Azure{zone: zone, endpoint: endpoint + id, pipeline: runtime.NewPipeline("dns", "v1", runtime.PipelineOptions{PerRetry: []policy.Policy{auth}}, &options)}, nil
 }
 
-// recordSet is the TXT records of a name, as Azure writes them. What else it has is kept as it is.
+// recordSet is the TXT records of a name, as Azure writes them. Its other members are kept unchanged.
 type recordSet struct {
 	ETag       string `json:"etag,omitempty"`
 	Properties struct {
@@ -83,7 +84,7 @@ type recordSet struct {
 	} `json:"properties"`
 }
 
-// txtRecord is a value in pieces of 255 characters at most.
+// txtRecord is a value in pieces of at most 255 characters.
 type txtRecord struct {
 	Value []string `json:"value"`
 }
@@ -110,10 +111,10 @@ func (a *Azure) Remove(ctx context.Context, name, value string) error {
 	})
 }
 
-// errOvertaken: somebody else has changed the record set since it was read.
+// errOvertaken means that the record set has changed since it was read.
 var errOvertaken = errors.New("overtaken")
 
-// change reads a record set, changes it, and writes it back if nobody else did meanwhile.
+// change reads a record set, changes it, and writes it back if it is unchanged.
 func (a *Azure) change(ctx context.Context, name string, apply func(*recordSet) bool) error {
 	relative, below := strings.CutSuffix(name, "."+a.zone)
 	if !below || relative == "" {
@@ -136,7 +137,7 @@ func (a *Azure) change(ctx context.Context, name string, apply func(*recordSet) 
 	return fmt.Errorf("%w: others change %s all the time", ErrUnavailable, name)
 }
 
-// write replaces a record set that is as it was read, makes one that was not there, and removes one that has become empty.
+// write replaces an unchanged record set, creates a missing one, and removes one that has become empty.
 func (a *Azure) write(ctx context.Context, address string, set recordSet) error {
 	header := http.Header{"If-Match": {set.ETag}}
 	if set.ETag == "" {
@@ -158,7 +159,7 @@ func (a *Azure) write(ctx context.Context, address string, set recordSet) error 
 	return err
 }
 
-// errNotFound: there is no such record set, or no such zone, which reading one does not tell apart.
+// errNotFound means that the record set or the zone does not exist, which a read does not distinguish.
 var errNotFound = errors.New("not found")
 
 // do sends one request; body and into may be nil.
@@ -193,15 +194,15 @@ func (a *Azure) do(ctx context.Context, method, address string, header http.Head
 	return nil
 }
 
-// refusal makes an error of an answer. The service's code and message are all that remains of it.
+// refusal makes an error of an answer. It keeps only the service's code and message.
 func refusal(status int, payload []byte) error {
 	type said struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 	}
 	var body struct {
-		said       // as Azure DNS puts it
-		Error said `json:"error"` // as Resource Manager does
+		said       // the form of Azure DNS
+		Error said `json:"error"` // the form of Resource Manager
 	}
 	text := fmt.Sprintf("status %d", status)
 	if json.Unmarshal(payload, &body) == nil {
@@ -214,7 +215,7 @@ func refusal(status int, payload []byte) error {
 	return fmt.Errorf("%w: %s", kindOf(status), text)
 }
 
-// kindOf is the error that an answer stands for.
+// kindOf returns the error of a status.
 func kindOf(status int) error {
 	switch {
 	case status == http.StatusNotFound:

@@ -19,7 +19,7 @@ import (
 	"github.com/vibedata/roundhouse/services/dns"
 )
 
-// armIdentity gives tokens for one address alone.
+// armIdentity returns tokens for one address only.
 type armIdentity struct{ address string }
 
 func (c armIdentity) GetToken(_ context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {
@@ -39,7 +39,7 @@ func (f *azureFake) open(t *testing.T, zone, id string) *dns.Azure {
 	return p
 }
 
-// Values come and go beside others, also of those who write at the same time; an empty record set goes.
+// Values are added and removed next to others, also concurrently; an empty record set is removed.
 func TestAzure(t *testing.T) {
 	t.Parallel()
 	f := newAzureFake(t)
@@ -71,7 +71,7 @@ func TestAzure(t *testing.T) {
 	}
 }
 
-// A change that somebody else makes between reading a record set and writing it is not lost: the set is read again.
+// A concurrent change between reading and writing a record set is not lost: the set is read again.
 func TestAzureIsOvertaken(t *testing.T) {
 	t.Parallel()
 	f := newAzureFake(t)
@@ -82,8 +82,8 @@ func TestAzureIsOvertaken(t *testing.T) {
 		value string
 		want  []string
 	}{
-		{p.Add, "v1", []string{"other-1", "v1"}},                  // the set is made by both
-		{p.Add, "v2", []string{"other-1", "other-2", "v1", "v2"}}, // it is written by both
+		{p.Add, "v1", []string{"other-1", "v1"}},                  // both create the set
+		{p.Add, "v2", []string{"other-1", "other-2", "v1", "v2"}}, // both write it
 		{p.Remove, "v1", []string{"other-1", "other-2", "other-3", "v2"}},
 	} {
 		f.others = []string{fmt.Sprint("other-", len(f.values(name))/2+1)}
@@ -98,7 +98,7 @@ func TestAzureIsOvertaken(t *testing.T) {
 	}
 }
 
-// What somebody else has set up stays: the time to live, metadata, and values in pieces.
+// Existing settings stay: the time to live, metadata, and values in pieces.
 func TestAzureKeepsWhatIsThere(t *testing.T) {
 	t.Parallel()
 	f := newAzureFake(t)
@@ -111,7 +111,7 @@ func TestAzureKeepsWhatIsThere(t *testing.T) {
 	}
 }
 
-// An answer that is lost, and a service that is busy, change nothing of the outcome.
+// A lost answer and a busy service do not change the outcome.
 func TestAzureFaults(t *testing.T) {
 	t.Parallel()
 	for what, faults := range map[string][]azureFault{
@@ -132,7 +132,7 @@ func TestAzureFaults(t *testing.T) {
 	}
 }
 
-// A refusal says what the service says, and which kind it is.
+// A refusal has the service's text and a kind.
 func TestAzureRefusals(t *testing.T) {
 	t.Parallel()
 	f := newAzureFake(t)

@@ -23,8 +23,8 @@ type azureSet struct {
 	Records  []map[string][]string `json:"TXTRecords"`
 }
 
-// azureFake is Azure DNS behind Resource Manager, as far as the TXT record sets of one zone go: entity tags with both conditions, 20
-// records a set, error documents, and faults on demand.
+// azureFake fakes Azure DNS behind Resource Manager, for the TXT record sets of one zone: entity tags with both
+// conditions, 20 records a set, error documents, and faults on demand.
 type azureFake struct {
 	server *httptest.Server
 
@@ -32,7 +32,7 @@ type azureFake struct {
 	sets   map[string]azureSet
 	tags   map[string]int
 	faults []azureFault
-	// others are values that somebody else adds before the next changes are looked at, one for each.
+	// others are values of another writer, one added before each of the next changes.
 	others []string
 }
 
@@ -44,20 +44,21 @@ func newAzureFake(t *testing.T) *azureFake {
 	return f
 }
 
-// azureFault spoils the next request with a method: it is answered with a status, or applied and not answered when that is 0.
+// azureFault breaks the next request with a method: it is answered with a status, or, for status 0, applied without an
+// answer.
 type azureFault struct {
 	method string
 	status int
 }
 
-// fail spoils the next requests, one for each fault.
+// fail breaks the next requests, one for each fault.
 func (f *azureFake) fail(faults ...azureFault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.faults = append(f.faults, faults...)
 }
 
-// values are those of a record set, sorted.
+// values returns those of a record set, sorted.
 func (f *azureFake) values(name string) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -133,11 +134,12 @@ func (f *azureFake) serve(w http.ResponseWriter, r *http.Request, name string) {
 		tag = fmt.Sprintf("tag-%d", f.tags[name])
 	}
 	w.Header().Set("Content-Type", "application/json")
-	// A client that went away is its own business.
+	// Ignore a client that disconnected.
 	_ = json.NewEncoder(w).Encode(map[string]any{"id": azureZoneID + "/TXT/" + name, "name": name, "etag": tag, "properties": set})
 }
 
-// azureRefusal is an error as Azure DNS writes it when the fault is below the zone, and as Resource Manager does otherwise.
+// azureRefusal writes an error in the form of Azure DNS when the fault is below the zone, and of Resource Manager
+// otherwise.
 func azureRefusal(w http.ResponseWriter, status int, code string) {
 	said := map[string]any{"code": code, "message": "because of " + code}
 	if code != "NotFound" && code != "PreconditionFailed" {

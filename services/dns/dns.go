@@ -1,9 +1,10 @@
-// Package dns writes the TXT records by which a certificate authority sees that a domain is ours (RFC 8555, section 8.4), through
-// the services that hold the zones: [Azure] DNS, and name servers that take dynamic updates ([RFC2136]).
+// Package dns writes the TXT records by which a certificate authority verifies the ownership of a domain (RFC 8555,
+// section 8.4), through the services that hold the zones: [Azure] DNS, and name servers that accept dynamic updates
+// ([RFC2136]).
 //
-// It promises that values of others under the same name stay as they are, whoever writes at the same time; that an alias (CNAME) of
-// the name is followed to the zone where it leads; and that Await returns only when the zone's own name servers give the value. All
-// calls can be repeated. Which records there are, it does not remember: the caller keeps the places and takes them away.
+// Other values under the same name stay unchanged, also with concurrent writers. An alias (CNAME) of the name is
+// followed to its target zone. Await returns only when the zone's own name servers return the value. All calls can be
+// repeated. The package does not remember its records: the caller keeps the places and removes them.
 //
 // It owns no storage keys.
 package dns
@@ -21,24 +22,25 @@ import (
 	"github.com/miekg/dns"
 )
 
-// These errors are told apart with errors.Is.
+// Test for these errors with errors.Is.
 var (
-	// ErrNoZone: no zone is known that holds the name.
+	// ErrNoZone means that no configured zone holds the name.
 	ErrNoZone = errors.New("no zone for the name")
-	// ErrForbidden: the zone's service refuses the identity or the key. A new role or key takes minutes to arrive.
+	// ErrForbidden means that the zone's service refuses the identity or the key. A new role or key takes effect after
+	// minutes.
 	ErrForbidden = errors.New("forbidden")
-	// ErrRefused: the zone's service does not take the change; repeating it cannot help.
+	// ErrRefused means that the zone's service rejects the change. Do not retry.
 	ErrRefused = errors.New("refused")
-	// ErrUnavailable: the zone's service, or a name server, gives no usable answer; repeat it.
+	// ErrUnavailable means that the zone's service, or a name server, returned no usable answer. Retry later.
 	ErrUnavailable = errors.New("unavailable")
-	// ErrNotServed: the zone's name servers do not give the value yet.
+	// ErrNotServed means that the zone's name servers do not return the value yet.
 	ErrNotServed = errors.New("not served")
 )
 
 // recordTTL is the time to live of new records, in seconds.
 const recordTTL = 60
 
-// What Config leaves open.
+// The defaults of Config.
 const (
 	DefaultPollInterval = 2 * time.Second
 	DefaultTimeout      = 2 * time.Minute
@@ -47,34 +49,34 @@ const (
 // queryTimeout bounds one exchange with a name server.
 const queryTimeout = 5 * time.Second
 
-// Provider changes the TXT records of a zone. Names are fully qualified, in lower case and without the final dot. Implementations
-// are safe for concurrent use, also by several processes. Errors are those of this package.
+// Provider changes the TXT records of a zone. Names are fully qualified, in lower case and without the final dot.
+// Implementations are safe for concurrent use, also by several processes. Errors are those of this package.
 type Provider interface {
-	// Add adds a value beside those that the name has; it may have it already.
+	// Add adds a value to those of the name; the name may have it already.
 	Add(ctx context.Context, name, value string) error
-	// Remove takes a value away and leaves the others; it need not be there.
+	// Remove removes a value and keeps the others; the value may be missing.
 	Remove(ctx context.Context, name, value string) error
 }
 
-// Zone is a zone that can be changed.
+// Zone is a zone whose records can be changed.
 type Zone struct {
 	// Provider changes it. Required.
 	Provider Provider
-	// Nameservers are asked whether they give a value, as host:port; those that the zone names, on port 53, when there are none here.
+	// Nameservers are queried for values, as host:port; without any, those that the zone names, on port 53.
 	Nameservers []string
 }
 
-// Config is what Zones needs.
+// Config configures Zones.
 type Config struct {
-	// Zones are those that can be changed, by name. Of several that hold a name, the longest is meant.
+	// Zones are the zones that can be changed, by name. Of several that hold a name, the longest is used.
 	Zones map[string]Zone
-	// Resolver answers questions about the rest of the world, as host:port; the first of /etc/resolv.conf when "".
+	// Resolver answers queries about all other names, as host:port; the first of /etc/resolv.conf when "".
 	Resolver string
-	// PollInterval is the pause between two looks of Await, Timeout how long it looks; DefaultPollInterval and DefaultTimeout when 0.
+	// PollInterval is the polling interval of Await, Timeout its limit; DefaultPollInterval and DefaultTimeout when 0.
 	PollInterval, Timeout time.Duration
 }
 
-// Validate names everything that is wrong.
+// Validate returns all errors.
 func (c Config) Validate() error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(c.Zones)) {
@@ -104,7 +106,7 @@ func checkServer(address string) error {
 // Zones are the zones that can be changed. It is safe for concurrent use.
 type Zones struct{ config Config }
 
-// New validates config. It sends nothing yet.
+// New validates config. It sends no request yet.
 func New(config Config) (*Zones, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -121,13 +123,13 @@ func New(config Config) (*Zones, error) {
 	return &Zones{config: config}, nil
 }
 
-// Place is where a record belongs.
+// Place is the place of a record.
 type Place struct {
-	// Zone is one of Config.Zones, Name the record's name in it, where aliases lead to.
+	// Zone is one of Config.Zones, Name the record's name in it, after following aliases.
 	Zone, Name string
 }
 
-// Find follows aliases of a name to the zone that holds it. ErrNoZone says that they lead out of all zones.
+// Find follows aliases of a name to the zone that holds it. ErrNoZone means that they lead out of all zones.
 func (z *Zones) Find(ctx context.Context, name string) (Place, error) {
 	target, err := z.follow(ctx, canonical(name))
 	if err != nil {
@@ -146,7 +148,7 @@ func (z *Zones) Add(ctx context.Context, at Place, value string) error {
 	return z.change(at, "add", func(p Provider) error { return p.Add(ctx, at.Name, value) })
 }
 
-// Remove takes a value away; it need not be there.
+// Remove removes a value; it may be missing.
 func (z *Zones) Remove(ctx context.Context, at Place, value string) error {
 	return z.change(at, "remove", func(p Provider) error { return p.Remove(ctx, at.Name, value) })
 }
@@ -163,12 +165,12 @@ func (z *Zones) change(at Place, doing string, do func(Provider) error) error {
 	return nil
 }
 
-// canonical is a name as this package writes it.
+// canonical returns a name in this package's form.
 func canonical(name string) string {
 	return strings.ToLower(strings.TrimSuffix(name, "."))
 }
 
-// systemResolver is the first of the system's, or the one that a host without any has itself.
+// systemResolver returns the first resolver of the system, or the one on the host itself.
 func systemResolver() string {
 	system, err := dns.ClientConfigFromFile("/etc/resolv.conf")
 	if err != nil || len(system.Servers) == 0 {

@@ -31,18 +31,18 @@ func serve(t *testing.T, c named.Config) *named.Server {
 	return s
 }
 
-// keyOf is a server's key.
+// keyOf returns a server's key.
 func keyOf(s *named.Server) dns.Key {
 	return dns.Key{Name: named.KeyName, Algorithm: named.Algorithm, Secret: func(context.Context) ([]byte, error) { return []byte(s.Secret), nil }}
 }
 
-// zoneAt is a zone that is changed at its server.
+// zoneAt returns a provider for a zone at its server.
 func zoneAt(t *testing.T, zone string, s *named.Server) dns.Provider {
 	t.Helper()
 	return testenv.Must(dns.NewRFC2136(zone, s.Address(), keyOf(s)))(t)
 }
 
-// texts are the TXT records that a server gives for a name, sorted.
+// texts returns the TXT records of a name at a server, sorted.
 func texts(t *testing.T, server, name string) []string {
 	t.Helper()
 	question := new(mdns.Msg)

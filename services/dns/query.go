@@ -15,7 +15,7 @@ import (
 // maxAliases bounds a chain of aliases.
 const maxAliases = 8
 
-// follow is where the aliases of a name lead; the name itself when it has none.
+// follow returns the target of a name's aliases; the name itself without any.
 func (z *Zones) follow(ctx context.Context, name string) (string, error) {
 	for range maxAliases {
 		reply, err := ask(ctx, z.config.Resolver, name, dns.TypeCNAME, true)
@@ -36,8 +36,8 @@ func (z *Zones) follow(ctx context.Context, name string) (string, error) {
 	return "", fmt.Errorf("%w: there are more than %d", ErrRefused, maxAliases)
 }
 
-// Await returns when the zone's name servers give the value: one at least, and all that answer. ErrNotServed names the one that
-// does not.
+// Await returns when the zone's name servers return the value: at least one, and all that answer. ErrNotServed names
+// the one that does not.
 func (z *Zones) Await(ctx context.Context, at Place, value string) error {
 	ctx, cancel := context.WithTimeout(ctx, z.config.Timeout)
 	defer cancel()
@@ -50,7 +50,7 @@ func (z *Zones) Await(ctx context.Context, at Place, value string) error {
 			return nil
 		}
 		if last == nil || !errors.Is(err, ErrUnavailable) {
-			last = err // the last look may have had no time left, and says nothing then
+			last = err // the last look may have had no time, and then has no information
 		}
 		select {
 		case <-tick.C:
@@ -60,7 +60,7 @@ func (z *Zones) Await(ctx context.Context, at Place, value string) error {
 	}
 }
 
-// look asks each of the zone's name servers once.
+// look queries each of the zone's name servers once.
 func (z *Zones) look(ctx context.Context, at Place, value string) error {
 	servers, err := z.nameservers(ctx, at.Zone)
 	if err != nil {
@@ -83,7 +83,7 @@ func (z *Zones) look(ctx context.Context, at Place, value string) error {
 	return nil
 }
 
-// nameservers are those to ask about a zone.
+// nameservers returns those to query about a zone.
 func (z *Zones) nameservers(ctx context.Context, zone string) ([]string, error) {
 	if named := z.config.Zones[zone].Nameservers; len(named) > 0 {
 		return named, nil
@@ -104,7 +104,7 @@ func (z *Zones) nameservers(ctx context.Context, zone string) ([]string, error) 
 	return servers, nil
 }
 
-// texts are the values of a name's TXT records, as one server has them.
+// texts returns the values of a name's TXT records at one server.
 func texts(ctx context.Context, server, name string) ([]string, error) {
 	reply, err := ask(ctx, server, name, dns.TypeTXT, false)
 	if err != nil {
@@ -119,7 +119,7 @@ func texts(ctx context.Context, server, name string) ([]string, error) {
 	return values, nil
 }
 
-// ask asks one question over TCP, which says at once when nobody listens, and whose answers are whole. A name that is not there is
+// ask sends one query over TCP, which detects a missing server immediately and has complete answers. A missing name is
 // an answer.
 func ask(ctx context.Context, server, name string, kind uint16, recursive bool) (*dns.Msg, error) {
 	question := new(dns.Msg)

@@ -12,15 +12,15 @@ import (
 	"github.com/vibedata/roundhouse/internal/keytext"
 )
 
-// How updates are signed (RFC 8945).
+// The parameters of signatures (RFC 8945).
 const (
-	// DefaultAlgorithm is the one of keys that do not say theirs.
+	// DefaultAlgorithm is the algorithm of keys without one.
 	DefaultAlgorithm = "hmac-sha256"
-	// clockSkew is by how much the clocks of both sides may differ, in seconds.
+	// clockSkew is the allowed clock difference of both sides, in seconds.
 	clockSkew = 300
 )
 
-// algorithms are those that may sign; the ones before SHA-2 may not.
+// algorithms are the allowed ones; those before SHA-2 are not.
 var algorithms = map[string]string{DefaultAlgorithm: dns.HmacSHA256, "hmac-sha384": dns.HmacSHA384, "hmac-sha512": dns.HmacSHA512}
 
 // Key signs updates (TSIG).
@@ -29,12 +29,12 @@ type Key struct {
 	Name string
 	// Algorithm is hmac-sha256, hmac-sha384 or hmac-sha512; DefaultAlgorithm when "".
 	Algorithm string
-	// Secret reads the key: base64, as tools for such keys write it. It is asked for at each update.
+	// Secret reads the key: base64, as tools for such keys write it. It is called for each update.
 	Secret func(ctx context.Context) ([]byte, error)
 }
 
-// RFC2136 changes a zone by signed updates of the server that holds it (RFC 2136, RFC 8945), over TCP. The key needs to be allowed
-// to update TXT records below _acme-challenge names and nothing else.
+// RFC2136 changes a zone by signed updates of its server (RFC 2136, RFC 8945), over TCP. The key needs the permission
+// to update TXT records below _acme-challenge names only.
 type RFC2136 struct {
 	zone, server string
 	key          Key
@@ -42,7 +42,7 @@ type RFC2136 struct {
 
 var _ Provider = (*RFC2136)(nil)
 
-// NewRFC2136 changes a zone at its primary server, host:port. It sends nothing yet.
+// NewRFC2136 returns a provider for a zone at its primary server, host:port. It sends no request yet.
 func NewRFC2136(zone, server string, key Key) (*RFC2136, error) {
 	errs := []error{checkServer(server)}
 	if key.Algorithm == "" {
@@ -106,7 +106,7 @@ func (p *RFC2136) update(ctx context.Context, change func(*dns.Msg)) error {
 	return nil
 }
 
-// refused makes an error of an answer that says no.
+// refused makes an error of a negative answer.
 func refused(server string, reply *dns.Msg) error {
 	said := dns.RcodeToString[reply.Rcode]
 	if signed := reply.IsTsig(); signed != nil && signed.Error != dns.RcodeSuccess {

@@ -19,7 +19,7 @@ import (
 
 const challenge = "_acme-challenge.www.example.test"
 
-// Values come and go beside others, also of those who write at the same time, and all of it can be repeated.
+// Values are added and removed next to others, also concurrently, and all calls can be repeated.
 func TestUpdates(t *testing.T) {
 	t.Parallel()
 	server := serve(t, named.Config{Zones: map[string]string{"example.test": "_acme-challenge.www IN TXT \"of somebody else\""}})
@@ -40,7 +40,7 @@ func TestUpdates(t *testing.T) {
 	testenv.Equal(t, "", []string{"of somebody else", "value-1", "value-3", "value-5", "value-7"}, texts(t, server.Address(), challenge))
 }
 
-// A server that refuses says what to look at, and no error has the secret.
+// A refusal has a remedy, and no error contains the secret.
 func TestUpdatesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	server := serve(t, named.Config{Zones: map[string]string{"example.test": ""}})
@@ -84,7 +84,7 @@ func TestUpdatesThatAreRefused(t *testing.T) {
 	}
 }
 
-// Aliases lead to the zone that holds the record, and the longest zone is meant.
+// Aliases lead to the zone that holds the record; the longest zone is used.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	server := serve(t, named.Config{Zones: map[string]string{
@@ -122,7 +122,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// Await returns when all name servers that answer give the value: the secondary's transfer is waited for.
+// Await returns when all answering name servers return the value: it waits for the secondary's transfer.
 func TestAwait(t *testing.T) {
 	t.Parallel()
 	primary := serve(t, named.Config{Zones: map[string]string{"example.test": ""}})

@@ -1,9 +1,9 @@
-// Package entra reaches Microsoft Entra ID: Graph manages the passwords of an application, Login says whether one of them
+// Package entra uses Microsoft Entra ID: Graph manages the passwords of an application, Login tests whether one of them
 // is accepted. Both are plain REST over an azcore pipeline.
 //
-// It promises that the value of a password shows in one place only, the second result of Graph.AddPassword: no Password
-// holds one, not even its first characters, which Graph calls its hint; no error shows one, and bodies are never logged.
-// Adding is not idempotent in Graph, and so is not repeated here once it may have been applied.
+// The value of a password occurs in one place only, the second result of Graph.AddPassword. No Password contains it,
+// not even its first characters, which Graph calls its hint; no error contains it, and bodies are never logged. Adding
+// is not idempotent in Graph, and so is not repeated once it may have been applied.
 //
 // It stores nothing.
 package entra
@@ -20,20 +20,22 @@ import (
 	"github.com/google/uuid"
 )
 
-// These errors are told apart with errors.Is.
+// Test for these errors with errors.Is.
 var (
-	// ErrNotFound: there is no such application, or not yet: what was made a moment ago shows up after seconds or minutes.
+	// ErrNotFound means that the application does not exist, or not yet: a new one is found after seconds or minutes.
 	ErrNotFound = errors.New("not found")
-	// ErrForbidden: the identity lacks the permission Application.ReadWrite.OwnedBy, or does not own the application.
+	// ErrForbidden means that the identity lacks the permission Application.ReadWrite.OwnedBy, or does not own the
+	// application.
 	ErrForbidden = errors.New("forbidden")
-	// ErrInvalid: the request cannot be granted; repeating it cannot help. One reason is that the application has as many
-	// passwords as it may have.
+	// ErrInvalid means that the request cannot be granted. Do not retry. One reason is that the application has the
+	// maximum number of passwords.
 	ErrInvalid = errors.New("invalid")
-	// ErrThrottled: the service is busy and the request was not applied; repeat it later.
+	// ErrThrottled means that the service is busy and the request was not applied. Retry later.
 	ErrThrottled = errors.New("throttled")
-	// ErrOutcomeUnknown: no usable answer; the request may or may not have been applied.
+	// ErrOutcomeUnknown means that no usable answer came: the request may or may not have been applied.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
-	// ErrNotAccepted: the login does not know the password, or not yet: a new one is accepted after seconds or minutes.
+	// ErrNotAccepted means that the login does not accept the password, or not yet: a new one is accepted after seconds or
+	// minutes.
 	ErrNotAccepted = errors.New("password not accepted")
 )
 
@@ -41,16 +43,16 @@ var (
 type Password struct {
 	// KeyID is the UUID that Graph gave it.
 	KeyID string
-	// DisplayName is what its maker called it.
+	// DisplayName is the name that its creator chose.
 	DisplayName string
 	// Start and End bound its validity, in UTC, by Graph's clock.
 	Start, End time.Time
 }
 
-// defaultTryTimeout bounds one request, so that a connection that went silent does not hold an activity for ever.
+// defaultTryTimeout bounds one request, so that a dead connection does not block an activity forever.
 const defaultTryTimeout = 30 * time.Second
 
-// options are the caller's, made safe.
+// options returns the caller's options, made safe.
 func options(opts *policy.ClientOptions) *policy.ClientOptions {
 	var o policy.ClientOptions
 	if opts != nil {
@@ -63,7 +65,7 @@ func options(opts *policy.ClientOptions) *policy.ClientOptions {
 	return &o
 }
 
-// address takes https://host[:port] and nothing else. The URL is not shown: it may hold a password.
+// address checks that a text is https://host[:port]. The error does not quote the URL: it may hold a password.
 func address(what, text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
@@ -72,7 +74,7 @@ func address(what, text string) (string, error) {
 	return "https://" + u.Host, nil
 }
 
-// CheckApplicationID takes the application (client) id of an application, a UUID in its usual lower-case form, before it
+// CheckApplicationID checks that an id is a UUID in the usual lower-case form, as of an application (client), before it
 // becomes part of a URL.
 func CheckApplicationID(id string) error {
 	if parsed, err := uuid.Parse(id); err != nil || parsed.String() != id {
@@ -81,7 +83,7 @@ func CheckApplicationID(id string) error {
 	return nil
 }
 
-// byStatus maps answers to errors. An answer that is not here says nothing about the outcome.
+// byStatus maps answers to errors. For any other answer, the outcome is unknown.
 var byStatus = map[int]error{
 	http.StatusBadRequest:      ErrInvalid,
 	http.StatusUnauthorized:    ErrForbidden,
@@ -90,7 +92,7 @@ var byStatus = map[int]error{
 	http.StatusTooManyRequests: ErrThrottled,
 }
 
-// kindOf is the error that an answer stands for.
+// kindOf returns the error of a status.
 func kindOf(status int) error {
 	if kind, known := byStatus[status]; known {
 		return kind

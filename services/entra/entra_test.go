@@ -22,7 +22,7 @@ import (
 
 const application = "0b1f5a2e-7c55-4c2a-9d0f-3f0f6b1f7a11"
 
-// sdkLog is all that the SDK logs while these tests run.
+// sdkLog is the whole log of the SDK while these tests run.
 var sdkLog struct {
 	sync.Mutex
 	bytes.Buffer
@@ -37,14 +37,14 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// open starts a server with one application and connects to it. At the end nothing that was logged or returned as an
-// error (given to note) may show a value.
+// open starts a server with one application and connects to it. At the end no log and no error (passed to note) may
+// contain a value.
 func open(t *testing.T) (server *graphfake.Server, graph *entra.Graph, login *entra.Login, note func(error) error) {
 	t.Helper()
 	server = graphfake.New()
 	server.AddApplication(application)
 	address, options := server.Start(t)
-	options.Logging.IncludeBody = true // which is not obeyed
+	options.Logging.IncludeBody = true // is ignored
 	graph, graphErr := entra.NewGraph(address, server.Credential(), options)
 	login, loginErr := entra.NewLogin(address, graphfake.Tenant, address, options)
 	testenv.OK(t, errors.Join(graphErr, loginErr))
@@ -65,7 +65,7 @@ func TestPasswords(t *testing.T) {
 	t.Cleanup(func() {
 		sdkLog.Lock()
 		defer sdkLog.Unlock()
-		if sdkLog.Len() == 0 { // else there is nothing to search
+		if sdkLog.Len() == 0 { // otherwise the search would be empty
 			t.Error("the SDK logs nothing")
 		}
 	})
@@ -141,7 +141,7 @@ func TestGraphErrors(t *testing.T) {
 	}
 }
 
-// add spoils requests to add a password.
+// add breaks requests to add a password.
 func add(faults ...graphfake.Fault) func(s *graphfake.Server) {
 	return func(s *graphfake.Server) {
 		for _, f := range faults {
@@ -159,7 +159,7 @@ func make429(n int) []graphfake.Fault {
 	return faults
 }
 
-// A removal, unlike an addition, is sent again when there is no answer, and it may find its work done.
+// A removal, unlike an addition, is repeated without an answer, and may find its work done.
 func TestRemoveWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	server, graph, _, _ := open(t)
@@ -240,7 +240,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// A context that has ended ends a call, and its error says so.
+// The end of a context ends a call, and its error reports that.
 func TestCancelled(t *testing.T) {
 	t.Parallel()
 	server := graphfake.New()

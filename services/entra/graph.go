@@ -19,16 +19,16 @@ import (
 // DefaultGraph is Microsoft Graph of the public cloud.
 const DefaultGraph = "https://graph.microsoft.com"
 
-// Graph manages the passwords of applications. Its identity needs the application permission Application.ReadWrite.OwnedBy
-// and has to own the applications. It is safe for concurrent use.
+// Graph manages the passwords of applications. Its identity needs the application permission
+// Application.ReadWrite.OwnedBy and has to own the applications. It is safe for concurrent use.
 type Graph struct {
 	endpoint string
 	pipeline runtime.Pipeline
-	addRetry policy.RetryOptions // repeats what was turned away and nothing else: each applied request makes a password
+	addRetry policy.RetryOptions // repeats only rejected requests: each applied one makes a password
 }
 
-// NewGraph connects to Microsoft Graph at endpoint, DefaultGraph when "". It sends nothing yet. opts may be nil; bodies are
-// never logged, whatever it says.
+// NewGraph returns a client of Microsoft Graph at endpoint, DefaultGraph when "". It sends no request yet. opts may be
+// nil; bodies are never logged, regardless of opts.
 func NewGraph(endpoint string, credential azcore.TokenCredential, opts *policy.ClientOptions) (*Graph, error) {
 	if endpoint == "" {
 		endpoint = DefaultGraph
@@ -63,7 +63,7 @@ func (d credentialDocument) password() Password {
 	return Password{KeyID: d.KeyID, DisplayName: d.DisplayName, Start: d.Start.UTC(), End: d.End.UTC()}
 }
 
-// wipeable is JSON text in bytes of its own, which can be cleared.
+// wipeable is JSON text in its own bytes, which can be cleared.
 type wipeable []byte
 
 // UnmarshalText implements encoding.TextUnmarshaler.
@@ -72,7 +72,7 @@ func (w *wipeable) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Passwords lists the passwords of an application, those of others included. What was added a moment ago may be missing.
+// Passwords lists the passwords of an application, those of other creators included. Recent ones may be missing.
 func (g *Graph) Passwords(ctx context.Context, applicationID string) ([]Password, error) {
 	var document struct {
 		Credentials []credentialDocument `json:"passwordCredentials"`
@@ -87,9 +87,10 @@ func (g *Graph) Passwords(ctx context.Context, applicationID string) ([]Password
 	return passwords, nil
 }
 
-// AddPassword has Graph make a password that ends at end, and returns its value, which nobody can read again: the caller
-// stores it and then clears it. Each call makes one; only a request that was turned away for its rate (429) is repeated.
-// After ErrOutcomeUnknown there may be one whose value nobody knows: list, look for the display name, remove it.
+// AddPassword makes Graph create a password that ends at end, and returns its value, which cannot be read again: the
+// caller stores it and then clears it. Each call makes one; only a request that was rejected for its rate (429) is
+// repeated. After ErrOutcomeUnknown a password without a known value may exist: list, search for the display name,
+// remove it.
 func (g *Graph) AddPassword(ctx context.Context, applicationID, displayName string, end time.Time) (Password, []byte, error) {
 	body := map[string]any{"passwordCredential": map[string]any{
 		"displayName": displayName, "endDateTime": end.UTC().Format(time.RFC3339),
@@ -107,11 +108,11 @@ func (g *Graph) AddPassword(ctx context.Context, applicationID, displayName stri
 	return document.password(), document.SecretText, nil
 }
 
-// RemovePassword removes a password; one that is not there any more is removed.
+// RemovePassword removes a password. A missing one counts as removed.
 func (g *Graph) RemovePassword(ctx context.Context, applicationID, keyID string) error {
 	err := g.do(ctx, http.MethodPost, applicationID, "/removePassword", map[string]any{"keyId": keyID}, nil)
 	if errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotFound) {
-		// That is also how Graph answers when an earlier request, whose answer was lost, has removed it.
+		// Graph also answers like this when an earlier request, whose answer was lost, has removed it.
 		passwords, listErr := g.Passwords(ctx, applicationID)
 		if listErr == nil && !slices.ContainsFunc(passwords, func(p Password) bool { return p.KeyID == keyID }) {
 			return nil
@@ -159,10 +160,10 @@ func (g *Graph) do(ctx context.Context, method, applicationID, action string, bo
 	return nil
 }
 
-// maxErrorText bounds each part of a refusal that is shown.
+// maxErrorText bounds each quoted part of a refusal.
 const maxErrorText = 300
 
-// refusal turns a refusal into one of this package's errors. The SDK's own error is not used: it prints whole answers.
+// refusal converts a refusal to one of this package's errors. The SDK's own error is not used: it prints whole answers.
 func refusal(resp *http.Response) error {
 	var body struct {
 		Error struct {
@@ -181,7 +182,7 @@ func refusal(resp *http.Response) error {
 	return fmt.Errorf("%w: %s", kindOf(resp.StatusCode), text)
 }
 
-// shorten bounds text that the other side wrote.
+// shorten bounds text from the other side.
 func shorten(text string) string {
 	if len(text) <= maxErrorText {
 		return text

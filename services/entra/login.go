@@ -20,7 +20,7 @@ import (
 // DefaultLogin is the login of the public cloud.
 const DefaultLogin = "https://login.microsoftonline.com"
 
-// Login asks whether passwords are accepted, by requesting a token (client credentials) and throwing it away. It is safe
+// Login tests whether passwords are accepted, by requesting a token (client credentials) and discarding it. It is safe
 // for concurrent use.
 type Login struct {
 	tokenURL, scope string
@@ -30,9 +30,9 @@ type Login struct {
 // tenantSyntax is that of a tenant id or of a domain.
 var tenantSyntax = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.-]{0,253}$`)
 
-// NewLogin uses the login at authority, DefaultLogin when "", of the tenant in which the applications are registered (its
-// id or a domain of it), for tokens for the Graph at resource, DefaultGraph when "". It sends nothing yet. opts may be
-// nil; bodies are never logged, whatever it says.
+// NewLogin returns a client of the login at authority, DefaultLogin when "", of the tenant with the applications (its
+// id or a domain of it), for tokens for the Graph at resource, DefaultGraph when "". It sends no request yet. opts may
+// be nil; bodies are never logged, regardless of opts.
 func NewLogin(authority, tenant, resource string, opts *policy.ClientOptions) (*Login, error) {
 	if authority == "" {
 		authority = DefaultLogin
@@ -55,15 +55,15 @@ func NewLogin(authority, tenant, resource string, opts *policy.ClientOptions) (*
 	}, nil
 }
 
-// hopeless are the codes of the login that no new attempt changes.
+// hopeless are the permanent error codes of the login.
 var hopeless = []int{
 	90002,   // no such tenant
 	7000112, // the application is disabled
 	7000222, // the password has expired
 }
 
-// Try is nil when the password gets a token. It is ErrNotAccepted when it does not, which may change within minutes for a
-// new one; ErrInvalid when that cannot change; ErrThrottled or ErrOutcomeUnknown when the login gives no answer.
+// Try returns nil when the password gets a token. Otherwise it returns ErrNotAccepted, which may change within minutes
+// for a new one; ErrInvalid for a permanent refusal; ErrThrottled or ErrOutcomeUnknown without an answer of the login.
 func (l *Login) Try(ctx context.Context, applicationID string, password []byte) error {
 	if err := l.try(ctx, applicationID, password); err != nil {
 		return fmt.Errorf("log application %.64s in: %w", applicationID, err)
@@ -91,14 +91,14 @@ func (l *Login) try(ctx context.Context, applicationID string, password []byte) 
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusOK {
-		// The token is of no interest; the rest of the answer is read so that its connection can be used again.
+		// The token is not needed; the rest of the answer is read so that its connection can be used again.
 		_, _ = io.Copy(io.Discard, resp.Body)
 		return nil
 	}
 	return loginRefusal(resp)
 }
 
-// loginRefusal shows the numbers of a refusal only: its texts are written by who saw the password.
+// loginRefusal returns only the codes of a refusal: its texts come from a service that saw the password.
 func loginRefusal(resp *http.Response) error {
 	var body struct {
 		Codes []int `json:"error_codes"`

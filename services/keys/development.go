@@ -14,17 +14,17 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// developmentPrefix begins the ids of keys that are no keys of Key Vault.
+// developmentPrefix begins the ids of keys outside Key Vault.
 const developmentPrefix = "development/"
 
-// SecretStore is what Development keeps its key in.
+// SecretStore is the store of Development's key.
 type SecretStore interface {
 	secrets.Store
 	secrets.Reader
 }
 
-// Development is the key for a developer's machine. It lies in the development secret store, so it protects nothing: it
-// shows what encryption does. An id of a key is development/{name}/{version}.
+// Development is the key for a developer's machine. It is stored in the development secret store, so it protects
+// nothing: it demonstrates encryption. An id of a key is development/{name}/{version}.
 type Development struct {
 	store SecretStore
 	name  string
@@ -32,7 +32,7 @@ type Development struct {
 
 var _ codec.Keys = (*Development)(nil)
 
-// NewDevelopment uses the key with this name, which is made when it is first needed; "" unwraps only.
+// NewDevelopment uses the key with this name, which is made on first use; "" unwraps only.
 func NewDevelopment(store SecretStore, name string) (*Development, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
@@ -80,10 +80,10 @@ func (d *Development) Unwrap(ctx context.Context, id string, wrapped []byte) ([]
 	return key, nil
 }
 
-// generationTag counts the versions of a key: the store knows their times to the second only.
+// generationTag counts the versions of a key: the store has their times to the second only.
 const generationTag = "generation"
 
-// newest is the version that wraps, "" for none, and its generation.
+// newest returns the version that wraps, "" for none, and its generation.
 func (d *Development) newest(ctx context.Context) (version string, generation int, err error) {
 	versions, err := d.store.Versions(ctx, secretName(d.name))
 	if err != nil {
@@ -116,7 +116,7 @@ func (d *Development) Rotate(ctx context.Context) (version string, err error) {
 	return made.Version, nil
 }
 
-// Disable makes what a version has wrapped unreadable.
+// Disable makes the keys that a version has wrapped unreadable.
 func (d *Development) Disable(ctx context.Context, version string) error {
 	if err := d.store.Disable(ctx, secretName(d.name), version); err != nil {
 		return fmt.Errorf("disable version %s of the key %s: %w", version, d.name, kept(err))
@@ -138,8 +138,8 @@ func (d *Development) aead(ctx context.Context, name, version string) (cipher.AE
 
 func secretName(key string) string { return secrets.Name("payloadkey", strings.ToLower(key)) }
 
-// kept turns an error of the secret store into one of this package's. It keeps the text alone: the error may be one of
-// table storage, which would say that something else is missing.
+// kept converts an error of the secret store to one of this package's. It keeps only the text: the error may be one of
+// table storage, which callers would take for missing data.
 func kept(err error) error {
 	for _, pair := range []struct{ from, to error }{
 		{secrets.ErrNotFound, ErrNotFound}, {secrets.ErrForbidden, ErrForbidden}, {secrets.ErrInvalid, ErrInvalid},

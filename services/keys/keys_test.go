@@ -38,7 +38,7 @@ func TestKeyVault(t *testing.T) {
 	})
 }
 
-// newVault is a vault with a key.
+// newVault returns a vault with a key.
 func newVault(t *testing.T) *keystest.Vault {
 	t.Helper()
 	vault := keystest.NewVault(t)
@@ -51,7 +51,7 @@ func connect(t *testing.T, vault *keystest.Vault, name string) *keys.KeyVault {
 	return testenv.Must(keys.NewKeyVault(vault.URL(), name, vault.Credential(), vault.Options()))(t)
 }
 
-// What Key Vault refuses is told with what to do, and is no error of storage.
+// A refusal of Key Vault is reported with a remedy, and is no error of storage.
 func TestKeyVaultErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -77,7 +77,7 @@ func TestKeyVaultErrors(t *testing.T) {
 	}
 }
 
-// What a busy vault answers is repeated, and one that does not answer is told.
+// Requests to a busy vault are repeated, and an unavailable one is reported.
 func TestKeyVaultRepeats(t *testing.T) {
 	t.Parallel()
 	vault := newVault(t)
@@ -91,7 +91,7 @@ func TestKeyVaultRepeats(t *testing.T) {
 	}
 }
 
-// An envelope asks the vault twice to encrypt any number of payloads, and another process once to read them.
+// An envelope sends the vault two requests to encrypt any number of payloads, and another process one to read them.
 func TestKeyVaultIsAskedSeldom(t *testing.T) {
 	t.Parallel()
 	vault := newVault(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/codec"
 )
 
-// tryTimeout bounds one request, so that a connection that went silent holds nobody for long.
+// tryTimeout bounds one request, so that a dead connection does not block callers for long.
 const tryTimeout = 10 * time.Second
 
 // KeyVault wraps data keys with an RSA key of Azure Key Vault, by RSA-OAEP-256. The identity needs the permissions get,
@@ -28,9 +28,9 @@ type KeyVault struct {
 
 var _ codec.Keys = (*KeyVault)(nil)
 
-// NewKeyVault connects to the vault at vaultURL ("https://{name}.vault.azure.net"). name is the key that wraps; "" is
-// allowed, and then data keys can be unwrapped only. It sends nothing yet. opts may be nil; request bodies are never logged,
-// whatever opts says.
+// NewKeyVault returns a client of the vault at vaultURL ("https://{name}.vault.azure.net"). name is the key that wraps;
+// with "" data keys can only be unwrapped. It sends no request yet. opts may be nil; request bodies are never logged,
+// regardless of opts.
 func NewKeyVault(vaultURL, name string, credential azcore.TokenCredential, opts *azkeys.ClientOptions) (*KeyVault, error) {
 	u, err := url.Parse(vaultURL)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
@@ -87,7 +87,7 @@ func (k *KeyVault) Wrap(ctx context.Context, key []byte) (wrapped []byte, id str
 	return answer.Result, id, nil
 }
 
-// Unwrap implements codec.Keys. The version that id names may be older than the newest, and of another key of the vault.
+// Unwrap implements codec.Keys. The version in id may be older than the newest, and of another key of the vault.
 func (k *KeyVault) Unwrap(ctx context.Context, id string, wrapped []byte) ([]byte, error) {
 	name, version, err := splitID(id)
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 )
 
-// maxErrorText bounds each part of a refusal that is shown.
+// maxErrorText bounds each quoted part of a refusal.
 const maxErrorText = 300
 
-// refusals are the answers of Key Vault that need a person: the error that each becomes, and what to do. Any other answer
-// is ErrUnavailable.
+// refusals maps the answers of Key Vault that need an operator to their errors and remedies. Any other answer is
+// ErrUnavailable.
 var refusals = map[int]struct {
 	kind   error
 	advice string
@@ -27,7 +27,8 @@ var refusals = map[int]struct {
 	http.StatusConflict:     {ErrNotFound, "recover the key (az keyvault key recover)"},
 }
 
-// classify turns an SDK error into one of this package's. The SDK's own text is dropped, since it prints whole responses.
+// classify converts an SDK error to one of this package's. The SDK's own text is dropped, since it prints whole
+// responses.
 func classify(err error) error {
 	var refused *azcore.ResponseError
 	if !errors.As(err, &refused) {
@@ -49,7 +50,7 @@ func classify(err error) error {
 	return fmt.Errorf("%w: %s", ErrUnavailable, text)
 }
 
-// refusalText reads a refusal as far as it is one of Key Vault's.
+// refusalText reads a refusal if it is one of Key Vault's.
 func refusalText(resp *http.Response) (code, message string) {
 	var body struct {
 		Error struct {

@@ -14,7 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 )
 
-// The public cloud's endpoints and what tokens are for.
+// The public cloud's endpoints and the audience of tokens.
 const (
 	// DefaultEndpoint is the marketplace's API.
 	DefaultEndpoint = "https://marketplaceapi.microsoft.com/api"
@@ -32,23 +32,23 @@ const (
 	defaultTryTimeout = 5 * time.Second
 )
 
-// Config says where the services are. Credential is required.
+// Config has the addresses of the services. Credential is required.
 type Config struct {
 	// Endpoint and Management are URLs without a slash at the end; DefaultEndpoint and DefaultManagement when empty.
 	Endpoint, Management string
 	// Credential is the identity of the publisher. For the marketplace it is the app registration of the offer.
 	Credential azcore.TokenCredential
-	// Options tune transport and retries. Bodies are never logged, whatever they say.
+	// Options tune transport and retries. Bodies are never logged, regardless of them.
 	Options azcore.ClientOptions
 }
 
-// Client asks the services. It is safe for concurrent use.
+// Client calls the services. It is safe for concurrent use.
 type Client struct {
 	endpoint, management string
 	saas, arm            runtime.Pipeline
 }
 
-// New checks the configuration. It sends nothing yet.
+// New validates the configuration. It sends no request yet.
 func New(c Config) (*Client, error) {
 	if c.Endpoint == "" {
 		c.Endpoint = DefaultEndpoint
@@ -91,7 +91,7 @@ func (c *Client) Operation(ctx context.Context, subscriptionID, operationID stri
 	return o, err
 }
 
-// Pending lists the operations of a subscription that wait to be acknowledged.
+// Pending lists the operations of a subscription that wait for an acknowledgement.
 func (c *Client) Pending(ctx context.Context, subscriptionID string) ([]Operation, error) {
 	var list struct {
 		Operations []Operation `json:"operations"`
@@ -107,12 +107,12 @@ func (c *Client) Subscription(ctx context.Context, subscriptionID string) (Subsc
 	return s, err
 }
 
-// Acknowledge answers an operation; ErrConflict says that it is concluded already.
+// Acknowledge answers an operation; ErrConflict means that it is concluded already.
 func (c *Client) Acknowledge(ctx context.Context, subscriptionID, operationID string, a Acknowledgement) error {
 	return c.call(ctx, "acknowledge", http.MethodPatch, a, nil, "subscriptions", subscriptionID, "operations", operationID)
 }
 
-// Activate begins the billing of a subscription whose instance is ready; one that is active already stays so.
+// Activate starts the billing of a subscription whose instance is ready; on an active one it does nothing.
 func (c *Client) Activate(ctx context.Context, subscriptionID, planID string, quantity Quantity) error {
 	body := struct {
 		PlanID   string   `json:"planId"`
@@ -145,7 +145,7 @@ func (c *Client) call(ctx context.Context, what, method string, body, answer any
 	return nil
 }
 
-// join escapes each segment: ids are data from outside, and must not lead to another resource.
+// join escapes each segment: ids are outside data, and must not address another resource.
 func join(base string, segments []string, version string) (string, error) {
 	for _, s := range segments {
 		if s == "" || s == "." || s == ".." {

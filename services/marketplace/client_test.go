@@ -26,7 +26,7 @@ const (
 	app = "/subscriptions/s/resourceGroups/größe 1/providers/Microsoft.Solutions/applications/a"
 )
 
-// serve is a market on a socket and a client of it.
+// serve returns a market on a socket and a client of it.
 func serve(t *testing.T) (*marketplacefake.Market, *marketplace.Client) {
 	t.Helper()
 	m := marketplacefake.New()
@@ -83,7 +83,7 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// A change of plan is taken as accepted after ten seconds, and not before.
+// A change of plan is accepted after ten seconds, and not before.
 func TestAutoAccept(t *testing.T) {
 	t.Parallel()
 	for wait, want := range map[time.Duration]error{marketplacefake.AutoAccept - time.Millisecond: nil, marketplacefake.AutoAccept: marketplace.ErrConflict} {
@@ -113,7 +113,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// What got no answer is sent again, whether or not it was applied.
+// A request without an answer is sent again, whether or not it was applied.
 func TestRepeats(t *testing.T) {
 	t.Parallel()
 	for _, applied := range []bool{false, true} {
@@ -167,7 +167,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// The sender repeats what is not taken, appends /resource for managed applications, and gives up in the end.
+// The sender repeats rejected requests, appends /resource for managed applications, and finally gives up.
 func TestSender(t *testing.T) {
 	t.Parallel()
 	statuses := []int{500, 429, 200}

@@ -9,10 +9,10 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 )
 
-// maxErrorText bounds what is shown of a service's text, in bytes.
+// maxErrorText bounds a service's quoted text, in bytes.
 const maxErrorText = 300
 
-// refusal makes an error of an answer. The service's own code and message are all that remains of the body.
+// refusal makes an error of an answer. It keeps only the service's code and message of the body.
 func refusal(resp *http.Response) error {
 	var kind error
 	switch resp.StatusCode {

@@ -1,9 +1,9 @@
-// Package marketplace is what this program asks of the Azure commercial marketplace (SaaS fulfilment API, version
-// 2018-08-31) and of Azure Resource Manager about managed applications: it reads operations, subscriptions and
-// applications, acknowledges operations and activates subscriptions.
+// Package marketplace is the client of the Azure commercial marketplace (SaaS fulfilment API, version 2018-08-31) and
+// of Azure Resource Manager for managed applications. It reads operations, subscriptions and applications, acknowledges
+// operations and activates subscriptions.
 //
-// It promises that every failure is one of the sentinel errors, and that a request which the service may not have
-// received is sent again, up to three times: all of them may be repeated. It stores nothing and owns no storage keys.
+// Every failure is one of the sentinel errors. A request that the service may not have received is sent again, up to
+// three times: all of them may be repeated. The package stores nothing and owns no storage keys.
 package marketplace
 
 import (
@@ -14,21 +14,21 @@ import (
 	"time"
 )
 
-// These errors are told apart with errors.Is. The text holds what the service said, shortened.
+// Test for these errors with errors.Is. Their text has the service's text, shortened.
 var (
-	// ErrNotFound: no such operation, subscription or application, or none that this publisher may see.
+	// ErrNotFound means that the operation, subscription or application does not exist, or is invisible to this publisher.
 	ErrNotFound = errors.New("not found")
-	// ErrConflict: the operation is concluded already, one way or the other.
+	// ErrConflict means that the operation is concluded already, either way.
 	ErrConflict = errors.New("already concluded")
-	// ErrInvalid: the service refuses the request as such; repeating it cannot help.
+	// ErrInvalid means that the service rejects the request. Do not retry.
 	ErrInvalid = errors.New("refused as invalid")
-	// ErrDenied: the service refuses the identity.
+	// ErrDenied means that the service refuses the identity.
 	ErrDenied = errors.New("denied")
-	// ErrUnavailable: the service is busy, or gave no answer; repeat it later.
+	// ErrUnavailable means that the service is busy, or gave no answer. Retry later.
 	ErrUnavailable = errors.New("unavailable")
 )
 
-// OperationStatus is where an operation of the marketplace stands.
+// OperationStatus is the status of an operation of the marketplace.
 type OperationStatus string
 
 // The states of an operation.
@@ -40,7 +40,7 @@ const (
 	OperationConflict   OperationStatus = "Conflict"
 )
 
-// SubscriptionStatus is where a SaaS subscription stands.
+// SubscriptionStatus is the status of a SaaS subscription.
 type SubscriptionStatus string
 
 // The states of a subscription.
@@ -52,7 +52,7 @@ const (
 	Unsubscribed            SubscriptionStatus = "Unsubscribed"
 )
 
-// Operation is a change of a subscription that the marketplace tells of.
+// Operation is a change of a subscription that the marketplace announces.
 type Operation struct {
 	ID             string   `json:"id"`
 	SubscriptionID string   `json:"subscriptionId"`
@@ -60,12 +60,12 @@ type Operation struct {
 	PlanID         string   `json:"planId"`
 	Quantity       Quantity `json:"quantity"`
 	Action         string   `json:"action"`
-	// TimeStamp is as ParseTime reads it; zero when the answer has no time that it reads.
+	// TimeStamp is as ParseTime reads it; zero when the answer has no readable time.
 	TimeStamp time.Time       `json:"timeStamp"`
 	Status    OperationStatus `json:"status"`
 }
 
-// UnmarshalJSON implements json.Unmarshaler: a time that cannot be read does not make the operation unreadable.
+// UnmarshalJSON implements json.Unmarshaler: an unreadable time does not make the operation unreadable.
 func (o *Operation) UnmarshalJSON(data []byte) error {
 	type operation Operation
 	in := struct {
@@ -80,7 +80,8 @@ func (o *Operation) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// ParseTime reads a time as the marketplace and managed applications write it, and returns it in UTC to the microsecond:
+// ParseTime reads a time as the marketplace and managed applications write it, and returns it in UTC to the
+// microsecond:
 //
 //   - date and time with "T" or a blank in between, with or without seconds and a fraction of any length;
 //   - with the offset "Z" or "±hh:mm", or without one, which then is UTC;
@@ -115,7 +116,7 @@ type Subscription struct {
 	Status      SubscriptionStatus `json:"saasSubscriptionStatus"`
 }
 
-// Party is who uses a subscription.
+// Party is the user of a subscription.
 type Party struct {
 	TenantID string `json:"tenantId"`
 }
@@ -145,7 +146,8 @@ const (
 	Failure = "Failure"
 )
 
-// Quantity is a number of seats as decimal digits; "" for none. The marketplace writes it as a number, as text or as null.
+// Quantity is a number of seats as decimal digits; "" for none. The marketplace writes it as a number, as text or as
+// null.
 type Quantity string
 
 // UnmarshalJSON implements json.Unmarshaler.

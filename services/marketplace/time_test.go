@@ -8,7 +8,7 @@ import (
 	"github.com/vibedata/roundhouse/services/marketplace"
 )
 
-// Times are read in every documented form, and any other form makes no operation unreadable.
+// Times are read in every documented form, and no other form makes an operation unreadable.
 func TestTimes(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2018, 12, 1, 10, 20, 30, 0, time.UTC)
@@ -51,7 +51,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// Whatever a text is, what is read of it is the same when it is written and read again.
+// For any text, the parsed time is the same after it was written and parsed again.
 func FuzzParseTime(f *testing.F) {
 	for _, text := range []string{"2018-12-01T10:20:30", "2018-12-01 10:20:30.1+02:00", "", "x"} {
 		f.Add(text)

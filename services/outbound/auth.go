@@ -12,10 +12,11 @@ import (
 // maxAudience bounds an audience, in bytes.
 const maxAudience = 256
 
-// tokenScope makes a scope of an audience.
+// tokenScope turns an audience into a scope.
 const tokenScope = "/.default"
 
-// Auth is how a target learns who calls, as settings say it; the zero value tells it nothing. It names secrets and holds none.
+// Auth is the configured identification of the caller to a target; the zero value sends none. It names secrets and
+// holds none.
 type Auth struct {
 	// Audience is the application that a token of the app's own identity is for, such as "api://{client id}".
 	Audience string `json:"audience,omitempty"`
@@ -25,18 +26,18 @@ type Auth struct {
 	ClientCertificate string `json:"clientCertificate,omitempty"`
 }
 
-// SigningKey is a key that requests are signed with: Secret is the name of the secret in the vault.
+// SigningKey is a key that signs requests: Secret is the name of the secret in the vault.
 type SigningKey struct {
 	ID     string `json:"id"`
 	Secret string `json:"secret"`
 }
 
-// None says that nothing is told.
+// None reports whether no identification is sent.
 func (a Auth) None() bool {
 	return a.Audience == "" && len(a.SigningKeys) == 0 && a.ClientCertificate == ""
 }
 
-// Validate names everything that is wrong, by the members.
+// Validate returns all errors, by the members.
 func (a Auth) Validate() error {
 	var errs []error
 	switch {
@@ -49,7 +50,7 @@ func (a Auth) Validate() error {
 		errs = append(errs, fmt.Errorf("signingKeys: %d are too many, use %d at most", len(a.SigningKeys), outbox.MaxKeys))
 	}
 	for i, key := range a.SigningKeys {
-		// A secret of the right length stands for the one that is not there yet: only the id is looked at.
+		// Only the id is validated: a placeholder secret of the right length replaces the missing one.
 		if err := (outbox.SigningKey{ID: key.ID, Secret: make([]byte, outbox.MinSecret)}).Validate(); err != nil {
 			errs = append(errs, fmt.Errorf("signingKeys[%d].id: %w", i, err))
 		}
@@ -63,11 +64,12 @@ func (a Auth) Validate() error {
 	return errors.Join(errs...)
 }
 
-// forInstance at the end of the name of a secret stands for an instance.
+// forInstance at the end of the name of a secret is replaced by an instance.
 const forInstance = "-{instance}"
 
-// For is a with the keys of an instance: the name of a secret such as events-{instance} becomes secrets.Name("events", instanceID),
-// so that each instance has its own. Names without {instance} are for all; for "", which is no instance, there are no others.
+// For returns a with the keys of an instance: the name of a secret such as events-{instance} becomes
+// secrets.Name("events", instanceID), so that each instance has its own. Names without {instance} are for all; for ""
+// (no instance) only these are kept.
 func (a Auth) For(instanceID string) Auth {
 	var keys []SigningKey
 	for _, key := range a.SigningKeys {
@@ -95,7 +97,7 @@ func (a Auth) ValidateFor() error {
 	return errors.Join(errs...)
 }
 
-// String says it for people.
+// String returns a description for messages.
 func (a Auth) String() string {
 	var ways []string
 	if a.Audience != "" {

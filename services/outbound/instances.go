@@ -7,7 +7,7 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 )
 
-// maxInstances bounds the instances whose keys are kept. With more, keys are looked up again, which costs time and no more.
+// maxInstances bounds the instances whose keys are cached. With more, keys are looked up again, which only costs time.
 const maxInstances = 10_000
 
 // InstanceKeys are signing keys of instances. It is safe for concurrent use.
@@ -19,13 +19,13 @@ type InstanceKeys struct {
 	keys map[string]outbox.SigningKeys
 }
 
-// InstanceKeys looks up the signing keys of instances, in the vault (see Auth.For), as Keys does.
+// InstanceKeys returns the signing keys of instances in the vault (see Auth.For), like Keys.
 func (c *Clients) InstanceKeys(a Auth) *InstanceKeys {
 	return &InstanceKeys{clients: c, auth: a, keys: map[string]outbox.SigningKeys{}}
 }
 
-// Of are the keys of an instance, those that are for all among them; of "", only these. The instance has to be known to exist: the
-// vault is asked for each.
+// Of returns the keys of an instance, those for all included; for "", only these. The instance must be known to exist:
+// each costs a request to the vault.
 func (k *InstanceKeys) Of(ctx context.Context, instanceID string) ([]outbox.SigningKey, error) {
 	look := k.look(instanceID)
 	if look == nil {

@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// fresh is how long something is used before it is looked up again: a new version takes that long to be used.
+	// fresh is how long a value is used before it is looked up again: a new version takes effect after this time.
 	fresh = 5 * time.Minute
-	// stale is how long it is used when it cannot be looked up: no longer, since it may have been revoked.
+	// stale is how long it is used when the look-up fails: no longer, since it may have been revoked.
 	stale = time.Hour
-	// pause is the time between two look-ups that fail while an older value is usable, and between two that find nothing: callers cannot
-	// cause one look-up per request.
+	// pause is the time between two failing look-ups while an older value is usable, and between two that find nothing:
+	// callers cannot cause one look-up per request.
 	pause = 15 * time.Second
 )
 
@@ -25,7 +25,7 @@ func Absent(err error) bool {
 	return errors.Is(err, secrets.ErrNotFound) || errors.Is(err, secrets.ErrNoVersion)
 }
 
-// kept is something of the vault, for minutes. It is safe for concurrent use.
+// kept caches a value of the vault for minutes. It is safe for concurrent use.
 type kept[T any] struct {
 	what string // in log lines
 	look func(ctx context.Context) (T, error)
@@ -37,16 +37,16 @@ type kept[T any] struct {
 	there    bool
 	foundAt  time.Time
 	failedAt time.Time
-	missing  error // that it was not there at failedAt; nil for none
+	missing  error // the error of a missing value at failedAt; nil for none
 }
 
 func keep[T any](what string, c Config, look func(context.Context) (T, error)) *kept[T] {
 	return &kept[T]{what: what, look: look, log: c.Log, now: c.Now}
 }
 
-// get gives what was looked up, and looks it up when it is time.
+// get returns the cached value, and looks it up when it is due.
 func (k *kept[T]) get(ctx context.Context) (T, error) {
-	k.mu.Lock() // calls that come at once look up once
+	k.mu.Lock() // concurrent calls share one look-up
 	defer k.mu.Unlock()
 	now := k.now()
 	usable := k.there && now.Sub(k.foundAt) < stale

@@ -37,7 +37,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// identity gives a token that says for what it is.
+// identity returns a token that contains its audience.
 type identity struct{ err error }
 
 const tokenPrefix = "token-of-the-app-for:"
@@ -46,7 +46,7 @@ func (i identity) GetToken(_ context.Context, o policy.TokenRequestOptions) (azc
 	return azcore.AccessToken{Token: tokenPrefix + strings.Join(o.Scopes, ","), ExpiresOn: time.Now().Add(time.Hour)}, i.err
 }
 
-// world is a vault, a clock and a log, with the clients over them.
+// world is a vault, a clock and a log, with their clients.
 type world struct {
 	*Clients
 	vault *secrets.Development
@@ -80,14 +80,14 @@ func newWorld(t *testing.T, change ...func(*Config)) *world {
 	return w
 }
 
-// pass lets time pass, so that what is kept is looked up again.
+// pass lets time pass, so that cached values are looked up again.
 func (w *world) pass(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now = w.now.Add(d)
 }
 
-// store adds a version, and disables those before it: the vault tells versions of one second apart by chance.
+// store adds a version, and disables earlier ones: the vault orders versions of one second randomly.
 func (w *world) store(t *testing.T, name, value string) {
 	t.Helper()
 	before := testenv.Must(w.vault.Versions(t.Context(), name))(t)
@@ -97,7 +97,7 @@ func (w *world) store(t *testing.T, name, value string) {
 	testenv.Must(w.vault.Add(t.Context(), name, []byte(value), nil))(t)
 }
 
-// client is the client of a receiver.
+// client returns the client of a receiver.
 func (w *world) client(t *testing.T, to *receiver, a Auth) *http.Client {
 	t.Helper()
 	c := testenv.Must(w.Client("TARGET", to.URL+"/secret-path", a))(t)
@@ -105,19 +105,19 @@ func (w *world) client(t *testing.T, to *receiver, a Auth) *http.Client {
 	return c
 }
 
-// received is a request as its receiver saw it.
+// received is a request as received.
 type received struct {
 	header      http.Header
 	body        string
 	certificate string // fingerprint
 }
 
-// receiver keeps what it gets.
+// receiver keeps its requests.
 type receiver struct {
 	*httptest.Server
 	mu   sync.Mutex
 	got  []received
-	turn http.HandlerFunc // answers in its place
+	turn http.HandlerFunc // replaces its answer
 }
 
 // newReceiver listens with TLS, trusted by the world.
@@ -171,7 +171,7 @@ func fingerprintOf(raw []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// post sends a body under a key, and gives the error of what did not come back as 200.
+// post sends a body under a key, and returns an error unless the answer is 200.
 func post(t *testing.T, ctx context.Context, c *http.Client, url, key, body string) error {
 	t.Helper()
 	req := testenv.Must(http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body)))(t)
@@ -190,8 +190,8 @@ func post(t *testing.T, ctx context.Context, c *http.Client, url, key, body stri
 	return err
 }
 
-// verified holds a request against a secret, as the specification of Standard Webhooks says it: the signed content is id,
-// timestamp and body with full stops between, and one of the signatures is v1, and the base64 of its HMAC-SHA256.
+// verified checks a request against a secret, by the specification of Standard Webhooks: the signed content is id,
+// timestamp and body with full stops between, and one of the signatures is v1 with the base64 of its HMAC-SHA256.
 func verified(r received, secret []byte) bool {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte(r.header.Get("Webhook-Id") + "." + r.header.Get("Webhook-Timestamp") + "." + r.body))
@@ -208,7 +208,7 @@ func verified(r received, secret []byte) bool {
 	return false
 }
 
-// issued is a certificate with its key as PEM, and its fingerprint.
+// issued returns a certificate with its key as PEM, and its fingerprint.
 func issued(t *testing.T, name string) (text, fingerprint string, certificate *x509.Certificate) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

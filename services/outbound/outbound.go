@@ -1,11 +1,12 @@
-// Package outbound makes the HTTP clients of calls that leave the app, so that the receiver knows who calls: by a token of the
-// app's own identity in Microsoft Entra, by signatures of Standard Webhooks, by a client certificate, or by several of them.
+// Package outbound makes the HTTP clients of outgoing calls, which identify the caller to the receiver: by a token of
+// the app's own identity in Microsoft Entra, by signatures of Standard Webhooks, by a client certificate, or by several
+// of them.
 //
-// It promises that what a client has, a token, a signature or a certificate, goes to its target and nowhere else: a request to
-// another host is refused before it is sent, and no redirect is followed, not even to the target itself. A client certificate
-// that the target does not ask for is an error, not a call without one. Keys and certificates are looked up in the vault again
-// every few minutes, so a rotation needs no restart. No error and no log line shows a token, a key or the query of a URL. What
-// was sent can be recorded (see Record): the way, the ids and the fingerprint, never what proves them.
+// A client's token, signature or certificate is sent only to its target. A request to another host is refused before it
+// is sent, and no redirect is followed, not even to the target itself. A client certificate that the target does not
+// request is an error, not a call without one. Keys and certificates are looked up in the vault again every few
+// minutes, so a rotation needs no restart. No error and no log line contains a token, a key or the query of a URL. The
+// identification that was sent can be recorded (see Record): its kind, the ids and the fingerprint, never the secrets.
 //
 // It owns no storage keys.
 package outbound
@@ -30,15 +31,15 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// These errors are told apart with errors.Is.
+// Test for these errors with errors.Is.
 var (
-	// ErrRedirect: the target answers with a redirect. Repeating the request cannot help: correct the address.
+	// ErrRedirect means that the target answers with a redirect. Do not retry: correct the address.
 	ErrRedirect = errors.New("redirects are not followed: correct the address")
-	// ErrElsewhere: a request is for another host than the client's target.
+	// ErrElsewhere means that a request is for another host than the client's target.
 	ErrElsewhere = errors.New("the request is for another host than the target's")
-	// ErrNotAsked: a target takes no client certificate, though one is configured for it.
+	// ErrNotAsked means that a target does not request the configured client certificate.
 	ErrNotAsked = errors.New("the target does not ask for a client certificate: have it require one, or configure none")
-	// ErrCertificate: a secret holds no certificate with its key.
+	// ErrCertificate means that a secret holds no certificate with its key.
 	ErrCertificate = errors.New("it is no certificate with a private key, in PEM or PKCS #12 without a password")
 )
 
@@ -49,28 +50,28 @@ const (
 	handshakeTimeout = 10 * time.Second
 	// idleConn is below the four minutes after which Azure's load balancer drops a connection.
 	idleConn = 90 * time.Second
-	// maxAnswerHeader bounds the memory that the headers of an answer take.
+	// maxAnswerHeader bounds the headers of an answer in memory.
 	maxAnswerHeader = 64 << 10
 )
 
-// Vault is where keys and certificates are. In Key Vault, a certificate is a secret of the same name, too.
+// Vault holds keys and certificates. In Key Vault, a certificate is also a secret of the same name.
 type Vault interface {
 	secrets.Store
 	secrets.Reader
 }
 
-// Config is what clients are made of. Identity and Vault are required.
+// Config configures Clients. Identity and Vault are required.
 type Config struct {
-	// Identity is the app's own; it is asked for when a target wants a token.
+	// Identity returns the app's own credential; it is called when a target needs a token.
 	Identity func() (azcore.TokenCredential, error)
 	Vault    Vault
-	// Development takes http addresses beside those of this machine, for calls without a token and without a certificate.
+	// Development accepts http addresses of other machines, for calls without a token and without a certificate.
 	Development bool
 	// Roots are the trusted certificate authorities; nil means the system's.
 	Roots *x509.CertPool
-	// Log takes which targets are called without identity; nil means none.
+	// Log logs the targets that are called without identification; nil logs nothing.
 	Log *slog.Logger
-	// Dial makes connections in the place of the network, for tests; nil means the network.
+	// Dial replaces the network, for tests; nil means the network.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -84,7 +85,7 @@ type Clients struct {
 	credential azcore.TokenCredential
 }
 
-// New validates the configuration. It sends nothing.
+// New validates the configuration. It sends no request.
 func New(c Config) (*Clients, error) {
 	if c.Identity == nil || c.Vault == nil {
 		return nil, errors.New("outbound: Config.Identity and Config.Vault are required")
@@ -101,12 +102,12 @@ func New(c Config) (*Clients, error) {
 	return &Clients{config: c}, nil
 }
 
-// Client makes the client of a target, an https address of which the host counts; http is for this machine. name is what log
-// lines call the target: the setting that it comes from. Nothing is sent. The errors say what is wrong with target and auth, one
-// a line.
+// Client returns the client of a target, an https address of which only the host matters; http is for this machine.
+// name is the target's name in log lines: its setting. No request is sent. The errors describe the problems of target
+// and auth, one per line.
 //
-// Every answer of 3xx is an ErrRedirect. A request that is signed is read into memory as a whole; its webhook-id is its
-// Idempotency-Key, if that is one (see WebhookID), so that all attempts have the same, and a random one without.
+// Every answer of 3xx is an ErrRedirect. A signed request is read into memory as a whole. Its webhook-id is its
+// Idempotency-Key, if set (see WebhookID), so that all attempts have the same, and otherwise random.
 func (c *Clients) Client(name, target string, a Auth) (*http.Client, error) {
 	u, err := c.parse(target, a)
 	if err != nil {
@@ -127,8 +128,8 @@ func (c *Clients) Client(name, target string, a Auth) (*http.Client, error) {
 	}}, nil
 }
 
-// Identified puts a token and a client certificate on requests that go over base, which decides where and how to connect. It
-// leaves signatures and redirects to the caller. The errors are those of Client.
+// Identified adds a token and a client certificate to requests over base, which decides how to connect. It leaves
+// signatures and redirects to the caller. The errors are those of Client.
 func (c *Clients) Identified(name, target string, a Auth, base *http.Transport) (http.RoundTripper, error) {
 	u, err := c.parse(target, a)
 	if err != nil {
@@ -148,7 +149,7 @@ func (c *Clients) identified(name string, target *url.URL, a Auth, base *http.Tr
 	return i
 }
 
-// Keys are the signing keys, looked up in the vault; nil for none.
+// Keys returns the signing keys, looked up in the vault; nil for none.
 func (c *Clients) Keys(a Auth) outbox.SigningKeys {
 	if len(a.SigningKeys) == 0 {
 		return nil
@@ -158,7 +159,7 @@ func (c *Clients) Keys(a Auth) outbox.SigningKeys {
 	}).get
 }
 
-// parse checks a target. No error repeats it: it may hold a credential.
+// parse checks a target. No error quotes it: it may hold a credential.
 func (c *Clients) parse(target string, a Auth) (*url.URL, error) {
 	u, err := url.Parse(target)
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http" {
@@ -176,7 +177,7 @@ func (c *Clients) parse(target string, a Auth) (*url.URL, error) {
 	return u, nil
 }
 
-// Announce logs of a target whether it learns who calls; Client and Identified do that themselves.
+// Announce logs whether a target can identify the caller; Client and Identified call it themselves.
 func (c *Clients) Announce(name, target string, a Auth) {
 	if u, err := url.Parse(target); err == nil {
 		c.tell(name, u, a)
@@ -193,7 +194,7 @@ func (c *Clients) tell(name string, target *url.URL, a Auth) {
 	}
 }
 
-// identity is the app's own credential, looked for once there is a use for it.
+// identity returns the app's own credential, determined on first use.
 func (c *Clients) identity() (azcore.TokenCredential, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -207,13 +208,13 @@ func (c *Clients) identity() (azcore.TokenCredential, error) {
 	return found, err
 }
 
-// loopback says whether an address is on this machine.
+// loopback reports whether an address is on this machine.
 func loopback(u *url.URL) bool {
 	ip := net.ParseIP(u.Hostname())
 	return strings.EqualFold(u.Hostname(), "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// hostOf is the host of an address with its port, in small letters.
+// hostOf returns the host of an address with its port, in lower case.
 func hostOf(u *url.URL) string {
 	port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)

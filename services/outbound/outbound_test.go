@@ -31,10 +31,10 @@ func secretBytes(t *testing.T, text string) []byte {
 	return testenv.Must(base64.StdEncoding.DecodeString(strings.TrimPrefix(text, "whsec_")))(t)
 }
 
-// whsec is a key as Standard Webhooks hands it out.
+// whsec returns a key in the form of Standard Webhooks.
 func whsec(key string) string { return "whsec_" + base64.StdEncoding.EncodeToString([]byte(key)) }
 
-// A token is for the audience of the setting, and goes to the target alone.
+// A token is for the configured audience, and is sent only to the target.
 func TestToken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -53,7 +53,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// Nothing is sent without the token that the target is to get.
+// Without the target's token no request is sent.
 func TestNoToken(t *testing.T) {
 	t.Parallel()
 	for name, find := range map[string]func() (azcore.TokenCredential, error){
@@ -71,7 +71,8 @@ func TestNoToken(t *testing.T) {
 	}
 }
 
-// Signatures cover what is sent, under an id that is the same in all attempts, by all keys; a rotation needs no restart.
+// Signatures cover the sent body, under an id that is the same in all attempts, by all keys; a rotation needs no
+// restart.
 func TestSignature(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -108,7 +109,7 @@ func TestWebhookID(t *testing.T) {
 	}
 }
 
-// What is not in the vault is not replaced by nothing: the request is not sent.
+// With a missing key in the vault, the request is not sent.
 func TestKeysOfTheVault(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -154,7 +155,7 @@ func TestKeysOfTheVault(t *testing.T) {
 	}
 }
 
-// demand has a receiver require client certificates of these authorities.
+// demand makes a receiver require client certificates of these authorities.
 func demand(authorities ...*x509.Certificate) func(*tls.Config) {
 	return func(c *tls.Config) {
 		c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
@@ -194,7 +195,7 @@ func TestClientCertificate(t *testing.T) {
 	}
 }
 
-// Key Vault gives certificates as PKCS #12 in base64, too.
+// Key Vault also returns certificates as PKCS #12 in base64.
 func TestClientCertificateAsPKCS12(t *testing.T) {
 	t.Parallel()
 	text := testenv.Must(os.ReadFile("testdata/client.pfx.base64"))(t)
@@ -207,7 +208,7 @@ func TestClientCertificateAsPKCS12(t *testing.T) {
 	}
 }
 
-// A target that does not ask for the certificate gets no request: nobody could say who had sent it.
+// A target that does not request the certificate gets no request: it could not identify the sender.
 func TestClientCertificateThatNobodyAsksFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -238,7 +239,7 @@ func TestClientCertificateThatIsNone(t *testing.T) {
 	}
 }
 
-// No redirect is followed, not even to the target itself, and where it leads to learns nothing.
+// No redirect is followed, not even to the target itself, and its address gets no request.
 func TestRedirects(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -264,7 +265,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// What is recorded is what the receiver got, all ways at once.
+// The record is the identification that the receiver got, of all kinds together.
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -341,7 +342,7 @@ func TestSettingsThatAreRefused(t *testing.T) {
 	}
 }
 
-// Whoever starts an app reads which targets cannot tell who calls.
+// The log of an app's start has the targets that cannot identify the caller.
 func TestTargetsWithoutIdentityAreLogged(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -363,7 +364,7 @@ func TestTargetsWithoutIdentityAreLogged(t *testing.T) {
 	}
 }
 
-// A secret that cannot be read signs nothing: the error names it and shows nothing of it.
+// A malformed secret signs nothing: the error names it and quotes nothing of it.
 func TestMalformedKeys(t *testing.T) {
 	t.Parallel()
 	const text = "YmFzZTY0LW9mLWEtc2lnbmluZy1zZWNyZXQ"
@@ -378,7 +379,7 @@ func TestMalformedKeys(t *testing.T) {
 	}
 }
 
-// Instances have keys of their own where a name says so, and those that are for all besides; what is no instance has only these.
+// An instance has its own keys where a name has {instance}, and those for all; other callers have only the latter.
 func TestInstanceKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 )
 
-// pools has the connections of a target. With a client certificate all of a pool were made with the same one, so that what is
-// recorded of a request is what the connection showed; another certificate gets another pool.
+// pools has the connections of a target. All connections of a pool present the same client certificate, so that the
+// record of a request matches its connection; another certificate gets another pool.
 type pools struct {
 	base        *http.Transport
 	certificate *kept[tls.Certificate] // nil for none
@@ -24,7 +24,7 @@ type pools struct {
 	fingerprint string
 }
 
-// get is the pool for a request, and the fingerprint of the certificate that it presents, "" for none.
+// get returns the pool for a request, and the fingerprint of its certificate, "" for none.
 func (p *pools) get(ctx context.Context) (*http.Transport, string, error) {
 	if p.certificate == nil {
 		return p.base, "", nil
@@ -39,7 +39,7 @@ func (p *pools) get(ctx context.Context) (*http.Transport, string, error) {
 	defer p.mu.Unlock()
 	if p.current == nil || p.fingerprint != fingerprint {
 		if p.current != nil {
-			p.current.CloseIdleConnections() // requests that have begun go on
+			p.current.CloseIdleConnections() // running requests continue
 		}
 		p.current, p.fingerprint = presenting(p.base, &certificate), fingerprint
 	}
@@ -55,8 +55,8 @@ func (p *pools) close() {
 	}
 }
 
-// presenting is base with a client certificate, over HTTP/1.1 and past proxies: it makes the handshakes itself, to know whether
-// the certificate was asked for.
+// presenting returns base with a client certificate, over HTTP/1.1 and without proxies: it makes the handshakes itself,
+// to detect whether the certificate was requested.
 func presenting(base *http.Transport, certificate *tls.Certificate) *http.Transport {
 	t := base.Clone()
 	dial := t.DialContext

@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 )
 
-// Sent is what a request told its receiver about who sent it, for records: nothing in it is secret.
+// Sent is the identification that a request sent to its receiver, for records: none of it is secret.
 type Sent struct {
 	// Target is the scheme and the host.
 	Target string `json:"target"`
@@ -19,14 +19,14 @@ type Sent struct {
 	Audience string `json:"audience,omitempty"`
 	// SignedBy are the ids of the keys that signed.
 	SignedBy []string `json:"signedBy,omitempty"`
-	// ClientCertificate is the SHA-256 fingerprint of the certificate that was presented, in hex.
+	// ClientCertificate is the SHA-256 fingerprint of the presented certificate, in hex.
 	ClientCertificate string `json:"clientCertificate,omitempty"`
 	// WebhookID and Idempotency are the headers webhook-id and Idempotency-Key.
 	WebhookID   string `json:"webhookId,omitempty"`
 	Idempotency string `json:"idempotency,omitempty"`
 }
 
-// String says it in one line.
+// String returns it in one line.
 func (s Sent) String() string {
 	parts := []string{"to " + s.Target}
 	for _, part := range []struct{ name, value string }{
@@ -40,7 +40,8 @@ func (s Sent) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// As is the record of a request that another attempt sent with an Idempotency-Key, in the same way as this one.
+// As returns the record of a request that another attempt sent with an Idempotency-Key, with the same identification as
+// this one.
 func (s Sent) As(idempotencyKey string) Sent {
 	s.Idempotency, s.WebhookID = idempotencyKey, ""
 	if len(s.SignedBy) > 0 {
@@ -49,8 +50,8 @@ func (s Sent) As(idempotencyKey string) Sent {
 	return s
 }
 
-// WebhookID is the webhook-id of a request with an Idempotency-Key: the key itself, or a hash of it where the key cannot be
-// one, because full stops separate what is signed.
+// WebhookID returns the webhook-id of a request with an Idempotency-Key: the key itself, or its hash where the key has
+// a full stop, which separates the signed parts.
 func WebhookID(idempotencyKey string) string {
 	if !strings.Contains(idempotencyKey, ".") {
 		return idempotencyKey
@@ -59,7 +60,7 @@ func WebhookID(idempotencyKey string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// SentBy is what the headers of a request tell: who signed it, and under which ids. A token and a certificate are not told.
+// SentBy returns the signers and ids in the headers of a request. A token and a certificate are not included.
 func SentBy(r *http.Request) *Sent {
 	return &Sent{Target: r.URL.Scheme + "://" + r.URL.Host, SignedBy: strings.Fields(r.Header.Get(outbox.HeaderKeyID)),
 		WebhookID: r.Header.Get(outbox.HeaderWebhookID), Idempotency: r.Header.Get(outbox.HeaderIdempotencyKey)}
@@ -73,7 +74,8 @@ type recorder struct {
 	last *Sent
 }
 
-// Record makes clients note what they send with the context. last is the last request that got an answer, nil for none.
+// Record makes clients record their requests with the context. last returns the last request that got an answer, nil
+// for none.
 func Record(ctx context.Context) (recorded context.Context, last func() *Sent) {
 	r := &recorder{}
 	return context.WithValue(ctx, recorderKey{}, r), func() *Sent {
@@ -83,7 +85,7 @@ func Record(ctx context.Context) (recorded context.Context, last func() *Sent) {
 	}
 }
 
-// note records a request that was answered.
+// note records an answered request.
 func note(r *http.Request, audience, fingerprint string) {
 	to, ok := r.Context().Value(recorderKey{}).(*recorder)
 	if !ok {

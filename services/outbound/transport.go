@@ -17,7 +17,7 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 )
 
-// maxBody bounds what is signed, in bytes.
+// maxBody bounds a signed body, in bytes.
 const maxBody = 16 << 20
 
 // caller signs requests and refuses redirects.
@@ -42,14 +42,14 @@ func (c *caller) RoundTrip(request *http.Request) (*http.Response, error) {
 	if response.StatusCode < 300 || response.StatusCode >= 400 {
 		return response, nil
 	}
-	_ = response.Body.Close() // there is nothing in it that could be used
+	_ = response.Body.Close() // its body is not needed
 	return nil, fmt.Errorf("%s answers %d and leads to %s: %w", c.host, response.StatusCode, leadsTo(response), ErrRedirect)
 }
 
-// CloseIdleConnections is what http.Client.CloseIdleConnections asks for.
+// CloseIdleConnections is called by http.Client.CloseIdleConnections.
 func (c *caller) CloseIdleConnections() { closeIdle(c.next) }
 
-// leadsTo is the host in a Location header; the rest may be secret.
+// leadsTo returns the host in a Location header; the rest may be secret.
 func leadsTo(response *http.Response) string {
 	to, err := response.Location()
 	if err != nil || to.Host == "" {
@@ -58,7 +58,7 @@ func leadsTo(response *http.Response) string {
 	return to.Host
 }
 
-// sign adds the signatures. The caller's request stays as it is.
+// sign adds the signatures. The caller's request is unchanged.
 func (c *caller) sign(request *http.Request) (*http.Request, error) {
 	if c.keys == nil {
 		return request, nil
@@ -88,7 +88,7 @@ func (c *caller) sign(request *http.Request) (*http.Request, error) {
 	return signed, outbox.Sign(signed.Header, id, c.now(), body, keys)
 }
 
-// identified adds a token and presents a client certificate, to the target alone.
+// identified adds a token and presents a client certificate, to the target only.
 type identified struct {
 	target   *url.URL
 	audience string // "" for no token
@@ -124,10 +124,10 @@ func (i *identified) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// CloseIdleConnections is what http.Client.CloseIdleConnections asks for.
+// CloseIdleConnections is called by http.Client.CloseIdleConnections.
 func (i *identified) CloseIdleConnections() { i.pools.close() }
 
-// token gets a token of the app's own identity; the SDK keeps it for as long as it is good.
+// token returns a token of the app's own identity; the SDK caches it while it is valid.
 func (c *Clients) token(ctx context.Context, audience string) (string, error) {
 	credential, err := c.identity()
 	if err == nil {
@@ -137,11 +137,11 @@ func (c *Clients) token(ctx context.Context, audience string) (string, error) {
 		}
 		err = tokenErr
 	}
-	first, _, _ := strings.Cut(err.Error(), "\n") // the rest lists what else was tried
+	first, _, _ := strings.Cut(err.Error(), "\n") // the rest lists the other attempts
 	return "", &tokenError{text: fmt.Sprintf("no token for %s: %.300s", audience, first), err: err}
 }
 
-// tokenError has a text that may be stored and shown, unlike that of its cause.
+// tokenError has a text that may be stored and displayed, unlike that of its cause.
 type tokenError struct {
 	text string
 	err  error
@@ -151,17 +151,17 @@ func (e *tokenError) Error() string { return e.text }
 
 func (e *tokenError) Unwrap() error { return e.err }
 
-// Is says that nothing was sent for want of configuration.
+// Is reports that nothing was sent because configuration is missing.
 func (e *tokenError) Is(target error) bool { return target == outbox.ErrMisconfigured }
 
-// closeBody does what a transport owes for a request that it does not send.
+// closeBody closes the body of a request that is not sent, as a transport has to.
 func closeBody(r *http.Request) {
 	if r.Body != nil {
 		_ = r.Body.Close()
 	}
 }
 
-// closeIdle closes idle connections of a transport that has such.
+// closeIdle closes the idle connections of a transport that has any.
 func closeIdle(t http.RoundTripper) {
 	if pool, ok := t.(interface{ CloseIdleConnections() }); ok {
 		pool.CloseIdleConnections()

@@ -15,7 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// readKeys reads keys, in the order of the settings, from secrets as outbox.ParseSigningKey takes them.
+// readKeys reads keys, in the order of the settings, from secrets in the forms of outbox.ParseSigningKey.
 func readKeys(ctx context.Context, vault Vault, of []SigningKey) ([]outbox.SigningKey, error) {
 	var keys []outbox.SigningKey
 	for _, named := range of {
@@ -32,8 +32,8 @@ func readKeys(ctx context.Context, vault Vault, of []SigningKey) ([]outbox.Signi
 	return keys, nil
 }
 
-// readCertificate reads a certificate with its key. Key Vault gives one as PEM, or as PKCS #12 in base64. The parsers' own
-// errors are left out: what they quote is secret.
+// readCertificate reads a certificate with its key. Key Vault returns it as PEM, or as PKCS #12 in base64. The parsers'
+// own errors are left out: they quote secrets.
 func readCertificate(ctx context.Context, vault Vault, name string) (tls.Certificate, error) {
 	value, err := secrets.Newest(ctx, vault, name)
 	if err != nil {
@@ -46,7 +46,7 @@ func readCertificate(ctx context.Context, vault Vault, name string) (tls.Certifi
 	return certificate, nil
 }
 
-// parseCertificate finds the certificate that belongs to the key. It goes first in the chain, wherever the file has it.
+// parseCertificate finds the certificate of the key. It becomes the first of the chain, wherever the file has it.
 func parseCertificate(text []byte) (tls.Certificate, bool) {
 	var chain []*pem.Block
 	var key []byte
@@ -71,7 +71,7 @@ func parseCertificate(text []byte) (tls.Certificate, bool) {
 	return tls.Certificate{}, false
 }
 
-// blocksOf are the blocks of PEM, or of PKCS #12, whose attributes are left behind; none of anything else.
+// blocksOf returns the blocks of PEM, or of PKCS #12 without its attributes; none for other texts.
 func blocksOf(text []byte) []*pem.Block {
 	var blocks []*pem.Block
 	if raw, err := keytext.Base64(string(text)); err == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// DevelopmentTable is the table of Development. Whoever wires it creates the table.
+// DevelopmentTable is the table of Development. The caller of NewDevelopment creates it.
 const DevelopmentTable = "devSecrets"
 
 // Properties of a row of DevelopmentTable.
@@ -25,9 +25,9 @@ const (
 	propEnabled = "Enabled"
 )
 
-// Development is the Store for a developer's machine: it behaves as Key Vault does and keeps the values, unprotected,
-// in a table. It must never be given a table store other than the storage emulator's or the one in memory; the wiring
-// holds that, because a table store does not tell whose it is.
+// Development is the Store for a developer's machine: it behaves like Key Vault and keeps the values, unprotected, in a
+// table. Use it only with a table store of the storage emulator or in memory. The caller ensures that, because a table
+// store does not expose its account.
 type Development struct {
 	// Now is the clock, time.Now when nil. Set it before first use.
 	Now func() time.Time
@@ -40,7 +40,7 @@ var (
 	_ Reader = (*Development)(nil)
 )
 
-// NewDevelopment keeps secrets in DevelopmentTable of store, which has to be emulator storage.
+// NewDevelopment returns a store in DevelopmentTable of store, which has to be emulator storage.
 func NewDevelopment(store tables.Store) *Development {
 	return &Development{tables: store}
 }
@@ -100,7 +100,7 @@ func (d *Development) Add(ctx context.Context, name string, value []byte, tags m
 			propEnabled: true,
 		},
 	}})
-	// Nobody else draws the same 128 bits: a row that is there already is this call's own, sent twice.
+	// No other call draws the same 128 bits: an existing row is this call's own, sent twice.
 	if err != nil && !errors.Is(err, tables.ErrExists) {
 		return Version{}, fmt.Errorf("add version of secret %s: %w", name, fromTables(err))
 	}
@@ -119,7 +119,7 @@ func (d *Development) Disable(ctx context.Context, name, version string) error {
 	if enabled, _ := row.Properties[propEnabled].(bool); !enabled {
 		return nil
 	}
-	// Nobody else changes a row but people, so there is nothing to compare.
+	// Only operators change a row otherwise, so no comparison is needed.
 	row.ETag = ""
 	row.Properties[propEnabled], row.Properties[propUpdated] = false, d.now()
 	if err := d.tables.Apply(ctx, DevelopmentTable, tables.Op{Kind: tables.OpReplace, Entity: row}); err != nil {
@@ -147,7 +147,7 @@ func (d *Development) Value(ctx context.Context, name, version string) ([]byte, 
 	return value, nil
 }
 
-// now is the clock in whole seconds, as Key Vault's.
+// now returns the time in whole seconds, like Key Vault's.
 func (d *Development) now() time.Time {
 	now := time.Now
 	if d.Now != nil {
@@ -174,7 +174,7 @@ func rowVersion(name string, row tables.Entity) (Version, error) {
 		return Version{}, fmt.Errorf("%w: row %s lacks a property", ErrInvalid, row.Row)
 	}
 	v.Created, v.Updated, v.Enabled = created.UTC(), created.UTC(), enabled
-	if updated, ok := row.Properties[propUpdated].(time.Time); ok { // rows of versions that were never changed have none
+	if updated, ok := row.Properties[propUpdated].(time.Time); ok { // rows of unchanged versions have none
 		v.Updated = updated.UTC()
 	}
 	if err := json.Unmarshal([]byte(tags), &v.Tags); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// failingTables fails each change with one error, after applying it when told so.
+// failingTables fails each change with one error, optionally after applying it.
 type failingTables struct {
 	tables.Store
 	err     error

@@ -9,8 +9,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Who adds a version names its work in a tag. Adding is not idempotent, so after an answer that was lost, the tag tells whether the
-// version is there. This is the store of a developer's machine; NewKeyVault makes the one of Azure.
+// A caller that adds a version names its work in a tag. Adding is not idempotent, so after a lost answer, the tag shows
+// whether the version exists. This is the store of a developer's machine; NewKeyVault makes the one of Azure.
 func Example() {
 	ctx := context.Background()
 	store := tables.NewMemory()
@@ -30,7 +30,7 @@ func Example() {
 	// Output: hmac-instance-7 1 <nil>
 }
 
-// addOnce adds a version for a job, unless there is one.
+// addOnce adds a version for a job, unless it exists.
 func addOnce(ctx context.Context, vault secrets.Store, name, job string) error {
 	versions, err := vault.Versions(ctx, name)
 	if err != nil {

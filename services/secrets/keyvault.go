@@ -20,14 +20,14 @@ import (
 // contentType marks values that this package wrote: bytes as standard base64.
 const contentType = "application/octet-stream;base64"
 
-// defaultTryTimeout bounds one request, so that a connection that went silent does not hold an activity for ever.
+// defaultTryTimeout bounds one request, so that a dead connection does not block an activity forever.
 const defaultTryTimeout = 30 * time.Second
 
-// KeyVault is the Store over Azure Key Vault. The identity needs the permissions list and set for secrets, and get
-// only where Value is used.
+// KeyVault is the Store over Azure Key Vault. The identity needs the permissions list and set for secrets, and get only
+// where Value is used.
 type KeyVault struct {
 	client *azsecrets.Client
-	// addRetry repeats what Key Vault turned away and nothing else, because each applied request makes a version.
+	// addRetry repeats only rejected requests, because each applied request makes a version.
 	addRetry policy.RetryOptions
 }
 
@@ -36,8 +36,8 @@ var (
 	_ Reader = (*KeyVault)(nil)
 )
 
-// NewKeyVault connects to the vault at vaultURL ("https://{name}.vault.azure.net"); only https is taken. It sends
-// nothing yet. opts may be nil; request bodies are never logged, whatever opts says.
+// NewKeyVault returns a client of the vault at vaultURL ("https://{name}.vault.azure.net"); it accepts only https. It
+// sends no request yet. opts may be nil; request bodies are never logged, regardless of opts.
 func NewKeyVault(vaultURL string, credential azcore.TokenCredential, opts *azsecrets.ClientOptions) (*KeyVault, error) {
 	if err := checkVaultURL(vaultURL); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func NewKeyVault(vaultURL string, credential azcore.TokenCredential, opts *azsec
 	return &KeyVault{client: client, addRetry: addRetry}, nil
 }
 
-// checkVaultURL takes https://host[:port][/] and nothing else. The URL is not shown: it may hold a password.
+// checkVaultURL checks that a URL is https://host[:port][/]. The error does not quote the URL: it may hold a password.
 func checkVaultURL(vaultURL string) error {
 	u, err := url.Parse(vaultURL)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
@@ -103,7 +103,7 @@ func (k *KeyVault) Versions(ctx context.Context, name string) ([]Version, error)
 	return versions, nil
 }
 
-// Add implements Store. Only a request that Key Vault turned away for its rate (429) is repeated.
+// Add implements Store. Only a request that Key Vault rejected for its rate (429) is repeated.
 func (k *KeyVault) Add(ctx context.Context, name string, value []byte, tags map[string]string) (Version, error) {
 	if err := checkAdd(name, value, tags); err != nil {
 		return Version{}, fmt.Errorf("add secret version: %w", err)
@@ -142,7 +142,7 @@ func (k *KeyVault) Disable(ctx context.Context, name, version string) error {
 	return nil
 }
 
-// Value implements Reader. A value that somebody else stored, under another content type, comes as its text.
+// Value implements Reader. A value that another program stored, under another content type, is returned as its text.
 func (k *KeyVault) Value(ctx context.Context, name, version string) ([]byte, error) {
 	if err := checkVersion(name, version); err != nil {
 		return nil, fmt.Errorf("read secret version: %w", err)
@@ -165,7 +165,7 @@ func (k *KeyVault) Value(ctx context.Context, name, version string) ([]byte, err
 	return value, nil
 }
 
-// versionOf takes what is needed out of an answer, which is not trusted to be complete.
+// versionOf reads a version from an answer, which may be incomplete.
 func versionOf(name string, id *azsecrets.ID, attributes *azsecrets.SecretAttributes, tags map[string]*string) (Version, error) {
 	if id == nil || !ValidVersion(id.Version()) || attributes == nil || attributes.Created == nil {
 		return Version{}, fmt.Errorf("%w: the answer lacks the version's id or its creation time", ErrOutcomeUnknown)
@@ -192,7 +192,7 @@ func versionOf(name string, id *azsecrets.ID, attributes *azsecrets.SecretAttrib
 	return v, nil
 }
 
-// pointers converts tags to what the SDK wants.
+// pointers converts tags to the SDK's form.
 func pointers(tags map[string]string) map[string]*string {
 	out := make(map[string]*string, len(tags))
 	for tag, text := range tags {

@@ -12,14 +12,14 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 )
 
-// byStatus maps the answers of Key Vault to errors. An answer that is not here says nothing about the outcome.
+// byStatus maps the answers of Key Vault to errors. For any other answer, the outcome is unknown.
 var byStatus = map[int]error{
 	http.StatusBadRequest:            ErrInvalid,
 	http.StatusUnauthorized:          ErrForbidden,
 	http.StatusForbidden:             ErrForbidden,
 	http.StatusNotFound:              ErrNotFound,
 	http.StatusMethodNotAllowed:      ErrInvalid,
-	http.StatusConflict:              ErrThrottled, // another change of the same secret is under way
+	http.StatusConflict:              ErrThrottled, // another change of the same secret is in progress
 	http.StatusRequestEntityTooLarge: ErrInvalid,
 	http.StatusTooManyRequests:       ErrThrottled,
 }
@@ -27,7 +27,7 @@ var byStatus = map[int]error{
 // softDeleted is the inner code of a conflict with a deleted secret of the same name.
 const softDeleted = "ObjectIsDeletedButRecoverable"
 
-// advice says what to do about the inner codes that need a person.
+// advice has the remedies of the inner codes that need an operator.
 var advice = map[string]string{
 	softDeleted:           "recover the secret (az keyvault secret recover) or purge it (az keyvault secret purge), then repeat",
 	"SecretDisabled":      "the version is disabled",
@@ -36,7 +36,7 @@ var advice = map[string]string{
 	"ForbiddenByFirewall": "let this network through the vault's firewall",
 }
 
-// errorBody is what Key Vault answers when it refuses.
+// errorBody is Key Vault's answer when it refuses.
 type errorBody struct {
 	Error struct {
 		Code       string `json:"code"`
@@ -47,11 +47,11 @@ type errorBody struct {
 	} `json:"error"`
 }
 
-// maxErrorText bounds each part of a refusal that is shown.
+// maxErrorText bounds each quoted part of a refusal.
 const maxErrorText = 300
 
-// classify turns an SDK error into one of this package's. The SDK's own text is dropped, since it prints whole
-// responses; of what Key Vault wrote only the parts that do not repeat secret ("" where the request held none) remain.
+// classify converts an SDK error to one of this package's. The SDK's own text is dropped, since it prints whole
+// responses; of Key Vault's text it keeps only the parts that do not repeat secret ("" for a request without one).
 func classify(err error, secret string) error {
 	var refused *azcore.ResponseError
 	if !errors.As(err, &refused) {
@@ -75,7 +75,7 @@ func classify(err error, secret string) error {
 	return fmt.Errorf("%w: %s", kind, text)
 }
 
-// classifyAdd is classify for a request that must not be repeated blindly: one that never left has a known outcome.
+// classifyAdd is classify for a request that must not be repeated blindly: an unsent one has a known outcome.
 func classifyAdd(err error, secret string, sent bool) error {
 	var refused *azcore.ResponseError
 	if !sent && !errors.As(err, &refused) {
@@ -84,7 +84,7 @@ func classifyAdd(err error, secret string, sent bool) error {
 	return classify(err, secret)
 }
 
-// readErrorBody reads a refusal as far as it is one of Key Vault's; of anything else nothing is taken.
+// readErrorBody reads a refusal if it is one of Key Vault's; of any other answer it takes nothing.
 func readErrorBody(resp *http.Response) errorBody {
 	if resp == nil {
 		return errorBody{}
@@ -97,7 +97,7 @@ func readErrorBody(resp *http.Response) errorBody {
 	return body
 }
 
-// shorten bounds text that the other side wrote.
+// shorten bounds text from the other side.
 func shorten(text string) string {
 	if len(text) <= maxErrorText {
 		return text
@@ -105,11 +105,11 @@ func shorten(text string) string {
 	return strings.ToValidUTF8(text[:maxErrorText], "") + "..."
 }
 
-// sentKey is the context key of the flag that sentPolicy raises.
+// sentKey is the context key of the flag that sentPolicy sets.
 type sentKey struct{}
 
-// sentPolicy notes that a request with a body went to the network. It stands behind the authentication policy, which
-// asks for its challenge without the body, and fails without sending when it gets no token.
+// sentPolicy records that a request with a body was sent. It comes after the authentication policy, which requests its
+// challenge without the body, and fails without sending when it gets no token.
 type sentPolicy struct{}
 
 func (sentPolicy) Do(req *policy.Request) (*http.Response, error) {

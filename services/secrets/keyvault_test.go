@@ -25,7 +25,7 @@ var kinds = []error{
 	secrets.ErrNotFound, secrets.ErrForbidden, secrets.ErrInvalid, secrets.ErrDeleted, secrets.ErrThrottled, secrets.ErrOutcomeUnknown,
 }
 
-// checkKind reports an error that is not of exactly one kind, the one wanted.
+// checkKind reports an error that is not of exactly the wanted kind.
 func checkKind(t *testing.T, what string, err, want error) {
 	t.Helper()
 	for _, kind := range kinds {
@@ -246,7 +246,7 @@ func TestKeyVaultLogsNoValue(t *testing.T) {
 	}
 }
 
-// noToken is a credential that gets none.
+// noToken is a credential without tokens.
 type noToken struct{}
 
 func (noToken) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {

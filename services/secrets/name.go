@@ -20,12 +20,12 @@ var (
 // could be made to collide on purpose.
 const hashDigits = 32
 
-// Name makes the name of the secret of one kind ("hmac", lower-case letters and digits) that belongs to id, which may
-// be anything. The name is {kind}-{id} where Key Vault can take it as it is; otherwise what is legal of it, and a
-// hash. Different ids (and kinds) never share a name, not even when Key Vault, which ignores case, compares them.
+// Name returns the name of the secret of one kind ("hmac", lower-case letters and digits) for any id. The name is
+// {kind}-{id} where Key Vault accepts it; otherwise its legal characters and a hash. Different ids (and kinds) never
+// share a name, not even when Key Vault, which ignores case, compares them.
 func Name(kind, id string) string {
 	readable := kind + "-" + id
-	// An id that looks like a hashed name is hashed itself: it must not meet the one it looks like.
+	// An id that looks like a hashed name is hashed itself, so that the two differ.
 	if plainKind.MatchString(kind) && plainID.MatchString(id) && len(readable) <= MaxName && !hashSuffix.MatchString(readable) {
 		return readable
 	}
@@ -37,13 +37,13 @@ func Name(kind, id string) string {
 	return legal + "-" + hex.EncodeToString(sum[:])[:hashDigits]
 }
 
-// ValidName says whether name is one that Key Vault takes: 1 to 127 letters, digits and dashes.
+// ValidName reports whether Key Vault accepts name: 1 to 127 letters, digits and dashes.
 func ValidName(name string) bool { return nameSyntax.MatchString(name) }
 
-// ValidVersion says whether version is written as Key Vault writes versions: 32 lower-case hex digits.
+// ValidVersion reports whether version has Key Vault's form: 32 lower-case hex digits.
 func ValidVersion(version string) bool { return versionSyntax.MatchString(version) }
 
-// legalRune maps what a name cannot hold to a dash.
+// legalRune maps characters that a name cannot hold to a dash.
 func legalRune(r rune) rune {
 	if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' {
 		return r

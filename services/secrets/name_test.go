@@ -14,7 +14,7 @@ func TestName(t *testing.T) {
 	hash := strings.Repeat("0123456789abcdef", 2)
 	cases := []struct {
 		what, kind, id string
-		want           string // the whole name when it ends in "$", else how it starts
+		want           string // the whole name when it ends in "$", otherwise its prefix
 	}{
 		{"legal id", "hmac", "inst-001", "hmac-inst-001$"},
 		{"uuid", "hmac", "3f0c0a68-2f3d-4d0e-9a55-0f4f3c1a7b11", "hmac-3f0c0a68-2f3d-4d0e-9a55-0f4f3c1a7b11$"},
@@ -41,7 +41,7 @@ func TestNameNeverShared(t *testing.T) {
 	if one, two := secrets.Name("a-", "/"), secrets.Name("a", "-/"); one == two {
 		t.Errorf("two kinds share the name %s", one)
 	}
-	// Few letters, so that ids meet each other's sanitised forms; and names fed back as ids, the forger's way.
+	// Few letters, so that ids collide with each other's sanitised forms; and names used as ids, as a forger would.
 	id := rapid.StringOfN(rapid.SampledFrom([]rune("aA-/ü")), 0, 6, -1)
 	rapid.Check(t, func(t *rapid.T) {
 		kinds := [2]string{}

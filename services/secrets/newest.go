@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Newest is the value of the newest version of a secret that is enabled, or ErrNoVersion. The caller clears it.
+// Newest returns the value of the newest enabled version of a secret, or ErrNoVersion. The caller clears it.
 func Newest(ctx context.Context, vault interface {
 	Store
 	Reader

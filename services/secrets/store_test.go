@@ -24,7 +24,7 @@ func TestKeyVault(t *testing.T) {
 	})
 }
 
-// newTables makes a table store with the table of the development twin.
+// newTables returns a table store with the table of the development twin.
 func newTables(t *testing.T) tables.Store {
 	t.Helper()
 	store := tables.NewMemory()
@@ -32,13 +32,13 @@ func newTables(t *testing.T) tables.Store {
 	return store
 }
 
-// openVault connects to a vault.
+// openVault returns a client of a vault.
 func openVault(t *testing.T, vault *secretstest.Vault) *secrets.KeyVault {
 	t.Helper()
 	return testenv.Must(secrets.NewKeyVault(vault.URL(), vault.Credential(), vault.Options()))(t)
 }
 
-// When a version was changed last shows, in both stores; disabling what is disabled is no change in the table.
+// Both stores show the time of the last change; disabling a disabled version is no change in the table.
 func TestUpdatedShowsTheLastChange(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// checkName refuses a name before it becomes part of a URL or a key.
+// checkName refuses an invalid name before it becomes part of a URL or a key.
 func checkName(name string) error {
 	if !ValidName(name) {
 		return fmt.Errorf("%w: secret name must be 1 to %d letters, digits and dashes; make it with Name", ErrInvalid, MaxName)
@@ -24,7 +24,7 @@ func checkVersion(name, version string) error {
 	return nil
 }
 
-// checkAdd holds the arguments of Add against the limits of Key Vault.
+// checkAdd checks the arguments of Add against the limits of Key Vault.
 func checkAdd(name string, value []byte, tags map[string]string) error {
 	if err := checkName(name); err != nil {
 		return err

@@ -8,15 +8,16 @@ import (
 )
 
 const (
-	// renewals is how many times a lease is renewed before it would end: some may fail.
+	// renewals is how often a lease is renewed within its duration: some renewals may fail.
 	renewals = 3
-	// releaseTimeout bounds the release, which goes on when the time of the caller is over.
+	// releaseTimeout bounds the release, which continues after the caller's context has ended.
 	releaseTimeout = 10 * time.Second
 )
 
-// Do runs fn under the lock of a job, or gives ErrHeld without running it. The lease is renewed while fn runs, so it can
-// be short: it is how long others wait when this process dies. When the lock is lost, the context of fn ends with ErrLost
-// as its cause. The error is fn's, and that of a release that failed: then the lock is free when its lease ends.
+// Do runs fn under the lock of a job, or returns ErrHeld without running it. The lease is renewed while fn runs, so it
+// can be short: it is how long other processes wait when this one dies. When the lock is lost, the context of fn ends
+// with cause ErrLost. The error is fn's, joined with that of a failed release; the lock is then free when its lease
+// ends.
 func (l Locks) Do(ctx context.Context, job string, lease time.Duration, fn func(ctx context.Context) error) (err error) {
 	held, err := l.Acquire(ctx, job, lease)
 	if err != nil {
@@ -62,11 +63,11 @@ func (l Locks) keep(ctx context.Context, held Lock, lease time.Duration) error {
 		}
 		if err == nil {
 			held = renewed
-		} // else there is time for another try, or the lease ends
+		} // otherwise try again, or the lease ends
 	}
 }
 
-// renewInTime renews a lock while its lease lasts: an answer that comes later is none.
+// renewInTime renews a lock before its lease ends and ignores a later answer.
 func (l Locks) renewInTime(ctx context.Context, held Lock, lease time.Duration) (Lock, error) {
 	ctx, cancel := context.WithTimeout(ctx, held.Until.Sub(l.now()))
 	defer cancel()

@@ -60,7 +60,7 @@ func TestAPanicFreesTheLock(t *testing.T) {
 	}
 }
 
-// The end of the caller's time does not keep the lock from being freed.
+// A canceled caller still releases the lock.
 func TestACanceledJobFreesTheLock(t *testing.T) {
 	t.Parallel()
 	a := nodes(t, tables.NewMemory(), newClock())("a")
@@ -78,12 +78,12 @@ func TestACanceledJobFreesTheLock(t *testing.T) {
 	}
 }
 
-// A lock that cannot be renewed, or that somebody has taken, ends the work before anybody else may begin.
+// A lock that cannot be renewed, or that another node has taken, ends the work before another node starts it.
 func TestALostLockEndsTheWork(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		refuse bool // storage refuses everything once the work has begun
-		steal  bool // somebody whose clock is ahead takes the lock
+		refuse bool // storage refuses every call once the work has started
+		steal  bool // a node with a fast clock takes the lock
 	}{"storage is away": {refuse: true}, "taken by another": {steal: true}}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

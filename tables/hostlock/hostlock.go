@@ -16,7 +16,7 @@ import (
 // DefaultTable is the name of the table of locks.
 const DefaultTable = "hostLocks"
 
-// The columns of a lock. Token is that of the holder, "" when the lock is free.
+// The columns of a lock. Token is that of the holder, "" for a free lock.
 const (
 	lockRow        = "lock"
 	columnToken    = "Token"
@@ -26,24 +26,24 @@ const (
 	columnReleased = "ReleasedAtUtc"
 )
 
-// tries bounds how often a change is decided again because the row changed meanwhile, or because nobody knows whether
-// the write before was carried out.
+// tries bounds how often a change is decided again after a concurrent change of the row or a write of unknown outcome.
 const tries = 5
 
-// Errors of this package.
 var (
-	// ErrHeld: another one has the lock; the error says who, and until when. Come back later, or leave the job to it.
+	// ErrHeld means that another process has the lock; the error names it and the end of its lease. Try again later, or
+	// leave the job to that process.
 	ErrHeld = errors.New("the lock is held")
-	// ErrLost: the lease has ended, or somebody else has the lock now: what it was for has to stop.
+	// ErrLost means that the lease has ended or that another process has the lock: stop the work under it.
 	ErrLost = errors.New("the lock is lost")
 )
 
-// Locks are the locks of one table. Tables is required; the rest has defaults. It is safe for concurrent use.
+// Locks are the locks of one table. Tables is required. Locks is safe for concurrent use.
 type Locks struct {
 	Tables tables.Store
 	// Table defaults to DefaultTable.
 	Table string
-	// Node names this process, to people and to ReleaseNode, as of when it is called; default host name and process id.
+	// Node names this process, to operators and to ReleaseNode; default host name and process id. It is called with each
+	// acquisition.
 	Node func() string
 	// Now is the clock; default time.Now.
 	Now func() time.Time
@@ -51,15 +51,15 @@ type Locks struct {
 
 // Lock is a lock that this process holds.
 type Lock struct {
-	// Job is what the lock is for.
+	// Job is the name of the locked job.
 	Job string
-	// Until is when the lease ends, unless it is renewed. The work has to be over by then.
+	// Until is when the lease ends, unless it is renewed. The work has to end before that.
 	Until time.Time
 
 	token string
 }
 
-// CreateTable makes sure that the table exists.
+// CreateTable creates the table if it is missing.
 func (l Locks) CreateTable(ctx context.Context) error {
 	if err := l.Tables.CreateTable(ctx, l.table()); err != nil {
 		return fmt.Errorf("create the table of host locks: %w", err)
@@ -67,7 +67,8 @@ func (l Locks) CreateTable(ctx context.Context) error {
 	return nil
 }
 
-// Acquire takes the lock of a job for the time of the lease, or gives ErrHeld. A lock whose lease has ended is free.
+// Acquire takes the lock of a job for the duration of the lease, or returns ErrHeld. A lock whose lease has ended is
+// free.
 func (l Locks) Acquire(ctx context.Context, job string, lease time.Duration) (Lock, error) {
 	if job == "" || lease <= 0 {
 		return Lock{}, fmt.Errorf("acquire lock %q: a job and a lease of more than 0 are required, not %v", job, lease)
@@ -77,7 +78,7 @@ func (l Locks) Acquire(ctx context.Context, job string, lease time.Duration) (Lo
 		token, until := row.String(columnToken), row.Time(columnUntil)
 		switch {
 		case token == held.token && now.Before(held.Until):
-			return errDone // an earlier try of this call, whose answer was lost
+			return errDone // an earlier try of this call succeeded, but its answer was lost
 		case token != "" && token != held.token && now.Before(until):
 			return fmt.Errorf("%w by %s until %s", ErrHeld, row.String(columnNode), until.Format(time.RFC3339))
 		}
@@ -91,8 +92,8 @@ func (l Locks) Acquire(ctx context.Context, job string, lease time.Duration) (Lo
 	return held, nil
 }
 
-// Renew lets the lease of a lock end later, a lease from now. It gives ErrLost when the lock is not held any more. A
-// lease that has ended, but that nobody else has taken meanwhile, goes on.
+// Renew extends the lease of a lock to one lease from now. It returns ErrLost when the lock is no longer held. An ended
+// lease that no other process has taken can still be renewed.
 func (l Locks) Renew(ctx context.Context, held Lock, lease time.Duration) (Lock, error) {
 	renewed := held
 	err := l.change(ctx, held.Job, func(row *tables.Entity, now time.Time) error {
@@ -112,7 +113,8 @@ func (l Locks) Renew(ctx context.Context, held Lock, lease time.Duration) (Lock,
 	return renewed, nil
 }
 
-// Release frees a lock. It gives ErrLost when somebody else has it, and then changes nothing. It may be repeated.
+// Release frees a lock. When another process has the lock, Release returns ErrLost and changes nothing. It may be
+// repeated.
 func (l Locks) Release(ctx context.Context, held Lock) error {
 	err := l.change(ctx, held.Job, func(row *tables.Entity, now time.Time) error {
 		switch row.String(columnToken) {
@@ -135,11 +137,11 @@ func lostTo(row *tables.Entity) error {
 	return fmt.Errorf("%w: %s had it last, until %s", ErrLost, row.String(columnNode), row.Time(columnUntil).Format(time.RFC3339))
 }
 
-// errDone: the row is as the change wants it.
+// errDone means that the row is already as the change wants it.
 var errDone = errors.New("done")
 
-// change reads the row of a job, lets decide set its properties, and writes it if nobody else has meanwhile. A write
-// that was met by another, or whose answer was lost, is decided again by what the row says then.
+// change reads the row of a job, lets decide set its properties, and writes the row if it is unchanged. After a
+// conflict or an unknown outcome it reads the row and decides again.
 func (l Locks) change(ctx context.Context, job string, decide func(row *tables.Entity, now time.Time) error) error {
 	var err error
 	for range tries {
@@ -178,7 +180,7 @@ func (l Locks) read(ctx context.Context, job string) (row tables.Entity, found b
 	return row, err == nil, err
 }
 
-// stored is a time as the table gives it back.
+// stored returns a time as the table returns it.
 func stored(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
 func (l Locks) table() string { return cmp.Or(l.Table, DefaultTable) }
@@ -194,6 +196,6 @@ func (l Locks) node() string {
 	if l.Node != nil {
 		return l.Node()
 	}
-	host, _ := os.Hostname() // without one, the process id has to do
+	host, _ := os.Hostname() // without a host name, the process id has to do
 	return fmt.Sprintf("%s/%d", host, os.Getpid())
 }

@@ -28,7 +28,7 @@ var storage azuritetest.Shared
 
 func TestMain(m *testing.M) { storage.Main(m) }
 
-// clock is what all nodes of a test go by.
+// clock is the clock of all nodes of a test.
 type clock struct{ atomic.Int64 }
 
 func newClock() *clock {
@@ -152,7 +152,7 @@ func TestBadArguments(t *testing.T) {
 
 func second(_ hostlock.Lock, err error) error { return err }
 
-// Of eight that race, one at a time has the lock, whether it is new, free or left behind.
+// Of eight racing nodes, one at a time has the lock, whether it is new, free or abandoned.
 func TestRace(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store tables.Store) {
@@ -186,10 +186,10 @@ func TestRace(t *testing.T) {
 }
 
 // Every storage call of a job under a lock fails in every way, and the process dies there where it can. Another process
-// that tries until it may gets its turn within a lease, and the two are never at work at once.
+// that keeps trying gets the lock within a lease, and the two never work at the same time.
 func TestCrashAtEveryCall(t *testing.T) {
 	t.Parallel()
-	const work = 2*lease + lease/2 // some renewals
+	const work = 2*lease + lease/2 // long enough for some renewals
 	run := func(t *testing.T, plan *faults.Plan) {
 		inner := tables.NewMemory()
 		var inside, done atomic.Int32

@@ -8,14 +8,14 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Held is a lock that somebody holds.
+// Held is a lock with its holder.
 type Held struct {
 	Job, Node string
-	// AcquiredAt is when the holder has got it, Until when its lease ends.
+	// AcquiredAt is when the holder acquired the lock, Until when its lease ends.
 	AcquiredAt, Until time.Time
 }
 
-// List gives the locks whose leases last. It scans the table, which has one row for each job that was ever locked.
+// List returns the locks with a running lease. It scans the table, which has one row for each job that was ever locked.
 func (l Locks) List(ctx context.Context) ([]Held, error) {
 	var held []Held
 	now := l.now()

@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/tables/hostlock"
 )
 
-// What is held is listed with its holder, as long as its lease lasts and nobody has released it.
+// A held lock is listed with its holder until it is released or its lease ends.
 func TestList(t *testing.T) {
 	t.Parallel()
 	c := newClock()

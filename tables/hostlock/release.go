@@ -9,9 +9,9 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// ReleaseNode frees what a node holds that is taken over from, so that nobody has to wait for the end of its leases, and returns how
-// many locks that were. If the node lives on, it finds them lost when it renews them, as if its leases had ended. It may be
-// repeated, and several may do it at once.
+// ReleaseNode frees the locks of a node after its takeover, so that no process has to wait for the end of its leases,
+// and returns their number. A node that lives on finds its locks lost at the next renewal, as if its leases had ended.
+// ReleaseNode may be repeated and may run concurrently.
 func (l Locks) ReleaseNode(ctx context.Context, node string) (int, error) {
 	if node == "" {
 		return 0, errors.New("release the locks of a node: it has no name")
@@ -40,7 +40,7 @@ func (l Locks) ReleaseNode(ctx context.Context, node string) (int, error) {
 	return freed, nil
 }
 
-// freeOf frees a lock that a node holds by the same token still.
+// freeOf frees a lock that the node still holds by the same token.
 func (l Locks) freeOf(ctx context.Context, seen tables.Entity, node string) (did bool, err error) {
 	job, err := tables.UnescapeKey(seen.Partition)
 	if err != nil {
@@ -48,7 +48,7 @@ func (l Locks) freeOf(ctx context.Context, seen tables.Entity, node string) (did
 	}
 	err = l.change(ctx, job, func(row *tables.Entity, now time.Time) error {
 		if row.String(columnToken) != seen.String(columnToken) || row.String(columnNode) != node {
-			return errDone // it was freed or taken meanwhile, perhaps by an earlier try of this call
+			return errDone // freed or acquired meanwhile, perhaps by an earlier try of this call
 		}
 		row.Properties[columnToken], row.Properties[columnReleased] = "", now
 		did = true

@@ -15,7 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/tables/hostlock"
 )
 
-// free names the jobs whose locks somebody else gets.
+// free names the jobs whose locks another node can acquire.
 func free(t *testing.T, other hostlock.Locks, jobs []string) (names []string) {
 	t.Helper()
 	for _, name := range jobs {
@@ -30,7 +30,8 @@ func free(t *testing.T, other hostlock.Locks, jobs []string) (names []string) {
 	return names
 }
 
-// The locks of a node that is taken over from are free at once; those of others, and those that others have got since, are not.
+// The locks of a node that is taken over are free immediately. The locks of other nodes, and those that other nodes
+// have acquired since, are not.
 func TestReleaseNode(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -82,7 +83,7 @@ func TestReleaseNodeFails(t *testing.T) {
 	}
 }
 
-// A lock that another node has got while it was looked at is not freed.
+// A lock that another node acquires during the release is not freed.
 func TestReleaseNodeBesideAnother(t *testing.T) {
 	t.Parallel()
 	inner := tables.NewMemory()
@@ -108,7 +109,7 @@ func TestReleaseNodeBesideAnother(t *testing.T) {
 	}
 }
 
-// A node that lives on although others have taken over from it stops its job, and frees nothing that others have.
+// A node that lives on after its takeover stops its job and frees no lock of another node.
 func TestAFencedNodeStops(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -140,7 +141,7 @@ func TestAFencedNodeStops(t *testing.T) {
 	})
 }
 
-// A release breaks off at every call and in every way. Another one finishes it.
+// A release breaks off at every call and in every way. A second release completes it.
 func TestReleaseNodeCrashAtEveryCall(t *testing.T) {
 	t.Parallel()
 	jobs := []string{"a", "b", "c"}

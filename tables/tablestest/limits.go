@@ -31,8 +31,8 @@ func testPropertySize(t *testing.T, e env) {
 	}
 }
 
-// ofSize is an entity whose size by the service's rules is n: 4, the keys, and for each property 8, its name and its
-// value with 4 more.
+// ofSize returns an entity whose size by the service's rules is n: 4, the keys, and for each property 8, its name and
+// its value with 4 more.
 func ofSize(row string, n int) tables.Entity {
 	e := entity("p", row)
 	n -= 4 + 2*len("p") + 2*len(row)

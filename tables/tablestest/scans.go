@@ -83,7 +83,7 @@ func testScanSelect(t *testing.T, e env) {
 		if want := e.mustGet(t, p.Key).ETag; p.ETag != want {
 			t.Errorf("ETag %q, want %q", p.ETag, want)
 		}
-		p.Properties["C"].([]byte)[0] = 'X' // what came out is the caller's: the second round sees none of it
+		p.Properties["C"].([]byte)[0] = 'X' // the caller owns the result: the second round sees no change of it
 	}
 }
 
@@ -95,7 +95,7 @@ func testScanPages(t *testing.T, e env) {
 		if i%2 == 1 {
 			odd = append(odd, p)
 		}
-		// The rows around it differ from one partition to the next, and between two of them is one without.
+		// The rows around it differ between partitions, and a partition without such a row lies between two of them.
 		e.mustApply(t, tables.Insert(entity(p, "status", "Odd", i%2 == 1)), tables.Insert(entity(p, fmt.Sprintf("r%d", 9-i))), tables.Insert(entity(p, fmt.Sprintf("z%d", i))))
 		e.mustApply(t, tables.Insert(entity(p+"-bare", "other", "Odd", true)), tables.Insert(entity(p+"-bare", "z")))
 	}
@@ -144,7 +144,7 @@ func testScanPastManyRows(t *testing.T, e env) {
 		e.mustApply(t, tables.Insert(entity(p, "status")))
 	}
 	scan := tables.ScanAll(t.Context(), e.store, e.table, tables.Scan{Row: "status"})
-	for round := range 2 { // an iterator begins anew each time
+	for round := range 2 { // an iterator restarts each time
 		var got []string
 		for entity, err := range scan {
 			if err != nil {
@@ -158,7 +158,7 @@ func testScanPastManyRows(t *testing.T, e env) {
 	}
 }
 
-// Keys with a meaning elsewhere - in filters, URLs, headers - are data here, as row key, as bounds and in continuations.
+// Keys that have a meaning in filters, URLs and headers are data here: as row keys, bounds and in continuations.
 func testScanKeys(t *testing.T, e env) {
 	ids := []string{"/subscriptions/0/resourceGroups/rg", "O'Brien", "x' or RowKey ne '", "x or PartitionKey ne x", "100%", "a%2Fb", "a+b c", "~first", "=", "日本語", "𝄞", "\xff\xfe",
 		" lead", "trail ", "a:b;c,d(e)", `"`, ".", "..", "&$@!*", "&$filter=true", "null", "true", "a\r\nb"}
@@ -204,7 +204,7 @@ func testScanPrefix(t *testing.T, e env) {
 	}
 }
 
-// A continuation is taken by the kind of request that it came from only, for the same key.
+// Only the kind of request that returned a continuation accepts it, and only for the same key.
 func testScanContinuations(t *testing.T, e env) {
 	for _, p := range []string{"p", "q", "status"} {
 		e.mustApply(t, tables.Insert(entity(p, "status")), tables.Insert(entity(p, "r")))

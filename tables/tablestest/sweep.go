@@ -13,7 +13,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// sized is a limit of what can be stored: of(n) are operations of size n in one partition, of which the first refuses.
+// sized is a storage limit: of(n) returns operations of size n in one partition, and the first one is refused when n is
+// too large.
 type sized struct {
 	name        string
 	limit, step int
@@ -55,7 +56,7 @@ func sizes() []sized {
 	}
 }
 
-// binaryOfSize is an entity whose size by the service's rules is n, of bytes.
+// binaryOfSize returns an entity of bytes whose size by the service's rules is n.
 func binaryOfSize(row string, n int) tables.Entity {
 	e := entity("p", row)
 	n -= 4 + 2*len("p") + 2*len(row)
@@ -72,7 +73,8 @@ func binaryOfSize(row string, n int) tables.Entity {
 	return e
 }
 
-// transactionOf is a transaction of 6 entities with texts that take n bytes in a request: < takes six, in one of storage.
+// transactionOf returns a transaction of 6 entities with texts that take n bytes in a request: < takes six, but one in
+// storage.
 func transactionOf(n int) []tables.Op {
 	var ops []tables.Op
 	for row := range 6 {
@@ -90,8 +92,8 @@ func transactionOf(n int) []tables.Op {
 	return ops
 }
 
-// largestTransaction is the most text that fits 4 MiB with what a request adds to it: all stores reckon alike, so memory
-// tells.
+// largestTransaction returns the longest text that fits 4 MiB with the overhead of a request. All stores count alike,
+// so the store in memory finds it.
 func largestTransaction() int {
 	store := tables.NewMemory()
 	fits := func(n int) bool {
@@ -108,8 +110,8 @@ func largestTransaction() int {
 	return least
 }
 
-// At each limit: what is one less and what is as large as may be comes back as it was, and what is one more leaves nothing
-// behind and hears the limit. The emulator takes more than the service here and there: the store is what refuses.
+// Values at and one below each limit are stored and read back unchanged. A value above it fails with the limit in the
+// error and stores nothing. The store itself refuses, because the emulator accepts some larger values.
 func testSweep(t *testing.T, e env) {
 	for _, s := range sizes() {
 		for _, n := range []int{s.limit - s.step, s.limit, s.limit + s.step} {
@@ -128,7 +130,7 @@ func testSweep(t *testing.T, e env) {
 	}
 }
 
-// wantStored wants an entity, or that there is none, and takes it away.
+// wantStored checks that the entity exists, or not, and deletes it.
 func (e env) wantStored(t *testing.T, what string, want tables.Entity, stored bool) {
 	t.Helper()
 	got, err := e.store.Get(t.Context(), e.table, want.Key)
@@ -146,7 +148,7 @@ func (e env) wantStored(t *testing.T, what string, want tables.Entity, stored bo
 	e.mustApply(t, tables.Delete(want.Key, ""))
 }
 
-// wantText wants an error that says one of these.
+// wantText checks that the error contains one of these texts.
 func wantText(t *testing.T, what string, err error, any ...string) {
 	t.Helper()
 	for _, text := range any {
@@ -157,7 +159,7 @@ func wantText(t *testing.T, what string, err error, any ...string) {
 	t.Errorf("%s: %.200v does not say the limit", what, err)
 }
 
-// The limits of what can be asked for. A row is there that each question finds.
+// The limits of queries and scans. Every query matches an existing row.
 func testQuerySweep(t *testing.T, e env) {
 	row := entity("p", "r", "Bytes", make([]byte, 512), "Text", strings.Repeat("a", 512))
 	for i := range 249 {

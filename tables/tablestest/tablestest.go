@@ -1,4 +1,4 @@
-// Package tablestest holds a tables.Store to its promises and to the limits of the service: one suite for every
+// Package tablestest tests the promises of a tables.Store and the limits of the service: one suite for every
 // implementation.
 package tablestest
 
@@ -14,7 +14,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Run runs the suite. open gives a store; it may be the same one each time, since every test makes its own table.
+// Run runs the suite. open returns a store; it may be the same one each time, since every test makes its own table.
 func Run(t *testing.T, open func(t *testing.T) tables.Store) {
 	t.Helper()
 	tests := []struct {
@@ -75,7 +75,7 @@ func Run(t *testing.T, open func(t *testing.T) tables.Store) {
 	}
 }
 
-// env is a store with a table of the test's own.
+// env is a store with a table of this test.
 type env struct {
 	store tables.Store
 	table string
@@ -102,7 +102,7 @@ func (e env) mustGet(t *testing.T, key tables.Key) tables.Entity {
 	return got
 }
 
-// rows are the row keys that a query finds, over all pages.
+// rows returns the row keys of a query, over all pages.
 func (e env) rows(t *testing.T, q tables.Query) []string {
 	t.Helper()
 	var rows []string
@@ -115,7 +115,7 @@ func (e env) rows(t *testing.T, q tables.Query) []string {
 	return rows
 }
 
-// partitions are the partition keys that a scan finds, over all pages.
+// partitions returns the partition keys of a scan, over all pages.
 func (e env) partitions(t *testing.T, s tables.Scan) []string {
 	t.Helper()
 	var partitions []string
@@ -146,7 +146,7 @@ func wantError(t *testing.T, what string, err, want error) {
 	}
 }
 
-// wantOpError also wants the operation that is to blame.
+// wantOpError also checks the index of the failed operation.
 func wantOpError(t *testing.T, what string, err, want error, index int) {
 	t.Helper()
 	wantError(t, what, err, want)

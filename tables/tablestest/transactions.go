@@ -98,7 +98,7 @@ func testTransactionRules(t *testing.T, e env) {
 	}
 }
 
-// Every transaction inserts a row of its own and the one that all want: the rows of the losers must not be there.
+// Every transaction inserts its own row and one common row: the rows of the losers must not exist.
 func testRaceOfTransactions(t *testing.T, e env) {
 	var winner atomic.Value
 	var wg sync.WaitGroup

@@ -12,7 +12,7 @@ type Decision struct {
 	Approve bool `json:"approve"`
 }
 
-// approve creates a human task, and treats a missing answer as a refusal. The task is in GET /api/tasks until it is
+// approve creates a user task, and treats a missing answer as a refusal. The task is in GET /api/tasks until it is
 // answered or canceled.
 func (s *engineSteps) approve(ctx *orchestrator.Context, tenant string, order Order, terms Terms) (bool, error) {
 	asked := orchestrator.AskPerson[Decision](ctx, orchestrator.HumanTask{
@@ -25,7 +25,7 @@ func (s *engineSteps) approve(ctx *orchestrator.Context, tenant string, order Or
 	})
 	late := orchestrator.Timer(ctx, terms.ApprovalFor)
 	if orchestrator.Any(ctx, asked, late) == 1 {
-		orchestrator.Cancel(ctx, asked) // it needs no answer any longer
+		orchestrator.Cancel(ctx, asked) // the task can no longer be answered
 		return false, nil
 	}
 	answer, err := asked.Await()

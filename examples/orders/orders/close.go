@@ -13,15 +13,15 @@ import (
 // EventClosed is the type of the event with the total of a day.
 const EventClosed = "orders.day-closed"
 
-// Total is the total of a day's shipments.
+// Total is the shipments of a day.
 type Total struct {
 	Day    string `json:"day"`
 	Orders int    `json:"orders"`
 	Cents  int    `json:"cents"`
 }
 
-// closeTheDay returns the message of the schedule. It uses the time of the occurrence, not the clock: a late or
-// repeated occurrence returns the same message, which is a duplicate.
+// closeTheDay makes the message of the schedule. It uses the time of the occurrence, not the clock: a late or repeated
+// occurrence makes the same message, and the same message is a duplicate.
 func closeTheDay(_ context.Context, slot time.Time) ([]engine.Message, error) {
 	input, err := json.Marshal(Input{Day: slot.Format(time.DateOnly)})
 	return []engine.Message{{Operation: OperationClose, Input: input}}, err

@@ -1,15 +1,15 @@
-// Package orders is an engine for the orders of a shop, as an example to copy from. Each file shows one feature:
+// Package orders is an engine that processes orders of a shop, as an example to copy from. Each file shows one thing:
 //
-//	definition.go  an engine: its description for the platform
-//	order.go       its input and output, and the check of the input
-//	take.go        the orchestrator: an order from its arrival to its shipment
+//	definition.go  an engine: its definition for the platform
+//	order.go       its input and result, and how input is checked
+//	take.go        the orchestrator: from the arrival of an order to its shipment
 //	version1.go    an earlier version of the orchestrator, for orders that began with it
 //	reserve.go     fan-out over the lines of an order, and compensation
-//	approve.go     an approval by a person
-//	pay.go         an external event, or a timeout
+//	approve.go     an approval by a user
+//	pay.go         an event from outside, or a timeout
 //	ship.go        a child orchestration
 //	close.go       a schedule, and a second operation of the engine
-//	shop.go        the data of the activities
+//	shop.go        the activities
 //
 // It owns the tables ordersBooked and ordersShipped.
 package orders
@@ -23,7 +23,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// The engine's name, and the queue that its messages arrive in.
+// The engine's name, and the queue of its messages.
 const (
 	Engine = "orders"
 	Queue  = "orders-queue"
@@ -35,19 +35,19 @@ const (
 	OperationClose = "close-day"
 )
 
-// Terms are the settings of the shop's owner.
+// Terms are the decisions of the shop's owner.
 type Terms struct {
-	// Limit is the price in cents above which a person with one of the roles Approvers has to approve an order.
+	// Limit is the worth in cents above which a user with one of the roles Approvers has to approve an order.
 	Limit     int      `json:"limit"`
 	Approvers []string `json:"approvers"`
-	// ApprovalFor and PaymentFor bound the waits of an order for its approval and for its payment.
+	// ApprovalFor and PaymentFor are how long an order waits for its approval and for its payment.
 	ApprovalFor time.Duration `json:"approvalFor"`
 	PaymentFor  time.Duration `json:"paymentFor"`
-	// Grace is the time in which a customer may cancel a paid order.
+	// Grace is how long a customer may cancel a paid order.
 	Grace time.Duration `json:"grace"`
 }
 
-// engineSteps are the engine's activities and its child, as its orchestrators call them.
+// engineSteps are the engine's activities and its child, as called by its orchestrators.
 type engineSteps struct {
 	terms   Terms
 	reserve *orchestrator.Activity[Reservation, string]
@@ -60,7 +60,7 @@ type engineSteps struct {
 	ship    *orchestrator.Orchestrator[Order, Parcel]
 }
 
-// Definition returns the engine over a shop. Functions, queues, tables, timers and routes of the app are derived from
+// Definition returns the engine over a shop. The app's functions, queues, tables, timers and routes are derived from
 // it.
 func Definition(shop *Shop, terms Terms) engine.Definition {
 	retry := orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 3, FirstInterval: time.Second})

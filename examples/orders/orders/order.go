@@ -7,7 +7,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 )
 
-// ErrInput: the engine cannot carry out the message. Another attempt cannot help.
+// ErrInput means that a message requests an impossible operation. Do not retry.
 var ErrInput = errors.New("not an order")
 
 // Input is the input of a message, one member for each operation. It is decoded strictly: an unknown member makes the
@@ -18,13 +18,13 @@ type Input struct {
 	Day string `json:"day,omitempty"`
 }
 
-// Order is an order of a customer.
+// Order is a customer's order.
 type Order struct {
 	ID    string `json:"id"`
 	Lines []Line `json:"lines"`
 }
 
-// Line is an article of an order, with the price of one piece.
+// Line is an article of an order, with the price of a piece.
 type Line struct {
 	Article string `json:"article"`
 	Pieces  int    `json:"pieces"`

@@ -14,22 +14,23 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// These tests run the orchestrator alone, in virtual time: a week takes no time. The tests of the whole app are next
-// to main.go.
+// These tests run the orchestrator alone, in virtual time: a week takes no real time. The tests of the whole app are in
+// main_test.go.
 
 const (
-	// small needs no approval, large does, and the third line of soldOut is not available.
+	// small needs no approval, large does, and the third line of soldOut is sold out.
 	small   = `{"order": {"id": "o-1", "lines": [{"article": "chair", "pieces": 2, "cents": 4900}, {"article": "table", "pieces": 1, "cents": 19900}]}}`
 	large   = `{"order": {"id": "o-1", "lines": [{"article": "sofa", "pieces": 1, "cents": 250000}]}}`
 	soldOut = `{"order": {"id": "o-1", "lines": [{"article": "chair", "pieces": 2, "cents": 1}, {"article": "lamp", "pieces": 1, "cents": 1}, {"article": "table", "pieces": 101, "cents": 1}]}}`
 )
 
-// terms returns the terms of the tests.
+// terms returns those of the tests.
 func terms() orders.Terms {
 	return orders.Terms{Limit: 100_000, Approvers: []string{"sales"}, ApprovalFor: 24 * time.Hour, PaymentFor: 7 * 24 * time.Hour, Grace: 30 * time.Minute}
 }
 
-// scenario returns an order with the input, over a shop of its own. Its Check holds for any end of an order.
+// scenario is an order with the input, over its own shop. Its Check checks the conditions that hold for every end of an
+// order.
 func scenario(t *testing.T, input string, steps ...orchestratortest.Step) orchestratortest.Scenario[engine.Message, orders.Result] {
 	t.Helper()
 	store := tables.NewMemory()
@@ -73,12 +74,12 @@ func paid(at time.Duration) orchestratortest.Step {
 	return orchestratortest.Step{At: at, Event: orders.EventPaid, Data: orders.Payment{Reference: "p-1", Cents: 29700}}
 }
 
-// answered is the approver's answer.
+// answered returns the approver's answer.
 func answered(yes bool) orchestratortest.Step {
 	return orchestratortest.Step{At: time.Hour, Task: "approve order", By: "ann", Data: orders.Decision{Approve: yes}}
 }
 
-// For any outcome of an order, its effects are kept or undone.
+// For every end of an order, its effects are kept or undone.
 func TestOrders(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -105,7 +106,7 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// An unavailable line fails the order permanently, and releases the others.
+// A sold-out line fails the order permanently, and releases the others.
 func TestAnArticleIsSoldOut(t *testing.T) {
 	t.Parallel()
 	got := orchestratortest.Run(t, scenario(t, soldOut))
@@ -123,7 +124,7 @@ func TestAnOrderIsCanceledInTime(t *testing.T) {
 	}
 }
 
-// Only a shipment is published.
+// Only a shipment publishes an event.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	got := orchestratortest.Run(t, scenario(t, small, paid(0)))
@@ -135,7 +136,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// Invalid input is refused, permanently.
+// Invalid input is refused permanently.
 func TestInput(t *testing.T) {
 	t.Parallel()
 	for _, input := range []string{``, `{}`, `{"order": {"id": "o-1"}}`, `{"oder": {}}`, `{"order": {"id": "o-1", "lines": [{"article": "chair", "pieces": 0, "cents": 1}]}}`,
@@ -146,7 +147,7 @@ func TestInput(t *testing.T) {
 	}
 }
 
-// With a crash at any storage call, the order ends the same.
+// A crash at any storage call does not change the end of the order.
 func TestOrdersSurviveCrashes(t *testing.T) {
 	t.Parallel()
 	orchestratortest.CrashEverywhere(t, func(t *testing.T) orchestratortest.Scenario[engine.Message, orders.Result] {
@@ -154,7 +155,7 @@ func TestOrdersSurviveCrashes(t *testing.T) {
 	})
 }
 
-// With a permanent failure of any call, before or after its work, nothing is half done after a second attempt.
+// After a permanent failure of any call, before or after its effect, a second attempt leaves nothing half done.
 func TestOrdersHaveASecondChance(t *testing.T) {
 	t.Parallel()
 	orchestratortest.FailEverywhere(t, func(t *testing.T) orchestratortest.Scenario[engine.Message, orders.Result] {
@@ -162,8 +163,8 @@ func TestOrdersHaveASecondChance(t *testing.T) {
 	})
 }
 
-// Orders that began with the current code continue with later code: the files hold their histories.
-// ROUNDHOUSE_GOLDEN=write writes a missing file.
+// Running orders continue with later code: the files hold their histories. ROUNDHOUSE_GOLDEN=write makes a missing
+// file.
 func TestOrdersUnderWay(t *testing.T) {
 	t.Parallel()
 	orchestratortest.Golden(t, "testdata/version2.json", scenario(t, large, answered(true), paid(2*time.Hour)))

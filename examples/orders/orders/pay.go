@@ -6,12 +6,12 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// EventPaid is the name of the bank's event for a payment:
+// EventPaid is the name of the event by which the bank reports a payment:
 //
 //	POST /api/orchestrations/orders-{correlationId}/events/payment-received
 const EventPaid = "payment-received"
 
-// Payment is the data of the event.
+// Payment is the content of the event.
 type Payment struct {
 	Reference string `json:"reference"`
 	Cents     int    `json:"cents"`
@@ -23,7 +23,7 @@ type Booking struct {
 	Payment Payment `json:"payment"`
 }
 
-// pay waits for the payment, up to its deadline. An event from before the wait has been kept.
+// pay waits for the payment, or until its timeout. An event that arrived before the wait has been kept.
 func (s *engineSteps) pay(ctx *orchestrator.Context, order Order, terms Terms) (bool, error) {
 	paid := orchestrator.Event[Payment](ctx, EventPaid)
 	late := orchestrator.Timer(ctx, terms.PaymentFor)

@@ -12,9 +12,9 @@ type Reservation struct {
 	Line    Line   `json:"line"`
 }
 
-// reserveLines is fan-out and fan-in: it reserves all lines in parallel, and waits for all of them. Each call
-// declares its undo. When one line fails, the others have ended by then, and the Undo of the orchestrator releases
-// them, the failed one included: it may have done half of its work.
+// reserveLines is fan-out and fan-in: it reserves all lines in parallel, and waits for all of them. Each call names its
+// compensation. When one line fails, the others have finished, and the Undo of the orchestrator releases them, the
+// failed one included: it may have done half of its work.
 func (s *engineSteps) reserveLines(ctx *orchestrator.Context, order Order) error {
 	var lines []*orchestrator.Future[string]
 	for _, line := range order.Lines {

@@ -10,12 +10,12 @@ import (
 type Parcel struct {
 	OrderID string `json:"orderId"`
 	Label   string `json:"label"`
-	// Day is when it was shipped, as in 2026-04-07.
+	// Day is its shipment date, as in 2026-04-07.
 	Day   string `json:"day"`
 	Cents int    `json:"cents"`
 }
 
-// shipment returns a child: an orchestration with an id, rounds and attempts of its own, which others could call as
+// shipment is a child: an orchestration with its own id, rounds and attempts, which other orchestrators could call as
 // well. It takes the day from its context, because the clock of the process would differ in a replay.
 func (s *engineSteps) shipment(ctx *orchestrator.Context, order Order) (Parcel, error) {
 	label, err := s.label.Call(ctx, order.ID).Await()

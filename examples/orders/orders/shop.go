@@ -16,21 +16,22 @@ const (
 	ShippedTable = "ordersShipped"
 )
 
-// stock is the available number of pieces of an article.
+// stock is the most pieces of an article in an order.
 const stock = 100
 
-// paymentRow is the row of an order's payment. No article has it: EscapeKey makes no ~.
+// paymentRow is the row of an order's payment. No article has this row key: EscapeKey makes no ~.
 const paymentRow = "~payment"
 
-// ErrSoldOut: too few pieces are available.
+// ErrSoldOut means that an order wants more pieces than the stock.
 var ErrSoldOut = errors.New("sold out")
 
-// Shop represents the systems that an engine uses: warehouse, bank, carrier. Its methods are the engine's activities,
-// the place for everything nondeterministic. An activity may run again for finished work (a process died before the
-// result was stored, or an attempt started over), so each of them writes the same row each time.
+// Shop represents the systems that an engine works with: warehouse, bank, carrier. Its methods are the engine's
+// activities, the place for everything that is not deterministic. An activity may run again after its work is done (a
+// process died before the result was stored, or an attempt started over), so each of them writes the same row each
+// time.
 type Shop struct{ tables tables.Store }
 
-// NewShop makes a shop over existing tables; those of Definition.Tables exist.
+// NewShop returns a shop over tables, which have to exist, like those of Definition.Tables.
 func NewShop(t tables.Store) *Shop { return &Shop{t} }
 
 // Reserve reserves a line.
@@ -59,12 +60,12 @@ func (s *Shop) Refund(ctx context.Context, b Booking) (string, error) {
 	return "refunded", s.remove(ctx, b.key())
 }
 
-// Label makes the label of a parcel.
+// Label returns the label of a parcel.
 func (s *Shop) Label(_ context.Context, orderID string) (string, error) {
 	return "label of " + orderID, nil
 }
 
-// HandOff hands a parcel to the carrier.
+// HandOff passes a parcel to the carrier.
 func (s *Shop) HandOff(ctx context.Context, p Parcel) (string, error) {
 	err := s.tables.Apply(ctx, ShippedTable, tables.Upsert(tables.Entity{Key: tables.Key{Partition: p.Day, Row: tables.EscapeKey(p.OrderID)},
 		Properties: map[string]any{"Label": p.Label, "Cents": int64(p.Cents)}}))

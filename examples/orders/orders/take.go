@@ -10,11 +10,11 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// EventShipped is the type of the event for a shipment.
+// EventShipped is the type of the event about a shipment.
 const EventShipped = "orders.shipped"
 
-// run is the engine's orchestrator. It reads like a program that runs once from top to bottom, and may take weeks,
-// over several processes.
+// run is the engine's orchestrator. It reads like a program that runs once from top to bottom, but it may take weeks,
+// across many processes.
 func (s *engineSteps) run(ctx *orchestrator.Context, r engine.Request[Input]) (Result, error) {
 	if r.Operation == OperationClose {
 		return s.closeDay(ctx, r)
@@ -29,21 +29,21 @@ func (s *engineSteps) run(ctx *orchestrator.Context, r engine.Request[Input]) (R
 	}
 	state, err := s.prepare(ctx, r.TenantID, order, terms)
 	if err != nil || state != "" {
-		// The order is not to be shipped. Its effects are undone, for any reason: a failure, a refusal, or a canceled
-		// run.
+		// The order is not to be shipped. Its effects are undone, for any reason: a failure, a refusal, or a canceled run.
 		return Result{State: state}, errors.Join(err, orchestrator.Undo(ctx))
 	}
 	return s.complete(ctx, r, order)
 }
 
-// recordedTerms returns the terms of the run. They come from settings, which may change during a run; so the run
-// records its initial ones. An orchestrator that read the settings itself would decide differently in a replay.
+// recordedTerms returns the terms of the run. They come from settings, which may change while orders are running, so
+// the run records its initial ones. An orchestrator that read the settings itself would decide differently when it is
+// replayed.
 func (s *engineSteps) recordedTerms(ctx *orchestrator.Context) (Terms, error) {
 	return orchestrator.SideEffect(ctx, "terms", func() Terms { return s.terms })
 }
 
-// prepare does everything that can be undone. The state is "" when the order is to be shipped, and otherwise the
-// reason why not.
+// prepare does all that can be undone. The state is "" when the order is to be shipped, and otherwise the reason why
+// not.
 func (s *engineSteps) prepare(ctx *orchestrator.Context, tenant string, order Order, terms Terms) (State, error) {
 	if err := s.reserveLines(ctx, order); err != nil {
 		return "", err
@@ -56,14 +56,14 @@ func (s *engineSteps) prepare(ctx *orchestrator.Context, tenant string, order Or
 	if paid, err := s.pay(ctx, order, terms); err != nil || !paid {
 		return Unpaid, err
 	}
-	// A durable timer: it costs nothing while it runs, and survives crashes like the run.
+	// A durable timer: it costs nothing while it runs, and survives everything that the run survives.
 	if err := ctx.Sleep(terms.Grace); err != nil {
 		return "", fmt.Errorf("wait until the grace of order %s is over: %w", order.ID, err)
 	}
 	return "", nil
 }
 
-// complete does everything that cannot be undone. When it fails, nothing is undone: the next attempt continues here.
+// complete does the irreversible part. When it fails, nothing is undone: the next attempt continues here.
 func (s *engineSteps) complete(ctx *orchestrator.Context, r engine.Request[Input], order Order) (Result, error) {
 	parcel, err := s.ship.Call(ctx, order).Await()
 	if err != nil {
@@ -78,5 +78,5 @@ func (s *engineSteps) complete(ctx *orchestrator.Context, r engine.Request[Input
 	return Result{State: Shipped, Label: parcel.Label}, err
 }
 
-// tenantOf returns the tenant of the order. An order without a tenant is the publisher's.
+// tenantOf returns the tenant of an order. An order without one is the publisher's.
 func tenantOf(r engine.Request[Input]) string { return cmp.Or(r.TenantID, engine.PublisherInstance) }

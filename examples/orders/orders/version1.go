@@ -7,9 +7,8 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// runVersion1 is the orchestrator from before orders needed approvals and had a grace. An order that began with it
-// continues with it; new ones begin with run. It can be removed when GET /api/orchestrations shows no active run of
-// version 1.
+// runVersion1 is the orchestrator from before approvals and the grace. An order that began with it continues with it;
+// new ones begin with run. Remove it when GET /api/orchestrations shows no open run of version 1.
 func (s *engineSteps) runVersion1(ctx *orchestrator.Context, r engine.Request[Input]) (Result, error) {
 	order, err := orderOf(r)
 	if err != nil {

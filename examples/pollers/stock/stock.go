@@ -1,5 +1,5 @@
-// Package stock is an engine that counts the deliveries to a warehouse, with a message for each delivery. It is the
-// smallest engine that does something: one activity, and an orchestrator that calls it.
+// Package stock is an engine that counts deliveries to a warehouse, a message for each delivery. It is the smallest
+// useful engine: one activity, and an orchestrator that calls it.
 //
 // It owns the table stockDelivered: a partition is an article, a row is a delivery.
 package stock
@@ -17,13 +17,13 @@ import (
 const (
 	// Engine is the engine's name.
 	Engine = "stock"
-	// Queue is its message queue.
+	// Queue is the queue of its messages.
 	Queue = "stock-queue"
-	// Table is the engine's table.
+	// Table is the table that it owns.
 	Table = "stockDelivered"
 )
 
-// Delivery is the input of a message: the value of the row's column that the poller's inputColumn names.
+// Delivery is the input of a message: the row's value in the column that the poller's inputColumn names.
 type Delivery struct {
 	ID      int    `json:"id"`
 	Article string `json:"article"`
@@ -48,7 +48,7 @@ func Definition(store tables.Store) engine.Definition {
 	}
 }
 
-// counter holds the store of the activity.
+// counter has the store of the activity.
 type counter struct{ tables tables.Store }
 
 // count records a delivery. It writes the same row each time, because a row of the database can be delivered twice.

@@ -15,9 +15,9 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 )
 
-// These bound what one page reads, and parallel how much of it at a time.
+// These bound a page's reads, and parallel the concurrent ones.
 const (
-	maxReads   = 300 // requests of storage, beyond which what they would bring is left out
+	maxReads   = 300 // storage requests, beyond which data is omitted
 	maxRows    = 1000
 	maxRuns    = 50
 	maxDepth   = 8 // of runs that call runs
@@ -35,14 +35,14 @@ type gathering struct {
 	entries   []engine.Entry
 	letters   []engine.DeadLetter
 	listed    []orchestrator.Summary
-	begun     []orchestrator.Summary // those that are found by their ids
+	begun     []orchestrator.Summary // found by their ids
 	reads     atomic.Int64
 	truncated atomic.Bool
 }
 
 func newGathering(c Config, q Query) *gathering { return &gathering{Config: c, q: q} }
 
-// mayRead takes a request out of what the page may cost; if there is none left, the page is truncated.
+// mayRead takes a request from the page's budget; without any left, the page is truncated.
 func (g *gathering) mayRead() bool {
 	if g.reads.Add(1) <= maxReads {
 		return true
@@ -53,8 +53,8 @@ func (g *gathering) mayRead() bool {
 
 func (g *gathering) sees(owner string) bool { return tenant.Sees(g.q.TenantID, owner) }
 
-// gather reads the sources: first those with an index by correlation id, then the runs that these lead to, then what the runs
-// lead to.
+// gather reads the sources: first those with an index by correlation id, then the runs that these name, then the data
+// that the runs name.
 func (g *gathering) gather(ctx context.Context) error {
 	if err := together(ctx, g.readHistory, func(ctx context.Context) (err error) {
 		g.letters, err = g.lettersOf(ctx, g.Engines, g.q.CorrelationID)
@@ -82,7 +82,7 @@ func (g *gathering) gather(ctx context.Context) error {
 	return g.tellDeliveries(ctx)
 }
 
-// together runs functions at the same time.
+// together runs functions concurrently.
 func together(ctx context.Context, all ...func(context.Context) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
@@ -111,7 +111,7 @@ func (g *gathering) readHistory(ctx context.Context) error {
 	}
 }
 
-// lettersOf are the dead letters under an id, as lists show them.
+// lettersOf returns the dead letters of an id, as in lists.
 func (g *gathering) lettersOf(ctx context.Context, engines []string, id string) (all []engine.DeadLetter, err error) {
 	f := engine.DeadLetterFilter{Engines: engines, TenantID: g.q.TenantID, CorrelationID: id, Limit: engine.MaxLimit}
 	for {
@@ -131,7 +131,7 @@ func (g *gathering) lettersOf(ctx context.Context, engines []string, id string) 
 	}
 }
 
-// readList asks the list for runs; it has them when it was written, which is a moment after they began.
+// readList reads the list of runs; a run is listed slightly after its start.
 func (g *gathering) readList(ctx context.Context) error {
 	if g.Runs == nil || g.List == nil {
 		return nil
@@ -148,7 +148,7 @@ func (g *gathering) readList(ctx context.Context) error {
 	return nil
 }
 
-// readBegun looks for the runs of engines whose runs have the correlation id in their names.
+// readBegun searches the runs of engines whose runs have the correlation id in their names.
 func (g *gathering) readBegun(ctx context.Context) error {
 	if g.Runs == nil || g.RunID == nil {
 		return nil
@@ -174,7 +174,8 @@ func (g *gathering) readBegun(ctx context.Context) error {
 	return nil
 }
 
-// status reads where a run stands: its zero value if there is none, and of one that is damaged only the id, for the platform.
+// status reads the status of a run: its zero value for a missing one, and only the id of a damaged one, for the
+// platform.
 func (g *gathering) status(ctx context.Context, id string) (orchestrator.Summary, error) {
 	if !g.mayRead() {
 		return orchestrator.Summary{}, nil
@@ -184,7 +185,7 @@ func (g *gathering) status(ctx context.Context, id string) (orchestrator.Summary
 	case errors.Is(err, orchestrator.ErrNotFound):
 		return orchestrator.Summary{}, nil
 	case unreadable(err):
-		if g.q.TenantID != "" { // nobody knows whose it is
+		if g.q.TenantID != "" { // its tenant is unknown
 			g.truncated.Store(true)
 			return orchestrator.Summary{}, nil
 		}
@@ -197,13 +198,13 @@ func unreadable(err error) bool {
 	return errors.Is(err, orchestrator.ErrCorrupt) || errors.Is(err, orchestrator.ErrNewerSchema)
 }
 
-// run is a run that is to be read. One that is found by its id only has no state yet.
+// run is a run to read. One that is found by its id only has no state yet.
 type run struct {
 	id, engine string
 	state      *orchestrator.Summary
 }
 
-// roots are the runs that something outside has begun, each once.
+// roots returns the runs that were started from outside, each once.
 func (g *gathering) roots() (roots, rest []run) {
 	for i := range g.begun {
 		roots = append(roots, run{g.begun[i].ID, g.engineOf(g.begun[i], ""), &g.begun[i]})
@@ -233,7 +234,7 @@ func (g *gathering) roots() (roots, rest []run) {
 	return roots, rest
 }
 
-// engineOf is the engine of a run: the one that it is a run of, else that of its caller, else the one in its id.
+// engineOf returns the engine of a run: its own, or that of its caller, or the one in its id.
 func (g *gathering) engineOf(s orchestrator.Summary, caller string) string {
 	if slices.Contains(g.Engines, s.Orchestrator) {
 		return s.Orchestrator
@@ -250,7 +251,7 @@ func (g *gathering) engineOf(s orchestrator.Summary, caller string) string {
 	return name
 }
 
-// engineUnder is the engine of a run that another one has begun, as far as its state is known.
+// engineUnder returns the engine of a run that another one has started, as far as its state is known.
 func (g *gathering) engineUnder(caller string, s *orchestrator.Summary) string {
 	if s == nil {
 		return caller
@@ -258,7 +259,7 @@ func (g *gathering) engineUnder(caller string, s *orchestrator.Summary) string {
 	return g.engineOf(*s, caller)
 }
 
-// readRuns reads the runs, and those that they have begun, level by level.
+// readRuns reads the runs and those that they have started, level by level.
 func (g *gathering) readRuns(ctx context.Context) (all []*teller, err error) {
 	if g.Runs == nil {
 		return nil, nil
@@ -287,7 +288,7 @@ func (g *gathering) readRuns(ctx context.Context) (all []*teller, err error) {
 	return all, nil
 }
 
-// unread are the runs that were not read before, as far as the bounds allow.
+// unread returns the runs that were not read before, within the bounds.
 func (g *gathering) unread(runs []run, seen map[string]bool, depth int) (level []run) {
 	for _, one := range runs {
 		if seen[one.id] {
@@ -318,7 +319,7 @@ func (g *gathering) readLevel(ctx context.Context, runs []run) ([]*teller, error
 	return told, nil
 }
 
-// readRun reads a run with its tasks and with the dead letters that have its id for a correlation id.
+// readRun reads a run with its tasks and with the dead letters that have its id as correlation id.
 func (g *gathering) readRun(ctx context.Context, r run) (*teller, error) {
 	t := &teller{g: g, run: r}
 	if r.state == nil {
@@ -334,7 +335,7 @@ func (g *gathering) readRun(ctx context.Context, r run) (*teller, error) {
 	}
 	t.finish()
 	if len(t.items) == 0 {
-		return t, nil // it is not of this correlation id, or of another tenant
+		return t, nil // it belongs to another correlation id or tenant
 	}
 	if err := g.tellTasks(ctx, t); err != nil {
 		return nil, err
@@ -377,7 +378,7 @@ func (g *gathering) readRounds(ctx context.Context, t *teller) error {
 	return nil
 }
 
-// tellLetters tells of the dead letters, and what became of them.
+// tellLetters returns the items of the dead letters, and of their outcomes.
 func (g *gathering) tellLetters(ctx context.Context) (items []Item, err error) {
 	seen := map[string]bool{}
 	g.letters = slices.DeleteFunc(g.letters, func(l engine.DeadLetter) bool {
@@ -409,7 +410,7 @@ func (g *gathering) tellLetters(ctx context.Context) (items []Item, err error) {
 	return append(items, slices.Concat(changes...)...), nil
 }
 
-// changesOf tells what became of a dead letter.
+// changesOf returns the outcomes of a dead letter.
 func changesOf(l engine.DeadLetter) (items []Item) {
 	add := func(c DeadLetterChange, at int64) {
 		c.RowKey = l.RowKey
@@ -427,7 +428,7 @@ func changesOf(l engine.DeadLetter) (items []Item) {
 	return items
 }
 
-// tellDeliveries looks in the outbox for what the runs have published.
+// tellDeliveries reads the outbox for the runs' published events.
 func (g *gathering) tellDeliveries(ctx context.Context) error {
 	if g.Events == nil || g.EventID == nil {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// OfHistory tells of an orchestration what its exported history knows, oldest first. Nothing is read besides: people, deliveries,
-// actions and other orchestrations are told as far as the rounds know them.
+// OfHistory returns the items of an orchestration's exported history, oldest first. It reads nothing else: users,
+// deliveries, actions and other orchestrations appear as far as the rounds know them.
 func OfHistory(h orchestrator.History, now func() time.Time) []Item {
 	g := newGathering(Config{Now: now}, Query{CorrelationID: h.CorrelationID})
 	s := h.Summary()

@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 )
 
-// Kind says what an Item is about; the member of that name is set.
+// Kind is the subject of an Item; the member of that name is set.
 type Kind string
 
 // These are the kinds.
@@ -32,20 +32,20 @@ const (
 	KindAction           Kind = "action"
 )
 
-// Kinds are all kinds.
+// Kinds returns all kinds.
 func Kinds() []Kind {
 	return []Kind{KindMessage, KindOrchestration, KindChange, KindCall, KindTimer, KindEvent, KindTask, KindPublication, KindDelivery, KindLink,
 		KindHistory, KindDeadLetter, KindDeadLetterChange, KindAction}
 }
 
-// Item is one thing that happened: exactly one of the pointers is set, and Kind says which.
+// Item is one event: exactly one of the pointers is set, named by Kind.
 type Item struct {
-	// ID names the item among those of the correlation id.
+	// ID identifies the item within the correlation id.
 	ID string
-	// At is when it happened or began. EndedAt is when it ended, zero for what has no end, or none yet.
+	// At is when it happened or started. EndedAt is when it ended, zero for an item without an end, or an open one.
 	At, EndedAt time.Time
 	Kind        Kind
-	// Engine is the engine, or the orchestrator of a run that no engine has started.
+	// Engine is the engine, or the orchestrator of a run without an engine.
 	Engine string
 
 	Message          *Message
@@ -69,31 +69,31 @@ func (i *Item) compare(at time.Time, id string) int {
 	return cmp.Or(i.At.Compare(at), cmp.Compare(i.ID, id))
 }
 
-// Where says in which execution of which run something happened.
+// Where is the execution of the run in which something happened.
 type Where struct {
 	OrchestrationID string `json:"orchestrationId"`
 	Execution       int    `json:"execution"`
 }
 
-// Failure is the error of what failed.
+// Failure is an error.
 type Failure struct {
 	Message string `json:"message"`
 	Code    string `json:"code,omitempty"`
-	// Permanent says that another attempt cannot help.
+	// Permanent means that another attempt cannot help.
 	Permanent bool `json:"permanent,omitempty"`
 }
 
-// Message is that a message, or another request, has begun a run.
+// Message means that a message, or another request, has started a run.
 type Message struct {
 	Where
-	// RequestID is the id of the request, when it has one.
+	// RequestID is the id of the request, if it has one.
 	RequestID string `json:"requestId,omitempty"`
 }
 
-// Change is how the state of an orchestration changed.
+// Change is a change of the state of an orchestration.
 type Change struct {
 	Where
-	// Attempt is the attempt at its work that it is about, from 1.
+	// Attempt is the attempt at its work, from 1.
 	Attempt int `json:"attempt"`
 	// What is one of Changes.
 	What   string   `json:"what"`
@@ -101,10 +101,10 @@ type Change struct {
 	Error  *Failure `json:"error,omitempty"`
 }
 
-// CallStatus is what has become of a call.
+// CallStatus is the status of a call.
 type CallStatus string
 
-// These are the states of calls. The rounds do not say which wait has taken an event: it stays Awaited.
+// The statuses of calls. The rounds do not record which wait has received an event: it stays Awaited.
 const (
 	CallRunning    CallStatus = "Running"
 	CallRetrying   CallStatus = "Retrying" // an attempt failed, and another one follows
@@ -123,16 +123,16 @@ type Call struct {
 	Type   orchestrator.CallKind `json:"type"`
 	Name   string                `json:"name"`
 	Status CallStatus            `json:"status"`
-	// ChildID is the id of the orchestration that is called.
+	// ChildID is the id of the called orchestration.
 	ChildID string `json:"childId,omitempty"`
-	// Local says that it is a local activity. Undoes is the number of the call that it undoes.
+	// Local means that it is a local activity. Undoes is the number of the call that it compensates.
 	Local  bool `json:"local,omitempty"`
 	Undoes int  `json:"undoes,omitempty"`
-	// Attempts are those that the rounds know; none for the wait for an event.
+	// Attempts are those in the rounds; none for the wait for an event.
 	Attempts []Attempt `json:"attempts"`
 }
 
-// Attempt is an attempt at a call. The first begins with the call, others when they are due.
+// Attempt is an attempt at a call. The first one starts with the call, others when they are due.
 type Attempt struct {
 	Attempt int       `json:"attempt"`
 	BeganAt time.Time `json:"beganAtUtc"`
@@ -153,19 +153,19 @@ type Event struct {
 	Where
 	Name     string `json:"name"`
 	SignalID string `json:"signalId,omitempty"`
-	// SenderID is the orchestration that sent it, "" for somebody outside.
+	// SenderID is the orchestration that sent it, "" for an outside sender.
 	SenderID string `json:"senderId,omitempty"`
 }
 
-// Task is what happened to a human task.
+// Task is an event of a human task.
 type Task struct {
 	Where
 	Call   int    `json:"call"`
 	TaskID string `json:"taskId"`
 	Name   string `json:"name"`
-	// What happened: the item of a task that was created ends with the task.
+	// What happened: the item of a created task ends with the task.
 	What tasks.EventKind `json:"what"`
-	// Status is what has become of the task, on the item of its creation.
+	// Status is the task's status, on the item of its creation.
 	Status       CallStatus `json:"status,omitempty"`
 	By           string     `json:"by,omitempty"`
 	ByName       string     `json:"byName,omitempty"`
@@ -182,7 +182,8 @@ type Publication struct {
 	TenantID  string `json:"tenantId"`
 	EventID   string `json:"eventId,omitempty"`
 	EventType string `json:"eventType"`
-	// Status is that of the event in the outbox, "" when the outbox does not have it (yet, or any more) or it is another tenant's.
+	// Status is that of the event in the outbox, "" when the outbox does not have it (yet, or no longer) or it is another
+	// tenant's.
 	Status     outbox.Status `json:"status,omitempty"`
 	RetryCount int           `json:"retryCount,omitempty"`
 	NextAt     time.Time     `json:"nextAttemptAtUtc,omitzero"`
@@ -191,7 +192,7 @@ type Publication struct {
 	Error      string        `json:"error,omitempty"`
 }
 
-// Delivery is an attempt to deliver an event; of the latest ten, the outbox keeps each.
+// Delivery is an attempt to deliver an event; the outbox keeps the latest ten.
 type Delivery struct {
 	TenantID    string `json:"tenantId"`
 	EventID     string `json:"eventId"`
@@ -203,8 +204,8 @@ type Delivery struct {
 	Error       string `json:"error,omitempty"`
 }
 
-// Link is that one run has begun another without waiting for it (Started), or has sent it an event (EventSent). That a run calls
-// another is a Call.
+// Link means that one run has started another without waiting for it (Started), or has sent it an event (EventSent). A
+// run that calls another is a Call.
 type Link struct {
 	Where
 	What string `json:"what"`
@@ -213,29 +214,29 @@ type Link struct {
 	Name string `json:"name"`
 }
 
-// DeadLetterChange is what became of a dead letter: Retried, Resolved or Expired.
+// DeadLetterChange is the outcome of a dead letter: Retried, Resolved or Expired.
 type DeadLetterChange struct {
 	RowKey string `json:"rowKey"`
 	What   string `json:"what"`
 	By     string `json:"by,omitempty"`
 	Notes  string `json:"notes,omitempty"`
-	// RetryID names the retry, RetryMessageID the message that it sent.
+	// RetryID is the id of the retry, RetryMessageID that of its message.
 	RetryID        string `json:"retryId,omitempty"`
 	RetryMessageID string `json:"retryMessageId,omitempty"`
 }
 
-// Action is what somebody did to a run from outside, or wanted to: started it, sent it an event or a command. Refusals are in the audit log
-// only, and what is done to tasks, dead letters and events has items of its own.
+// Action is an outside caller's action on a run, or an attempted one: a start, an event or a command. Refusals are in
+// the audit log only; actions on tasks, dead letters and events have their own items.
 type Action struct {
 	OrchestrationID string `json:"orchestrationId"`
-	// What is the action as the audit log names it; By, ByName and ByKind say who, and Door by which API.
+	// What is the audit log's name of the action; By, ByName and ByKind are the caller, and Door the API.
 	What   string `json:"what"`
 	By     string `json:"by"`
 	ByName string `json:"byName,omitempty"`
 	ByKind string `json:"byKind,omitempty"`
 	Door   string `json:"door,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Outcome is Done, Failed, or Unknown where the process ended before it could tell; Error says why it failed.
+	// Outcome is Done, Failed, or Unknown if the process ended before it recorded one; Error is the reason of a failure.
 	Outcome audit.Outcome `json:"outcome"`
 	Error   string        `json:"error,omitempty"`
 }

@@ -25,75 +25,75 @@ const (
 
 // Test for these errors with errors.Is.
 var (
-	// ErrNotFound: nothing is known under the correlation id, as far as the tenant sees.
+	// ErrNotFound means that nothing visible to the tenant has the correlation id.
 	ErrNotFound = errors.New("nothing is known under the correlation id")
-	// ErrPlace: the place is none of a page.
+	// ErrPlace means that the place is not one of a page.
 	ErrPlace = errors.New("not a place in a timeline")
 )
 
-// The sources, as far as a timeline reads them.
+// The sources of a timeline.
 type (
-	// History is the part of engine.History that is needed.
+	// History is the required part of engine.History.
 	History interface {
 		List(ctx context.Context, f engine.HistoryFilter) (engine.HistoryPage, error)
 	}
-	// Letters is the part of engine.DeadLetters that is needed.
+	// Letters is the required part of engine.DeadLetters.
 	Letters interface {
 		List(ctx context.Context, f engine.DeadLetterFilter) (engine.DeadLetterPage, error)
 		Get(ctx context.Context, engine, rowKey string) (engine.DeadLetter, error)
 	}
-	// Runs is the part of orchestrator.Runtime that is needed.
+	// Runs is the required part of orchestrator.Runtime.
 	Runs interface {
 		Status(ctx context.Context, id string) (orchestrator.Summary, error)
 		Rounds(ctx context.Context, id string, limit int, continuation string) ([]orchestrator.Round, string, error)
 	}
-	// Tasks is the part of tasks.Service that is needed.
+	// Tasks is the required part of tasks.Service.
 	Tasks interface {
 		Of(ctx context.Context, orchestration string, limit int) ([]tasks.Task, bool, error)
 	}
-	// Audit is the part of audit.Log that is needed.
+	// Audit is the required part of audit.Log.
 	Audit interface {
 		List(ctx context.Context, f audit.Filter, limit int, continuation string) (audit.Page, error)
 	}
-	// Events is the part of outbox.Admin that is needed.
+	// Events is the required part of outbox.Admin.
 	Events interface {
 		Look(ctx context.Context, tenant, id string) (outbox.Record, error)
 	}
 )
 
-// Config says what a timeline is read from.
+// Config has the sources of a timeline.
 type Config struct {
-	// Engines are those whose history and dead letters are read. History and DeadLetters are required.
+	// Engines are the engines whose history and dead letters are read. History and DeadLetters are required.
 	Engines     []string
 	History     History
 	DeadLetters Letters
-	// Runs are the orchestrations, nil for none. List lists them as catalog.Catalog.List does. RunID is that of engine.Pipeline;
-	// without it, runs are found by the list only.
+	// Runs are the orchestrations, nil for none. List lists them like catalog.Catalog.List. RunID is that of
+	// engine.Pipeline; without it, runs are found by the list only.
 	Runs  Runs
 	List  func(ctx context.Context, f orchestrator.Filter, limit int, continuation string) ([]orchestrator.Summary, string, error)
 	RunID func(engine string, m engine.Message) string
-	// Tasks are the human tasks; without them, those are told as far as the rounds know.
+	// Tasks are the human tasks; without them, tasks appear as far as the rounds know them.
 	Tasks Tasks
-	// Events is the outbox, and EventID gives the id that a publication with a key has there; without them, deliveries are not told.
+	// Events is the outbox, and EventID returns the id of a publication's key there; without them, deliveries are omitted.
 	Events  Events
 	EventID func(tenantID, eventType, key string) string
-	// Audit is the audit log; without it, actions are not told.
+	// Audit is the audit log; without it, actions are omitted.
 	Audit Audit
-	// Now is the clock and Log takes what cannot be read; both are required.
+	// Now is the clock and Log logs unreadable data; both are required.
 	Now func() time.Time
 	Log *slog.Logger
 }
 
-// Query says which page is wanted.
+// Query selects a page.
 type Query struct {
 	CorrelationID string
-	// TenantID is the tenant that asks, "" for the platform, which sees everything.
+	// TenantID is the tenant of the caller, "" for the platform, which sees everything.
 	TenantID string
-	// Kind selects items of one kind, "" all. Since selects those that happened then or later, began before and ended later, or
-	// have not ended.
+	// Kind selects items of one kind, "" all. Since selects those that happened then or later, those that started before
+	// and ended later, and open ones.
 	Kind  Kind
 	Since time.Time
-	// Limit is 1 to MaxLimit, 0 for DefaultLimit. After is Page.Next of the page before.
+	// Limit is 1 to MaxLimit, 0 for DefaultLimit. After is Page.Next of the previous page.
 	Limit int
 	After string
 }
@@ -101,16 +101,16 @@ type Query struct {
 // Page is a page of a timeline, oldest first.
 type Page struct {
 	Items []Item
-	// Next is the place behind the page, "" on the last one.
+	// Next is the place after the page, "" on the last one.
 	Next string
-	// Truncated says that something is left out of all pages.
+	// Truncated means that all pages omit something.
 	Truncated bool
 }
 
 // Reader reads timelines. It is safe for concurrent use.
 type Reader struct{ config Config }
 
-// NewReader makes a Reader; it does not validate c.
+// NewReader returns a Reader; it does not validate c.
 func NewReader(c Config) *Reader { return &Reader{c} }
 
 // Read reads a page. The errors are ErrNotFound, ErrPlace, and those of storage.
@@ -141,7 +141,7 @@ func (r *Reader) Read(ctx context.Context, q Query) (Page, error) {
 	return page, nil
 }
 
-// selects reports whether an item is one that was asked for.
+// selects reports whether an item matches the query.
 func (q *Query) selects(i *Item) bool {
 	if q.Kind != "" && i.Kind != q.Kind {
 		return false
@@ -149,7 +149,7 @@ func (q *Query) selects(i *Item) bool {
 	return q.Since.IsZero() || !i.At.Before(q.Since) || !i.EndedAt.IsZero() && !i.EndedAt.Before(q.Since) || i.open()
 }
 
-// open reports whether the item will have an end and has none.
+// open reports whether the item will have an end and has none yet.
 func (i *Item) open() bool {
 	if !i.EndedAt.IsZero() {
 		return false
@@ -169,10 +169,10 @@ func (i *Item) open() bool {
 	return false
 }
 
-// placeOf is the place behind an item.
+// placeOf returns the place after an item.
 func placeOf(i *Item) string { return strconv.FormatInt(i.At.UnixMicro(), 10) + "/" + i.ID }
 
-// openPlace takes a place apart.
+// openPlace decodes a place.
 func openPlace(place string) (at time.Time, id string, err error) {
 	if place == "" {
 		return time.Time{}, "", nil

@@ -19,7 +19,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// bench is a runtime on stores in memory, whose requests are counted, and a Reader of it.
+// bench is a runtime on stores in memory with counted requests, and a Reader of it.
 type bench struct {
 	*Reader
 	store   tables.Store
@@ -59,7 +59,7 @@ func (b *bench) run(t *testing.T, s orchestrator.Start) {
 	testenv.Must(b.runtime.Run(t.Context(), s))(t)
 }
 
-// lines are the items of a timeline in words.
+// lines returns the items of a timeline as text.
 func (b *bench) lines(t *testing.T, q Query) (lines []string, truncated bool) {
 	t.Helper()
 	page, err := b.Read(t.Context(), q)
@@ -86,8 +86,8 @@ func door() orchestrator.AnyOrchestrator {
 	})
 }
 
-// Runs of a singleton share an id; each is in the timeline of its own correlation id, with the state in which it ended, and for
-// its own tenant only.
+// Runs of a singleton share an id; each is in the timeline of its own correlation id, with its final state, and for its
+// own tenant only.
 func TestRunsOfASingleton(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, door())
@@ -109,13 +109,13 @@ func TestRunsOfASingleton(t *testing.T) {
 			t.Errorf("for another tenant: %v", err)
 		}
 	}
-	b.config.RunID = func(string, engine.Message) string { return "door-i1" } // whoever finds a run may not see it
+	b.config.RunID = func(string, engine.Message) string { return "door-i1" } // the finder of a run may lack access to it
 	if page, err := b.Read(t.Context(), Query{CorrelationID: "c2", TenantID: "red"}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("for another tenant: %+v, %v", page, err)
 	}
 }
 
-// What cannot be read is said, with what lies before it.
+// Unreadable data is reported, with the items before it.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, door())
@@ -142,7 +142,7 @@ func TestLettersOfARun(t *testing.T) {
 	}
 }
 
-// A page reads so much and no more, however many runs call each other, and says that there is more.
+// A page's reads are bounded, however many runs call each other, and it reports omissions.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	var wide *orchestrator.Orchestrator[int, int]
@@ -166,7 +166,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// A place from outside is one that a page gave, or is refused.
+// A place from outside is one of a page, or is refused.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 12, 0, 0, 123000, time.UTC)

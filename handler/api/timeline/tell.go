@@ -12,38 +12,38 @@ import (
 
 func fromMicros(us int64) time.Time { return time.UnixMicro(us).UTC() }
 
-// teller turns the rounds of a run into items. Executions of another correlation id or tenant, which share the id of a singleton,
-// are passed over.
+// teller converts the rounds of a run to items. It skips executions of another correlation id or tenant, which share
+// the id of a singleton.
 type teller struct {
 	g        *gathering
 	run      run
 	items    []Item
-	children []string // runs that this one has begun
+	children []string // runs that this one has started
 	letters  []engine.DeadLetter
 
-	mine      bool // the execution is of the correlation id, and the caller sees it
+	mine      bool // the execution has the correlation id, and the caller may see it
 	execution int
 	attempt   int
 	failed    bool // the attempt has
-	follows   bool // what begins next does so by itself
-	// state is the run that the execution is part of, as the rounds tell it; runs is how many there were.
+	follows   bool // the next one starts by itself
+	// state is the execution's run according to the rounds; runs counts them.
 	state orchestrator.Summary
 	runs  int
-	// calls are those that are open, by their numbers; pauses are the places of items that are to end, by what they are.
+	// calls are the open ones, by their numbers; pauses are the positions of open items, by their kinds.
 	calls  map[int]openCall
 	pauses map[string]int
-	out    map[string]bool // what has gone out
+	out    map[string]bool // sent messages
 	last   time.Time
-	asked  bool // a person was asked
+	asked  bool // a user was asked
 }
 
-// openCall is a call without an end: the place of its item, and whether a cancellation passes it by.
+// openCall is an open call: the position of its item, and whether a cancellation skips it.
 type openCall struct {
 	item     int
 	shielded bool
 }
 
-// tell takes in a round. Its entries have times that strictly increase, which is the order in which they happened.
+// tell processes a round. Its entries have strictly increasing times, in the order in which they happened.
 func (t *teller) tell(r orchestrator.Round) {
 	t.execution = r.Execution
 	all := slices.Concat(r.Learned, r.Decided)
@@ -58,7 +58,7 @@ func (t *teller) tell(r orchestrator.Round) {
 	}
 }
 
-// entry tells of an entry of the rounds; kinds that nobody asks about are passed over.
+// entry processes an entry of the rounds; it skips irrelevant kinds.
 func (t *teller) entry(e orchestrator.RoundEvent) {
 	for _, tells := range []func(orchestrator.RoundEvent) bool{t.stateChanged, t.call, t.result, t.sent} {
 		if tells(e) {
@@ -69,7 +69,7 @@ func (t *teller) entry(e orchestrator.RoundEvent) {
 
 func (t *teller) where() Where { return Where{t.run.id, t.execution} }
 
-// add adds an item, which an entry of the rounds identifies by its time, and returns its place.
+// add adds an item, identified by the time of its entry, and returns its position.
 func (t *teller) add(kind Kind, e orchestrator.RoundEvent, i Item) int {
 	i.ID = fmt.Sprintf("%s/%s/%d", kind, t.run.id, e.At.UnixMicro())
 	i.At, i.Kind, i.Engine = e.At, kind, t.run.engine
@@ -81,7 +81,7 @@ func (t *teller) change(e orchestrator.RoundEvent, what string) int {
 	return t.add(KindChange, e, Item{Change: &Change{Where: t.where(), Attempt: t.attempt, What: what, Reason: e.Reason, Error: failureOf(e.Failure)}})
 }
 
-// started takes note of an execution: it is another attempt, goes on from the one before, or is a run of its own.
+// started processes the start of an execution: another attempt, a continuation, or a separate run.
 func (t *teller) started(e orchestrator.RoundEvent) {
 	again := t.failed && e.Attempt > 1
 	follows := t.follows
@@ -111,7 +111,7 @@ func (t *teller) started(e orchestrator.RoundEvent) {
 	}
 }
 
-// endRun tells of the run before another one begins under the id.
+// endRun adds the item of the run before another one starts under the id.
 func (t *teller) endRun() {
 	if t.mine && t.runs > 0 {
 		t.tellRun(t.state)
@@ -123,7 +123,8 @@ func (t *teller) tellRun(s orchestrator.Summary) {
 		Kind: KindOrchestration, Engine: t.run.engine, Orchestration: &s})
 }
 
-// finish leaves out what was marked, and tells of the last run that the rounds have. Its status row says more than they do, unless it is that of another.
+// finish drops the marked items, and adds that of the last run in the rounds. Its status row has more data than they
+// do, unless it belongs to another run.
 func (t *teller) finish() {
 	t.items = slices.DeleteFunc(t.items, func(i Item) bool { return i.Kind == "" })
 	s := t.run.state
@@ -137,11 +138,11 @@ func (t *teller) finish() {
 	case t.mine:
 		t.tellRun(t.state)
 	case t.runs == 0 && s.Orchestrator != "" && s.CorrelationID == t.g.q.CorrelationID && t.g.sees(s.TenantID):
-		t.tellRun(*s) // its rounds are gone, or cannot be read
+		t.tellRun(*s) // its rounds are gone, or unreadable
 	}
 }
 
-// damaged says that what follows cannot be read, as far as it is the caller's.
+// damaged adds an item for unreadable data, if it belongs to the caller.
 func (t *teller) damaged(err error) {
 	t.g.truncated.Store(true)
 	t.g.Log.Warn("a timeline leaves out what cannot be read", "orchestrationId", t.run.id, "error", err.Error())
@@ -168,7 +169,7 @@ func (t *teller) damaged(err error) {
 	t.items[i].Change.Attempt = max(t.attempt, 1)
 }
 
-// leave marks what is open at the end of an execution: nothing comes of it any more.
+// leave marks the open items at the end of an execution: they stay unfinished.
 func (t *teller) leave() {
 	for _, c := range t.calls {
 		t.end(c.item, CallUnfinished, time.Time{})
@@ -193,7 +194,7 @@ func (t *teller) end(n int, s CallStatus, at time.Time) {
 	}
 }
 
-// stateChanged tells of changes of the run's state.
+// stateChanged adds items for changes of the run's state.
 func (t *teller) stateChanged(e orchestrator.RoundEvent) bool {
 	what, known := changes()[e.Kind]
 	if !known {
@@ -213,7 +214,7 @@ func (t *teller) stateChanged(e orchestrator.RoundEvent) bool {
 	return true
 }
 
-// changes are what the rounds learn about the state of a run, and what a timeline calls it.
+// changes maps the state changes in the rounds to their names in a timeline.
 func changes() map[string]string {
 	return map[string]string{"ExecutionStalled": "Stalled", "ExecutionRecovered": "Recovered", "ExecutionSuspended": "Suspended", "ExecutionResumed": "Resumed",
 		"ExecutionTakenOver": "TakenOver", "ExecutionCanceled": "CancelRequested", "ExecutionGivenUp": "GivenUp", "ExecutionTimedOut": "TimedOut"}
@@ -226,7 +227,7 @@ func (t *teller) endPause(what string, at time.Time) {
 	}
 }
 
-// ended tells of the ends of executions.
+// ended processes the ends of executions.
 func (t *teller) ended(e orchestrator.RoundEvent) bool {
 	switch e.Kind {
 	case "ExecutionFailed":

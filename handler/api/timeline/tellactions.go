@@ -7,10 +7,10 @@ import (
 	"github.com/vibedata/roundhouse/audit"
 )
 
-// beforeRun is how long before a run somebody can have asked for it: its message may have waited.
+// beforeRun is how long before a run it can have been requested: its message may have waited.
 const beforeRun = 24 * time.Hour
 
-// tellActions tells what people and programs did to a run by the APIs.
+// tellActions adds the callers' actions on a run.
 func (g *gathering) tellActions(ctx context.Context, t *teller) error {
 	if g.Audit == nil || !g.mayRead() {
 		return nil

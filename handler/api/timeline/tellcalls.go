@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 )
 
-// call tells of the calls that the code makes.
+// call processes the calls of the code.
 func (t *teller) call(e orchestrator.RoundEvent) bool {
 	n := 0
 	switch e.Kind {
@@ -41,10 +41,10 @@ func (t *teller) called(e orchestrator.RoundEvent, kind orchestrator.CallKind, s
 	return t.add(KindCall, e, Item{Call: c})
 }
 
-// taskID is the waiting token of a call, which names its task.
+// taskID returns the waiting token of a call, which names its task.
 func taskID(execution, call int) string { return fmt.Sprintf("%d-%d", execution, call) }
 
-// result tells of what came of a call. One that an earlier execution made is told there, and nothing of it happened again.
+// result processes the result of a call. A result from an earlier execution belongs to that one's items.
 func (t *teller) result(e orchestrator.RoundEvent) bool {
 	c, open := t.calls[e.Call]
 	status := CallCompleted
@@ -82,7 +82,7 @@ func (t *teller) result(e orchestrator.RoundEvent) bool {
 	return true
 }
 
-// attemptFailed ends an attempt; the next one begins when it is due.
+// attemptFailed ends an attempt; the next one starts when it is due.
 func (t *teller) attemptFailed(n int, e orchestrator.RoundEvent) {
 	c := t.items[n].Call
 	if c == nil || len(c.Attempts) == 0 {
@@ -104,7 +104,7 @@ func (t *teller) interrupt(at time.Time) {
 	}
 }
 
-// sent tells of what comes in from outside, and of what goes out.
+// sent processes incoming and outgoing events.
 func (t *teller) sent(e orchestrator.RoundEvent) bool {
 	switch e.Kind {
 	case "EventRaised":
@@ -135,7 +135,7 @@ func (t *teller) sent(e orchestrator.RoundEvent) bool {
 	return true
 }
 
-// again reports whether what goes out has gone out before: another attempt decides it once more, and the receiver drops it.
+// again reports whether a message was sent before: another attempt decides it again, and the receiver drops it.
 func (t *teller) again(what ...string) bool {
 	key := strings.Join(what, "\n")
 	if t.out[key] {

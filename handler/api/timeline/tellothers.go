@@ -8,8 +8,8 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 )
 
-// tellTasks tells what people did about the tasks of a run. That a task was created the rounds have told already; whose rows are
-// gone, or belong to another tenant, is told by the rounds alone.
+// tellTasks adds users' actions on the tasks of a run. The rounds have the creation of a task already; a task without
+// rows, or of another tenant, appears by the rounds only.
 func (g *gathering) tellTasks(ctx context.Context, t *teller) error {
 	if !t.asked || g.Tasks == nil || !g.mayRead() {
 		return nil
@@ -37,7 +37,7 @@ func (g *gathering) tellTasks(ctx context.Context, t *teller) error {
 	return nil
 }
 
-// tellTask tells what happened to a task since it was created.
+// tellTask returns the events of a task since its creation.
 func tellTask(task tasks.Task, created *Item) (items []Item) {
 	about := created.Task
 	about.DueAt = task.DueAt
@@ -53,7 +53,7 @@ func tellTask(task tasks.Task, created *Item) (items []Item) {
 	return items
 }
 
-// deliveredAs completes a publication by what the outbox has of it.
+// deliveredAs completes a publication with the outbox's data.
 func (i *Item) deliveredAs(r outbox.Record) {
 	p := i.Publication
 	p.Status, p.RetryCount, p.NextAt, p.RevivedAt, p.SkippedBy, p.Error = r.Status, r.RetryCount, r.NextAttemptAt, r.RevivedAt, r.SkippedBy, r.Error
@@ -66,9 +66,9 @@ func (i *Item) deliveredAs(r outbox.Record) {
 	}
 }
 
-// deliveries are the attempts that the outbox keeps.
+// deliveries returns the attempts that the outbox keeps.
 func deliveries(r outbox.Record, engine string) (items []Item) {
-	same := map[int64]int{} // the log keeps the latest, so an attempt has no number that stays
+	same := map[int64]int{} // the log keeps the latest, so an attempt has no permanent number
 	for _, a := range r.Attempts {
 		at := a.At.UnixMicro()
 		same[at]++

@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// Every alert fires when there is a cause, alone but for those that belong to it, and clears when the cause is gone.
+// Every alert fires when its cause occurs, alone except for related alerts, and clears when the cause is gone.
 func TestCauses(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
@@ -26,7 +26,7 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// play leads through the scenario.
+// play runs the scenario.
 func (s scenario) play(t *testing.T, rules ruled) (r *recording) {
 	t.Helper()
 	if s.process != nil {
@@ -42,7 +42,7 @@ func (s scenario) play(t *testing.T, rules ruled) (r *recording) {
 	return r
 }
 
-// There is a scenario for every alert, and none for others.
+// Every alert has a scenario, and every scenario an alert.
 func TestEveryAlertHasAScenario(t *testing.T) {
 	t.Parallel()
 	rules := readRules(t)
@@ -64,7 +64,7 @@ func TestEveryAlertHasAScenario(t *testing.T) {
 	}
 }
 
-// scenarios are all of them.
+// scenarios returns all of them.
 func scenarios() []scenario {
 	return slices.Concat(letterScenarios(), outboxScenarios(), orchestrationScenarios(), queueScenarios(), credentialScenarios(),
 		lockScenarios(), processScenarios(), pollerScenarios())

@@ -21,27 +21,28 @@ import (
 )
 
 const (
-	// certificate is what the engine work keeps that expires.
+	// certificate is the name of the expiring certificate of the engine work.
 	certificate = "site"
-	// receiverAddress is where events go.
+	// receiverAddress is the address of the event receiver.
 	receiverAddress = "127.0.0.1:7301"
-	// outboxSetting sends events to the receiver, those of one kind signed.
+	// outboxSetting sends events to the receiver and signs those of one kind.
 	outboxSetting = `{"destinations":{
 		"receiver":{"http":{"url":"http://` + receiverAddress + `/hook","allow":["127.0.0.0/8"],"allowPlaintext":true}},
 		"signed":{"http":{"url":"http://` + receiverAddress + `/hook","allow":["127.0.0.0/8"],"allowPlaintext":true,"signingKeys":[{"id":"k1","secret":"hook"}]}}},
 		"routes":[{"eventType":"signed","destination":"signed"},{"eventType":"*","destination":"receiver"}]}`
 )
 
-// app is the app: an engine that does what its messages say, and one that rotates keys.
+// app is the app under test: an engine whose messages name its steps, and an engine that rotates keys.
 type app struct {
 	platform *handler.Platform
-	// ill has activities fail, unwell the schedule, and changed the code differ from the histories.
+	// ill makes activities fail, unwell the schedule; changed makes the code differ from the histories.
 	ill, unwell, changed atomic.Bool
 }
 
 // order is the input of the engine work.
 type order struct {
-	// Do is what there is to do: "" for an activity alone, "wait" for two hours, "ask" somebody, "lock" the instance, "publish" Event.
+	// Do is the step of the run: "" for an activity alone, "wait" for two hours, "ask" a user, "lock" the instance,
+	// "publish" Event.
 	Do    string `json:"do,omitempty"`
 	Event string `json:"event,omitempty"`
 }
@@ -52,7 +53,7 @@ func (a *app) engines(p *handler.Platform) ([]engine.Definition, error) {
 	return []engine.Definition{a.work(p), keys}, err
 }
 
-// work is the engine that does what its messages say.
+// work returns the engine whose messages name its steps.
 func (a *app) work(p *handler.Platform) engine.Definition {
 	do := orchestrator.NewActivity("do", func(context.Context, string) (string, error) {
 		if a.ill.Load() {
@@ -83,7 +84,7 @@ func (a *app) work(p *handler.Platform) engine.Definition {
 		Credentials: a.credentials}
 }
 
-// follow is what a run of work does behind its activity.
+// follow runs the step after the activity.
 func follow(ctx *orchestrator.Context, r engine.Request[order], locks *engine.LockSteps) error {
 	switch r.Input.Do {
 	case "wait":
@@ -102,7 +103,7 @@ func follow(ctx *orchestrator.Context, r engine.Request[order], locks *engine.Lo
 	return nil
 }
 
-// credentials are the certificate, in its newest version.
+// credentials returns the newest version of the certificate.
 func (a *app) credentials(ctx context.Context) ([]engine.Credential, error) {
 	versions, err := a.platform.Certificates.Versions(ctx, certificate)
 	for _, v := range slices.Backward(versions) {
@@ -111,7 +112,7 @@ func (a *app) credentials(ctx context.Context) ([]engine.Credential, error) {
 	return nil, err
 }
 
-// keys is the engine that rotates keys of the instance i1, which a gateway acknowledges.
+// keys returns the engine that rotates the keys of the instance i1, which a gateway acknowledges.
 func (a *app) keys(p *handler.Platform) (engine.Definition, error) {
 	var steps *hmac.Steps
 	needed, err := consumers.New(consumers.Config{Engine: hmac.Engine, Tables: p.Tables, Outbox: p.Events, Targets: map[string]consumers.Target{"i1": {Names: []string{"gateway"}}},
@@ -145,10 +146,10 @@ func (p publisher) key(e hmac.Event) uuid.UUID {
 	return p.writer.Key(e.TenantID, e.Category, e.Entity, e.Kind, e.Version)
 }
 
-// receiver takes events, and answers what it is told to.
+// receiver receives events, and answers as configured.
 type receiver struct {
 	status, retryAfter atomic.Int64
-	// flaky has it refuse each event once.
+	// flaky makes it refuse each event once.
 	flaky atomic.Bool
 	seen  sync.Map
 }

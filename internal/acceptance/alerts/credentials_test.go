@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// issue has an authority issue a new version of the certificate.
+// issue makes an authority issue a new version of the certificate.
 func (w *world) issue(lifetime time.Duration) {
 	w.t.Helper()
 	vault := certificates.NewDevelopment(w.host.Tables)
@@ -25,7 +25,7 @@ func (w *world) issue(lifetime time.Duration) {
 	}
 }
 
-// credentialScenarios are those of what expires, and of keys that do not arrive.
+// credentialScenarios are those of expiring credentials and of undelivered keys.
 func credentialScenarios() []scenario {
 	return []scenario{
 		{alert: "RoundhouseCredentialsExpiring", run: func(w *world) {
@@ -46,7 +46,7 @@ func credentialScenarios() []scenario {
 		{alert: "RoundhouseCredentialsExpired", also: []string{"RoundhouseCredentialsExpiring", "RoundhouseCredentialsExpiringSoon"}, run: func(w *world) {
 			w.issue(90 * day)
 			w.well(20 * time.Minute)
-			w.issue(time.Hour) // a mistake of the authority
+			w.issue(time.Hour) // a certificate issued with too short a lifetime
 			w.broken(2 * time.Hour)
 			w.issue(90 * day)
 			w.mended(30 * time.Minute)
@@ -64,13 +64,13 @@ func credentialScenarios() []scenario {
 	}
 }
 
-// rotate has the key of an instance rotated.
+// rotate rotates the key of an instance.
 func (w *world) rotate(slot string) {
 	w.t.Helper()
 	w.host.Send("hmac-rotation-queue", fmt.Sprintf(`{"correlationId":%q,"operation":"rotate","instanceId":"i1","tenantId":"contoso","input":{"slot":%q}}`, slot, slot))
 }
 
-// acknowledge has the gateway acknowledge the newest key.
+// acknowledge makes the gateway acknowledge the newest key.
 func (w *world) acknowledge() {
 	w.t.Helper()
 	versions, err := secrets.NewDevelopment(w.host.Tables).Versions(w.t.Context(), secrets.Name("hmac", "i1"))

@@ -1,5 +1,5 @@
-// Package alerts causes what each alert of deploy/observability/prometheus/rules.yaml is about: the program runs over stores in
-// memory, something breaks, and is mended. Its metrics are scraped all the while, each minute of virtual time, and promtool says of
-// what was scraped which alerts fire: none while all is well, those of the cause while it lasts, and none when it is mended.
-// It holds tests only.
+// Package alerts causes each alert of deploy/observability/prometheus/rules.yaml. The program runs over stores in
+// memory; something breaks and is repaired. Its metrics are scraped each minute of virtual time, and promtool evaluates
+// the rules over them. No alert fires before the failure, those of the cause fire while it lasts, and none fires after
+// the repair. The package holds tests only.
 package alerts

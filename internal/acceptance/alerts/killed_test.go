@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// serveApp is the app, until it is killed. Its first line on standard output is its address.
+// serveApp runs the app until it is killed. Its first line on standard output is its address.
 func serveApp() error {
 	env := settingstest.Emulator("../../..").With("ROUNDHOUSE_OUTBOX", outboxSetting, "AZURE_FUNCTIONS_ENVIRONMENT", "Development", "FUNCTIONS_CORETOOLS_ENVIRONMENT", "true")
 	h, err := handler.New(handler.App{Engines: (&app{}).engines}, handler.Config{Lookup: env.Lookup, Tables: tables.NewMemory(), Queues: queues.NewMemory(), Blobs: blobs.NewMemory()})
@@ -49,7 +49,7 @@ func serveApp() error {
 	return http.Serve(listener, h)
 }
 
-// process starts the app as a process, and gives its address.
+// process starts the app as a process, and returns its address.
 func process(t *testing.T) (cmd *exec.Cmd, address string) {
 	t.Helper()
 	cmd = exec.CommandContext(t.Context(), os.Args[0])
@@ -60,7 +60,7 @@ func process(t *testing.T) (cmd *exec.Cmd, address string) {
 	return cmd, strings.TrimSpace(address)
 }
 
-// kill ends a process as nobody can prevent.
+// kill ends a process with SIGKILL.
 func kill(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	if err := cmd.Process.Kill(); err != nil {
@@ -69,7 +69,7 @@ func kill(t *testing.T, cmd *exec.Cmd) {
 	_ = cmd.Wait() // it was killed
 }
 
-// scraped asks a process for its metrics; nil when it does not answer.
+// scraped returns the metrics of a process; nil when it does not answer.
 func scraped(t *testing.T, address string) []byte {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -90,7 +90,7 @@ func scraped(t *testing.T, address string) []byte {
 	return page
 }
 
-// killed has a process killed, and another one started. Each of its pages stands for all scrapes of a phase.
+// killed kills a process and starts another one. Each of its pages is used for all scrapes of a phase.
 func killed(t *testing.T, r *recording) {
 	first, address := process(t)
 	hold := func() {

@@ -13,7 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 )
 
-// What a rule says of a label is a value that the label can have: one that is misspelt makes the rule mean something else.
+// The label values in rules are possible values: a misspelt value would change the meaning of a rule.
 func TestLabelsOfRules(t *testing.T) {
 	t.Parallel()
 	rules := readRules(t)

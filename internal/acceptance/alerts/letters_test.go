@@ -6,7 +6,7 @@ import (
 
 const day = 24 * time.Hour
 
-// letterScenarios are those of dead letters and of engines that fail.
+// letterScenarios are those of dead letters and of failing engines.
 func letterScenarios() []scenario {
 	return []scenario{
 		{alert: "RoundhouseDeadLettersPending", run: func(w *world) {
@@ -35,7 +35,7 @@ func letterScenarios() []scenario {
 		{alert: "RoundhouseDeadLettersGrowing", also: []string{"RoundhouseDeadLettersPending"}, run: func(w *world) {
 			w.host.Send("work-queue", "this is not JSON")
 			w.spend(2 * time.Minute)
-			w.resolve("work") // one is no growth, and neither is a decision
+			w.resolve("work") // a single one is no growth, nor is a decision
 			w.well(20 * time.Minute)
 			w.meanwhile = func() {
 				for range 3 {

@@ -24,7 +24,7 @@ func lockScenarios() []scenario {
 			w.well(150 * time.Minute)
 			hung, ended := make(chan struct{}), make(chan error, 1)
 			locks := hostlock.Locks{Tables: w.host.Tables, Node: func() string { return "another" }}
-			go func() { // another process, whose sweep hangs
+			go func() { // another process, with a hanging sweep
 				ended <- locks.Do(w.t.Context(), "sweeper", time.Minute, func(context.Context) error { <-hung; return nil })
 			}()
 			w.broken(140 * time.Minute)

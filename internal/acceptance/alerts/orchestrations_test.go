@@ -9,10 +9,10 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// sweepTimer is the function that looks for what nobody else finds.
+// sweepTimer is the function that finds lost work.
 const sweepTimer = "orchestration-sweep-timer"
 
-// orchestrationScenarios are those of runs, their list, and the people whom they ask.
+// orchestrationScenarios are those of runs, their list, and the tasks of users.
 func orchestrationScenarios() []scenario {
 	return []scenario{
 		{alert: "RoundhouseOrchestrationsStalled", also: []string{"RoundhouseDeadLettersPending"}, run: func(w *world) {
@@ -23,7 +23,7 @@ func orchestrationScenarios() []scenario {
 			w.broken(60 * time.Minute) // the timer of the run fires
 			w.app.changed.Store(false)
 			w.restart()
-			w.resolve("work") // the run goes on by itself
+			w.resolve("work") // the run continues by itself
 			w.mended(60 * time.Minute)
 		}},
 		{alert: "RoundhouseOrchestrationsRetrying", also: []string{"RoundhouseEngineFailures", "RoundhouseDeadLettersPending"}, run: func(w *world) {
@@ -60,12 +60,12 @@ func orchestrationScenarios() []scenario {
 			if err := w.host.Tables.Apply(w.t.Context(), "orchestrations", lost); err != nil {
 				w.t.Fatal(err)
 			}
-			w.restart() // what is in memory is no damage
+			w.restart() // the state in memory is intact
 			w.host.Send("orchestration-signals", `{"signalId":"s1","workflowInstanceId":"work-c1","runtimeProvider":"roundhouse","signalType":"ExternalSignal","payload":{"event":"go","data":true}}`)
 			w.broken(35 * time.Minute)
 			w.do(http.MethodDelete, "/api/orchestrations/work-c1?force=true&reason=no+copy", "")
 			time.Sleep(time.Minute)
-			w.host.Deliver() // the event, which comes again and is for nobody any more
+			w.host.Deliver() // redeliver the event, which has no consumer now
 			w.resolve("orchestration")
 			w.mended(30 * time.Minute)
 		}},

@@ -13,19 +13,19 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// publish has a run publish an event of a type.
+// publish makes a run publish an event of a type.
 func (w *world) publish(id, event string) {
 	w.t.Helper()
 	w.host.Send("work-queue", fmt.Sprintf(`{"correlationId":%q,"input":{"do":"publish","event":%q}}`, id, event))
 }
 
-// answer is what the receiver answers from now on. A retry of 0 asks for none.
+// answer sets the receiver's answer. A retry of 0 sends no Retry-After.
 func (w *world) answer(status int, retryAfter time.Duration) {
 	w.receiver.status.Store(int64(status))
 	w.receiver.retryAfter.Store(int64(retryAfter / time.Second))
 }
 
-// produce adds an event as a process does that delivers none, and whose wake-up is lost.
+// produce adds an event without delivering it, as a process without a dispatcher does whose wake-up is lost.
 func (w *world) produce() {
 	w.t.Helper()
 	o, err := outbox.New(outbox.Config{Tables: w.host.Tables, Queues: w.host.Queues, Blobs: w.host.Blobs, Options: outbox.DefaultOptions(), Logger: slog.New(slog.DiscardHandler)})
@@ -106,7 +106,7 @@ func outboxScenarios() []scenario {
 				}
 				w.broken(50 * time.Minute)
 				w.spend(40 * time.Minute)
-				w.resolve("outbox") // nobody needs them any more
+				w.resolve("outbox") // the events are obsolete
 				w.mended(40 * time.Minute)
 				if open := w.last(`roundhouse_outbox_circuit_open{job="roundhouse", instance="a", destination="receiver"}`); open != 1 {
 					w.t.Errorf("the circuit is closed: %v", open)

@@ -15,12 +15,12 @@ import (
 	"github.com/vibedata/roundhouse/poller"
 )
 
-// pollerSetting is a poller of a table of orders, which become events.
+// pollerSetting is a poller that converts rows of a table of orders to events.
 const pollerSetting = `{"orders":{"connection":{"setting":"ORDERS_DSN"},"schedule":"0 * * * * *","leaseTtl":"30s",
 	"source":{"dialect":"sqlite","sourceId":"shop","table":"orders","cursor":"id","keys":["id"]},
 	"deliver":{"outbox":{"eventType":"order","tenantId":"contoso"}}}}`
 
-// slowSetting is a poller by time, which takes a row a second for half of the time.
+// slowSetting is a poller by time that reads a row per second for half of the time.
 const slowSetting = `{"orders":{"connection":{"setting":"ORDERS_DSN"},"schedule":"0 * * * * *","rowsPerSecond":1,"budget":"30s","batch":{"first":10,"most":10},
 	"source":{"dialect":"sqlite","sourceId":"shop","table":"orders","cursor":"at","keys":["id"],"bound":"settle"},
 	"deliver":{"outbox":{"eventType":"order","tenantId":"contoso"}}}}`
@@ -31,7 +31,7 @@ type shop struct {
 	file string
 }
 
-// newShop makes the database, and has the app poll it.
+// newShop makes the database and lets the app poll it.
 func newShop(w *world, setting, columns string) shop {
 	w.t.Helper()
 	s := shop{w, filepath.Join(w.t.TempDir(), "orders.db")}
@@ -54,14 +54,14 @@ func (s shop) exec(statement string) {
 	}
 }
 
-// changed has some orders change at once.
+// changed changes a number of orders together.
 func (s shop) changed(orders int) {
 	s.w.t.Helper()
 	s.exec(fmt.Sprintf(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) INSERT INTO orders (at, state) SELECT '%s', 'new' FROM n`,
 		orders, time.Now().UTC().Format(time.RFC3339)))
 }
 
-// move takes the database away, or brings it back.
+// move moves the database away, or back.
 func (s shop) move(from, to string) {
 	s.w.t.Helper()
 	if err := os.Rename(s.file+from, s.file+to); err != nil {
@@ -101,7 +101,7 @@ func pollerScenarios() []scenario {
 			s := newShop(w, slowSetting, "id INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL, state TEXT")
 			s.changed(1)
 			w.well(20 * time.Minute)
-			s.changed(1500) // it takes 30 a minute
+			s.changed(1500) // it reads 30 a minute
 			w.broken(45 * time.Minute)
 			w.mended(30 * time.Minute)
 		}},
@@ -133,7 +133,7 @@ func pollerScenarios() []scenario {
 			w.well(20 * time.Minute)
 			n := 0
 			var writes atomic.Int64
-			w.storage.broken(func(c faults.Call) error { // storage answers the lease, and then not for longer than it lasts
+			w.storage.broken(func(c faults.Call) error { // storage grants the lease, and then fails for longer than the lease
 				if c.Target == poller.DefaultContainer && c.Operation == "PutIf" && writes.Add(1) > 1 {
 					return blobs.ErrThrottled
 				}

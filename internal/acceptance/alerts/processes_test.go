@@ -15,7 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/tables/hostlock"
 )
 
-// processScenarios are those of processes, their clocks, and what they are scraped for.
+// processScenarios are those of processes, their clocks, and their scrapes.
 func processScenarios() []scenario {
 	return []scenario{
 		{alert: "RoundhouseTargetAbsent", process: killed},
@@ -66,7 +66,7 @@ func processScenarios() []scenario {
 			older, release := w.older()
 			w.spend(5 * time.Minute)
 			release()
-			w.spend(3 * time.Minute) // nothing is in its hand, so nobody takes over from it
+			w.spend(3 * time.Minute) // it has no work in flight, so no process takes it over
 			older.Close()
 			w.well(20 * time.Minute)
 			w.broken(60 * time.Minute)
@@ -77,7 +77,7 @@ func processScenarios() []scenario {
 			w.publish("c2", "done")
 			w.well(20 * time.Minute)
 			w.storage.broken(func(faults.Call) error { return tables.ErrOutcomeUnknown })
-			w.deaf(true) // the host lacks it, too
+			w.deaf(true) // the host misses it, too
 			w.broken(40 * time.Minute)
 			w.storage.broken(nil)
 			w.deaf(false)
@@ -101,7 +101,7 @@ func processScenarios() []scenario {
 			w.well(20 * time.Minute)
 			w.host.Send("work-queue", "{}")
 			w.host.Deliver()
-			w.storage.broken(func(faults.Call) error { return tables.ErrOutcomeUnknown }) // it stands still
+			w.storage.broken(func(faults.Call) error { return tables.ErrOutcomeUnknown }) // suspended
 			time.Sleep(20 * time.Second)
 			other.Deliver()
 			w.storage.broken(nil)
@@ -121,7 +121,7 @@ func (w *world) second() *handlertest.Host {
 	return h
 }
 
-// older is a process of an older version, which works until it is released.
+// older is a process of an older version, which works until its release.
 func (w *world) older() (n *nodes.Node, release func()) {
 	w.t.Helper()
 	n, err := nodes.New(nodes.Config{Tables: w.host.Tables, Queues: w.host.Queues, Queue: orchestrator.DefaultScheduleQueue, Name: "older", Version: "older",

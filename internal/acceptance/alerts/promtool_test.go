@@ -15,10 +15,10 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// rulesFile has the rules.
+// rulesFile is the path of the rules.
 const rulesFile = "../../../deploy/observability/prometheus/rules.yaml"
 
-// ruled are the alerts, and the metrics that they look at.
+// ruled holds the alerts and the metrics that they query.
 type ruled struct {
 	file            string
 	alerts, metrics []string
@@ -40,7 +40,7 @@ func readRules(t testing.TB) ruled {
 	return r
 }
 
-// unitTest is a file of promtool test rules. It is written as JSON, which YAML holds.
+// unitTest is a file of promtool test rules. It is written as JSON, a subset of YAML.
 type unitTest struct {
 	RuleFiles          []string    `json:"rule_files"`
 	EvaluationInterval string      `json:"evaluation_interval"`
@@ -65,7 +65,7 @@ type sample struct {
 	Value  float64 `json:"value"`
 }
 
-// expect says that an expression gives these alerts, and no others, at a minute.
+// expect states that an expression returns these alerts, and no others, at a minute.
 func expect(expr string, minute int, alerts ...string) expectation {
 	e := expectation{Expr: "group by (alertname) (" + expr + ")", EvalTime: fmt.Sprintf("%dm", minute), Samples: []sample{}}
 	for _, a := range alerts {
@@ -74,8 +74,8 @@ func expect(expr string, minute int, alerts ...string) expectation {
 	return e
 }
 
-// expectations are that no alert has fired in the first phase, that the alert fires at the end of the second, that it and those that
-// come with it are all that has ever fired, and that none fires or is about to at the end of the third.
+// expectations are: no alert has fired in the first phase; at the end of the second, the alert fires, and only it and
+// its related alerts have ever fired; at the end of the third, none fires or is pending.
 func (r *recording) expectations(s scenario) []expectation {
 	well, broken, mended := r.ends[0], r.ends[1], r.ends[2]
 	fired := func(since, until int, alerts ...string) expectation {
@@ -90,7 +90,7 @@ func (r *recording) expectations(s scenario) []expectation {
 		fired(0, mended, append(slices.Clone(s.also), s.alert)...))
 }
 
-// promtool is where that program is. Without it, the test is skipped or fails.
+// promtool returns the path of that program. Without it, the test is skipped or fails.
 func promtool(t *testing.T) (path string) {
 	t.Helper()
 	path, err := exec.LookPath("promtool")
@@ -100,7 +100,7 @@ func promtool(t *testing.T) (path string) {
 	return path
 }
 
-// judge has promtool say which alerts fire.
+// judge evaluates the alerts with promtool.
 func judge(t *testing.T, promtool string, r *recording, rules ruled, s scenario) {
 	t.Helper()
 	interval := fmt.Sprintf("%dm", r.step())
@@ -116,7 +116,7 @@ func judge(t *testing.T, promtool string, r *recording, rules ruled, s scenario)
 	}
 }
 
-// dump shows what was recorded of metrics that have changed.
+// dump logs the recorded metrics that have changed.
 func (r *recording) dump(t *testing.T) {
 	t.Helper()
 	for _, s := range r.play(r.ends[2]) {

@@ -24,7 +24,7 @@ func queueScenarios() []scenario {
 		}},
 		{alert: "RoundhouseQueueOld", run: func(w *world) {
 			w.well(20 * time.Minute)
-			w.host.Disable(work, true) // a host with room for one message in five minutes
+			w.host.Disable(work, true) // a host that accepts one message in five minutes
 			for i := range 30 {
 				w.host.Send("work-queue", fmt.Sprintf(`{"correlationId":"c%d"}`, i))
 			}
@@ -56,7 +56,7 @@ func queueScenarios() []scenario {
 	}
 }
 
-// deliverOne has a function take one message of its queue.
+// deliverOne makes a function receive one message of its queue.
 func (w *world) deliverOne(name, queue string) {
 	w.t.Helper()
 	messages, err := w.host.Queues.Receive(w.t.Context(), queue, 1, time.Minute)

@@ -19,17 +19,17 @@ import (
 // job is the name of the scrape job.
 const job = "roundhouse"
 
-// recording is what Prometheus has scraped: the values of those metrics that the rules look at, by the minute.
+// recording holds the scraped values of the metrics that the rules query, by the minute.
 type recording struct {
 	t      testing.TB
 	wanted map[string]bool
 	began  time.Time
-	// every is how far samples are apart.
+	// every is the interval between samples.
 	every  time.Duration
 	series map[string]*series // by instance and series
 	// scrapes are the minutes at which each instance was scraped.
 	scrapes map[string][]int
-	// ends are the minutes at which a phase was over.
+	// ends are the minutes at which phases ended.
 	ends []int
 }
 
@@ -40,7 +40,7 @@ type series struct {
 	values         map[int]float64
 }
 
-// record begins a recording of the metrics that are wanted.
+// record starts a recording of the wanted metrics.
 func record(t testing.TB, wanted []string, every time.Duration) *recording {
 	r := &recording{t: t, wanted: map[string]bool{}, began: time.Now(), every: cmp.Or(every, time.Minute), series: map[string]*series{}, scrapes: map[string][]int{}}
 	for _, name := range wanted {
@@ -49,16 +49,16 @@ func record(t testing.TB, wanted []string, every time.Duration) *recording {
 	return r
 }
 
-// minute is the minute that it is.
+// minute returns the current minute.
 func (r *recording) minute() int { return int(time.Since(r.began) / time.Minute) }
 
-// step is how many minutes samples are apart.
+// step returns the minutes between samples.
 func (r *recording) step() int { return int(r.every / time.Minute) }
 
-// end notes that a phase is over.
+// end records the end of a phase.
 func (r *recording) end() { r.ends = append(r.ends, r.minute()) }
 
-// scrape takes the page of an instance. One that does not answer has none.
+// scrape records the page of an instance, nil for one that does not answer.
 func (r *recording) scrape(instance string, page []byte) {
 	r.t.Helper()
 	r.scrapeAt(r.minute(), instance, page)
@@ -82,7 +82,7 @@ func (r *recording) scrapeAt(minute int, instance string, page []byte) {
 	}
 }
 
-// only keeps what is wanted of a page.
+// only returns the wanted metrics of a page.
 func (r *recording) only(page []byte) []byte {
 	var kept []byte
 	for line := range bytes.Lines(page) {
@@ -94,12 +94,12 @@ func (r *recording) only(page []byte) []byte {
 	return kept
 }
 
-// leave says that an instance is not scraped any more.
+// leave ends the scrapes of an instance.
 func (r *recording) leave(instance string) {
 	r.scrapes[instance] = append(r.scrapes[instance], r.minute()+1)
 }
 
-// up is what Prometheus notes of a scrape.
+// up returns the value of the metric up after a scrape.
 func up(page []byte) float64 {
 	if page == nil {
 		return 0
@@ -107,7 +107,7 @@ func up(page []byte) float64 {
 	return 1
 }
 
-// value is that of a metric. promtool's clock begins at 0 with the recording, so times are told from there.
+// value returns the value of a metric. promtool's clock starts at 0 with the recording, so times are relative to that.
 func (r *recording) value(name string, kind dto.MetricType, m *dto.Metric) float64 {
 	r.t.Helper()
 	switch kind {
@@ -141,13 +141,13 @@ func (r *recording) note(minute int, instance, name string, labels []*dto.LabelP
 	s.values[minute] = value
 }
 
-// inputSeries is a series in a test of promtool.
+// inputSeries is a series in a promtool test.
 type inputSeries struct {
 	Series string `json:"series"`
 	Values string `json:"values"`
 }
 
-// play gives the recording as promtool takes it, up to a minute.
+// play returns the recording up to a minute, in promtool's form.
 func (r *recording) play(last int) (all []inputSeries) {
 	for _, text := range slices.Sorted(maps.Keys(r.series)) {
 		s := r.series[text]
@@ -161,13 +161,13 @@ func (r *recording) play(last int) (all []inputSeries) {
 	return all
 }
 
-// The samples that are no values: of a series that is not there, and of one that was there a scrape before.
+// The samples without a value: of a missing series, and of a series that was there a scrape before.
 const (
 	missing = "_"
 	stale   = "stale"
 )
 
-// samples are those of each minute. Between two scrapes, a gauge keeps its value, and a counter grows evenly.
+// samples returns the samples of each minute. Between two scrapes, a gauge keeps its value, and a counter grows evenly.
 func (s *series) samples(scrapes []int, last int) []string {
 	out := make([]string, last+1)
 	for i := range out {
@@ -196,7 +196,7 @@ func (s *series) samples(scrapes []int, last int) []string {
 	return out
 }
 
-// last is the last value of a series.
+// last returns the last value of a series.
 func (r *recording) last(text string) float64 {
 	r.t.Helper()
 	s := r.series[text]
@@ -206,7 +206,7 @@ func (r *recording) last(text string) float64 {
 	return s.values[slices.Max(slices.Collect(maps.Keys(s.values)))]
 }
 
-// notation writes samples with what repeats itself once.
+// notation writes samples with run-length encoding.
 func notation(samples []string) string {
 	var parts []string
 	for i := 0; i < len(samples); {

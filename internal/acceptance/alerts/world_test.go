@@ -18,39 +18,39 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// scenario is what leads to an alert, and away from it.
+// scenario causes an alert and clears it.
 type scenario struct {
-	// name tells it from other scenarios of the alert; "" for the one that shows the alert.
+	// name distinguishes scenarios of one alert; "" for the main one.
 	name string
-	// alert is what has to fire; "" for a scenario in which nothing but also may.
+	// alert has to fire; "" for a scenario in which only the alerts in also may fire.
 	alert string
-	// also are alerts that rightly fire beside it.
+	// also are alerts that rightly fire too.
 	also []string
-	// settings are those of the app beside the usual ones.
+	// settings are settings of the app besides the usual ones.
 	settings map[string]string
-	// every is how far scrapes and evaluations are apart, a minute unless it is set.
+	// every is the interval of scrapes and evaluations, a minute unless set.
 	every time.Duration
-	// run leads through the three phases: well, broken and mended.
+	// run runs the three phases: well, broken and mended.
 	run func(w *world)
-	// process runs it instead, outside of virtual time.
+	// process replaces run, outside of virtual time.
 	process func(t *testing.T, r *recording)
 }
 
-// world is an app, who is around it, and Prometheus, which scrapes it.
+// world is an app, its environment, and Prometheus, which scrapes it.
 type world struct {
 	*recording
 	t    *testing.T
 	host *handlertest.Host
 	app  *app
-	// storage is what the app's process sees of its stores.
+	// storage is the view of the app's process on its stores.
 	storage  *storage
 	network  *handlertest.Network
 	receiver *receiver
 	settings map[string]string
 	timers   map[string]*timer
-	// instance is what the app's process is scraped as.
+	// instance is the scrape target name of the app's process.
 	instance string
-	// meanwhile happens before each scrape; nil for nothing.
+	// meanwhile runs before each scrape; may be nil.
 	meanwhile func()
 }
 
@@ -74,7 +74,7 @@ func newWorld(t *testing.T, rules ruled, s scenario) *world {
 	return w
 }
 
-// schedule takes the timers of the app.
+// schedule collects the timers of the app.
 func (w *world) schedule() {
 	w.t.Helper()
 	w.timers = map[string]*timer{}
@@ -91,17 +91,17 @@ func (w *world) schedule() {
 	}
 }
 
-// restart starts the app's process anew.
+// restart restarts the app's process.
 func (w *world) restart() { w.host.Restart(w.settings, w.configure) }
 
-// replace puts a process on another machine in the place of the app's.
+// replace replaces the app's process by one on another machine.
 func (w *world) replace(instance string) {
 	w.leave(w.instance)
 	w.instance = instance
 	w.restart()
 }
 
-// configure is the configuration of the process that is scraped.
+// configure configures the scraped process.
 func (w *world) configure(c *handler.Config) {
 	c.Dial = w.network.Dial
 	c.Tables, c.Queues, c.Blobs = faults.Tables(w.host.Tables, w.storage.intercept), faults.Queues(w.host.Queues, w.storage.intercept), faults.Blobs(w.host.Blobs, w.storage.intercept)
@@ -116,7 +116,7 @@ func (w *world) broken(d time.Duration) { w.pass(d) }
 // mended passes the third phase.
 func (w *world) mended(d time.Duration) { w.pass(d) }
 
-// pass lets time pass, in which the host calls what is due and Prometheus scrapes, and ends a phase.
+// pass lets time pass and ends a phase. Meanwhile the host calls due functions and Prometheus scrapes.
 func (w *world) pass(d time.Duration) {
 	w.t.Helper()
 	w.spend(d)
@@ -145,14 +145,14 @@ func (w *world) tick() {
 		timer := w.timers[name]
 		if now := time.Now(); !timer.next.After(now) {
 			if !timer.disabled {
-				w.host.Tick(name, timer.next) // what fails says so in the metrics
+				w.host.Tick(name, timer.next) // failures show in the metrics
 			}
 			timer.next = timer.schedule.Next(now)
 		}
 	}
 }
 
-// timer has the host leave a timer function alone, or call it again.
+// timer disables or enables a timer function of the host.
 func (w *world) timer(name string, disabled bool) {
 	w.t.Helper()
 	if w.timers[name] == nil {
@@ -161,7 +161,7 @@ func (w *world) timer(name string, disabled bool) {
 	w.timers[name].disabled = disabled
 }
 
-// deaf has the host call no queue or timer function, or all of them again.
+// deaf stops the host from calling any queue or timer function, or lets it resume.
 func (w *world) deaf(deaf bool) {
 	w.t.Helper()
 	for name, f := range w.host.Manifest().Functions {
@@ -184,7 +184,7 @@ func (w *world) scrapeSelf() {
 	w.scrape(w.instance, []byte(page))
 }
 
-// do asks the API, which has to agree.
+// do sends a request to the API, which has to accept it.
 func (w *world) do(method, path, body string) string {
 	w.t.Helper()
 	status, answer := w.host.Do(method, path, body)
@@ -194,7 +194,7 @@ func (w *world) do(method, path, body string) string {
 	return answer
 }
 
-// list asks the API for a list, and gives one member of each item.
+// list requests a list from the API, and returns one member of each item.
 func (w *world) list(path, member string) (all []string) {
 	w.t.Helper()
 	var answer struct {
@@ -209,7 +209,7 @@ func (w *world) list(path, member string) (all []string) {
 	return all
 }
 
-// resolve resolves all dead letters of an engine, as a person does.
+// resolve resolves all dead letters of an engine, as an operator does.
 func (w *world) resolve(engine string) {
 	w.t.Helper()
 	letters := w.list("/api/dlq?status=Pending&engine="+engine, "rowKey")
@@ -221,7 +221,7 @@ func (w *world) resolve(engine string) {
 	}
 }
 
-// retry retries all dead letters of an engine, as a person does.
+// retry retries all dead letters of an engine, as an operator does.
 func (w *world) retry(engine string) {
 	w.t.Helper()
 	letters := w.list("/api/dlq?status=Pending&engine="+engine, "rowKey")
@@ -233,12 +233,12 @@ func (w *world) retry(engine string) {
 	}
 }
 
-// storage is the way to the stores, which may be broken.
+// storage is the access to the stores, which may be broken.
 type storage struct {
 	mu     sync.Mutex
 	refuse func(faults.Call) error
 	lose   func(faults.Call) bool
-	// ahead is by how much the clock of the stores is ahead.
+	// ahead is the lead of the stores' clock.
 	ahead time.Duration
 }
 
@@ -262,14 +262,14 @@ func (s *storage) intercept(ctx context.Context, c faults.Call, next func(contex
 	return err
 }
 
-// broken says what becomes of calls; nil mends it.
+// broken sets the error of calls; nil repairs them.
 func (s *storage) broken(refuse func(faults.Call) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refuse = refuse
 }
 
-// losing has calls answered that are not carried out; nil mends it.
+// losing selects calls that are answered but not carried out; nil repairs them.
 func (s *storage) losing(lose func(faults.Call) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package drill runs processes of a test binary: nodes that a test stops, continues and kills while they work. A node reads its
-// configuration from the environment, writes what it does as lines of JSON, and ends with its standard input, so that it does not outlive
-// the test. It owns no storage keys.
+// Package drill runs processes of a test binary: nodes that a test stops, continues and kills while they work. A node
+// reads its configuration from the environment, writes its output as lines of JSON, and ends with its standard input,
+// so that it does not outlive the test. The package owns no storage keys.
 package drill
 
 import (
@@ -29,8 +29,8 @@ type Node[Line any] struct {
 	lines  []Line
 }
 
-// Launch starts this test binary as a node, with its configuration in the environment variable env. The node is killed when the test
-// ends, and the end of its log is shown if the test has failed.
+// Launch starts this test binary as a node, with its configuration in the environment variable env. The node is killed
+// when the test ends, and a failed test shows the end of its log.
 func Launch[Line any](t *testing.T, name, env string, config any) *Node[Line] {
 	t.Helper()
 	n := &Node[Line]{Name: name, cmd: exec.Command(os.Args[0])}
@@ -61,7 +61,7 @@ func Launch[Line any](t *testing.T, name, env string, config any) *Node[Line] {
 	return n
 }
 
-// listen reads what the node writes until it has ended. Lines that are no JSON, such as a panic, are left out.
+// listen reads the node's output until the node has ended. It skips lines that are not JSON, such as a panic.
 func (n *Node[Line]) listen(out io.Reader) {
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		var line Line
@@ -73,14 +73,14 @@ func (n *Node[Line]) listen(out io.Reader) {
 	}
 }
 
-// Lines returns what the node has written so far.
+// Lines returns the node's output so far.
 func (n *Node[Line]) Lines() []Line {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.lines)
 }
 
-// Await waits until the node has written a line as described, and returns the first one.
+// Await waits for a line that is accepted by is, and returns the first one.
 func (n *Node[Line]) Await(t *testing.T, what string, is func(Line) bool) (found Line) {
 	t.Helper()
 	testenv.Until(t, n.Name+": "+what, func() bool {
@@ -114,11 +114,12 @@ func (n *Node[Line]) End(t *testing.T) {
 	}
 }
 
-// Kill kills the node as kill -9 does, and waits for its end. A node that has ended, or never started, is left as it is.
+// Kill kills the node as kill -9 does, and waits for its end. It does nothing for a node that has ended or never
+// started.
 func (n *Node[Line]) Kill() {
 	if n.cmd.Process != nil {
 		_ = n.cmd.Process.Kill() // it may be dead already
 		n.output.Wait()
-		_ = n.cmd.Wait() // the error says that it was killed
+		_ = n.cmd.Wait() // the error is that of the kill
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// bound is how long it takes until work of a dead node goes on, when nothing else happens meanwhile.
+// bound is the time within which work of a dead node continues, if nothing else happens meanwhile.
 const bound = 30 * time.Second
 
-// boundOfHandler is the same for a handler whose host lives, from when the host has started another one.
+// boundOfHandler is the same for a handler with a living host, counted from the start of the next handler.
 const boundOfHandler = 3 * time.Second
 
-// check looks at what has happened, and stops the machines.
+// check evaluates the run, and stops the machines.
 func (s *simulation) check() {
 	for _, m := range s.machines {
 		m.unfreeze()
@@ -50,7 +50,7 @@ func (s *simulation) checkCopies() {
 	}
 }
 
-// checkEnds checks that each orchestration has its one result, and that every effect that counts was had.
+// checkEnds checks that each orchestration has its one result, and that every effect that counts occurred.
 func (s *simulation) checkEnds() {
 	rt, err := orchestrator.New(s.reader())
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *simulation) reader() orchestrator.Config {
 	return orchestrator.Config{Tables: s.storage.tables, Blobs: s.storage.blobs, Queues: s.storage.queues}
 }
 
-// checkDuties checks that what a machine had in hand went on elsewhere in time.
+// checkDuties checks that the work in flight on a machine continued elsewhere in time.
 func (s *simulation) checkDuties() {
 	late := s.late()
 	for _, one := range late {
@@ -97,12 +97,12 @@ func (s *simulation) checkDuties() {
 	}
 }
 
-// late are the duties that nobody took over in time.
+// late returns errors for the duties that were not taken over in time.
 func (s *simulation) late() []error {
 	var all []error
 	for _, d := range s.duties {
 		if !d.of.kind.ends() && d.of.end.Sub(d.of.begin) < 2*bound {
-			continue // it may go on itself
+			continue // the machine may continue itself
 		}
 		limit := s.quiet(d.silent()).Add(bound)
 		if at, swallowed := s.storage.swallowed(d.of.begin, limit); swallowed {
@@ -117,7 +117,7 @@ func (s *simulation) late() []error {
 		if d.spread != nil {
 			limit = limit.Add(pollingTo) // of another queue
 			if d.of.kind == cutOff && !d.spread.gaveUp.IsZero() && d.spread.gaveUp.Before(limit) {
-				continue // its host has released it, or has tried to
+				continue // its host has released it, or tried to
 			}
 		}
 		at, how, ok := s.wentOn(d)
@@ -132,7 +132,8 @@ func (s *simulation) late() []error {
 	return all
 }
 
-// silent is when the machine gave its last sign of life: one that is cut off may have given some of which it does not know.
+// silent returns the time of the machine's last sign of life. A disconnected machine may have sent some whose answers
+// it did not get.
 func (d duty) silent() time.Time {
 	at := d.of.begin
 	if d.of.kind == cutOff && d.of.hit.member != nil {
@@ -143,7 +144,7 @@ func (d duty) silent() time.Time {
 	return at
 }
 
-// String names what was in hand.
+// String names the work.
 func (d duty) String() string {
 	if d.spread != nil {
 		return "message " + d.spread.message + " with activities of " + d.subject
@@ -151,7 +152,7 @@ func (d duty) String() string {
 	return d.subject
 }
 
-// wentOn says when somebody else went on with what a machine had in hand.
+// wentOn returns when another machine continued the work of a machine.
 func (s *simulation) wentOn(d duty) (at time.Time, how string, ok bool) {
 	if d.spread == nil {
 		next, ok := s.storage.wentOn(d.subject, d.of.begin, func(c commit) bool { return c.by != d.of.hit || c.status.Ended() })
@@ -168,7 +169,8 @@ func clock(at time.Time) string { return at.Format("15:04:05.000") }
 
 var errLate = errors.New("too late")
 
-// quiet is the first time from which nothing new happens for as long as a takeover takes, and some machine is healthy.
+// quiet returns the first time after which no trouble begins for the duration of a takeover, and some machine is
+// healthy.
 func (s *simulation) quiet(from time.Time) time.Time {
 	for moved := true; moved; {
 		moved = false
@@ -184,7 +186,7 @@ func (s *simulation) quiet(from time.Time) time.Time {
 	return from
 }
 
-// healthyFrom is the first time from which on there is a slot without trouble.
+// healthyFrom returns the first time at which some slot has no trouble.
 func (s *simulation) healthyFrom(from time.Time) time.Time {
 	var first time.Time
 	for slot := range s.machines {

@@ -1,11 +1,11 @@
 package nodes
 
-// checkFence checks that nothing was committed by a node that had been taken over: not by a call that it made after that, and
-// nothing at all after a round by whoever goes on.
+// checkFence checks that a node that was taken over committed nothing by a later call, and nothing at all after the
+// first round of its successor.
 func (s *simulation) checkFence() {
 	s.storage.mu.Lock()
 	defer s.storage.mu.Unlock()
-	other := map[string]commit{} // by subject and node that was taken over: the first round by another one since
+	other := map[string]commit{} // by subject and lost node: the first round of another node since
 	for _, c := range s.storage.commits {
 		if lost, ok := s.storage.taken[c.node]; ok && c.at.After(lost.at) {
 			if c.issued.After(lost.at) {

@@ -12,12 +12,12 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// What the Functions host does, and what host.json says.
+// The behaviour of the Functions host with the settings of host.json.
 const (
 	hostLease         = 10 * time.Minute
 	hostRenewal       = 5 * time.Minute
 	hostBatch         = 16
-	hostThreshold     = 8 // it fetches again when so few are in hand
+	hostThreshold     = 8 // it fetches again when this few are in flight
 	pollingFrom       = 100 * time.Millisecond
 	pollingTo         = 10 * time.Second
 	visibilityTimeout = 30 * time.Second
@@ -70,7 +70,7 @@ func (m *machine) poll(queue string) {
 	}
 }
 
-// hold has a message handled while the host renews its lease, and settles it.
+// hold handles a message while the host renews its lease, and settles it.
 func (m *machine) hold(store queues.Store, queue string, message queues.Message) {
 	over, stopped := make(chan struct{}), make(chan struct{})
 	var mu sync.Mutex
@@ -96,17 +96,17 @@ func (m *machine) hold(store queues.Store, queue string, message queues.Message)
 	close(over)
 	<-stopped
 	if m.hostLives && !m.alive() {
-		_, _ = m.storage.queues.Renew(context.WithoutCancel(m.ctx), queue, message.ID, receipt, visibilityTimeout) // the handler is gone, the host is not
+		_, _ = m.storage.queues.Renew(context.WithoutCancel(m.ctx), queue, message.ID, receipt, visibilityTimeout) // the handler is gone, the host lives
 		return
 	}
 	if err == nil {
-		_ = store.Delete(m.ctx, queue, message.ID, receipt) // it may be another delivery's by now
+		_ = store.Delete(m.ctx, queue, message.ID, receipt) // another delivery may own it now
 		return
 	}
 	_, _ = store.Renew(m.ctx, queue, message.ID, receipt, visibilityTimeout)
 }
 
-// errUnfinished puts a message back whose run has used up its time.
+// errUnfinished requeues a message whose run has used up its time.
 var errUnfinished = errors.New("the time ran out")
 
 // handle is one invocation.
@@ -152,7 +152,7 @@ func (m *machine) track(v *invocation, on bool) {
 	delete(m.hand, v)
 }
 
-// task says which orchestration a message is about, and what it asks for.
+// task returns the orchestration of a message, and a function that handles it.
 func (m *machine) task(queue string, message queues.Message, body []byte) (subject string, run func(context.Context) error, err error) {
 	switch queue {
 	case startQueue:
@@ -176,7 +176,7 @@ func (m *machine) task(queue string, message queues.Message, body []byte) (subje
 	}, err
 }
 
-// begin is a delivery of the message that starts an orchestration, in hand until it is settled.
+// begin handles a delivery of the message that starts an orchestration; the work is in flight until it is settled.
 func (m *machine) begin(ctx context.Context, r request) error {
 	defer m.holdOrchestration(r.ID)()
 	out, err := m.runtime.Run(ctx, orchestrator.Start{ID: r.ID, Orchestrator: "plan", CorrelationID: r.ID, Input: mustJSON(plan{Steps: r.Steps})})

@@ -20,25 +20,25 @@ type machine struct {
 	slot, life int
 	host       string
 	hostLives  bool // when the machine has been killed
-	leaving    bool // it was told to end
+	leaving    bool // shutting down
 	skew       time.Duration
 	ctx        context.Context // ends when the machine is killed
 	die        context.CancelFunc
 	runtime    *orchestrator.Runtime
-	member     *member // what nodes.Node is to the machine; nil when the simulation runs without
+	member     *member // nil when the simulation runs without nodes
 	work       sync.WaitGroup
 	booted     time.Time
-	slow       time.Duration // how many times as long as others it takes
+	slow       time.Duration // slowdown factor of its calls
 
 	mu          sync.Mutex
 	thaw        chan struct{} // closed when the machine is not frozen
 	frozen, cut bool
 	late        lateness
 	hand        map[*invocation]bool
-	ill         []span // when something was the matter with it
+	ill         []span // times of its troubles
 }
 
-// invocation is a message in the hands of a handler. Its run is over once the runtime has returned.
+// invocation is a message in a handler. Its run is over once the runtime has returned.
 type invocation struct {
 	queue, message, subject string
 	since                   time.Time
@@ -48,7 +48,7 @@ type invocation struct {
 // boot starts a machine in a slot.
 func (s *simulation) boot(slot int) *machine { return s.bootUnder(slot, "") }
 
-// bootUnder starts a handler under a host that lives, or else a machine.
+// bootUnder starts a handler under a living host, or else a machine.
 func (s *simulation) bootUnder(slot int, host string) *machine {
 	s.lives++
 	m := &machine{host: host, simulation: s, slot: slot, life: s.lives, booted: time.Now(), slow: 1, hand: map[*invocation]bool{}, thaw: make(chan struct{})}
@@ -87,7 +87,7 @@ func (m *machine) config() orchestrator.Config {
 
 func (m *machine) String() string { return fmt.Sprintf("m%d.%d", m.slot, m.life) }
 
-// now is a clock that is wrong.
+// now returns the time of the machine's clock, which may be wrong.
 func (m *machine) now() time.Time { return time.Now().Add(m.skew) }
 
 // start lets the machine's host poll the queues.
@@ -104,7 +104,7 @@ func (m *machine) start() {
 	}
 }
 
-// kill ends the machine. Calls that are under way may have reached storage.
+// kill ends the machine. Pending calls may have reached storage.
 func (m *machine) kill() {
 	m.die()
 	m.mu.Lock()
@@ -116,7 +116,7 @@ func (m *machine) kill() {
 	}
 }
 
-// leave ends a machine that is told to.
+// leave shuts a machine down.
 func (m *machine) leave() {
 	m.mu.Lock()
 	m.leaving, m.ill = true, append(m.ill, span{begin: time.Now()})
@@ -135,7 +135,7 @@ func (m *machine) isLeaving() bool {
 	return m.leaving
 }
 
-// freeze stops the machine: none of its calls leaves, and none returns.
+// freeze stops the machine: no call leaves it or returns.
 func (m *machine) freeze() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -153,7 +153,7 @@ func (m *machine) unfreeze() {
 	}
 }
 
-// disconnect cuts the machine off from storage, or connects it again.
+// disconnect disconnects the machine from storage, or reconnects it.
 func (m *machine) disconnect(cut bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -186,7 +186,7 @@ func (m *machine) lateFor(c faults.Call) time.Duration {
 
 func (m *machine) alive() bool { return m.ctx.Err() == nil }
 
-// healthy says that the machine lives, and that nothing is the matter with it.
+// healthy reports whether the machine lives without trouble.
 func (m *machine) healthy() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -199,7 +199,7 @@ func (m *machine) isCut() bool {
 	return m.cut
 }
 
-// pass waits until the machine is not frozen. The error says that it is dead.
+// pass waits until the machine is not frozen. The error means that it is dead.
 func (m *machine) pass() error {
 	for {
 		m.mu.Lock()
@@ -215,8 +215,8 @@ func (m *machine) pass() error {
 	}
 }
 
-// intercept is the faults.Interceptor of a machine: calls take time on both ways, and what they do and what they tell
-// are two things.
+// intercept is the faults.Interceptor of a machine: calls take time on both ways, and may take effect without an
+// answer.
 func (m *machine) intercept(ctx context.Context, c faults.Call, next func(context.Context) error) error {
 	chance := m.chance(m.String(), c.Operation, c.Target, time.Now().UnixNano())
 	there, back := upTo(chance, 20*time.Millisecond), upTo(chance, 20*time.Millisecond)
@@ -245,8 +245,8 @@ func (m *machine) intercept(ctx context.Context, c faults.Call, next func(contex
 	return err
 }
 
-// unreachable is a call of a machine that is cut off: some are refused at once, some take their time, and of a few only
-// the answer is lost.
+// unreachable handles a call of a disconnected machine: some fail immediately, some later, and a few lose only the
+// answer.
 func (m *machine) unreachable(ctx context.Context, chance *rand.Rand, next func(context.Context) error) error {
 	switch chance.IntN(8) {
 	case 0:
@@ -264,10 +264,10 @@ func (m *machine) unreachable(ctx context.Context, chance *rand.Rand, next func(
 	return tables.ErrOutcomeUnknown
 }
 
-// chance is drawn from what happens and when, so that the order of goroutines decides nothing.
+// chance is seeded by event and time, so the order of goroutines does not matter.
 func (s *simulation) chance(what ...any) *rand.Rand {
 	h := fnv.New64()
-	_, _ = fmt.Fprint(h, what...) // a hash takes everything
+	_, _ = fmt.Fprint(h, what...) // a hash never fails
 	return rand.New(rand.NewPCG(s.seed, h.Sum64()))
 }
 

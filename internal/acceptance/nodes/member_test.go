@@ -15,8 +15,8 @@ import (
 // nodesTable holds the rows of the nodes.
 const nodesTable = "hostLocks"
 
-// member is the part of a machine by which the others know that it lives. The runtime sees it in the place of the node, so
-// that the simulation sees what is in hand.
+// member is the part of a machine that announces that it lives. It replaces the node for the runtime, so that the
+// simulation sees the work in flight.
 type member struct {
 	*nodes.Node
 	of *machine
@@ -25,11 +25,11 @@ type member struct {
 	calls    []time.Time // requests of the node
 	renewals []time.Time // when storage carried out signs of life
 	held     map[*invocation]bool
-	work     []span      // when something was in hand
+	work     []span      // when work was in flight
 	takes    []time.Time // when it took over
 }
 
-// span is a time in which something was so; the zero end says that it is so still.
+// span is a time range; a zero end is open.
 type span struct{ begin, end time.Time }
 
 // enroll makes the node of a machine.
@@ -47,7 +47,7 @@ func (m *machine) enroll() *member {
 	return b
 }
 
-// lives says whether the process of a machine is there.
+// lives reports whether the process of a machine exists.
 func (m *machine) lives() func(pid int) bool {
 	return func(pid int) bool {
 		m.storage.mu.Lock()
@@ -61,7 +61,7 @@ func (m *machine) lives() func(pid int) bool {
 	}
 }
 
-// intercept counts the requests of the node, and notes when its sign of life was renewed.
+// intercept counts the requests of the node, and records the renewals of its sign of life.
 func (b *member) intercept(ctx context.Context, c faults.Call, next func(context.Context) error) error {
 	if ctx.Value(sweeping{}) == nil {
 		b.mu.Lock()
@@ -81,12 +81,12 @@ func (b *member) intercept(ctx context.Context, c faults.Call, next func(context
 	return err
 }
 
-// Hold is what the runtime calls.
+// Hold records the work that the runtime starts.
 func (b *member) Hold(orchestration string) (release func()) {
 	return b.note(orchestration, b.Node.Hold(orchestration))
 }
 
-// note notes when something is in hand.
+// note records work in flight.
 func (b *member) note(subject string, release func()) func() {
 	one := &invocation{subject: subject, since: time.Now()}
 	b.mu.Lock()
@@ -105,7 +105,7 @@ func (b *member) note(subject string, release func()) func() {
 	}
 }
 
-// helps notes that it does something for another node.
+// helps records that it works for another node.
 func (b *member) helps() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -126,7 +126,7 @@ func (m *machine) holdMessage(queue string, message queues.Message) (release fun
 	return m.member.note("", m.member.HoldMessage(nodes.Message{Queue: queue, ID: message.ID, PopReceipt: message.PopReceipt}))
 }
 
-// takeOver is what the handler of a machine does for its node.
+// takeOver is the takeover handler of a machine's node.
 func (m *machine) takeOver(ctx context.Context, lost nodes.Lost, begun func(orchestrations int)) error {
 	m.tell("%s takes over from %s: %+v", m, lost.Node, lost.Hand)
 	ctx, cancel := context.WithTimeout(ctx, budget)

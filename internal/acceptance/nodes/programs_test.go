@@ -9,21 +9,21 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// step is one thing that an orchestration does.
+// step is one step of an orchestration.
 type step struct {
 	Kind string        // activity, spread, timer, event, child, again
-	For  time.Duration // how long an activity takes, or a timer waits
-	Wide int           // how many activities at once
+	For  time.Duration // duration of an activity or a timer
+	Wide int           // number of parallel activities
 	Plan []step        // of a child
 }
 
-// plan is the input of an orchestration: it does the steps in order and adds up what they give.
+// plan is the input of an orchestration: it runs the steps in order and adds up their results.
 type plan struct {
 	Steps []step
 	Sum   int
 }
 
-// sum is what an orchestration with these steps gives.
+// sum returns the result of an orchestration with these steps.
 func sum(steps []step) int {
 	total := 0
 	for _, one := range steps {
@@ -46,7 +46,7 @@ const (
 	eventValue = 100
 )
 
-// randomPlan draws the steps of an orchestration. depth is how many callers it has.
+// randomPlan draws the steps of an orchestration. depth is its number of callers.
 func randomPlan(chance *rand.Rand, depth int) []step {
 	steps := make([]step, 1+chance.IntN(6))
 	for i := range steps {

@@ -2,14 +2,14 @@ package nodes
 
 import "time"
 
-// What a node may ask for.
+// The request budget of a node.
 const (
 	requestsPerMinute = 8
-	// lull is after how long without work a node asks for nothing any more.
+	// lull is the time without work after which a node sends no requests.
 	lull = 135 * time.Second
 )
 
-// checkRequests checks how much the nodes ask for, where nothing has happened to them.
+// checkRequests checks the number of requests of nodes without trouble.
 func (s *simulation) checkRequests() {
 	for _, m := range s.storage.machines {
 		m.member.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// taking is a row by which a node takes over from another one.
+// taking is a row that records a takeover.
 type taking struct {
 	node, by string // names
 	number   int64
@@ -24,7 +24,8 @@ func (t taking) String() string {
 	return fmt.Sprintf("%s/%d by %s at %s, finished %v", t.node, t.number, t.by, clock(t.at), t.finished)
 }
 
-// signed checks the rows of nodes: who is taken for dead has not kept its sign of life, and one node at a time takes over.
+// signed checks the rows of nodes: a node declared dead has not renewed its sign of life, and only one node at a time
+// takes it over.
 func (s *storage) signed(from origin, ops []tables.Op) {
 	for _, op := range ops {
 		e := op.Entity
@@ -55,7 +56,7 @@ func (s *storage) signed(from origin, ops []tables.Op) {
 	}
 }
 
-// checkLost checks that a node that is taken for dead had not kept its sign of life.
+// checkLost checks that a node declared dead had not renewed its sign of life.
 func (s *storage) checkLost(lost *machine, now taking) {
 	if lost == nil || !lost.alive() || lost.isLeaving() {
 		return
@@ -68,13 +69,13 @@ func (s *storage) checkLost(lost *machine, now taking) {
 	}
 }
 
-// owner is the machine that has or had a name.
+// owner returns the machine of a node name, past or present.
 func (s *storage) owner(node string) *machine {
 	name, _, _ := cutLast(node, "-")
 	return s.machines[name]
 }
 
-// wasWell says that nothing happened to the machine in a time.
+// wasWell reports whether the machine had no trouble in a time range.
 func (m *machine) wasWell(from, to time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -86,7 +87,7 @@ func (m *machine) wasWell(from, to time.Time) bool {
 	return true
 }
 
-// renewedBefore is when storage last carried out a sign of life of the node, before a time.
+// renewedBefore returns when storage last renewed the node's sign of life before a time.
 func (b *member) renewedBefore(to time.Time) (last time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -98,14 +99,15 @@ func (b *member) renewedBefore(to time.Time) (last time.Time) {
 	return last
 }
 
-// receipt is a sign of life that a host got from its queue.
+// receipt is a sign of life that a host received from its queue.
 type receipt struct {
 	node string
 	by   *machine
 	at   time.Time
 }
 
-// receiving is the innermost queue store of a machine's host: what it hands out is hidden, whether the host learns of it or not.
+// receiving is the innermost queue store of a machine's host: a returned message is hidden even if the host does not
+// get the answer.
 type receiving struct {
 	queues.Store
 	by *machine
@@ -128,7 +130,7 @@ func (r receiving) Receive(ctx context.Context, queue string, limit int, visibil
 	return messages, err
 }
 
-// signOf is the node whose sign of life a message is, "" for another message.
+// signOf returns the node of a sign of life, "" for another message.
 func signOf(body []byte) string {
 	var sign struct {
 		Node struct {
@@ -141,8 +143,8 @@ func signOf(body []byte) string {
 	return sign.Node.Name
 }
 
-// swallowed says when a host got a sign of life, within a time, and did not live to do something about it. Then the host's lease
-// has to end first, or the sweeper finds the node.
+// swallowed returns when, in a time range, a host received a sign of life and died before it acted. Then the host's
+// lease has to end first, or the sweeper finds the node.
 func (s *storage) swallowed(from, to time.Time) (at time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -26,11 +26,11 @@ var (
 )
 
 const (
-	horizon = 40 * time.Minute // troubles happen until then
-	longest = 8 * time.Hour    // everything has ended by then
+	horizon = 40 * time.Minute // end of all troubles
+	longest = 8 * time.Hour    // end of the run
 )
 
-// TestNodes lets three to five machines do random work while they are killed, frozen and cut off.
+// TestNodes lets three to five machines do random work while they are killed, frozen and disconnected.
 func TestNodes(t *testing.T) {
 	t.Parallel()
 	for _, seed := range sample.Chosen(t, 300, *seeds, *seed) {
@@ -46,15 +46,15 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// simulation draws what happens from its seed.
+// simulation draws its events from its seed.
 type simulation struct {
 	t        *testing.T
 	seed     uint64
-	script   *rand.Rand // for the goroutine of the test alone
+	script   *rand.Rand // only for the goroutine of the test
 	storage  *storage
 	ledger   *ledger
-	nodes    bool          // machines tell each other that they live
-	skew     time.Duration // of the machines' clocks, at most
+	nodes    bool          // machines exchange signs of life
+	skew     time.Duration // maximum skew of the machines' clocks
 	inline   int           // Config.MaxInlineActivities
 	subjects map[string]*subject
 	lives    int
@@ -66,7 +66,7 @@ type simulation struct {
 	troubles []*trouble
 }
 
-// subject is one orchestration that somebody started.
+// subject is one orchestration of the simulation.
 type subject struct {
 	id    string
 	steps []step
@@ -93,14 +93,14 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 	return s
 }
 
-// populate boots so many machines.
+// populate boots n machines.
 func (s *simulation) populate(n int) {
 	for slot := range n {
 		s.machines = append(s.machines, s.boot(slot))
 	}
 }
 
-// run lets time pass until everything that was started has ended.
+// run lets time pass until all orchestrations have ended.
 func (s *simulation) run() {
 	s.populate(3 + s.script.IntN(3))
 	s.t.Logf("%d machines, clocks wrong by up to %v, %d activities in a process", len(s.machines), s.skew, s.inline)
@@ -115,7 +115,7 @@ func (s *simulation) run() {
 	}
 }
 
-// drawSubjects sends what starts orchestrations, and the events for them.
+// drawSubjects sends the messages that start orchestrations, and their events.
 func (s *simulation) drawSubjects(n int) {
 	for i := range n {
 		one := &subject{id: fmt.Sprint("s", i), steps: randomPlan(s.script, 0)}
@@ -148,7 +148,7 @@ func (s *simulation) send(queue string, message any, at time.Duration) {
 func mustJSON(v any) json.RawMessage {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // none of the values of this package
+		panic(err) // no value of this package fails
 	}
 	return text
 }
@@ -162,7 +162,7 @@ func (s *simulation) ended() bool {
 	return true
 }
 
-// ids are the orchestrations in a fixed order.
+// ids returns the orchestrations in a fixed order.
 func (s *simulation) ids() []string { return slices.Sorted(maps.Keys(s.subjects)) }
 
 // tell traces a single seed.

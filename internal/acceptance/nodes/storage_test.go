@@ -17,7 +17,7 @@ import (
 
 const orchestrations = "orchestrations"
 
-// storage is what the machines share. It notes every round that is committed.
+// storage is shared by the machines. It records every committed round.
 type storage struct {
 	t      *testing.T
 	tables tables.Store
@@ -29,20 +29,20 @@ type storage struct {
 	latest   map[string]commit   // by orchestration
 	taken    map[string]taking   // by node
 	takers   []string            // names, in order
-	machines map[string]*machine // all that have ever been
+	machines map[string]*machine // all machines, past and present
 	receipts []receipt
 	handed   map[string][]handing // by message
 	claims   map[string]int       // takeovers of a node, by its name
 	copies   map[string]int       // messages of a signal, by its id
 }
 
-// commit is one round, as storage saw it.
+// commit is one round as committed.
 type commit struct {
 	subject          string
 	execution, round int
 	node             string // the name in the status row
 	by               *machine
-	issued, at       time.Time // when the machine made the call, and when storage carried it out
+	issued, at       time.Time // times of the machine's call, and of its effect in storage
 	status           orchestrator.Status
 }
 
@@ -51,7 +51,7 @@ func newStorage(t *testing.T) *storage {
 		taken: map[string]taking{}, machines: map[string]*machine{}, handed: map[string][]handing{}, copies: map[string]int{}, claims: map[string]int{}}
 }
 
-// origin says which machine makes a call, and since when.
+// origin is the machine that makes a call, and the time of the call.
 type origin struct {
 	by     *machine
 	issued time.Time
@@ -59,7 +59,7 @@ type origin struct {
 
 type originKey struct{}
 
-// stamped is the outermost store of a machine. It notes when calls were made, before anything holds them up.
+// stamped is the outermost store of a machine. It records the times of calls before any delay.
 type stamped struct {
 	tables.Store
 	by *machine
@@ -69,7 +69,7 @@ func (s stamped) Apply(ctx context.Context, table string, ops ...tables.Op) erro
 	return s.Store.Apply(context.WithValue(ctx, originKey{}, origin{s.by, time.Now()}), table, ops...)
 }
 
-// observed is the innermost store: what it sees has happened.
+// observed is the innermost store: it sees calls that take effect.
 type observed struct {
 	tables.Store
 	seen *storage
@@ -91,7 +91,7 @@ func (o observed) Apply(ctx context.Context, table string, ops ...tables.Op) err
 	return nil
 }
 
-// applied checks that rounds are inserted, one after the other, and none after the end.
+// applied checks that rounds are inserted in sequence, and none after the end.
 func (s *storage) applied(from origin, ops []tables.Op) {
 	c := commit{by: from.by, issued: from.issued, at: time.Now()}
 	for _, op := range ops {
@@ -126,7 +126,7 @@ func (s *storage) applied(from origin, ops []tables.Op) {
 }
 
 func roundOf(row string) (execution, round int) {
-	_, _ = fmt.Sscanf(row, "r-%08d-%08d", &execution, &round) // zero is told by the caller
+	_, _ = fmt.Sscanf(row, "r-%08d-%08d", &execution, &round) // the caller reports a zero
 	return execution, round
 }
 
@@ -138,7 +138,7 @@ func cutLast(s, separator string) (before, after string, found bool) {
 	return s[:i], s[i+len(separator):], true
 }
 
-// status is where an orchestration is.
+// status returns the state of an orchestration.
 func (s *storage) status(subject string) commit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +157,7 @@ func (s *storage) wentOn(subject string, after time.Time, counts func(commit) bo
 	return commit{}, false
 }
 
-// ledger is the world that activities have effects on.
+// ledger records the outside effects of activities.
 type ledger struct {
 	mu   sync.Mutex
 	runs map[string][]activityRun // by idempotency key
@@ -191,7 +191,7 @@ func (c commit) String() string {
 	return c.subject + " " + strconv.Itoa(c.execution) + "-" + strconv.Itoa(c.round) + " by " + c.node
 }
 
-// handing is a message that a host got.
+// handing is a message that a host received.
 type handing struct {
 	by *machine
 	at time.Time
@@ -203,7 +203,7 @@ func (s *storage) handedTo(m *machine, message queues.Message) {
 	s.handed[message.ID] = append(s.handed[message.ID], handing{m, time.Now()})
 }
 
-// cameAgain says when another machine got a message after a time.
+// cameAgain returns when another machine received a message after a time.
 func (s *storage) cameAgain(message string, after time.Time, than *machine) (time.Time, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,7 +215,7 @@ func (s *storage) cameAgain(message string, after time.Time, than *machine) (tim
 	return time.Time{}, false
 }
 
-// lastHanded is whose host got a message last.
+// lastHanded returns the machine that received a message last.
 func (s *storage) lastHanded(message string) *machine {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,8 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/nodes"
 )
 
-// Without signs of life, what a killed machine had in hand waits for the host's lease: the simulation and its check see it.
+// Without signs of life, work in flight on a killed machine waits for the host's lease. The simulation shows this and
+// its check detects it.
 func TestWithoutSignsOfLife(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -46,7 +47,7 @@ func (s *simulation) add(id string, steps ...step) {
 	s.start(s.subjects[id], 0)
 }
 
-// until lets time pass until something is so, and gives up after a while.
+// until lets time pass until a condition holds, and gives up after a while.
 func (s *simulation) until(atMost time.Duration, is func() bool) {
 	s.t.Helper()
 	for end := time.Now().Add(atMost); !is(); {
@@ -57,7 +58,7 @@ func (s *simulation) until(atMost time.Duration, is func() bool) {
 	}
 }
 
-// strikeNow lets a trouble begin that has no end.
+// strikeNow starts a trouble without an end.
 func (s *simulation) strikeNow(kind troubleKind, slot int) {
 	now := time.Now()
 	one := &trouble{kind: kind, slot: slot, begin: now, end: now.Add(10 * longest)}
@@ -65,12 +66,12 @@ func (s *simulation) strikeNow(kind troubleKind, slot int) {
 	s.strike(one)
 }
 
-// Whoever takes over is killed, again and again, sooner or later after it has begun: the work of all of them goes on within the
-// bound of the last death, and each result is there once.
+// Each machine that takes over is killed, sooner or later after it started. All work continues within the bound of the
+// last death, and each result exists once.
 func TestTakeoversOfTakeovers(t *testing.T) {
 	t.Parallel()
 	for _, seed := range sample.Seeds(t, 8) {
-		after := seed - 1 // pauses grow with its square
+		after := seed - 1 // pauses grow quadratically
 		t.Run(fmt.Sprint(after), func(t *testing.T) {
 			t.Parallel()
 			sample.Repeat(t)
@@ -86,7 +87,7 @@ func TestTakeoversOfTakeovers(t *testing.T) {
 				for range 3 {
 					lost := s.storage.takings()
 					s.until(2*bound, func() bool { return s.storage.takings() > lost })
-					pause(time.Duration(after*after) * 40 * time.Millisecond) // in the middle of it, or after it
+					pause(time.Duration(after*after) * 40 * time.Millisecond) // during the takeover, or after it
 					s.strikeNow(killed, s.storage.lastTaker().slot)
 				}
 				s.until(longest, s.ended)
@@ -99,9 +100,9 @@ func TestTakeoversOfTakeovers(t *testing.T) {
 	}
 }
 
-// A thousand orchestrations (fewer in a sample) in the hands of one dead machine are taken over within a minute: all of them go on, or have a signal
-// in the queue, from which no machine takes more at once than its host lets it. Those with little left to do go on within the
-// minute, too.
+// A thousand orchestrations (fewer in a sample) of one dead machine are taken over within a minute. All of them
+// continue or have a signal in the queue, from which no machine receives more than its host allows. Short ones continue
+// within the minute, too.
 func TestThousandInHand(t *testing.T) {
 	t.Parallel()
 	for _, work := range []time.Duration{time.Second, 20 * time.Second} {
@@ -146,35 +147,35 @@ func killThousand(t *testing.T, work time.Duration) {
 	if work == time.Second && last.Sub(killedAt) > time.Minute {
 		t.Errorf("the last one went on after %v", last.Sub(killedAt))
 	}
-	s.duties = nil // hosts that have as much as they take come later to the rest
+	s.duties = nil // hosts with full hands reach the rest later
 	s.check()
 }
 
-// invoke drives an orchestration whose message some host has in hand for ten minutes.
+// invoke drives an orchestration whose message a host holds for ten minutes.
 func (m *machine) invoke(one *subject) {
 	ctx, cancel := context.WithTimeout(m.ctx, budget)
 	defer cancel()
 	v := &invocation{queue: startQueue, subject: one.id, since: time.Now()}
 	m.track(v, true)
 	defer m.track(v, false)
-	_ = m.begin(ctx, request{one.id, one.steps}) // the machine dies before it is over
+	_ = m.begin(ctx, request{one.id, one.steps}) // the machine dies before it ends
 }
 
-// takings is how often a takeover has been begun, or taken over.
+// takings returns the number of takeovers started, or taken over.
 func (s *storage) takings() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.takers)
 }
 
-// lastTaker is the machine that did so last.
+// lastTaker returns the machine that started the last takeover.
 func (s *storage) lastTaker() *machine {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.owner(s.takers[len(s.takers)-1])
 }
 
-// finished says that a takeover from the machine is.
+// finished reports whether the takeover from the machine is complete.
 func (s *storage) finished(lost *machine) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,12 +11,12 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/nodes"
 )
 
-// troubleKind is what happens to a machine.
+// troubleKind is the kind of a trouble.
 type troubleKind string
 
 const (
 	sweepEvery = 5 * time.Minute
-	// restart is after what time a host has another handler.
+	// restart is the time until a host starts another handler.
 	restart = 2 * time.Second
 )
 
@@ -24,18 +24,18 @@ const (
 	killed troubleKind = "killed" // another machine boots in its slot at the end
 	frozen troubleKind = "frozen"
 	cutOff troubleKind = "cut off"
-	// crashed is a handler that dies while its host lives: the host puts back what it has in hand, and starts another one.
+	// crashed is a handler that dies while its host lives: the host requeues its messages, and starts another handler.
 	crashed troubleKind = "crashed"
 	// slowed is a machine for which some services answer late.
 	slowed troubleKind = "slowed"
-	// told is a machine that is told to end: its node leaves, and what it has in hand is not put back.
+	// told is a machine that is shut down: its node leaves, and its messages are not requeued.
 	told troubleKind = "told to end"
 )
 
-// ends says that the machine does not live on.
+// ends reports whether the trouble ends the machine.
 func (k troubleKind) ends() bool { return k == killed || k == crashed || k == told }
 
-// trouble is drawn for a slot, and hits whatever machine is in it.
+// trouble is drawn for a slot, and hits the machine in it.
 type trouble struct {
 	kind       troubleKind
 	slot       int
@@ -68,10 +68,10 @@ func (l lateness) of(c faults.Call) time.Duration {
 	return 0
 }
 
-// duty is work that a machine had in hand when something happened to it.
+// duty is work in flight on a machine at the start of its trouble.
 type duty struct {
 	subject string
-	spread  *invocation // of activities; nil when the orchestration itself was in hand
+	spread  *invocation // of activities; nil when the orchestration itself was in flight
 	of      *trouble
 }
 
@@ -89,7 +89,7 @@ func (s *simulation) drawTroubles() {
 		}
 		s.troubles = append(s.troubles, one)
 	}
-	if s.script.IntN(4) == 0 { // all at once
+	if s.script.IntN(4) == 0 { // all together
 		at := s.began.Add(upTo(s.script, horizon))
 		for slot := range s.machines {
 			s.troubles = append(s.troubles, &trouble{kind: killed, slot: slot, begin: at.Add(upTo(s.script, 2*time.Second)), end: at.Add(upTo(s.script, 10*time.Minute))})
@@ -98,7 +98,7 @@ func (s *simulation) drawTroubles() {
 	slices.SortFunc(s.troubles, func(a, b *trouble) int { return cmp.Compare(a.begin.UnixNano(), b.begin.UnixNano()) })
 }
 
-// advance lets troubles begin and end whose time has come, and the sweepers run.
+// advance starts and ends due troubles, and runs the sweepers.
 func (s *simulation) advance() {
 	if time.Since(s.swept) >= sweepEvery {
 		s.swept = time.Now()
@@ -117,7 +117,7 @@ func (s *simulation) advance() {
 	}
 }
 
-// strike lets a trouble begin. A machine has one at a time, except that one in trouble can be killed.
+// strike starts a trouble. A machine has one at a time, except that a machine in trouble can be killed.
 func (s *simulation) strike(one *trouble) {
 	m := s.machines[one.slot]
 	if !m.alive() || !one.kind.ends() && !m.healthy() || one.kind == told && !m.healthy() {
@@ -125,7 +125,7 @@ func (s *simulation) strike(one *trouble) {
 		return
 	}
 	one.hit = m
-	for _, before := range s.troubles { // what it was in already goes on
+	for _, before := range s.troubles { // its current trouble continues
 		if before != one && before.hit == m && !before.over {
 			before.over, before.end = true, one.end
 			s.tell("%s is %s, too", m, one.kind)
@@ -182,7 +182,7 @@ func (s *simulation) relieve(one *trouble) {
 	}
 }
 
-// inHand are the orchestrations that a machine is in the middle of: it has committed rounds in invocations that go on.
+// inHand returns the orchestrations in flight on a machine: it has committed rounds in running invocations.
 func (m *machine) inHand() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -201,7 +201,7 @@ func (m *machine) inHand() []string {
 	return all
 }
 
-// activities are the messages of spread activities that a machine has in hand, and has had time to tell of.
+// activities returns the messages of spread activities in flight on a machine that it has had time to announce.
 func (m *machine) activities() []*invocation {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -214,13 +214,13 @@ func (m *machine) activities() []*invocation {
 	return all
 }
 
-// drives says that the machine has committed the last round of an orchestration, since it took it in hand.
+// drives reports whether the machine has committed the last round of an orchestration since a time.
 func (m *machine) drives(subject string, since time.Time) bool {
 	last := m.storage.status(subject)
 	return last.by == m && !last.at.Before(since) && !last.status.Ended()
 }
 
-// driven are the orchestrations that the runtime has told the node of.
+// driven returns the orchestrations that the runtime has reported to the node.
 func (b *member) driven() []string {
 	if b == nil {
 		return nil
@@ -236,7 +236,7 @@ func (b *member) driven() []string {
 	return all
 }
 
-// sweep is what the timer of the sweepers does, on one of the machines.
+// sweep runs the timer of the sweepers on one of the machines.
 func (s *simulation) sweep() {
 	m := s.machines[s.script.IntN(len(s.machines))]
 	if !m.healthy() || m.member == nil {

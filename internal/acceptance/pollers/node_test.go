@@ -25,11 +25,11 @@ import (
 const nodeEnv = "ROUNDHOUSE_TEST_POLLER_NODE"
 
 const (
-	// lease is the shortest that there is.
+	// lease is the shortest possible.
 	lease = 10 * time.Second
 	// every is the time between two ticks.
 	every = 200 * time.Millisecond
-	// batch is how many rows each batch has, when there are so many.
+	// batch is the size of a full batch.
 	batch = 20
 )
 
@@ -46,19 +46,19 @@ func TestMain(m *testing.M) {
 	testenv.Main(m, func() error { return errors.Join(storage.Close(), server.Close()) })
 }
 
-// nodeConfig says what a node works with.
+// nodeConfig is the configuration of a node.
 type nodeConfig struct {
 	Name, Poller, Connection, DSN string
-	// HoldAt is a row whose batch the handler delivers without coming back, until a line comes; 0 is none.
+	// HoldAt is a row whose batch the handler delivers without returning, until a line arrives; 0 is none.
 	HoldAt int64
 }
 
-// said is a line that a node writes: that its handler holds on to a batch, or what a tick did.
+// said is a line that a node writes: its handler holds a batch, or the result of a tick.
 type said struct {
-	// Token and Rows are those of the batch that is held.
+	// Token and Rows are those of the held batch.
 	Token int64   `json:",omitempty"`
 	Rows  []int64 `json:",omitempty"`
-	// Committed counts the rows of the tick. Held says that another process has the lease, Lost that it was lost.
+	// Committed counts the rows of the tick. Held means that another process has the lease, Lost that the lease was lost.
 	Committed  int    `json:",omitempty"`
 	Held, Lost bool   `json:",omitempty"`
 	Error      string `json:",omitempty"`
@@ -68,7 +68,7 @@ type said struct {
 type node struct {
 	config nodeConfig
 	db     *sql.DB
-	// goOn has a line of the standard input, ended is done at its end.
+	// goOn receives the lines of the standard input, ended closes at its end.
 	goOn  chan struct{}
 	ended context.Context
 
@@ -76,7 +76,7 @@ type node struct {
 	out *json.Encoder
 }
 
-// beNode is a node until its standard input ends.
+// beNode runs a node until its standard input ends.
 func beNode(document string) (err error) {
 	n := &node{goOn: make(chan struct{}, 1), out: json.NewEncoder(os.Stdout)}
 	if err := json.Unmarshal([]byte(document), &n.config); err != nil {
@@ -121,7 +121,7 @@ func (n *node) runner(source poller.Source) (*poller.Runner, error) {
 		Options: poller.Options{LeaseTTL: lease, BatchSize: batch, MinBatch: batch, MaxBatch: batch}})
 }
 
-// run ticks, and tells what came of it unless that is nothing, or what it was before.
+// run ticks, and reports a result that is neither empty nor the same as before.
 func (n *node) run(ctx context.Context, runner *poller.Runner) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -151,14 +151,14 @@ func (n *node) say(line said) {
 	}
 }
 
-// deliver writes each row down, all of them or none. Then it holds on to the batch that it is to hold, and does not heed its
-// context: it is as if it had finished just before the process stood still.
+// deliver stores all rows or none. Then it holds the batch that it has to hold and ignores its context, as if it had
+// finished just before the process was suspended.
 func (n *node) deliver(ctx context.Context, d poller.Delivery) error {
 	tx, err := n.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // an error when it is committed
+	defer func() { _ = tx.Rollback() }() // returns an error after the commit
 	held := said{Token: d.Token}
 	hold := false
 	for i, row := range d.Rows {

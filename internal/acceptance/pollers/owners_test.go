@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// orders is how many rows there are at the beginning, and more how many come each time later on.
+	// orders is the initial number of rows, and more the number added each time.
 	orders, more = 100, 30
 	// holdAt is a row of the third batch.
 	holdAt = 50
@@ -33,7 +33,7 @@ const schema = `
 	CREATE TABLE orders (id bigserial PRIMARY KEY, change xid8 NOT NULL DEFAULT pg_current_xact_id());
 	CREATE TABLE effects (n bigserial PRIMARY KEY, node text NOT NULL, token bigint NOT NULL, row bigint NOT NULL, event text NOT NULL)`
 
-// TestOwners: what became of a batch that its owner has delivered, and could not commit.
+// TestOwners: a batch that its owner has delivered, but could not commit.
 func TestOwners(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
@@ -45,8 +45,8 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// testStopped: the owner stands still beyond its lease, in the middle of a batch. Another takes over and does everything. The
-// owner goes on as if nothing had been, and cannot commit; then it is a node like any other.
+// testStopped: the owner is suspended in the middle of a batch, beyond its lease. Another node takes over and completes
+// the work. The owner resumes, cannot commit, and is then a node like any other.
 func testStopped(t *testing.T, d *owners) {
 	owner, other, held := d.halfWay(t)
 	owner.Signal(t, syscall.SIGSTOP)
@@ -81,7 +81,7 @@ func testStopped(t *testing.T, d *owners) {
 	}
 }
 
-// testKilled: the owner dies in the middle of a batch, as with kill -9. Another goes on.
+// testKilled: the owner is killed in the middle of a batch, as with kill -9. Another node continues.
 func testKilled(t *testing.T, d *owners) {
 	owner, other, held := d.halfWay(t)
 	owner.Kill()
@@ -96,7 +96,7 @@ func testKilled(t *testing.T, d *owners) {
 	}
 }
 
-// owners is a table of orders, the poller that reads it, and the nodes that run it.
+// owners is a table of orders, its poller, and the nodes that run it.
 type owners struct {
 	account azure.Account
 	dsn     string
@@ -132,7 +132,7 @@ func run(t *testing.T, db *sql.DB, statement string, args ...any) {
 	testenv.Must(db.ExecContext(t.Context(), statement, args...))(t)
 }
 
-// halfWay starts two nodes. The first is in the middle of a batch, which it has delivered, and the other waits for its lease.
+// halfWay starts two nodes. The first is in the middle of a delivered batch, and the second waits for its lease.
 func (d *owners) halfWay(t *testing.T) (owner, other *process, held said) {
 	t.Helper()
 	d.insert(t, orders)
@@ -146,7 +146,7 @@ func (d *owners) halfWay(t *testing.T) (owner, other *process, held said) {
 	return owner, other, held
 }
 
-// insert adds orders, each in a transaction of its own.
+// insert adds orders, each in its own transaction.
 func (d *owners) insert(t *testing.T, n int) {
 	t.Helper()
 	for range n {
@@ -175,7 +175,7 @@ func (d *owners) state(t *testing.T) *poller.Document {
 	return view.Document
 }
 
-// effect is a row that a handler got.
+// effect is a row that a handler received.
 type effect struct {
 	node  string
 	token int64
@@ -183,7 +183,7 @@ type effect struct {
 	event string
 }
 
-// effects are all of them, in the order in which they came.
+// effects returns all of them, in the order of their arrival.
 func (d *owners) effects(t *testing.T) (all []effect) {
 	t.Helper()
 	rows := testenv.Must(d.db.QueryContext(t.Context(), "SELECT node, token, row, event FROM effects ORDER BY n"))(t)
@@ -197,8 +197,8 @@ func (d *owners) effects(t *testing.T) (all []effect) {
 	return all
 }
 
-// check: every row has come, only those of the held batch twice, and those as the same events. Tokens grow, and each is one
-// node's.
+// check: every row was delivered, only those of the held batch twice, and those as the same events. Tokens grow, and
+// each belongs to one node.
 func (d *owners) check(t *testing.T, held said) {
 	t.Helper()
 	times, events, owners := map[int64]int{}, map[int64]string{}, map[int64]string{}

@@ -40,7 +40,8 @@ const (
 	timerFunction = `{"type":"timerTrigger","direction":"in","name":"tick","schedule":"0 0 0 1 1 *"}`
 )
 
-// arrivals are requests whose way to the handler is compared: paths, queries, headers and bodies as they come out of a proxy.
+// arrivals are the requests whose path to the handler is compared, with paths, queries, headers and bodies as a proxy
+// sends them.
 const arrivals = `
 ### plain
 GET /api/web/x
@@ -160,7 +161,8 @@ Proxy-Connection: keep-alive
 Keep-Alive: timeout=5
 `
 
-// TestSameArrivals shows that a handler gets the same from both hosts, byte for byte but for ids and times.
+// TestSameArrivals checks that a handler receives the same requests from both hosts, byte for byte except for ids and
+// times.
 func TestSameArrivals(t *testing.T) {
 	onReal, onLocal := both(t, map[string]string{"web": webFunction, "tick": timerFunction}, func(*testing.T, recording) {})
 	seen := onReal.skipProbes(t, onLocal)
@@ -187,7 +189,7 @@ func TestSameArrivals(t *testing.T) {
 	})
 }
 
-// skipProbes has the other handler get the requests that have told that the real host runs.
+// skipProbes sends the probes that detected the running real host to the other handler, too.
 func (h hosted) skipProbes(t *testing.T, other hosted) (seen int) {
 	t.Helper()
 	seen = len(h.requests(t, 1))
@@ -199,7 +201,7 @@ func (h hosted) skipProbes(t *testing.T, other hosted) (seen int) {
 	return seen
 }
 
-// compareLast compares the request of a number that the handlers have got.
+// compareLast compares the request of a number that the handlers have received.
 func compareLast(t *testing.T, onReal, onLocal hosted, number int) {
 	t.Helper()
 	want, got := onReal.requests(t, number)[number-1].shown(t), onLocal.requests(t, number)[number-1].shown(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// storage starts an Azurite of the test's own: two apps that are compared know nothing of each other.
+// storage starts an Azurite for this test: compared apps share nothing.
 func storage(t *testing.T) azure.Account {
 	t.Helper()
 	server := testenv.Must(azurite.Start(t.Context(), azurite.Config{}))(t)
@@ -31,8 +31,8 @@ func storage(t *testing.T) azure.Account {
 	return server.Account()
 }
 
-// startLocal starts the local host with the same app. Without the store of the queues their functions cannot run, as those
-// of the real host without its extension.
+// startLocal starts the local host with the same app. Without the queue store, its queue functions cannot run, as on
+// the real host without its extension.
 func startLocal(t *testing.T, a app) (url string) {
 	t.Helper()
 	host := runLocal(t, a, nil)
@@ -70,12 +70,13 @@ func runLocal(t *testing.T, a app, queueStore queues.Store) *localhost.Host {
 	return host
 }
 
-// TestSameAnswers asks both hosts the same, in the same order, each with storage of its own.
+// TestSameAnswers sends both hosts the same requests in the same order, each with its own storage.
 func TestSameAnswers(t *testing.T) {
 	testenv.RealHost(t)
 	key := newKey()
 	both := func() app {
-		a := app{dist: stage(t), account: storage(t), key: key, id: "compared", auth: true}
+		a := app{dist: stage(t), account: storage(t), key: key, id: "compared", auth: true,
+			env: []string{"ROUNDHOUSE_DIRECT=0"}} // otherwise runs progress between two requests, at the speed of the machine
 		reschedule(t, a.dist, "*-timer", newYear)
 		return a
 	}
@@ -91,7 +92,7 @@ func TestSameAnswers(t *testing.T) {
 				t.Fatalf("%s\nreal host: %v\nlocal host: %v", shorten(e.line), err1, err2)
 			}
 			want, got := onReal.shown(key), onLocal.shown(key)
-			t.Logf("real host: %s", shorten(want)) // for those who add a request, with -v
+			t.Logf("real host: %s", shorten(want)) // to write a new request, run with -v
 			if e.want != 0 && onReal.status != e.want {
 				t.Errorf("%s\nstatus %d on the real host, want %d", shorten(e.line), onReal.status, e.want)
 			}
@@ -114,7 +115,7 @@ func TestSameAnswers(t *testing.T) {
 	}
 }
 
-// shown is an answer without what differs from one run to the next.
+// shown returns an answer without the parts that differ between runs.
 func (a answer) shown(key string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d by %s\n", a.status, a.framing)
@@ -129,7 +130,7 @@ func (a answer) shown(key string) string {
 	return vary(strings.ReplaceAll(b.String(), key, "<key>"))
 }
 
-// vary takes out of a text what no two runs have in common.
+// vary removes the variable parts of a text.
 func vary(text string) string {
 	for _, v := range variable {
 		text = v.pattern.ReplaceAllString(text, v.to)
@@ -137,7 +138,7 @@ func vary(text string) string {
 	return text
 }
 
-// variable is what no two runs have in common.
+// variable matches the parts that differ between any two runs.
 var variable = []struct {
 	pattern *regexp.Regexp
 	to      string
@@ -155,7 +156,7 @@ var variable = []struct {
 	{regexp.MustCompile(`("(durationMs|processUptime|uptimeSeconds|ageSeconds|elapsedMs|latencyMs)":)[0-9.e-]+`), "$1<count>"},
 }
 
-// shorten makes a long text readable, and keeps how long it is.
+// shorten makes a long text readable, and keeps its length.
 func shorten(text string) string {
 	const most = 600
 	if len(text) <= most {

@@ -10,8 +10,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// TestSameDeliveries shows that a handler gets the same of a queue message from both hosts: of every form, of one that fails, and
-// of what has become of that in the poison queue.
+// TestSameDeliveries checks that both hosts deliver the same queue messages to a handler: of every form, after a
+// failure, and from the poison queue.
 func TestSameDeliveries(t *testing.T) {
 	testenv.RealHostQueues(t)
 	queue := func(name, dataType string) string {
@@ -58,8 +58,8 @@ func TestSameDeliveries(t *testing.T) {
 	}
 }
 
-// expiring takes the end of a message in a poison queue out of a request. The real host has storage forget such a message after
-// seven days; the store that the local host works with knows no messages that are forgotten.
+// expiring removes the expiry of a poison message from a request. On the real host, storage deletes such a message
+// after seven days; the store of the local host has no expiring messages.
 func expiring(t *testing.T, request string, want bool) string {
 	t.Helper()
 	const never = `ExpirationTime\":\"<end of time>+00:00\"`
@@ -69,7 +69,7 @@ func expiring(t *testing.T, request string, want bool) string {
 	return strings.Replace(request, never, `ExpirationTime\":\"<time>\"`, 1)
 }
 
-// queues are those of the app's storage.
+// queues returns those of the app's storage.
 func (a app) queues(t *testing.T) *azure.Queues {
 	t.Helper()
 	store := testenv.Must(azure.NewQueues(a.account))(t)

@@ -1,12 +1,12 @@
 package realhost
 
-// difference is what the hosts answer to one request instead of the same.
+// difference describes different answers of the hosts to one request.
 type difference struct {
 	real, local int // the statuses
 	why         string
 }
 
-// Reasons that several requests have in common.
+// Reasons that several requests share.
 const (
 	netHTTP = "net/http refuses what is no HTTP before the local host sees it, with a text"
 	origin  = "the local host is for its own machine: it refuses what pages of other origins could have a browser send"
@@ -14,8 +14,8 @@ const (
 	landing = "a page of 150 kB about Azure helps nobody at a terminal"
 )
 
-// differences are the requests that the hosts may answer differently, by name. A request whose answers are equal may not be
-// here.
+// differences lists the requests that the hosts may answer differently, by name. A request with equal answers may not
+// be listed.
 var differences = map[string]difference{
 	"landing page":                        {200, 200, landing},
 	"method: post of the landing page":    {200, 200, landing},

@@ -11,8 +11,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/urlpath"
 )
 
-// TestIDs follows the Location of starts to what was started, on both hosts, for ids of all kinds: also for those that the proxy
-// of the real host does not carry as they are.
+// TestIDs follows the Location of each start to its orchestration, on both hosts, for ids of all kinds: also for those
+// that the proxy of the real host changes.
 func TestIDs(t *testing.T) {
 	testenv.RealHost(t)
 	fresh := func() app {
@@ -46,7 +46,7 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// idAt is the id of the orchestration that a path shows.
+// idAt returns the id of the orchestration at a path.
 func idAt(t *testing.T, address, path, key string) string {
 	t.Helper()
 	got, err := send(address, read(path, key))

@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// start asks for an orchestration of an id.
+// start returns the request that starts an orchestration with an id.
 func start(id, key string) exchange {
 	return exchange{line: "POST /api/orchestrations", headers: []string{"Content-Type: application/json", "x-functions-key: " + key},
 		body: fmt.Sprintf(`{"orchestrator":"hmac","id":%q,"input":{"operation":"rotate","instanceId":"payments"},"correlationId":%q}`, id, strings.TrimPrefix(id, "hmac-"))}
@@ -22,8 +22,8 @@ func read(path, key string) exchange {
 	return exchange{line: "GET " + path, headers: []string{"x-functions-key: " + key}}
 }
 
-// TestKills kills the handler twice among requests, which the host survives, and then the host in both ways. Requests without a
-// body are carried over from one handler to the next; what a start with a body has answered is there.
+// TestKills kills the handler twice during requests, which the host survives, and then the host in both ways. Requests
+// without a body are repeated at the next handler; an acknowledged start with a body has its orchestration.
 func TestKills(t *testing.T) {
 	testenv.RealHost(t)
 	a := app{dist: stage(t), account: storage(t), key: newKey(), id: "kills"}
@@ -73,7 +73,7 @@ func TestKills(t *testing.T) {
 	testenv.Until(t, "the handler is gone with its host", func() bool { return !alive(handler) })
 }
 
-// startOnce starts an orchestration. The host answers 500 to what breaks on the way, and the client does it again.
+// startOnce starts an orchestration. The host answers 500 to an interrupted request, and the client repeats it.
 func startOnce(t *testing.T, address, id, key string) {
 	t.Helper()
 	for range 10 {

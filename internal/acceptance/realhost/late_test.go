@@ -14,8 +14,9 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// TestTablesComeLate starts the app while its tables cannot be reached, which the host itself does without: probes answer, the
-// API says that it is not ready, and neither the handler nor the host ends. When the tables are there, the app is ready by itself.
+// TestTablesComeLate starts the app while its tables are unreachable; the host needs no tables. Probes answer, the API
+// reports that it is not ready, and neither the handler nor the host ends. The app becomes ready when the tables are
+// reachable.
 func TestTablesComeLate(t *testing.T) {
 	testenv.RealHost(t)
 	stored := storage(t)
@@ -48,7 +49,7 @@ func portOf(t *testing.T, endpoint string) int {
 	return port
 }
 
-// forward listens on a port, and hands on to an endpoint what comes there.
+// forward listens on a port, and forwards connections to an endpoint.
 func forward(t *testing.T, port int, endpoint string) {
 	t.Helper()
 	target := testenv.Must(url.Parse(endpoint))(t)

@@ -11,8 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// A deployment without Azure: the package that is deployed, unpacked in an empty folder, is run by the real host, and doctor
-// finds nothing broken.
+// Without Azure, the real host runs the deployment package from an empty folder, and doctor finds no problem.
 func TestPackageRuns(t *testing.T) {
 	testenv.RealHost(t)
 	dir := t.TempDir()
@@ -41,7 +40,7 @@ func TestPackageRuns(t *testing.T) {
 	}
 }
 
-// run runs a program, with more in its environment, and gives what it prints.
+// run runs a program with additional environment variables, and returns its output.
 func run(t *testing.T, env []string, program string, args ...string) []byte {
 	t.Helper()
 	var errs strings.Builder

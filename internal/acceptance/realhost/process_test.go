@@ -23,25 +23,25 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// app is what a host is given to run.
+// app is the app that a host runs.
 type app struct {
 	dist    string
 	account azure.Account
 	key     string // of functions and of admin endpoints
-	// id of the host in storage: hosts of one id share locks and keys.
+	// id of the host in storage: hosts with one id share locks and keys.
 	id  string
 	env []string // NAME=value
 	// probe is the path that answers when the app is ready.
 	probe string
-	// auth has the host ask for keys.
+	// auth makes the host require keys.
 	auth bool
 }
 
-// real is the real Functions host, which is a process of its own.
+// real is the real Functions host as a process.
 type real struct {
 	url     string
 	command *exec.Cmd
-	log     string // the file with all that the host and the handler write
+	log     string // the file with the output of host and handler
 	ended   chan struct{}
 }
 
@@ -62,19 +62,19 @@ func startReal(t *testing.T, a app) *real {
 	h.command.Env = append(environment(folder, t.TempDir()), "AzureFunctionsWebHost__hostid="+a.id,
 		"AzureWebJobsStorage="+a.account.ConnectionString(), "ROUNDHOUSE_LOCAL_KEY="+a.key)
 	h.command.Env = append(h.command.Env, a.env...)
-	// What this process ignores would be ignored by the host, too: a handler of its own makes the child begin with the default.
+	// The host would inherit ignored signals; a handler for them makes the child start with the default.
 	heard := make(chan os.Signal, 1)
 	signal.Notify(heard, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP)
 	defer signal.Stop(heard)
 	started := make(chan error)
 	go func() {
-		// Linux tells a child of its parent's death when the thread that made it ends.
+		// Linux signals the death of the parent when the thread that started the child ends.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := h.command.Start()
 		started <- err
 		if err == nil {
-			_ = h.command.Wait() // it is killed
+			_ = h.command.Wait() // the error is that of the kill
 			close(h.ended)
 		}
 	}()
@@ -91,7 +91,7 @@ func startReal(t *testing.T, a app) *real {
 	return h
 }
 
-// environment is this process's but for what would lead the host astray.
+// environment returns this process's environment without variables that would mislead the host.
 func environment(folder, home string) []string {
 	env := []string{"DOTNET_ROOT=" + filepath.Join(folder, "dotnet"), "DOTNET_ROLL_FORWARD=LatestMajor", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1",
 		"FUNCTIONS_CORE_TOOLS_TELEMETRY_OPTOUT=1", "HOME=" + home, "PATH=" + os.Getenv("PATH"), "LANG=C"}
@@ -101,7 +101,7 @@ func environment(folder, home string) []string {
 	return env
 }
 
-// putKeys writes the host's keys where it looks for them, so that the test knows them.
+// putKeys writes the host's keys to the folder where it reads them, so that the test knows them.
 func putKeys(t *testing.T, a app) {
 	t.Helper()
 	type key struct {
@@ -123,7 +123,7 @@ func putKeys(t *testing.T, a app) {
 	testenv.OK(t, errors.Join(err, store.Put(t.Context(), container, a.id+"/host.json", document)))
 }
 
-// awaitReady waits until an address answers with 200: that of the app's readiness unless the test says otherwise.
+// awaitReady waits until an address answers with 200: the app's readiness probe unless the test sets another.
 func (h *real) awaitReady(t *testing.T, probe string) {
 	t.Helper()
 	ctx := testenv.Context(t)
@@ -137,7 +137,7 @@ func (h *real) awaitReady(t *testing.T, probe string) {
 	})
 }
 
-// answers says whether an address answers with 200.
+// answers reports whether an address answers with 200.
 func answers(ctx context.Context, url string) bool {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -152,11 +152,11 @@ func answers(ctx context.Context, url string) bool {
 	return err == nil && response.StatusCode == http.StatusOK
 }
 
-// handler is the process id of the handler, 0 while there is none.
+// handler returns the process id of the handler, 0 without one.
 func (h *real) handler() int {
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", h.command.Process.Pid))
 	if err == nil && len(children) == 0 {
-		// The thread that started it need not be the first one.
+		// Any thread may have started it, not just the first one.
 		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", h.command.Process.Pid))
 		for _, list := range lists {
 			more, _ := os.ReadFile(list)
@@ -175,7 +175,7 @@ func (h *real) handler() int {
 	return 0
 }
 
-// killHandler kills the handler as a crash ends it.
+// killHandler kills the handler as a crash does.
 func (h *real) killHandler() error {
 	pid := h.handler()
 	if pid == 0 {
@@ -184,7 +184,7 @@ func (h *real) killHandler() error {
 	return syscall.Kill(pid, syscall.SIGKILL)
 }
 
-// kill ends the host and its handler at once.
+// kill ends the host and its handler together.
 func (h *real) kill(t *testing.T) {
 	t.Helper()
 	if err := syscall.Kill(-h.command.Process.Pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -200,15 +200,15 @@ func (h *real) interrupt(t *testing.T) {
 	<-h.ended
 }
 
-// alive says whether a process is there.
+// alive reports whether a process exists.
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
-// said is what host and handler have written so far.
+// said returns the output of host and handler so far.
 func (h *real) said(t *testing.T) string {
 	t.Helper()
 	text := testenv.Must(os.ReadFile(h.log))(t)
 	return string(text)
 }
 
-// newKey is a key that no answer holds by chance.
+// newKey returns a key that no answer contains by chance.
 func newKey() string { return rand.Text() }

@@ -18,13 +18,13 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// TestQueues sends messages of every form to two hosts of one app, whose handlers are killed meanwhile: each rotation is done and
-// in the history once, each message that is none is one dead letter, and nothing is left in the queues.
+// TestQueues sends messages of every form to two hosts of one app, and kills their handlers meanwhile. Each rotation is
+// done and in the history once, each invalid message is one dead letter, and the queues are empty.
 func TestQueues(t *testing.T) {
 	testenv.RealHost(t)
 	testenv.RealHostQueues(t)
 	one := app{dist: stage(t), account: storage(t), key: newKey(), id: "queues", env: []string{
-		// A failed message comes back soon, and an empty queue is looked at often.
+		// A failed message is redelivered soon, and an empty queue is polled often.
 		"AzureFunctionsJobHost__extensions__queues__visibilityTimeout=00:00:01",
 		"AzureFunctionsJobHost__extensions__queues__maxPollingInterval=00:00:01",
 		"ROUNDHOUSE_HMAC_GRACE=3s", "ROUNDHOUSE_HMAC_PROPAGATION=1s",
@@ -48,7 +48,7 @@ func TestQueues(t *testing.T) {
 		}
 		return count
 	}
-	// Two kills of each handler are what a host survives.
+	// A host survives two kills of its handler.
 	for kill := range 4 {
 		aim := len(runs) * (1 + 2*kill) / 10
 		testenv.Until(t, fmt.Sprintf("%d runs are done", aim), func() bool { return done() >= aim })
@@ -79,8 +79,8 @@ func TestQueues(t *testing.T) {
 	}
 }
 
-// sendAll sends rotations in the forms that producers use, and what is none. It gives the correlation ids of the rotations and the
-// bodies of the others.
+// sendAll sends rotations in the forms that producers use, and invalid messages. It returns the correlation ids of the
+// rotations and the bodies of the others.
 func sendAll(t *testing.T, a app) (runs, broken []string) {
 	t.Helper()
 	queues := a.queues(t)
@@ -108,7 +108,7 @@ func sendAll(t *testing.T, a app) (runs, broken []string) {
 	return runs, append(broken, given)
 }
 
-// takePoison has the timer take what is in poison queues, which it does every five minutes by itself.
+// takePoison triggers the timer that drains poison queues, which otherwise runs every five minutes.
 func takePoison(t *testing.T, a app, h *real) {
 	t.Helper()
 	got, err := send(strings.TrimPrefix(h.url, "http://"), exchange{line: "POST /admin/functions/orchestration-sweep-timer",

@@ -15,14 +15,14 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// recordEnv makes a process of this test binary a handler, which adds every request that it gets to the file that the variable
-// names, as a line of JSON.
+// recordEnv makes a process of this test binary a handler that appends every request as a line of JSON to the file that
+// the variable names.
 const recordEnv = "ROUNDHOUSE_TEST_RECORD"
 
-// maxDequeueCount is how often a message is delivered before it goes to the poison queue.
+// maxDequeueCount is the number of deliveries before a message is moved to the poison queue.
 const maxDequeueCount = 2
 
-// recorded is a request as a handler gets it.
+// recorded is a request as a handler receives it.
 type recorded struct {
 	Method, URI string
 	Header      http.Header
@@ -30,14 +30,15 @@ type recorded struct {
 	Body        string
 }
 
-// beHandler is a handler until it is killed. It answers what functions of all kinds may answer; the function "failing" fails.
+// beHandler runs a handler until it is killed. Its answers are valid for functions of all kinds; the function "failing"
+// fails.
 func beHandler(file string) error {
 	var mu sync.Mutex
 	return http.ListenAndServe("127.0.0.1:"+os.Getenv("FUNCTIONS_CUSTOMHANDLER_PORT"), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		line, err2 := json.Marshal(recorded{r.Method, r.RequestURI, r.Header, r.ContentLength, string(body)})
 		if err != nil || err2 != nil || r.RequestURI == "/" {
-			return // the probe, or a client that went away
+			return // the probe, or a client that disconnected
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -68,7 +69,7 @@ type recording struct {
 	file string
 }
 
-// newRecording makes an app with these functions: file names below the script root, with what is in them.
+// newRecording makes an app with these functions: file names below the script root, with their contents.
 func newRecording(t *testing.T, functions map[string]string) recording {
 	t.Helper()
 	dist := t.TempDir()
@@ -90,7 +91,7 @@ func newRecording(t *testing.T, functions map[string]string) recording {
 	return r
 }
 
-// requests waits until the handler has got a number of requests, and gives the last ones.
+// requests waits until the handler has received a number of requests, and returns the last ones.
 func (r recording) requests(t *testing.T, count int) (last []recorded) {
 	t.Helper()
 	testenv.Until(t, fmt.Sprintf("%d requests for the handler", count), func() bool {
@@ -102,7 +103,7 @@ func (r recording) requests(t *testing.T, count int) (last []recorded) {
 		for line := range strings.Lines(string(text)) {
 			var one recorded
 			if err := json.Unmarshal([]byte(line), &one); err != nil {
-				return false // a line that is being written
+				return false // an incomplete line
 			}
 			last = append(last, one)
 		}
@@ -111,12 +112,13 @@ func (r recording) requests(t *testing.T, count int) (last []recorded) {
 	return last
 }
 
-// shown is a request without what differs from one run to the next. The members of an invocation's body have no order.
+// shown returns a request without the parts that differ between runs. The members of an invocation's body are
+// unordered.
 func (r recorded) shown(t *testing.T) string {
 	t.Helper()
 	for name, values := range r.Header {
 		switch name {
-		case "Traceparent": // those that a host makes up are not sampled
+		case "Traceparent": // hosts do not sample the traces that they start
 			if strings.HasSuffix(values[0], "-00") {
 				r.Header[name] = []string{"<trace>"}
 			}

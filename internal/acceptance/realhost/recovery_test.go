@@ -12,8 +12,8 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/nodes"
 )
 
-// TestHostIsKilled kills one of two hosts that have orchestrations in hand. The other one goes on with them, although the host's
-// leases on their messages last for ten minutes. It tells after what time the last one went on.
+// TestHostIsKilled kills one of two hosts with orchestrations in flight. The other host continues them, although the
+// host's leases on their messages last ten minutes. The test logs when the last one continued.
 func TestHostIsKilled(t *testing.T) {
 	testenv.RealHost(t)
 	testenv.RealHostQueues(t)
@@ -57,7 +57,7 @@ func TestHostIsKilled(t *testing.T) {
 	}
 }
 
-// twoHosts starts two hosts over one storage, with the app of package hosts, and the settings that are deployed.
+// twoHosts starts two hosts over one storage, with the app of package hosts and the deployed settings.
 func twoHosts(t *testing.T) (*hosts.Cluster, []*real) {
 	t.Helper()
 	one := app{dist: filepath.Join(t.TempDir(), "dist"), account: storage(t), key: newKey(), id: "killed", env: []string{hosts.HandlerRole}}
@@ -72,7 +72,7 @@ func twoHosts(t *testing.T) (*hosts.Cluster, []*real) {
 	return c, []*real{startReal(t, one), startReal(t, two)}
 }
 
-// inHandOf are the orchestrations that a process drives, by its process id: their status has the name of its node.
+// inHandOf returns the orchestrations that a process drives, by its process id: their status has the name of its node.
 func inHandOf(t *testing.T, c *hosts.Cluster, pid int) map[string]hosts.Progress {
 	t.Helper()
 	known, err1 := nodes.List(t.Context(), c.Tables, "")

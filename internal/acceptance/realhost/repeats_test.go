@@ -11,8 +11,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// TestRepeats kills the handler under starts without a body, which the host repeats: however often it does, there is one
-// orchestration for each.
+// TestRepeats kills the handler under starts without a body, which the host repeats: each makes exactly one
+// orchestration.
 func TestRepeats(t *testing.T) {
 	testenv.RealHost(t)
 	a := app{dist: stage(t), account: storage(t), key: newKey(), id: "repeats"}
@@ -49,7 +49,7 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// countRuns counts the orchestrations in storage: lists may not know what a process began that died.
+// countRuns counts the orchestrations in storage: lists may miss those that a dead process started.
 func countRuns(t *testing.T, a app) (n int) {
 	t.Helper()
 	service := testenv.Must(aztables.NewServiceClientFromConnectionString(a.account.ConnectionString(), nil))(t)

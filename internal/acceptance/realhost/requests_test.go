@@ -15,15 +15,16 @@ import (
 	"testing"
 )
 
-// document holds the requests, in the form that editors know by the ending .http: each begins with a line of ### and its name,
-// then come the request line, its headers, and after an empty line the body. A line "# 413" before the request line says which
-// status both hosts have to answer; without it they only have to agree. {{key}} is the key of the app, {{host}} the address of
-// the host, {{x:5}} five times the letter x. The body of a request with Transfer-Encoding: chunked goes out as one chunk.
+// document holds the requests in the format of .http files: each starts with a line of ### and its name, followed by
+// the request line, its headers, and after an empty line the body. A line "# 413" before the request line sets the
+// status that both hosts have to answer; without it their answers only have to agree. {{key}} is the key of the app,
+// {{host}} the address of the host, {{x:5}} five times the letter x. The body of a request with Transfer-Encoding:
+// chunked is sent as one chunk.
 //
 //go:embed testdata/requests.http
 var document string
 
-// exchange is a request as it goes over the wire, but for Host, Content-Length and Connection, which send adds.
+// exchange is a request on the wire, without Host, Content-Length and Connection, which send adds.
 type exchange struct {
 	name    string
 	want    int // the status; 0: any
@@ -32,7 +33,7 @@ type exchange struct {
 	body    string
 }
 
-// method is that of the request line.
+// method returns that of the request line.
 func (e exchange) method() string {
 	method, _, _ := strings.Cut(e.line, " ")
 	return method
@@ -66,7 +67,7 @@ func exchanges(t *testing.T, document, key string) (all []exchange) {
 
 var repeated = regexp.MustCompile(`\{\{(.):([0-9]+)\}\}`)
 
-// expand fills in what stands in double braces.
+// expand replaces the placeholders in double braces.
 func expand(text, key string) string {
 	text = strings.ReplaceAll(text, "{{key}}", key)
 	return repeated.ReplaceAllStringFunc(text, func(match string) string {
@@ -79,7 +80,7 @@ func expand(text, key string) string {
 	})
 }
 
-// wire is the request as a host gets it.
+// wire returns the request as a host receives it.
 func (e exchange) wire(address string) []byte {
 	line, headers, body := strings.ReplaceAll(e.line, "{{host}}", address), slices.Clone(e.headers), e.body
 	for i, header := range headers {
@@ -109,16 +110,16 @@ func (e exchange) wire(address string) []byte {
 	return []byte(line + "\r\n" + strings.Join(headers, "\r\n") + "\r\n\r\n" + body)
 }
 
-// answer is what a host says.
+// answer is the answer of a host.
 type answer struct {
 	status int
 	header http.Header
-	// framing is how the end of the body is told: a length, chunks, or the end of the connection.
+	// framing is how the end of the body is marked: a length, chunks, or the end of the connection.
 	framing string
 	body    []byte
 }
 
-// send asks a host. A request that the host has stopped reading may still be answered.
+// send sends a request to a host, which may answer after it has stopped reading.
 func send(address string, e exchange) (answer, error) {
 	connection, err := net.Dial("tcp", address)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// staging is the app as it is deployed, laid out once.
+// staging is the app as deployed, staged once.
 type staging struct {
 	once sync.Once
 	dir  string
@@ -24,7 +24,8 @@ type staging struct {
 
 var staged staging
 
-// stage gives a test a copy of its own. The extension bundle is not in host.json: it would have to come from the network.
+// stage returns a copy for one test. The extension bundle is removed from host.json: it would have to come from the
+// network.
 func stage(t *testing.T) (dist string) {
 	t.Helper()
 	staged.once.Do(func() {
@@ -76,7 +77,8 @@ func editJSON(t *testing.T, path string, edit func(map[string]any)) {
 	testenv.OK(t, os.WriteFile(path, text, 0o600))
 }
 
-// withQueues gives an app the queue extension. Others that are in the same folder stay out: some need native libraries.
+// withQueues adds the queue extension to an app. Other extensions in the same folder are left out: some need native
+// libraries.
 func withQueues(t *testing.T, dist string) {
 	t.Helper()
 	bin := filepath.Join(dist, "bin")
@@ -89,12 +91,12 @@ func withQueues(t *testing.T, dist string) {
 	})
 }
 
-// newYear is a schedule on which nothing fires while a test runs.
+// newYear is a schedule that does not fire during a test.
 const newYear = "0 0 0 1 1 *"
 
 var schedule = regexp.MustCompile(`("schedule": )"[^"]*"`)
 
-// reschedule gives the timers whose names match another schedule.
+// reschedule gives another schedule to the timers whose names match.
 func reschedule(t *testing.T, dist, timers, to string) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dist, timers, "function.json"))

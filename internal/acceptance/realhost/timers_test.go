@@ -9,14 +9,14 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// ran is how often the log of a host says that a function has succeeded.
+// ran counts the successes of a function in the log of a host.
 func (h *real) ran(t *testing.T, function string) int {
 	t.Helper()
 	return strings.Count(h.said(t), "Executed 'Functions."+function+"' (Succeeded")
 }
 
-// TestTimers runs every timer by hand and one by its schedule, on two hosts of one app: one of them keeps the schedule, and when
-// it dies, the other one does.
+// TestTimers runs every timer by hand and one by its schedule, on two hosts of one app. One host keeps the schedule;
+// the other takes it over when that one dies.
 func TestTimers(t *testing.T) {
 	testenv.RealHost(t)
 	const often = "outbox-sweep-timer"

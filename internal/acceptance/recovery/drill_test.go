@@ -24,23 +24,23 @@ import (
 
 var runs = flag.Int("recovery.runs", 12, "how many orchestrations each drill has")
 
-// nap is how long the timers of the drill are: long enough to be parked for.
+// nap is the duration of the drill's timers: long enough to park for.
 const nap = time.Second
 
-// drill is one storage account and the nodes that work over it, with what the test has asked them for.
+// drill is one storage account with its nodes, and the work that the test has given them.
 type drill struct {
 	config  azurite.Config
 	server  *azurite.Server
 	account azure.Account
 	tables  *azure.Tables
 	queues  *azure.Queues
-	client  *orchestrator.Runtime // which runs nothing
+	client  *orchestrator.Runtime // runs nothing
 	history *engine.History
 	letters *engine.DeadLetters
 	nodes   []*process
 }
 
-// newDrill starts an Azurite that keeps its data, and prepares what the nodes need.
+// newDrill starts an Azurite that keeps its data, and prepares its storage for the nodes.
 func newDrill(t *testing.T) *drill {
 	t.Helper()
 	testenv.Long(t)
@@ -79,7 +79,7 @@ func (d *drill) startStorage(t *testing.T) {
 	d.server = testenv.Must(azurite.Start(testenv.Context(t), d.config))(t)
 }
 
-// stopStorage stops Azurite. It writes its data first, as storage that is away has.
+// stopStorage stops Azurite. It writes its data first, as unavailable storage has its data.
 func (d *drill) stopStorage(t *testing.T) {
 	t.Helper()
 	testenv.OK(t, d.server.Close())
@@ -104,7 +104,7 @@ func (d *drill) killAll() {
 	}
 }
 
-// counts are those of all nodes that there were.
+// counts returns the sum over all nodes, past and present.
 func (d *drill) counts() (sum orchestrator.Counts) {
 	for _, p := range d.nodes {
 		lines := p.Lines()
@@ -117,7 +117,7 @@ func (d *drill) counts() (sum orchestrator.Counts) {
 	return sum
 }
 
-// due waits until all timers are due that were set before a moment.
+// due waits until all timers that were set before a time are due.
 func due(t *testing.T, since time.Time) {
 	t.Helper()
 	testenv.Until(t, "the timers are due", func() bool { return time.Since(since) > nap })
@@ -160,7 +160,7 @@ func (d *drill) raise(t *testing.T, which ...int) {
 	}
 }
 
-// done counts what was done, by orchestration and by what it was.
+// done counts the completed steps by orchestration and step.
 func (d *drill) done(t *testing.T) map[string]map[string]int {
 	t.Helper()
 	all := map[string]map[string]int{}
@@ -177,7 +177,7 @@ func (d *drill) done(t *testing.T) map[string]map[string]int {
 	return all
 }
 
-// under waits until so many things have been done, and gives a node that was seen at work at that moment.
+// under waits until this many steps are done, and returns a node that was at work then.
 func (d *drill) under(t *testing.T, least int) (worker *process) {
 	t.Helper()
 	known := map[string]int{}
@@ -201,8 +201,8 @@ func (d *drill) under(t *testing.T, least int) (worker *process) {
 	return worker
 }
 
-// finished waits until all runs have succeeded, and checks that every timer has fired once and not before its time, that
-// every event was taken once, and that nothing is left over. It tells how late the latest timer was.
+// finished waits until all runs have succeeded. It checks that every timer has fired once and not too early, that every
+// event was received once, and that nothing is left over. It returns the delay of the latest timer.
 func (d *drill) finished(t *testing.T) (latest time.Duration) {
 	t.Helper()
 	for _, run := range names() {
@@ -245,7 +245,7 @@ func (d *drill) finished(t *testing.T) (latest time.Duration) {
 	return latest
 }
 
-// succeeded waits until a run has, once.
+// succeeded waits until a run has succeeded, once.
 func (d *drill) succeeded(t *testing.T, engineName, run string) {
 	t.Helper()
 	testenv.Until(t, "the end of "+run, func() bool {
@@ -260,7 +260,7 @@ func (d *drill) succeeded(t *testing.T, engineName, run string) {
 	}
 }
 
-// checkRounds: the timers have fired once each, when it was time, and every signal has brought its event once.
+// checkRounds: each timer has fired once, when it was due, and every signal has delivered its event once.
 func checkRounds(t *testing.T, id string, rounds []orchestrator.Round) (latest time.Duration) {
 	t.Helper()
 	due, fired, raised := map[int]time.Time{}, map[int]int{}, map[string]int{}
@@ -299,7 +299,7 @@ func checkRounds(t *testing.T, id string, rounds []orchestrator.Round) (latest t
 	return latest
 }
 
-// empty deletes all messages of a queue, hidden ones included, as a person does with a tool.
+// empty deletes all messages of a queue, hidden ones included, as an operator does with a tool.
 func (d *drill) empty(t *testing.T, queue string) {
 	t.Helper()
 	name, key, _ := d.account.SharedKey()

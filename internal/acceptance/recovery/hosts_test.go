@@ -14,8 +14,9 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// newCluster starts hosts over an Azurite of their own, with something in the environment of their handlers. Their leases on messages are
-// those of the real host, ten minutes: what continues after a host was killed does so without its messages.
+// newCluster starts hosts over their own Azurite, with additional environment variables for their handlers. Their
+// leases on messages are those of the real host, ten minutes: work that continues after a host was killed does so
+// without its messages.
 func newCluster(t *testing.T, n int, environment ...string) (*hosts.Cluster, []*hosts.Host) {
 	t.Helper()
 	testenv.Long(t)
@@ -39,8 +40,8 @@ func newCluster(t *testing.T, n int, environment ...string) (*hosts.Cluster, []*
 	return c, all
 }
 
-// inHand gives hosts orchestrations of all kinds: in an activity, in a timer, woken by an event. It waits until all are under way. None
-// ends before release.
+// inHand gives hosts orchestrations of all kinds: in an activity, in a timer, woken by an event. It waits until all are
+// in flight. None ends before release.
 func inHand(t *testing.T, c *hosts.Cluster) (ids []string, release func()) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "released")
@@ -78,8 +79,9 @@ func underWay(t *testing.T, c *hosts.Cluster, id string, as func(hosts.Progress)
 	})
 }
 
-// checkElsewhere waits until all have completed, and checks that what died had something in hand, all of which continued elsewhere. It
-// returns how many of them were taken over. The others were handed back: a handler that sees its host die does so, if it lives long enough.
+// checkElsewhere waits until all have completed, and checks that the dead process had work in flight, all of which
+// continued elsewhere. It returns the number of takeovers. The rest was handed back, as a handler does after the death
+// of its host, if it lives long enough.
 func checkElsewhere(t *testing.T, c *hosts.Cluster, ids []string, hand hosts.Hand) (over int) {
 	t.Helper()
 	if len(hand.Begun) == 0 {
@@ -108,7 +110,7 @@ func checkElsewhere(t *testing.T, c *hosts.Cluster, ids []string, hand hosts.Han
 	return over
 }
 
-// completed waits until an orchestration has ended, which it has to by its first execution, without a failure.
+// completed waits until an orchestration has completed in its first execution, without a failure.
 func completed(t *testing.T, c *hosts.Cluster, id string) orchestrator.Inspection {
 	t.Helper()
 	testenv.Await(t, "the end of "+id, func() (now hosts.Progress, ok bool) {
@@ -122,7 +124,7 @@ func completed(t *testing.T, c *hosts.Cluster, id string) orchestrator.Inspectio
 	return in
 }
 
-// TestHostKilled: a host is killed with its handler. The other one continues what was in hand.
+// TestHostKilled: a host is killed with its handler. The other one continues the work in flight.
 func TestHostKilled(t *testing.T) {
 	c, all := newCluster(t, 2)
 	ids, release := inHand(t, c)
@@ -143,7 +145,7 @@ func TestHostKilled(t *testing.T) {
 	checkElsewhere(t, c, ids, hand)
 }
 
-// TestHandlerKilled: a handler is killed, and its host starts another one, which continues what was in hand.
+// TestHandlerKilled: a handler is killed, and its host starts another one, which continues the work in flight.
 func TestHandlerKilled(t *testing.T) {
 	c, all := newCluster(t, 1)
 	ids, release := inHand(t, c)
@@ -154,7 +156,7 @@ func TestHandlerKilled(t *testing.T) {
 		t.Fatalf("%v do not continue: %v", left, err)
 	}
 	release()
-	if over := checkElsewhere(t, c, ids, hand); over != len(lost) { // no process could hand anything back
+	if over := checkElsewhere(t, c, ids, hand); over != len(lost) { // no process could hand work back
 		t.Errorf("%d were in hand, %d were taken over", len(lost), over)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// laden gives hosts long orchestrations, of which some were woken by an event and some have children, and short ones beside them
-// until the test ends. It waits until the long ones are under way. Those that commit a round every half second come first, in steady.
+// laden gives hosts long orchestrations, some woken by an event and some with children, and short ones until the test
+// ends. It waits until the long ones are in flight. Those that commit a round every half second come first, in steady.
 func laden(t *testing.T, c *hosts.Cluster) (steady map[string]bool, ids []string) {
 	t.Helper()
 	steady = map[string]bool{}
@@ -39,7 +39,7 @@ func laden(t *testing.T, c *hosts.Cluster) (steady map[string]bool, ids []string
 		tick := time.NewTicker(250 * time.Millisecond)
 		defer tick.Stop()
 		for n := 0; ctx.Err() == nil; n++ {
-			_ = c.Send(ctx, fmt.Sprint("short", n), hosts.Work{Calls: 2, Lasts: 100 * time.Millisecond}) // the next one will do as well
+			_ = c.Send(ctx, fmt.Sprint("short", n), hosts.Work{Calls: 2, Lasts: 100 * time.Millisecond}) // an error is fine: the next one follows
 			select {
 			case <-tick.C:
 			case <-ctx.Done():
@@ -50,7 +50,7 @@ func laden(t *testing.T, c *hosts.Cluster) (steady map[string]bool, ids []string
 	return steady, ids
 }
 
-// fuller is the host that has more in hand, of two.
+// fuller returns the one of two hosts with more work in flight.
 func fuller(all []*hosts.Host) (fuller, other *hosts.Host) {
 	if len(all[1].Held()) > len(all[0].Held()) {
 		return all[1], all[0]
@@ -58,7 +58,8 @@ func fuller(all []*hosts.Host) (fuller, other *hosts.Host) {
 	return all[0], all[1]
 }
 
-// checkHandedBack waits until all that a process had in hand has gone on, and all have completed: each once, and without a failure.
+// checkHandedBack waits until all work in flight on a process has continued, and all have completed: each once, and
+// without a failure.
 func checkHandedBack(t *testing.T, c *hosts.Cluster, ids []string, since time.Time, hand hosts.Hand) {
 	t.Helper()
 	if len(hand.Begun) == 0 {
@@ -78,7 +79,8 @@ func checkHandedBack(t *testing.T, c *hosts.Cluster, ids []string, since time.Ti
 	}
 }
 
-// victimUnderLoad is the one of two hosts that has more in hand, and what checks, once it was asked to end, that all of that goes on.
+// victimUnderLoad returns the one of two hosts with more work in flight, and a function that checks, after the host's
+// shutdown, that this work continues.
 func victimUnderLoad(t *testing.T) (victim *hosts.Host, handedBack func()) {
 	t.Helper()
 	c, all := newCluster(t, 2)
@@ -93,8 +95,8 @@ func victimUnderLoad(t *testing.T) (victim *hosts.Host, handedBack func()) {
 	}
 }
 
-// TestHostEnds: a host is asked to end under load. What it had in hand is put back for the other one, which goes on with it at once:
-// neither a lease nor a takeover is waited for.
+// TestHostEnds: a host is shut down under load. Its work in flight is handed back to the other host, which continues it
+// immediately, without waiting for a lease or a takeover.
 func TestHostEnds(t *testing.T) {
 	victim, handedBack := victimUnderLoad(t)
 	testenv.OK(t, victim.Terminate())
@@ -105,8 +107,8 @@ func TestHostEnds(t *testing.T) {
 	}
 }
 
-// TestHandlerEnds: a handler is asked to end under load, and its host lives. The other host, or the handler that is started in its
-// place, goes on.
+// TestHandlerEnds: a handler is shut down under load, and its host lives. The other host, or the next handler,
+// continues.
 func TestHandlerEnds(t *testing.T) {
 	victim, handedBack := victimUnderLoad(t)
 	testenv.OK(t, victim.EndHandler())

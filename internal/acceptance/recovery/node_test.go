@@ -24,7 +24,7 @@ import (
 // nodeEnv makes a process of this test binary a node; it holds a nodeConfig as JSON.
 const nodeEnv = "ROUNDHOUSE_TEST_NODE"
 
-// The times of a node are those of the handler and of the host's settings, shortened.
+// The durations of a node are those of the handler and of the host's settings, shortened.
 const (
 	visibility = 5 * time.Second        // the host's lease of a message, 10 min
 	retryAfter = time.Second            // visibilityTimeout, 30 s
@@ -52,19 +52,19 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// nodeConfig says what a node works with.
+// nodeConfig is the configuration of a node.
 type nodeConfig struct {
 	Name, Connection string
-	// Legacy says that the engine of that name is deployed, too.
+	// Legacy deploys the engine of that name, too.
 	Legacy bool
 }
 
-// said is a line that a node writes: its first one says that it is ready, the others what it has counted.
+// said is a line that a node writes: the first reports that it is ready, the others its counts.
 type said struct {
 	Counts orchestrator.Counts
 }
 
-// node is a process that handles messages: the host and the handler in one.
+// node is a process that handles messages: host and handler together.
 type node struct {
 	pipeline *engine.Pipeline
 	runtime  *orchestrator.Runtime
@@ -74,7 +74,7 @@ type node struct {
 	work     sync.WaitGroup
 }
 
-// beNode is a node until its standard input ends.
+// beNode runs a node until its standard input ends.
 func beNode(document string) error {
 	var c nodeConfig
 	if err := json.Unmarshal([]byte(document), &c); err != nil {
@@ -91,7 +91,7 @@ func beNode(document string) error {
 	if err := n.prepare(ctx); err != nil {
 		return err
 	}
-	// The app has a timer look at poison queues; here they are listened to, so that a drill does not wait for it.
+	// The app's timer drains poison queues; here they have listeners, so that a drill does not wait for it.
 	handlers := map[string]func(context.Context, engine.Delivery) error{
 		n.runtime.SignalQueue(): n.pipeline.HandleSignal, n.runtime.SignalQueue() + engine.PoisonSuffix: n.pipeline.HandleSignalPoison,
 		n.runtime.ScheduleQueue(): n.pipeline.HandleSignal, n.runtime.ScheduleQueue() + engine.PoisonSuffix: n.pipeline.HandleSignalPoison,
@@ -156,7 +156,7 @@ func (n *node) prepare(ctx context.Context) error {
 	return nil
 }
 
-// every does something again and again until the end of ctx.
+// every runs a function repeatedly until the end of ctx.
 func every(ctx context.Context, d time.Duration, do func()) {
 	tick := time.NewTicker(d)
 	defer tick.Stop()
@@ -169,14 +169,14 @@ func every(ctx context.Context, d time.Duration, do func()) {
 	}
 }
 
-// listen hands the messages of a queue out, as the host does.
+// listen delivers the messages of a queue, as the host does.
 func (n *node) listen(ctx context.Context, queue string, handle func(context.Context, engine.Delivery) error) {
 	slots := make(chan struct{}, batch)
 	every(ctx, idle, func() {
 		for {
 			messages, err := n.queues.Receive(ctx, queue, batch, visibility)
 			if err != nil || len(messages) == 0 {
-				return // the store may be away
+				return // storage may be unavailable
 			}
 			for _, m := range messages {
 				slots <- struct{}{}
@@ -189,7 +189,7 @@ func (n *node) listen(ctx context.Context, queue string, handle func(context.Con
 	})
 }
 
-// take handles a message, hides it for as long as that lasts, and settles it.
+// take handles a message, keeps it hidden meanwhile, and settles it.
 func (n *node) take(ctx context.Context, queue string, m queues.Message, handle func(context.Context, engine.Delivery) error) {
 	d := engine.Delivery{Queue: queue, ID: m.ID, Body: queues.Decode(m.Text), DequeueCount: int(m.DequeueCount), InsertedAt: m.InsertedAt}
 	handled := make(chan error, 1)
@@ -210,7 +210,7 @@ func (n *node) take(ctx context.Context, queue string, m queues.Message, handle 
 	}
 }
 
-// settle deletes a message, lets it come again, or gives it up. What fails here brings it again, too.
+// settle deletes, requeues or abandons a message. A failure here requeues it, too.
 func (n *node) settle(ctx context.Context, queue string, m queues.Message, receipt string, failure error) {
 	if failure != nil && m.DequeueCount < maxDequeue {
 		_, _ = n.queues.Renew(ctx, queue, m.ID, receipt, retryAfter)
@@ -236,7 +236,7 @@ func (n *node) sweep(ctx context.Context, log *slog.Logger) {
 	})
 }
 
-// tell writes what the node has counted, when that is something new.
+// tell writes the node's counts when they have changed.
 func (n *node) tell(ctx context.Context) {
 	out := json.NewEncoder(os.Stdout)
 	last := said{Counts: orchestrator.Counts{Stale: -1}}

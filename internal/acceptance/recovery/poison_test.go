@@ -11,9 +11,9 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// TestPoisonedSignals: signals that nobody can apply end as dead letters that tell what they were, why, where and when,
-// and hold up nobody else. When the cause is mended, a retry brings their orchestrations to the end. One whose code is not
-// there stalls instead, with one dead letter however often it is woken, and goes on by itself.
+// TestPoisonedSignals: inapplicable signals become dead letters with their content, error, place and time, and block no
+// other signal. After the repair, a retry completes their orchestrations. An orchestration without its code stalls
+// instead, with one dead letter regardless of the number of wake-ups, and later continues by itself.
 func TestPoisonedSignals(t *testing.T) {
 	d := newDrill(t)
 	old := d.launch(t, true)
@@ -80,7 +80,7 @@ func TestPoisonedSignals(t *testing.T) {
 		t.Errorf("%s is %s, %v", stalled, s.Status, err)
 	}
 
-	// The damage is mended, and what was missing is deployed.
+	// Repair the damage, and deploy the missing engine.
 	testenv.OK(t, d.tables.Apply(t.Context(), "orchestrations", tables.Insert(round)))
 	d.killAll()
 	d.launch(t, true)

@@ -11,9 +11,9 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// Each drill has processes of its own. It brings orchestrations half way, lets something happen, and checks that all finish.
+// Each drill has its own processes. It brings orchestrations half way, causes a failure, and checks that all finish.
 
-// halfWay is a drill whose nodes are at work.
+// halfWay returns a drill whose nodes are at work.
 func halfWay(t *testing.T, nodes int) *drill {
 	t.Helper()
 	d := newDrill(t)
@@ -25,7 +25,7 @@ func halfWay(t *testing.T, nodes int) *drill {
 	return d
 }
 
-// TestOneNodeDown: one node of three dies at work, and nobody starts it again. The others do its work (11.1).
+// TestOneNodeDown: one node of three dies at work, and is not restarted. The others do its work (11.1).
 func TestOneNodeDown(t *testing.T) {
 	d := halfWay(t, 3)
 	d.under(t, *runs).Kill()
@@ -34,8 +34,8 @@ func TestOneNodeDown(t *testing.T) {
 	d.timed(t, "one node of three was killed", began)
 }
 
-// TestAllNodesDown: all nodes die at work. What was sent to them and what became due while there was none waits for the
-// first that is back (11.2).
+// TestAllNodesDown: all nodes die at work. Messages sent and timers due meanwhile wait for the first node that restarts
+// (11.2).
 func TestAllNodesDown(t *testing.T) {
 	d := halfWay(t, 3)
 	d.under(t, *runs)
@@ -47,7 +47,7 @@ func TestAllNodesDown(t *testing.T) {
 	d.timed(t, "the first node is back", began)
 }
 
-// TestStorageDown: storage goes and comes back with its data, while the nodes stay (11.3).
+// TestStorageDown: storage stops and restarts with its data, while the nodes stay (11.3).
 func TestStorageDown(t *testing.T) {
 	d := halfWay(t, 2)
 	d.under(t, *runs)
@@ -62,7 +62,7 @@ func TestStorageDown(t *testing.T) {
 	d.timed(t, "storage is back", began)
 }
 
-// TestEverythingDown: nodes and storage go. Storage comes back, then a node (11.4).
+// TestEverythingDown: nodes and storage stop. Storage restarts, then a node (11.4).
 func TestEverythingDown(t *testing.T) {
 	d := halfWay(t, 2)
 	d.raise(t, 1)
@@ -77,9 +77,9 @@ func TestEverythingDown(t *testing.T) {
 	d.timed(t, "a node is back", began)
 }
 
-// TestQueuesEmptied: somebody deletes all messages of the runtime's queues, those that are to wake the orchestrations
-// included, and events that were under way. The sweeper finds the orchestrations; the events have to be sent again, and
-// those that had arrived are not taken twice.
+// TestQueuesEmptied: an operator deletes all messages of the runtime's queues, wake-ups and events in transit included.
+// The sweeper finds the orchestrations; the events have to be sent again, and those that had arrived are not delivered
+// twice.
 func TestQueuesEmptied(t *testing.T) {
 	d := newDrill(t)
 	for range 2 {
@@ -104,16 +104,17 @@ func TestQueuesEmptied(t *testing.T) {
 	}
 	d.raise(t, 0, 1, 2)
 	d.timed(t, "the queues were emptied", emptied)
-	// All have finished, so those whose messages were deleted were woken. On a busy machine, some timers fire before that.
+	// All have finished, so those with deleted messages were woken. On an overloaded machine, some timers fire before
+	// that.
 	testenv.Until(t, "the sweeper has woken some", func() bool { return d.counts().Woken > 0 })
 }
 
-// TestDuplicateAndStaleSignals: every event comes three times, and signals come whose waits and versions are not those of
-// the orchestration, or whose orchestration was purged. All of them are acknowledged, and change nothing.
+// TestDuplicateAndStaleSignals: every event is sent three times, as are signals with stale waits and versions, or for a
+// purged orchestration. All of them are acknowledged, and change nothing.
 func TestDuplicateAndStaleSignals(t *testing.T) {
 	d := newDrill(t)
 	d.order(t, legacyEngine, "purged", 0)
-	old := d.launch(t, true) // alone: the others cannot end what they do not know
+	old := d.launch(t, true) // alone: the others lack its engine
 	id := legacyEngine + "-purged"
 	testenv.Until(t, "one to purge", func() bool { _, err := d.client.Status(t.Context(), id); return err == nil })
 	testenv.OK(t, d.client.Terminate(t.Context(), id, "to be purged"))
@@ -153,7 +154,7 @@ func TestDuplicateAndStaleSignals(t *testing.T) {
 		send(orchestrator.Signal{InstanceID: of, Type: orchestrator.InternalContinue, ExpectedVersion: 1 << 20})
 	}
 	counted := func() bool { c := d.counts(); return c.Stale+c.Duplicates >= dropped }
-	testenv.Until(t, "all are counted", counted) // before the end: then, what only wakes is not stale
+	testenv.Until(t, "all are counted", counted) // before the end: until then, wake-ups are not stale
 	for range 3 {
 		d.raise(t, steps-1)
 	}
@@ -166,7 +167,7 @@ func TestDuplicateAndStaleSignals(t *testing.T) {
 	t.Logf("%d signals to be dropped, %+v", dropped, d.counts())
 }
 
-// timed waits until all have finished, and tells how long after something that was.
+// timed waits until all have finished, and logs the time since an event.
 func (d *drill) timed(t *testing.T, since string, began time.Time) {
 	t.Helper()
 	d.finished(t)

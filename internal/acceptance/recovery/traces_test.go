@@ -21,21 +21,21 @@ import (
 
 const (
 	tracedID = "traced"
-	// producerTrace and producerSpan are those of who sends the message.
+	// producerTrace and producerSpan are those of the message's sender.
 	producerTrace = "4bf92f3577b34da6a3ce929d0e0e4736"
 	producerSpan  = "00f067aa0ba902b7"
 )
 
-// tracedHosts are two hosts whose handlers send traces to a collector and events to a receiver.
+// tracedHosts starts two hosts whose handlers send traces to a collector and events to a receiver.
 func tracedHosts(t *testing.T, collector *otlpfake.Collector, receiver string) (*hosts.Cluster, []*hosts.Host) {
 	t.Helper()
 	routes := `{"destinations":{"hook":{"http":{"url":"` + receiver + `/hook","allow":["127.0.0.0/8"],"allowPlaintext":true}}},"routes":[{"eventType":"*","destination":"hook"}]}`
 	return newCluster(t, 2, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT="+collector.URL, "OTEL_BSP_SCHEDULE_DELAY=200", "ROUNDHOUSE_OUTBOX="+routes)
 }
 
-// TestOneTrace: a message that has a trace context goes through an engine with an event, a person, a child, a timer and activities
-// to a webhook, while the host that works on it is killed with its handler. It is one connected trace in which nothing is told in
-// two ways, and the timeline tells the same.
+// TestOneTrace: a message with a trace context passes through an engine with an event, a user task, a child, a timer
+// and activities to a webhook, while the host that runs it is killed with its handler. It is one connected trace
+// without contradictory spans, and the timeline agrees with it.
 func TestOneTrace(t *testing.T) {
 	collector := otlpfake.New(t)
 	var delivered atomic.Int64
@@ -54,7 +54,7 @@ func TestOneTrace(t *testing.T) {
 		return child != "" && count(collector, "activity:step client") > 0
 	})
 	before := testenv.Must(c.Inspect(t.Context(), child))(t)
-	victim, other := all[0], all[1] // the process that was told of the answer goes on itself; that it did, the nodes show
+	victim, other := all[0], all[1] // the process that received the answer continues itself, as the nodes show
 	victim.Kill()
 	testenv.Until(t, "the end", func() bool {
 		p, err := c.Progress(t.Context())
@@ -73,7 +73,7 @@ func TestOneTrace(t *testing.T) {
 	}
 }
 
-// approve does what a person is asked for.
+// approve answers the user task.
 func approve(t *testing.T, h *hosts.Host) {
 	t.Helper()
 	type task struct{ OrchestrationID, TaskID string }
@@ -102,7 +102,7 @@ func ask[T any](t *testing.T, h *hosts.Host, method, path, body string) (data T)
 	return data
 }
 
-// childOf is the child of a run, "" while there is none.
+// childOf returns the child of a run, "" without one.
 func childOf(t *testing.T, c *hosts.Cluster, run string) string {
 	t.Helper()
 	all := testenv.Must(c.Progress(t.Context()))(t)
@@ -114,7 +114,7 @@ func childOf(t *testing.T, c *hosts.Cluster, run string) string {
 	return ""
 }
 
-// named is what tests call a span.
+// named returns the test's name of a span.
 func named(s otlpfake.Span) string { return s.Name + " " + s.Kind }
 
 func traceOf(c *otlpfake.Collector) (all []otlpfake.Span) {
@@ -135,7 +135,7 @@ func count(c *otlpfake.Collector, name string) (n int) {
 	return n
 }
 
-// checkConnected checks that all spans are below the producer's, that an id stands for one thing, and that all kinds are there.
+// checkConnected checks that all spans descend from the producer's, that ids are unique, and that all kinds occur.
 func checkConnected(t *testing.T, spans []otlpfake.Span) {
 	t.Helper()
 	byID, names := map[string]otlpfake.Span{}, map[string]bool{}
@@ -160,13 +160,13 @@ func checkConnected(t *testing.T, spans []otlpfake.Span) {
 	testenv.Equal(t, "the spans", want, names)
 }
 
-// entry is something of a trace or of a timeline, from when it began to when it ended.
+// entry is an entry of a trace or of a timeline, with its start and end.
 func entry(what string, begin, end time.Time) string {
 	const exact = "15:04:05.000"
 	return fmt.Sprintf("%s %s %s", what, begin.UTC().Format(exact), end.UTC().Format(exact))
 }
 
-// callsOf is what the runs have called and learned, as their spans tell it.
+// callsOf returns the calls and events of the runs, by their spans.
 func callsOf(spans []otlpfake.Span) (all []string) {
 	for _, s := range spans {
 		before, _, _ := strings.Cut(s.Name, ":")
@@ -177,7 +177,7 @@ func callsOf(spans []otlpfake.Span) (all []string) {
 		}
 	}
 	slices.Sort(all)
-	return slices.Compact(all) // one that is told again is the same
+	return slices.Compact(all) // a repeated one is equal
 }
 
 // item is an entry of the timeline.
@@ -210,8 +210,8 @@ func timeline(t *testing.T, h *hosts.Host) (all []item) {
 	}
 }
 
-// calledOf is what the runs have called and learned, as the timeline tells it. It does not tell which event ended a wait; here there
-// is one of each. A publication is decided at once: that its item ends is its delivery.
+// calledOf returns the calls and events of the runs, by the timeline. It does not show which event ended a wait; here
+// each has one. A publication is decided immediately: the end of its item is its delivery.
 func calledOf(items []item) (all []string) {
 	var wait, event item
 	for _, i := range items {

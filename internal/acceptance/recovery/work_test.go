@@ -16,15 +16,16 @@ import (
 const (
 	drillEngine  = "drill"
 	legacyEngine = "legacy"
-	// doneTable has a row for each time that something was done.
+	// doneTable has a row for each completed step.
 	doneTable     = "drillDone"
 	donePartition = "done"
 	columnBy      = "Orchestration"
 	columnWhat    = "What"
 	columnNode    = "Node"
-	// lasts is how long an activity goes on behind what it does: whoever sees that, finds the node at work.
+	// lasts is how long an activity continues after its effect, so that a test that sees the effect finds the node at
+	// work.
 	lasts = 300 * time.Millisecond
-	// steps is how often an orchestration waits for a timer and then for an event.
+	// steps is the number of timer waits, each followed by a wait for an event.
 	steps = 3
 )
 
@@ -35,7 +36,8 @@ type work struct {
 
 func queueOf(engine string) string { return engine + "-queue" }
 
-// drillOf is the engine of the drill: its orchestrations sleep, and wait for an event, in turns, and note each.
+// drillOf returns the engine of the drill: its orchestrations alternately sleep and wait for an event, and record each
+// step.
 func drillOf(store *azure.Tables, node string) engine.Definition {
 	note := orchestrator.NewActivity("note", func(ctx context.Context, what string) (string, error) {
 		row := tables.Entity{Key: tables.Key{Partition: donePartition, Row: uuid.NewString()},
@@ -49,7 +51,7 @@ func drillOf(store *azure.Tables, node string) engine.Definition {
 		case <-ctx.Done():
 			return "", ctx.Err()
 		}
-	}, orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 100, FirstInterval: inlineWait, MaxInterval: 2 * inlineWait})) // storage may be away
+	}, orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 100, FirstInterval: inlineWait, MaxInterval: 2 * inlineWait})) // storage may be unavailable
 	finish := orchestrator.NewActivity("finish", func(_ context.Context, taken []string) ([]string, error) { return taken, nil })
 	run := func(ctx *orchestrator.Context, r engine.Request[work]) ([]string, error) {
 		var taken []string
@@ -75,7 +77,7 @@ func drillOf(store *azure.Tables, node string) engine.Definition {
 		Operations: []orchestrator.AnyActivity{finish}, Activities: []orchestrator.AnyActivity{note}, MaxAttempts: maxDequeue - 1}
 }
 
-// legacy is an engine that not every node has. Its orchestrations wait for an event.
+// legacy is an engine that only some nodes have. Its orchestrations wait for an event.
 func legacy() engine.Definition {
 	end := orchestrator.NewActivity("end", func(_ context.Context, v string) (string, error) { return v, nil })
 	run := func(ctx *orchestrator.Context, _ engine.Request[work]) (string, error) {

@@ -59,11 +59,11 @@ func newSite(t testing.TB, o *outside, p part, engines func(*handler.Platform) (
 	return s
 }
 
-// sparse are timers that are fired less often than they want to be, because they look at everything that there is, and nothing here
-// depends on how often.
+// sparse are timers that fire less often than scheduled, because each run reads everything, and nothing here depends on
+// their frequency.
 var sparse = map[string]time.Duration{"orchestration-sweep-timer": 6 * time.Hour, "retention-timer": day}
 
-// step does what the host does: it fires the timers that are due, once however often they were, and delivers messages.
+// step does the host's work: it fires the due timers, each once, and delivers messages.
 func (s *site) step() {
 	if s.outages.down(s.part) {
 		return
@@ -78,7 +78,7 @@ func (s *site) step() {
 	s.Deliver()
 }
 
-// publisherEngines are those of cmd/handler, with the outside of this test.
+// publisherEngines returns those of cmd/handler, with the services of this test.
 func (o *outside) publisherEngines(p *handler.Platform) ([]engine.Definition, error) {
 	kept := secretStore{p.Secrets, o.outages}
 	keys, known, err1 := o.keys(p, kept)
@@ -103,17 +103,17 @@ func (o *outside) publisherEngines(p *handler.Platform) ([]engine.Definition, er
 const (
 	tenant   = "contoso"
 	quickKey = "key-a"
-	// slowKey is a key of which a consumer acknowledges that it has it.
+	// slowKey is a key whose delivery a consumer acknowledges.
 	slowKey, slowConsumer = "key-b", "slow"
 )
 
-// applications and domains are what is rotated beside two keys.
+// applications and domains are rotated besides two keys.
 var (
 	applications = []string{"0b1f5a2e-7c55-4c2a-9d0f-3f0f6b1f7a11"}
 	domains      = []string{"www.example.com"}
 )
 
-// each is a schedule of targets: keys, applications or certificates.
+// each returns a schedule of targets: keys, applications or certificates.
 func each(cron string, message func(target, slot string) engine.Message, targets ...string) engine.Schedule {
 	var items []engine.Item
 	for _, target := range targets {
@@ -138,7 +138,7 @@ func certificateMessage(domain, _ string) engine.Message {
 	return engine.Message{Input: fmt.Appendf(nil, `{"domain":%q}`, domain)}
 }
 
-// keys is the hmac engine. One of its keys has a consumer that acknowledges.
+// keys returns the hmac engine. One of its keys has a consumer that acknowledges.
 func (o *outside) keys(p *handler.Platform, kept secretStore) (steps *hmac.Steps, known *consumers.Consumers, err error) {
 	known, err = consumers.New(consumers.Config{Engine: hmac.Engine, Tables: p.Tables, Outbox: p.Events, Targets: map[string]consumers.Target{
 		slowKey: {TenantID: tenant, Names: []string{slowConsumer}},
@@ -151,7 +151,7 @@ func (o *outside) keys(p *handler.Platform, kept secretStore) (steps *hmac.Steps
 	return steps, known, err
 }
 
-// passwords is the spn engine.
+// passwords returns the spn engine.
 func (o *outside) passwords(p *handler.Platform, kept secretStore) (*spn.Steps, error) {
 	options := &policy.ClientOptions{Transport: directoryTransport{o}}
 	graph, err1 := entra.NewGraph(graphfake.Address, o.graph.Credential(), options)
@@ -163,7 +163,7 @@ func (o *outside) passwords(p *handler.Platform, kept secretStore) (*spn.Steps, 
 	return spn.New(spn.Config{Directory: graph, Login: login, Vault: kept, Values: kept, Owner: "year", Arrivals: known, EventID: p.Events.ID})
 }
 
-// managedEngines are those of a managed application.
+// managedEngines returns those of a managed application.
 func (o *outside) managedEngines(p *handler.Platform) ([]engine.Definition, error) {
 	changed, err1 := update.NewHTTP(o.updates.URL, o.failing(o.updates.Client()))
 	looked, err2 := health.NewHTTP(o.patients.URL, o.failing(o.patients.Client()))
@@ -197,7 +197,7 @@ func (p events) key(e hmac.Event) uuid.UUID {
 	return p.writer.Key(e.TenantID, e.Category, e.Entity, e.Kind, e.Version)
 }
 
-// teller tells the target, while that works.
+// teller notifies the target, while that works.
 type teller struct {
 	o *outside
 	p *handler.Platform

@@ -13,7 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// consumer uses credentials: those that it has heard of last.
+// consumer uses the credentials that it received last.
 type consumer struct {
 	queue string
 	using map[string]credential // by secret
@@ -23,7 +23,7 @@ func newConsumer(queue string) *consumer {
 	return &consumer{queue: queue, using: map[string]credential{}}
 }
 
-// credential is what a consumer uses.
+// credential is a credential in use.
 type credential struct {
 	secret, version string
 	keyID           string // of a password
@@ -37,7 +37,7 @@ type cloudEvent[T any] struct {
 	Data T      `json:"data"`
 }
 
-// listen takes the events that have arrived.
+// listen receives the events that have arrived.
 func (c *consumer) listen(t testing.TB, s *site) {
 	t.Helper()
 	for _, body := range take(t, s, c.queue) {
@@ -57,17 +57,17 @@ func (c *consumer) hear(t testing.TB, body []byte) {
 	}
 }
 
-// use takes a version up, unless the consumer has a later one: events that were dead come in any order.
+// use adopts a version, unless the consumer has a later one: retried events arrive in any order.
 func (c *consumer) use(next credential) {
 	if !next.order.Before(c.using[next.secret].order) {
 		c.using[next.secret] = next
 	}
 }
 
-// slow is a consumer that takes hours or days to take a version up, and says when it has.
+// slow is a consumer that takes hours or days to adopt a version, and acknowledges it then.
 type slow struct {
 	random *rand.Rand
-	// first hears of everything at once; what it knows is what this one will get.
+	// first receives everything immediately; slow reads from it.
 	first  *consumer
 	uses   consumer
 	next   credential
@@ -75,7 +75,7 @@ type slow struct {
 	secret string
 }
 
-// step takes the version up that it has heard of, when its time has come, and only then says so.
+// step adopts the announced version when its time has come, and only then acknowledges it.
 func (s *slow) step(t testing.TB, publisher *site) {
 	t.Helper()
 	now := time.Now()
@@ -88,7 +88,7 @@ func (s *slow) step(t testing.TB, publisher *site) {
 		s.uses.using[s.secret] = s.next
 		body := fmt.Sprintf(`{"engine":"hmac","target":%q,"version":%q,"consumer":%q}`, slowKey, s.next.version, slowConsumer)
 		if publisher.outages.down(publisherHost) {
-			return // it is told when it is back
+			return // it retries when the app is back
 		}
 		if status, answer := publisher.Do(http.MethodPost, "/api/acknowledgements", body); status/100 != 2 {
 			t.Errorf("the acknowledgement of %s: %d %s", slowConsumer, status, answer)
@@ -97,7 +97,7 @@ func (s *slow) step(t testing.TB, publisher *site) {
 	}
 }
 
-// check makes sure that what the consumer uses works.
+// check makes sure that the consumer's credentials work.
 func (c *consumer) check(t testing.TB, o *outside, vault secrets.Store) {
 	t.Helper()
 	for _, used := range c.using {
@@ -118,8 +118,8 @@ func (c *consumer) check(t testing.TB, o *outside, vault secrets.Store) {
 	}
 }
 
-// checkVersions makes sure that the latest version of a secret is not older than a rotation is apart from the next, and that of
-// those before at most two are left: one in its grace, and one that is just followed.
+// checkVersions makes sure that the latest version of a secret is not older than the rotation interval, and that at
+// most two earlier ones remain: one in its grace, and one that was just replaced.
 func checkVersions(t testing.TB, vault secrets.Store, secret string, apart time.Duration) {
 	t.Helper()
 	versions, err := vault.Versions(t.Context(), secret)

@@ -22,8 +22,8 @@ import (
 	"github.com/vibedata/roundhouse/services/marketplace"
 )
 
-// customers buy instances in the marketplace. The first of the instances is the managed application of this test; the others do
-// what they are told, and no more.
+// customers buy instances in the marketplace. The first of the instances is the managed application of this test; the
+// others only carry out their commands.
 type customers struct {
 	*outside
 	random *rand.Rand
@@ -32,7 +32,7 @@ type customers struct {
 	notify func(release.Notice, string)
 }
 
-// step lets customers buy, and instances take what they are sent.
+// step lets customers buy, and instances process their messages.
 func (c *customers) step(t testing.TB, publisher *site) {
 	t.Helper()
 	if now := time.Now(); !now.Before(c.buys) {
@@ -58,7 +58,7 @@ func (c *customers) step(t testing.TB, publisher *site) {
 	}
 }
 
-// take takes all messages of a receiver's queue.
+// take receives all messages of a receiver's queue.
 func take(t testing.TB, s *site, queue string) (bodies [][]byte) {
 	t.Helper()
 	for {
@@ -76,7 +76,7 @@ func take(t testing.TB, s *site, queue string) (bodies [][]byte) {
 	}
 }
 
-// provisioning is the engine of provisioning, as cmd/handler makes it.
+// provisioning returns the engine of provisioning, as cmd/handler makes it.
 func (o *outside) provisioning(p *handler.Platform) (*provisioning.Steps, error) {
 	options := o.market.Options()
 	options.Transport = market{o}
@@ -87,7 +87,7 @@ func (o *outside) provisioning(p *handler.Platform) (*provisioning.Steps, error)
 	return provisioning.New(provisioning.Config{Marketplace: client, Registry: instances{p.Registry}})
 }
 
-// market is the marketplace while it works.
+// market is the marketplace with its outages.
 type market struct{ o *outside }
 
 // Do implements policy.Transporter.
@@ -100,7 +100,7 @@ func (m market) Do(r *http.Request) (*http.Response, error) {
 
 const provisioned = "provisioning"
 
-// instances is the registry as the provisioning engine sees it.
+// instances is the registry for the provisioning engine.
 type instances struct{ documents *registry.Registry }
 
 // Create implements provisioning.Registry.
@@ -134,7 +134,7 @@ func (r instances) Update(ctx context.Context, id string, change func(*provision
 	return err
 }
 
-// check makes sure that everything that was bought came up.
+// check makes sure that every purchase was provisioned.
 func (c *customers) check(t testing.TB, publisher *site) {
 	t.Helper()
 	documents := registry.New(publisher.Tables, "")

@@ -1,3 +1,3 @@
-// Package year runs all engines, on both apps, through a year of virtual time in which everything that they need is out of order
-// now and then. It is tests alone, and owns no storage keys.
+// Package year runs all engines, on both apps, through a year of virtual time in which each of their services has
+// outages. It holds tests only, and owns no storage keys.
 package year

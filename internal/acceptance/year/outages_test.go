@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// part is something that can be out of order.
+// part is a service with outages.
 type part string
 
-// The parts. A receiver's outage is that of its name behind receiverOf.
+// The parts. A receiver's outage has its name after receiverOf.
 const (
 	vault         part = "vault"
 	directory     part = "directory"
@@ -26,11 +26,11 @@ const (
 
 func receiverOf(name string) part { return part("receiver " + name) }
 
-// asked says that somebody needs the part every day. Certificates are renewed every two months, and instances are bought now and
-// then; while a host is down, nobody runs who could tell.
+// asked reports whether the part is used every day. Certificates are renewed every two months, and instances are bought
+// now and then; while a host is down, no process runs that could report it.
 func (p part) asked() bool { return p == vault || p == components || p == receiverOf("receiver-keys") }
 
-// outage is a time in which a part does not work.
+// outage is a time range in which a part does not work.
 type outage struct {
 	part     part
 	from, to time.Time
@@ -39,7 +39,7 @@ type outage struct {
 // outages are all of a year.
 type outages []outage
 
-// drawOutages draws the outages of a year: of each part, one a month or so, between ten minutes and the longest.
+// drawOutages draws the outages of a year: about one a month for each part, between ten minutes and its longest.
 func drawOutages(random *rand.Rand, from, to time.Time, longest map[part]time.Duration) outages {
 	const shortest = 10 * time.Minute
 	var all outages
@@ -54,18 +54,18 @@ func drawOutages(random *rand.Rand, from, to time.Time, longest map[part]time.Du
 	return all
 }
 
-// calm is how long a part works.
+// calm returns how long a part works.
 func calm(random *rand.Rand) time.Duration {
 	return time.Hour + time.Duration(random.ExpFloat64()*float64(30*24*time.Hour))
 }
 
-// down says whether a part is out of order now.
+// down reports whether a part has an outage now.
 func (all outages) down(p part) bool {
 	now := time.Now()
 	return slices.ContainsFunc(all, func(o outage) bool { return o.part == p && !now.Before(o.from) && now.Before(o.to) })
 }
 
-// any says whether anything is out of order now.
+// any reports whether any part has an outage now.
 func (all outages) any() bool {
 	now := time.Now()
 	return slices.ContainsFunc(all, func(o outage) bool { return !now.Before(o.from) && now.Before(o.to) })

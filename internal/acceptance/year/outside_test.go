@@ -28,7 +28,7 @@ import (
 // lifetime is that of the certificates.
 const lifetime = 90 * 24 * time.Hour
 
-// outside is everybody whom the engines need.
+// outside is all services of the engines.
 type outside struct {
 	outages  outages
 	graph    *graphfake.Server
@@ -39,7 +39,8 @@ type outside struct {
 	market   *marketplacefake.Market
 }
 
-// newOutside makes everybody but those who listen: a bubble waits for network connections that its own goroutines have open.
+// newOutside makes all services except the listeners: a bubble waits for network connections that its own goroutines
+// have open.
 func newOutside(t testing.TB, all outages, target *target) *outside {
 	o := &outside{outages: all, graph: graphfake.New(), ca: &ca{t: t, signer: certificatestest.NewAuthority(t), orders: map[string][][]byte{}}, target: target,
 		updates: updatetest.New(), patients: healthtest.New(), market: marketplacefake.New()}
@@ -48,7 +49,7 @@ func newOutside(t testing.TB, all outages, target *target) *outside {
 	return o
 }
 
-// secretStore is the vault's secrets while it works.
+// secretStore is the vault's secrets with its outages.
 type secretStore struct {
 	handler.Secrets
 	outages outages
@@ -82,7 +83,7 @@ func (s secretStore) Value(ctx context.Context, name, version string) ([]byte, e
 	return s.Secrets.Value(ctx, name, version)
 }
 
-// certificateStore is the vault's certificates while it works. What only reads the state of a request passes.
+// certificateStore is the vault's certificates with its outages. Calls that only read the state of a request pass.
 type certificateStore struct {
 	certificates.Store
 	outages outages
@@ -95,7 +96,7 @@ func (s certificateStore) Versions(ctx context.Context, name string) ([]certific
 	return s.Store.Versions(ctx, name)
 }
 
-// directory is Entra ID while it works.
+// directory is Entra ID with its outages.
 type directoryTransport struct{ o *outside }
 
 // Do implements policy.Transporter.
@@ -106,7 +107,7 @@ func (d directoryTransport) Do(r *http.Request) (*http.Response, error) {
 	return d.o.graph.Do(r)
 }
 
-// failing is a client of components while they work.
+// failing returns a client of components with their outages.
 func (o *outside) failing(c *http.Client) *http.Client {
 	return &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
 		if o.outages.down(components) {
@@ -120,7 +121,7 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// receivers lets messages through to the queues of receivers while these work.
+// receivers sends messages to the queues of receivers, except during their outages.
 type receivers struct {
 	queues.Store
 	outages outages
@@ -133,7 +134,7 @@ func (r receivers) Send(ctx context.Context, queue string, body []byte, delay ti
 	return r.Store.Send(ctx, queue, body, delay)
 }
 
-// ca is a certificate authority that believes everybody.
+// ca is a certificate authority that accepts every order.
 type ca struct {
 	t      testing.TB
 	signer *certificatestest.Authority
@@ -180,10 +181,10 @@ func (c *ca) Revoke(context.Context, []byte, enginetls.Reason) error {
 	return errors.New("nobody asks for it here")
 }
 
-// Tidy implements tls.Authority: there is nothing to take away.
+// Tidy implements tls.Authority: nothing is left to remove.
 func (c *ca) Tidy(context.Context) {}
 
-// target serves a certificate on a port. It is told in the goroutine of who tells it.
+// target serves a certificate on a port. Callers notify it synchronously.
 type target struct {
 	address string
 
@@ -228,11 +229,11 @@ func listen(t testing.TB) *target {
 func shake(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
 	if secure, ok := conn.(*tls.Conn); ok {
-		_ = secure.HandshakeContext(ctx) // what fails is the client's to tell about
+		_ = secure.HandshakeContext(ctx) // the client reports failures
 	}
 }
 
-// take is the target's own deed when it is told of a version: it fetches that from the vault, which is a table here.
+// take is the target's reaction to a new version: it fetches that from the vault, which is a table here.
 func (g *target) take(ctx context.Context, store tables.Store, c enginetls.Certificate) error {
 	row, err := store.Get(ctx, certificates.DevelopmentTable, tables.Key{Partition: tables.EscapeKey(c.Name), Row: c.Version})
 	if err != nil {
@@ -256,7 +257,7 @@ func (g *target) take(ctx context.Context, store tables.Store, c enginetls.Certi
 	return nil
 }
 
-// now is what it serves.
+// now returns the served certificate.
 func (g *target) now() enginetls.Certificate {
 	g.mu.Lock()
 	defer g.mu.Unlock()

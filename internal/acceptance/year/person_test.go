@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// person is an operator, who looks every morning: at what is dead, which gets another chance once everything works, and at what
-// he is asked. He never says that a credential may go.
+// person is an operator with a morning routine: they retry dead letters once everything works, and answer tasks. They
+// never confirm that a credential may be removed.
 type person struct {
-	letters map[string]bool // dead letters that were seen, by app and row
-	asked   map[string]bool // tasks that were seen, by app and id
+	letters map[string]bool // seen dead letters, by app and row
+	asked   map[string]bool // seen tasks, by app and id
 	seen    []notice
 }
 
-// notice is when something came to the person's eyes for the first time.
+// notice is the time at which the operator saw something first.
 type notice struct {
 	at   time.Time
 	what string
@@ -90,10 +90,10 @@ func (p *person) notice(known map[string]bool, s *site, what string) {
 	known[what] = true
 }
 
-// long is an outage that no attempt outlasts: those who need what is out of order are dead letters, or wait and have asked.
+// long is an outage that outlasts all attempts: the affected runs are dead letters, or wait with a task.
 const long = 3 * day
 
-// checkSeen makes sure that the person has learned of every outage that lasted.
+// checkSeen makes sure that the operator has seen every long outage.
 func (p *person) checkSeen(t testing.TB, all outages) {
 	t.Helper()
 	for _, o := range all {
@@ -107,7 +107,7 @@ func (p *person) checkSeen(t testing.TB, all outages) {
 	}
 }
 
-// checkDone makes sure that nothing is left to do.
+// checkDone makes sure that no work is left.
 func (p *person) checkDone(t testing.TB, s *site) {
 	t.Helper()
 	for _, letter := range list(t, s, "/api/dlq", url.Values{"status": {"Pending"}}) {

@@ -18,7 +18,7 @@ import (
 // home is the instance of the managed application.
 const home = "home"
 
-// releases make versions: a few in a year, and the last not at its very end.
+// releases make versions: a few in a year, and the last not right at its end.
 type releases struct {
 	random *rand.Rand
 	next   time.Time
@@ -27,7 +27,7 @@ type releases struct {
 
 func (r *releases) version() string { return fmt.Sprintf("%d.0.0", r.made) }
 
-// step makes a release, which is a setting of the publisher, so its app is deployed anew.
+// step makes a release, which is a setting of the publisher, so its app is redeployed.
 func (r *releases) step(publisher *site) {
 	now := time.Now()
 	if now.Before(r.next) || r.made == 12 {
@@ -39,7 +39,7 @@ func (r *releases) step(publisher *site) {
 		"TEST_RELEASES": fmt.Sprintf(`[{"ring":"stable","version":%q,"components":[{"name":"db","version":%[1]q},{"name":"web","version":%[1]q}]}]`, r.version())}, publisher.change)
 }
 
-// forward is how the managed application hears of a release.
+// forward passes a release notice to the managed application.
 func forward(t testing.TB, managed *site, n release.Notice, id string) {
 	t.Helper()
 	input := testenv.Must(json.Marshal(map[string]any{"version": n.Version, "components": n.Components}))(t)

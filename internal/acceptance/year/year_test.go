@@ -27,11 +27,11 @@ var seeds = flag.Int("seeds", 1, "how many years are simulated")
 
 const (
 	day = 24 * time.Hour
-	// step is how long the hosts pause between two rounds of timers and messages.
+	// step is the pause of the hosts between two rounds of timers and messages.
 	step = 30 * time.Minute
 )
 
-// longest is how long the parts are out of order at most.
+// longest returns the longest outages of the parts.
 func longest() map[part]time.Duration {
 	return map[part]time.Duration{
 		vault: 4 * day, directory: 6 * day, authority: 12 * day, components: 2 * day, tlsTarget: 10 * day,
@@ -39,9 +39,9 @@ func longest() map[part]time.Duration {
 	}
 }
 
-// TestYear runs both apps for a year, and for as many days of one as the sample has, but at least 45.
+// TestYear runs both apps for a year, or for a sampled number of days, at least 45.
 func TestYear(t *testing.T) {
-	testenv.Long(t) // its clock is virtual, and yet it takes minutes
+	testenv.Long(t) // its clock is virtual, but it takes minutes
 	t.Parallel()
 	span := time.Duration(sample.Size(t, 365, 45)) * day
 	for seed := range *seeds {
@@ -50,11 +50,11 @@ func TestYear(t *testing.T) {
 	}
 }
 
-// publisherOutbox sends events to the queues of those who receive them.
+// publisherOutbox sends events to the queues of their receivers.
 const publisherOutbox = `{"destinations":{"keys":{"queue":{"queue":"receiver-keys"}},"passwords":{"queue":{"queue":"receiver-passwords"}},"instances":{"queue":{"queue":"receiver-instances"}},"rest":{"log":{}}},
 	"routes":[{"eventType":"provisioning.*","destination":"instances"},{"eventType":"update.*","destination":"instances"},{"eventType":"hmac.*","destination":"keys"},{"eventType":"spn.*","destination":"passwords"},{"eventType":"*","destination":"rest"}]}`
 
-// world is both apps and everybody around them.
+// world is both apps with all services.
 type world struct {
 	*outside
 	begin              time.Time
@@ -99,7 +99,7 @@ func newWorld(t *testing.T, seed uint64, span time.Duration, target *target) *wo
 	return w
 }
 
-// step is half an hour of everybody's work.
+// step is half an hour of work.
 func (w *world) step(t *testing.T, now time.Time) {
 	t.Helper()
 	w.publisher.step()
@@ -124,7 +124,7 @@ func (w *world) step(t *testing.T, now time.Time) {
 	}
 }
 
-// check is the end: nothing waits any more, all is as new as it has to be, and nothing is there that is not needed.
+// check checks the end: no work waits, everything is up to date, and nothing superfluous exists.
 func (w *world) check(t *testing.T) {
 	t.Helper()
 	w.operator.checkSeen(t, w.outages)
@@ -158,7 +158,7 @@ func runYear(t *testing.T, seed uint64, span time.Duration, target *target) {
 	w.check(t)
 }
 
-// times are the times of the steps. The hosts' own work takes time, too.
+// times returns the times of the steps. The hosts' own work takes time, too.
 func times(from, to time.Time) iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
 		for next := from; ; {

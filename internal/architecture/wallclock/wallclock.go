@@ -1,6 +1,6 @@
-// Package wallclock finds the code of tests that waits for real time: sleeps, timers, deadlines, limits and loops that read
-// the clock. Code that runs in synctest bubbles only is left out. It reads syntax trees, without types, and owns no storage
-// keys.
+// Package wallclock finds test code that waits for real time: sleeps, timers, deadlines, limits and loops that read the
+// clock. It leaves out code that runs in synctest bubbles only. It reads syntax trees, without types, and owns no
+// storage keys.
 package wallclock
 
 import (
@@ -12,16 +12,16 @@ import (
 	"strings"
 )
 
-// Package is the tests of a folder, or its test kit: the files that are compiled into tests only, by their paths.
+// Package holds the tests of a folder, or its test kit: the files that are compiled into tests only, by their paths.
 type Package struct {
 	Dir   string
 	Files map[string]*ast.File
 	Kit   bool // other packages call its exported functions
 }
 
-// Find returns the uses of the real clock of each "file:function". It follows references by name, from tests and from the
-// exported functions of kits, to the functions of the same package, and leaves out what only bubbles reach. A name that
-// several functions have means all of them, so the answer errs on the side of a use.
+// Find returns the uses of the real clock of each "file:function". It follows references by name, from tests and from
+// the exported functions of kits, to the functions of the same package, and leaves out code that only bubbles reach. A
+// name that several functions share means all of them, so errors are on the side of a use.
 func Find(packages []Package) map[string][]string {
 	runners := runners{"synctest.Test": {1: true}}
 	for range 3 { // runners that call runners
@@ -43,7 +43,7 @@ func Find(packages []Package) map[string][]string {
 	return found
 }
 
-// runners are the functions, by the name that callers use, with those of their parameters that run in bubbles only.
+// runners maps the functions, by the name that callers use, to those of their parameters that run in bubbles only.
 type runners map[string]map[int]bool
 
 // find adds the runners of a package.
@@ -100,7 +100,8 @@ func holdsFunc(typ ast.Expr) bool {
 	return false
 }
 
-// onlyInBubbles reports whether every use of a name within body is in a bubble, or ranges over values with such uses only.
+// onlyInBubbles reports whether every use of a name within body is in a bubble, or ranges over values with such uses
+// only.
 func (r runners) onlyInBubbles(p Package, name string, body ast.Node) bool {
 	inside, outside := 0, 0
 	var visit func(n ast.Node) bool
@@ -164,8 +165,8 @@ func mentions(n ast.Node, name string) bool {
 
 type use struct{ place, what string }
 
-// graph is what the functions, types, variables and struct fields of a package refer to. Local variables that hold
-// functions have names of their own, "function/variable".
+// graph has the references of the functions, types, variables and struct fields of a package. Local variables that hold
+// functions are named "function/variable".
 type graph struct {
 	pkg     Package
 	runners runners
@@ -175,11 +176,11 @@ type graph struct {
 	methods []method
 }
 
-// method is an unexported method: it runs where one of its name is selected and its type is made. An exported one runs
+// method is an unexported method: it runs where a selector has its name and its type is made. An exported one runs
 // where its type is made, because other packages may call it through an interface.
 type method struct{ typ, name string }
 
-// start is the name of what always runs.
+// start is the name of the code that always runs.
 const start = ""
 
 func (g *graph) build() {
@@ -256,7 +257,7 @@ func isStart(path, name string) bool {
 func (g *graph) declared(path string, spec ast.Spec) {
 	switch s := spec.(type) {
 	case *ast.TypeSpec:
-		ast.Inspect(s.Type, func(n ast.Node) bool { // what a type is made of is made with it
+		ast.Inspect(s.Type, func(n ast.Node) bool { // the types of its fields are made with it
 			if f, ok := n.(*ast.Field); ok {
 				if id, ok := f.Type.(*ast.Ident); ok {
 					g.edges["type "+s.Name.Name] = append(g.edges["type "+s.Name.Name], "type "+id.Name)
@@ -339,7 +340,8 @@ func declared(d *ast.FuncDecl) map[string]bool {
 	return names
 }
 
-// localFunctions returns the local variables that function literals are assigned to, alone or within a composite literal.
+// localFunctions returns the local variables that function literals are assigned to, alone or within a composite
+// literal.
 func localFunctions(body ast.Node) map[string]bool {
 	locals := map[string]bool{}
 	ast.Inspect(body, func(n ast.Node) bool {
@@ -355,7 +357,7 @@ func localFunctions(body ast.Node) map[string]bool {
 	return locals
 }
 
-// assigned is the variable of the left side of an assignment, x or x[i].
+// assigned returns the variable of the left side of an assignment, x or x[i].
 func assigned(e ast.Expr) string {
 	if i, ok := e.(*ast.IndexExpr); ok {
 		e = i.X
@@ -381,16 +383,16 @@ func holdsLiteral(e ast.Expr) bool {
 	return false
 }
 
-// walker notes the uses and references of one function.
+// walker records the uses and references of one function.
 type walker struct {
 	*graph
 	place, function string
 	imports         map[string]bool
-	locals          map[string]bool // that hold function literals
+	locals          map[string]bool // local variables that hold function literals
 	declared        map[string]bool // parameters and variables, which hide functions of the package
 }
 
-// bubble is the owner of code that runs in bubbles: nothing reaches it.
+// bubble owns code that runs in bubbles: nothing reaches it.
 const bubble = "in a bubble"
 
 func (w *walker) walk(n ast.Node, owner string) {
@@ -526,7 +528,8 @@ func (w *walker) table(lit *ast.CompositeLit, fields []string, owner string) {
 	}
 }
 
-// fieldOf has a selector of this name, and any code of other packages where the name is exported, run the field's functions.
+// fieldOf makes a selector of this name run the field's functions; if the name is exported, any code of other packages
+// runs them.
 func (w *walker) fieldOf(name string) {
 	w.edges["."+name] = append(w.edges["."+name], "field "+name)
 	if ast.IsExported(name) {
@@ -562,7 +565,7 @@ func (w *walker) refer(name, owner string) {
 	}
 }
 
-// made notes that values of a type are made.
+// made records that values of a type are made.
 func (w *walker) made(typ ast.Expr, owner string) {
 	if typ == nil {
 		return
@@ -602,7 +605,7 @@ func readsClock(n ast.Node, functions ...string) (found bool) {
 	return found
 }
 
-// leavesByClock reports whether a condition within a loop asks for the time.
+// leavesByClock reports whether a condition within a loop reads the time.
 func leavesByClock(body *ast.BlockStmt) (found bool) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		i, ok := n.(*ast.IfStmt)
@@ -613,7 +616,7 @@ func leavesByClock(body *ast.BlockStmt) (found bool) {
 	return found
 }
 
-// expression is the text of a name or a selector of a name.
+// expression returns the text of a name or a selector of a name.
 func expression(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:

@@ -11,7 +11,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/architecture/wallclock"
 )
 
-// The rule finds each way to wait for a guessed time, and follows calls from a test to its helpers but not into bubbles.
+// The rule finds each way to wait for a guessed time, and follows calls from a test to its helpers but not into
+// bubbles.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	const helpers = `package p

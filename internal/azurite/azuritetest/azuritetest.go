@@ -1,5 +1,5 @@
-// Package azuritetest gives the tests of a package an account of one Azurite: of the lane's (scripts/lane), or else of one of their own,
-// in memory and on free ports, started by the first test that asks and stopped after the last.
+// Package azuritetest gives the tests of a package an account of one Azurite: of the lane's (scripts/lane), or else of
+// their own, in memory and on free ports, started by the first test that needs it and stopped after the last.
 //
 //	var storage azuritetest.Shared
 //
@@ -7,8 +7,8 @@
 //
 //	func TestSomething(t *testing.T) { store, err := azure.NewTables(storage.Account(t)) ... }
 //
-// Packages never share an account. Tests of one package do and run in parallel, so each makes its own tables, queues and containers;
-// Name helps.
+// Packages never share an account. Tests of one package do and run in parallel, so each makes its own tables, queues
+// and containers; Name helps.
 package azuritetest
 
 import (
@@ -30,9 +30,9 @@ import (
 )
 
 const (
-	// address is the file of a lane's folder that says where its server is: a lane as JSON.
+	// address is the file in a lane's folder with its server: a lane as JSON.
 	address = "azurite.json"
-	// accounts is how many packages the lane's server has room for.
+	// accounts is the number of packages that the lane's server has accounts for.
 	accounts = 64
 )
 
@@ -63,7 +63,7 @@ type lane struct {
 	Accounts           []string
 }
 
-// Shared is the Azurite of one package's tests. The zero value is ready.
+// Shared is the Azurite of one package's tests. The zero value is ready to use.
 type Shared struct {
 	once    sync.Once
 	account azure.Account
@@ -107,8 +107,8 @@ func (s *Shared) start() (err error) {
 	return err
 }
 
-// claim takes an account of the lane's server that no other package has taken. ok is false when the server is missing or its accounts
-// are used up.
+// claim claims an account of the lane's server that no other package has. ok is false without a server or a free
+// account.
 func claim(dir string) (account azure.Account, ok bool, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, address))
 	if errors.Is(err, os.ErrNotExist) {
@@ -134,7 +134,7 @@ func claim(dir string) (account azure.Account, ok bool, err error) {
 	return account, false, nil
 }
 
-// Name makes a name that is legal and unique for tables, queues and containers alike.
+// Name returns a name that is legal and unique for tables, queues and containers alike.
 func Name(prefix string) string {
 	id := uuid.New()
 	return fmt.Sprintf("%s%x", prefix, id[:])

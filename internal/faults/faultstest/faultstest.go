@@ -1,7 +1,7 @@
-// Package faultstest runs a test once for each fault at each call of storage, or for those of them that the run samples.
+// Package faultstest runs a test once for each fault at each storage call, or for a sample of them.
 //
-// It promises that a case has the name "fault-call" whatever the sample is, and that the output of one that fails ends with the command
-// that repeats it. It owns no storage keys.
+// A case has the name "fault-call" for any sample, and the output of a failed case ends with the command that repeats
+// it. The package owns no storage keys.
 package faultstest
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/sample"
 )
 
-// EachCall runs a scenario in a bubble of virtual time with each of some faults at each of the calls that it makes without one, and
-// fails t when these are fewer than least. Cases run in parallel.
+// EachCall runs a scenario in a bubble of virtual time once for each fault at each call of an undisturbed run, and
+// fails t when these calls are fewer than least. Cases run in parallel.
 func EachCall(t *testing.T, kinds []faults.Fault, least int, run func(t *testing.T, plan *faults.Plan)) {
 	t.Helper()
 	var whole faults.Plan

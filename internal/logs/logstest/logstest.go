@@ -1,4 +1,4 @@
-// Package logstest holds what the app logs against the fields that docs/observability.md lists.
+// Package logstest compares the app's logs with the fields in docs/observability.md.
 package logstest
 
 import (
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Root returns the folder of the repository: the first one above the test's that holds go.mod.
+// Root returns the folder of the repository: the first one above the test's with a go.mod.
 func Root(t *testing.T) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -33,7 +33,7 @@ func Root(t *testing.T) string {
 
 var name = regexp.MustCompile("`([A-Za-z_]+)`")
 
-// Fields reads the table of the chapter Logs: the type of each field, which is text, number, time or truth.
+// Fields reads the table of the chapter Logs: the type of each field, one of text, number, time or truth.
 func Fields(t *testing.T) map[string]string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(Root(t), "docs", "observability.md"))
@@ -62,7 +62,7 @@ func Fields(t *testing.T) map[string]string {
 	return fields
 }
 
-// Check holds lines of JSON against the table, and that no field of a line is there twice. It returns the number of lines.
+// Check checks lines of JSON against the table, and that no line has a field twice. It returns the number of lines.
 func Check(t *testing.T, log []byte) (lines int) {
 	t.Helper()
 	fields := Fields(t)
@@ -103,7 +103,7 @@ func Check(t *testing.T, log []byte) (lines int) {
 	return lines
 }
 
-// is says whether a value is of a type of the table.
+// is reports whether a value is of a type of the table.
 func is(value any, of string) bool {
 	switch value := value.(type) {
 	case string:

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Output takes what is logged. Handlers write to it from timers, too, while a test reads it.
+// Output stores a log. Handlers, including those of timers, may write to it while a test reads it.
 type Output struct {
 	mu     sync.Mutex
 	buffer bytes.Buffer
@@ -18,17 +18,17 @@ func (o *Output) Write(p []byte) (int, error) {
 	return o.buffer.Write(p)
 }
 
-// String is what was written.
+// String returns the written text.
 func (o *Output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.buffer.String()
 }
 
-// Bytes is a copy of what was written.
+// Bytes returns a copy of the written text.
 func (o *Output) Bytes() []byte { return []byte(o.String()) }
 
-// Reset forgets what was written.
+// Reset deletes the written text.
 func (o *Output) Reset() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

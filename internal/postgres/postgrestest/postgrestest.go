@@ -1,5 +1,5 @@
-// Package postgrestest gives the tests of a package one PostgreSQL: that of the lane (scripts/lane), or else one of their own, started
-// by the first test that asks and stopped after the last.
+// Package postgrestest gives the tests of a package one PostgreSQL: that of the lane (scripts/lane), or else their own,
+// started by the first test that needs it and stopped after the last.
 //
 //	var server postgrestest.Shared
 //
@@ -7,8 +7,8 @@
 //
 //	func TestSomething(t *testing.T) { name, dsn := server.Database(t) ... }
 //
-// It promises that a test has a database of its own, and that no other package's tests use the server meanwhile: what PostgreSQL
-// knows of the oldest open transaction, of slots and of roles holds for all databases of a server. It owns no storage keys.
+// Each test has its own database, and no other package's tests use the server meanwhile: PostgreSQL's data on the
+// oldest open transaction, slots and roles covers all databases of a server. It owns no storage keys.
 package postgrestest
 
 import (
@@ -33,7 +33,7 @@ import (
 const (
 	// address is the file of a lane's folder that holds the DSN of its server.
 	address = "postgres"
-	// lock is the file that the package holds whose tests use the server.
+	// lock is the file that a package locks while its tests use the server.
 	lock = "postgres.lock"
 )
 
@@ -49,7 +49,7 @@ func Serve(ctx context.Context, dir string) (stop func() error, err error) {
 	return s.Close, nil
 }
 
-// Shared is one PostgreSQL for the tests of one package. The zero value is ready.
+// Shared is one PostgreSQL for the tests of one package. The zero value is ready to use.
 type Shared struct {
 	mu     sync.Mutex
 	server *postgres.Server
@@ -58,7 +58,7 @@ type Shared struct {
 	held   *os.File // the lane's lock, while users > 0
 }
 
-// Server returns the server for the time of a test. Without PostgreSQL on this machine, the test is skipped.
+// Server returns the server for the duration of a test. Without PostgreSQL on this machine, the test is skipped.
 func (s *Shared) Server(t testing.TB) *postgres.Server {
 	t.Helper()
 	testenv.Long(t)
@@ -101,7 +101,7 @@ func (s *Shared) Database(t testing.TB) (name, dsn string) {
 	return name, dsn
 }
 
-// clear ends what would keep a database from being dropped, and would hold back the pollers of the next package.
+// clear ends everything that would keep a database from being dropped, or would block the pollers of the next package.
 func clear(dsn string) error {
 	db, err := sql.Open("pgx", dsn)
 	if err != nil {
@@ -172,7 +172,7 @@ func (s *Shared) release() error {
 	return held.Close()
 }
 
-// start attaches to the server of the lane, if it has one, or starts one.
+// start attaches to the server of the lane, or starts one.
 func start() (*postgres.Server, error) {
 	dir := os.Getenv(testenv.Servers)
 	if dir == "" {

@@ -16,8 +16,8 @@ var lane Shared
 
 func TestMain(m *testing.M) { testenv.Main(m, lane.Close) }
 
-// A package that finds a lane's server uses it, in databases of its own that it leaves clean, and keeps other packages out meanwhile.
-// Not parallel: it changes the environment.
+// A package that finds a lane's server uses it, in its own databases that it leaves clean, and keeps other packages out
+// meanwhile. Not parallel: it changes the environment.
 func TestServe(t *testing.T) {
 	own := lane.Server(t)
 	dir := t.TempDir()

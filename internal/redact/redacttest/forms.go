@@ -13,7 +13,7 @@ import (
 // Form is a text with the name of a secret, $N, and the secret, $S.
 type Form struct{ Text string }
 
-// Syntaxes returns how programs write a name and a value.
+// Syntaxes returns the ways in which programs write a name and a value.
 func Syntaxes() []Form {
 	return forms(
 		"$N=$S", "$N = $S", "$N=\"$S\"", "$N='$S'", "$N=`$S`", "$N := $S", "export $N=$S", "a=1&$N=$S&b=2", "https://h/x?$N=$S", "https://h/x#$N=$S",
@@ -28,7 +28,7 @@ func Syntaxes() []Form {
 	)
 }
 
-// Marked returns forms whose secret is marked by something else than a name before it.
+// Marked returns forms whose secret is marked by other means than a name before it.
 func Marked() []Form {
 	return forms(
 		"amqp://a:$S@h", "redis://:$S@cache:6379/0", "POSTGRES://A:$S@DB/x", "https://$S@host/x", "a:$S@tcp(db:3306)/x", "a/$S@//db:1521/x",
@@ -56,7 +56,7 @@ func forms(texts ...string) []Form {
 	return list
 }
 
-// Names are names of secrets.
+// Names returns names of secrets.
 func Names() []string {
 	return []string{"password", "DB_PASSWORD", "clientSecret", "x-api-key", "AccessToken", "storage_account_key"}
 }
@@ -72,13 +72,13 @@ func Secret(seed uint64) string {
 	return m.of(capitals, 1) + m.of(figures, 1) + m.of(smalls, 1) + m.of(all62, 4) + m.of(figures, 1) + m.of(letters, 2)
 }
 
-// Wrap is how a text gets into another one.
+// Wrap embeds a text in another one.
 type Wrap struct {
 	Name string
 	Of   func(string) string
 }
 
-// Wraps returns the surroundings and encodings in which texts are met.
+// Wraps returns the usual surroundings and encodings of texts.
 func Wraps() []Wrap {
 	quoted := func(s string) string { return strings.TrimSuffix(fmt.Sprintf("%q", s), "\n") }
 	encoded := func(s string) string {
@@ -103,7 +103,7 @@ func Wraps() []Wrap {
 	}
 }
 
-// Readable returns texts of the project that say something about secrets, ids or hashes and have to stay readable.
+// Readable returns texts of the project that describe secrets, ids or hashes and have to stay readable.
 func Readable() []string {
 	m := maker{rand.New(rand.NewPCG(7, 8))}
 	guid := m.of(hexSmalls, 8) + "-" + m.of(hexSmalls, 4) + "-4" + m.of(hexSmalls, 3) + "-a" + m.of(hexSmalls, 3) + "-" + m.of(hexSmalls, 12)

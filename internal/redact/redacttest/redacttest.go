@@ -1,5 +1,5 @@
-// Package redacttest has a corpus of secrets, for tests of what must not show any, and of texts that look like some and are none.
-// It owns no storage keys.
+// Package redacttest has a corpus of secrets, for tests of outputs that must not contain any, and of harmless texts
+// that look like secrets. It owns no storage keys.
 package redacttest
 
 import (
@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Sample is a text with a secret. Nothing in it is a real secret, and none is spelled out here, so that programs that look
-// for secrets in source code find nothing.
+// Sample is a text with a secret. No secret is real, and none occurs literally here, so that programs that search
+// source code for secrets find nothing.
 type Sample struct {
-	// Kind says what it is, and differs from those of all other samples.
+	// Kind is the unique kind of the sample.
 	Kind string
 	Text string
-	// Secret is the part of the text that must not be left.
+	// Secret is the part of the text that must be removed.
 	Secret string
 }
 
-// FoundIn returns a part of the secret that a text still has, of eight bytes or more; "" when there is none.
+// FoundIn returns a part of the secret that remains in a text, of eight bytes or more; "" for none.
 func (s Sample) FoundIn(text string) string {
 	const least = 8
 	for i := 0; i+least <= len(s.Secret); i++ {
@@ -28,7 +28,7 @@ func (s Sample) FoundIn(text string) string {
 	return ""
 }
 
-// labels are parts of secrets that are none, because all secrets of their kind have them.
+// labels are harmless parts of secrets: all secrets of their kind have them.
 const labels = "/IncomingWebhook/ -----BEGIN RSA PRIVATE KEY----- -----END RSA PRIVATE KEY----- -----BEGIN EC PRIVATE KEY-----"
 
 // maker makes the random parts of secrets, the same ones in each run.
@@ -53,7 +53,7 @@ func (m maker) of(chars string, n int) string {
 	return out.String()
 }
 
-// part is of n characters, of which the first and the last are letters or figures.
+// part returns n characters, of which the first and the last are letters or digits.
 func (m maker) part(chars string, n int) string {
 	return m.of(all62, 1) + m.of(chars, n-2) + m.of(all62, 1)
 }
@@ -140,7 +140,7 @@ func Secrets() []Sample {
 	whole("Shopify", "shp", "at_", m.of(hexSmalls, 32))
 	whole("Shippo", "shippo", "_live_", m.of(hexSmalls, 40))
 
-	// Clouds and what runs in them.
+	// Clouds and cloud platforms.
 	whole("AWS key id", "AK", "IA", m.of(capitals+"234567", 16))
 	add("AWS secret key", "aws_secret_access_key = ", m.part(all64, 40), "")
 	whole("Bedrock", "AB", "SK", m.part(all62, 120))
@@ -159,7 +159,7 @@ func Secrets() []Sample {
 	whole("OpenShift", "sha", "256~", m.part(allWord, 43))
 	whole("age", "AGE-SECRET", "-KEY-1", m.of("QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L", 58))
 
-	// What watches, and what answers.
+	// Monitoring and AI services.
 	whole("Grafana", "gl", "sa_", m.part(all62, 32), "_", m.of(hexSmalls, 8))
 	whole("Dynatrace", "dt0", "c01.", m.of(capitals, 24), ".", m.of(capitals, 64))
 	whole("New Relic", "NR", "AK-", m.of(capitals, 27))
@@ -182,7 +182,7 @@ func Secrets() []Sample {
 	add("DSN of Oracle", "app/", m.part(all62, 16), "@//db.example.com:1521/orders")
 	add("token in a URL", "https://", m.part(all62, 40), "@git.example.com/x.git")
 
-	// What any program has.
+	// Secrets of any program.
 	whole("JSON Web Token", "ey", "J", m.part(all62, 33), ".ey", "J", m.part(all62, 80), ".", m.part(allWord, 43))
 	add("bearer token", "Authorization: Bearer ", m.part(allWord, 40), "")
 	add("bearer token alone", "used bearer ", m.part(allWord, 40), "")

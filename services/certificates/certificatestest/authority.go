@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// Authority signs whatever it is asked to.
+// Authority signs all requests.
 type Authority struct {
 	root *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// NewAuthority makes an authority with a root of its own.
+// NewAuthority returns an authority with its own root.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -57,7 +57,7 @@ func (a *Authority) Sign(t testing.TB, request []byte, from, to time.Time) [][]b
 	return [][]byte{leaf, a.root.Raw}
 }
 
-// Pool holds the authority's root.
+// Pool returns a pool with the authority's root.
 func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.root)

@@ -33,14 +33,14 @@ type version struct {
 	created int64
 }
 
-// pending is a request under way.
+// pending is a pending request.
 type pending struct {
 	id  string
 	csr []byte
 	key crypto.Signer
 }
 
-// attributes are a version's, as Key Vault writes them.
+// attributes are those of a version, as Key Vault writes them.
 type attributes struct {
 	Enabled       bool   `json:"enabled"`
 	NotBefore     int64  `json:"nbf,omitempty"`
@@ -60,7 +60,7 @@ type bundle struct {
 	Tags       map[string]string `json:"tags,omitempty"`
 }
 
-// operation is a request under way, as Key Vault writes it.
+// operation is a pending request, as Key Vault writes it.
 type operation struct {
 	ID     string `json:"id"`
 	Issuer struct {
@@ -73,7 +73,7 @@ type operation struct {
 	RequestID     string `json:"request_id"`
 }
 
-// body is what the requests of this API bring.
+// body is the body of this API's requests.
 type body struct {
 	Policy struct {
 		Issuer struct {
@@ -99,7 +99,7 @@ type body struct {
 	} `json:"attributes"`
 }
 
-// ServeHTTP implements http.Handler, for tests that put this vault beside another one on one server.
+// ServeHTTP implements http.Handler, for tests that serve this vault and another one on one server.
 func (v *Vault) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Authorization") != "Bearer "+token {
 		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer authorization="https://login.microsoftonline.com/%s", resource="%s"`, tenant, resource))
@@ -121,7 +121,7 @@ func (v *Vault) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	refuse(w, fault.Status, fault.Code, fault.InnerCode, fault.Message)
 }
 
-// dispatch finds the operation that a request means.
+// dispatch finds the operation of a request.
 func (v *Vault) dispatch(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	if r.URL.Query().Get("api-version") == "" || len(parts) < 3 || parts[0] != "certificates" || !namePattern.MatchString(parts[1]) {
@@ -164,7 +164,7 @@ func (v *Vault) create(w http.ResponseWriter, r *http.Request, c *certificate, n
 		kty, crv string
 		size     int
 	}
-	// What Key Vault documents for certificates, of the types that are used here.
+	// Key Vault's documented properties of certificates, for the types that are used here.
 	of, known := map[properties]certificates.KeyType{
 		{"EC", "P-256", 0}: certificates.ECP256, {"EC", "P-384", 0}: certificates.ECP384, {"RSA", "", 2048}: certificates.RSA2048,
 		{"RSA", "", 3072}: certificates.RSA3072, {"RSA", "", 4096}: certificates.RSA4096,
@@ -190,7 +190,7 @@ func (v *Vault) create(w http.ResponseWriter, r *http.Request, c *certificate, n
 	answer(w, http.StatusAccepted, describePending(r, c.pending, name))
 }
 
-// showPending answers, and on DELETE drops, the request under way.
+// showPending returns, and on DELETE drops, the pending request.
 func (v *Vault) showPending(w http.ResponseWriter, r *http.Request, c *certificate, name string) {
 	if c.pending == nil {
 		refuse(w, http.StatusNotFound, "PendingCertificateNotFound", "", "Pending certificate not found: "+name)
@@ -234,7 +234,7 @@ func (v *Vault) merge(w http.ResponseWriter, r *http.Request, c *certificate, na
 	answer(w, http.StatusCreated, describe(r, made, name, true))
 }
 
-// belongs says that a certificate is for a key.
+// belongs reports whether a certificate is for a key.
 func belongs(key crypto.Signer, leaf *x509.Certificate) bool {
 	public, ok := key.Public().(interface {
 		Equal(other crypto.PublicKey) bool
@@ -242,7 +242,7 @@ func belongs(key crypto.Signer, leaf *x509.Certificate) bool {
 	return ok && public.Equal(leaf.PublicKey)
 }
 
-// list answers a page of versions; the request under way is among them, as one without a certificate.
+// list returns a page of versions; the pending request is among them, as one without a certificate.
 func (v *Vault) list(w http.ResponseWriter, r *http.Request, c *certificate, name string) {
 	all := []bundle{}
 	if !c.deleted {
@@ -270,7 +270,7 @@ func (v *Vault) list(w http.ResponseWriter, r *http.Request, c *certificate, nam
 	answer(w, http.StatusOK, page)
 }
 
-// one answers a version, and on PATCH changes it.
+// one returns a version, and on PATCH changes it.
 func (v *Vault) one(w http.ResponseWriter, r *http.Request, c *certificate, name, id string, in body) {
 	at := slices.IndexFunc(c.versions, func(one *version) bool { return one.id == id })
 	if at < 0 || c.deleted {
@@ -283,7 +283,7 @@ func (v *Vault) one(w http.ResponseWriter, r *http.Request, c *certificate, name
 	answer(w, http.StatusOK, describe(r, c.versions[at], name, true))
 }
 
-// describe is a version as it is shown, in lists without the certificate itself.
+// describe returns the JSON form of a version, in lists without the certificate itself.
 func describe(r *http.Request, one *version, name string, whole bool) bundle {
 	sum := sha1.Sum(one.leaf.Raw) // Key Vault's thumbprint
 	b := bundle{ID: address(r, name, one.id), Thumbprint: base64.RawURLEncoding.EncodeToString(sum[:]), Tags: one.tags,
@@ -295,7 +295,7 @@ func describe(r *http.Request, one *version, name string, whole bool) bundle {
 	return b
 }
 
-// describePending is a request under way as it is shown.
+// describePending returns the JSON form of a pending request.
 func describePending(r *http.Request, p *pending, name string) operation {
 	o := operation{ID: fmt.Sprintf("https://%s/certificates/%s/pending", r.Host, name), CSR: base64.StdEncoding.EncodeToString(p.csr), Status: "inProgress",
 		StatusDetails: "Pending certificate created. Please Perform Merge to complete the request.", RequestID: p.id}
@@ -317,7 +317,7 @@ func newID() string {
 func answer(w http.ResponseWriter, status int, document any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
-	// A client that went away is its own business.
+	// Ignore a client that disconnected.
 	_ = json.NewEncoder(w).Encode(document)
 }
 

@@ -24,7 +24,7 @@ var (
 	from, to = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// Run holds a store to what package certificates promises. open makes a new, empty store for each test.
+// Run tests the promises of package certificates. open makes a new, empty store for each test.
 func Run(t *testing.T, open func(t *testing.T) certificates.Store) {
 	t.Helper()
 	cases := []struct {

@@ -1,5 +1,5 @@
-// Package certificatestest is the test kit of package certificates: a Key Vault made of an HTTPS server, for all who keep
-// certificates in one.
+// Package certificatestest is the test kit of package certificates: a Key Vault on an HTTPS server, for all packages
+// that keep certificates in a vault.
 package certificatestest
 
 import (
@@ -28,9 +28,9 @@ const (
 	pageSize = 25 // of version lists, as Key Vault's
 )
 
-// Vault is a Key Vault on a loopback HTTPS server, as far as certificates of authorities that it does not know go: the
-// challenge for a token, requests with their keys, merges, versions in pages and in the order of their names, soft delete,
-// and faults on demand.
+// Vault is a Key Vault on a loopback HTTPS server, for certificates of unknown authorities: the challenge for a token,
+// requests with their keys, merges, versions in pages and in the order of their names, soft delete, and faults on
+// demand.
 type Vault struct {
 	// Now is the vault's clock, time.Now when nil. Set it before the first request.
 	Now func() time.Time
@@ -43,7 +43,7 @@ type Vault struct {
 	counts       map[string]int
 }
 
-// certificate is one certificate with its versions, in the order of their names, and the request under way.
+// certificate is one certificate with its versions, in the order of their names, and the pending request.
 type certificate struct {
 	versions []*version
 	pending  *pending
@@ -59,10 +59,10 @@ func NewVault(t testing.TB) *Vault {
 	return v
 }
 
-// URL is the vault's address.
+// URL returns the vault's address.
 func (v *Vault) URL() string { return v.server.URL }
 
-// Options makes a client of this vault: trusting its certificate, and retrying without making a test wait.
+// Options returns those of a client of this vault, which trusts its certificate and retries without delaying a test.
 func (v *Vault) Options() *azcertificates.ClientOptions {
 	return &azcertificates.ClientOptions{
 		ClientOptions: azcore.ClientOptions{
@@ -74,15 +74,15 @@ func (v *Vault) Options() *azcertificates.ClientOptions {
 	}
 }
 
-// Client is an HTTP client that trusts the vault.
+// Client returns an HTTP client that trusts the vault.
 func (v *Vault) Client() *http.Client { return v.server.Client() }
 
-// Credential gets tokens that this vault takes.
+// Credential returns a credential whose tokens this vault accepts.
 func (v *Vault) Credential() azcore.TokenCredential { return staticCredential{} }
 
 type staticCredential struct{}
 
-// GetToken implements azcore.TokenCredential for the scope and tenant of the vault's challenge alone.
+// GetToken implements azcore.TokenCredential for the scope and tenant of the vault's challenge only.
 func (staticCredential) GetToken(_ context.Context, options policy.TokenRequestOptions) (azcore.AccessToken, error) {
 	if !slices.Equal(options.Scopes, []string{resource + "/.default"}) || options.TenantID != tenant {
 		return azcore.AccessToken{}, errors.New("a token for another scope or tenant than the challenge names")
@@ -90,14 +90,15 @@ func (staticCredential) GetToken(_ context.Context, options policy.TokenRequestO
 	return azcore.AccessToken{Token: token, ExpiresOn: time.Now().Add(time.Hour)}, nil
 }
 
-// SoftDelete deletes a certificate, which leaves its name blocked.
+// SoftDelete deletes a certificate and leaves its name blocked.
 func (v *Vault) SoftDelete(name string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.certificate(name).deleted = true
 }
 
-// KeyPair is what one who serves a certificate fetches as a secret: a version's chain and key. Version "" is the newest.
+// KeyPair returns a version's chain and key, which a server of the certificate fetches as a secret. Version "" is the
+// newest.
 func (v *Vault) KeyPair(name, id string) (tls.Certificate, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -113,7 +114,7 @@ func (v *Vault) KeyPair(name, id string) (tls.Certificate, error) {
 	return tls.Certificate{Certificate: newest.chain, PrivateKey: newest.key}, nil
 }
 
-// Keys are the private keys that the vault has made, merged or not: nobody else may ever see one.
+// Keys returns the private keys that the vault has made, merged or not: no other component may ever see one.
 func (v *Vault) Keys() []crypto.Signer {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -129,40 +130,41 @@ func (v *Vault) Keys() []crypto.Signer {
 	return keys
 }
 
-// Pending says whether a request is under way.
+// Pending reports whether a request is pending.
 func (v *Vault) Pending(name string) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.certificate(name).pending != nil
 }
 
-// Count is the number of requests with a token that came with the HTTP method.
+// Count returns the number of requests with a token and this HTTP method.
 func (v *Vault) Count(method string) int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.counts[method]
 }
 
-// Fault spoils one request.
+// Fault breaks one request.
 type Fault struct {
-	// Method is the HTTP method of the request, Path how its path ends; the next such request with a token is meant.
+	// Method is the HTTP method of the request, Path the end of its path; the fault breaks the next such request with a
+	// token.
 	Method, Path string
-	// Applied says whether the request takes effect before it is spoilt.
+	// Applied reports whether the request takes effect before it is broken.
 	Applied bool
-	// Status is what is answered; 0 cuts the connection without an answer.
+	// Status is the status of the answer; 0 cuts the connection without an answer.
 	Status int
 	// Code, InnerCode and Message fill the error document of the answer.
 	Code, InnerCode, Message string
 }
 
-// Inject spoils the next requests, one for each fault.
+// Inject breaks the next requests, one for each fault.
 func (v *Vault) Inject(faults ...Fault) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.faults = append(v.faults, faults...)
 }
 
-// next counts a request and takes the fault that is meant for it.
+// next counts a request and returns its fault.
 func (v *Vault) next(r *http.Request) *Fault {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -185,7 +187,7 @@ func (v *Vault) certificate(name string) *certificate {
 	return v.certificates[name]
 }
 
-// now is the clock.
+// now returns the time of the vault's clock.
 func (v *Vault) now() time.Time {
 	if v.Now != nil {
 		return v.Now()

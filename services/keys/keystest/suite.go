@@ -1,5 +1,5 @@
-// Package keystest is the test kit of package keys: the conformance suite that every implementation passes, and a Key Vault
-// made of an HTTPS server for tests of what only the wire shows.
+// Package keystest is the test kit of package keys: the conformance suite that every implementation passes, and a Key
+// Vault on an HTTPS server for tests of the wire.
 package keystest
 
 import (
@@ -14,18 +14,18 @@ import (
 	"github.com/vibedata/roundhouse/services/keys"
 )
 
-// Key is a key with what its owner does to it.
+// Key is a key with the operations of its owner.
 type Key struct {
 	codec.Keys
-	// Unnamed unwraps with all keys of the vault, and wraps with none.
+	// Unnamed unwraps with all keys of the vault, and cannot wrap.
 	Unnamed codec.Keys
 	// Rotate makes a newer version.
 	Rotate func(ctx context.Context) error
-	// Disable makes a version unusable: the last part of its id.
+	// Disable makes a version unusable, named by the last part of its id.
 	Disable func(ctx context.Context, version string) error
 }
 
-// Run holds an implementation to what package keys promises. open makes a key for each test.
+// Run tests the promises of package keys. open makes a key for each test.
 func Run(t *testing.T, open func(t *testing.T) Key) {
 	t.Helper()
 	for name, run := range map[string]func(t *testing.T, k Key){

@@ -31,8 +31,9 @@ const (
 	bits = 2048
 )
 
-// Vault is a Key Vault on a loopback HTTPS server, with what is needed of its keys: the challenge for a token, RSA keys with
-// versions, the newest of a key, wrapKey and unwrapKey by RSA-OAEP-256, disabled versions, and refusals on demand.
+// Vault is a Key Vault on a loopback HTTPS server with the required operations on keys: the challenge for a token, RSA
+// keys with versions, the newest of a key, wrapKey and unwrapKey by RSA-OAEP-256, disabled versions, and refusals on
+// demand.
 type Vault struct {
 	server *httptest.Server
 
@@ -48,9 +49,9 @@ type version struct {
 	disabled bool
 }
 
-// Refusal spoils one request.
+// Refusal breaks one request.
 type Refusal struct {
-	// Status is what is answered; 0 cuts the connection without an answer.
+	// Status is the status of the answer; 0 cuts the connection without an answer.
 	Status int
 	// Code, InnerCode and Message fill the error document.
 	Code, InnerCode, Message string
@@ -65,10 +66,10 @@ func NewVault(t testing.TB) *Vault {
 	return v
 }
 
-// URL is the vault's address.
+// URL returns the vault's address.
 func (v *Vault) URL() string { return v.server.URL }
 
-// Options makes a client of this vault: trusting its certificate, and retrying without making a test wait.
+// Options returns those of a client of this vault, which trusts its certificate and retries without delaying a test.
 func (v *Vault) Options() *azkeys.ClientOptions {
 	return &azkeys.ClientOptions{
 		ClientOptions: azcore.ClientOptions{
@@ -80,12 +81,12 @@ func (v *Vault) Options() *azkeys.ClientOptions {
 	}
 }
 
-// Credential gets tokens that this vault takes.
+// Credential returns a credential whose tokens this vault accepts.
 func (v *Vault) Credential() azcore.TokenCredential { return staticCredential{} }
 
 type staticCredential struct{}
 
-// GetToken implements azcore.TokenCredential for the scope and tenant of the vault's challenge alone.
+// GetToken implements azcore.TokenCredential for the scope and tenant of the vault's challenge only.
 func (staticCredential) GetToken(_ context.Context, options policy.TokenRequestOptions) (azcore.AccessToken, error) {
 	if !slices.Equal(options.Scopes, []string{resource + "/.default"}) || options.TenantID != tenant {
 		return azcore.AccessToken{}, errors.New("a token for another scope or tenant than the challenge names")
@@ -93,7 +94,7 @@ func (staticCredential) GetToken(_ context.Context, options policy.TokenRequestO
 	return azcore.AccessToken{Token: token, ExpiresOn: time.Now().Add(time.Hour)}, nil
 }
 
-// Rotate makes a version of a key, and the key if there is none, and returns the version's name.
+// Rotate makes a version of a key, and a missing key, and returns the version's name.
 func (v *Vault) Rotate(name string) (string, error) {
 	key, err := rsa.GenerateKey(rand.Reader, bits)
 	if err != nil {
@@ -124,21 +125,21 @@ func (v *Vault) Delete(name string) {
 	delete(v.keys, name)
 }
 
-// Refuse spoils the next requests, one for each refusal.
+// Refuse breaks the next requests, one for each refusal.
 func (v *Vault) Refuse(refusals ...Refusal) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.refusals = append(v.refusals, refusals...)
 }
 
-// Count is the number of requests with a token for an operation: get, wrapkey or unwrapkey.
+// Count returns the number of requests with a token for an operation: get, wrapkey or unwrapkey.
 func (v *Vault) Count(operation string) int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.counts[operation]
 }
 
-// ServeHTTP implements http.Handler, for tests that put this vault beside another one on one server.
+// ServeHTTP implements http.Handler, for tests that serve this vault and another one on one server.
 func (v *Vault) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Authorization") != "Bearer "+token {
 		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer authorization="https://login.microsoftonline.com/%s", resource="%s"`, tenant, resource))
@@ -225,7 +226,7 @@ func (v *Vault) find(name, wanted string) *version {
 // answer writes a document.
 func answer(w http.ResponseWriter, document any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	// A client that went away is its own business.
+	// Ignore a client that disconnected.
 	_ = json.NewEncoder(w).Encode(document)
 }
 

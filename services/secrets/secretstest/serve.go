@@ -18,7 +18,7 @@ import (
 
 var namePattern = regexp.MustCompile(`^[0-9a-zA-Z-]{1,127}$`)
 
-// maxText is how long a value may be, in bytes.
+// maxText is the limit of a value, in bytes.
 const maxText = 25 * 1024
 
 // bundle is a secret version as Key Vault writes it.
@@ -40,7 +40,7 @@ type attributes struct {
 	RecoverableDays int    `json:"recoverableDays"`
 }
 
-// change is the body of a PUT or PATCH; what is absent stays as it is.
+// change is the body of a PUT or PATCH; absent members stay unchanged.
 type change struct {
 	Value       *string           `json:"value"`
 	ContentType *string           `json:"contentType"`
@@ -50,7 +50,7 @@ type change struct {
 	} `json:"attributes"`
 }
 
-// ServeHTTP implements http.Handler, for tests that put this vault beside another one on one server.
+// ServeHTTP implements http.Handler, for tests that serve this vault and another one on one server.
 func (v *Vault) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Authorization") != "Bearer "+token {
 		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer authorization="https://login.microsoftonline.com/%s", resource="%s"`, tenant, resource))
@@ -75,13 +75,13 @@ func (v *Vault) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if fault.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(fault.RetryAfter.Seconds()))))
-		// Key Vault knows whole seconds only; clients take this header too, and tests need not wait.
+		// Key Vault has whole seconds only; clients also read this header, and tests need not wait.
 		w.Header().Set("x-ms-retry-after-ms", strconv.FormatInt(fault.RetryAfter.Milliseconds(), 10))
 	}
 	refuse(w, fault.Status, fault.Code, fault.InnerCode, fault.Message)
 }
 
-// dispatch finds the operation that a request means.
+// dispatch finds the operation of a request.
 func (v *Vault) dispatch(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	if r.URL.Query().Get("api-version") == "" || len(parts) < 2 || len(parts) > 3 || parts[0] != "secrets" || !namePattern.MatchString(parts[1]) {
@@ -137,7 +137,7 @@ func (v *Vault) set(w http.ResponseWriter, r *http.Request, name string) {
 	answer(w, b)
 }
 
-// list answers a page of versions; one of a secret that does not exist is empty.
+// list returns a page of versions; for a missing secret it is empty.
 func (v *Vault) list(w http.ResponseWriter, r *http.Request, name string) {
 	page := struct {
 		Value    []bundle `json:"value"`
@@ -161,7 +161,7 @@ func (v *Vault) list(w http.ResponseWriter, r *http.Request, name string) {
 	answer(w, page)
 }
 
-// get answers a version with its value.
+// get returns a version with its value.
 func (v *Vault) get(w http.ResponseWriter, name, version string) {
 	b := v.find(w, name, version)
 	if b == nil {
@@ -205,7 +205,7 @@ func (v *Vault) find(w http.ResponseWriter, name, version string) *bundle {
 	return nil
 }
 
-// change applies what a body names besides value and tags.
+// change applies a body's members besides value and tags.
 func (b *bundle) change(body change) {
 	if body.ContentType != nil {
 		b.ContentType = *body.ContentType
@@ -215,14 +215,14 @@ func (b *bundle) change(body change) {
 	}
 }
 
-// withoutValue is how lists and updates show a version.
+// withoutValue returns the form of a version in lists and updates.
 func (b *bundle) withoutValue() bundle {
 	shown := *b
 	shown.Value = ""
 	return shown
 }
 
-// tagsFit holds tags against Key Vault's limits.
+// tagsFit checks tags against Key Vault's limits.
 func tagsFit(tags map[string]string) bool {
 	for name, text := range tags {
 		if name == "" || utf8.RuneCountInString(name) > 256 || utf8.RuneCountInString(text) > 256 {
@@ -245,7 +245,7 @@ func readChange(w http.ResponseWriter, r *http.Request) (change, bool) {
 // answer writes a document.
 func answer(w http.ResponseWriter, document any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	// A client that went away is its own business.
+	// Ignore a client that disconnected.
 	_ = json.NewEncoder(w).Encode(document)
 }
 

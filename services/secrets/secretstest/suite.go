@@ -1,5 +1,5 @@
 // Package secretstest is the test kit of package secrets: the conformance suite that every store passes, and a Key
-// Vault made of an HTTPS server for tests of what only the wire shows.
+// Vault on an HTTPS server for tests of the wire.
 package secretstest
 
 import (
@@ -17,13 +17,13 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// Store is what the suite needs: reading back is how it proves what was stored.
+// Store is the store under test: the suite reads values to check them.
 type Store interface {
 	secrets.Store
 	secrets.Reader
 }
 
-// Run holds a store to what package secrets promises. open makes a new, empty store for each test.
+// Run tests the promises of package secrets. open makes a new, empty store for each test.
 func Run(t *testing.T, open func(t *testing.T) Store) {
 	t.Helper()
 	cases := []struct {

@@ -51,10 +51,10 @@ func NewVault(t testing.TB) *Vault {
 	return v
 }
 
-// URL is the vault's address.
+// URL returns the vault's address.
 func (v *Vault) URL() string { return v.server.URL }
 
-// Options makes a client of this vault: trusting its certificate, and retrying without making a test wait.
+// Options returns those of a client of this vault, which trusts its certificate and retries without delaying a test.
 func (v *Vault) Options() *azsecrets.ClientOptions {
 	return &azsecrets.ClientOptions{
 		ClientOptions: azcore.ClientOptions{
@@ -66,13 +66,13 @@ func (v *Vault) Options() *azsecrets.ClientOptions {
 	}
 }
 
-// Credential gets tokens that this vault takes.
+// Credential returns a credential whose tokens this vault accepts.
 func (v *Vault) Credential() azcore.TokenCredential { return staticCredential{} }
 
-// Tokens is what this vault takes, by the resource that a managed identity asks for.
+// Tokens returns the accepted tokens, by the resource that a managed identity requests.
 func (v *Vault) Tokens() map[string]string { return map[string]string{resource: token} }
 
-// Values are the texts of all versions, disabled ones too.
+// Values returns the texts of all versions, disabled ones included.
 func (v *Vault) Values() (texts []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -86,7 +86,7 @@ func (v *Vault) Values() (texts []string) {
 
 type staticCredential struct{}
 
-// GetToken implements azcore.TokenCredential for the scope and tenant of the vault's challenge alone.
+// GetToken implements azcore.TokenCredential for the scope and tenant of the vault's challenge only.
 func (staticCredential) GetToken(_ context.Context, options policy.TokenRequestOptions) (azcore.AccessToken, error) {
 	if !slices.Equal(options.Scopes, []string{resource + "/.default"}) || options.TenantID != tenant {
 		return azcore.AccessToken{}, errors.New("a token for another scope or tenant than the challenge names")
@@ -94,7 +94,7 @@ func (staticCredential) GetToken(_ context.Context, options policy.TokenRequestO
 	return azcore.AccessToken{Token: token, ExpiresOn: time.Now().Add(time.Hour)}, nil
 }
 
-// unixNow is the clock as Key Vault shows it.
+// unixNow returns the time in Key Vault's form.
 func (v *Vault) unixNow() int64 {
 	if v.Now != nil {
 		return v.Now().Unix()
@@ -102,7 +102,7 @@ func (v *Vault) unixNow() int64 {
 	return time.Now().Unix()
 }
 
-// SoftDelete deletes a secret, which leaves its name blocked.
+// SoftDelete deletes a secret and leaves its name blocked.
 func (v *Vault) SoftDelete(name string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -111,37 +111,37 @@ func (v *Vault) SoftDelete(name string) {
 	}
 }
 
-// Count is the number of requests with a token that came with the HTTP method.
+// Count returns the number of requests with a token and this HTTP method.
 func (v *Vault) Count(method string) int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.counts[method]
 }
 
-// Fault spoils one request.
+// Fault breaks one request.
 type Fault struct {
-	// Method is the HTTP method of the request; the next one with a token is meant.
+	// Method is the HTTP method of the request; the fault breaks the next one with a token.
 	Method string
-	// Applied says whether the request takes effect before it is spoilt.
+	// Applied reports whether the request takes effect before it is broken.
 	Applied bool
-	// Status is what is answered; 0 cuts the connection without an answer.
+	// Status is the status of the answer; 0 cuts the connection without an answer.
 	Status int
 	// Code, InnerCode and Message fill the error document of the answer.
 	Code, InnerCode, Message string
 	// RetryAfter is sent with the answer when set.
 	RetryAfter time.Duration
-	// Hang, when set, keeps the client waiting until it gives up. It is closed when the wait begins.
+	// Hang, when set, makes the client wait until it gives up. It is closed when the wait starts.
 	Hang chan<- struct{}
 }
 
-// Inject spoils the next requests, one for each fault.
+// Inject breaks the next requests, one for each fault.
 func (v *Vault) Inject(faults ...Fault) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.faults = append(v.faults, faults...)
 }
 
-// next counts a request and takes the fault that is meant for it.
+// next counts a request and returns its fault.
 func (v *Vault) next(method string) *Fault {
 	v.mu.Lock()
 	defer v.mu.Unlock()
