@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/storage"
 	"github.com/vibedata/roundhouse/queues"
 )
 
@@ -110,7 +111,11 @@ func (s *Store) Send(ctx context.Context, queue string, body []byte, delay time.
 		s.dismiss(queue, delay)
 	}
 	switch {
-	case errors.Is(err, queues.ErrThrottled), errors.Is(err, queues.ErrOutcomeUnknown):
+	case errors.Is(err, queues.ErrOutcomeUnknown) && storage.SingleTry(ctx):
+		return "", err
+	case errors.Is(err, queues.ErrOutcomeUnknown): // it sends at most one more copy
+		return s.Store.Send(queues.WithSingleTry(ctx), queue, body, delay)
+	case errors.Is(err, queues.ErrThrottled):
 		return s.Store.Send(ctx, queue, body, delay) // it retries the request, which SendHidden must not
 	case err != nil:
 		return "", err

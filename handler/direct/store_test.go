@@ -15,6 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/internal/faults/faultstest"
+	"github.com/vibedata/roundhouse/internal/outage"
 	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/queues/queuestest"
@@ -319,5 +320,38 @@ func faulty(t *testing.T, plan *faults.Plan) {
 	}
 	if w.plan.Done() && plan.Fault == faults.Throttled && len(failed) > 0 {
 		t.Errorf("%v were refused, although the queue was busy once only", failed)
+	}
+}
+
+// A message with an unknown outcome exists at most twice, and once in a context that allows a single try.
+func TestUnknownOutcomes(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		ctx    func(context.Context) context.Context
+		copies int
+	}{
+		"any":        {func(ctx context.Context) context.Context { return ctx }, 2},
+		"single try": {queues.WithSingleTry, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				s := New(Config{Queues: outage.Queues(faults.Queues(w.memory, func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
+					if err := next(ctx); err != nil || c.Target != queue || !strings.HasPrefix(c.Operation, "Send") {
+						return err
+					}
+					return queues.ErrOutcomeUnknown
+				}), outage.Config{})})
+				defer s.Close()
+				s.Serve(queue, func(context.Context, engine.Delivery, putBack) error { return nil })
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				_, err := s.Send(tt.ctx(outage.Wait(ctx)), queue, []byte("x"), time.Minute)
+				if n := w.length(); !errors.Is(err, queues.ErrOutcomeUnknown) || n != tt.copies {
+					t.Errorf("%d copies and %v, want %d and %v", n, err, tt.copies, queues.ErrOutcomeUnknown)
+				}
+			})
+		})
 	}
 }
