@@ -1,4 +1,4 @@
-// Who is told when something is wrong, and the rule that needs no query. The rules over the logs are in logalerts.bicep.
+// The recipient of alerts, and the alert rule without a query. The log alert rules are in logalerts.bicep.
 param tags object
 param token string
 param email string
@@ -21,7 +21,7 @@ resource people 'Microsoft.Insights/actionGroups@2023-01-01' = {
   }
 }
 
-// More requests or calls fail than is usual for the apps.
+// An unusually high rate of failing requests or calls.
 resource failures 'microsoft.alertsManagement/smartDetectorAlertRules@2021-04-01' = {
   name: 'failures-${token}'
   location: 'global'

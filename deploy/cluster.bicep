@@ -1,4 +1,4 @@
-// What an app on Azure Container Apps runs in, and the registry of its images.
+// The environment of an app on Azure Container Apps and the registry of its images.
 param location string
 param tags object
 param name string

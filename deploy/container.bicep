@@ -1,5 +1,5 @@
-// An app on Azure Container Apps: the image of the repository's Dockerfile, which scales with the
-// load. One instance is always there, because nothing else would look at queues and timers.
+// An app on Azure Container Apps: it runs the image of the repository's Dockerfile and scales with the load. One replica always
+// runs, because only a running replica reads queues and timers.
 param location string
 param tags object
 param name string
@@ -38,7 +38,7 @@ resource app 'Microsoft.App/containerApps@2024-03-01' = {
       }
     }
     template: {
-      // As long as an invocation may take, so that a replica that goes can park what it runs.
+      // The longest duration of an invocation, so that a replica that stops can park its orchestrations.
       terminationGracePeriodSeconds: 600
       containers: [
         {

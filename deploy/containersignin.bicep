@@ -1,4 +1,4 @@
-// People sign in to a container app with Microsoft Entra ID. The platform then takes off what clients say of who they are.
+// Users sign in to a container app with Microsoft Entra ID. The platform then removes identity headers that clients send.
 param name string
 param clientId string
 param required bool

@@ -1,4 +1,4 @@
-// One app with all that is its own: identity, roles, storage account, vault, settings, and what it runs on.
+// One app with its own resources: identity, roles, storage account, vault, settings and hosting plan.
 param location string
 param tags object
 param token string
@@ -24,8 +24,7 @@ var appName = '${context}-${token}'
 var storageName = 'st${short}${token}'
 var vaultName = 'kv-${short}-${token}'
 
-// The identity is one of its own, and not the app's: its roles are there before the app first starts, and stay when the app is
-// made anew.
+// The identity is user-assigned: its roles exist before the app first starts, and remain when the app is recreated.
 resource identity 'Microsoft.ManagedIdentity/userAssignedIdentities@2023-01-31' = {
   name: 'id-${short}-${token}'
   location: location
@@ -158,8 +157,8 @@ module container 'container.bicep' = if (plan == 'container-apps') {
   dependsOn: [roles, containerSignInBefore]
 }
 
-// An app that believes what the platform says of callers must not run before the platform says it. So authentication is turned
-// on before an app that is there learns of it; and after a new one is made, which has nothing in it yet.
+// An app that trusts the platform's caller headers must not run before the platform's authentication is on. So the template turns
+// authentication on before it changes the settings of an existing app, and after it has created a new one, whose image is empty.
 module containerSignInBefore 'containersignin.bicep' = if (plan == 'container-apps' && !empty(signInClientId) && !empty(image)) {
   name: 'signin-before-${context}'
   params: {

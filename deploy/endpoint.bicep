@@ -1,4 +1,4 @@
-// A private endpoint of one service, and its address in the service's zone.
+// A private endpoint of one service, and its address in the service's DNS zone.
 param location string
 param tags object
 param name string

@@ -1,5 +1,5 @@
-// An app on Flex Consumption: it costs nothing while it does nothing, and there are no slots. The platform is told the runtime
-// in functionAppConfig; FUNCTIONS_WORKER_RUNTIME is refused here.
+// An app on Flex Consumption: it costs nothing while it is idle, and has no slots. functionAppConfig sets the runtime; this plan
+// refuses the setting FUNCTIONS_WORKER_RUNTIME.
 param location string
 param tags object
 param name string

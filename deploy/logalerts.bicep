@@ -1,7 +1,7 @@
-// What the logs tell of: a rule for each file of observability/azure/alerts. Each query returns what somebody should be told of, and
-// nothing else, so that one row is enough for an alert; the thresholds are in the queries. There is one alert for each app.
+// The log alert rules: one for each file of observability/azure/alerts. Each query returns only rows that need an alert, so one row
+// is enough; the thresholds are in the queries. Each rule has one alert for each app.
 //
-// A rule has no identity: it reads the workspace with the rights that whoever deployed it had then, and needs no role of its own.
+// A rule has no identity: it reads the workspace with the rights that its deployer had at the deployment, and needs no role.
 param location string
 param tags object
 param token string
@@ -10,9 +10,9 @@ param peopleId string
 
 var recovery = 'https://github.com/vibedata/roundhouse/blob/main/docs/recovery.md'
 
-// Causes that last are looked at every 5 or 15 minutes, and their alerts clear when they are over. Takeovers and metrics can wait for half an
-// hour. A dead letter waits for a person, however long ago it was told: its alert does not clear, each line is looked at once, and
-// there is a mail for each quarter of an hour that has one.
+// Rules for lasting causes run every 5 or 15 minutes, and their alerts clear when the cause is over. The rules for takeovers and
+// metrics run every half hour. A dead letter waits for an operator regardless of its age: its alert does not clear, the rule reads
+// each log line once, and sends one mail for each quarter of an hour with a dead letter.
 var rules = [
   {
     name: 'invocations-failing'
@@ -130,7 +130,7 @@ resource alerts 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = [for rule 
     windowSize: rule.window
     overrideQueryTimeRange: rule.looksBack
     autoMitigate: rule.clears
-    skipQueryValidation: true // a new workspace may not know a table before something is in it
+    skipQueryValidation: true // in a new workspace a table may not exist before its first row
     criteria: {
       allOf: [
         {

@@ -1,5 +1,6 @@
-// Roundhouse on Azure: one resource group with the apps of one or both contexts, each with an identity, a storage account and a
-// vault of its own. Everything is written out as plain resources, so that it can be read, and checked, whole.
+// Roundhouse on Azure: one resource group with the apps of one or both profiles, each with its own identity, storage account and
+// vault. The template declares plain resources and uses no published modules, so that the repository contains all of it for review
+// and checks.
 targetScope = 'subscription'
 
 @description('The name of the environment; every other name follows from it.')

@@ -1,4 +1,4 @@
-// Logs and metrics of the apps, and a workbook that shows them. Telemetry is taken from identities alone: there is no key that could leak.
+// Logs and metrics of the apps, and a workbook that shows them. Telemetry is accepted only from identities, so no key can leak.
 param location string
 param tags object
 param token string
@@ -26,7 +26,7 @@ resource component 'Microsoft.Insights/components@2020-02-02' = {
   }
 }
 
-// The workbook asks what the files of observability/azure/queries ask.
+// The workbook's queries are those of the files in observability/azure/queries.
 resource workbook 'Microsoft.Insights/workbooks@2023-06-01' = {
   name: guid(token, 'workbook')
   location: location

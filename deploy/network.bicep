@@ -1,5 +1,5 @@
-// The network of apps whose storage and vaults cannot be reached from outside: a subnet for each context, one for the private
-// endpoints, and the zones that turn the services' names into the endpoints' addresses.
+// The network of apps whose storage and vaults are unreachable from outside: a subnet for each profile, one for the private
+// endpoints, and the DNS zones that resolve the services' names to the endpoints' addresses.
 param location string
 param tags object
 param name string

@@ -1,5 +1,5 @@
-// An app on Elastic Premium: instances that are always there, for engines that have to begin at once. It has no content share,
-// because a share takes keys of the storage account, and so runs the package that lies in the container packages.
+// An app on Elastic Premium: instances that always run, for engines that must begin immediately. It has no content share, because
+// a share needs keys of the storage account. Instead it runs the package in the container packages.
 param location string
 param tags object
 param name string

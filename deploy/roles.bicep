@@ -1,4 +1,4 @@
-// What the identity of one app may do, and nothing else: docs/security.md has the reasons.
+// The roles of one app's identity; docs/security.md gives the reason for each.
 param context string
 param principalId string
 param storageName string

@@ -1,5 +1,5 @@
-// Who may reach a Function App: passwords of deployments are off, and people sign in with Microsoft Entra ID where there is an
-// application for that.
+// Access to a Function App: deployment passwords are disabled, and users sign in with Microsoft Entra ID if there is an application
+// registration.
 param name string
 param workspaceId string
 param clientId string

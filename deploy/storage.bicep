@@ -1,5 +1,5 @@
-// The storage account of one app: its tables, queues and blobs, which the app makes when it starts, and its packages. It has
-// no keys that open it.
+// The storage account of one app. The app creates its tables, queues and blob containers when it starts; the template creates the
+// container for packages. Access with account keys is disabled.
 param location string
 param tags object
 param name string
@@ -34,7 +34,7 @@ resource blobs 'Microsoft.Storage/storageAccounts/blobServices@2023-05-01' = {
   name: 'default'
 }
 
-// What the platform runs: the package of the app.
+// The app's package, which the platform runs.
 resource packages 'Microsoft.Storage/storageAccounts/blobServices/containers@2023-05-01' = {
   parent: blobs
   name: 'packages'

@@ -1,4 +1,4 @@
-// The vault of one app: the secrets and certificates that its engines make, and the key of its payloads.
+// The vault of one app: the secrets and certificates that its engines create, and the key that encrypts its payloads.
 param location string
 param tags object
 param name string
@@ -42,7 +42,7 @@ resource audit 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = {
   scope: vault
   properties: {
     workspaceId: workspaceId
-    logAnalyticsDestinationType: 'Dedicated' // the table AZKVAuditLogs, which has columns, in place of AzureDiagnostics
+    logAnalyticsDestinationType: 'Dedicated' // the table AZKVAuditLogs, which has columns, instead of AzureDiagnostics
     logs: [{ categoryGroup: 'audit', enabled: true }]
     metrics: [{ category: 'AllMetrics', enabled: true }]
   }

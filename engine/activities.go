@@ -10,7 +10,7 @@ import (
 )
 
 // HandleActivities handles one delivery of the runtime's activity queue: activities of an orchestration that any
-// process may run. A message that cannot be understood becomes a dead letter at once.
+// process may run. An unreadable message is dead-lettered immediately.
 func (p *Pipeline) HandleActivities(ctx context.Context, d Delivery) error {
 	defer p.holdMessage(d)()
 	m := p.runtimeMessage(d)
@@ -24,8 +24,8 @@ func (p *Pipeline) HandleActivities(ctx context.Context, d Delivery) error {
 	return err
 }
 
-// HandleActivitiesPoison makes activities fail whose message the host gave up, so that their orchestration decides what
-// follows. If the orchestration cannot be told, the message becomes a dead letter.
+// HandleActivitiesPoison fails the activities of a message that the host abandoned, so that their orchestration
+// handles the failure. If the orchestration cannot be notified, the message becomes a dead letter.
 func (p *Pipeline) HandleActivitiesPoison(ctx context.Context, d Delivery) error {
 	m := p.runtimeMessage(d)
 	reason := fmt.Sprintf("the host gave up on the message %s with this activity: each delivery failed, or took the process down", m.header.MessageID)

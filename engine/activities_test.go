@@ -11,10 +11,10 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// strayBatch is a message of the activity queue for an orchestration that there is not.
+// strayBatch is a message of the activity queue for an orchestration that does not exist.
 const strayBatch = `{"runtimeProvider":"roundhouse","workflowInstanceId":"nobody","execution":1,"activities":[{"task":1,"name":"oil","input":1,"attempt":1}]}`
 
-// Activities that are too many for one process come through their queue, and the run succeeds.
+// Activities that exceed the limit of one process go through their queue, and the run succeeds.
 func TestActivitiesOfOtherProcesses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -30,8 +30,8 @@ func TestActivitiesOfOtherProcesses(t *testing.T) {
 	})
 }
 
-// A batch that the host gave up on fails its activities, and the orchestration decides: here its run fails, and its
-// message has the next attempt, which is better.
+// A batch that the host abandoned fails its activities, and the orchestration handles it: here its run fails, and the
+// next attempt of its message succeeds.
 func TestActivitiesThatTheHostGaveUpOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestActivitiesThatTheHostGaveUpOn(t *testing.T) {
 	})
 }
 
-// Activities that fail elsewhere use up the attempts of the run's message as those do that fail here.
+// Activities that fail in another process use up the attempts of the run's message like local failures.
 func TestActivitiesThatFailElsewhere(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestActivitiesThatFailElsewhere(t *testing.T) {
 	})
 }
 
-// A timer's message that is deleted wakes nobody; the sweeper does.
+// A timer's message is deleted; the sweeper wakes the run.
 func TestTheSweeperWakesWhatNobodyWakes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

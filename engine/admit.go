@@ -17,20 +17,20 @@ import (
 )
 
 var (
-	// ErrNoEngine: there is no engine of this name.
+	// ErrNoEngine: no engine has this name.
 	ErrNoEngine = errors.New("no such engine")
-	// ErrRefused: the engine does not accept the start; the message says what it would accept.
+	// ErrRefused: the engine does not accept the start; the message lists the accepted values.
 	ErrRefused = errors.New("refused")
 )
 
 // Admit prepares a start that did not come through a queue, so that it is handled like a message: it writes history,
 // failures are retried through the engine's queue, and a final failure becomes a dead letter. s.Orchestrator is the
-// engine, and s.Input the message, null for none. s.CorrelationID takes precedence over the message's; without either,
-// one is made, the same for the same RequestID. s.TenantID is the tenant of a message that names none; a message for
-// another tenant is refused. A start for a tenant has its correlation id in the namespace of that (TenantCorrelationID), and none has
-// that of a schedule. The engine's rule makes the id. s.ID may be empty, or has to be that id; where the id ends
-// with the correlation id, s.ID may supply it. The errors are ErrNoEngine, ErrRefused, a *ConflictError, and those of
-// storage.
+// engine, and s.Input the message, null for none. s.CorrelationID takes precedence over the message's; without
+// either, Admit generates one, the same for the same RequestID. s.TenantID is the tenant of a message that names
+// none; a message for another tenant is refused. A start for a tenant gets a correlation id in the tenant's namespace
+// (TenantCorrelationID), and no start may have that of a schedule. The engine's rule determines the id: s.ID is empty
+// or equals it. Where the id ends with the correlation id, s.ID may supply it. The errors are ErrNoEngine,
+// ErrRefused, a *ConflictError, and those of storage.
 func (p *Pipeline) Admit(ctx context.Context, s orchestrator.Start) (orchestrator.Start, error) {
 	def, ok := p.byName[s.Orchestrator]
 	if !ok {
@@ -90,8 +90,9 @@ func (p *Pipeline) Owner(ctx context.Context, engine string, m Message, instance
 	return tenantID, true, nil
 }
 
-// admitSingleton returns orchestrator.ErrExists if the correlation id of a singleton's message belongs to other work. With once, it
-// does so, too, if the work has succeeded and its orchestration no longer shows that. The orchestration decides for other engines.
+// admitSingleton returns orchestrator.ErrExists if the correlation id of a singleton's message belongs to other work.
+// With once, it also does so if the work has succeeded and its orchestration no longer shows that. The orchestration
+// decides for other engines.
 func (a *attempt) admitSingleton(ctx context.Context, once bool) error {
 	if a.def.Singleton == "" {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// A start that came by no queue is settled like a message: with its history, or as a dead letter.
+// A start without a queue is settled like a message: with its history, or as a dead letter.
 func TestAdmittedStarts(t *testing.T) {
 	t.Parallel()
 	const message = `{"instanceId":"i-1","input":{"degrees":90}}`
@@ -73,7 +73,7 @@ func TestStartsThatAreRefused(t *testing.T) {
 	}
 }
 
-// An engine that has one run at a time refuses a second one while the first goes on.
+// An engine with one run at a time refuses a second start while the first run is in progress.
 func TestStartOfWhatRuns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestStartOfWhatRuns(t *testing.T) {
 		if err := begin("c-2"); !errors.As(err, &conflict) || conflict.Holder != "c-1" {
 			t.Errorf("%v", err)
 		}
-		if err := begin("c-1"); err != nil { // the same again
+		if err := begin("c-1"); err != nil { // a repeat of the first start
 			t.Error(err)
 		}
 		p.Run()

@@ -17,7 +17,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// counted counts how often the lock was taken.
+// counted counts the acquisitions of the lock.
 type counted struct {
 	*registry.Registry
 	acquired int
@@ -28,7 +28,8 @@ func (c *counted) Acquire(ctx context.Context, instanceID, jobID string, d time.
 	return c.Registry.Acquire(ctx, instanceID, jobID, d)
 }
 
-// attempts makes two attempts at an orchestration that does something under the lock, and says how often it took the lock.
+// attempts makes two attempts at an orchestration that works under the lock, and reports how often it acquired the
+// lock.
 func attempts(t *testing.T, timeout time.Duration, fn func(*orchestrator.Context) error, activities ...orchestrator.AnyActivity) (acquired int, first, second orchestrator.Outcome) {
 	t.Helper()
 	store := tables.NewMemory()
@@ -62,7 +63,7 @@ func attempts(t *testing.T, timeout time.Duration, fn func(*orchestrator.Context
 	return r.acquired, outs[0], outs[1]
 }
 
-// What was done under the lock before an attempt failed is not done again, and the lock is taken anew for the rest.
+// Work under the lock before an attempt failed is not repeated, and the lock is acquired again for the rest.
 func TestTheNextAttemptUnderTheLock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -87,7 +88,8 @@ func TestTheNextAttemptUnderTheLock(t *testing.T) {
 	})
 }
 
-// An attempt whose time was over has not given its lock up by itself: the next one takes it, and does not believe to have it.
+// An attempt that timed out has not released its lock: the next one acquires it, and does not assume that it holds
+// it.
 func TestTheLockAfterATimeOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -98,7 +100,7 @@ func TestTheLockAfterATimeOut(t *testing.T) {
 	})
 }
 
-// A run that waits for a signal is not given up because its message could not be acknowledged.
+// A run that waits for a signal is not abandoned because its message could not be acknowledged.
 func TestAMessageThatIsNotAcknowledged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -118,7 +120,7 @@ func TestAMessageThatIsNotAcknowledged(t *testing.T) {
 	})
 }
 
-// A dead letter is there before its message could be acknowledged, and somebody retries it: the message that comes again
+// A dead letter exists before its message could be acknowledged, and an operator retries it: the redelivered message
 // does not end the run of the retry.
 func TestAMessageThatComesAfterItsRetry(t *testing.T) {
 	t.Parallel()
@@ -149,7 +151,7 @@ func TestAMessageThatComesAfterItsRetry(t *testing.T) {
 	})
 }
 
-// An event that comes before an earlier one of its sender is kept by its receiver, until that one comes.
+// An event that arrives before an earlier one of its sender is kept by its receiver until that one arrives.
 func TestAnEventThatComesEarly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,11 +11,11 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// frozenAfter is how long after the end of an invocation's time its handling has to notice, at the latest: what takes longer has
-// not run at all.
+// frozenAfter is the longest delay after an invocation's deadline within which its handler notices the deadline. A
+// longer delay means that the process was frozen.
 const frozenAfter = time.Minute
 
-// settleTimeout bounds the last writes of a delivery, which go on after the invocation's time is over.
+// settleTimeout bounds the last writes of a delivery, which continue after the invocation timed out.
 const settleTimeout = 30 * time.Second
 
 // attempt is the handling of one delivery.
@@ -26,16 +26,16 @@ type attempt struct {
 	body      []byte
 	message   Message
 	decodeErr error // why the body could not be decoded
-	number    int   // the number of this attempt, those before a put-back included
-	// redelivered says that the message was delivered before.
+	number    int   // number of this attempt, including those before a requeue
+	// redelivered reports whether the message was delivered before.
 	redelivered bool
-	history     recordedRun // of the work of the message
+	history     recordedRun // of the message's work
 	conflict    error       // other work that succeeded under the correlation id; nil for none
 	began       time.Time
 
 	fate  Fate
-	err   error // what Handle returns
-	cause error // the reason in the log
+	err   error // result of Handle
+	cause error // reason in the log
 }
 
 func (p *Pipeline) newAttempt(def Definition, d Delivery) *attempt {
@@ -54,7 +54,7 @@ func (p *Pipeline) newAttempt(def Definition, d Delivery) *attempt {
 	return a
 }
 
-// handle decides what to do with the delivery, and does it.
+// handle chooses and performs the outcome of the delivery.
 func (a *attempt) handle(ctx context.Context) {
 	switch {
 	case a.decodeErr != nil:
@@ -80,17 +80,17 @@ func (a *attempt) handle(ctx context.Context) {
 	}
 }
 
-// settleRepeat is for a message whose work has succeeded.
+// settleRepeat settles a message whose work has succeeded.
 func (a *attempt) settleRepeat(ctx context.Context) {
-	if err := a.supersede(ctx); err != nil { // who has recorded the success may have died over it
+	if err := a.supersede(ctx); err != nil { // the process that recorded the success may have died during it
 		a.fail(err)
 		return
 	}
 	a.fate = Duplicate
 }
 
-// waitsOrGiveUp is for a message whose attempts are used up. It reports true if its run waits for signals: the run then
-// goes on without the message, which only has to be acknowledged. Otherwise it gives the message up.
+// waitsOrGiveUp settles a message whose attempts are used up. It returns true if its run waits for signals: the run
+// then continues without the message, which only has to be acknowledged. Otherwise it abandons the message.
 func (a *attempt) waitsOrGiveUp(ctx context.Context) bool {
 	out, err := a.ownRun(ctx)
 	if err == nil && waitsForSignals(out) {
@@ -100,7 +100,7 @@ func (a *attempt) waitsOrGiveUp(ctx context.Context) bool {
 	return false
 }
 
-// waitsForSignals reports whether no process has to do anything for the run until a signal comes.
+// waitsForSignals reports whether the run needs no process until a signal arrives.
 func waitsForSignals(out orchestrator.Outcome) bool {
 	waits := out.Status == orchestrator.Suspended
 	for _, c := range out.Calls {
@@ -113,7 +113,7 @@ func waitsForSignals(out orchestrator.Outcome) bool {
 	return waits
 }
 
-// loadHistory looks the correlation id up in the history (standard, section 1.4). It comes before the attempts are
+// loadHistory reads the history of the correlation id (standard, section 1.4). It runs before the attempts are
 // counted: a message whose run succeeded and that could not be acknowledged must not become a dead letter, however
 // often it is delivered.
 func (a *attempt) loadHistory(ctx context.Context) bool {
@@ -124,7 +124,7 @@ func (a *attempt) loadHistory(ctx context.Context) bool {
 	return true
 }
 
-// readHistory reads the entries under the correlation id that are about the work of the message, and notes other work that
+// readHistory reads the entries of the message's work under the correlation id, and records other work that
 // succeeded.
 func (a *attempt) readHistory(ctx context.Context) error {
 	entries, err := a.config.History.Run(ctx, a.def.Name, a.message.CorrelationID)
@@ -143,9 +143,9 @@ func (a *attempt) readHistory(ctx context.Context) error {
 	return nil
 }
 
-// giveUp makes a dead letter of a message that is not tried again, given the state of its orchestration, or the error
-// of reading it. A completed run that is missing in the history is recorded instead, and a stalled run goes on without
-// the message.
+// giveUp dead-letters a message without attempts left, given the state of its orchestration, or the error of reading
+// it. If the run completed and the history lacks it, giveUp records it instead. A stalled run continues without the
+// message.
 func (a *attempt) giveUp(ctx context.Context, reason Reason, out orchestrator.Outcome, err error) {
 	switch {
 	case err == nil && out.Status == orchestrator.Stalled:
@@ -165,10 +165,10 @@ func (a *attempt) giveUp(ctx context.Context, reason Reason, out orchestrator.Ou
 	}
 }
 
-// endAndDeadLetter ends an orchestration that nobody retries, and then makes its message a dead letter. In this order,
-// whoever retries the dead letter finds the orchestration ended, and so does the message when it comes again after a
-// crash in between. If the dead letter exists already, only the acknowledgement was lost, and what runs now may be its
-// retry, which must not be ended.
+// endAndDeadLetter ends an orchestration without further retries, and then dead-letters its message. In this order, a
+// retry of the dead letter finds the orchestration ended, and so does a redelivery after a crash in between. If the
+// dead letter exists already, only the acknowledgement was lost: the current run may be its retry, which must not be
+// ended.
 func (a *attempt) endAndDeadLetter(ctx context.Context, reason Reason, cause error) {
 	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()
@@ -183,8 +183,8 @@ func (a *attempt) endAndDeadLetter(ctx context.Context, reason Reason, cause err
 	a.deadLetter(ctx, reason, cause)
 }
 
-// endRun makes the orchestration of a message Failed that nobody retries. If the id belongs to another run by now, the
-// message's own run is over.
+// endRun sets the orchestration of a message without further retries to Failed. If the id belongs to another run by
+// now, the message's own run is over.
 func (a *attempt) endRun(ctx context.Context, cause error) error {
 	err := a.config.Runtime.GiveUp(ctx, a.orchestrationID(), a.message.CorrelationID, cause)
 	if err != nil && !errors.Is(err, orchestrator.ErrNotFound) && !errors.Is(err, orchestrator.ErrConflict) {
@@ -248,7 +248,7 @@ func (a *attempt) run(ctx context.Context) {
 		a.deadLetterStalled(ctx, out)
 	case errors.Is(err, orchestrator.ErrElsewhere):
 		a.putBack(ctx, a.def.Queue, a.number-1, a.config.ElsewhereDelay, Elsewhere)
-	case errors.Is(err, orchestrator.ErrOtherWork), errors.Is(err, orchestrator.ErrOtherTenant): // for a singleton, too: waiting does not change it
+	case errors.Is(err, orchestrator.ErrOtherWork), errors.Is(err, orchestrator.ErrOtherTenant): // for a singleton, too: waiting does not help
 		a.refuseOtherWork(ctx, err)
 	case errors.Is(err, orchestrator.ErrConflict) && a.def.Singleton != "":
 		a.putBackConflict(ctx, err, a.config.ConflictDelay)
@@ -276,8 +276,8 @@ func (a *attempt) run(ctx context.Context) {
 	}
 }
 
-// outOfTime says why an attempt has come to nothing within its invocation. The clock is the monotonic one, which no setting of
-// the time moves.
+// outOfTime returns the reason why an attempt made no progress within its invocation. It uses the monotonic clock,
+// which clock adjustments do not affect.
 func (a *attempt) outOfTime(ctx context.Context) error {
 	deadline, ok := ctx.Deadline()
 	if late := a.config.Now().Sub(deadline); ok && late > frozenAfter {
@@ -288,9 +288,9 @@ func (a *attempt) outOfTime(ctx context.Context) error {
 	return errors.New("the time of the invocation ran out before any activity ended: give it more time, or divide it")
 }
 
-// handlePurged handles a run that was purged while it ran here. Only a run that has ended can be purged, but its result
-// is not known any more. Running it again may undo what a person wanted, and dropping it may lose it, so a person
-// decides.
+// handlePurged handles a run that was purged while it ran here. Only a run that has ended can be purged, but its
+// result is lost. Another run may undo an operator's decision, and dropping the message may lose work, so it is
+// dead-lettered for an operator.
 func (a *attempt) handlePurged(ctx context.Context, cause error) {
 	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()
@@ -304,7 +304,7 @@ func (a *attempt) handlePurged(ctx context.Context, cause error) {
 	a.deadLetter(ctx, ReasonPermanent, cause)
 }
 
-// settle writes the history of a run that ended, or of an attempt that failed, and decides what becomes of the message.
+// settle writes the history of a run that ended, or of an attempt that failed, and settles the message.
 func (a *attempt) settle(ctx context.Context, out orchestrator.Outcome) {
 	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()
@@ -348,7 +348,7 @@ func (a *attempt) fail(err error) {
 	a.fate, a.err, a.cause = Failed, err, err
 }
 
-// putBack sends the message to a queue again, with a delay and the number of attempts that are used up.
+// putBack requeues the message, with a delay and the number of used attempts.
 func (a *attempt) putBack(ctx context.Context, queue string, attempts int, delay time.Duration, fate Fate) {
 	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()
@@ -403,7 +403,7 @@ func (a *attempt) newDeadLetter(reason Reason, cause error) DeadLetter {
 	}
 }
 
-// withSettleTimeout gives the last writes of a delivery their own time, because they matter more than the end of the
+// withSettleTimeout returns a context for the last writes of a delivery, which must not be cut off by the end of the
 // invocation.
 func withSettleTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return outage.Finish(ctx, settleTimeout)

@@ -14,7 +14,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
 )
 
-// Keys, ranges and orders hold on the real service's wire too, with ids of every awkward kind.
+// Keys, ranges and orders are the same on the real service's protocol, with ids of every special kind.
 func TestTablesOnAzurite(t *testing.T) {
 	t.Parallel()
 	store, err := azure.NewTables(storage.Account(t))
@@ -92,7 +92,7 @@ func TestTablesOnAzurite(t *testing.T) {
 	}
 }
 
-// The largest transaction that Record makes is one that the service takes.
+// The service accepts the largest transaction of Record.
 func TestLargestRecordOnAzurite(t *testing.T) {
 	t.Parallel()
 	store, err := azure.NewTables(storage.Account(t))

@@ -18,11 +18,11 @@ const DefaultClaimsContainer = "engine-messages"
 // errClaimUnavailable marks a message whose input no retry can load.
 var errClaimUnavailable = errors.New("the input of the message cannot be had")
 
-// Claims keeps inputs that are too large for a queue message in blobs (claim check). The message then carries the name
-// of the blob, {engine}/{correlationId}/{SHA-256 of the input}. The blob is written before the message that names it,
-// and writing it again changes nothing. So a crash in between may leave a blob that nothing names, but never a message
-// without its blob. A blob outlives its message, because a dead letter may need it; Pipeline.SweepClaims deletes what
-// nothing needs.
+// Claims keeps inputs that are too large for a queue message in blobs (claim check). The message then carries the
+// name of the blob, {engine}/{correlationId}/{SHA-256 of the input}. The blob is written before the message that
+// names it, and writing it again changes nothing. So a crash in between may leave an unreferenced blob, but never a
+// message without its blob. A blob outlives its message, because a dead letter may need it; Pipeline.SweepClaims
+// deletes unreferenced blobs.
 type Claims struct {
 	blobs     blobs.Store
 	container string
@@ -83,7 +83,7 @@ func (c *Claims) resolve(ctx context.Context, engine string, m Message) (Message
 	case err != nil:
 		return m, fmt.Errorf("read the input from blob %s: %w", m.Blob, err)
 	case m.Blob != claimName(engine, m.CorrelationID, input):
-		// The name is data from outside: it must not lead to what belongs to another message.
+		// The name is external data: it must not lead to the blob of another message.
 		return m, fmt.Errorf("%w: blob %.200s is of another message, or its content has changed", errClaimUnavailable, m.Blob)
 	}
 	m.Input, m.Blob = input, ""

@@ -15,19 +15,18 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// settleGrace is for how long after its end an orchestration still counts as running, because its message is put back,
-// or becomes a dead letter, a little later.
+// settleGrace is the time after its end for which an orchestration still counts as running, because its message is
+// requeued or dead-lettered a little later.
 const settleGrace = 24 * time.Hour
 
-// SweepClaims looks at one page of the container of Claims and deletes the inputs that were written before a time and
-// that nothing refers to. next continues behind the page and is "" after the last one. before must lie at least days in
-// the past, because a message is sent a little later than it is packed.
+// SweepClaims checks one page of the container of Claims and deletes unreferenced inputs that were written before a
+// time. next continues behind the page and is "" after the last one. before must be days in the past, because a
+// message is sent a little later than it is packed.
 //
-// An input is deleted if all of this holds, checked in this order, so that no message is missed that moves meanwhile.
-// The engine's queue and its poison queue are empty, hidden messages included. No orchestration of the engine with the
-// correlation id is running. No dead letter has the correlation id, whatever its status: a pending one is kept for
-// ever, and one that was sent again is kept longer than a message can wait. Blobs of engines that this program does not
-// know are left alone.
+// An input is deleted if all of these conditions hold, checked in this order, so that no moving message is missed.
+// The engine's queue and its poison queue are empty, hidden messages included. No orchestration of the engine with
+// the correlation id is running. No dead letter has the correlation id, whatever its status: a pending one is kept
+// for ever, and one that was sent again is kept longer than a message can wait. Blobs of unknown engines are kept.
 func (p *Pipeline) SweepClaims(ctx context.Context, before time.Time, from string) (removed int, next string, err error) {
 	c := p.config.Claims
 	if c == nil {
@@ -40,7 +39,7 @@ func (p *Pipeline) SweepClaims(ctx context.Context, before time.Time, from strin
 	return removed, next, nil
 }
 
-// blobOwner is the engine and the correlation id that a blob belongs to.
+// blobOwner is the engine and the correlation id of a blob.
 type blobOwner struct{ engine, correlationID string }
 
 // blobOwnerOf parses the name of a blob; ok is false for a name that Claims has not given.
@@ -54,7 +53,7 @@ func blobOwnerOf(name string) (blobOwner, bool) {
 	return blobOwner{engine, id}, errors.Join(err1, err2, checkID("engine", engine), checkID("correlation id", id)) == nil
 }
 
-// unreferenced returns those of the names that nothing refers to.
+// unreferenced returns the names without references.
 func (p *Pipeline) unreferenced(ctx context.Context, names []string) ([]string, error) {
 	byEngine := map[string]map[string][]string{} // names by engine and correlation id
 	for _, name := range names {

@@ -15,7 +15,7 @@ import (
 
 const inputs = "engine-messages"
 
-// claiming is a world whose messages may leave their inputs in blobs, and one of its processes.
+// claiming returns a world whose messages may leave their inputs in blobs, and one of its processes.
 func claiming(t *testing.T) (*world, *enginetest.Process) {
 	t.Helper()
 	w := newWorld(t)
@@ -49,7 +49,7 @@ func (w *world) left(t *testing.T) (n int) {
 	return n
 }
 
-// sweep deletes what was written a day ago and that nothing refers to.
+// sweep deletes unreferenced blobs that are a day old.
 func sweep(t *testing.T, p *enginetest.Process) (removed int) {
 	t.Helper()
 	removed, next, err := p.SweepClaims(t.Context(), time.Now().Add(-day), "")
@@ -61,7 +61,7 @@ func sweep(t *testing.T, p *enginetest.Process) (removed int) {
 
 const day = 24 * time.Hour
 
-// An input in a blob stays for as long as a message, an orchestration or a dead letter can need it, however long that is.
+// An input in a blob is kept for as long as a message, an orchestration or a dead letter can need it.
 func TestInputsStayForAsLongAsTheyAreNeeded(t *testing.T) {
 	t.Parallel()
 	send := func(queue string) func(*testing.T, *world, *enginetest.Process, []byte) {
@@ -83,7 +83,7 @@ func TestInputsStayForAsLongAsTheyAreNeeded(t *testing.T) {
 	for name, tt := range map[string]struct {
 		use   func(t *testing.T, w *world, p *enginetest.Process, body []byte)
 		leave func(t *testing.T, w *world)
-		wait  time.Duration // until nothing can need it
+		wait  time.Duration // until it is unreferenced
 	}{
 		"a message":          {use: send(testQueue), leave: take(testQueue)},
 		"a poisoned message": {use: send(testQueue + engine.PoisonSuffix), leave: take(testQueue + engine.PoisonSuffix)},
@@ -102,7 +102,7 @@ func TestInputsStayForAsLongAsTheyAreNeeded(t *testing.T) {
 				}
 				w.Restart(nil).Run()
 			},
-			wait: 2 * day, // the dead letter of one that failed would be there by now
+			wait: 2 * day, // a dead letter of a failed run would exist by now
 		},
 		"a dead letter": {use: deadLetter, leave: func(t *testing.T, w *world) {
 			t.Helper()
@@ -148,7 +148,7 @@ func TestInputsStayForAsLongAsTheyAreNeeded(t *testing.T) {
 	}
 }
 
-// What is young stays, and so does what this program cannot judge. An input that comes again is young again.
+// Young inputs are kept, and so are inputs of unknown engines. A resent input is young again.
 func TestInputsThatAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestInputsThatAreLeftAlone(t *testing.T) {
 	})
 }
 
-// Who cannot look keeps everything, and the next goes on.
+// A sweep that cannot read keeps everything, and the next sweep continues.
 func TestInputsWhileStorageIsAway(t *testing.T) {
 	t.Parallel()
 	refused := 0

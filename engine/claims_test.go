@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// newClaims is a store of inputs and the blobs behind it.
+// newClaims returns a store of inputs and the blobs behind it.
 func newClaims(t *testing.T) (*Claims, *blobs.Memory) {
 	t.Helper()
 	store := blobs.NewMemory()
@@ -121,7 +121,7 @@ func TestAdaptersComeBeforeTheEnvelope(t *testing.T) {
 	}
 }
 
-// A long id does not make an event unpublishable, nor does it share the order of another one.
+// A long id does not make an event unpublishable, and does not share the order key of another id.
 func TestOrderKey(t *testing.T) {
 	t.Parallel()
 	long := "/subscriptions/" + strings.Repeat("x", MaxIDLength)

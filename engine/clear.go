@@ -1,7 +1,8 @@
 package engine
 
-// ClearColumns names, for whoever encrypts rows, the tables of the history and of the dead letters, and those of their
-// columns that hold no payload: ids, names, states, what lists compare, and who decided. All other texts may be payloads.
+// ClearColumns returns, for row encryption, the tables of the history and of the dead letters with their columns that
+// hold no payload: ids, names, states, columns that lists compare, and the names of deciders. All other texts may be
+// payloads.
 func ClearColumns() map[string][]string {
 	return map[string][]string{
 		DefaultHistoryTable: {"Engine", "InstanceId", "Operation", "Status", "CorrelationId", "RunStatus", supersededColumn, tenantColumn, targetColumn, descriptionColumn},

@@ -10,8 +10,8 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// Every storage call on the way of a message fails in every way, and the process dies there where it can. Whatever
-// happens: the run succeeds once, or the failing one is dead once, and the queue is empty.
+// Every storage call on the way of a message fails in every way, and the process dies there where it can. Then the
+// run succeeds once, or the failing one is dead once, and the queue is empty.
 func TestCrashAtEveryCall(t *testing.T) {
 	t.Parallel()
 	succeeded := func(t *testing.T, w *world) {

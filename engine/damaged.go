@@ -8,9 +8,9 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// Damaged reports an orchestration that cannot be read, by one dead letter of SignalEngine, however often it is called
-// for the same damage. The dead letter has the orchestration's id as its correlation id. Its message is a signal that
-// wakes the orchestration, for when its rows are restored. Use it as Config.Damaged of the runtime.
+// Damaged reports an unreadable orchestration, by one dead letter of SignalEngine, however often it is called for the
+// same damage. The dead letter has the orchestration's id as its correlation id. Its message is a signal that wakes
+// the orchestration once its rows are restored. Use it as Config.Damaged of the runtime.
 func (p *Pipeline) Damaged(ctx context.Context, d orchestrator.Damage) error {
 	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()

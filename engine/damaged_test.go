@@ -12,8 +12,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// A singleton whose orchestration is damaged: its messages become dead letters that say so, and so do events for it; one
-// dead letter tells of the damage itself. After a forced purge, the next message runs, and so does what is retried.
+// A singleton whose orchestration is damaged: its messages become dead letters that name the damage, and so do events
+// for it; one dead letter reports the damage itself. After a forced purge, the next message runs, and so do retries.
 func TestDamagedSingleton(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]string{"a round is missing": "r-00000001-00000001", "its status is missing": "status"} {
@@ -42,7 +42,7 @@ func TestDamagedSingleton(t *testing.T) {
 				}
 				told, events := 0, 0
 				for _, l := range h.DeadLetters(engine.SignalEngine) {
-					// Of a signal whose run can be told, it is that of the run.
+					// A signal whose run is known has the run's correlation id.
 					if l.CorrelationID != id && (l.CorrelationID != "one" || strings.Contains(l.ErrorMessage, "purge it by force")) || l.DetectedReason != engine.ReasonInconsistent {
 						t.Errorf("%+v", l)
 					}
@@ -79,7 +79,7 @@ func TestDamagedSingleton(t *testing.T) {
 	}
 }
 
-// What has no id is told of, too, and can be told apart.
+// Damage without an id is reported, too, and is distinguishable.
 func TestDamageWithoutAnID(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -153,14 +153,14 @@ func TestPoison(t *testing.T) {
 	}
 }
 
-// While storage does not take the dead letter, a poison message goes back into its queue; nothing hides it for ever.
+// While storage refuses the dead letter, a poison message is requeued; it never becomes invisible for ever.
 func TestPoisonWaitsForStorage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const queue = testQueue + engine.PoisonSuffix
 		w := newWorld(t)
 		d := engine.Delivery{Queue: queue, ID: "poison-1", Body: []byte(good), DequeueCount: 1, InsertedAt: time.Unix(1e9, 0)}
-		for at := 1; at <= 4; at++ { // look among the dead letters, in the history, at the orchestration; write
+		for at := 1; at <= 4; at++ { // read dead letters, history and orchestration; write
 			p := w.Restart(&faults.Plan{At: at, Fault: faults.Throttled})
 			if err := p.HandlePoison(t.Context(), d); err != nil || p.Count(engine.Parked) != 1 {
 				t.Fatalf("call %d: %v", at, err)

@@ -16,38 +16,38 @@ const DefaultDeadLetterTable = "engineDlq"
 // DeadLetterStatus is the status of a dead letter (standard, section 2).
 type DeadLetterStatus string
 
-// These are the statuses of dead letters.
+// The statuses of dead letters.
 const (
 	StatusPending  DeadLetterStatus = "Pending"
 	StatusResolved DeadLetterStatus = "Resolved"
 	StatusExpired  DeadLetterStatus = "Expired"
 )
 
-// Reason says, for machines, why a message became a dead letter.
+// Reason is the machine-readable reason why a message became a dead letter.
 type Reason string
 
-// These are the reasons that the pipeline gives.
+// The reasons that the pipeline sets.
 const (
-	ReasonUndecodable       Reason = "Undecodable"       // its bytes are no message
-	ReasonUnknownEngine     Reason = "UnknownEngine"     // it is for an engine that does not run here
-	ReasonOverSize          Reason = "OverSize"          // it, or something in it, is too long
-	ReasonPermanent         Reason = "Permanent"         // its run failed with an error that another attempt cannot fix
-	ReasonAttemptsExhausted Reason = "AttemptsExhausted" // its run failed in every attempt
-	ReasonPoison            Reason = "Poison"            // the host gave it up and moved it to the poison queue
-	ReasonStalled           Reason = "Stalled"           // the code cannot go on with its run; when it is fixed, the run goes on by itself
-	// its correlation id is that of other work: of another operation, instance or input
+	ReasonUndecodable       Reason = "Undecodable"       // the body is no message
+	ReasonUnknownEngine     Reason = "UnknownEngine"     // no engine with this name runs here
+	ReasonOverSize          Reason = "OverSize"          // the message, or a part of it, is too long
+	ReasonPermanent         Reason = "Permanent"         // the run failed with an error that another attempt cannot fix
+	ReasonAttemptsExhausted Reason = "AttemptsExhausted" // the run failed in every attempt
+	ReasonPoison            Reason = "Poison"            // the host moved the message to the poison queue
+	ReasonStalled           Reason = "Stalled"           // the code cannot continue its run; when it is fixed, the run continues by itself
+	// the correlation id belongs to other work: of another operation, instance or input
 	ReasonCorrelationConflict Reason = "CorrelationConflict"
-	ReasonInconsistent        Reason = "Inconsistent" // the rounds of the orchestration that it is for, or that it reports, are damaged
-	// of a signal: the orchestrator is not registered, and the orchestration has not begun
+	ReasonInconsistent        Reason = "Inconsistent" // the rows of the message's orchestration are damaged
+	// of a signal: the orchestrator is not registered, and the orchestration has not started
 	ReasonUnknownOrchestrator Reason = "UnknownOrchestrator"
-	ReasonNotFound            Reason = "NotFound" // of a signal: its orchestration is not there, and was not started as long as the signal was kept
-	// a new version of a credential has not arrived at everybody in time, so the one before was not retired
+	ReasonNotFound            Reason = "NotFound" // of a signal: its orchestration does not exist, and was not started while the signal was kept
+	// not every consumer acknowledged a new version of a credential in time, so the previous one was not retired
 	ReasonNotAcknowledged Reason = "NotAcknowledged"
-	// somebody enabled a credential again that was about to be removed, so it was not removed
+	// a credential was enabled again before its removal, so it was not removed
 	ReasonStillInUse Reason = "StillInUse"
 )
 
-// DeadLetter is one row of the dead-letter table: a message that needs a person (standard, section 2).
+// DeadLetter is one row of the dead-letter table: a message that needs an operator (standard, section 2).
 type DeadLetter struct {
 	// Engine is the engine's name and the row's partition.
 	Engine string
@@ -59,10 +59,9 @@ type DeadLetter struct {
 	// InsertedAtUtc is when the message entered its queue, according to the queue, so that it is the same for every
 	// delivery. It is zero when the queue does not say; the key then has the year 1970.
 	InsertedAtUtc time.Time
-	// InstanceID is the managed instance, or publisher; "" when the message does not say.
+	// InstanceID is the managed instance, or publisher; "" when the message names none.
 	InstanceID string
-	// TenantID is the tenant that the message belongs to, "" for the platform, to which a message belongs that cannot be
-	// decoded.
+	// TenantID is the tenant of the message, "" for the platform. An unreadable message belongs to the platform.
 	TenantID string
 	// OriginalQueue is the queue that the message came from, or N/A.
 	OriginalQueue string
@@ -73,7 +72,7 @@ type DeadLetter struct {
 	ErrorMessage string
 	// ErrorSignature groups dead letters of one cause; Add computes it with ErrorSignature when it is "".
 	ErrorSignature string
-	// DetectedReason is why the message became a dead letter; "" when whoever added it does not say.
+	// DetectedReason is the reason why the message became a dead letter; "" when its producer gave none.
 	DetectedReason Reason
 	// DequeueCount is the number of attempts.
 	DequeueCount int
@@ -82,7 +81,7 @@ type DeadLetter struct {
 	FirstFailureAtUtc, LastFailureAtUtc time.Time
 	// Status is StatusPending when it is "".
 	Status DeadLetterStatus
-	// ResolutionNotes, ResolvedAtUtc and ResolvedBy are zero until someone resolves it. Lists leave them out.
+	// ResolutionNotes, ResolvedAtUtc and ResolvedBy are zero until it is resolved. Lists leave them out.
 	ResolutionNotes string
 	ResolvedAtUtc   time.Time
 	ResolvedBy      string
@@ -96,18 +95,19 @@ type DeadLetter struct {
 	RetryMessageID string
 	// SentMessage is the edited message that a retry sends in place of OriginalMessage, nil for none. Lists leave it out.
 	SentMessage []byte
-	// Assignee is the id of who takes care of it, "" for nobody, AssigneeName a name for people, AssignedAtUtc since when.
+	// Assignee is the id of the assignee, "" for none; AssigneeName is a display name, and AssignedAtUtc the time of
+	// the assignment.
 	Assignee, AssigneeName string
 	AssignedAtUtc          time.Time
-	// Notes are what people have noted without a decision, oldest first. Lists leave them out.
+	// Notes are comments without a decision, oldest first. Lists leave them out.
 	Notes []Note
-	// ParentRowKey is the dead letter whose retry failed and led to this one, "" for none. RetryCount is how many such
-	// retries there were.
+	// ParentRowKey is the dead letter whose retry failed and led to this one, "" for none. RetryCount is the number
+	// of such retries.
 	ParentRowKey string
 	RetryCount   int
 	// CorrelationID names the run.
 	CorrelationID string
-	// Node is the process that gave the message up; "" when whoever added it does not say.
+	// Node is the process that abandoned the message; "" when its producer gave none.
 	Node string
 	// ETag is the version of the row. Get sets it; Add ignores it.
 	ETag string
@@ -119,10 +119,10 @@ type DeadLetterFilter struct {
 	Engines    []string
 	Status     DeadLetterStatus
 	InstanceID string
-	// TenantID is the tenant whose dead letters are listed, compared without case. "" is the platform, which sees all.
+	// TenantID limits the list to a tenant, compared without case. "" is the platform, which sees all.
 	TenantID      string
 	CorrelationID string
-	// Assignee is the id of who takes care of them, and Unassigned means those that nobody takes care of.
+	// Assignee is the id of an assignee, and Unassigned selects dead letters without one.
 	Assignee   string
 	Unassigned bool
 	// ErrorSignature is the signature of one group.
@@ -152,8 +152,8 @@ type DeadLetters struct {
 	owners map[string]OwnerFunc
 }
 
-// OnAdd registers fn, which is called for every pending dead letter that Add is given, at least once; when fn fails, so
-// does Add. OnAdd has to be called before the first Add.
+// OnAdd registers fn, which is called for every pending dead letter passed to Add, at least once; when fn fails, so
+// does Add. Call OnAdd before the first Add.
 func (d *DeadLetters) OnAdd(fn func(ctx context.Context, letter DeadLetter) error) { d.added = fn }
 
 // NewDeadLetters uses a table of the store; "" means DefaultDeadLetterTable.
@@ -170,15 +170,15 @@ func (d *DeadLetters) CreateTable(ctx context.Context) error {
 	return nil
 }
 
-// Register declares the index by instance complete for those of the engines that have no dead letters yet, so that lists need not
-// wait for Retention to look.
+// Register declares the index by instance complete for engines without dead letters, so that lists need not wait for
+// Retention.
 func (d *DeadLetters) Register(ctx context.Context, engines []string) error {
 	return d.instances.begin(ctx, engines, time.Now())
 }
 
-// Add writes a dead letter (standard, section 1.3) exactly once: the first writer for a message wins. created is false
-// when the dead letter existed, which then stays as it was; after an error with an unknown outcome it may be the
-// caller's own.
+// Add writes a dead letter (standard, section 1.3) exactly once: the first writer for a message wins. created is
+// false when the dead letter existed, which then stays unchanged; after an error with an unknown outcome it may be
+// the caller's own.
 //
 // ErrorMessage is redacted and cut at 16 KiB. The errors are ErrIDTooLong, an error for a dead letter without required
 // fields, and those of the store.
@@ -195,7 +195,7 @@ func (d *DeadLetters) Add(ctx context.Context, letter DeadLetter) (created bool,
 	err = d.applyCounted(ctx, main.Key, letter, "", letter.Status, ops...)
 	switch {
 	case errors.Is(err, tables.ErrExists):
-		if _, err := d.store.Get(ctx, d.table, main.Key); err != nil { // the row is read, so that no dead letter is lost because of a wrong answer
+		if _, err := d.store.Get(ctx, d.table, main.Key); err != nil { // Add reads the row, so that a wrong answer does not lose a dead letter
 			return false, fmt.Errorf("add dead letter %s, which exists: %w", main.Key, err)
 		}
 		return false, d.notifyAdded(ctx, letter)
@@ -212,7 +212,8 @@ func (d *DeadLetters) notifyAdded(ctx context.Context, letter DeadLetter) error 
 	return d.added(ctx, letter)
 }
 
-// Pending returns the pending dead letters of a run, newest first, as a list shows them. Finding none is not an error.
+// Pending returns the pending dead letters of a run, newest first, with the fields of a list. An empty result is not
+// an error.
 func (d *DeadLetters) Pending(ctx context.Context, engine, correlationID string) ([]DeadLetter, error) {
 	prefix := correlationPrefix(correlationID)
 	from, to := indexRange(prefix, time.Time{}, time.Time{})
@@ -258,9 +259,10 @@ func (d *DeadLetters) Get(ctx context.Context, engine, rowKey string) (DeadLette
 }
 
 // List reads one page of dead letters, newest failure first (standard, section 3). With filters by engine, status,
-// tenant and time, or by correlation id, the cost depends on the page and not on the length of the table; with one by instance, on
-// the dead letters of that instance in the period, as soon as the index has those of before it was kept (Retention adds them). A
-// filter by signature is applied by the store, over the index rows that the others select. The errors are ErrFilter, ErrToken and those of the store.
+// tenant and time, or by correlation id, the cost depends on the page and not on the length of the table; with a
+// filter by instance, on the dead letters of that instance in the period, as soon as Retention has indexed older
+// rows. A filter by signature is applied by the store, over the index rows that the others select. The errors are
+// ErrFilter, ErrToken and those of the store.
 func (d *DeadLetters) List(ctx context.Context, f DeadLetterFilter) (DeadLetterPage, error) {
 	q := d.query(f)
 	rows, token, err := q.read(ctx, d.store, d.table, func(l listing, engine string) *rowStream {
@@ -282,7 +284,7 @@ func (d *DeadLetters) List(ctx context.Context, f DeadLetterFilter) (DeadLetterP
 
 func (d *DeadLetters) query(f DeadLetterFilter) listQuery {
 	var held func(e tables.Entity) bool
-	if f.Unassigned { // rows of before there were assignees do not have the column, by which storage could look
+	if f.Unassigned { // old rows lack the column, so storage cannot filter by it
 		held = func(e tables.Entity) bool { return e.String(assigneeColumn) != "" }
 	}
 	equal, also := map[string]string{"InstanceId": f.InstanceID, "CorrelationId": f.CorrelationID, "ErrorSignature": f.ErrorSignature}, ""

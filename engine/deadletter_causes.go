@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// causesColumn of a count row tells its counts apart by error signature and tenant, as JSON.
+	// causesColumn of a count row holds its counts by error signature and tenant, as JSON.
 	causesColumn = "Causes"
-	// maxCauses bounds the column, in bytes: some two hundred signatures. A count row with more is without it.
+	// maxCauses bounds the column, in bytes: some two hundred signatures. A count row with more has no causes.
 	maxCauses = 24 << 10
 )
 
-// cause is how many dead letters of a count row have one signature and tenant.
+// cause is the number of dead letters of a count row with one signature and tenant.
 type cause struct {
 	Signature string `json:"signature"`
 	// Tenant is the tenant's id in its folded form, "" for the platform.
@@ -26,7 +26,7 @@ type cause struct {
 	Pending  int64  `json:"pending,omitempty"`
 	Resolved int64  `json:"resolved,omitempty"`
 	Expired  int64  `json:"expired,omitempty"`
-	// First is the earliest first failure of all that were counted here since there was none.
+	// First is the earliest first failure that was counted here since the count was last zero.
 	First time.Time `json:"first"`
 }
 
@@ -44,8 +44,8 @@ func (c *cause) of(status DeadLetterStatus) *int64 {
 
 func (c *cause) total() int64 { return c.Pending + c.Resolved + c.Expired }
 
-// causesOf returns the causes of a count row. ok is false when they do not account for all that the row counts: then the row was
-// changed by a program that does not know them, or has too many.
+// causesOf returns the causes of a count row. ok is false when their sum differs from the row's counts: then a
+// program without causes changed the row, or it has too many.
 func causesOf(e tables.Entity) (all []cause, ok bool) {
 	if text := e.String(causesColumn); text != "" {
 		if err := json.Unmarshal([]byte(text), &all); err != nil {
@@ -59,7 +59,7 @@ func causesOf(e tables.Entity) (all []cause, ok bool) {
 	return all, sum.Pending == e.Int(string(StatusPending)) && sum.Resolved == e.Int(string(StatusResolved)) && sum.Expired == e.Int(string(StatusExpired))
 }
 
-// putCauses sets the causes of a count row, or takes them out of it where they are too many.
+// putCauses sets the causes of a count row, or removes them if they are too many.
 func putCauses(e tables.Entity, all []cause) {
 	delete(e.Properties, causesColumn)
 	if text, err := json.Marshal(all); err == nil && len(all) > 0 && len(text) <= maxCauses {
@@ -67,7 +67,8 @@ func putCauses(e tables.Entity, all []cause) {
 	}
 }
 
-// moveCause counts a dead letter under another status; "" stands for no dead letter. ok is false when it was not counted before.
+// moveCause moves a dead letter to another status; "" means no dead letter. ok is false when it was not counted
+// before.
 func moveCause(all []cause, letter DeadLetter, from, to DeadLetterStatus) (moved []cause, ok bool) {
 	folded := tenant.Fold(cleanText(letter.TenantID))
 	at := slices.IndexFunc(all, func(c cause) bool { return c.Signature == letter.ErrorSignature && c.Tenant == folded })
@@ -108,7 +109,7 @@ func (d *DeadLetters) countRows(ctx context.Context, engine string) (rows []tabl
 	return rows, nil
 }
 
-// recount gives those count rows of an engine their causes that lack them, from the index rows by status. A row that changes
+// recount adds missing causes to the count rows of an engine, from the index rows by status. A row that changes
 // meanwhile, or counts something else, is left to the next call.
 func (d *DeadLetters) recount(ctx context.Context, engine string) error {
 	rows, err := d.countRows(ctx, engine)
@@ -157,8 +158,8 @@ func (d *DeadLetters) causesByRow(ctx context.Context, engine string) (map[strin
 	return causes, nil
 }
 
-// countRow is the key of the row that counts a dead letter. It is made of the dead letter's own key, so that it is always counted
-// in the same row.
+// countRow returns the key of the row that counts a dead letter. It is derived from the dead letter's own key, so
+// that the same row always counts it.
 func countRow(row string) string { return countPrefix + digest(row)[:1] }
 
 func deadLetterStatuses() []string {

@@ -13,15 +13,15 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// groupModel is what a group says of its dead letters, but for the earliest failure, which may be that of one before.
+// groupModel is the expected group, except for the earliest failure, which may be that of an earlier dead letter.
 type groupModel struct {
 	count  int
 	last   time.Time
 	sample string
 }
 
-// checkGroups holds the groups of an engine, for all callers and statuses, against a plain count of its dead letters. Of several
-// that failed last, any is the sample.
+// checkGroups compares the groups of an engine, for all callers and statuses, with a plain count of its dead letters.
+// Among several last failures, any is the sample.
 func checkGroups(t interface {
 	fataler
 	Context() context.Context
@@ -63,7 +63,7 @@ func checkGroups(t interface {
 	}
 }
 
-// Groups cost two queries however many dead letters there are, and more only for a cause that is older than all others.
+// Groups cost two queries for any number of dead letters, and more only for a cause that is older than all others.
 func TestGroupsCostTwoQueries(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{60, 600, 2_500, MaxGrouped + 500} {
@@ -94,8 +94,8 @@ func TestGroupsCostTwoQueries(t *testing.T) {
 	}
 }
 
-// What a program has counted that does not know causes is grouped by a look at the dead letters, until the retention has counted
-// the causes; and one that counts beside this program is noticed.
+// Counts of a program without causes are grouped from the dead letters, until the retention has counted the causes;
+// changes by such a program next to this one are detected.
 func TestCausesOfAnOlderProgram(t *testing.T) {
 	t.Parallel()
 	store, _, letters := newTables(t)

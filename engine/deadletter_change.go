@@ -11,26 +11,26 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// changeTries bounds how often a change is repeated on top of what others have written meanwhile.
+// changeTries bounds the repeats of a change after concurrent writes.
 const changeTries = 8
 
-// MaxResolutionNotes bounds the notes of a dead letter, and MaxIdentity the name of who decided, in bytes.
+// MaxResolutionNotes bounds the notes of a dead letter, and MaxIdentity the name of the decider, in bytes.
 const (
 	MaxResolutionNotes = 4 << 10
 	MaxIdentity        = 256
 )
 
-// Decision is what a person decides about a dead letter (standard, section 3).
+// Decision is an operator's decision about a dead letter (standard, section 3).
 type Decision struct {
 	// Status is the new status. Pending can become Resolved or Expired, Expired can become Pending or Resolved, and
-	// Resolved can become Pending. Each may stay as it is and get other notes. A dead letter that becomes Pending again
-	// loses the record of how it was resolved.
+	// Resolved can become Pending. Each may keep its status and get other notes. A dead letter that becomes Pending
+	// again loses the record of its resolution.
 	Status DeadLetterStatus
 	// Notes replace the existing ones; nil keeps those.
 	Notes *string
-	// By is who decided.
+	// By is the decider.
 	By string
-	// At is when it was decided; required.
+	// At is the time of the decision; required.
 	At time.Time
 	// IfMatch is the ETag that the row must have, "" for any.
 	IfMatch string
@@ -78,7 +78,7 @@ func (d *DeadLetters) Decide(ctx context.Context, engine, rowKey string, decisio
 	return d.Get(ctx, engine, rowKey)
 }
 
-// allowed says why the decision cannot be made about a dead letter as it is, nil when it can.
+// allowed returns the reason why the current dead letter does not allow the decision, nil if it does.
 func (c Decision) allowed(l DeadLetter) error {
 	if c.IfMatch != "" && c.IfMatch != l.ETag {
 		return ErrChanged
@@ -129,9 +129,9 @@ func same(a, b any) bool {
 	return a == b
 }
 
-// change reads a dead letter, lets edit change those of its fields that decided names, and writes the row, its index
-// rows and its count in one transaction. edit is called again when others have written meanwhile, or when the outcome
-// of a write is unknown; it reports whether there is something to write.
+// change reads a dead letter and lets edit change its fields in decidedColumns. It writes the row, its index rows and
+// its count in one transaction. change calls edit again after a concurrent write, or when the outcome of a write is
+// unknown; edit reports whether anything changed.
 func (d *DeadLetters) change(ctx context.Context, engine, rowKey string, edit func(l *DeadLetter) (bool, error)) (DeadLetter, error) {
 	key, ok := mainKey(engine, rowKey)
 	if !ok {
@@ -170,7 +170,7 @@ func (d *DeadLetters) change(ctx context.Context, engine, rowKey string, edit fu
 	}
 }
 
-// replace writes a changed dead letter. Columns that this program does not know are kept.
+// replace writes a changed dead letter. Unknown columns are kept.
 func (d *DeadLetters) replace(ctx context.Context, e tables.Entity, before, after DeadLetter) error {
 	old := map[string]bool{}
 	for _, row := range before.indexRows(e) {
@@ -182,7 +182,7 @@ func (d *DeadLetters) replace(ctx context.Context, e tables.Entity, before, afte
 	}
 	maps.Copy(main.Properties, after.decided())
 	after.putHeld(main.Properties)
-	moved := before.Assignee != after.Assignee // which the index rows have, too
+	moved := before.Assignee != after.Assignee // a column of the index rows, too
 	if before.Status == after.Status && !moved && before.endedAt().Equal(after.endedAt()) {
 		return d.store.Apply(ctx, d.table, tables.Replace(main)) // the index rows do not contain the changed columns
 	}

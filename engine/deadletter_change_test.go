@@ -20,8 +20,8 @@ const pendingRow = "msg=231-20261121T110000.000000Z"
 
 func ptr(s string) *string { return &s }
 
-// checkRows holds a partition of dead letters against itself: every main row has exactly its index rows, and the counts
-// are those of the rows.
+// checkRows checks the consistency of a partition of dead letters: every main row has exactly its index rows, and the
+// counts are those of the rows.
 func checkRows(t interface {
 	fataler
 	Context() context.Context
@@ -157,7 +157,7 @@ func TestDecideRefuses(t *testing.T) {
 	}
 }
 
-// A decision with an ETag whose answer storage loses is still told from one that came too late.
+// A decision with an ETag whose answer is lost is distinguished from a decision that came too late.
 func TestDecideAtEveryCall(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []faults.Fault{faults.CrashBefore, faults.CrashAfter, faults.Applied, faults.Unknown, faults.Conflict, faults.Precondition, faults.Throttled} {
@@ -214,7 +214,8 @@ func TestCountsAreExactWhateverHappensTogether(t *testing.T) {
 	}
 }
 
-// Whatever is decided in whatever order, rows, index rows and counts agree, and retention takes what may go and no more.
+// After any sequence of decisions, rows, index rows and counts agree, and retention deletes exactly the rows that it
+// may.
 func TestDeadLettersStayConsistent(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -273,7 +274,7 @@ func TestRetentionKeepsWhatItHasTo(t *testing.T) {
 	add("resolved-old", StatusResolved, old, time.Time{})
 	add("resolved-young", StatusResolved, young, time.Time{})
 	add("expired-old", StatusExpired, time.Time{}, old)
-	add("expired-young", StatusExpired, time.Time{}, young) // its last failure is older than what is kept
+	add("expired-young", StatusExpired, time.Time{}, young) // its last failure is before the cutoff
 	for i, at := range []time.Time{noon(), old, young} {
 		e := rotateEntry()
 		e.CorrelationID, e.CreatedAtUtc = fmt.Sprint(i), at
@@ -311,7 +312,7 @@ func TestRetentionKeepsWhatItHasTo(t *testing.T) {
 	}
 }
 
-// A page of retention whose transaction others have overtaken is still deleted.
+// A page of retention whose transaction lost a race is still deleted.
 func TestHistoryRetentionBesideAnother(t *testing.T) {
 	t.Parallel()
 	store, history, _ := newTables(t)
@@ -374,7 +375,7 @@ func TestGroups(t *testing.T) {
 func TestGroupsAreBounded(t *testing.T) {
 	t.Parallel()
 	store, _, letters := newTables(t)
-	// Index rows alone are what it reads.
+	// It reads only index rows.
 	for i := range MaxGrouped + 1 {
 		e := tables.Entity{Key: tables.Key{Partition: "hmac", Row: fmt.Sprintf("~P-%018d-%032x", i, i)},
 			Properties: map[string]any{"Engine": "hmac", "ErrorSignature": fmt.Sprint(i % 7), "Status": "Pending"}}

@@ -13,21 +13,20 @@ import (
 )
 
 const (
-	// countTries bounds how often a transaction is tried whose count row others change at the same time. countPause
-	// bounds the pause before the second try; later pauses are longer. With sixteen count rows per engine, conflicts
-	// are rare.
+	// countTries bounds the tries of a transaction whose count row changes at the same time. countPause bounds the
+	// pause before the second try; later pauses are longer. With sixteen count rows per engine, conflicts are rare.
 	countTries = 20
 	countPause = 10 * time.Millisecond
 )
 
-// DeadLetterCounts is how many dead letters of an engine have each status.
+// DeadLetterCounts holds the numbers of dead letters of an engine by status.
 type DeadLetterCounts struct {
 	Engine                     string
 	Pending, Resolved, Expired int64
 }
 
 // Counts returns the counts of the engines, in their order. They are exact, because every change of a row changes its
-// count in the same transaction. The cost is one query an engine, however many dead letters there are.
+// count in the same transaction. The cost is one query an engine, for any number of dead letters.
 func (d *DeadLetters) Counts(ctx context.Context, engines []string) ([]DeadLetterCounts, error) {
 	counts := make([]DeadLetterCounts, 0, len(engines))
 	for _, engine := range engines {
@@ -46,8 +45,9 @@ func (d *DeadLetters) Counts(ctx context.Context, engines []string) ([]DeadLette
 	return counts, nil
 }
 
-// TenantCounts is Counts for the dead letters of one tenant, compared without case; "" is the platform, which sees all.
-// Those of a tenant are counted by its index rows, a query for each engine, status and thousand of them.
+// TenantCounts is Counts for the dead letters of one tenant, compared without case; "" is the platform, which sees
+// all. A tenant's dead letters are counted by its index rows, with a query for each engine, status and thousand of
+// them.
 func (d *DeadLetters) TenantCounts(ctx context.Context, engines []string, tenantID string) ([]DeadLetterCounts, error) {
 	if tenantID == "" {
 		return d.Counts(ctx, engines)
@@ -69,10 +69,10 @@ func (d *DeadLetters) TenantCounts(ctx context.Context, engines []string, tenant
 	return counts, nil
 }
 
-// applyCounted applies changes of the rows of one dead letter, and moves the dead letter from one status to another in
-// its count row, in one transaction; "" stands for no dead letter. It retries when others change the count row at the
-// same time, and when an index row is missing that is to be deleted: a program that does not know the index by tenant
-// has changed the dead letter then. All other errors are the caller's to handle.
+// applyCounted applies changes of the rows of one dead letter, and moves the dead letter from one status to another
+// in its count row, in one transaction; "" means no dead letter. It retries when the count row changes at the same
+// time, and when an index row to be deleted is missing: then a program without the index by tenant has changed the
+// dead letter. The caller handles all other errors.
 func (d *DeadLetters) applyCounted(ctx context.Context, main tables.Key, letter DeadLetter, from, to DeadLetterStatus, ops ...tables.Op) error {
 	for try := 1; ; try++ {
 		count, err := d.countOp(ctx, main, letter, from, to)
@@ -95,8 +95,8 @@ func (d *DeadLetters) applyCounted(ctx context.Context, main tables.Key, letter 
 	}
 }
 
-// withoutMissing returns the operations without the one that failed because its index row is not there to be deleted; missing
-// says whether that is what err says.
+// withoutMissing returns the operations without the one that failed because its index row is already deleted; missing
+// reports whether err is of this kind.
 func withoutMissing(ops []tables.Op, err error) (rest []tables.Op, missing bool) {
 	var blamed *tables.OpError
 	if !errors.As(err, &blamed) || !errors.Is(err, tables.ErrNotFound) || !strings.HasPrefix(blamed.Key.Row, indexMark) || blamed.Index >= len(ops) {
@@ -105,8 +105,8 @@ func withoutMissing(ops []tables.Op, err error) (rest []tables.Op, missing bool)
 	return slices.Delete(slices.Clone(ops), blamed.Index, blamed.Index+1), true
 }
 
-// countOp returns the change of the count row that a dead letter belongs to, its causes included. A row that does not account for
-// all of them is left without: recount finds them.
+// countOp returns the change of the count row of a dead letter, its causes included. A row with incomplete causes
+// gets none: recount adds them.
 func (d *DeadLetters) countOp(ctx context.Context, main tables.Key, letter DeadLetter, from, to DeadLetterStatus) (tables.Op, error) {
 	key := tables.Key{Partition: main.Partition, Row: countRow(main.Row)}
 	e, err := d.store.Get(ctx, d.table, key)

@@ -11,10 +11,12 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// samplesForEach is how many dead letters are read for each group that needs a sample: enough that most have one among them.
+// samplesForEach is the number of dead letters to read for each group without a sample: enough that most groups find
+// one.
 const samplesForEach = 16
 
-// countedGroups is Groups by the counts of causes. ok is false when the filter needs more than these tell, or some are missing.
+// countedGroups is Groups from the counts of causes. ok is false when the filter needs other columns, or some causes
+// are missing.
 func (d *DeadLetters) countedGroups(ctx context.Context, f DeadLetterFilter, q listQuery, l listing) (out DeadLetterGroups, ok bool, err error) {
 	if f.InstanceID != "" || f.CorrelationID != "" || f.ErrorSignature != "" || f.Assignee != "" || f.Unassigned || !f.From.IsZero() || !f.To.IsZero() {
 		return out, false, nil
@@ -55,7 +57,7 @@ func (d *DeadLetters) countedGroups(ctx context.Context, f DeadLetterFilter, q l
 	return out, true, nil
 }
 
-// group adds those of a cause that the query selects to their group.
+// group adds the counts of a cause that the query selects to their group.
 func (q listQuery) group(groups map[string]*DeadLetterGroup, engine string, c cause) {
 	n := c.total()
 	if q.status != "" {
@@ -78,7 +80,7 @@ func (q listQuery) group(groups map[string]*DeadLetterGroup, engine string, c ca
 	}
 }
 
-// sample gives each group its newest dead letter. A group whose last one has gone since it was counted is left out.
+// sample sets the newest dead letter of each group. A group whose last one has gone since it was counted is left out.
 func (d *DeadLetters) sample(ctx context.Context, q listQuery, l listing, groups map[string]*DeadLetterGroup) error {
 	wanted := maps.Clone(groups)
 	q.engines = enginesOf(groups)
@@ -101,7 +103,7 @@ func (d *DeadLetters) sample(ctx context.Context, q listQuery, l listing, groups
 	return d.sampleEach(ctx, q, l, groups, wanted)
 }
 
-// sampleEach looks for the samples that are still wanted one by one, behind what was read already.
+// sampleEach searches for the missing samples one by one, behind the rows that were read already.
 func (d *DeadLetters) sampleEach(ctx context.Context, q listQuery, l listing, groups, wanted map[string]*DeadLetterGroup) error {
 	for signature, g := range wanted {
 		one := l
@@ -121,7 +123,7 @@ func (d *DeadLetters) sampleEach(ctx context.Context, q listQuery, l listing, gr
 	return nil
 }
 
-// enginesOf are the engines that have dead letters of some group.
+// enginesOf returns the engines that have dead letters of some group.
 func enginesOf(groups map[string]*DeadLetterGroup) (engines []string) {
 	for _, g := range groups {
 		engines = append(engines, g.Engines...)
@@ -129,7 +131,7 @@ func enginesOf(groups map[string]*DeadLetterGroup) (engines []string) {
 	return slices.Compact(slices.Sorted(slices.Values(engines)))
 }
 
-// takeSamples gives groups their samples, and takes those that have one out of what is wanted.
+// takeSamples sets samples of groups, and removes these groups from wanted.
 func takeSamples(rows []listedRow, wanted map[string]*DeadLetterGroup) error {
 	for _, row := range rows {
 		g := wanted[row.entity.String("ErrorSignature")]

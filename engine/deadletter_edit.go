@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/tenant"
 )
 
-// Edit is a message that is sent in place of the one of a dead letter.
+// Edit is a message to send in place of the original one of a dead letter.
 type Edit struct {
 	// Message is the whole message, as its sender would have sent it.
 	Message []byte
@@ -19,13 +19,14 @@ type Edit struct {
 	IfMatch string
 }
 
-// isOf reports whether what a dead letter sends, or has sent, is the edited message; every retry is of a nil one.
+// isOf reports whether the dead letter sends, or has sent, the edited message; a nil Edit matches every retry.
 func (e *Edit) isOf(l DeadLetter) bool { return e == nil || bytes.Equal(e.Message, l.SentMessage) }
 
-// RetryEdited is Retry with another message. The dead letter keeps the original one, and has the other as SentMessage before it is
-// sent. The run of the original message, if there was one, begins anew with the edited one, and keeps none of its results. Repeating
-// the call with the same message changes nothing and returns the same; Retry, then, goes on with it. The errors are those of Retry,
-// ErrNotEditable, ErrEdit, ErrChanged, and ErrOtherMessage when a retry has begun with other bytes.
+// RetryEdited is Retry with another message. The dead letter keeps the original message, and stores the other one as
+// SentMessage before it is sent. The run of the original message, if any, starts over with the edited one, and keeps
+// no results. Repeating the call with the same message changes nothing and returns the same; a later Retry continues
+// it. The errors are those of Retry, ErrNotEditable, ErrEdit, ErrChanged, and ErrOtherMessage when a retry has begun
+// with other bytes.
 func (r *Retrier) RetryEdited(ctx context.Context, engine, rowKey, by string, edit Edit) (DeadLetter, error) {
 	letter, err := r.retryEdited(ctx, engine, rowKey, by, edit)
 	if err != nil {
@@ -54,9 +55,9 @@ func (r *Retrier) checkEdit(ctx context.Context, l DeadLetter, message []byte) e
 	return r.config.CheckEdit(ctx, l, message)
 }
 
-// CheckEdit says why a message cannot be sent in place of the one of a dead letter, nil when it can: it has to be one that the engine
-// decodes and whose input the engine's function takes, for the same piece of work. The errors are ErrNotEditable, ErrEdit, and those of
-// storage.
+// CheckEdit returns the reason why a message cannot be sent in place of the original one of a dead letter, nil when
+// it can: the engine must decode it, the engine's function must accept its input, and it must be for the same work.
+// The errors are ErrNotEditable, ErrEdit, and those of storage.
 func (p *Pipeline) CheckEdit(ctx context.Context, l DeadLetter, message []byte) error {
 	def, ok := p.byName[l.Engine]
 	if !ok || def.Queue != l.OriginalQueue {
@@ -81,7 +82,7 @@ func (p *Pipeline) CheckEdit(ctx context.Context, l DeadLetter, message []byte) 
 	return nil
 }
 
-// whyNotEditable returns why no other message can be sent for a dead letter, whatever it is.
+// whyNotEditable returns the reason why no other message can be sent for a dead letter.
 func (d DeadLetter) whyNotEditable() error {
 	_, encoding := d.MessageText()
 	switch {
@@ -95,7 +96,7 @@ func (d DeadLetter) whyNotEditable() error {
 	return nil
 }
 
-// checkEdit holds an edited message against what the engine takes, and against what has to stay.
+// checkEdit checks that the engine accepts an edited message, and that its fixed parts are unchanged.
 func (d Definition) checkEdit(l DeadLetter, message []byte) error {
 	m, err := d.decodeMessage(message, l.MessageID)
 	if err != nil {
@@ -126,7 +127,7 @@ func (d Definition) checkEdit(l DeadLetter, message []byte) error {
 	return nil
 }
 
-// checkOwner says why a message is not one that the engine begins a run for.
+// checkOwner returns the reason why the engine does not start a run for a message.
 func (d Definition) checkOwner(m Message) error {
 	switch {
 	case m.Engine != "" && m.Engine != d.Name:
@@ -137,7 +138,7 @@ func (d Definition) checkOwner(m Message) error {
 	return nil
 }
 
-// stays reports that something has changed that says for whom a message is.
+// stays returns an error if a field that identifies the owner of a message has changed.
 func stays(what, before, after string) error {
 	if before == after {
 		return nil
@@ -145,13 +146,13 @@ func stays(what, before, after string) error {
 	return fmt.Errorf("the %s has to stay %q, and is %.128q: what is for another is another message", what, before, after)
 }
 
-// editOf names the bytes that were edited, in the header of what is sent in their place.
+// editOf returns the id of the original bytes, for the header of the edited message.
 func editOf(original []byte) string { return DeriveCorrelationID("unedited", string(original)) }
 
 // edited reports whether the message was edited before it was sent.
 func (a *attempt) edited() bool { return a.header.Retry != nil && a.header.Retry.Edited != "" }
 
-// instead is orchestrator.Start.Instead: a message that was edited takes the place of the run of the message as it was.
+// instead returns orchestrator.Start.Instead: an edited message replaces the run of the original message.
 func (a *attempt) instead() func(carry []byte) bool {
 	own := a.header.Retry
 	if !a.edited() {
@@ -166,7 +167,8 @@ func (a *attempt) instead() func(carry []byte) bool {
 	}
 }
 
-// same is orchestrator.Start.Same. An engine that adapts the messages of its senders does not tell an edited one from the original one by its work.
+// same returns orchestrator.Start.Same. For an engine that adapts foreign messages, an edited message and the
+// original one are the same work, so the retry id distinguishes them.
 func (a *attempt) same() func(carry []byte) bool {
 	same := a.def.same(a.message)
 	own := a.header.Retry

@@ -15,13 +15,13 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// edited is good with another input, and another of it; both name the same work.
+// edited is good with another input, and another has a third one; all name the same work.
 const (
 	edited  = `{"correlationId":"c1","engine":"turntable","instanceId":"i1","tenantId":"Contoso","input":{"degrees":45}}`
 	another = `{"correlationId":"c1","engine":"turntable","instanceId":"i1","tenantId":"Contoso","input":{"degrees":30}}`
 )
 
-// editor is a retrier that takes edited messages.
+// editor returns a retrier that accepts edited messages.
 func (w *world) editor(t *testing.T, plan *enginetest.Plan) *engine.Retrier {
 	t.Helper()
 	p := w.Restart(plan)
@@ -32,8 +32,8 @@ func (w *world) editor(t *testing.T, plan *enginetest.Plan) *engine.Retrier {
 	return r
 }
 
-// Whatever happens at whichever call while an edited message is worked on, that came twice: the failed run begins anew with the edited
-// input, keeps none of its results, and succeeds once.
+// At any fault at any call during the work on an edited message that is delivered twice, the failed run starts over
+// with the edited input, keeps no results, and succeeds once.
 func TestEditedRunAtEveryCall(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"plain", "singleton per instance"} {
@@ -77,7 +77,7 @@ func TestEditedRunAtEveryCall(t *testing.T) {
 	}
 }
 
-// What cannot be sent is refused before anything is changed, with the reason.
+// An edit that cannot be sent is refused before any change, with the reason.
 func TestEditIsRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -134,8 +134,8 @@ func TestEditIsRefused(t *testing.T) {
 	})
 }
 
-// A message that nobody could decode can be mended: the correlation id is the derived one, or the one that the sender has meant. A plain retry that
-// has begun is not edited any more, and a dead letter that is pending again is sent as it came.
+// An unreadable message can be fixed: the correlation id is the derived one, or the one that the sender intended.
+// After a plain retry has begun, edits are refused, and a dead letter that is pending again is sent unchanged.
 func TestEditWhatNobodyCouldDecode(t *testing.T) {
 	t.Parallel()
 	for name, mended := range map[string]string{"derived": `{"input":{"degrees":45}}`, "meant": edited} {
@@ -172,7 +172,7 @@ func TestEditWhatNobodyCouldDecode(t *testing.T) {
 	}
 }
 
-// What has succeeded in the meantime is not edited.
+// A dead letter whose work has succeeded in the meantime cannot be edited.
 func TestEditOfWhatHasSucceeded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -187,7 +187,7 @@ func TestEditOfWhatHasSucceeded(t *testing.T) {
 	})
 }
 
-// A second copy of an edited message makes another attempt at its own run, which keeps what has completed.
+// A second copy of an edited message makes another attempt at its own run, which keeps completed results.
 func TestEditedRunGoesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -212,7 +212,7 @@ func TestEditedRunGoesOn(t *testing.T) {
 	})
 }
 
-// An engine that adapts the messages of its senders takes an edited one for the same work, and works on it all the same.
+// An engine that adapts foreign messages treats an edited one as the same work, and still runs it.
 func TestEditOfAdaptedMessages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

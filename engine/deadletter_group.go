@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// MaxGrouped bounds how many dead letters Groups looks at where they are not counted by their causes: the newest ones, in pages of
+// MaxGrouped bounds the dead letters that Groups reads where causes are not counted: the newest ones, in pages of
 // about a thousand.
 const MaxGrouped = 5_000
 
-// groupPage is how many dead letters Groups reads at once.
+// groupPage is the page size of Groups.
 const groupPage = 1000
 
 // DeadLetterGroup summarises the dead letters of one error signature.
@@ -22,10 +22,10 @@ type DeadLetterGroup struct {
 	Count          int
 	// Engines are the engines of these dead letters, in alphabetical order.
 	Engines []string
-	// FirstFailureAtUtc is the earliest first failure, which may be that of a dead letter that was one of the group before.
+	// FirstFailureAtUtc is the earliest first failure, which may be that of a former dead letter of the group.
 	// LastFailureAtUtc is the latest failure.
 	FirstFailureAtUtc, LastFailureAtUtc time.Time
-	// Sample is the newest dead letter of the group, as a list shows it.
+	// Sample is the newest dead letter of the group, with the fields of a list.
 	Sample DeadLetter
 }
 
@@ -33,17 +33,19 @@ type DeadLetterGroup struct {
 type DeadLetterGroups struct {
 	// Groups are sorted by size, the largest first.
 	Groups []DeadLetterGroup
-	// Examined is how many dead letters were looked at, or counted. Complete says that these are all that the filter selects.
+	// Examined is the number of dead letters that were read or counted. Complete means that the filter selects no
+	// others.
 	Examined int
 	Complete bool
 }
 
-// Groups groups the dead letters that a filter selects by their error signatures. Limit and Token are ignored. With filters by
-// engine, status and tenant alone, it reads the counts, a query for each engine, and the newest dead letters for the samples, a query
-// for each engine and status, however many there are; causes of which there is none among those cost more. With other filters, it
-// looks at no more than the newest MaxGrouped, with one query for each thousand and one more for each engine and status; when there
-// are more, Complete is false. So it does where some are not counted by their causes: those of a program that did not do so, until
-// Retention has counted them, and of engines with thousands of causes. The errors are ErrFilter and those of the store.
+// Groups groups the dead letters that a filter selects by their error signatures. Limit and Token are ignored. With
+// filters by engine, status and tenant alone, it reads the counts, a query for each engine, and the newest dead
+// letters for the samples, a query for each engine and status, for any number of dead letters; causes without a
+// sample among those cost more. With other filters, it reads at most the newest MaxGrouped, with one query for each
+// thousand and one more for each engine and status; if more exist, Complete is false. The same holds where causes are
+// not counted: for dead letters of an older program, until Retention has counted them, and for engines with thousands
+// of causes. The errors are ErrFilter and those of the store.
 func (d *DeadLetters) Groups(ctx context.Context, f DeadLetterFilter) (DeadLetterGroups, error) {
 	f.Limit, f.Token = 0, ""
 	q, err := d.query(f).normalised()

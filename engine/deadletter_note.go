@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// MaxNotes bounds how many notes a dead letter has, and MaxNoteText the text of one, in bytes.
+// MaxNotes bounds the number of notes of a dead letter, and MaxNoteText the text of a note, in bytes.
 const (
 	MaxNotes    = 50
 	MaxNoteText = 2 << 10
@@ -20,34 +20,34 @@ const (
 var (
 	// ErrTooManyNotes: a dead letter has MaxNotes notes.
 	ErrTooManyNotes = errors.New("there are too many notes")
-	// ErrHeld: somebody else holds the dead letter. The error says who.
+	// ErrHeld: the dead letter is assigned to another person, whom the error names.
 	ErrHeld = errors.New("somebody else holds it")
 )
 
-// Note is what somebody has noted about a dead letter, without a decision.
+// Note is a comment on a dead letter, without a decision.
 type Note struct {
-	// ID makes a note that is added twice one note.
+	// ID makes a repeated note the same note.
 	ID   string    `json:"id"`
 	At   time.Time `json:"at"`
 	By   string    `json:"by,omitempty"`
 	Text string    `json:"text"`
 }
 
-// Assignment says who takes care of a dead letter.
+// Assignment assigns a dead letter to a person.
 type Assignment struct {
-	// To is the id of who it is, "" for nobody, and Name a name for people.
+	// To is the id of the assignee, "" for none, and Name the display name.
 	To, Name string
-	// At is when that was decided; required.
+	// At is the time of the assignment; required.
 	At time.Time
-	// Claim refuses to take it from somebody else, with ErrHeld.
+	// Claim refuses, with ErrHeld, to take it from another assignee.
 	Claim bool
 	// IfMatch is the ETag that the row must have, "" for any.
 	IfMatch string
 }
 
-// AddNote adds a note to a dead letter, whatever its status is, and returns the dead letter. Its text is redacted. The errors are
-// ErrNotFound, ErrChanged for another ETag than ifMatch, which is "" for any, ErrTooManyNotes, ErrFilter for a note out of bounds, and
-// those of the store.
+// AddNote adds a note to a dead letter in any status, and returns the dead letter. Its text is redacted. The errors
+// are ErrNotFound, ErrChanged for another ETag than ifMatch, which is "" for any, ErrTooManyNotes, ErrFilter for a
+// note out of bounds, and those of the store.
 func (d *DeadLetters) AddNote(ctx context.Context, engine, rowKey string, n Note, ifMatch string) (DeadLetter, error) {
 	if n.ID == "" || len(n.ID) > MaxIDLength || n.At.IsZero() || n.Text == "" || len(n.Text) > MaxNoteText {
 		return DeadLetter{}, fmt.Errorf("add a note to a dead letter: %w: a note has an id, a time, and a text of at most %d bytes", ErrFilter, MaxNoteText)
@@ -71,8 +71,8 @@ func (d *DeadLetters) AddNote(ctx context.Context, engine, rowKey string, n Note
 	return d.Get(ctx, engine, rowKey)
 }
 
-// Assign gives a pending dead letter to somebody, or to nobody, and returns it. The errors are ErrNotFound, ErrChanged, ErrState when
-// it is not pending, ErrHeld, ErrFilter for names out of bounds, and those of the store.
+// Assign assigns a pending dead letter to a person, or to nobody, and returns it. The errors are ErrNotFound,
+// ErrChanged, ErrState when it is not pending, ErrHeld, ErrFilter for names out of bounds, and those of the store.
 func (d *DeadLetters) Assign(ctx context.Context, engine, rowKey string, a Assignment) (DeadLetter, error) {
 	if len(a.To) > MaxIdentity || len(a.Name) > MaxIdentity || a.At.IsZero() || a.To == "" && (a.Claim || a.Name != "") {
 		return DeadLetter{}, fmt.Errorf("assign a dead letter: %w: an assignment has a time, and an id and a name of at most %d bytes", ErrFilter, MaxIdentity)
@@ -81,7 +81,7 @@ func (d *DeadLetters) Assign(ctx context.Context, engine, rowKey string, a Assig
 	_, err := d.change(ctx, engine, rowKey, func(l *DeadLetter) (bool, error) {
 		switch {
 		case l.Assignee == a.To:
-			return false, nil // it is so already, or an earlier write was applied, and its answer was lost
+			return false, nil // already assigned so, or an earlier write was applied, and its answer was lost
 		case a.IfMatch != "" && a.IfMatch != l.ETag:
 			return false, ErrChanged
 		case l.Status != StatusPending:
@@ -101,13 +101,13 @@ func (d *DeadLetters) Assign(ctx context.Context, engine, rowKey string, a Assig
 	return d.Get(ctx, engine, rowKey)
 }
 
-// HeldError is ErrHeld, with who holds the dead letter, and since when.
+// HeldError is ErrHeld, with the assignee and the time of the assignment.
 type HeldError struct {
 	By, Name string
 	At       time.Time
 }
 
-// Error says who it is.
+// Error names the assignee.
 func (e *HeldError) Error() string {
 	return fmt.Sprintf("%v: %.256s since %s", ErrHeld, e.By, e.At.Format(time.RFC3339))
 }
@@ -120,10 +120,10 @@ const (
 	assigneeColumn = "Assignee"
 )
 
-// heldColumns are the columns of who takes care of a dead letter, which its index rows have, too.
+// heldColumns returns the columns of the assignee, which index rows have, too.
 func heldColumns() []string { return []string{assigneeColumn, "AssigneeName", "AssignedAtUtc"} }
 
-// putHeld sets the columns of notes and of who takes care of it. An empty one has no property.
+// putHeld sets the columns of notes and of the assignee. An empty one has no property.
 func (d DeadLetter) putHeld(props map[string]any) {
 	for _, name := range heldColumns() {
 		delete(props, name)
@@ -135,7 +135,7 @@ func (d DeadLetter) putHeld(props map[string]any) {
 		props["AssigneeName"] = d.AssigneeName
 	}
 	if len(d.Notes) == 0 {
-		return // notes are never taken away
+		return // notes are never removed
 	}
 	if text, err := json.Marshal(d.Notes); err == nil {
 		tables.PutText(props, notesColumn, string(text))

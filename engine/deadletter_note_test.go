@@ -12,8 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/faults"
 )
 
-// atEveryCall runs a change of a dead letter with every fault that takes no time at each of its calls, which are at
-// most four.
+// atEveryCall runs a change of a dead letter with every immediate fault at each of its calls, which are at most four.
 func atEveryCall(t *testing.T, run func(t *testing.T, store *watchedStore, letters, failing *DeadLetters)) {
 	t.Helper()
 	for _, fault := range faults.Faults() {
@@ -31,8 +30,7 @@ func atEveryCall(t *testing.T, run func(t *testing.T, store *watchedStore, lette
 	}
 }
 
-// A note is added once, whichever call fails in whichever way and however often it is repeated, and a decision leaves
-// it.
+// A note is added once, with any fault at any call and any number of repeats, and a decision keeps it.
 func TestNoteAtEveryCall(t *testing.T) {
 	t.Parallel()
 	atEveryCall(t, func(t *testing.T, store *watchedStore, letters, failing *DeadLetters) {
@@ -90,7 +88,7 @@ func TestNotesAreBounded(t *testing.T) {
 	}
 }
 
-// Who takes care of a dead letter is in every list, whichever call failed in whichever way when it was said.
+// The assignee of a dead letter is in every list, with any fault at any call of the assignment.
 func TestAssignAtEveryCall(t *testing.T) {
 	t.Parallel()
 	atEveryCall(t, func(t *testing.T, store *watchedStore, letters, failing *DeadLetters) {
@@ -116,7 +114,7 @@ func TestAssignAtEveryCall(t *testing.T) {
 	})
 }
 
-// lists holds what the lists have for somebody, and for nobody.
+// lists checks the lists of an assignee, and of unassigned dead letters.
 func lists(t *testing.T, letters *DeadLetters, assignee, row string, unassigned int) {
 	t.Helper()
 	for _, f := range []DeadLetterFilter{{}, {Status: StatusPending}, {CorrelationID: pendingLetter().CorrelationID}, {InstanceID: pendingLetter().InstanceID}, {TenantID: pendingLetter().TenantID}} {

@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// oldestPage is up to how many pending dead letters are read to find the oldest.
+	// oldestPage bounds the pending dead letters that are read to find the oldest.
 	oldestPage = 1000
 	// oldestProbes bounds the queries for the oldest of more than that.
 	oldestProbes = 40
-	// oldestShare is how exactly its age is found then: to a hundredth.
+	// oldestShare is the precision of the oldest one's age then: a hundredth.
 	oldestShare = 100
-	// firstProbe is the age from which on it is looked for.
+	// firstProbe is the age of the first probe.
 	firstProbe = time.Minute
 )
 
-// OldestPending is when the pending dead letter of an engine failed last that waits for the longest time; zero when none is pending.
-// The index is read newest first: up to 1,000 pending ones cost one query. Of more, the oldest is looked for by its age, in 40 queries of
-// one row at most, and the result is at most a hundredth of its age too young.
+// OldestPending returns the last failure of the pending dead letter that waits longest; zero when none is pending.
+// The index is read newest first: up to 1,000 pending ones cost one query. Beyond that, OldestPending searches by
+// age, in at most 40 queries of one row, and the result is at most a hundredth of its age too young.
 func (d *DeadLetters) OldestPending(ctx context.Context, engine string) (time.Time, error) {
 	prefix := statusPrefix(string(StatusPending))
 	q := tables.Query{Partition: tables.EscapeKey(engine), From: prefix, To: tables.PrefixEnd(prefix), Select: []string{failedColumn}, Limit: oldestPage}
@@ -42,11 +42,11 @@ func (d *DeadLetters) OldestPending(ctx context.Context, engine string) (time.Ti
 	return d.probeOldest(ctx, engine, last)
 }
 
-// failedColumn is when a dead letter failed last, by which the index is ordered.
+// failedColumn holds the time of the last failure, by which the index is ordered.
 const failedColumn = "LastFailureAtUtc"
 
-// probeOldest looks for the oldest pending dead letter among those that failed before a time: further and further back until there is
-// none, and then between what there is and what there is not.
+// probeOldest searches the oldest pending dead letter among those that failed before a time: it doubles the age until
+// it finds none, and then narrows the range.
 func (d *DeadLetters) probeOldest(ctx context.Context, engine string, known time.Time) (time.Time, error) {
 	now := time.Now()
 	oldest, none, back := known, time.Time{}, max(now.Sub(known), firstProbe)
@@ -71,7 +71,7 @@ func (d *DeadLetters) probeOldest(ctx context.Context, engine string, known time
 	return oldest, nil
 }
 
-// pendingBefore is when the newest pending dead letter failed that did so before a time; zero when there is none.
+// pendingBefore returns the last failure of the newest pending dead letter that failed before a time; zero for none.
 func (d *DeadLetters) pendingBefore(ctx context.Context, engine string, at time.Time) (time.Time, error) {
 	from, to := indexRange(statusPrefix(string(StatusPending)), time.Time{}, at)
 	q := tables.Query{Partition: tables.EscapeKey(engine), From: from, To: to, Select: []string{failedColumn}, Limit: 1}

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// The oldest pending dead letter is found: exactly in one query while they are few, and nearly in a bounded number when they are many.
+// The oldest pending dead letter is found: exactly in one query while they are few, and nearly in a bounded number of
+// queries when they are many.
 func TestOldestPending(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour

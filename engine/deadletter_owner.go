@@ -9,12 +9,12 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// OwnerFunc carries out a decision about a dead letter whose message lives elsewhere, as an event lives in its outbox, and has
-// the dead letter follow with Follow. It is called when the decision changes the status. When it returns nil and the dead letter
-// has not followed, the decision is about the dead letter alone. Its errors are those of Decide.
+// OwnerFunc carries out a decision about a dead letter whose message is stored elsewhere, such as an event in its
+// outbox, and updates the dead letter with Follow. It is called when the decision changes the status. When it returns
+// nil without Follow, the decision changes the dead letter alone. Its errors are those of Decide.
 type OwnerFunc func(ctx context.Context, letter DeadLetter, decision Decision) error
 
-// OnDecide registers who decides on the dead letters of an engine. It has to be called before the first Decide.
+// OnDecide registers the OwnerFunc of an engine's dead letters. Call it before the first Decide.
 func (d *DeadLetters) OnDecide(engine string, fn OwnerFunc) {
 	if d.owners == nil {
 		d.owners = map[string]OwnerFunc{}
@@ -22,8 +22,8 @@ func (d *DeadLetters) OnDecide(engine string, fn OwnerFunc) {
 	d.owners[engine] = fn
 }
 
-// askOwner lets the owner of a dead letter, if it has one, carry the decision out. It returns the dead letter and true when that
-// has followed.
+// askOwner lets the owner of a dead letter, if it has one, carry out the decision. It returns the dead letter, and
+// true if the owner has updated it.
 func (d *DeadLetters) askOwner(ctx context.Context, engine, rowKey string, decision Decision) (DeadLetter, bool, error) {
 	owner := d.owners[engine]
 	if owner == nil {
@@ -43,7 +43,7 @@ func (d *DeadLetters) askOwner(ctx context.Context, engine, rowKey string, decis
 	return l, err == nil && l.Status == decision.Status, err
 }
 
-// Of returns the dead letters of a message by the id that its queue gave it, or its outbox, oldest first, without their messages
+// Of returns the dead letters of a message, by the id from its queue or outbox, oldest first, without their messages
 // and errors.
 func (d *DeadLetters) Of(ctx context.Context, engine, messageID string) ([]DeadLetter, error) {
 	prefix := tables.EscapeKey(messageID) + "-"
@@ -66,14 +66,14 @@ func (d *DeadLetters) Of(ctx context.Context, engine, messageID string) ([]DeadL
 	return letters, nil
 }
 
-// Followed is what has become of the message of a dead letter that lives elsewhere.
+// Followed is the outcome of the message of a dead letter that is stored elsewhere.
 type Followed struct {
 	Decision
-	// RetryMessageID is the id of the message that starts over, "" when none does.
+	// RetryMessageID is the id of the message of the retry, "" for none.
 	RetryMessageID string
 }
 
-// Follow brings a dead letter in line with what has become of its message. It does not ask the owner. Repeating it changes
+// Follow updates a dead letter to the outcome of its message. It does not call the owner. Repeating it changes
 // nothing. The errors are ErrNotFound and those of the store.
 func (d *DeadLetters) Follow(ctx context.Context, engine, rowKey string, f Followed) error {
 	if err := f.check(); err != nil {

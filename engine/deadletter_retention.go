@@ -11,23 +11,24 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// removedAtOnce is how many rows of a page are removed together.
+// removedAtOnce bounds the rows of a page that are removed together.
 const removedAtOnce = 50
 
-// DefaultKeep is how long rows are kept that nobody needs any more (standard, sections 2 and 4).
+// DefaultKeep is the default retention of finished rows (standard, sections 2 and 4).
 const DefaultKeep = 90 * 24 * time.Hour
 
-// Retention says for how long rows are kept (standard, sections 2, 4 and 6).
+// Retention configures the retention of rows (standard, sections 2, 4 and 6).
 type Retention struct {
-	// Engines are the engines whose rows are looked at, at least one.
+	// Engines are the engines whose rows are checked, at least one.
 	Engines []string
-	// Keep is how long rows are kept; 0 means DefaultKeep.
+	// Keep is the retention time; 0 means DefaultKeep.
 	Keep time.Duration
-	// Singletons says that the engines are singletons, whose correlation ids are reserved: these are released with the history.
+	// Singletons means that the engines are singletons, whose correlation ids are reserved: these are released with
+	// the history.
 	Singletons bool
 }
 
-// cutoff is the time before which rows may be deleted.
+// cutoff returns the time before which rows may be deleted.
 func (r Retention) cutoff(now time.Time) (time.Time, error) {
 	if len(r.Engines) == 0 || r.Keep < 0 {
 		return time.Time{}, errors.New("retention: name at least one engine, and no negative time to keep")
@@ -39,8 +40,8 @@ func (r Retention) cutoff(now time.Time) (time.Time, error) {
 }
 
 // removeEach passes index rows with the prefix whose time is before the cutoff to remove, page by page, until limit
-// rows are removed; more says that there may be others. Removed rows are not found again, so the next call needs no
-// continuation.
+// rows are removed; more reports whether others may exist. Removed rows are not found again, so the next call needs
+// no continuation.
 func (r Retention) removeEach(ctx context.Context, store tables.Store, table, prefix string, now time.Time, limit int,
 	remove func(ctx context.Context, page []tables.Entity) error,
 ) (removed int, more bool, err error) {
@@ -73,7 +74,7 @@ func (r Retention) removeEach(ctx context.Context, store tables.Store, table, pr
 	return removed, false, nil
 }
 
-// index adds what the index by instance lacks of the engines' rows.
+// index adds missing rows of the engines to the index by instance.
 func (r Retention) index(ctx context.Context, i *instances, lists []string, now time.Time) error {
 	for _, engine := range r.Engines {
 		if err := i.update(ctx, engine, lists, now); err != nil {
@@ -83,11 +84,11 @@ func (r Retention) index(ctx context.Context, i *instances, lists []string, now 
 	return nil
 }
 
-// Retention deletes dead letters that were resolved or expired longer ago than they are kept (standard, section 2). The
-// time counts from that decision; pending dead letters are kept for ever. It deletes up to limit of them, each with its
-// index rows and its count in one transaction, and reports whether there may be more; another call continues, also
-// after a crash. It reads only index rows of what may be deleted. When there are no more, it adds to the index by instance, and to the
-// counts of causes, what these lack.
+// Retention deletes dead letters whose resolution or expiry is older than their retention time (standard, section 2).
+// The time counts from that decision; pending dead letters are kept for ever. It deletes up to limit of them, each
+// with its index rows and its count in one transaction, and reports whether more may exist; another call continues,
+// also after a crash. It reads only index rows of deletable dead letters. When none are left, it adds missing rows to
+// the index by instance and to the counts of causes.
 func (d *DeadLetters) Retention(ctx context.Context, r Retention, now time.Time, limit int) (removed int, more bool, err error) {
 	removed, more, err = r.removeEach(ctx, d.store, d.table, endedPrefix, now, limit, func(ctx context.Context, page []tables.Entity) error {
 		group, ctx := errgroup.WithContext(ctx)
@@ -118,12 +119,12 @@ func (d *DeadLetters) Retention(ctx context.Context, r Retention, now time.Time,
 	return removed, false, nil
 }
 
-// remove deletes the dead letter that an index row of its end refers to. If somebody has changed the dead letter
-// meanwhile, it stays; if it has ended again, a later index row refers to it.
+// remove deletes the dead letter that an index row of its end refers to. If the dead letter has changed meanwhile, it
+// stays; if it has ended again, a later index row refers to it.
 func (d *DeadLetters) remove(ctx context.Context, index tables.Entity) error {
 	key := tables.Key{Partition: index.Partition, Row: index.String(targetColumn)}
 	e, err := d.store.Get(ctx, d.table, key)
-	if errors.Is(err, tables.ErrNotFound) { // another process has deleted the row, or somebody has deleted it by hand
+	if errors.Is(err, tables.ErrNotFound) { // another process or an operator has deleted the row
 		err = d.store.Apply(ctx, d.table, tables.Delete(index.Key, ""))
 		if errors.Is(err, tables.ErrNotFound) {
 			err = nil

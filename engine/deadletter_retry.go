@@ -12,13 +12,13 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// noQueue is the OriginalQueue of an engine that has none (standard, section 2).
+// noQueue is the OriginalQueue of an engine without a queue (standard, section 2).
 const noQueue = "N/A"
 
 // retriedNote is the note on a dead letter that was sent again (standard, section 3).
 const retriedNote = "Retried"
 
-// editedNote is the note on one whose message was edited before.
+// editedNote is the note on a dead letter whose message was edited before.
 const editedNote = "Retried with an edited message"
 
 // RetryFunc restarts the work of a dead letter that did not come from a queue: through an engine's start, or in an
@@ -30,20 +30,20 @@ type RetryFunc func(ctx context.Context, letter DeadLetter) (messageID string, e
 type RetrierConfig struct {
 	DeadLetters *DeadLetters
 	Queues      queues.Store
-	// Starts are the RetryFuncs of the engines, or other owners of dead letters, whose messages do not go to a queue.
+	// Starts are the RetryFuncs of the engines, or other owners of dead letters, whose messages have no queue.
 	Starts map[string]RetryFunc
-	// CheckEdit says why a message cannot be sent in place of that of a dead letter, as Pipeline.CheckEdit does; without it, no
-	// edited message is sent.
+	// CheckEdit returns the reason why a message cannot be sent in place of the original one, as Pipeline.CheckEdit
+	// does; without it, edited messages are refused.
 	CheckEdit func(ctx context.Context, letter DeadLetter, message []byte) error
 	// Now is the clock; default time.Now.
 	Now func() time.Time
 }
 
 // Retrier sends dead letters again (standard, section 3). It claims a dead letter with a retry id, sends its message
-// with that id, and resolves it with the note "Retried" and the id of the queue message. Repeating a retry, also after
-// a crash, goes on with the same retry id. The message keeps its message id and gets the time of the claim as its
-// insertion time. So a receiver recognises two copies, and a run of it that fails again leaves one dead letter, which
-// refers to this one as its parent. A Retrier is safe for concurrent use.
+// with that id, and resolves it with the note "Retried" and the id of the queue message. Repeating a retry, also
+// after a crash, continues with the same retry id. The message keeps its message id and gets the time of the claim as
+// its insertion time. So a receiver recognises two copies, and a run of it that fails again leaves one dead letter,
+// which refers to this one as its parent. A Retrier is safe for concurrent use.
 type Retrier struct{ config RetrierConfig }
 
 // NewRetrier checks the configuration.
@@ -68,7 +68,7 @@ func (r *Retrier) Retry(ctx context.Context, engine, rowKey, by string) (DeadLet
 	return letter, nil
 }
 
-// retry is for the edited message, or the original one for nil.
+// retry sends the edited message, or the original one for nil.
 func (r *Retrier) retry(ctx context.Context, engine, rowKey, by string, edit *Edit) (DeadLetter, error) {
 	claimed, err := r.config.DeadLetters.change(ctx, engine, rowKey, func(l *DeadLetter) (bool, error) {
 		switch {
@@ -153,7 +153,7 @@ func (r *Retrier) send(ctx context.Context, l DeadLetter) (string, error) {
 	return id, err
 }
 
-// retryBody returns the message with a header that tells its receiver about the retry.
+// retryBody returns the message with a header that identifies the retry.
 func (d DeadLetter) retryBody() ([]byte, error) {
 	mark, body := &retryInfo{ID: d.RetryID, Parent: d.RowKey, Count: d.RetryCount + 1}, d.OriginalMessage
 	if d.SentMessage != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// retrier is one of a process whose storage calls pass through a plan.
+// retrier returns the retrier of a process whose storage calls pass through a plan.
 func (w *world) retrier(t *testing.T, plan *enginetest.Plan, starts map[string]engine.RetryFunc) *engine.Retrier {
 	t.Helper()
 	if plan == nil {
@@ -31,7 +31,7 @@ func (w *world) retrier(t *testing.T, plan *enginetest.Plan, starts map[string]e
 	return r
 }
 
-// broken has one message in the dead letters.
+// broken returns a world with one dead letter.
 func broken(t *testing.T) (*world, engine.DeadLetter) {
 	t.Helper()
 	w := newWorld(t)
@@ -45,9 +45,9 @@ func broken(t *testing.T) (*world, engine.DeadLetter) {
 	return w, dead[0]
 }
 
-// Whatever happens at whichever call of a retry: a repeat returns the same result, all copies of the message in the
-// queue have one retry id, and the work is done once, or is one dead letter that names its predecessor. After an
-// edited retry another edit is refused, and the row keeps the original bytes and what was sent.
+// With any fault at any call of a retry, a repeat returns the same result, and all copies of the message in the queue
+// have one retry id. The work is done once, or is one dead letter that names its predecessor. After an edited retry
+// another edit is refused, and the row keeps the original and the sent bytes.
 func TestRetryAtEveryCall(t *testing.T) {
 	t.Parallel()
 	for name, sent := range map[string]string{"": good, "edited, ": edited} {
@@ -65,7 +65,7 @@ func TestRetryAtEveryCall(t *testing.T) {
 	}
 }
 
-// retryTwice retries a dead letter, with faults and then without, and looks at what is in the queue.
+// retryTwice retries a dead letter, with faults and then without, and checks the queue.
 func (w *world) retryTwice(t *testing.T, plan *enginetest.Plan, letter engine.DeadLetter, sent string) {
 	t.Helper()
 	notes := "Retried"
@@ -103,13 +103,13 @@ func (w *world) retryTwice(t *testing.T, plan *enginetest.Plan, letter engine.De
 	w.checkCopies(t, second, sent)
 }
 
-// checkRetried runs what a retry has sent, and looks at how it ends.
+// checkRetried runs the message of a retry, and checks its end.
 func (w *world) checkRetried(t *testing.T, letter engine.DeadLetter, sent string, again error) {
 	t.Helper()
 	before := w.turns.Load()
 	w.Restart(nil).Run()
 	dead := w.DeadLetters("turntable")
-	if n := w.turns.Load() - before; n < 1 || again == nil && n > 1 || sent != good && w.degrees.Load() != 45 { // a second copy tries again what failed
+	if n := w.turns.Load() - before; n < 1 || again == nil && n > 1 || sent != good && w.degrees.Load() != 45 { // a second copy retries failed work
 		t.Errorf("it ran %d times, by %d degrees", n, w.degrees.Load())
 	}
 	if again == nil {
@@ -132,7 +132,7 @@ func (w *world) checkRetried(t *testing.T, letter engine.DeadLetter, sent string
 	}
 }
 
-// checkCopies: every message in the queue has the body, under one retry id.
+// checkCopies checks that every message in the queue has the body, under one retry id.
 func (w *world) checkCopies(t *testing.T, letter engine.DeadLetter, sent string) {
 	t.Helper()
 	messages, err := w.Queues.Receive(t.Context(), testQueue, 32, time.Second)
@@ -184,7 +184,7 @@ func TestRetryIsRefused(t *testing.T) {
 	})
 }
 
-// An engine without a queue is started, with the retry id to do it once.
+// An engine without a queue is started, with the retry id that makes a repeat the same start.
 func TestRetryByStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -214,7 +214,7 @@ func TestRetryByStart(t *testing.T) {
 	})
 }
 
-// A retried run whose end comes by a signal knows of its retry, too.
+// A retried run that ends by a signal records its retry, too.
 func TestRetriedRunEndsBySignal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

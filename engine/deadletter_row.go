@@ -56,8 +56,8 @@ func (d *DeadLetter) prepare() error {
 	return nil
 }
 
-// MessageText returns the original message as it is stored and shown: as it is, with the encoding "", when it is UTF-8
-// without NUL; otherwise in standard base64, with the encoding "base64".
+// MessageText returns the original message as it is stored and shown: unchanged, with the encoding "", when it is
+// UTF-8 without NUL; otherwise in standard base64, with the encoding "base64".
 func (d DeadLetter) MessageText() (text, encoding string) {
 	if utf8.Valid(d.OriginalMessage) && !bytes.Contains(d.OriginalMessage, []byte{0}) {
 		return string(d.OriginalMessage), ""
@@ -65,8 +65,8 @@ func (d DeadLetter) MessageText() (text, encoding string) {
 	return base64.StdEncoding.EncodeToString(d.OriginalMessage), base64Encoding
 }
 
-// deadLetterListColumns are the columns that a list shows or filters by. The error message is not among them, because
-// it is cut.
+// deadLetterListColumns returns the columns that a list shows or filters by. The error message is not among them,
+// because it is cut.
 func deadLetterListColumns() []string {
 	return []string{
 		"Engine", "InstanceId", "OriginalQueue", "ErrorSignature", "DequeueCount", "FirstFailureAtUtc",
@@ -90,7 +90,7 @@ func (d DeadLetter) indexRows(main tables.Entity) []tables.Entity {
 	return rows
 }
 
-// endedAt is when the retention begins; zero for a pending dead letter, which is kept for ever.
+// endedAt returns the start of the retention; zero for a pending dead letter, which is kept for ever.
 func (d DeadLetter) endedAt() time.Time {
 	switch d.Status {
 	case StatusResolved:
@@ -147,12 +147,13 @@ func (d DeadLetter) entity() tables.Entity {
 	return tables.Entity{Key: key, Properties: props}
 }
 
-// Key is the row key that Add gives it.
+// Key returns the row key that Add gives it.
 func (d DeadLetter) Key() string {
 	return rowKey(d.MessageID, firstOf(truncateMicros(d.InsertedAtUtc), time.Unix(0, 0)))
 }
 
-// decidedColumns are the columns that change after the row was written, besides sentColumns. An empty one has no property.
+// decidedColumns returns the columns that change after the row was written, except sentColumns. An empty one has no
+// property.
 func decidedColumns() []string {
 	return []string{"Status", "ResolutionNotes", "ResolvedBy", "ResolvedAtUtc", "ExpiredAtUtc", "RetryId", "RetriedBy", "RetriedAtUtc", "RetryMessageId"}
 }
@@ -177,7 +178,7 @@ func (d DeadLetter) decided() map[string]any {
 	return props
 }
 
-// sentColumn holds SentMessage, which has room in as many properties as sentColumns names.
+// sentColumn holds SentMessage, split into as many properties as sentColumns names.
 const sentColumn = "SentMessage"
 
 func sentColumns() []string { return []string{sentColumn, sentColumn + "2"} }

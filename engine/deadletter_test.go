@@ -33,7 +33,7 @@ func pendingLetter() DeadLetter {
 	}
 }
 
-// The stored form is a contract with every row that is already there: this test changes only to add columns.
+// The stored form is a contract with all existing rows: this test changes only to add columns.
 func TestAddStoresRowAndIndexRows(t *testing.T) {
 	t.Parallel()
 	store, _, letters := newTables(t)

@@ -23,19 +23,19 @@ const DefaultMaxAttempts = 5
 // PublisherInstance is the instance id of work that is not for a managed instance (standard, section 2).
 const PublisherInstance = "publisher"
 
-// Definition is an engine: everything that an app has to know about it. Functions, queues, tables, the API and the
-// command line are derived from it.
+// Definition defines an engine completely. Functions, queues, tables, the API and the command line are derived from
+// it.
 type Definition struct {
 	// Name is the engine's name in messages, history and dead letters.
 	Name string
-	// Queue is the queue of its messages. Messages that the host gives up go to the queue with PoisonSuffix.
+	// Queue is the queue of its messages. The host moves abandoned messages to the queue with PoisonSuffix.
 	Queue string
 	// Function is the name of the function that listens to Queue; the default is "{Name}-queue-trigger".
 	Function string
 	// Orchestrator runs its messages; make it with Orchestrate. New runs begin with it.
 	Orchestrator orchestrator.AnyOrchestrator
-	// Versions are other versions of the orchestrator (orchestrator.WithVersion). Runs that began with one of them go
-	// on with it.
+	// Versions are other versions of the orchestrator (orchestrator.WithVersion). Runs that began with one of them
+	// continue with it.
 	Versions []orchestrator.AnyOrchestrator
 	// Children are the orchestrators that it calls or starts. The history does not show their activities, which belong to
 	// Activities.
@@ -50,11 +50,12 @@ type Definition struct {
 	// body of every message. With ok false, the body is read as the envelope; an error makes the message a dead letter.
 	// The result must depend on the body alone.
 	Adapt func(body []byte) (m Message, ok bool, err error)
-	// Owner returns the tenant that owns everything a run of the message acts on, "" for the platform. instanceTenant is the tenant of
-	// the message's instance. Callers of one tenant may start the engine only if that tenant is theirs; without Owner, they may not
-	// start it. Engines that act on the message's instance alone use InstanceOwner.
+	// Owner returns the tenant that owns everything a run of the message acts on, "" for the platform. instanceTenant
+	// is the tenant of the message's instance. Callers of one tenant may start the engine only if the owner is their
+	// tenant; without Owner, they may not start it. Engines that act only on the message's instance use
+	// InstanceOwner.
 	Owner func(ctx context.Context, m Message, instanceTenant string) (tenantID string, err error)
-	// Singleton says per what there is only one run at a time; other messages for the same wait. Runs that change the
+	// Singleton is the scope within which the engine has one run at a time; other messages wait. Runs that change the
 	// registry also have to take its lock, with Locked.
 	Singleton Scope
 	// Timeout bounds each attempt at a message, waits included; an attempt that takes longer fails. 0 sets no bound.
@@ -66,26 +67,25 @@ type Definition struct {
 	Endpoints []Endpoint
 	// Tables names the tables that the engine owns; they are created if they are missing.
 	Tables []string
-	// Consumers are those of the credentials that the engine rotates, who acknowledge new versions through the API; nil for
-	// an engine that rotates none.
+	// Consumers are the consumers of the engine's rotated credentials, which acknowledge new versions through the
+	// API; nil for an engine without rotation.
 	Consumers *consumers.Consumers
-	// Credentials lists what the engine keeps that expires, in the version that is in use, for metrics and health; nil for an engine
-	// that keeps none. It is called every few minutes at most, and may leave out what it could not look up, with the error.
+	// Credentials lists the current versions of the engine's expiring credentials, for metrics and health; nil for
+	// none. It is called every few minutes at most, and may leave out unreadable ones, with the error.
 	Credentials func(ctx context.Context) ([]Credential, error)
-	// Example is a message that shows what the engine takes, for documents, forms and a first try. Its correlation id
-	// stays empty.
+	// Example is an example message, for documents, forms and a first try. Its correlation id stays empty.
 	Example *Message
-	// InputSchema is a JSON schema of the input of its messages, for documents and forms; nil for none. It is not checked against
-	// messages: the orchestrator decides what it takes.
+	// InputSchema is a JSON schema of the input of its messages, for documents and forms; nil for none. Messages are
+	// not checked against it: the orchestrator validates its input.
 	InputSchema json.RawMessage
-	// Keep is how long its history and its resolved dead letters are kept; 0 means DefaultKeep.
+	// Keep is the retention time of its history and its resolved dead letters; 0 means DefaultKeep.
 	Keep time.Duration
-	// MaxAttempts is the number of the delivery that becomes a dead letter without running (standard, section 1.3). So
-	// the work runs MaxAttempts-1 times. 0 means DefaultMaxAttempts.
+	// MaxAttempts is the number of the delivery that is dead-lettered without running (standard, section 1.3). So the
+	// work runs MaxAttempts-1 times. 0 means DefaultMaxAttempts.
 	MaxAttempts int
 }
 
-// InstanceOwner is the Owner of an engine that acts on nothing but the instance of its messages.
+// InstanceOwner is the Owner of an engine that acts only on the instance of its messages.
 func InstanceOwner(_ context.Context, _ Message, instanceTenant string) (string, error) {
 	return instanceTenant, nil
 }
@@ -94,11 +94,11 @@ func InstanceOwner(_ context.Context, _ Message, instanceTenant string) (string,
 type Credential struct {
 	// Name is its name in the vault.
 	Name string
-	// ExpiresAt is when the version in use ends; zero when nothing is there yet, or it does not say.
+	// ExpiresAt is the expiry of the current version; zero when no version exists, or it does not expire.
 	ExpiresAt time.Time
 }
 
-// Validate reports everything that is wrong with the definition, joined into one error.
+// Validate returns all errors of the definition, joined into one.
 func (d Definition) Validate() error { return d.withDefaults().validate() }
 
 func (d Definition) validate() error {
@@ -171,7 +171,7 @@ func (d Definition) validateInputSchema() error {
 	return nil
 }
 
-// QueueFunction is the name of the function that listens to the engine's queue.
+// QueueFunction returns the name of the function that listens to the engine's queue.
 func (d Definition) QueueFunction() string { return cmp.Or(d.Function, d.Name+"-queue-trigger") }
 
 // Orchestrators returns all orchestrators that the engine needs in a runtime. Its own comes after its other versions,
@@ -221,7 +221,7 @@ func (d Definition) Operation(activity string) string {
 // Request is a message as an engine's orchestrator gets it. In is the type of the engine's own input.
 type Request[In any] struct {
 	CorrelationID string
-	// Operation is what the message asks for, "" when it does not say.
+	// Operation is the requested operation, "" when the message names none.
 	Operation string
 	// InstanceID is the managed instance to work on, or PublisherInstance.
 	InstanceID string
@@ -237,7 +237,7 @@ func Orchestrate[In, Out any](engine string, fn func(*orchestrator.Context, Requ
 	options = append(options[:len(options):len(options)], orchestrator.WithInputCheck(func(message json.RawMessage) error {
 		var m Message
 		var in In
-		if err := json.Unmarshal(message, &m); err != nil || m.Blob != "" { // what is in a blob is not at hand
+		if err := json.Unmarshal(message, &m); err != nil || m.Blob != "" { // the input in a blob is not loaded here
 			return err
 		}
 		return decodeStrictly(m.Input, &in)

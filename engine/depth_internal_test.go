@@ -14,8 +14,8 @@ func deep(levels int) []byte {
 	return []byte(strings.Repeat("[", levels) + strings.Repeat("]", levels))
 }
 
-// A message has a level of its own: what fits a blob without it may be too deep with it, whether a sender packs it or an
-// adapter makes it.
+// The envelope adds a level: an input within the limit in a blob may be too deep in a message, whether a sender packs
+// it or an adapter makes it.
 func TestPackAndAdaptCountTheEnvelope(t *testing.T) {
 	t.Parallel()
 	claims, store := newClaims(t)
@@ -38,7 +38,7 @@ func TestPackAndAdaptCountTheEnvelope(t *testing.T) {
 	}
 }
 
-// What the history cannot show in an answer, it leaves out with its size.
+// Input or output that is too deep for an answer is replaced by its size in the history.
 func TestHistoryLeavesOutWhatIsTooDeep(t *testing.T) {
 	t.Parallel()
 	for levels, want := range map[int]string{payload.MaxDepth: string(deep(payload.MaxDepth)), payload.MaxDepth + 1: `{"omittedBytes":1002}`, 9_998: `{"omittedBytes":19996}`} {

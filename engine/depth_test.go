@@ -12,12 +12,12 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// deepMessage is a message of so many levels, in a member that nobody reads.
+// deepMessage returns a message of so many levels, in a member that no engine reads.
 func deepMessage(levels int) string {
 	return fmt.Sprintf(`{"correlationId":"c%d","instanceId":"i1","input":{"degrees":90},"more":%s%s}`, levels, strings.Repeat("[", levels-1), strings.Repeat("]", levels-1))
 }
 
-// A message that may not be stored is a dead letter with its bytes and the limit; the ones beside it run.
+// A message that is too deep to store is a dead letter with its bytes and the limit; its neighbors run.
 func TestDeepMessages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestDeepMessages(t *testing.T) {
 	})
 }
 
-// A start of an engine counts the levels of its message.
+// A start of an engine checks the depth of its message.
 func TestDeepStartsAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -2,15 +2,15 @@ package engine
 
 import "encoding/json"
 
-// Description says what an engine consists of, for tools and for people. The API returns it as JSON.
+// Description describes the parts of an engine, for tools and operators. The API returns it as JSON.
 type Description struct {
 	Name  string `json:"name"`
 	Queue string `json:"queue"`
 	// Function listens to the queue.
 	Function   string   `json:"function"`
 	Operations []string `json:"operations"`
-	// Version is the version that new runs begin with, and Versions are the others that runs may go on with; "" is a
-	// version without a name.
+	// Version is the version that new runs begin with, and Versions are the others that runs may continue with; "" is
+	// a version without a name.
 	Version  string   `json:"version"`
 	Versions []string `json:"versions,omitempty"`
 	// Children are the names of the orchestrators that it calls.
@@ -20,26 +20,26 @@ type Description struct {
 	Endpoints []RouteDescription    `json:"endpoints,omitempty"`
 	Tables    []string              `json:"tables,omitempty"`
 	Singleton Scope                 `json:"singleton,omitempty"`
-	// MaxAttempts is the number of the delivery that becomes a dead letter without running.
+	// MaxAttempts is the number of the delivery that is dead-lettered without running.
 	MaxAttempts int `json:"maxAttempts"`
 	// Timeout bounds each attempt, as a Go duration; "" sets no bound.
 	Timeout string `json:"timeout,omitempty"`
-	// Keep is how long history and resolved dead letters are kept, as a Go duration.
+	// Keep is the retention time of history and resolved dead letters, as a Go duration.
 	Keep string `json:"keep"`
-	// Example is a message that the engine takes.
+	// Example is an example message of the engine.
 	Example *Message `json:"example,omitempty"`
 	// InputSchema is a JSON schema of the input of its messages.
 	InputSchema json.RawMessage `json:"inputSchema,omitempty"`
 }
 
-// ScheduleDescription says when messages are sent to an engine, unless a setting says otherwise.
+// ScheduleDescription describes when messages are sent to an engine, unless a setting overrides it.
 type ScheduleDescription struct {
 	// Name is "" for a schedule without one.
 	Name string `json:"name"`
 	Cron string `json:"cron"`
 }
 
-// RouteDescription says at which route a function answers HTTP requests: /api/{route}.
+// RouteDescription is the route of a function for HTTP requests: /api/{route}.
 type RouteDescription struct {
 	Function string `json:"function"`
 	Route    string `json:"route"`

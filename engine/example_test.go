@@ -18,7 +18,8 @@ type Backup struct {
 	Database string `json:"database"`
 }
 
-// newBackup is an engine with one operation, in two versions, which a schedule asks every night and others over HTTP.
+// newBackup returns an engine with one operation, in two versions, which a schedule starts every night and callers
+// over HTTP.
 func newBackup() engine.Definition {
 	dump := orchestrator.NewActivity("dump", func(_ context.Context, database string) (string, error) { return database + ".dump", nil })
 	before := func(ctx *orchestrator.Context, r engine.Request[Backup]) (string, error) {
@@ -43,12 +44,12 @@ func newBackup() engine.Definition {
 	}
 }
 
-// nightly is what the schedule sends.
+// nightly returns the messages of the schedule.
 func nightly(context.Context, time.Time) ([]engine.Message, error) {
 	return []engine.Message{{Input: json.RawMessage(`{"database": "shop"}`)}}, nil
 }
 
-// A definition is all that an app has to know of an engine; functions, queues and routes follow from it.
+// A definition defines an engine for an app; functions, queues and routes follow from it.
 func ExampleDefinition() {
 	d := newBackup()
 	if err := d.Validate(); err != nil {
@@ -66,7 +67,7 @@ func ExampleDefinition() {
 	// new runs begin with version "2", those of version "" go on
 }
 
-// What is wrong with a definition is told all at once.
+// Validate returns all errors of a definition together.
 func ExampleDefinition_Validate() {
 	d := newBackup()
 	d.Queue = ""
@@ -77,8 +78,8 @@ func ExampleDefinition_Validate() {
 	// schedule "nightly": "0 3 * * *": an NCRONTAB expression has six fields, "second minute hour day month weekday", and no time zone
 }
 
-// An engine's orchestrator is a function of the message: of its envelope, and of the input that is the engine's own. Input that
-// the engine does not know fails for good. Here it runs on a runtime in memory; in an app, messages of the queue start it.
+// An engine's orchestrator is a function of the message: of its envelope, and of the engine's own input. Unknown
+// input fails permanently. Here it runs on a runtime in memory; in an app, messages of the queue start it.
 func ExampleOrchestrate() {
 	greet := orchestrator.NewActivity("greet", func(_ context.Context, name string) (string, error) { return "Hello, " + name, nil })
 	type input struct {
@@ -113,8 +114,8 @@ func ExampleOrchestrate() {
 	// Failed input of engine hello: unknown field "nmae"
 }
 
-// The messages of an occurrence have the same correlation ids each time, so an occurrence that is repeated sends duplicates, which
-// do nothing.
+// The messages of an occurrence have the same correlation ids each time, so a repeated occurrence sends duplicates,
+// which do nothing.
 func ExampleSchedule_Send() {
 	d := newBackup()
 	var sent sentMessages
@@ -128,10 +129,10 @@ func ExampleSchedule_Send() {
 	// Output: 2 true
 }
 
-// sentMessages takes messages in the place of a queue.
+// sentMessages records messages instead of a queue.
 type sentMessages []string
 
-// Send notes a message.
+// Send records a message.
 func (s *sentMessages) Send(_ context.Context, _ string, body []byte, _ time.Duration) (string, error) {
 	*s = append(*s, string(body))
 	return "", nil

@@ -14,47 +14,47 @@ import (
 // Fate is the result of a delivery.
 type Fate string
 
-// These are the fates. Deliveries of all fates but Failed are acknowledged.
+// The fates. Deliveries of all fates but Failed are acknowledged.
 const (
 	Succeeded    Fate = "succeeded"     // the run is in the history
 	Duplicate    Fate = "duplicate"     // the work was done before, or is a dead letter already
-	Failed       Fate = "failed"        // the message is delivered again
-	DeadLettered Fate = "dead-lettered" // the message needs a person
-	Terminated   Fate = "terminated"    // a person terminated or canceled the run, which is in the history
-	Parked       Fate = "parked"        // put back, or waiting for a signal
-	Elsewhere    Fate = "elsewhere"     // put back: another process runs the orchestration
-	Conflicting  Fate = "conflicting"   // put back: another run works on the instance
-	Stalled      Fate = "stalled"       // a dead letter reports it; when the code is fixed, the run goes on by itself
+	Failed       Fate = "failed"        // the message is redelivered
+	DeadLettered Fate = "dead-lettered" // the message needs an operator
+	Terminated   Fate = "terminated"    // an operator terminated or canceled the run, which is in the history
+	Parked       Fate = "parked"        // requeued, or waiting for a signal
+	Elsewhere    Fate = "elsewhere"     // requeued: another process runs the orchestration
+	Conflicting  Fate = "conflicting"   // requeued: another run works on the instance
+	Stalled      Fate = "stalled"       // a dead letter reports it; when the code is fixed, the run continues by itself
 )
 
-// Fates are all fates, in the order in which they are explained.
+// Fates returns all fates, in the order of their documentation.
 func Fates() []Fate {
 	return []Fate{Succeeded, Duplicate, Failed, DeadLettered, Terminated, Parked, Elsewhere, Conflicting, Stalled}
 }
 
-// Final says whether nothing more becomes of a message with this fate by itself: its run is over, or a person decides.
+// Final reports whether a message with this fate is settled for good: its run is over, or an operator decides.
 func (f Fate) Final() bool { return slices.Contains([]Fate{Succeeded, DeadLettered, Terminated}, f) }
 
-// Settled is a delivery whose fate is known, for those who count and trace them.
+// Settled is a delivery whose fate is known, for metrics and traces.
 type Settled struct {
 	Engine, Queue string
-	// MessageID is that of the sender's message, Attempt the number of the attempt, and DequeueCount that of the delivery; 0 where
-	// there was none, because a signal has led the run to its end.
+	// MessageID is the sender's message id, Attempt the number of the attempt, and DequeueCount that of the delivery;
+	// 0 without a delivery, because a signal ended the run.
 	MessageID             string
 	Attempt, DequeueCount int
 	CorrelationID         string
-	// OrchestrationID is the id that a run of the message has, also when there is none; Trace is the traceparent of the message.
+	// OrchestrationID is the id of the message's run, even if no run exists; Trace is the traceparent of the message.
 	OrchestrationID, Trace string
-	// Fate is what became of it, and Cause why it did not succeed, nil when it did.
+	// Fate is the outcome, and Cause the reason why it did not succeed, nil for success.
 	Fate  Fate
 	Cause error
-	// Began is when its handling began.
+	// Began is the start of the handling.
 	Began time.Time
-	// Took is how long the handling of this delivery took; for the end of a run to which a signal has led, that is the writing of
+	// Took is the duration of the handling of this delivery; for a run that a signal ended, it is the time to write
 	// history and dead letters.
 	Took time.Duration
-	// SinceSent is the time since the sender has sent the message, put-backs and waits included; 0 when that is not known. For
-	// the retry of a dead letter it counts from the retry.
+	// SinceSent is the time since the sender sent the message, requeues and waits included; 0 when unknown. For the
+	// retry of a dead letter it counts from the retry.
 	SinceSent time.Duration
 }
 
@@ -71,7 +71,7 @@ func (p *Pipeline) Count(f Fate) int {
 	return p.counts.byFate[f]
 }
 
-// report counts the fate, tells who wants to know, and logs one line.
+// report counts the fate, notifies Observe, and logs one line.
 func (a *attempt) report(ctx context.Context) {
 	a.counts.mu.Lock()
 	if a.counts.byFate == nil {
@@ -94,7 +94,7 @@ func (a *attempt) report(ctx context.Context) {
 	a.logDelivery(ctx, level, attrs...)
 }
 
-// ids are the fields that say whose the message is, those that it has.
+// ids returns the log fields that identify the message.
 func (a *attempt) ids() []slog.Attr {
 	ids := []slog.Attr{slog.String("engine", a.def.Name), slog.String("operation", a.def.operationOf(a.message))}
 	trace := a.message.TraceParent
@@ -111,7 +111,7 @@ func (a *attempt) ids() []slog.Attr {
 	return ids
 }
 
-// observe tells whoever counts deliveries. Storage dates a message, so a clock that is behind it counts as no time.
+// observe calls Config.Observe. The message's time comes from storage, so a local clock behind it counts as no time.
 func (a *attempt) observe(ctx context.Context, took time.Duration) {
 	if a.config.Observe == nil {
 		return

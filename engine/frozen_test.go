@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A process that was frozen says so, with what to look at; one that merely needs more time says that, also when the clock of the
-// machine was set meanwhile.
+// A frozen process reports that it was frozen, with the remedy; a process that needs more time reports that, also
+// when the machine's clock was set meanwhile.
 func TestFrozen(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -34,7 +34,7 @@ func TestFrozen(t *testing.T) {
 				}
 				w.Send(testQueue, good)
 				p := w.Restart(nil)
-				w.deliverWithin(p, 10*time.Second) // which begins the run
+				w.deliverWithin(p, 10*time.Second) // which starts the run
 				passed = 0
 				w.deliverWithin(p, 10*time.Second)
 				entries := w.History("turntable", "c1")

@@ -11,13 +11,13 @@ import (
 // headerMark is the beginning of a message with a header. No JSON begins with it.
 const headerMark = "roundhouse/1 "
 
-// header says what a message has been through before the delivery at hand. It is a line before the original body,
-// because storage counts a message that is put back as a new one.
+// header records the history of a message before this delivery. It is a line before the original body, because
+// storage counts a requeued message as a new one.
 type header struct {
-	// MessageID and InsertedAt are those of the message that the sender sent.
+	// MessageID and InsertedAt are those of the sender's message.
 	MessageID  string    `json:"messageId"`
 	InsertedAt time.Time `json:"insertedAt"`
-	// Attempts is how many attempts were used up.
+	// Attempts is the number of used attempts.
 	Attempts int `json:"attempts"`
 	// Retry is set when the message is the retry of a dead letter.
 	Retry *retryInfo `json:"retry,omitempty"`
@@ -26,10 +26,10 @@ type header struct {
 // retryInfo identifies one retry of a dead letter.
 type retryInfo struct {
 	ID string `json:"id"`
-	// Parent is the row key of the dead letter. Count is how many retries the message has had, this one included.
+	// Parent is the row key of the dead letter. Count is the number of retries of the message, this one included.
 	Parent string `json:"parent"`
 	Count  int    `json:"count"`
-	// Edited is set when the message was edited: it names the bytes of before.
+	// Edited is set when the message was edited: it identifies the original bytes.
 	Edited string `json:"edited,omitempty"`
 }
 
@@ -55,24 +55,24 @@ func (h header) prepend(body []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Original is the body of a delivery as its sender has sent it.
+// Original returns the sender's body of a delivery.
 func Original(d Delivery) []byte {
 	_, body := splitHeader(d)
 	return body
 }
 
-// Again is what to send to the queue of a delivery instead of letting the delivery fail: the message keeps its identity and the
-// attempts that it had before, so this delivery uses up none.
+// Again returns the body to requeue instead of failing the delivery: the message keeps its identity and its previous
+// attempts, so this delivery uses up none.
 func Again(d Delivery) ([]byte, error) {
 	h, body := splitHeader(d)
 	if checkID("message id", h.MessageID) != nil {
-		return body, nil // such an id cannot be read again
+		return body, nil // such an id could not be read back
 	}
 	h.Attempts += d.DequeueCount - 1
 	return h.prepend(body)
 }
 
-// splitHeader is the inverse of prepend. A delivery that was never put back gets a new header. A line that cannot be
+// splitHeader is the inverse of prepend. A delivery that was never requeued gets a new header. A line that cannot be
 // decoded belongs to the body.
 func splitHeader(d Delivery) (header, []byte) {
 	first := header{MessageID: d.ID, InsertedAt: d.InsertedAt}

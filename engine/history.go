@@ -33,27 +33,27 @@ type Entry struct {
 	RowKey string
 	// InstanceID is the managed instance, or publisher.
 	InstanceID string
-	// TenantID is the tenant that the run belongs to, "" for the platform.
+	// TenantID is the tenant of the run, "" for the platform.
 	TenantID string
 	// Operation is the operation's name.
 	Operation string
 	Status    Status
-	// DurationMs is how long the operation took, in milliseconds.
+	// DurationMs is the duration of the operation, in milliseconds.
 	DurationMs int64
-	// Input and Output are JSON documents, nil when there is none. Lists leave them out.
+	// Input and Output are JSON documents, nil for none. Lists leave them out.
 	Input, Output json.RawMessage
-	// Error is why it failed, "" when it did not. Lists leave it out.
+	// Error is the error of a failed operation, "" for success. Lists leave it out.
 	Error string
-	// CreatedAtUtc is when the operation ended, in whole microseconds, according to the rounds. It distinguishes the
-	// entries of a run, so no two of them may share it.
+	// CreatedAtUtc is when the operation ended, in whole microseconds, by the times of the rounds. It distinguishes
+	// the entries of a run, so it is unique among them.
 	CreatedAtUtc time.Time
 	// CorrelationID names the run.
 	CorrelationID string
 	// RunStatus is the result of the whole run. Only the last entry of a run that has ended has it; lists leave it out.
 	RunStatus Status
-	// Work is a digest of what the run's message asked for, beside RunStatus.
+	// Work is a digest of the request of the run's message, set with RunStatus.
 	Work string
-	// SupersededBy is the row key of the entry with which the run succeeded after all, for an entry that failed; "" otherwise.
+	// SupersededBy is the row key of the entry of the run's later success, for an entry that failed; "" otherwise.
 	SupersededBy string
 	// ETag is the version of the row. Get and Run set it; Record ignores it.
 	ETag string
@@ -64,10 +64,10 @@ type HistoryFilter struct {
 	// Engines are the engines to list, at least one.
 	Engines    []string
 	InstanceID string
-	// TenantID is the tenant whose entries are listed, compared without case. "" is the platform, which sees all.
+	// TenantID limits the list to a tenant, compared without case. "" is the platform, which sees all.
 	TenantID string
 	Status   Status
-	// Open leaves out what failed in runs that have succeeded after all.
+	// Open leaves out failures of runs that have succeeded later.
 	Open          bool
 	Operation     string
 	CorrelationID string
@@ -112,15 +112,15 @@ func (h *History) CreateTable(ctx context.Context) error {
 // entries are missing. Recording the same entries again changes nothing, as long as their times and statuses are the
 // same.
 //
-// Input, Output and Error are redacted. A document of more than 192 KiB is replaced by {"omittedBytes":n}, one that is
-// not JSON by a JSON string of its text, and an error text is cut at 16 KiB, because a history row must never make a
-// run fail. The errors are ErrIDTooLong, an error for an entry that breaks the rules of Entry, and those of the store.
+// Input, Output and Error are redacted. A document of more than 192 KiB is replaced by {"omittedBytes":n}, and one
+// that is not JSON by a JSON string of its text. An error text is cut at 16 KiB. A history row must never make a run
+// fail. The errors are ErrIDTooLong, an error for an entry that breaks the rules of Entry, and those of the store.
 func (h *History) Record(ctx context.Context, entries ...Entry) error {
 	return h.write(ctx, tables.Upsert, entries)
 }
 
-// add is Record for entries that do not exist; when one does, the error is tables.ErrExists. So it never replaces an
-// entry that says more.
+// add is Record for new entries; when one exists, the error is tables.ErrExists. So it never replaces an entry with
+// more information.
 func (h *History) add(ctx context.Context, entries ...Entry) error {
 	return h.write(ctx, tables.Insert, entries)
 }
@@ -155,8 +155,8 @@ func (h *History) prepared(op func(tables.Entity) tables.Op, entries []Entry) ([
 	return transactions(op, entries), nil
 }
 
-// Run reads all entries of a run with all fields, oldest first; finding none is not an error. It shows whether the run
-// has succeeded before (standard, section 1.4): then its last entry has RunStatus StatusSucceeded.
+// Run reads all entries of a run with all fields, oldest first; an empty result is not an error. It shows whether the
+// run has succeeded before (standard, section 1.4): then its last entry has RunStatus StatusSucceeded.
 func (h *History) Run(ctx context.Context, engine, correlationID string) ([]Entry, error) {
 	var entries []Entry
 	for e, err := range tables.All(ctx, h.store, h.table, runQuery(engine, correlationID)) {
@@ -188,10 +188,10 @@ func (h *History) Get(ctx context.Context, engine, rowKey string) (Entry, error)
 	return entry, nil
 }
 
-// List reads one page of entries, newest first (standard, section 5). With filters by engine, status, tenant and time, the cost
-// depends on the page and not on the length of the table; with one by instance, on the entries of that instance in the period, as
-// soon as the index has those of before it was kept (Retention adds them). A filter by operation is applied by the store, over
-// the index rows that the others select. The errors are ErrFilter, ErrToken and those of the store.
+// List reads one page of entries, newest first (standard, section 5). With filters by engine, status, tenant and
+// time, the cost depends on the page and not on the length of the table; with a filter by instance, on the entries of
+// that instance in the period, as soon as Retention has indexed older rows. A filter by operation is applied by the
+// store, over the index rows that the others select. The errors are ErrFilter, ErrToken and those of the store.
 func (h *History) List(ctx context.Context, f HistoryFilter) (HistoryPage, error) {
 	also := ""
 	if f.Open {

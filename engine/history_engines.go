@@ -12,17 +12,18 @@ import (
 )
 
 const (
-	// enginesPartition holds a row for each name under which there can be history or dead letters. No escaped name begins
-	// with ~.
+	// enginesPartition holds a row for each name with possible history or dead letters. No escaped name begins with
+	// ~.
 	enginesPartition  = "~engines"
 	descriptionColumn = "Description"
-	// registerAtOnce is how many rows a transaction writes: of descriptions, which may be long, fewer than storage takes.
+	// registerAtOnce is the number of rows in a transaction: descriptions may be long, so it is below the limit of
+	// storage.
 	registerAtOnce = 50
 )
 
-// Register leaves in storage which engines an app has, and under what other names it writes history or dead letters, for tools
-// that work when the app does not run, and declares the index by instance complete for those without rows. What other apps have
-// registered with the same storage account stays.
+// Register stores the engines of an app, and its other names for history and dead letters, for tools that work while
+// the app does not run. It also declares the index by instance complete for engines without rows. Entries of other
+// apps in the same storage account are kept.
 func (h *History) Register(ctx context.Context, engines []Description, others []string) error {
 	described := map[string]any{}
 	for _, d := range engines {
@@ -50,7 +51,7 @@ func (h *History) Register(ctx context.Context, engines []Description, others []
 	return h.instances.begin(ctx, slices.Sorted(maps.Keys(described)), time.Now())
 }
 
-// Registered gives what was registered: the descriptions of engines, and all names. Without the table, there is none.
+// Registered returns the registered descriptions of engines, and all names. Without the table, both are empty.
 func (h *History) Registered(ctx context.Context) (engines []Description, names []string, err error) {
 	for next, more := "", true; more; more = next != "" {
 		page, err := h.store.Query(ctx, h.table, tables.Query{Partition: enginesPartition, Continuation: next})

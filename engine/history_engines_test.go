@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// What apps have registered is there for tools: of several apps, in the last form, and beside the history.
+// Tools read the registered engines: of several apps, in the last form, and next to the history.
 func TestRegister(t *testing.T) {
 	t.Parallel()
 	h := engine.NewHistory(tables.NewMemory(), "")

@@ -9,9 +9,10 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Retention deletes entries that are older than they are kept (standard, section 4), whatever their status: up to limit
-// of them, each with its index rows in one transaction. It reports whether there may be more; another call continues,
-// also after a crash. When there are no more, it adds to the index by instance what that lacks. A message whose entries are deleted runs again if somebody sends it again.
+// Retention deletes entries beyond their retention time (standard, section 4), in any status: up to limit of them,
+// each with its index rows in one transaction. It reports whether more may exist; another call continues, also after
+// a crash. When none are left, it adds missing rows to the index by instance. A message whose entries are deleted
+// runs again if it is sent again.
 func (h *History) Retention(ctx context.Context, r Retention, now time.Time, limit int) (removed int, more bool, err error) {
 	lists := []string{string(StatusSucceeded), string(StatusFailed), supersededList}
 	remove := h.remove

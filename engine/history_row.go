@@ -117,7 +117,7 @@ func (e Entry) indexRows(main tables.Entity) (rows []tables.Entity) {
 	return withInstance(rows)
 }
 
-// historyListColumns are the columns that a list shows or filters by.
+// historyListColumns returns the columns that a list shows or filters by.
 func historyListColumns() []string {
 	return []string{"Engine", "InstanceId", "Operation", "Status", "DurationMs", "CreatedAtUtc", "CorrelationId", supersededColumn, tenantColumn}
 }

@@ -11,15 +11,16 @@ import (
 )
 
 const (
-	// supersededColumn names the entry with which the run of an entry that failed has succeeded after all.
+	// supersededColumn names the entry of the later success of a failed entry's run.
 	supersededColumn = "SupersededBy"
-	// supersededList stands for such entries where lists are told apart by status: its initial is that of no status.
+	// supersededList is the list of such entries, next to the lists by status: its initial differs from those of the
+	// statuses.
 	supersededList = "Overcome"
-	// maxSupersedeOps is how many rows an entry has to change: its own, and three index rows that move.
+	// maxSupersedeOps bounds the changed rows of an entry: its own, and three index rows that move.
 	maxSupersedeOps = 7
 )
 
-// list is the list that the entry is in: that of its status, or of those that nobody has to look after any more.
+// list returns the list of the entry: that of its status, or that of superseded failures.
 func (e Entry) list() string {
 	if e.SupersededBy != "" {
 		return supersededList
@@ -27,7 +28,7 @@ func (e Entry) list() string {
 	return string(e.Status)
 }
 
-// supersededLists are the lists that the filter selects beside those of its status.
+// supersededLists returns the lists that the filter selects in addition to those of its status.
 func (f HistoryFilter) supersededLists() []string {
 	if !f.Open && f.Status != StatusSucceeded {
 		return []string{supersededList}
@@ -35,7 +36,7 @@ func (f HistoryFilter) supersededLists() []string {
 	return nil
 }
 
-// hides says of a row whether the filter leaves it out because it was superseded.
+// hides reports whether the filter leaves out a row because it was superseded.
 func (f HistoryFilter) hides(e tables.Entity) bool {
 	return f.Open && e.String(supersededColumn) != ""
 }
@@ -50,7 +51,7 @@ func successOf(entries []Entry) string {
 	return ""
 }
 
-// supersededBy marks those of new entries that failed as superseded; "" marks none.
+// supersededBy marks failed new entries as superseded; "" marks none.
 func supersededBy(by string, entries []Entry) []Entry {
 	for i := range entries {
 		if entries[i].Status == StatusFailed {
@@ -60,9 +61,9 @@ func supersededBy(by string, entries []Entry) []Entry {
 	return entries
 }
 
-// recordSuccess is Record for the entries of a run that has succeeded with the entry of the row key by, and marks what is recorded
-// of the run already and failed as superseded by that one. What fits is one transaction with the entries. Repeating it changes
-// nothing, and it reads nothing when nothing has failed.
+// recordSuccess is Record for the entries of a run that has succeeded with the entry of the row key by. It also marks
+// recorded failures of the run as superseded by that entry. As many as fit share one transaction with the entries.
+// Repeating it changes nothing, and it reads nothing if nothing has failed.
 func (h *History) recordSuccess(ctx context.Context, by string, entries, recorded []Entry) error {
 	marks, err := h.marks(ctx, by, recorded)
 	if err != nil {
@@ -90,8 +91,8 @@ func (h *History) recordSuccess(ctx context.Context, by string, entries, recorde
 	return nil
 }
 
-// recordFailed is Record for entries of a run that has not succeeded, given what is recorded of it. It changes no entry that
-// others have written or changed since, which is a tables.ErrExists, ErrPrecondition or ErrNotFound.
+// recordFailed is Record for entries of a run that has not succeeded, given its recorded entries. If an entry was
+// written or changed concurrently, it changes nothing and returns tables.ErrExists, ErrPrecondition or ErrNotFound.
 func (h *History) recordFailed(ctx context.Context, entries, recorded []Entry) error {
 	return h.write(ctx, func(e tables.Entity) tables.Op {
 		if strings.HasPrefix(e.Row, indexMark) {
@@ -107,7 +108,7 @@ func (h *History) recordFailed(ctx context.Context, entries, recorded []Entry) e
 	}, entries)
 }
 
-// marks returns the operations that mark entries as superseded, those of an entry together.
+// marks returns the operations that mark entries as superseded, grouped by entry.
 func (h *History) marks(ctx context.Context, by string, recorded []Entry) (all [][]tables.Op, err error) {
 	for _, f := range recorded {
 		if f.Status != StatusFailed || f.SupersededBy != "" {
@@ -144,7 +145,7 @@ func markOps(e tables.Entity, by string) []tables.Op {
 	return ops
 }
 
-// applyMarked applies a transaction; an index row that is not there any more need not be deleted.
+// applyMarked applies a transaction; an index row that is already deleted is skipped.
 func (h *History) applyMarked(ctx context.Context, ops []tables.Op) error {
 	for {
 		err := h.store.Apply(ctx, h.table, ops...)

@@ -11,11 +11,11 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// What failed before a run succeeded is marked, however much it is and wherever a process dies over it: repeating it goes on,
-// no row is in two lists, and the retention finds all of them.
+// Failures before a run's success are marked, in any number and with a crash at any point: a repeat continues, no row
+// is in two lists, and the retention finds all of them.
 func TestSupersede(t *testing.T) {
 	t.Parallel()
-	const failures = 60 // more than a transaction takes
+	const failures = 60 // more than a transaction holds
 	failed := func() (all []Entry) {
 		for i := range failures {
 			e := rotateEntry()

@@ -29,7 +29,7 @@ func rotateEntry() Entry {
 	}
 }
 
-// The stored form is a contract with every row that is already there: this test changes only to add columns.
+// The stored form is a contract with all existing rows: this test changes only to add columns.
 func TestRecordStoresRowAndIndexRow(t *testing.T) {
 	t.Parallel()
 	store, history, _ := newTables(t)
@@ -87,7 +87,7 @@ func TestRunAndGetReadBack(t *testing.T) {
 	first := rotateEntry()
 	first.RunStatus = ""
 	recordEntries(t, history, failed, first)
-	// An id that continues another one's escaped form is not of its run.
+	// An id that extends another one's escaped form is not of its run.
 	other := rotateEntry()
 	other.CorrelationID = first.CorrelationID + "-20261121T120000.123456Z"
 	recordEntries(t, history, other)
@@ -178,7 +178,7 @@ func TestRecordRefuses(t *testing.T) {
 	}
 }
 
-// Ids of the greatest length fit every key, whatever they are made of, and are found again.
+// Ids of the greatest length fit every key, with any characters, and are found again.
 func TestLongestIDs(t *testing.T) {
 	t.Parallel()
 	for name, unit := range map[string]string{"escaped": "/", "index-like": "~", "invalid": "\xff", "nul": "\x00", "wide": "😀", "dashes": "-", "percent": "%"} {

@@ -20,16 +20,16 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// piece is a piece of work: what is the same work is the same piece.
+// piece identifies a piece of work: equal pieces are the same work.
 type piece struct{ engine, correlationID, tenant, instance, operation, content string }
 
-// message returns the piece as the envelope. Blanks do not make it other work.
+// message returns the piece as the envelope. Blanks do not change the work.
 func (p piece) message(blanks string) string {
 	return fmt.Sprintf(`{"correlationId":%q,%s"tenantId":%q,"instanceId":%q,"operation":%q,"input":{"content":%q}}`,
 		p.correlationID, blanks, p.tenant, p.instance, p.operation, p.content)
 }
 
-// pieceOf is the inverse of message. A message of another sender has its correlation id as natural key.
+// pieceOf is the inverse of message. A foreign message has its correlation id as natural key.
 func pieceOf(name string, body []byte) piece {
 	var m struct {
 		engine.Message
@@ -45,7 +45,7 @@ func pieceOf(name string, body []byte) piece {
 	return piece{name, m.CorrelationID, m.TenantID, m.InstanceID, m.Operation, m.Input.Content}
 }
 
-// workshop has an engine of each kind. The content of a message says how its attempts end.
+// workshop has an engine of each kind. The content of a message determines the results of its attempts.
 type workshop struct {
 	*enginetest.World
 
@@ -117,8 +117,8 @@ func (s *workshop) definition(name string) engine.Definition {
 	return d
 }
 
-// check compares storage with the pieces that were sent: under each correlation id, one piece of work is done once or is a dead
-// letter by itself, and all others are dead letters of conflicts.
+// check compares storage with the pieces that were sent: under each correlation id, one piece of work is done once or
+// is the only dead letter of its kind, and all others are dead letters of conflicts.
 func (s *workshop) check(ctx context.Context, sent map[piece]bool) (problems []string) {
 	report := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	letters := map[piece][]engine.DeadLetter{}
@@ -216,7 +216,7 @@ func (s *workshop) retryAll(t *testing.T) {
 	s.settle(t)
 }
 
-// settle delivers what is left, and what the sweeper finds.
+// settle delivers the remaining messages, and those that the sweeper sends.
 func (s *workshop) settle(t *testing.T) {
 	t.Helper()
 	for woken := 1; woken > 0; {

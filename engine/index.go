@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Index rows stand in the partition of the row that they belong to and are written in its transaction. Their keys are
+// Index rows are in the partition of their main row and are written in its transaction. Their keys are
 //
 //	~S-{place}  ~F-{place}  ~O-{place}  history, by status: Succeeded, Failed, Failed in a run that succeeded after all
 //	~P-{place}  ~R-{place}  ~E-{place}  dead letters, by status: Pending, Resolved, Expired
@@ -22,8 +22,8 @@ import (
 //	~n-{a hexadecimal digit}            how many dead letters have which status, counted in 16 rows
 //
 // where the place is "{inverted microseconds, 18 digits}-{digest of the row key}", so that a range ascends from the
-// newest row to the oldest. Digests instead of ids keep keys short, and make their order the same in Go and in storage
-// whatever characters an id has. No escaped id begins with ~, so no main row is ever among them.
+// newest row to the oldest. Digests instead of ids keep keys short, and make their order the same in Go and in
+// storage for any characters. No escaped id begins with ~, so no main row is ever among them.
 const (
 	indexMark = "~"
 
@@ -41,15 +41,16 @@ const (
 	digestSize   = 32
 )
 
-// statusPrefix is the prefix of the index rows of a status; its initial distinguishes the statuses of a table.
+// statusPrefix returns the prefix of the index rows of a status; its initial distinguishes the statuses of a table.
 func statusPrefix(status string) string { return indexMark + status[:1] + "-" }
 
-// tenantPrefix is the prefix of the index rows of one tenant in a status. All spellings of the tenant's id have the same.
+// tenantPrefix returns the prefix of the index rows of one tenant in a status. All spellings of the tenant's id have
+// the same.
 func tenantPrefix(id, status string) string {
 	return indexMark + "t-" + digest(tenant.Fold(cleanText(id))) + "-" + status[:1] + "-"
 }
 
-// listPrefix is the prefix of the index rows that a caller of a tenant lists, "" being the platform.
+// listPrefix returns the prefix of the index rows that a caller of a tenant lists, "" being the platform.
 func listPrefix(status, tenantID string) string {
 	if tenantID == "" {
 		return statusPrefix(status)
@@ -57,7 +58,7 @@ func listPrefix(status, tenantID string) string {
 	return tenantPrefix(tenantID, status)
 }
 
-// listPrefixes are the prefixes under which a row is listed: for the platform, and for its tenant if it has one.
+// listPrefixes returns the prefixes under which a row is listed: for the platform, and for its tenant if it has one.
 func listPrefixes(status, tenantID string) []string {
 	if tenantID == "" {
 		return []string{statusPrefix(status)}
@@ -65,12 +66,12 @@ func listPrefixes(status, tenantID string) []string {
 	return []string{statusPrefix(status), tenantPrefix(tenantID, status)}
 }
 
-// correlationPrefix is the prefix of the index rows of one correlation id.
+// correlationPrefix returns the prefix of the index rows of one correlation id.
 func correlationPrefix(correlationID string) string {
 	return indexMark + "c-" + digest(cleanText(correlationID)) + "-"
 }
 
-// digest stands for any text in an index key: 128 bits in hexadecimal.
+// digest returns a key part for any text: 128 bits in hexadecimal.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:digestSize/2])
@@ -81,7 +82,7 @@ func inverted(micros int64) string {
 	return fmt.Sprintf("%0*d", invertedSize, lastMicro-micros)
 }
 
-// place is the part of an index key that orders the rows of either table.
+// place returns the part of an index key that orders the rows of either table.
 func place(at time.Time, rowKey string) string {
 	return inverted(at.UnixMicro()) + "-" + digest(rowKey)
 }

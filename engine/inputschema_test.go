@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A schema of the input is an object that fits the description of an engine, which has it as it is.
+// A schema of the input is an object that fits the description of an engine, which contains it unchanged.
 func TestInputSchema(t *testing.T) {
 	t.Parallel()
 	for schema, good := range map[string]bool{

@@ -15,19 +15,21 @@ const (
 	// instancesPartition has a row for each engine whose rows are all in the index by instance, in either table. No escaped
 	// name begins with ~.
 	instancesPartition = "~instances"
-	// throughColumn of such a row is when the last look at the engine's rows began.
+	// throughColumn of such a row is the start time of the last update of the engine's index.
 	throughColumn = "Through"
-	// byInstanceColumn of an index row by status says that the row has another one by instance.
+	// byInstanceColumn of an index row by status means that the row also has an index row by instance.
 	byInstanceColumn = "ByInstance"
-	// againBefore is how far before the last look the next one begins: rows have the time of the run, and are written later.
+	// againBefore is the overlap of an update with the last one: rows have the time of the run, and are written
+	// later.
 	againBefore = time.Hour
-	// rowsToIndex is how many rows a look reads at once, and indexAtOnce how many of them it indexes in a transaction.
+	// rowsToIndex is the number of rows that an update reads in one query, and indexAtOnce the number that it indexes
+	// in a transaction.
 	rowsToIndex = 1000
 	indexAtOnce = maxOps / 2
 )
 
-// instances knows for which engines the index by instance of one table has all rows, so that a list may rely on it. Rows that a
-// program has written that does not know the index are added by update. It is safe for concurrent use.
+// instances knows the engines whose rows are all in the index by instance of one table, so that a list may rely on
+// it. update adds the rows of programs without the index. It is safe for concurrent use.
 type instances struct {
 	store tables.Store
 	table string
@@ -40,18 +42,18 @@ func newInstances(store tables.Store, table string) *instances {
 	return &instances{store: store, table: table, ready: map[string]bool{}}
 }
 
-// instancePrefix is the prefix of the index rows of one instance.
+// instancePrefix returns the prefix of the index rows of one instance.
 func instancePrefix(instanceID string) string {
 	return indexMark + "i-" + digest(cleanText(instanceID)) + "-"
 }
 
-// instanceList is the prefix of those that are in one list.
+// instanceList returns the prefix of the index rows of one instance in one list.
 func instanceList(instanceID, list string) string {
 	return instancePrefix(instanceID) + list[:1] + "-"
 }
 
-// withInstance adds the index row by instance to those of a main row, the first of which is that by status, and marks that one.
-// A row without an instance has none.
+// withInstance adds the index row by instance to the index rows of a main row, and marks the first one, which is by
+// status. A row without an instance gets none.
 func withInstance(rows []tables.Entity) []tables.Entity {
 	id := rows[0].String("InstanceId")
 	if id == "" {
@@ -74,7 +76,8 @@ func byInstance(index tables.Entity) tables.Entity {
 	return tables.Entity{Key: tables.Key{Partition: index.Partition, Row: row}, Properties: props}
 }
 
-// complete returns those of the engines for which the index has all rows. It asks storage about the others only, once for all.
+// complete returns the engines whose rows are all in the index. It reads storage only for unknown engines, once for
+// all.
 func (i *instances) complete(ctx context.Context, engines []string) (map[string]bool, error) {
 	i.mu.Lock()
 	known := map[string]bool{}
@@ -107,7 +110,7 @@ func (i *instances) learn(engine string) {
 	i.ready[engine] = true
 }
 
-// begin declares the index complete for those engines that have no rows at all.
+// begin declares the index complete for engines without rows.
 func (i *instances) begin(ctx context.Context, engines []string, now time.Time) error {
 	known, err := i.complete(ctx, engines)
 	if err != nil {
@@ -122,7 +125,7 @@ func (i *instances) begin(ctx context.Context, engines []string, now time.Time) 
 			return fmt.Errorf("look for rows of %s in %s: %w", engine, i.table, err)
 		}
 		if len(page.Entities) > 0 || page.Next != "" {
-			continue // update has to look at them
+			continue // update has to index them
 		}
 		if err := i.declare(ctx, engine, now); err != nil {
 			return err
@@ -140,9 +143,9 @@ func (i *instances) declare(ctx context.Context, engine string, through time.Tim
 	return nil
 }
 
-// update adds what the index by instance lacks of an engine's rows in the given lists: of all rows the first time, and then of
-// those since the last time, because a program that does not know the index may have written beside this one. It may end anywhere;
-// the next call begins anew and passes by what is done.
+// update adds missing index rows by instance of an engine, in the given lists: the first time for all rows, later for
+// those since the last update. A program without the index that runs next to this one may have written such rows. It
+// may end at any point; the next call starts over and skips indexed rows.
 func (i *instances) update(ctx context.Context, engine string, lists []string, now time.Time) error {
 	marker, err := i.store.Get(ctx, i.table, tables.Key{Partition: instancesPartition, Row: tables.EscapeKey(engine)})
 	if err != nil && !errors.Is(err, tables.ErrNotFound) {
@@ -169,7 +172,7 @@ func (i *instances) update(ctx context.Context, engine string, lists []string, n
 	return i.declare(ctx, engine, now)
 }
 
-// add writes the index rows by instance that some index rows by status lack, each in one transaction with its mark.
+// add writes the index rows by instance for index rows by status, each in one transaction with its mark.
 func (i *instances) add(ctx context.Context, rows []tables.Entity) error {
 	rows = slices.DeleteFunc(rows, func(e tables.Entity) bool {
 		marked, _ := e.Properties[byInstanceColumn].(bool)
@@ -187,7 +190,7 @@ func (i *instances) add(ctx context.Context, rows []tables.Entity) error {
 	return nil
 }
 
-// addEach is add one by one: a row that somebody has changed or deleted meanwhile is passed by.
+// addEach is add one by one: a row that was changed or deleted meanwhile is skipped.
 func (i *instances) addEach(ctx context.Context, rows []tables.Entity) error {
 	for _, row := range rows {
 		if err := i.store.Apply(ctx, i.table, indexOps([]tables.Entity{row})...); err != nil && !changed(err) {

@@ -8,22 +8,22 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// instanceStreams returns the streams of an engine's rows of the instance that the query names: one for each list, or one for all
-// of them where that may be enough.
+// instanceStreams returns the streams of an engine's rows of the instance that the query names: one for each list, or
+// one for all of them if they may fit a page.
 func (q listQuery) instanceStreams(l listing, engine string) []*rowStream {
 	id := q.equal["InstanceId"]
 	var lanes []*rowStream
 	for _, list := range q.lists() {
 		lanes = append(lanes, l.indexStream(engine, instanceList(id, list)))
 	}
-	if len(lanes) == 1 || l.after != nil { // a second page follows on more rows than fit into one
+	if len(lanes) == 1 || l.after != nil { // a second page means that one page is not enough
 		return lanes
 	}
 	return []*rowStream{q.fewStream(l, engine, lanes)}
 }
 
-// fewStream reads all rows of an instance at once, of whatever list, if they fit into a page, as those of most instances do;
-// otherwise it reads the lanes, one for each list.
+// fewStream reads all rows of an instance in one query, of any list, if they fit a page, as those of most instances
+// do; otherwise it reads the lanes, one for each list.
 func (q listQuery) fewStream(l listing, engine string, lanes []*rowStream) *rowStream {
 	prefix := instancePrefix(q.equal["InstanceId"])
 	all := tables.Query{Partition: tables.EscapeKey(engine), From: prefix, To: tables.PrefixEnd(prefix), Where: l.where, Limit: l.limit + 1}
@@ -41,7 +41,7 @@ func (q listQuery) fewStream(l listing, engine string, lanes []*rowStream) *rowS
 	}}
 }
 
-// within returns those of an instance's index rows that the query selects, newest first.
+// within returns the selected index rows of an instance, newest first.
 func (q listQuery) within(l listing, engine string, rows []tables.Entity) (listed []listedRow) {
 	for _, list := range q.lists() {
 		prefix := instanceList(q.equal["InstanceId"], list)

@@ -12,7 +12,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// forgetInstance makes of a row and its index rows what a program has written that does not know the index by instance.
+// forgetInstance removes the index by instance from a row and its index rows, as a program without that index writes
+// them.
 func forgetInstance(t fataler, store tables.Store, table, engine, row string) {
 	t.Helper()
 	var ops []tables.Op
@@ -38,8 +39,8 @@ func forgetInstance(t fataler, store tables.Store, table, engine, row string) {
 	}
 }
 
-// A list by instance costs two queries however long the table is, by any program, whatever other filters there are, and one when
-// the process knows that the index is complete.
+// A list by instance costs two queries for a table of any length, by any program, with any other filters, and one
+// when the process knows that the index is complete.
 func TestListByInstanceCostsTwoQueries(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{40, 400, 4_000} {
@@ -90,7 +91,7 @@ func TestListByInstanceCostsTwoQueries(t *testing.T) {
 	}
 }
 
-// Of an instance that most rows belong to, a page costs one query for each list, and one that finds that there are more.
+// A page of an instance with most of the rows costs one query for each list, and one that finds out that more exist.
 func TestListOfABusyInstanceCostsItsPage(t *testing.T) {
 	t.Parallel()
 	const limit = 20
@@ -135,7 +136,7 @@ func TestListOfABusyInstanceCostsItsPage(t *testing.T) {
 	}
 }
 
-// The index of a new app is complete from the beginning, and that of an app with rows only when they were looked at.
+// The index of a new app is complete from the beginning, and that of an app with rows only after an update.
 func TestRegisterTrustsNewTablesOnly(t *testing.T) {
 	t.Parallel()
 	store, history, letters := newTables(t)
@@ -154,8 +155,8 @@ func TestRegisterTrustsNewTablesOnly(t *testing.T) {
 	}
 }
 
-// What a program has written beside this one that does not know the index is indexed by the next look, which reads no more than
-// what is new; and what somebody changes while it is being indexed stays as it was changed.
+// The next update indexes rows of a program without the index, and reads only new rows; a row that changes during the
+// update keeps the change.
 func TestIndexByInstanceCatchesUp(t *testing.T) {
 	t.Parallel()
 	store, _, letters := newTables(t)

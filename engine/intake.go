@@ -15,11 +15,11 @@ import (
 	"github.com/vibedata/roundhouse/internal/payload"
 )
 
-// These are what intakes refuse a request for. Sending it again does not help.
+// The reasons why intakes refuse a request. Sending it again does not help.
 var (
 	// ErrUnauthorized: the sender of a request did not prove its identity.
 	ErrUnauthorized = errors.New("the sender did not prove who it is")
-	// ErrNotTaken: the message is not one that is taken here, whoever sends it. The sender is told the text of the error.
+	// ErrNotTaken: the intake does not accept the message from any sender. The sender gets the text of the error.
 	ErrNotTaken = errors.New("the message is not taken here")
 )
 
@@ -30,19 +30,19 @@ type Intake struct {
 	Function string
 	// Route is its path behind /api/, such as "orders" or "orders/incoming".
 	Route string
-	// Authorize checks who may send. Without it and Verify, everybody with a key of the function may, which the host checks. It is
-	// called before the body is read. It returns ErrUnauthorized for a sender who may not, and any other error when it
-	// cannot tell at present.
+	// Authorize checks the sender's permission. Without it and Verify, the host requires a key of the function. It is
+	// called before the body is read. It returns ErrUnauthorized for a sender without permission, and any other error
+	// when it cannot decide now.
 	Authorize func(ctx context.Context, r *http.Request) error
-	// Verify checks, beside Authorize, what a sender can only prove of the body as a whole, such as a signature; nil means
-	// nothing. It returns ErrUnauthorized, ErrNotTaken, or any other error when it cannot tell at present.
+	// Verify checks, in addition to Authorize, a proof over the whole body, such as a signature; nil checks nothing.
+	// It returns ErrUnauthorized, ErrNotTaken, or any other error when it cannot decide now.
 	Verify func(ctx context.Context, header http.Header, body []byte) error
-	// Closed makes the function answer that it does not exist, as long as what Authorize and Verify need is not configured.
+	// Closed makes the function answer 404 while the settings for Authorize and Verify are missing.
 	Closed bool
 	// Status is the status of the answer to an accepted message; the default is 202.
 	Status int
-	// Adapt, if it is set, stands for Definition.Adapt: what is for another intake of the engine, with another proof of who
-	// sends it, is no message of this one.
+	// Adapt, if it is set, replaces Definition.Adapt: messages for another intake of the engine, with another
+	// authentication, are not accepted here.
 	Adapt func(body []byte) (m Message, ok bool, err error)
 	// Declines, if it is set, reports which messages are answered with 400. They are queued nevertheless.
 	Declines func(body []byte) bool
@@ -54,7 +54,7 @@ type Endpoint struct {
 	Function string
 	// Route is its path behind /api/; its last segment may be a parameter, as in "acme-challenge/{token}".
 	Route string
-	// Methods are the methods that the host lets through, at least one.
+	// Methods are the methods that the host accepts, at least one.
 	Methods []string
 	// Anonymous allows requests without a key; otherwise the host asks for a key of the function.
 	Anonymous bool
@@ -72,7 +72,7 @@ var (
 	reservedRoute = regexp.MustCompile(`^(admin|runtime|machine(/|$))`)
 )
 
-// ValidFunctionName says whether the host accepts a name as that of a function. It keeps "host" for itself.
+// ValidFunctionName reports whether the host accepts a name as that of a function. It keeps "host" for itself.
 func ValidFunctionName(name string) bool { return functionName.MatchString(name) && name != "host" }
 
 func (i Intake) validate() error {
@@ -99,7 +99,7 @@ func (e Endpoint) validate() error {
 	return nil
 }
 
-// Accept makes a message of a body that came through an intake. Unlike a message from the queue, it cannot name a blob,
+// Accept converts the body of an intake request to a message. Unlike a message from the queue, it cannot name a blob,
 // because senders over HTTP have no access to the platform's blobs. The message always has a correlation id.
 func (d Definition) Accept(body []byte) (Message, error) {
 	m, err := d.accept(bytes.TrimPrefix(body, []byte(payload.ByteOrderMark)))
@@ -120,7 +120,7 @@ func (d Definition) Accept(body []byte) (Message, error) {
 	return m, nil
 }
 
-// accept decodes the form of the engine's senders, or else the envelope.
+// accept decodes the senders' own form, or else the envelope.
 func (d Definition) accept(body []byte) (Message, error) {
 	if d.Adapt != nil {
 		m, ok, err := d.Adapt(body)

@@ -15,17 +15,17 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// ofLength is a JSON text of n bytes.
+// ofLength returns a JSON text of n bytes.
 func ofLength(n int) json.RawMessage { return json.RawMessage(`"` + strings.Repeat("x", n-2) + `"`) }
 
-// around calls f at a limit: with one less, as much as may be, and one more.
+// around calls f with the limit, with one less, and with one more.
 func around(limit int, f func(n int, fits bool)) {
 	for n := limit - 1; n <= limit+1; n++ {
 		f(n, n <= limit)
 	}
 }
 
-// A message at its limit decodes as it is, and fits its queue with the longest line that tells where it has been.
+// A message at its limit decodes unchanged, and fits its queue with the longest header.
 func TestSizesOfMessages(t *testing.T) {
 	t.Parallel()
 	line := header{MessageID: strings.Repeat("m", MaxIDLength), InsertedAt: noon().Add(123456789), Attempts: 1 << 30,
@@ -49,7 +49,7 @@ func TestSizesOfMessages(t *testing.T) {
 	})
 }
 
-// What does not fit a message travels by way of a blob, from the first byte too many on.
+// An input beyond the limit of a message goes into a blob, from the first byte on.
 func TestSizesOfPackedMessages(t *testing.T) {
 	t.Parallel()
 	claims, _ := newClaims(t)
@@ -76,7 +76,7 @@ func TestSizesOfPackedMessages(t *testing.T) {
 	})
 }
 
-// The ids of rows at their limits, in bytes, however long they are as keys have them.
+// Ids at their limits in bytes fit row keys, also with the longest escapes.
 func TestSizesOfIDs(t *testing.T) {
 	t.Parallel()
 	_, history, letters := newTables(t)
@@ -120,8 +120,8 @@ func TestSizesOfIDs(t *testing.T) {
 	}
 }
 
-// The texts of rows are cut, or left out with their size, above their limits, and as they were up to there; the most of
-// all together fits a row, whatever the characters are.
+// Texts of rows are cut, or replaced by their size, above their limits, and unchanged up to the limits; all texts at
+// their maximum fit a row, with any characters.
 func TestSizesOfTexts(t *testing.T) {
 	t.Parallel()
 	_, history, letters := newTables(t)
@@ -167,13 +167,13 @@ func TestSizesOfTexts(t *testing.T) {
 	})
 }
 
-// A run of many entries is divided over transactions.
+// A run with many entries is split into transactions.
 func TestSizesOfRuns(t *testing.T) {
 	t.Parallel()
 	_, history, _ := newTables(t)
 	around(maxOps/2, func(n int, fits bool) {
 		if fits && !sample.Keep(t, n) {
-			return // one more than a transaction holds is what counts
+			return // one more than a transaction holds is enough
 		}
 		var entries []Entry
 		for i := range n {

@@ -20,19 +20,19 @@ const (
 	MaxLimit = 100
 )
 
-// listQuery is what the filters of both tables are converted to.
+// listQuery is the common form of the filters of both tables.
 type listQuery struct {
 	engines []string
 	// status is one of statuses, or "" for all of them.
 	status   string
 	statuses []string
-	// more are lists of index rows that are read besides, and hidden says of what is listed by correlation id that it is left out;
-	// nil: nothing is.
+	// more are additional lists of index rows, and hidden reports whether a row of a list by correlation id is left
+	// out; nil hides none.
 	more   []string
 	hidden func(e tables.Entity) bool
-	// also is what hidden stands for, in tokens.
+	// also identifies hidden in tokens.
 	also string
-	// tenant is whose rows are listed; "" is the platform, which sees all.
+	// tenant limits the rows; "" is the platform, which sees all.
 	tenant string
 	// equal holds the required values by column; "" does not filter.
 	equal    map[string]string
@@ -44,8 +44,9 @@ type listQuery struct {
 }
 
 // read returns one page of a table, newest row first, and the token of the next page, "" on the last page. When the
-// query names a correlation id, byCorrelation makes the stream of an engine's rows; when it names an instance, there is one
-// stream of index rows for an engine whose index by instance is complete; otherwise there is one for every status. The errors are ErrFilter, ErrToken and those of the store.
+// query names a correlation id, byCorrelation makes the stream of an engine's rows. When it names an instance, an
+// engine whose index by instance is complete has one stream of index rows. Otherwise there is one stream for every
+// status. The errors are ErrFilter, ErrToken and those of the store.
 func (q listQuery) read(ctx context.Context, store tables.Store, table string, byCorrelation func(l listing, engine string) *rowStream) (rows []listedRow, token string, err error) {
 	q, err = q.normalised()
 	if err != nil {
@@ -61,7 +62,7 @@ func (q listQuery) read(ctx context.Context, store tables.Store, table string, b
 		return nil, "", err
 	}
 	l.after = after
-	// One row more than the page holds tells whether another page follows, so that a token never leads to an empty one.
+	// One row more than a page shows whether another page follows, so that a token never leads to an empty one.
 	rows, err = merge(ctx, q.streams(l, byCorrelation), q.limit+1)
 	if err != nil {
 		return nil, "", err
@@ -73,7 +74,7 @@ func (q listQuery) read(ctx context.Context, store tables.Store, table string, b
 	return rows, token, nil
 }
 
-// fingerprint stands for the query in its tokens.
+// fingerprint identifies the query in its tokens.
 func (q listQuery) fingerprint(table string) string {
 	parts := []any{table, q.engines, q.status, q.equal, q.from, q.to}
 	if q.tenant != "" {
@@ -120,7 +121,7 @@ func (q listQuery) streams(l listing, byCorrelation func(l listing, engine strin
 	return lanes
 }
 
-// lists are the lists of index rows that the query selects.
+// lists returns the lists of index rows that the query selects.
 func (q listQuery) lists() []string {
 	if q.status != "" {
 		return append([]string{q.status}, q.more...)
@@ -166,7 +167,7 @@ func (q listQuery) normalised() (listQuery, error) {
 	return q, nil
 }
 
-// listing is what the streams of one page have in common.
+// listing is the data that the streams of one page share.
 type listing struct {
 	store    tables.Store
 	table    string
@@ -176,11 +177,11 @@ type listing struct {
 	hidden   func(e tables.Entity) bool
 	limit    int
 	after    *position
-	// indexed are the engines for which the index by instance is to be read; nil: none.
+	// indexed are the engines whose index by instance is read; nil for none.
 	indexed map[string]bool
 }
 
-// withStatus is the listing of rows that have the status, "" being any.
+// withStatus returns the listing of rows with the status, "" for any.
 func (l listing) withStatus(status string) listing {
 	if status != "" {
 		l.where = maps.Clone(l.where)
@@ -189,7 +190,7 @@ func (l listing) withStatus(status string) listing {
 	return l
 }
 
-// sees reports whether the row is one of the tenant's, and not to be left out.
+// sees reports whether the row is visible to the tenant and not hidden.
 func (l listing) sees(e tables.Entity) bool {
 	return tenant.Sees(l.tenant, e.String(tenantColumn)) && (l.hidden == nil || !l.hidden(e))
 }

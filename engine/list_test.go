@@ -42,7 +42,7 @@ func fillHistory(t *testing.T, history *History, n int) (engines []string) {
 	return engines
 }
 
-// A page reads as many rows of a long table as of a short one: no more than one page of every engine and status.
+// A page reads as many rows of a long table as of a short one: at most one page of every engine and status.
 func TestListCostsItsPage(t *testing.T) {
 	t.Parallel()
 	const limit = 20
@@ -90,7 +90,7 @@ func TestListCostsItsPage(t *testing.T) {
 	}
 }
 
-// A filter that few rows match makes the store answer with empty pages; the list does not.
+// A filter with few matches makes the store return empty pages; the list does not.
 func TestListOfFewMatches(t *testing.T) {
 	t.Parallel()
 	_, history, _ := newTables(t)
@@ -191,7 +191,7 @@ func TestMergeShowsAMovedRowOnce(t *testing.T) {
 	}
 }
 
-// listModel is what the walks of both tables are compared with: every row that was written, by its key.
+// listModel is a written row, for comparison with the lists of both tables.
 type listModel struct {
 	position
 	row                                      string
@@ -200,17 +200,17 @@ type listModel struct {
 	at                                       time.Time
 }
 
-// tenants are spellings of three, and the platform.
+// tenants returns spellings of three tenants, and the platform.
 func tenants() []string {
 	return []string{"", "contoso", "CONTOSO", "kelvin", "\u212aELVIN", "fabrikam"}
 }
 
-// seen is the rule by which a caller of a tenant sees a row.
+// seen reports whether a caller of a tenant sees a row.
 func (r listModel) seen(caller string) bool {
 	return caller == "" || strings.EqualFold(caller, r.tenant)
 }
 
-// expected is what a filter selects of the rows, in order.
+// expected returns the selected rows, in order.
 func expected(rows map[string]listModel, keep func(listModel) bool) []string {
 	var kept []listModel
 	for _, row := range rows {
@@ -226,7 +226,7 @@ func expected(rows map[string]listModel, keep func(listModel) bool) []string {
 	return keys
 }
 
-// within says whether a time is in [from, to), where zero is open.
+// within reports whether a time is in [from, to), where zero is open.
 func within(at, from, to time.Time) bool {
 	return (from.IsZero() || !at.Before(from)) && (to.IsZero() || at.Before(to))
 }
@@ -251,7 +251,7 @@ func drawOne(t *rapid.T, name string, of ...string) string {
 	return rapid.SampledFrom(of).Draw(t, name)
 }
 
-// drawFilter draws a filter that both tables have.
+// drawFilter draws a filter for both tables.
 func drawFilter(t *rapid.T, engines []string, statuses ...string) HistoryFilter {
 	return HistoryFilter{
 		Engines:       rapid.SampledFrom([][]string{engines, {"hmac"}, {"tls", "alerts"}, {"none"}}).Draw(t, "engines"),
@@ -265,7 +265,7 @@ func drawFilter(t *rapid.T, engines []string, statuses ...string) HistoryFilter 
 	}
 }
 
-// correlations are ids that are easily taken for each other.
+// correlations returns ids that are easily confused.
 func correlations() []string {
 	return []string{"run", "run-20261121T120000.123456Z", "rün/2", "r"}
 }
@@ -277,8 +277,8 @@ func (r listModel) selectedBy(f HistoryFilter) bool {
 		(f.Operation == "" || f.Operation == r.operation) && (f.CorrelationID == "" || f.CorrelationID == r.correlation)
 }
 
-// walk reads the pages of a list, whose keys list returns, and holds them against what a filter selects of all rows.
-// Between two pages, newer writes a row that is newer.
+// walk reads the pages of a list, whose keys list returns, and compares them with the filtered rows. Between two
+// pages, newer writes a newer row.
 func walk(t *rapid.T, rows map[string]listModel, f HistoryFilter, list func(HistoryFilter) (keys []string, token string, err error), newer func(n int)) {
 	want := expected(rows, func(r listModel) bool { return r.selectedBy(f) })
 	var got []string
@@ -302,8 +302,7 @@ func walk(t *rapid.T, rows map[string]listModel, f HistoryFilter, list func(Hist
 	}
 }
 
-// Walking the pages of any filter gives what it selects of all rows: in order, none twice, none missing, whatever is
-// written meanwhile that is newer.
+// The pages of any filter yield the selected rows in order, once each, while newer rows are written.
 func TestHistoryWalkEqualsFilteredSort(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -417,7 +416,7 @@ func FuzzDecodeToken(f *testing.F) {
 		case err == nil && token != "" && (encodeToken(mark, *got) != token || !slices.Contains(engines, got.engine)):
 			t.Errorf("%q was taken as %+v", token, got)
 		case err == nil && token != "":
-			// Whatever is taken makes a query that the store takes.
+			// Every accepted position makes a query that the store accepts.
 			l := listing{store: tables.NewMemory(), table: "engineHistory", limit: 1, after: got}
 			if err := l.store.CreateTable(t.Context(), l.table); err != nil {
 				t.Fatal(err)

@@ -15,8 +15,8 @@ import (
 // attempt takes a new lock.
 var ErrLockLost = errors.New("the registry lock was lost")
 
-// These bound the pause between two attempts to take a lock that another job holds. The pause doubles, and ends when
-// the lock expires.
+// The bounds of the pause between two attempts to take a lock that another job holds. The pause doubles, and ends
+// when the lock expires.
 const (
 	firstLockPause   = 30 * time.Second
 	longestLockPause = 5 * time.Minute
@@ -40,7 +40,7 @@ type lockInput struct {
 
 type lockResult struct {
 	Held   bool      `json:"held"`
-	Holder string    `json:"holder,omitempty"` // the job that has the lock instead
+	Holder string    `json:"holder,omitempty"` // the job that holds the lock instead
 	Until  time.Time `json:"until"`
 }
 
@@ -66,7 +66,7 @@ func NewLockSteps(engine string, locks Locks) *LockSteps {
 	}
 }
 
-// markPermanent marks errors that only a person can fix.
+// markPermanent marks errors that only an operator can fix.
 func markPermanent(err error) error {
 	if errors.Is(err, registry.ErrInvalid) || errors.Is(err, registry.ErrDamaged) || errors.Is(err, registry.ErrNotFound) {
 		return orchestrator.Permanent(err)
@@ -80,15 +80,15 @@ func (s *LockSteps) Activities() []orchestrator.AnyActivity {
 }
 
 // Locked runs fn under the registry lock of an instance, as the job JobID(ctx) (standard, section 1.8). It waits,
-// durably, while another job has the lock, takes the lock for d (0 for registry.DefaultLockDuration), renews it while
-// fn runs, and releases it however fn ends: with an error, a panic, or because the orchestration is canceled. After a
-// crash, the process that goes on releases it. A lock that cannot be released expires. When the lock is lost, what fn
-// waits for gives ErrCanceled, and Locked returns ErrLockLost; otherwise it returns the error of fn. A cancellation of
-// the orchestration reaches fn, and the lock is kept while fn cleans up (WithoutCancel).
+// durably, while another job has the lock, and takes the lock for d (0 for registry.DefaultLockDuration). It renews
+// the lock while fn runs, and releases it after any end of fn: a result, an error, a panic, or a cancellation. After
+// a crash, the process that continues releases it. A lock that cannot be released expires. When the lock is lost,
+// waits in fn return ErrCanceled, and Locked returns ErrLockLost; otherwise it returns the error of fn. A
+// cancellation of the orchestration reaches fn, and the lock is kept while fn cleans up (WithoutCancel).
 //
-// Every attempt takes the lock anew. The release is an undo, so the next attempt still keeps results by the rule for
-// attempts: what fn has called is not called again. In between, other jobs may have had the lock. If they can have
-// invalidated a result, the result must not be kept: make ctx.Execution a part of the input of such calls.
+// Every attempt takes a new lock. The release is an undo, so the next attempt still keeps results by the rule for
+// attempts: completed calls of fn are not repeated. In between, other jobs may have held the lock. If they can
+// invalidate a result, make ctx.Execution a part of the input of its call, so that the result is not kept.
 func Locked(ctx *orchestrator.Context, steps *LockSteps, instanceID string, d time.Duration, fn func(*orchestrator.Context) error) error {
 	if d <= 0 {
 		d = registry.DefaultLockDuration
@@ -96,7 +96,7 @@ func Locked(ctx *orchestrator.Context, steps *LockSteps, instanceID string, d ti
 	in := lockInput{InstanceID: instanceID, JobID: JobID(ctx), Duration: d, Execution: ctx.Execution()}
 	lock, err := steps.acquireWhenFree(ctx, in)
 	if err != nil {
-		steps.unlock(ctx, lock, in) // the lock may have been taken in spite of the error
+		steps.unlock(ctx, lock, in) // the lock may be taken despite the error
 		return fmt.Errorf("lock instance %s: %w", instanceID, err)
 	}
 	var panicked any
@@ -105,7 +105,7 @@ func Locked(ctx *orchestrator.Context, steps *LockSteps, instanceID string, d ti
 		panicked, err = recoverPanic(ctx, fn)
 		return struct{}{}, err
 	})
-	// The work may have something to clean up when the orchestration is canceled, and needs the lock for that.
+	// When the orchestration is canceled, the work may have to clean up, and needs the lock for that.
 	keep := orchestrator.Go(orchestrator.WithoutCancel(ctx), func(ctx *orchestrator.Context) (struct{}, error) {
 		return struct{}{}, steps.renewUntilOver(ctx, in, &over)
 	})
@@ -155,8 +155,8 @@ func (s *LockSteps) acquireWhenFree(ctx *orchestrator.Context, in lockInput) (*o
 	}
 }
 
-// renewUntilOver renews the lock until the work is over. When a renewal fails, the next one makes up for it: a late
-// renewal succeeds as long as nobody has changed the document.
+// renewUntilOver renews the lock until the work is over. After a failed renewal, the next one makes up for it: a late
+// renewal succeeds while the document is unchanged.
 func (s *LockSteps) renewUntilOver(ctx *orchestrator.Context, in lockInput, over *bool) error {
 	for {
 		err := ctx.Sleep(in.Duration / 3)
@@ -175,7 +175,7 @@ func (s *LockSteps) renewUntilOver(ctx *orchestrator.Context, in lockInput, over
 	}
 }
 
-// unlock releases the lock. A failure is only logged, because it must not undo what the run has done; the lock expires
+// unlock releases the lock. A failure is only logged, because it must not undo the work of the run; the lock expires
 // then.
 func (s *LockSteps) unlock(ctx *orchestrator.Context, lock *orchestrator.Future[lockResult], in lockInput) {
 	if lock == nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// ownJob is what the orchestration of a test is called as a holder.
+// ownJob is the holder name of the test's orchestration.
 const ownJob = "test/test"
 
-// underLock is an orchestration that does something under the lock, in a registry that is made anew for every run.
+// underLock returns an orchestration that works under the lock, with a new registry for every run.
 func underLock(t *testing.T, prepare func(ctx context.Context, r *registry.Registry), steps []orchestratortest.Step,
 	do func(ctx *orchestrator.Context, look *orchestrator.Activity[int, string]) error, free bool) orchestratortest.Scenario[int, string] {
 	t.Helper()
@@ -67,7 +67,7 @@ func underLock(t *testing.T, prepare func(ctx context.Context, r *registry.Regis
 		}}
 }
 
-// However the work ends, the lock is held for it and free behind it, wherever the process dies.
+// For any end of the work and a crash at any point, the lock is held during the work and released after it.
 func TestLocked(t *testing.T) {
 	t.Parallel()
 	steal := orchestrator.NewActivity("steal", func(context.Context, int) (int, error) { return 0, nil }) // the name counts

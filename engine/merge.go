@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// parallelQueries bounds how many streams of one page are read at the same time.
+// parallelQueries bounds the parallel reads of the streams of a page.
 const parallelQueries = 8
 
 // position is the position of a row in a list: by place, and by engine when two engines share a place.
@@ -24,8 +24,8 @@ func (p position) compare(q position) int {
 	return cmp.Or(cmp.Compare(p.place, q.place), cmp.Compare(p.engine, q.engine))
 }
 
-// bound is the first place behind p in the streams of an engine. All places have one length, so nothing lies between a
-// place and the same with a hyphen.
+// bound returns the first place behind p in the streams of an engine. All places have one length, so nothing sorts
+// between a place and the same place with a hyphen.
 func (p position) bound(engine string) string {
 	if engine > p.engine {
 		return p.place
@@ -46,7 +46,7 @@ type rowStream struct {
 	done  bool // nothing is left to fetch
 }
 
-// fill makes sure that there is a first row, if there are any left. Pages of a store can be empty.
+// fill loads a first row, if any are left. Pages of a store can be empty.
 func (l *rowStream) fill(ctx context.Context) error {
 	for len(l.rows) == 0 && !l.done {
 		rows, more, err := l.fetch(ctx)

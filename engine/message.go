@@ -16,19 +16,19 @@ import (
 	"github.com/vibedata/roundhouse/internal/traceparent"
 )
 
-// MaxMessage bounds the body of a message in bytes. It leaves room for the header that a message gets when it is put
-// back: together they fit a queue message. Larger data has to travel as a reference.
+// MaxMessage bounds the body of a message in bytes. It leaves room for the header of a requeued message: together
+// they fit a queue message. Larger data travels as a reference.
 const MaxMessage = 47 << 10
 
 // Message is the envelope that producers send to an engine's queue, as a JSON object. Unknown fields are ignored, so
 // producers may add their own.
 type Message struct {
-	// CorrelationID names the run; messages with the same one are the same work. If it is missing, it is derived from
+	// CorrelationID identifies the run; messages with the same one are the same work. A missing one is derived from
 	// the message id, so that a redelivery has the same.
 	CorrelationID string `json:"correlationId,omitempty"`
 	// Engine is the engine that the message is for; the default is the engine of the queue.
 	Engine string `json:"engine,omitempty"`
-	// Operation is what to do, for engines that can be asked for more than one thing.
+	// Operation is the requested operation, for engines with more than one.
 	Operation string `json:"operation,omitempty"`
 	// InstanceID is the managed instance to work on; the default is PublisherInstance.
 	InstanceID string `json:"instanceId,omitempty"`
@@ -37,10 +37,10 @@ type Message struct {
 	Input json.RawMessage `json:"input,omitempty"`
 	// Blob names the blob that holds the input instead, when that is too large for a message; see Claims.
 	Blob string `json:"blob,omitempty"`
-	// NaturalKey says that the correlation id is the natural key of the input, so repeats may differ in details. It counts for
-	// engines that adapt messages; adapted messages have it.
+	// NaturalKey means that the correlation id is the natural key of the input, so repeats may differ in details. It
+	// counts for engines that adapt messages; adapted messages have it.
 	NaturalKey bool `json:"naturalKey,omitempty"`
-	// TraceParent is the sender's W3C trace context, of which the run becomes a part; what is none is ignored.
+	// TraceParent is the sender's W3C trace context, which the run joins; an invalid one is ignored.
 	TraceParent string `json:"traceparent,omitempty"`
 }
 
@@ -114,7 +114,7 @@ func (d Definition) decodeMessage(body []byte, messageID string) (Message, error
 		m.CorrelationID = deriveCorrelationID(messageID)
 	}
 	if err != nil {
-		m.TenantID = "" // nobody but the platform sees what cannot be decoded
+		m.TenantID = "" // only the platform sees unreadable messages
 	}
 	m.TraceParent = traceparent.Clean(m.TraceParent)
 	if m.InstanceID == "" && err == nil {
@@ -156,7 +156,7 @@ func (d Definition) parseMessage(body []byte) (Message, error) {
 	return m, errors.Join(errs...)
 }
 
-// adapt decodes the body of a foreign sender, or else the envelope.
+// adapt decodes a foreign body, or else the envelope.
 func (d Definition) adapt(body []byte) (Message, error) {
 	if d.Adapt != nil {
 		if m, ok, err := d.Adapt(body); ok || err != nil {
@@ -174,8 +174,7 @@ func (d Definition) adapt(body []byte) (Message, error) {
 	return m, err
 }
 
-// envelopeOf decodes an envelope. A member that is there twice, in whatever case, is an error: it would be unknown which one the
-// sender meant.
+// envelopeOf decodes an envelope. A duplicate member, in any case, is an error: the intended value is unknown.
 func envelopeOf(body []byte) (Message, error) {
 	var m Message
 	if err := json.Unmarshal(body, &m); err != nil {
@@ -202,7 +201,7 @@ func envelopeOf(body []byte) (Message, error) {
 	}
 }
 
-// isMember reports whether the envelope has a member of this name, in whatever case.
+// isMember reports whether the envelope has a member of this name, in any case.
 func isMember(name string) bool {
 	for field := range reflect.TypeFor[Message]().Fields() {
 		if member, _, _ := strings.Cut(field.Tag.Get("json"), ","); strings.EqualFold(member, name) {
@@ -212,8 +211,8 @@ func isMember(name string) bool {
 	return false
 }
 
-// encode returns the message as queues and runs get it. The errors are those of payload.Check, so whatever can be
-// encoded, a run can store.
+// encode returns the message in the form of queues and runs. The errors are those of payload.Check, so a run can
+// store every encoded message.
 func (m Message) encode() ([]byte, error) {
 	if err := payload.Check(m.Input); err != nil { // checked first, because the error of the encoder would not name the limit
 		return nil, err
@@ -228,7 +227,7 @@ func (m Message) encode() ([]byte, error) {
 // errTooLarge marks a message that is too large as a whole.
 var errTooLarge = errors.New("over size")
 
-// reasonOf returns the reason, for machines, why a message could not be decoded.
+// reasonOf returns the machine-readable reason why a message could not be decoded.
 func reasonOf(err error) Reason {
 	if errors.Is(err, errTooLarge) || errors.Is(err, ErrIDTooLong) || errors.Is(err, payload.ErrTooLarge) {
 		return ReasonOverSize

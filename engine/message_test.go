@@ -36,8 +36,8 @@ func TestDecodeMessageFillsWhatIsMissing(t *testing.T) {
 	}
 }
 
-// A member of the envelope that is there twice, in whatever case, makes the message undecodable, through every entry point. Members
-// in another case, and others that are there twice, are taken.
+// A duplicate member of the envelope, in any case, makes the message undecodable, through every entry point. Members
+// in another case, and other duplicates, are accepted.
 func TestMembersThatAreThereTwice(t *testing.T) {
 	t.Parallel()
 	for body, twice := range map[string]bool{

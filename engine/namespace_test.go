@@ -14,8 +14,8 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// Whatever id a tenant chooses, the id of its run is one that no other tenant, schedule or report can have. The same choice gives the same
-// id.
+// For any id that a tenant chooses, no other tenant, schedule or report can have the id of its run. The same choice
+// yields the same id.
 func TestTenantsCannotClaimOtherIDs(t *testing.T) {
 	t.Parallel()
 	sample.Rapid(t)
@@ -52,7 +52,7 @@ func TestTenantsCannotClaimOtherIDs(t *testing.T) {
 				if by := taken[got.CorrelationID]; by == "a schedule" {
 					rt.Fatalf("the platform used the id of a schedule, %s", got.CorrelationID)
 				}
-				continue // its operators may name what is there
+				continue // its operators may use existing ids
 			}
 			if by, there := taken[got.CorrelationID]; there && by != tenant {
 				rt.Fatalf("%s used the id %q of %s by %q", tenant, got.CorrelationID, by, id)
@@ -66,7 +66,7 @@ func TestTenantsCannotClaimOtherIDs(t *testing.T) {
 	})
 }
 
-// Ids of schedules are refused at the doors by which others come.
+// Ids of schedules are refused at the entry points for callers.
 func TestIDsOfSchedulesAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

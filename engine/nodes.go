@@ -6,15 +6,15 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/nodes"
 )
 
-// Nodes is what a pipeline needs of this process's place among those of the app. *nodes.Node is one.
+// Nodes is the pipeline's view of this process among those of the app. *nodes.Node implements it.
 type Nodes interface {
-	// Receive takes a message of the schedule queue that is a sign of life. handled is false for other messages.
+	// Receive handles a heartbeat from the schedule queue. handled is false for other messages.
 	Receive(ctx context.Context, message []byte) (handled bool, err error)
-	// HoldMessage takes a message in hand until release is called.
+	// HoldMessage registers a message as in progress until release is called.
 	HoldMessage(m nodes.Message) (release func())
 }
 
-// receiveSign takes a message that is the sign of life of a process.
+// receiveSign handles a message that is the heartbeat of a process.
 func (p *Pipeline) receiveSign(ctx context.Context, message []byte) (handled bool, err error) {
 	if p.config.Nodes == nil {
 		return false, nil
@@ -22,7 +22,7 @@ func (p *Pipeline) receiveSign(ctx context.Context, message []byte) (handled boo
 	return p.config.Nodes.Receive(ctx, message)
 }
 
-// holdMessage takes a delivery in hand whose message nothing else tells of.
+// holdMessage registers a delivery as in progress if nothing else refers to its message.
 func (p *Pipeline) holdMessage(d Delivery) (release func()) {
 	if p.config.Nodes == nil || d.PopReceipt == "" {
 		return func() {}

@@ -13,7 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 )
 
-// Whoever counts deliveries is told of each, with the time since its message was sent, rests of the run included.
+// Observe is called for each delivery, with the time since its message was sent, waits of the run included.
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestObserve(t *testing.T) {
 	})
 }
 
-// No fate is missing among those that metrics have.
+// Metrics cover every fate.
 func TestFates(t *testing.T) {
 	t.Parallel()
 	seen := map[engine.Fate]bool{}
@@ -55,7 +55,8 @@ func TestFates(t *testing.T) {
 	}
 }
 
-// The runs of a singleton, each of which finds the end of the one before, and an end that is reported again are no duplicates.
+// The runs of a singleton, each of which finds the end of the previous one, and a repeated report of an end are no
+// duplicates.
 func TestEndsThatAreRecordedAreNoDuplicates(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// sameJSON says that two documents are one but for how their texts are written.
+// sameJSON reports whether two documents are equal except for the encoding of their texts.
 func sameJSON(t *testing.T, a, b json.RawMessage) bool {
 	t.Helper()
 	plain := func(text json.RawMessage) string {
@@ -39,8 +39,8 @@ func sameJSON(t *testing.T, a, b json.RawMessage) bool {
 	return len(a) == 0 && len(b) == 0 || plain(a) == plain(b)
 }
 
-// A message that Pack takes is one that its engine reads as it was: with its input, wherever that travels, and through
-// the line of a put-back.
+// An engine reads a message that Pack accepts unchanged: with its input, inline or in a blob, and through the header
+// of a requeue.
 func FuzzMessages(f *testing.F) {
 	fuzzvalue.Seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -92,7 +92,8 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
-// A dead letter that Add takes is read as it was, from its row, and from the rows of its lists with what these show.
+// A dead letter that Add accepts is read back unchanged, from its row, and from the rows of its lists with their
+// fields.
 func FuzzDeadLetterRows(f *testing.F) {
 	fuzzvalue.Seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -122,7 +123,7 @@ func FuzzDeadLetterRows(f *testing.F) {
 		}
 		listed, err := letters.Pending(context.Background(), d.Engine, d.CorrelationID)
 		for _, text := range []*string{&d.Engine, &d.MessageID, &d.InstanceID, &d.OriginalQueue, &d.CorrelationID, &d.Node} {
-			*text = cleanText(*text) // a NUL in an id is another character for people; the key keeps it
+			*text = cleanText(*text) // a NUL in an id is replaced in columns; the key keeps it
 		}
 		ignore := cmpopts.IgnoreFields(DeadLetter{}, "RowKey", "ETag", "Status")
 		if diff := cmp.Diff(d, got, ignore, cmp.Comparer(bytes.Equal), cmp.Transformer("unset", unset)); diff != "" {
@@ -134,7 +135,7 @@ func FuzzDeadLetterRows(f *testing.F) {
 	})
 }
 
-// unset is the time that a row has where there is none.
+// unset returns the time of a row without one.
 func unset(at time.Time) time.Time {
 	if at.Unix() == 0 {
 		return time.Time{}
@@ -142,7 +143,7 @@ func unset(at time.Time) time.Time {
 	return at
 }
 
-// An entry of the history is read as it was recorded, and found by its run.
+// An entry of the history is read back unchanged, and found by its run.
 func FuzzHistoryRows(f *testing.F) {
 	fuzzvalue.Seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -182,7 +183,7 @@ func FuzzHistoryRows(f *testing.F) {
 	})
 }
 
-// A token leads to the place that it was made for, in its own list only.
+// A token leads to its own place, in its own list only.
 func FuzzPairOfTokens(f *testing.F) {
 	fuzzvalue.Seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// SweepPayloads is orchestrator.Runtime.SweepBlobs for a program with dead letters. It looks at one page of the
-// container and deletes the payloads of orchestrations that were written before a time and that nothing needs; next
-// continues behind the page and is "" after the last one.
+// SweepPayloads is orchestrator.Runtime.SweepBlobs for a program with dead letters. It checks one page of the
+// container and deletes unreferenced payloads of orchestrations that were written before a time; next continues
+// behind the page and is "" after the last one.
 //
 // A payload that a message may name is kept while the runtime's queues of signals and of activities, or their poison
 // queues, hold any message, hidden ones included, and for as long as a dead letter of these queues is about its
@@ -44,8 +44,8 @@ func (p *Pipeline) runtimeQueuesEmpty(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// hasDeadLetter reports whether a dead letter can name a payload of the orchestration. An orchestration id that is too
-// long for a correlation id is not in the dead letter, so then any dead letter may be the one.
+// hasDeadLetter reports whether a dead letter can name a payload of the orchestration. An orchestration id that is
+// too long for a correlation id is not in the dead letter, so then any dead letter may name it.
 func (p *Pipeline) hasDeadLetter(ctx context.Context, orchestration string) (bool, error) {
 	f := DeadLetterFilter{Engines: []string{SignalEngine}, Limit: 1}
 	if checkID("correlation id", orchestration) == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// The blob that a message to an orchestration names stays in its queue, in the poison queue and as a dead letter, and the
-// orchestration it is for need not be there. Blobs of executions that are gone do not wait for that.
+// The blob of a message to an orchestration is kept while the message is in its queue, in the poison queue or a dead
+// letter, even if the orchestration does not exist. Blobs of purged executions do not wait for that.
 func TestPayloadsOfMessagesStay(t *testing.T) {
 	t.Parallel()
 	for name, id := range map[string]string{"an id": "turntable-c1", "an id that is no correlation id": strings.Repeat("x", 300)} {
@@ -59,7 +59,7 @@ func TestPayloadsOfMessagesStay(t *testing.T) {
 	}
 }
 
-// Who cannot look keeps everything.
+// A sweep that cannot read keeps everything.
 func TestPayloadsWhileStorageIsAway(t *testing.T) {
 	t.Parallel()
 	refused := 0

@@ -13,7 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// PoisonSuffix is what the Functions host adds to a queue's name to name its poison queue.
+// PoisonSuffix is the suffix that the Functions host adds to a queue's name to name its poison queue.
 const PoisonSuffix = "-poison"
 
 const (
@@ -28,26 +28,28 @@ type Config struct {
 	History     *History
 	DeadLetters *DeadLetters
 	Queues      queues.Store
-	// Claims holds the inputs that are too large for a message. Without it, a message that refers to one is a dead letter.
+	// Claims holds the inputs that are too large for a message. Without it, a message that refers to one is
+	// dead-lettered.
 	Claims *Claims
-	// HostMaxDequeueCount is after how many deliveries the host gives a message up. It must be higher than every
-	// engine's MaxAttempts, so that the engine's own limit applies first. 0 means that it is not known.
+	// HostMaxDequeueCount is the number of deliveries after which the host abandons a message. It must be higher than
+	// every engine's MaxAttempts, so that the engine's own limit applies first. 0 means unknown.
 	HostMaxDequeueCount int
-	// ElsewhereDelay is the delay with which a message is put back whose orchestration runs in another process; the
-	// default is 30 s.
+	// ElsewhereDelay is the delay of a requeued message whose orchestration runs in another process; the default is
+	// 30 s.
 	ElsewhereDelay time.Duration
-	// Locks is where messages of singletons check whether their instance is locked; without it, only their
+	// Locks is the registry in which messages of singletons check the lock of their instance; without it, only their
 	// orchestrations do.
 	Locks Locks
-	// ConflictDelay is the delay with which a message is put back whose instance another run works on, or until the
-	// lock expires if that is sooner; the default is 30 s.
+	// ConflictDelay is the delay of a requeued message whose instance another run works on, or until the lock expires
+	// if that is sooner; the default is 30 s.
 	ConflictDelay time.Duration
-	// Nodes is the place of this process among those of the app. Without it, work of a process that dies goes on when its messages
-	// come again.
+	// Nodes represents this process among those of the app. Without it, work of a dead process continues when its
+	// messages are redelivered.
 	Nodes Nodes
 	// Now is the clock; the default is time.Now.
 	Now func() time.Time
-	// Observe is told of every delivery whose fate is known, for counters and traces; nil is told nothing. It must not block.
+	// Observe is called for every delivery whose fate is known, for counters and traces; nil is not called. It must
+	// not block.
 	Observe func(ctx context.Context, s Settled)
 	// Log gets one line for every delivery; the default is slog.Default().
 	Log *slog.Logger
@@ -61,7 +63,7 @@ type Pipeline struct {
 	counts  counts
 }
 
-// NewPipeline makes a Pipeline. The error names everything that is wrong with the configuration.
+// NewPipeline makes a Pipeline. It returns all errors of the configuration.
 func NewPipeline(c Config) (*Pipeline, error) {
 	if c.ElsewhereDelay == 0 {
 		c.ElsewhereDelay = defaultElsewhereDelay
@@ -99,8 +101,7 @@ func NewPipeline(c Config) (*Pipeline, error) {
 	return p, nil
 }
 
-// Prepare creates the tables, the engines' queues and all poison queues, those of the runtime included, if they are
-// missing.
+// Prepare creates the missing tables, engine queues and poison queues, those of the runtime included.
 func (p *Pipeline) Prepare(ctx context.Context) error {
 	var errs []error
 	for _, step := range p.Preparations() {
@@ -109,7 +110,7 @@ func (p *Pipeline) Prepare(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Preparations are the steps of Prepare, for callers that run them at the same time: none needs another.
+// Preparations returns the steps of Prepare, for callers that run them in parallel: the steps are independent.
 func (p *Pipeline) Preparations() []func(context.Context) error {
 	rt := p.config.Runtime
 	names := []string{rt.SignalQueue() + PoisonSuffix, rt.ScheduleQueue() + PoisonSuffix, rt.ActivityQueue() + PoisonSuffix}
@@ -123,15 +124,15 @@ func (p *Pipeline) Preparations() []func(context.Context) error {
 	return steps
 }
 
-// Handle handles one delivery (standard, sections 1.2 to 1.7). A nil error means that the delivery may be acknowledged;
-// an error means that the message has to be delivered again. The end of ctx bounds the work: what is not finished by
-// then is put back.
+// Handle handles one delivery (standard, sections 1.2 to 1.7). A nil error means that the delivery may be
+// acknowledged; an error means that the message has to be redelivered. The end of ctx bounds the work: an unfinished
+// message is requeued.
 func (p *Pipeline) Handle(ctx context.Context, d Delivery) error {
 	return p.handleDelivery(ctx, d, (*attempt).handle)
 }
 
-// HandlePoison makes a dead letter of a message that the host gave up (standard, section 1.7), unless there is one
-// already, or the run has succeeded after all.
+// HandlePoison dead-letters a message that the host abandoned (standard, section 1.7), unless it is one already, or
+// the run has succeeded after all.
 func (p *Pipeline) HandlePoison(ctx context.Context, d Delivery) error {
 	d.Queue = strings.TrimSuffix(d.Queue, PoisonSuffix)
 	return p.handleDelivery(ctx, d, (*attempt).handlePoison)

@@ -15,11 +15,11 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// The budget of one message (design, section 13): its activities, and five. A run that rests costs what its timer costs,
-// and one more that shows what it has done.
+// The budget of one message (design, section 13): its activities, and five. A waiting run also costs its timer, and
+// one more to record its progress.
 func TestTransactionsOfOneMessage(t *testing.T) {
 	t.Parallel()
-	const timer, shows = 7, 1 // the look-up of the history by who ends the run is the seventh
+	const timer, shows = 7, 1 // the seventh is the history read by the process that ends the run
 	for name, tt := range map[string]struct {
 		rests      rest
 		activities int
@@ -43,7 +43,7 @@ func TestTransactionsOfOneMessage(t *testing.T) {
 					t.Errorf("%d storage transactions for %d activities: %v", got, tt.activities, plan.Calls())
 				}
 				w.checkSucceeded(t, "c1")
-				// A duplicate costs the look-up.
+				// A duplicate costs the history read.
 				again := &faults.Plan{}
 				p := w.Restart(again)
 				w.Send(testQueue, good)
@@ -121,7 +121,7 @@ func TestAnActivityThatAlwaysFails(t *testing.T) {
 	})
 }
 
-// The work is done, but the history does not take it until the attempts are used up: it is no dead letter then.
+// The work is done, but history writes fail until the attempts are used up: the message is no dead letter then.
 func TestAHistoryThatComesBackLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestARunThatRecoversShowsBothAttempts(t *testing.T) {
 	})
 }
 
-// Time that runs out does not use up attempts as long as there is progress, and does when there is none.
+// A timeout does not use up an attempt if there was progress, and does otherwise.
 func TestParking(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -244,8 +244,8 @@ func TestNewPipelineNamesEverythingThatIsWrong(t *testing.T) {
 	}
 }
 
-// A message whose run succeeded is no dead letter, however often it could not be acknowledged, and even when nothing but the
-// history knows of the run any more.
+// A message whose run succeeded is no dead letter, however often it could not be acknowledged, and even when only the
+// history still has the run.
 func TestASuccessIsNoDeadLetter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,11 +14,11 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Placement is a store that keeps history and dead letters in the tables that the registry says (standard, section 6): who uses
-// DefaultHistoryTable and DefaultDeadLetterTable over it uses those. It is safe for concurrent use.
+// Placement is a store that keeps history and dead letters in the tables that the registry names (standard, section
+// 6): it replaces DefaultHistoryTable and DefaultDeadLetterTable by those. It is safe for concurrent use.
 //
-// Which tables these are is decided once, by the first call that needs one of them, and stays so for the life of the Placement:
-// a process never works with two sets. Other tables are passed through.
+// The first call that needs one of these tables determines both for the life of the Placement: a process never works
+// with two sets. Other tables are passed through.
 type Placement struct {
 	config PlacementConfig
 	look   func(ctx context.Context) (own string, names registry.TableNames, err error)
@@ -27,27 +27,27 @@ type Placement struct {
 	decided bool
 	own     string
 	names   registry.TableNames
-	others  map[string]bool // tables of other use, in small letters
+	others  map[string]bool // other tables, in lower case
 }
 
-// PlacementConfig says what a Placement works with. Tables and Registry are required.
+// PlacementConfig configures a Placement. Tables and Registry are required.
 type PlacementConfig struct {
 	// Tables is the store beneath, and Registry the registry in it.
 	Tables   tables.Store
 	Registry *registry.Registry
-	// InstanceID says whose document is the app's own; "" for an app that has none, which works with the default tables. It is
-	// asked when the tables are needed.
+	// InstanceID returns the instance of the app's own document; "" for an app without one, which uses the default
+	// tables. It is called when the tables are needed.
 	InstanceID func() string
 	// Account is the storage account of Tables, "" when it has no name.
 	Account string
-	// Others are tables of other use that are not made through the Placement.
+	// Others are other tables that are not created through the Placement.
 	Others []string
 }
 
-// ErrPlacement: the app's own document asks for tables that the app cannot work with.
+// ErrPlacement: the app's own document names tables that the app cannot use.
 var ErrPlacement = errors.New("the engineTablesConfig of the app's own registry document cannot be followed")
 
-// NewPlacement is the placement of an app: as its own document says when it starts.
+// NewPlacement returns the placement of an app, from its own document at the start.
 func NewPlacement(c PlacementConfig) *Placement {
 	p := newPlacement(c)
 	p.look = func(ctx context.Context) (string, registry.TableNames, error) {
@@ -57,7 +57,7 @@ func NewPlacement(c PlacementConfig) *Placement {
 	return p
 }
 
-// AppliedPlacement is the placement of a running app for other programs: as the app has noted it when it started
+// AppliedPlacement returns the placement of a running app for other programs: as the app recorded it at its start
 // (registry.Applied). c.InstanceID is left out.
 func AppliedPlacement(c PlacementConfig) *Placement {
 	p := newPlacement(c)
@@ -81,8 +81,8 @@ func namesOf(c registry.EngineTablesConfig) registry.TableNames {
 	return registry.TableNames{DeadLetters: cmp.Or(c.DlqTableName, DefaultDeadLetterTable), History: cmp.Or(c.HistoryTableName, DefaultHistoryTable)}
 }
 
-// Config is what the app's own document says now: nothing when there is no document. The error is ErrPlacement when the app
-// cannot follow it, or what the registry says.
+// Config returns the current configuration of the app's own document; zero without a document. The error is
+// ErrPlacement when the app cannot use it, or that of the registry.
 func (p *Placement) Config(ctx context.Context) (registry.EngineTablesConfig, error) {
 	own := p.config.InstanceID()
 	if own == "" {
@@ -101,7 +101,8 @@ func (p *Placement) Config(ctx context.Context) (registry.EngineTablesConfig, er
 	return *i.EngineTablesConfig, nil
 }
 
-// Check says what the app could not follow in the engineTablesConfig of its own document. The error is ErrPlacement.
+// Check returns the reason why the app cannot use the engineTablesConfig of its own document. The error is
+// ErrPlacement.
 func (p *Placement) Check(c registry.EngineTablesConfig) error {
 	errs := []error{c.Validate()}
 	if name := c.StorageAccountName; name != "" && p.config.Account != "" && name != p.config.Account {
@@ -124,13 +125,13 @@ func (p *Placement) Check(c registry.EngineTablesConfig) error {
 	return nil
 }
 
-// Own is the instance whose document is the app's own, "" for none; and Names are the tables that are used.
+// Own returns the instance of the app's own document, "" for none.
 func (p *Placement) Own(ctx context.Context) (string, error) {
 	own, _, err := p.decide(ctx)
 	return own, err
 }
 
-// Names are the tables that are used.
+// Names returns the tables that are used.
 func (p *Placement) Names(ctx context.Context) (registry.TableNames, error) {
 	_, names, err := p.decide(ctx)
 	return names, err
@@ -149,13 +150,13 @@ func (p *Placement) decide(ctx context.Context) (string, registry.TableNames, er
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.decided { // else somebody else has decided meanwhile
+	if !p.decided { // else another call has decided meanwhile
 		p.decided, p.own, p.names = true, own, names
 	}
 	return p.own, p.names, nil
 }
 
-// place is the table that stands for one.
+// place returns the actual table for a table.
 func (p *Placement) place(ctx context.Context, table string) (string, error) {
 	if table != DefaultHistoryTable && table != DefaultDeadLetterTable {
 		return table, nil
@@ -167,7 +168,8 @@ func (p *Placement) place(ctx context.Context, table string) (string, error) {
 	return names.DeadLetters, err
 }
 
-// CreateTable creates a table if it is missing. One that history or dead letters are in is refused under its own name.
+// CreateTable creates a table if it is missing. The tables of history and dead letters are refused under their own
+// names.
 func (p *Placement) CreateTable(ctx context.Context, table string) error {
 	if table != DefaultHistoryTable && table != DefaultDeadLetterTable {
 		if err := p.claim(table); err != nil {
@@ -181,7 +183,7 @@ func (p *Placement) CreateTable(ctx context.Context, table string) error {
 	return p.config.Tables.CreateTable(ctx, placed)
 }
 
-// claim notes a table of other use.
+// claim records another table.
 func (p *Placement) claim(table string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -229,8 +231,8 @@ func (p *Placement) Apply(ctx context.Context, table string, ops ...tables.Op) e
 	return p.config.Tables.Apply(ctx, placed, ops...)
 }
 
-// Announce notes which tables the app works with, for other programs, and gives those of before that still hold rows of the
-// engines: these rows are neither shown nor deleted any more.
+// Announce records the tables of the app, for other programs, and returns its previous tables that still hold rows of
+// the engines: these rows are neither shown nor deleted.
 func (p *Placement) Announce(ctx context.Context, engines []string) (left []string, err error) {
 	own, names, err := p.decide(ctx)
 	if err != nil {
@@ -243,7 +245,7 @@ func (p *Placement) Announce(ctx context.Context, engines []string) (left []stri
 	return LeftTables(ctx, p.config.Tables, applied, engines)
 }
 
-// LeftTables are the tables that an app worked with before, by what it has noted, and that still hold rows of the engines.
+// LeftTables returns the recorded previous tables of an app that still hold rows of the engines.
 func LeftTables(ctx context.Context, store tables.Store, a registry.Applied, engines []string) (left []string, err error) {
 	for _, earlier := range a.Earlier {
 		for _, table := range []string{earlier.DeadLetters, earlier.History} {
@@ -262,7 +264,8 @@ func LeftTables(ctx context.Context, store tables.Store, a registry.Applied, eng
 	return left, nil
 }
 
-// holdsRows says whether a table of history or dead letters holds rows of engines. Their index rows by status are enough to know.
+// holdsRows reports whether a table of history or dead letters holds rows of engines. It reads only index rows by
+// status.
 func holdsRows(ctx context.Context, store tables.Store, table string, engines []string) (bool, error) {
 	for _, engine := range engines {
 		q := tables.Query{Partition: tables.EscapeKey(engine), From: indexMark + "A", To: indexMark + "Z", Select: []string{targetColumn}, Limit: 1}
@@ -280,8 +283,8 @@ func holdsRows(ctx context.Context, store tables.Store, table string, engines []
 	return false, nil
 }
 
-// KeepOf is for how long rows of an engine are kept, 0 for DefaultKeep: what is said of the engine itself comes before what is
-// said of all, and the registry before the program, whose own word is keep.
+// KeepOf returns the retention time of an engine's rows, 0 for DefaultKeep: the registry's value for the engine, else
+// keep, the program's value, else the registry's value for all engines.
 func KeepOf(c registry.EngineTablesConfig, engine string, keep time.Duration) time.Duration {
 	const day = 24 * time.Hour
 	if days := c.Retention[engine]; days != 0 {

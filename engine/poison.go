@@ -8,8 +8,7 @@ import (
 )
 
 // handlePoison handles a message that the host has moved to the poison queue. A poison queue has no poison queue: a
-// message that failed there too often would stay hidden for ever. Therefore it is put back as long as it cannot be
-// handled.
+// message that failed there too often would stay hidden for ever. So it is requeued while it cannot be handled.
 func (a *attempt) handlePoison(ctx context.Context) {
 	a.tryPoison(ctx)
 	if a.err != nil {
@@ -48,8 +47,8 @@ func (a *attempt) tryPoison(ctx context.Context) {
 	a.giveUp(ctx, ReasonPoison, out, err)
 }
 
-// endFailedAfterStall ends a run whose stall a dead letter reports, and which has gone on since and failed: the message
-// was to start its next attempt. Other work under the same correlation id is no concern of the message.
+// endFailedAfterStall ends a run whose stall a dead letter reports, and which has continued since and failed: the
+// message was to start its next attempt. Other work under the same correlation id is not affected.
 func (a *attempt) endFailedAfterStall(ctx context.Context) {
 	out, err := a.ownRun(ctx)
 	switch {

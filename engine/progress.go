@@ -8,11 +8,11 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// progressTries bounds how often recordProgress reads the history again because others have written to it.
+// progressTries bounds the history reads of recordProgress after concurrent writes.
 const progressTries = 3
 
-// recordProgress adds the operations of a run that is not over to the history. Existing entries stay as they are:
-// another process may have brought the run to its end meanwhile, and its last entry says so.
+// recordProgress adds the operations of an unfinished run to the history. Existing entries stay unchanged: another
+// process may have ended the run meanwhile, and its last entry records that.
 func (a *attempt) recordProgress(ctx context.Context, out orchestrator.Outcome) error {
 	if out.Joined {
 		return nil // the attempt that drives the run records it

@@ -16,7 +16,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// shown is what the history tells of a run, entry by entry, in the order of a list from its end.
+// shown returns the history of a run, entry by entry, in the order of a list from its end.
 func (w *world) shown(t *testing.T, correlationID string) (all []string) {
 	t.Helper()
 	for _, e := range w.History("turntable", correlationID) {
@@ -29,7 +29,7 @@ func (w *world) shown(t *testing.T, correlationID string) (all []string) {
 	return all
 }
 
-// historyCalls are the calls of the history table that a plan has seen.
+// historyCalls returns the calls of the history table that a plan has seen.
 func historyCalls(p *faults.Plan) (calls []string) {
 	for _, c := range p.Calls() {
 		if c.Target == engine.DefaultHistoryTable {
@@ -39,17 +39,17 @@ func historyCalls(p *faults.Plan) (calls []string) {
 	return calls
 }
 
-// What a run has done shows while it rests, and does not say how the run ended before it has.
+// The history shows the progress of a waiting run, and no result before the run has ended.
 func TestOperationsShowWhileTheRunRests(t *testing.T) {
 	t.Parallel()
 	dry := orchestrator.Permanent(errors.New("dry"))
 	tests := map[string]struct {
 		rests  rest
-		waits  bool // first, so that a signal brings the run to its rest
+		waits  bool // first, so that a signal wakes the run
 		dry    error
 		during []string
 		at     []string // the end
-		calls  []string // of the history table, in all
+		calls  []string // of the history table, in total
 	}{
 		"between operations": {rests: between, during: []string{"turn Succeeded"}, at: []string{"turn Succeeded", "lock Succeeded Succeeded"},
 			calls: []string{"Query", "Apply", "Query", "Apply"}},
@@ -88,7 +88,7 @@ func TestOperationsShowWhileTheRunRests(t *testing.T) {
 	}
 }
 
-// A message that comes again while its run rests is no duplicate: nobody knows yet how the run ends.
+// A message that is redelivered while its run waits is no duplicate: the result is unknown.
 func TestARunThatRestsHasNotSucceeded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestARunThatRestsHasNotSucceeded(t *testing.T) {
 	})
 }
 
-// However often a run wakes and goes on waiting: what it has not done costs nothing.
+// Waking without progress costs no history calls, however often it happens.
 func TestWakingForNothingCostsNoHistory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestWakingForNothingCostsNoHistory(t *testing.T) {
 		p := w.Restart(plan)
 		w.Pass(time.Minute)
 		before := len(historyCalls(plan))
-		for i := range 10 { // events that nobody waits for yet
+		for i := range 10 { // events that the run does not wait for yet
 			body := fmt.Sprintf(`{"signalId":"e%d","workflowInstanceId":"turntable-c1","runtimeProvider":"roundhouse","signalType":"ExternalSignal","payload":{"event":"go","data":1}}`, i)
 			w.Send(signalQueue, body)
 			w.Pass(time.Minute)
@@ -135,7 +135,8 @@ func TestWakingForNothingCostsNoHistory(t *testing.T) {
 	})
 }
 
-// What cannot be written when a run comes to its rest is written by a later delivery, without using up an attempt.
+// A later delivery writes the progress that could not be written when the run began to wait, without using up an
+// attempt.
 func TestOperationsShowOnceTheHistoryIsBack(t *testing.T) {
 	t.Parallel()
 	for name, waits := range map[string]bool{"brought by a message": false, "brought by a signal": true} {
@@ -169,7 +170,7 @@ func TestOperationsShowOnceTheHistoryIsBack(t *testing.T) {
 	}
 }
 
-// A process that is slow to show what it has seen does not take back how the run has ended meanwhile.
+// A slow process that records old progress does not overwrite the end of the run.
 func TestTheEndStays(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

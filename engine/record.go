@@ -11,10 +11,11 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// entriesOf returns the history entries of one execution: its operations, and an entry for the run if they do not show its end. A failed
-// run has a failed entry of its message's operation, whatever else failed or was undone. Adapted messages name no operation, so any failed
-// entry is enough for them. Results that the execution took over from an earlier one are in the history already. All times
-// come from the rounds, so the entries of an execution are always the same.
+// entriesOf returns the history entries of one execution: its operations, and an entry for the run if they do not
+// show its end. A failed run has a failed entry of its message's operation, regardless of other failures and undos.
+// Adapted messages name no operation, so any failed entry is enough for them. Results that the execution took over
+// from an earlier one are in the history already. All times come from the rounds, so the entries of an execution are
+// always the same.
 func entriesOf(d Definition, m Message, o orchestrator.Outcome) []Entry {
 	entries := operationsOf(d, m, o)
 	asked := d.operationOf(m)
@@ -48,7 +49,7 @@ func operationsOf(d Definition, m Message, o orchestrator.Outcome) []Entry {
 	return entries
 }
 
-// runEntry returns the entry of a run whose operations do not show how it ended.
+// runEntry returns the entry of a run whose operations do not show its end.
 func runEntry(d Definition, m Message, o orchestrator.Outcome) Entry {
 	e := Entry{Engine: d.Name, InstanceID: m.InstanceID, TenantID: tenantOf(m, o), Operation: d.operationOf(m), Status: StatusSucceeded,
 		DurationMs: wholeMillis(o.StartedAt, o.EndedAt), Input: m.inputOrBlob(), Output: o.Output,
@@ -66,10 +67,10 @@ func brokenEntry(d Definition, m Message, cause error, began, ended time.Time) E
 		CreatedAtUtc: ended.Truncate(time.Microsecond), CorrelationID: m.CorrelationID, Work: d.work(m)}
 }
 
-// tenantOf returns the tenant of an execution; an old one may not have recorded that of its message.
+// tenantOf returns the tenant of an execution; an old execution may not have recorded that of its message.
 func tenantOf(m Message, o orchestrator.Outcome) string { return cmp.Or(o.TenantID, m.TenantID) }
 
-// wholeMillis rounds to milliseconds, because the times of events are kept apart by microseconds that did not pass.
+// wholeMillis rounds to milliseconds, because artificial microseconds keep the times of events distinct.
 func wholeMillis(from, to time.Time) int64 {
 	return to.Sub(from).Round(time.Millisecond).Milliseconds()
 }
@@ -84,7 +85,7 @@ func latest(entries []Entry) *Entry {
 	return last
 }
 
-// recordedRun is what the history says about the work under a correlation id.
+// recordedRun is the history of the work under a correlation id.
 type recordedRun struct{ entries []Entry }
 
 // succeeded reports whether the whole run succeeded. A succeeded operation of a failed run does not count.
@@ -98,7 +99,7 @@ func (p recordedRun) succeeded() bool {
 }
 
 // hasEnd reports whether the history holds the end of a failed execution with these entries. The entry of an attempt
-// that failed outside of its orchestration says nothing about that end.
+// that failed outside of its orchestration does not count as that end.
 func (p recordedRun) hasEnd(execution []Entry) bool {
 	last := latest(execution)
 	for _, e := range p.entries {
@@ -132,7 +133,7 @@ func (p recordedRun) failures() (first, last time.Time, err error) {
 	return first, last, err
 }
 
-// recordTries bounds how often record reads the history again because others have written to it.
+// recordTries bounds the history reads of record after concurrent writes.
 const recordTries = 3
 
 // record writes the history of a run, including earlier failed executions that are missing there.
@@ -149,8 +150,8 @@ func (a *attempt) record(ctx context.Context, out orchestrator.Outcome) (err err
 	}
 }
 
-// tryRecord is record as long as nobody else writes the same entries, a write of before included that comes late: that must not
-// take back what came of the run since.
+// tryRecord is record without concurrent writes of the same entries. A delayed earlier write of its own counts as
+// concurrent: it must not overwrite later outcomes of the run.
 func (a *attempt) tryRecord(ctx context.Context, out orchestrator.Outcome) error {
 	all := entriesOf(a.def, a.message, out)
 	by := cmp.Or(successOf(all), successOf(a.history.entries))
@@ -173,7 +174,7 @@ func (a *attempt) tryRecord(ctx context.Context, out orchestrator.Outcome) error
 	return nil
 }
 
-// supersede marks what failed before the recorded success of the run and is not marked yet.
+// supersede marks unmarked failures before the recorded success of the run.
 func (a *attempt) supersede(ctx context.Context) error {
 	return a.config.History.recordSuccess(ctx, successOf(a.history.entries), nil, a.history.entries)
 }

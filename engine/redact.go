@@ -6,11 +6,11 @@ import (
 	"github.com/vibedata/roundhouse/internal/redact"
 )
 
-// Redact replaces secrets in a text for people or logs by [redacted]: tokens of well-known services, keys of Azure, JSON Web
-// Tokens, private keys, passwords of URLs and connection strings, credentials of headers, and the values of members and
-// assignments with secret-looking names (see RedactJSON). Everything that the runtime stores or logs from outside is
-// redacted already; this is for what an engine writes elsewhere. It is a second line of defence: secrets must not be put
-// into such texts in the first place.
+// Redact replaces secrets in a text for users or logs by [redacted]. Secrets are tokens of well-known services, keys
+// of Azure, JSON Web Tokens, private keys, passwords of URLs and connection strings, credentials of headers, and the
+// values of members and assignments with secret-looking names (see RedactJSON). The runtime redacts all external data
+// that it stores or logs; Redact is for texts that an engine writes elsewhere. It is a second line of defence: do not
+// put secrets into such texts in the first place.
 func Redact(text string) string { return redact.Text(text) }
 
 // RedactJSON replaces the secrets of a JSON document by "[redacted]". A value is secret when the name of its member looks

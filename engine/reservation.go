@@ -8,11 +8,11 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// reservationTable has a row for each correlation id of a singleton engine: partition correlation id, row engine. It names the
-// work that the correlation id belongs to.
+// reservationTable has a row for each correlation id of a singleton engine: partition correlation id, row engine. It
+// names the work of the correlation id.
 const reservationTable = "engineReservations"
 
-// reserveTries bounds how often reserve reads a row again that another process changes.
+// reserveTries bounds the reads of a row that another process changes.
 const reserveTries = 5
 
 // reserve inserts the row of a correlation id unless it exists, and returns the work that the row names. known is a hint that

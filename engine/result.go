@@ -9,24 +9,25 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// Result is what has become of a message.
+// Result is the current state of a message.
 type Result string
 
 // The results.
 const (
-	// ResultWaiting: no process has taken it, or it waits for another run or a lock.
+	// ResultWaiting: no process has received it, or it waits for another run or a lock.
 	ResultWaiting Result = "Waiting"
-	// ResultRunning: its run goes on, or waits for something, or another attempt follows.
+	// ResultRunning: its run is in progress or waits, or another attempt follows.
 	ResultRunning   Result = "Running"
 	ResultSucceeded Result = "Succeeded"
-	// ResultFailed: its run has ended, without success and without a dead letter that waits for somebody.
+	// ResultFailed: its run has ended, without success and without a pending dead letter.
 	ResultFailed Result = "Failed"
-	// ResultDead: it is a dead letter that waits for somebody.
+	// ResultDead: it is a pending dead letter.
 	ResultDead Result = "DeadLetter"
 )
 
-// Result tells what has become of a message, by its correlation id, and by its instance and tenant where runs go by them. What the
-// retention has removed looks as if it were waiting. The cost is one read of a run that has succeeded, and three at most.
+// Result returns the state of a message, by its correlation id, and by its instance and tenant for singletons. A
+// message whose rows were deleted by retention looks like a waiting one. The cost is one read for a run that has
+// succeeded, and at most three.
 func (p *Pipeline) Result(ctx context.Context, engine string, m Message) (Result, error) {
 	def, ok := p.byName[engine]
 	if !ok {

@@ -10,23 +10,23 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// These errors come from History and DeadLetters, wrapped with the operation and its key.
+// Errors of History and DeadLetters, wrapped with the operation and its key.
 var (
 	// ErrIDTooLong: an id has more bytes than MaxIDLength or MaxInstanceIDLength allows; the row was not written.
 	ErrIDTooLong = errors.New("id too long")
-	// ErrNotFound: there is no entry or dead letter of this engine and row key.
+	// ErrNotFound: no entry or dead letter has this engine and row key.
 	ErrNotFound = errors.New("no such row")
-	// ErrFilter: the filter is not valid, or no row can match it; the text says what to change.
+	// ErrFilter: the filter is not valid, or no row can match it; the text names the change to make.
 	ErrFilter = errors.New("invalid filter")
 	// ErrState: the dead letter's status does not allow this.
 	ErrState = errors.New("the status does not allow this")
-	// ErrChanged: the dead letter does not have the caller's ETag any more.
+	// ErrChanged: the dead letter no longer has the caller's ETag.
 	ErrChanged = errors.New("the row has changed")
-	// ErrNotRetryable: the dead letter cannot be sent again; the text says why.
+	// ErrNotRetryable: the dead letter cannot be retried; the text contains the reason.
 	ErrNotRetryable = errors.New("cannot be retried")
-	// ErrNotEditable: no other message can be sent in place of the one of the dead letter. The error says why.
+	// ErrNotEditable: no other message can replace the one of the dead letter. The error contains the reason.
 	ErrNotEditable = errors.New("cannot be retried with an edited message")
-	// ErrEdit: the edited message cannot be sent as it is. The error says why.
+	// ErrEdit: the edited message cannot be sent. The error contains the reason.
 	ErrEdit = errors.New("the edited message cannot be sent")
 	// ErrOtherMessage: a retry of the dead letter has begun already, with another message or with the original one.
 	ErrOtherMessage = errors.New("a retry has begun with another message")
@@ -105,15 +105,15 @@ func clip(text string, limit int) string {
 	return text[:n] + ellipsis
 }
 
-// errorText returns an error text for storage. It is cut to four times its maximum length before the redaction, because
-// that bounds the cost, and cut to the maximum length afterwards. So a secret that the first cut has made
-// unrecognisable is removed by the second.
+// errorText returns an error text for storage. It is cut to four times its maximum length before the redaction,
+// because that bounds the cost, and cut to the maximum length afterwards. So the second cut removes a secret that the
+// first cut made unrecognizable.
 func errorText(text string) string {
 	return clip(cleanText(Redact(clip(text, 4*maxErrorText))), maxErrorText)
 }
 
-// mainKey returns the key of the main row with this name. ok is false when no main row can have it: a name that is not
-// an escaped id with a timestamp was never written, and index rows, which begin with ~, cannot be asked for.
+// mainKey returns the key of the main row with this name. ok is false for an impossible name: one that is not an
+// escaped id with a timestamp, or the name of an index row, which begins with ~.
 func mainKey(engine, row string) (key tables.Key, ok bool) {
 	if engine == "" || len(engine) > MaxIDLength {
 		return tables.Key{}, false

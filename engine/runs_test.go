@@ -7,7 +7,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/enginetest"
 )
 
-// The id of a run is the one that the pipeline gives it.
+// RunID returns the id that the pipeline uses.
 func TestRunID(t *testing.T) {
 	t.Parallel()
 	h := newHall(t)

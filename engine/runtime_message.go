@@ -19,7 +19,7 @@ const SignalEngine = "orchestration"
 // runtimeMessage is a message of one of the runtime's own queues: signals, schedules, activities.
 type runtimeMessage struct {
 	*Pipeline
-	queue   string // the queue that it came from
+	queue   string // the queue of the message
 	header  header
 	body    []byte
 	attempt int
@@ -35,8 +35,8 @@ func (p *Pipeline) runtimeMessage(d Delivery) runtimeMessage {
 	return m
 }
 
-// putBack sends the message to its queue again, with a delay. It keeps its identity, so that it can become one dead
-// letter only; a message without room for the header becomes a new one.
+// putBack requeues the message, with a delay. It keeps its identity, so that it can become one dead letter only; a
+// message without room for the header becomes a new one.
 func (m runtimeMessage) putBack(ctx context.Context, delay time.Duration) error {
 	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()
@@ -55,7 +55,7 @@ func (m runtimeMessage) putBack(ctx context.Context, delay time.Duration) error 
 	return nil
 }
 
-// deadLetter makes the message a dead letter of the run that it is for.
+// deadLetter dead-letters the message under its run.
 func (m runtimeMessage) deadLetter(ctx context.Context, reason Reason, cause error) error {
 	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()
@@ -71,9 +71,9 @@ func (m runtimeMessage) deadLetter(ctx context.Context, reason Reason, cause err
 	return err
 }
 
-// deadLetterPoison makes a message of a poison queue a dead letter. A poison queue has no poison queue: a message that
-// failed there too often would stay hidden for ever. Therefore the message is put back as long as storage does not take
-// the dead letter.
+// deadLetterPoison makes a message of a poison queue a dead letter. A poison queue has no poison queue: a message
+// that failed there too often would stay hidden for ever. So the message is requeued while storage refuses the dead
+// letter.
 func (m runtimeMessage) deadLetterPoison(ctx context.Context, cause error) error {
 	poisoned := m
 	poisoned.attempt = max(m.config.HostMaxDequeueCount, m.attempt) // the dequeue count starts again in the poison queue
@@ -113,11 +113,11 @@ func (m runtimeMessage) orchestration() string {
 	return envelope.Orchestration
 }
 
-// runIDs are what the dead letters of an orchestration are found by.
+// runIDs identify the dead letters of an orchestration.
 type runIDs struct{ correlationID, tenantID string }
 
-// runOf returns the ids of an orchestration's run. If its status cannot be read, it is found by its own id, and nobody but the
-// platform sees what is said about it.
+// runOf returns the ids of an orchestration's run. For an unreadable status, it returns the orchestration's own id
+// and no tenant, so only the platform sees the dead letter.
 func (p *Pipeline) runOf(ctx context.Context, orchestration string) runIDs {
 	s, err := p.config.Runtime.Status(ctx, orchestration)
 	if err != nil {

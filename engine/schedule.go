@@ -12,25 +12,25 @@ import (
 	"github.com/vibedata/roundhouse/internal/ncrontab"
 )
 
-// Schedule sends messages to an engine's queue at certain times. Package schedule does so once a minute for what is due.
+// Schedule sends messages to an engine's queue at certain times. Package schedule sends due messages once a minute.
 //
 // Messages of one occurrence always have the same correlation ids, so an occurrence that is sent again is a duplicate.
 type Schedule struct {
-	// Name distinguishes the schedules of an engine; one of them may have none.
+	// Name distinguishes the schedules of an engine; one of them may have no name.
 	Name string
 	// Cron is an NCRONTAB expression of six fields, seconds first, in UTC. It is due once a minute at most.
 	Cron string
-	// Messages returns what an occurrence sends. slot is the time of the occurrence, in UTC; for a run by hand, it is the
-	// time at which that is asked for. A message needs no engine. A message without correlation id gets one that is derived
-	// from the schedule, the slot and its contents. Messages that are returned with an error are sent nevertheless. nil
-	// means one message without input.
+	// Messages returns the messages of an occurrence. slot is the time of the occurrence, in UTC; for a manual run,
+	// it is the time of the request. A message needs no engine. A message without correlation id gets one that is
+	// derived from the schedule, the slot and its contents. Messages that are returned with an error are sent
+	// nevertheless. nil means one message without input.
 	Messages func(ctx context.Context, slot time.Time) ([]Message, error)
-	// Items are what the schedule is for, each with times and a message of its own; nil for a schedule as a whole, which
-	// has Messages instead.
+	// Items are the targets of the schedule, each with times and a message of its own; nil for a schedule as a whole,
+	// which has Messages instead.
 	Items *Items
 }
 
-// Occurs says whether a time is an occurrence of Cron, whatever a setting says.
+// Occurs reports whether a time is an occurrence of Cron, regardless of settings.
 func (s Schedule) Occurs(at time.Time) bool {
 	e, err := ncrontab.Parse(s.Cron)
 	return err == nil && e.Prev(at.UTC().Add(1)).Equal(at)
@@ -39,10 +39,10 @@ func (s Schedule) Occurs(at time.Time) bool {
 // scheduleKind is the kind from which correlation ids of schedules are derived.
 const scheduleKind = "schedule"
 
-// scheduleName is what a schedule may be called.
+// scheduleName matches valid names of schedules.
 var scheduleName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
 
-// Key names the schedule among those of all engines: the engine's name, with a slash and its own where it has one.
+// Key returns the unique name of the schedule: the engine's name, with a slash and its own name if it has one.
 func (s Schedule) Key(engine string) string {
 	if s.Name == "" {
 		return engine
@@ -104,8 +104,8 @@ type Sender interface {
 	Send(ctx context.Context, queue string, body []byte, delay time.Duration) (id string, err error)
 }
 
-// Send sends the messages of an occurrence, of all items, and returns how many. A message that cannot be sent does not
-// keep the others from being sent.
+// Send sends the messages of an occurrence, of all targets, and returns how many. A failed message does not stop the
+// others.
 func (s Schedule) Send(ctx context.Context, d Definition, queues Sender, slot time.Time) (sent int, err error) {
 	if s.Items == nil {
 		made, err := s.SendItem(ctx, d, queues, Item{}, slot)
@@ -124,8 +124,8 @@ func (s Schedule) Send(ctx context.Context, d Definition, queues Sender, slot ti
 	return sent, errors.Join(errs...)
 }
 
-// SendItem sends the messages of an occurrence of one item, and returns those that it has sent. The item of a schedule
-// without items is the zero Item.
+// SendItem sends the messages of an occurrence of one target, and returns the sent ones. The target of a schedule
+// without targets is the zero Item.
 func (s Schedule) SendItem(ctx context.Context, d Definition, queues Sender, item Item, slot time.Time) (sent []Message, err error) {
 	slot = slot.UTC()
 	messages, err := s.Compose(ctx, d, item, slot)
@@ -136,8 +136,8 @@ func (s Schedule) SendItem(ctx context.Context, d Definition, queues Sender, ite
 	return sent, nil
 }
 
-// Compose makes the messages of an occurrence of one item, with their correlation ids. Those that come with an error are
-// to be sent nevertheless.
+// Compose returns the messages of an occurrence of one target, with their correlation ids. Messages that are returned
+// with an error are to be sent nevertheless.
 func (s Schedule) Compose(ctx context.Context, d Definition, item Item, slot time.Time) (messages []Message, err error) {
 	switch {
 	case item.Message != nil:
@@ -165,8 +165,7 @@ func (s Schedule) Compose(ctx context.Context, d Definition, item Item, slot tim
 	return messages, err
 }
 
-// SendAll puts messages into the engine's queue, and returns those that it has sent. One that cannot be sent does not keep the
-// others from being sent.
+// SendAll sends messages to the engine's queue, and returns the sent ones. A failed message does not stop the others.
 func (d Definition) SendAll(ctx context.Context, queues Sender, messages []Message) (sent []Message, err error) {
 	var errs []error
 	for i, m := range messages {

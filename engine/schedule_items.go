@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// MaxItemLength bounds the name of an item of a schedule, in bytes.
+// MaxItemLength bounds the name of a schedule target, in bytes.
 const MaxItemLength = MaxInstanceIDLength
 
-// Item is one of what a schedule is for: a key, a certificate, an instance. Its Name is unique in the schedule.
+// Item is a schedule target: a key, a certificate, an instance. Its Name is unique in the schedule.
 type Item struct {
 	Name string
-	// Message makes the message of an occurrence, which depends on the item and on slot, the time of the occurrence in UTC,
-	// alone. The zero time is a run by hand, which stands for no slot; its message gets a correlation id of its own.
+	// Message returns the message of an occurrence, which depends only on the target and on slot, the time of the
+	// occurrence in UTC. The zero time is a manual run without a slot; its message gets a correlation id of its own.
 	Message func(slot time.Time) (Message, error)
 }
 
-// suffix names the item behind its schedule, in errors.
+// suffix names the target after its schedule, in errors.
 func (i Item) suffix() string {
 	if i.Name == "" {
 		return ""
@@ -27,28 +27,28 @@ func (i Item) suffix() string {
 	return fmt.Sprintf(", item %.80q,", i.Name)
 }
 
-// ItemPage is a page of items.
+// ItemPage is a page of targets.
 type ItemPage struct {
 	Items []Item
 	// Next continues the list, "" on the last page.
 	Next string
 }
 
-// Items are those of a schedule: FixedItems or PagedItems makes them.
+// Items are the targets of a schedule: FixedItems or PagedItems makes them.
 type Items struct {
 	fixed []Item
 	page  func(ctx context.Context, next string) (ItemPage, error)
 }
 
-// FixedItems are items that are known at start.
+// FixedItems returns targets that are known at start.
 func FixedItems(items ...Item) *Items { return &Items{fixed: items} }
 
-// PagedItems are items that storage knows, read page by page; next is "" for the first page.
+// PagedItems returns targets from storage, read page by page; next is "" for the first page.
 func PagedItems(page func(ctx context.Context, next string) (ItemPage, error)) *Items {
 	return &Items{page: page}
 }
 
-// Fixed gives the items that are known at start; ok is false when they are to be read.
+// Fixed returns the targets that are known at start; ok is false for paged ones.
 func (i *Items) Fixed() (items []Item, ok bool) {
 	if i == nil || i.page != nil {
 		return nil, false
@@ -56,7 +56,7 @@ func (i *Items) Fixed() (items []Item, ok bool) {
 	return i.fixed, true
 }
 
-// All iterates over the items. It stops at the first error, which it yields with a zero Item.
+// All iterates over the targets. It stops at the first error, which it yields with a zero Item.
 func (i *Items) All(ctx context.Context) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		if i.page == nil {
@@ -77,7 +77,7 @@ func (i *Items) All(ctx context.Context) iter.Seq2[Item, error] {
 	}
 }
 
-// yield passes items on, but for one that cannot be meant, which is an error.
+// yield passes targets on; an invalid target is an error.
 func (*Items) yield(items []Item, yield func(Item, error) bool) bool {
 	for _, item := range items {
 		if err := item.validate(); err != nil {
@@ -98,7 +98,7 @@ func (i Item) validate() error {
 	return checkLength("the name of an item", i.Name, MaxItemLength)
 }
 
-// validate checks what is known at start.
+// validate checks the targets that are known at start.
 func (i *Items) validate() error {
 	fixed, ok := i.Fixed()
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// scoped is a pipeline whose engine has a scope.
+// scoped returns a pipeline whose engine has a scope.
 func (w *world) scoped(t *testing.T, scope engine.Scope) *engine.Pipeline {
 	t.Helper()
 	d := w.definition()
@@ -25,8 +25,8 @@ func (w *world) scoped(t *testing.T, scope engine.Scope) *engine.Pipeline {
 	return p
 }
 
-// The runs of a singleton share the id of their orchestration, which names the engine and the instance or the tenant; so the second
-// of two is refused while the first goes on. Other runs have an id each.
+// The runs of a singleton share the id of their orchestration, which names the engine and the instance or the tenant;
+// so a second run is refused while the first is in progress. Other runs have an id each.
 func TestScopes(t *testing.T) {
 	t.Parallel()
 	const message = `{"correlationId":%q,"instanceId":"i1","tenantId":%q}`

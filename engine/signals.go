@@ -10,9 +10,9 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// Ended handles the end of a run to which a signal has led, as if its message had led there. It writes the history. For
-// a run that is Retrying, it sends the message to its queue again with one more attempt; for a final failure, it writes
-// a dead letter. Use it as Config.Ended of the runtime.
+// Ended handles the end of a run by a signal like the end by its message. It writes the history. For a run that is
+// Retrying, it requeues the message with one more attempt; for a final failure, it writes a dead letter. Use it as
+// Config.Ended of the runtime.
 func (p *Pipeline) Ended(ctx context.Context, out orchestrator.Outcome) error {
 	def, ok := p.byName[out.Orchestrator]
 	if !ok || len(out.Carry) == 0 {
@@ -27,8 +27,8 @@ func (p *Pipeline) Ended(ctx context.Context, out orchestrator.Outcome) error {
 	return a.err
 }
 
-// settleEnded is handle for a run to which a signal has led. The history is written last: here no message comes again
-// by itself, and the history tells the next signal that everything is done.
+// settleEnded is handle for a run that a signal ended. The history is written last: no message is redelivered here,
+// and the history tells the next signal that everything is done.
 func (a *attempt) settleEnded(ctx context.Context, out orchestrator.Outcome) {
 	if !a.loadHistory(ctx) {
 		return
@@ -64,8 +64,8 @@ func (a *attempt) settleEnded(ctx context.Context, out orchestrator.Outcome) {
 	}
 }
 
-// recordRunning adds to the history what a run has done that a signal woke and that is not over. Operations from before
-// the signal are recorded already, unless the signal is delivered again.
+// recordRunning adds the progress of an unfinished run that a signal woke to the history. Operations from before the
+// signal are recorded already, unless the signal is redelivered.
 func (p *Pipeline) recordRunning(ctx context.Context, out orchestrator.Outcome, since time.Time, again bool) error {
 	def, ok := p.byName[out.Orchestrator]
 	if !ok || len(out.Carry) == 0 {
@@ -90,8 +90,8 @@ func (p *Pipeline) recordRunning(ctx context.Context, out orchestrator.Outcome, 
 	return a.recordProgress(ctx, out)
 }
 
-// HandleSignal handles one delivery of the runtime's signal queue or of its schedule queue. A message that cannot be
-// understood, or whose orchestration is not there, becomes a dead letter immediately; an early event is requeued.
+// HandleSignal handles one delivery of the runtime's signal queue or of its schedule queue. An unreadable message, or
+// one without an orchestration, is dead-lettered immediately; an early event is requeued.
 func (p *Pipeline) HandleSignal(ctx context.Context, d Delivery) error {
 	m := p.runtimeMessage(d)
 	if handled, err := p.receiveSign(ctx, m.body); handled {
@@ -111,20 +111,20 @@ func (p *Pipeline) HandleSignal(ctx context.Context, d Delivery) error {
 	case errors.Is(err, orchestrator.ErrElsewhere):
 		err = m.putBack(ctx, p.config.ElsewhereDelay)
 	case errors.Is(err, orchestrator.ErrNotFound):
-		err = m.deadLetter(ctx, ReasonNotFound, err) // another delivery would find nothing, either
+		err = m.deadLetter(ctx, ReasonNotFound, err) // another delivery would find no orchestration, either
 	case err == nil && !out.Ended() && out.Status != orchestrator.Retrying:
-		again := d.DequeueCount > 1 || len(m.body) < len(d.Body) // it was delivered before, or put back
+		again := d.DequeueCount > 1 || len(m.body) < len(d.Body) // it was delivered before, or requeued
 		err = p.recordRunning(ctx, out, began, again)
 	}
 	if err == nil && out.Status == orchestrator.Stalled && m.header.Retry != nil {
-		err = p.deadLetterUnstarted(ctx, out, m.header) // a retry of the dead letter has not helped
+		err = p.deadLetterUnstarted(ctx, out, m.header) // the retry of the dead letter has failed
 	}
 	p.logDelivery(ctx, slog.LevelInfo, slog.String("orchestrationId", s.InstanceID), slog.String("type", string(s.Type)),
 		slog.String("signalId", s.SignalID), slog.String("status", string(out.Status)))
 	return err
 }
 
-// HandleSignalPoison tries a signal once more that the host gave up, and makes it a dead letter if that fails, too.
+// HandleSignalPoison retries a signal once that the host abandoned, and dead-letters it if that fails, too.
 func (p *Pipeline) HandleSignalPoison(ctx context.Context, d Delivery) error {
 	m := p.runtimeMessage(d)
 	handled, err := p.receiveSign(ctx, m.body)

@@ -12,8 +12,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// A signal that no delivery can apply, because its orchestration cannot go on, is a dead letter in the end: the envelope as
-// it came, why, which process gave it up and when. Once the cause is mended, a retry brings the orchestration on.
+// A signal that no delivery can apply, because its orchestration cannot continue, becomes a dead letter: with the
+// original envelope, the reason, the process and the time. Once the cause is fixed, a retry wakes the orchestration.
 func TestSignalsOfOrchestrationsThatCannotGoOn(t *testing.T) {
 	t.Parallel()
 	const id = "turntable-c1"
@@ -21,7 +21,7 @@ func TestSignalsOfOrchestrationsThatCannotGoOn(t *testing.T) {
 		spoil  func(t *testing.T, w *world) (mend func())
 		reason engine.Reason
 		says   string
-		tenant string // as far as the status says it
+		tenant string // from the status, if readable
 	}{
 		"a round is missing":    {spoil: losesRow(id, "r-00000001-00000001"), reason: engine.ReasonInconsistent, says: "stored rounds are damaged", tenant: "Contoso"},
 		"its status is missing": {spoil: losesRow(id, "status"), reason: engine.ReasonInconsistent, says: "stored rounds are damaged"},
@@ -45,7 +45,7 @@ func TestSignalsOfOrchestrationsThatCannotGoOn(t *testing.T) {
 						t.Fatalf("delivery %d: %v", d.DequeueCount, err)
 					}
 				}
-				d.Queue, d.DequeueCount = signalQueue+engine.PoisonSuffix, 1 // the host has given up
+				d.Queue, d.DequeueCount = signalQueue+engine.PoisonSuffix, 1 // the host has abandoned it
 				gaveUp := time.Now()
 				if err := right.HandleSignalPoison(t.Context(), d); err != nil {
 					t.Fatal(err)
@@ -60,7 +60,7 @@ func TestSignalsOfOrchestrationsThatCannotGoOn(t *testing.T) {
 					}
 				}
 				dead = slices.DeleteFunc(dead, func(l engine.DeadLetter) bool { return strings.Contains(l.ErrorMessage, "purge it by force") })
-				of := id // unless it can be read whose run it is
+				of := id // unless its run is known
 				if tt.tenant != "" {
 					of = "c1"
 				}
@@ -77,7 +77,7 @@ func TestSignalsOfOrchestrationsThatCannotGoOn(t *testing.T) {
 	}
 }
 
-// losesRow takes a row of an orchestration away, and mend brings it back.
+// losesRow removes a row of an orchestration, and mend restores it.
 func losesRow(id, row string) func(*testing.T, *world) func() {
 	return func(t *testing.T, w *world) func() {
 		t.Helper()
@@ -97,7 +97,7 @@ func losesRow(id, row string) func(*testing.T, *world) func() {
 	}
 }
 
-// retry sends a dead letter again, as a person does.
+// retry retries a dead letter, as an operator does.
 func (w *world) retry(t *testing.T, l engine.DeadLetter) {
 	t.Helper()
 	retrier, err := engine.NewRetrier(engine.RetrierConfig{DeadLetters: engine.NewDeadLetters(w.Tables, ""), Queues: w.Queues})
@@ -109,8 +109,8 @@ func (w *world) retry(t *testing.T, l engine.DeadLetter) {
 	}
 }
 
-// What a signal is about may be over, or said already, or about an orchestration that is gone. Then it is dropped: counted
-// and acknowledged, without a dead letter, and the orchestration does not change for it.
+// A signal may be late, repeated, or for a purged orchestration. Then it is dropped: counted and acknowledged,
+// without a dead letter or a change of the orchestration.
 func TestSignalsThatAreDropped(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

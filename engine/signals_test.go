@@ -14,8 +14,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// A run that a signal brings to its end is settled as if its message had; when it always fails, it uses up the attempts
-// of its message.
+// A run that ends by a signal is settled like one that ends by its message; when it always fails, it uses up the
+// attempts of its message.
 func TestRunsThatWait(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -40,7 +40,7 @@ func TestRunsThatWait(t *testing.T) {
 				if w.turns.Load() != tt.turns || time.Since(began) < 25*time.Hour || p.Count(engine.Parked) == 0 {
 					t.Errorf("%d turns in %v", w.turns.Load(), time.Since(began))
 				}
-				// A signal that comes late changes nothing.
+				// A late signal changes nothing.
 				late := `{"signalId":"late","workflowInstanceId":"turntable-c1","runtimeProvider":"roundhouse","signalType":"TimerDue"}`
 				w.Send(signalQueue, late)
 				if n := p.Run(); n != 1 || w.turns.Load() != tt.turns {
@@ -57,7 +57,7 @@ func TestRunsThatWait(t *testing.T) {
 	}
 }
 
-// strays are signals for an orchestration that there is not.
+// strays are signals for an orchestration that does not exist.
 const (
 	strayTimer = `{"signalId":"go","workflowInstanceId":"nobody","runtimeProvider":"roundhouse","signalType":"TimerDue"}`
 	strayEvent = `{"signalId":"go","workflowInstanceId":"nobody","runtimeProvider":"roundhouse","signalType":"ExternalSignal","payload":{"event":"go"}}`
@@ -115,8 +115,8 @@ func TestSignalsThatNobodyCanApply(t *testing.T) {
 	}
 }
 
-// While storage does not take the dead letter, a message of the runtime goes back into its poison queue, and is one dead
-// letter in the end.
+// While storage refuses the dead letter, a message of the runtime is requeued in its poison queue; later it is one
+// dead letter.
 func TestPoisonOfTheRuntimeWaitsForStorage(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -154,13 +154,13 @@ func TestPoisonOfTheRuntimeWaitsForStorage(t *testing.T) {
 	}
 }
 
-// A signal to an orchestration that another process keeps changing goes back into the queue that it came from, and is
-// applied when that is over. So does one that the host gave up on.
+// A signal to an orchestration that another process keeps changing is requeued in its own queue, and applied later.
+// So is one that the host abandoned.
 func TestSignalsToABusyOrchestration(t *testing.T) {
 	t.Parallel()
 	busy := func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
 		if c.Operation == "Apply" && c.Target == "orchestrations" {
-			return tables.ErrExists // somebody else has committed a round
+			return tables.ErrExists // another process has committed a round
 		}
 		return next(ctx)
 	}
@@ -208,8 +208,8 @@ func TestSignalsToABusyOrchestration(t *testing.T) {
 	}
 }
 
-// What a person ends is settled: it is in the history, it is no dead letter, and its message is not tried again. That
-// holds whether it runs at the time or waits.
+// A run that an operator ends is settled: it is in the history, is no dead letter, and its message is not retried,
+// whether it runs at the time or waits.
 func TestRunsThatAPersonEnds(t *testing.T) {
 	t.Parallel()
 	type ending func(rt *orchestrator.Runtime, ctx context.Context, id, reason string) error
@@ -221,7 +221,7 @@ func TestRunsThatAPersonEnds(t *testing.T) {
 					w := newWorld(t)
 					w.waits = waits
 					p := w.Restart(nil)
-					w.turn = func(ctx context.Context) error { // signals come to the process that runs it
+					w.turn = func(ctx context.Context) error { // signals reach the process that runs it
 						if err := end(w.Runtime(), ctx, "turntable-c1", "not wanted"); err != nil {
 							return err
 						}
@@ -265,7 +265,7 @@ func TestRunsThatAPersonEnds(t *testing.T) {
 	}
 }
 
-// A run that is ended and purged elsewhere while it runs here is for a person to look at, unless it had succeeded.
+// A run that is ended and purged elsewhere while it runs here is dead-lettered, unless it had succeeded.
 func TestARunThatIsPurged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// ErrorSignature returns a short hash that errors with the same cause share. What varies between failures does not
-// count: quoted text, GUIDs, numbers of any kind, letter case and spacing. It has 16 hexadecimal digits.
+// ErrorSignature returns a short hash that is equal for errors with the same cause. It ignores details that vary
+// between failures: quoted text, GUIDs, numbers of any kind, letter case and spacing. It has 16 hexadecimal digits.
 func ErrorSignature(message string) string {
 	sum := sha256.Sum256([]byte(normalised(message)))
 	return hex.EncodeToString(sum[:8])
 }
 
-// variable matches what differs between errors of one cause. An apostrophe quotes only if no word runs into it: "can't"
-// quotes nothing. A number is any run of hexadecimal digits with a decimal one among them.
+// variable matches the parts that differ between errors of one cause. An apostrophe quotes only if no word runs into
+// it: "can't" quotes nothing. A number is any run of hexadecimal digits with a decimal one among them.
 var variable = regexp.MustCompile(strings.Join([]string{
 	`"[^"]*"`,
 	"`[^`]*`",

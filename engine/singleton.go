@@ -13,12 +13,12 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// Scope says per what a singleton engine has one run at a time (standard, section 1.8). Its runs share an orchestration
-// id, {engine}-{instanceId} or {engine}-{tenantId} in lower case, one after the other. "" is for engines whose runs are
-// independent.
+// Scope is the scope within which a singleton engine has one run at a time (standard, section 1.8). Its runs share an
+// orchestration id, {engine}-{instanceId} or {engine}-{tenantId} in lower case, one after the other. "" is for
+// engines whose runs are independent.
 type Scope string
 
-// These are the scopes.
+// The scopes.
 const (
 	PerInstance Scope = "instance"
 	PerTenant   Scope = "tenant"
@@ -32,14 +32,14 @@ type Locks interface {
 	Release(ctx context.Context, instanceID, jobID string) error
 }
 
-// ConflictError says that another run or job blocks a singleton's run. Over HTTP it is 409 with Retry-After; a message
-// waits in its queue, which costs it no attempt.
+// ConflictError means that another run or job blocks a singleton's run. Over HTTP it is 409 with Retry-After; a
+// message waits in its queue, without using up an attempt.
 type ConflictError struct {
 	Engine     string
 	InstanceID string
-	// Holder is the job that holds the registry lock, or the correlation id of the run that goes on.
+	// Holder is the job that holds the registry lock, or the correlation id of the current run.
 	Holder string
-	// RetryAfter is when to try again: at the latest when the lock expires.
+	// RetryAfter is the delay before a retry: at most until the lock expires.
 	RetryAfter time.Duration
 	// the error of the runtime; nil for a lock
 	cause error
@@ -56,16 +56,15 @@ func (e *ConflictError) Error() string {
 // Unwrap returns the error of the runtime, nil for a lock.
 func (e *ConflictError) Unwrap() error { return e.cause }
 
-// JobID is the name of a singleton's run as the holder of the registry lock. Whoever changes the registry for the run
-// has to give it. Call JobID in the engine's orchestrator, not in a sub-orchestration.
+// JobID returns the name of a singleton's run as the holder of the registry lock, for changes of the registry by the
+// run. Call JobID in the engine's orchestrator, not in a sub-orchestration.
 func JobID(ctx *orchestrator.Context) string { return jobOf(ctx.ID(), ctx.CorrelationID()) }
 
-// jobOf returns a job id. The correlation id alone does not do, because engines share correlation ids.
+// jobOf returns a job id. The correlation id alone is not unique, because engines share correlation ids.
 func jobOf(orchestration, correlationID string) string { return orchestration + "/" + correlationID }
 
 // Conflict reports whether a message of a singleton engine would have to wait now: nil, a *ConflictError, or an error
-// of storage. It is for senders who want to know at once, and changes nothing; a message that is sent nevertheless
-// waits.
+// of storage. It lets senders check first, and changes nothing; a message that is sent nevertheless waits.
 func (p *Pipeline) Conflict(ctx context.Context, m Message) error {
 	def, ok := p.byName[m.Engine]
 	if !ok {
@@ -89,7 +88,7 @@ func (p *Pipeline) Conflict(ctx context.Context, m Message) error {
 	return &ConflictError{Engine: def.Name, InstanceID: m.InstanceID, Holder: out.CorrelationID, RetryAfter: p.config.ConflictDelay, cause: cause}
 }
 
-// orchestrationID is the id of the run's orchestration, which runs of a singleton share.
+// orchestrationID returns the id of the run's orchestration, which runs of a singleton share.
 func (a *attempt) orchestrationID() string {
 	switch a.def.Singleton {
 	case PerInstance:
@@ -104,8 +103,8 @@ func (a *attempt) orchestrationID() string {
 
 func (a *attempt) job() string { return jobOf(a.orchestrationID(), a.message.CorrelationID) }
 
-// checkLock is the first check of a singleton (standard, section 1.8): it returns a *ConflictError if another job holds
-// the lock. An instance that is not in the registry has no lock; the engine decides what that means.
+// checkLock is the first check of a singleton (standard, section 1.8): it returns a *ConflictError if another job
+// holds the lock. An instance that is not in the registry has no lock; the engine decides about it.
 func (a *attempt) checkLock(ctx context.Context) error {
 	if a.def.Singleton == "" || a.config.Locks == nil {
 		return nil
@@ -125,7 +124,7 @@ func (a *attempt) checkLock(ctx context.Context) error {
 		RetryAfter: min(a.config.ConflictDelay, i.Lock.Until.Sub(now))}
 }
 
-// checkFree reports whether the run can begin, and puts the message back if it has to wait.
+// checkFree reports whether the run can begin, and requeues a message that has to wait.
 func (a *attempt) checkFree(ctx context.Context) bool {
 	err := a.checkLock(ctx)
 	if conflict, ok := errors.AsType[*ConflictError](err); ok {
@@ -139,7 +138,7 @@ func (a *attempt) checkFree(ctx context.Context) bool {
 	return true
 }
 
-// putBackConflict puts a message back that has to wait, without using up an attempt.
+// putBackConflict requeues a message that has to wait, without using up an attempt.
 func (a *attempt) putBackConflict(ctx context.Context, cause error, delay time.Duration) {
 	a.cause = cause
 	a.putBack(ctx, a.def.Queue, a.number-1, delay, Conflicting)

@@ -23,7 +23,7 @@ const doorQueue = "door-queue"
 type hall struct {
 	*enginetest.World
 
-	least int // how far the clock has to go before a run ends, in seconds
+	least int // seconds that the clock advances before a run ends
 	fail  func(correlationID string) error
 	waits bool // for the event "open", under the lock
 }
@@ -92,7 +92,7 @@ func (h *hall) send(correlationIDs ...string) {
 	}
 }
 
-// document is the registry's as it is now.
+// document returns the current document of the registry.
 func (h *hall) document(t *testing.T) (registry.Instance, []string) {
 	t.Helper()
 	i, err := h.Registry().Get(t.Context(), "i1")
@@ -106,7 +106,7 @@ func (h *hall) document(t *testing.T) (registry.Instance, []string) {
 	return i, done
 }
 
-// check: each run has succeeded once, has counted once, and nobody has the lock.
+// check checks that each run has succeeded once, has counted once, and that the lock is free.
 func (h *hall) check(t *testing.T, correlationIDs ...string) {
 	t.Helper()
 	for _, id := range correlationIDs {
@@ -131,7 +131,7 @@ func (h *hall) check(t *testing.T, correlationIDs ...string) {
 }
 
 // Two messages for one instance, and one process for each of three hosts: one runs, the other waits, and both succeed
-// without an attempt burnt.
+// without using up an attempt.
 func TestTwoRunsForOneInstance(t *testing.T) {
 	t.Parallel()
 	for round := range 20 {
@@ -162,8 +162,8 @@ func TestTwoRunsForOneInstance(t *testing.T) {
 	}
 }
 
-// Two messages for one instance, with every fault at every storage call, and the process dying there: both succeed, and
-// the lock is free in the end.
+// Two messages for one instance, with every fault and a crash at every storage call: both succeed, and the lock is
+// free in the end.
 func TestFaultsWithTwoRunsForOneInstance(t *testing.T) {
 	t.Parallel()
 	failOnce := func() func(string) error {
@@ -197,7 +197,7 @@ func TestFaultsWithTwoRunsForOneInstance(t *testing.T) {
 	}
 }
 
-// Whoever else has the lock, a message waits for it without burning an attempt, and no longer than the lock lasts.
+// A message waits for a lock of any other holder without using up an attempt, and no longer than the lock lasts.
 func TestAMessageWaitsForTheLock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -226,7 +226,7 @@ func TestAMessageWaitsForTheLock(t *testing.T) {
 	})
 }
 
-// The lock of a run that was stopped, or taken away, does not stay.
+// The lock of a run that was stopped or purged is released.
 func TestTheLockOfARunThatIsNoMore(t *testing.T) {
 	t.Parallel()
 	for name, stop := range map[string]func(context.Context, *enginetest.Process) error{
@@ -277,7 +277,7 @@ func TestTheLockOfARunThatIsNoMore(t *testing.T) {
 	})
 }
 
-// A message for an instance that nobody has registered needs a person at once: no attempt can help.
+// A message for an unregistered instance is dead-lettered immediately: no attempt can help.
 func TestAnInstanceThatNobodyKnows(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

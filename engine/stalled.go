@@ -9,12 +9,12 @@ import (
 )
 
 // stallOffset is added to the insertion time of a message in the key of the dead letter that reports its stalled run.
-// When the code is fixed, the run goes on, and if it fails then, the message becomes another dead letter.
+// When the code is fixed, the run continues, and if it fails then, the message becomes another dead letter.
 const stallOffset = time.Microsecond
 
-// Stalled reports a run that a signal woke and whose code cannot go on, by one dead letter, however often it is called.
-// When the code is fixed, the run goes on by itself; retrying the dead letter only wakes it. Use it as Config.Stalled
-// of the runtime.
+// Stalled reports a stalled run that a signal woke, by one dead letter, however often it is called. When the code is
+// fixed, the run continues by itself; retrying the dead letter only wakes it. Use it as Config.Stalled of the
+// runtime.
 func (p *Pipeline) Stalled(ctx context.Context, out orchestrator.Outcome) error {
 	def, ok := p.byName[out.Orchestrator]
 	if !ok || len(out.Carry) == 0 {
@@ -27,11 +27,11 @@ func (p *Pipeline) Stalled(ctx context.Context, out orchestrator.Outcome) error 
 	return a.err
 }
 
-// deadLetterStalled handles a message whose run is stalled. The message need not be delivered again.
+// deadLetterStalled handles a message whose run is stalled. The message need not be redelivered.
 func (a *attempt) deadLetterStalled(ctx context.Context, out orchestrator.Outcome) {
 	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()
-	if a.header.Retry == nil && len(out.Carry) > 0 { // the message at hand may be another one for the same run
+	if a.header.Retry == nil && len(out.Carry) > 0 { // this message may be another one for the same run
 		a.header, a.body = splitHeader(Delivery{Body: out.Carry})
 	}
 	letter := a.newDeadLetter(ReasonStalled, out.Failure)
@@ -47,7 +47,7 @@ func (a *attempt) deadLetterStalled(ctx context.Context, out orchestrator.Outcom
 	a.fate, a.err, a.cause = Stalled, nil, out.Failure
 }
 
-// deadLetterUnstarted is the same for an orchestration that no message started. Its dead letter holds a signal that
+// deadLetterUnstarted reports a stalled orchestration that no message started. Its dead letter holds a signal that
 // wakes it. h is the header of that signal, if the signal is a retry; otherwise it is zero.
 func (p *Pipeline) deadLetterUnstarted(ctx context.Context, out orchestrator.Outcome, h header) error {
 	ctx, cancel := withSettleTimeout(ctx)
@@ -59,7 +59,7 @@ func (p *Pipeline) deadLetterUnstarted(ctx context.Context, out orchestrator.Out
 		CorrelationID: out.CorrelationID, TenantID: out.TenantID, Node: rt.Node(),
 	}
 	if _, known := p.byName[out.Orchestrator]; known {
-		letter.Engine = out.Orchestrator // where lists of the engine and the timeline have it
+		letter.Engine = out.Orchestrator // the place for lists of the engine and the timeline
 	}
 	if checkID("message id", letter.MessageID) != nil {
 		letter.MessageID = DeriveCorrelationID("stalled", out.ID)

@@ -8,7 +8,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// The dead letter of a stalled run that no message started is one of its engine, with the run's correlation id.
+// The dead letter of a stalled run that no message started belongs to its engine, with the run's correlation id.
 func TestStalledRunThatWasStarted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

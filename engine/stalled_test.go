@@ -13,7 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// deployed is a process whose code of the engine's orchestrator is another one; nil leaves it out.
+// deployed returns a process with another version of the engine's orchestrator; nil leaves it out.
 func (w *world) deployed(other orchestrator.AnyOrchestrator) *enginetest.Process {
 	w.Config.Engines = func(enginetest.Stores) []engine.Definition { return nil }
 	if other != nil {
@@ -26,15 +26,16 @@ func (w *world) deployed(other orchestrator.AnyOrchestrator) *enginetest.Process
 	return p
 }
 
-// changed decides otherwise than the engine does.
+// changed returns an orchestrator with other decisions than the engine's.
 func changed() orchestrator.AnyOrchestrator {
 	return orchestrator.NewOrchestrator("turntable", func(ctx *orchestrator.Context, _ engine.Message) (string, error) {
 		return orchestrator.Event[string](ctx, "another").Await()
 	})
 }
 
-// A run whose code cannot go on is one dead letter, however often it is tried, and no more deliveries. When the code is
-// mended, it goes on with what came meanwhile; to retry the dead letter is harmless before, and wakes it then.
+// A stalled run is one dead letter, however often it is tried, and is not redelivered. When the code is fixed, the
+// run continues with the signals received meanwhile; a retry of the dead letter is harmless before, and wakes the run
+// then.
 func TestARunThatIsStalled(t *testing.T) {
 	t.Parallel()
 	signal := func(t *testing.T, w *world, p *enginetest.Process) {
@@ -53,7 +54,7 @@ func TestARunThatIsStalled(t *testing.T) {
 	for name, tt := range map[string]struct {
 		code    orchestrator.AnyOrchestrator
 		wake    func(*testing.T, *world, *enginetest.Process)
-		of      string // whose dead letters
+		of      string // engine of the dead letters
 		says    string
 		message string
 	}{
@@ -107,7 +108,7 @@ func TestARunThatIsStalled(t *testing.T) {
 	}
 }
 
-// A run that was stalled and fails when its code is mended is a dead letter for that, too.
+// A run that was stalled, and fails when its code is fixed, is a dead letter for that, too.
 func TestARunThatFailsAfterItWasStalled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -136,21 +137,21 @@ func TestARunThatFailsAfterItWasStalled(t *testing.T) {
 	})
 }
 
-// wake sends a signal that brings nothing.
+// wake sends a signal without data.
 func (w *world) wake(t *testing.T) {
 	t.Helper()
 	body := `{"signalId":"wake","workflowInstanceId":"turntable-c1","runtimeProvider":"roundhouse","signalType":"InternalContinue"}`
 	w.Send(signalQueue, body)
 }
 
-// hostOnce delivers once what is visible.
+// hostOnce delivers the visible messages once.
 func (w *world) hostOnce(t *testing.T, p *enginetest.Process) {
 	t.Helper()
 	w.DeliverTo(testQueue, func(ctx context.Context, d engine.Delivery) error { return p.Handle(ctx, d) })
 	signals(t, w, p)
 }
 
-// signals delivers the signals that are visible.
+// signals delivers the visible signals.
 func signals(t *testing.T, w *world, p *enginetest.Process) {
 	t.Helper()
 	for w.DeliverTo(signalQueue, func(ctx context.Context, d engine.Delivery) error {
@@ -171,7 +172,7 @@ func poison(t *testing.T, p *enginetest.Process) {
 	}
 }
 
-// onePending is the one pending dead letter of an engine.
+// onePending returns the one pending dead letter of an engine.
 func onePending(t *testing.T, w *world, of string) engine.DeadLetter {
 	t.Helper()
 	var pending []engine.DeadLetter

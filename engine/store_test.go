@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// watchedStore counts what passes to a real store, and can refuse some of it.
+// watchedStore counts the calls to a real store, and can refuse some of them.
 type watchedStore struct {
 	tables.Store
 	mu       sync.Mutex
@@ -45,14 +45,14 @@ func (s *watchedStore) Apply(ctx context.Context, table string, ops ...tables.Op
 	return s.Store.Apply(ctx, table, ops...)
 }
 
-// reset forgets what was counted.
+// reset sets the counts to zero.
 func (s *watchedStore) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queries, s.entities, s.applied = 0, 0, nil
 }
 
-// fataler is what tests and rapid's checks have in common.
+// fataler is the common part of tests and rapid's checks.
 type fataler interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -88,7 +88,7 @@ func recordEntries(t fataler, history *History, entries ...Entry) {
 	}
 }
 
-// allRows reads a partition as it is stored.
+// allRows reads the stored rows of a partition.
 func allRows(t *testing.T, store tables.Store, table, partition string) []tables.Entity {
 	t.Helper()
 	var rows []tables.Entity
@@ -102,5 +102,5 @@ func allRows(t *testing.T, store tables.Store, table, partition string) []tables
 	return rows
 }
 
-// noon is the time around which tests put their rows.
+// noon returns the time around which tests put their rows.
 func noon() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 123_456_000, time.UTC) }

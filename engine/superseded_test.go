@@ -11,7 +11,8 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// A run that failed for good needs a person, and its failures are listed until the retry of its dead letter has succeeded.
+// A run that failed for good needs an operator, and its failures are listed until the retry of its dead letter has
+// succeeded.
 func TestSupersededByARetry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -43,7 +44,8 @@ func TestSupersededByARetry(t *testing.T) {
 	})
 }
 
-// What an older version did not mark is marked when the message comes again, at no cost when there is nothing to mark.
+// Failures that an older version left unmarked are marked when the message is redelivered, at no cost when none are
+// left.
 func TestSupersededLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// A page of retention removes all rows of entries that have tenants, however many these are.
+// A page of retention removes all rows of entries with tenants, in any number.
 func TestRetentionRemovesTheRowsOfTenants(t *testing.T) {
 	t.Parallel()
 	store, history, _ := newTables(t)
@@ -23,8 +23,8 @@ func TestRetentionRemovesTheRowsOfTenants(t *testing.T) {
 	}
 }
 
-// A program that knows no index by tenant changes a dead letter without it: one that does still decides on it and
-// removes it.
+// A program without the index by tenant changes a dead letter: a program with that index can still decide on it and
+// remove it.
 func TestDeadLettersThatAnOlderProgramChanged(t *testing.T) {
 	t.Parallel()
 	store, _, letters := newTables(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// What is said about a message belongs to its tenant, whatever became of it; nobody but the platform sees what cannot be
-// decoded.
+// History and dead letters of a message belong to its tenant, with any outcome; only the platform sees unreadable
+// messages.
 func TestWhatIsSaidAboutAMessageBelongsToItsTenant(t *testing.T) {
 	t.Parallel()
 	jammed := func(err error) func(*world) {
@@ -22,8 +22,8 @@ func TestWhatIsSaidAboutAMessageBelongsToItsTenant(t *testing.T) {
 	}
 	none := func(*world) {}
 	type said struct {
-		History []string // the tenants of the entries
-		Dead    []string // and of the dead letters
+		History []string // tenants of the entries
+		Dead    []string // tenants of the dead letters
 	}
 	const own = "Contoso"
 	for name, c := range map[string]struct {
@@ -70,7 +70,7 @@ func TestWhatIsSaidAboutAMessageBelongsToItsTenant(t *testing.T) {
 	}
 }
 
-// A dead letter that is sent again stays its tenant's, and so does what becomes of the retry.
+// A retried dead letter keeps its tenant, and so does the outcome of the retry.
 func TestRetriesKeepTheTenant(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -94,7 +94,8 @@ func TestRetriesKeepTheTenant(t *testing.T) {
 	})
 }
 
-// A message under the correlation id of another tenant's run becomes its own tenant's dead letter, and the run goes on.
+// A message under the correlation id of another tenant's run becomes its own tenant's dead letter, and the run
+// continues.
 func TestAMessageForTheRunOfAnotherTenant(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -123,7 +124,7 @@ func TestAMessageForTheRunOfAnotherTenant(t *testing.T) {
 	})
 }
 
-// A start belongs to the tenant of its message, or else to that of the start; the two may not differ.
+// A start belongs to the tenant of its message, or else to that of the start; the two must not differ.
 func TestTenantsOfAdmittedStarts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -9,14 +9,14 @@ import (
 	"github.com/vibedata/roundhouse/internal/payload"
 )
 
-// tokenVersion has to change when older tokens would be misread.
+// tokenVersion changes when older tokens would be misread.
 const tokenVersion = 1
 
 // maxToken bounds a token before it is decoded, in bytes; a place and an engine with any name take less.
 const maxToken = 2 << 10
 
 // pageToken is the content of a continuation token: continue behind this row. It needs no state between pages. It is
-// not secret, because it leads nowhere that the same query without it would not.
+// not secret, because it gives access only to rows of the same query.
 type pageToken struct {
 	Version     int    `json:"v"`
 	Fingerprint string `json:"f"`
@@ -71,7 +71,7 @@ func validPlace(s string) bool {
 	return true
 }
 
-// fingerprint stands for a filter in its tokens.
+// fingerprint identifies a filter in its tokens.
 func fingerprint(parts ...any) string {
 	// Marshalling strings and times cannot fail.
 	text, _ := json.Marshal(parts)

@@ -42,20 +42,20 @@ func (d Definition) identity(m Message) identity {
 // identity returns the identity of the work that an entry is about. Only ends of attempts have a digest.
 func (e Entry) identity() identity { return identity{e.TenantID, e.InstanceID, e.Work} }
 
-// work returns a digest of what a message asks for. A natural key identifies the input, so details may differ.
+// work returns a digest of the request of a message. A natural key identifies the input, so details may differ.
 func (d Definition) work(m Message) string {
 	input := ""
 	switch {
 	case d.Adapt != nil && m.NaturalKey:
 	case m.Blob != "":
-		input = path.Base(m.Blob) // the digest of what is in it
+		input = path.Base(m.Blob) // digest of its content
 	default:
 		input = digestOf(m.Input)
 	}
 	return DeriveCorrelationID("work", d.operationOf(m), m.InstanceID, input)
 }
 
-// digestOf is a digest of a JSON document, blanks apart; "" for none.
+// digestOf returns a digest of a JSON document, blanks apart; "" for none.
 func digestOf(document json.RawMessage) string {
 	var compact bytes.Buffer
 	if json.Compact(&compact, document) != nil || compact.String() == "null" {
@@ -65,7 +65,8 @@ func digestOf(document json.RawMessage) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// same says whether a run that carries a message was started for the same work. What cannot be read is not judged.
+// same reports whether a run that carries a message was started for the same work. An unreadable message counts as
+// the same.
 func (d Definition) same(m Message) func(carry []byte) bool {
 	own := d.identity(m)
 	return func(carry []byte) bool {
@@ -129,7 +130,8 @@ func (a *attempt) conflictOf(e Entry) error {
 	return fmt.Errorf("%w: it succeeded at %s for %s", errOtherWork, e.CreatedAtUtc.Format(time.RFC3339), e.identity().difference(a.def.identity(a.message)))
 }
 
-// difference names what distinguishes the holder of a correlation id from other work. It shows nothing of another tenant.
+// difference names the property that distinguishes the holder of a correlation id from other work. It shows nothing
+// of another tenant.
 func (i identity) difference(other identity) string {
 	switch {
 	case !identity{tenant: i.tenant}.sameOwner(identity{tenant: other.tenant}):
@@ -144,7 +146,7 @@ func (i identity) difference(other identity) string {
 // errOtherWork: the message is no repeat of the one that had its correlation id before.
 var errOtherWork = errors.New("the correlation id belongs to other work: send the message with a correlation id of its own")
 
-// refuseOtherWork makes a dead letter of a message whose correlation id belongs to other work. That goes on.
+// refuseOtherWork dead-letters a message whose correlation id belongs to other work, which continues.
 func (a *attempt) refuseOtherWork(ctx context.Context, cause error) {
 	if !errors.Is(cause, errOtherWork) {
 		cause = fmt.Errorf("%w (%w)", errOtherWork, cause)
@@ -152,7 +154,7 @@ func (a *attempt) refuseOtherWork(ctx context.Context, cause error) {
 	a.deadLetter(ctx, ReasonCorrelationConflict, cause)
 }
 
-// hasLetter reports whether a pending dead letter is there for the work of the message.
+// hasLetter reports whether a pending dead letter exists for the work of the message.
 func (a *attempt) hasLetter(ctx context.Context) (bool, error) {
 	pending, err := a.config.DeadLetters.Pending(ctx, a.def.Name, a.message.CorrelationID)
 	if err != nil {

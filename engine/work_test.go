@@ -122,7 +122,7 @@ func isConflict(l engine.DeadLetter) bool {
 // neither supersedes the other.
 func TestRunsOfAnOlderVersionShareACorrelationID(t *testing.T) {
 	t.Parallel()
-	for _, first := range []string{"i1", "i2"} { // whose run succeeds first
+	for _, first := range []string{"i1", "i2"} { // the instance whose run succeeds first
 		t.Run(first, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestRunsOfAnOlderVersionShareACorrelationID(t *testing.T) {
 	}
 }
 
-// forgetReservation deletes what reserves the correlation id c1.
+// forgetReservation deletes the reservation of the correlation id c1.
 func (w *world) forgetReservation(t *testing.T) {
 	t.Helper()
 	err := w.Tables.Apply(t.Context(), "engineReservations", tables.Delete(tables.Key{Partition: "c1", Row: "turntable"}, ""))

@@ -21,23 +21,22 @@ const (
 	activityQueue = "orchestration-activities"
 )
 
-// world is what outlives processes: storage, and what the activities did to the rest of the world. What a process is
-// made of is that of the next one.
+// world outlives processes: it holds storage, and the effects of the activities. It also configures the next process.
 type world struct {
 	*enginetest.World
 
 	observe func(context.Context, engine.Settled)
 
-	turns   atomic.Int32                    // how often the first operation ran
-	degrees atomic.Int32                    // by how much, the last time
-	turn    func(ctx context.Context) error // what it does; nil succeeds
-	oiled   atomic.Int32                    // how often the activity in between ran
-	dry     error                           // what it fails with
-	waits   bool                            // for an event, and an hour, before it does anything
-	rests   rest                            // where it waits for an hour between what it does
-	parts   int                             // how many activities it calls at once at the end, most of which run elsewhere
+	turns   atomic.Int32                    // runs of the first operation
+	degrees atomic.Int32                    // last angle
+	turn    func(ctx context.Context) error // its work; nil succeeds
+	oiled   atomic.Int32                    // runs of the activity in between
+	dry     error                           // its error
+	waits   bool                            // for an event, and an hour, before any work
+	rests   rest                            // an hour-long wait between the operations
+	parts   int                             // number of final parallel activities, most of which run elsewhere
 
-	adapt func(body []byte) (engine.Message, bool, error) // of foreign senders; nil for none
+	adapt func(body []byte) (engine.Message, bool, error) // for foreign messages; nil for none
 	scope engine.Scope                                    // of the singleton; "" for none
 
 	claims *engine.Claims // of large inputs; nil for none
@@ -45,13 +44,13 @@ type world struct {
 	now func() time.Time // the pipeline's clock; nil for the usual one
 }
 
-// rest is where a run of the engine waits, besides.
+// rest is the place of an additional wait in a run of the engine.
 type rest int
 
 const (
 	never   rest = iota
 	between      // its operations
-	after        // its last operation, with something to do yet that is none
+	after        // after its last operation, with an activity left that is no operation
 )
 
 func newWorld(t testing.TB) *world {
@@ -70,7 +69,7 @@ type input struct {
 	Degrees int `json:"degrees"`
 }
 
-// definition is an engine of two operations, turn and lock, with an activity in between that is none.
+// definition returns an engine of two operations, turn and lock, with an activity in between.
 func (w *world) definition() engine.Definition {
 	turn := orchestrator.NewActivity("turn", func(ctx context.Context, in input) (input, error) {
 		w.turns.Add(1)
@@ -134,17 +133,17 @@ func (w *world) definition() engine.Definition {
 	}
 }
 
-// spreadAbove is how many activities of a run a process keeps to itself.
+// spreadAbove bounds the activities of a run in one process.
 const spreadAbove = 2
 
-// event raises the event that the engine waits for when it waits.
+// event raises the event that the engine may wait for.
 func (w *world) event(t *testing.T, correlationID string, delay time.Duration) {
 	t.Helper()
 	w.SendIn(signalQueue, fmt.Sprintf(`{"signalId":"go","workflowInstanceId":"turntable-%s","runtimeProvider":"roundhouse",
 		"signalType":"ExternalSignal","payload":{"event":"go","data":1}}`, correlationID), delay)
 }
 
-// checkSucceeded: each operation succeeded once, the run as a whole once, and nothing is dead.
+// checkSucceeded checks that each operation and the whole run succeeded once, without a dead letter.
 func (w *world) checkSucceeded(t *testing.T, correlationID string) {
 	t.Helper()
 	var succeeded []string
@@ -165,8 +164,8 @@ func (w *world) checkSucceeded(t *testing.T, correlationID string) {
 	}
 }
 
-// checkSuperseded: lists of open failures leave out what failed before the run succeeded, and every other list has all that it
-// selects once.
+// checkSuperseded checks that lists of open failures leave out failures before the run's success, and that every
+// other list has each selected entry once.
 func (w *world) checkSuperseded(t *testing.T, correlationID string) {
 	t.Helper()
 	all := w.History("turntable", correlationID)
@@ -214,7 +213,7 @@ func (w *world) deliverWithin(p *enginetest.Process, budget time.Duration) int {
 	return 0
 }
 
-// checkDead: there is one dead letter, and its run, if there was one, has failed for good.
+// checkDead checks that one dead letter exists, and that its run, if any, has failed for good.
 func checkDead(message string) func(*testing.T, *world) {
 	return func(t *testing.T, w *world) {
 		t.Helper()

@@ -17,7 +17,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// workApp is an app with one engine, which has everything that an engine can have.
+// workApp returns an app with one engine, which has every optional part.
 func workApp(change ...func(*engine.Definition)) App {
 	return App{Engines: func(*Platform) ([]engine.Definition, error) {
 		do := orchestrator.NewActivity("do", nothing)
@@ -39,7 +39,7 @@ func workApp(change ...func(*engine.Definition)) App {
 	}}
 }
 
-// Everything that an engine has gets its function.
+// Every part of an engine gets its function.
 func TestFunctionsOfAnEngine(t *testing.T) {
 	t.Parallel()
 	m, err := Describe(workApp(), emulator.Lookup)
@@ -62,7 +62,7 @@ func TestFunctionsOfAnEngine(t *testing.T) {
 	}
 }
 
-// What cannot be an app is refused, with what is wrong.
+// An invalid app is refused, with the reason.
 func TestAppsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	for complaint, change := range map[string]func(*engine.Definition){
@@ -94,10 +94,10 @@ func TestAppsThatAreRefused(t *testing.T) {
 	}
 }
 
-// serves says whether a function leads to a route of the API.
+// serves reports whether a function leads to a route of the API.
 func serves(b function.Binding, method string, r api.Route) bool {
 	resource, _, _ := strings.Cut(b.Route, "/{")
-	// The host refuses a route that begins with what it keeps for itself, and a parameter begins with anything.
+	// The host refuses a route that begins with a reserved word, and a parameter begins with anything.
 	path := "/api/" + strings.Replace(strings.TrimPrefix(resource, "machine/"), "{runtime}", "runtime", 1)
 	if method == "head" {
 		method = http.MethodGet
@@ -105,8 +105,8 @@ func serves(b function.Binding, method string, r api.Route) bool {
 	return strings.EqualFold(method, r.Method) && (r.Path == path || strings.HasPrefix(r.Path, path+"/"))
 }
 
-// No HTTP function without a route, and no route without a function for people, which the host lets everybody through to, and
-// one for machines, for which it asks for a key. The probes are for everybody, and the console for people: they have the first alone.
+// Every HTTP function has a route. Every route has a function for users, without a key, and one for machines, for
+// which the host requires a key. The probes are public, and the console is for users: they have only the first.
 func TestHTTPFunctionsAndRoutes(t *testing.T) {
 	t.Parallel()
 	routes := slices.Concat(api.Routes(), console.Routes(), durable.Routes())

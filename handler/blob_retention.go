@@ -9,7 +9,7 @@ import (
 // blobSweep deletes old blobs of one page of a container; next continues, "" after the last page.
 type blobSweep func(ctx context.Context, before time.Time, from string) (removed int, next string, err error)
 
-// blobSweeps are sweeps, one after the other, page by page. They remember their place while the process lives.
+// blobSweeps runs sweeps, one after the other, page by page. It keeps its place while the process lives.
 type blobSweeps struct {
 	keep   time.Duration
 	now    func() time.Time
@@ -20,8 +20,8 @@ type blobSweeps struct {
 	next string
 }
 
-// slice is one page. What fails is left to the run after the next, so that it does not keep the others from being swept;
-// what runs out of time goes on where it was.
+// slice sweeps one page. A failed sweep is left to the run after the next, so that it does not block the others;
+// after a timeout, the next run continues at the same place.
 func (b *blobSweeps) slice(ctx context.Context) (removed int, more bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -11,13 +11,14 @@ import (
 )
 
 const (
-	// collectorJob is the lock of the process whose metrics hold what is read from shared storage.
+	// collectorJob is the lock of the process that collects the metrics of shared storage.
 	collectorJob = "collector"
-	// collectorLease is for how long: longer than scrapes are apart.
+	// collectorLease is its lease: longer than the interval between scrapes.
 	collectorLease = 2 * time.Minute
 )
 
-// collector says whether this process collects for all. It asks when it is scraped, and keeps the lock as long as it is.
+// collector decides whether this process collects for all. It checks when it is scraped, and keeps the lock while it
+// is.
 type collector struct {
 	locks hostlock.Locks
 	log   *slog.Logger
@@ -28,7 +29,7 @@ type collector struct {
 	held bool
 }
 
-// Held renews the lock when half of its lease is over, or tries to get it.
+// Held renews the lock when half of its lease is over, or tries to acquire it.
 func (c *collector) Held(ctx context.Context) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

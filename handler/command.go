@@ -18,7 +18,7 @@ timers and HTTP requests of its functions. To run it here: roundhouse dev. To la
   -h        print this text
 `
 
-// command does what the command line asks for.
+// command runs the command of the command line.
 func (m runner) command(ctx context.Context, args []string, lookup func(string) (string, bool)) int {
 	switch args[0] {
 	case "manifest":
@@ -38,7 +38,7 @@ func (m runner) command(ctx context.Context, args []string, lookup func(string) 
 	}
 }
 
-// printManifest prints what the app consists of. It needs no settings, and goes by those that there are.
+// printManifest prints the manifest of the app. It needs no settings, and uses the existing ones.
 func (m runner) printManifest(args []string, lookup func(string) (string, bool)) int {
 	if len(args) > 0 {
 		fmt.Fprintf(m.Stderr, "handler: manifest takes no argument, and was given %q\n", args[0])

@@ -22,7 +22,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// errand is what a run of the engine "errand" does.
+// errand is the behavior of a run of the engine "errand".
 type errand struct {
 	Event, Ask bool
 	Nap        time.Duration
@@ -80,7 +80,7 @@ func (q *queueCalls) intercept(ctx context.Context, c faults.Call, do func(conte
 	return do(ctx)
 }
 
-// take gives what was counted since it was called last.
+// take returns the counts since its last call.
 func (q *queueCalls) take() map[string]int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -89,7 +89,7 @@ func (q *queueCalls) take() map[string]int {
 	return taken
 }
 
-// eager is an app that takes at once what it sends; nothing is delivered to it.
+// eager returns an app that handles its own messages immediately; nothing is delivered to it.
 func eager(t *testing.T, a handler.App) (*handlertest.Host, *queueCalls) {
 	calls := &queueCalls{calls: map[string]int{}}
 	h := handlertest.NewWith(t, a, map[string]string{"ROUNDHOUSE_DIRECT": "64"}, func(c *handler.Config) { c.Queues = faults.Queues(c.Queues, calls.intercept) })
@@ -97,7 +97,7 @@ func eager(t *testing.T, a handler.App) (*handlertest.Host, *queueCalls) {
 	return h, calls
 }
 
-// post sends a request that is taken, and lets the app do what follows of it.
+// post sends a request that is accepted, and runs its consequences in the app.
 func post(t *testing.T, h *handlertest.Host, path, body string) string {
 	t.Helper()
 	status, answer := h.Do(http.MethodPost, path, body)
@@ -110,7 +110,7 @@ func post(t *testing.T, h *handlertest.Host, path, body string) string {
 
 const durableBase = "/api/runtime/webhooks/durabletask"
 
-// What an app takes by HTTP it does at once, without a delivery, whatever it is.
+// An app handles an accepted HTTP request immediately, without a delivery, for every kind of request.
 func TestTakenAtOnce(t *testing.T) {
 	t.Parallel()
 	intake := func(c, input string) [2]string {
@@ -161,7 +161,7 @@ func TestTakenAtOnce(t *testing.T) {
 	}
 }
 
-// An answer to a person's task, and a dead letter that is sent again, go on at once, too.
+// An answer to a human task, and a retried dead letter, are handled immediately, too.
 func TestAnswersAndRetriesAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -206,8 +206,8 @@ func engineCalls(all map[string]int) map[string]int {
 	return own
 }
 
-// A timer of up to ten minutes goes off when it is due, in the process that parked its orchestration. When that is gone, the queue
-// shows its message some seconds later.
+// A timer of up to ten minutes fires when it is due, in the process that parked its orchestration. If that process is
+// gone, the queue delivers its message some seconds later.
 func TestTimersWithoutAHost(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -246,20 +246,22 @@ func TestTimersWithoutAHost(t *testing.T) {
 	}
 }
 
-// Wherever a process dies that takes at once what it accepts, what it has accepted is done by another one, and not half.
+// A process dies at any call while it handles its own messages: another process completes every accepted request,
+// none by half.
 func TestTakenAtOnceAndCrashed(t *testing.T) {
 	t.Parallel()
 	faultstest.EachCall(t, []faults.Fault{faults.CrashBefore, faults.CrashAfter, faults.Unknown, faults.Applied}, 20, crashed)
 }
 
-// crashed starts a run, raises its event and lets its timer become due in a process with a plan, and has another one finish.
+// crashed starts a run, raises its event and lets its timer become due in a process with a plan, and lets another one
+// finish.
 func crashed(t *testing.T, plan *faults.Plan) {
 	var e errands
 	var on atomic.Bool
 	h := handlertest.NewWith(t, e.app(), map[string]string{"ROUNDHOUSE_DIRECT": "64"}, func(c *handler.Config) { through(c, while(&on, plan.Intercept)) })
 	on.Store(true)
 	accepted := func(path, body string) {
-		for range 5 { // whoever is refused sends again later, to another process if need be
+		for range 5 { // a refused caller retries, if needed at another process
 			status, _ := h.Do(http.MethodPost, path, body)
 			synctest.Wait()
 			if status/100 == 2 {

@@ -1,5 +1,5 @@
-// Package handler makes an Azure Functions custom handler of a platform's engines: the HTTP server that the Functions host
-// starts and calls. A program of one's own is its engines and a call of [Main]:
+// Package handler runs a platform's engines as an Azure Functions custom handler: the HTTP server that the Functions
+// host starts and calls. A program consists of its engines and a call of [Main]:
 //
 //	func main() {
 //		handler.Main(handler.App{Engines: engines})
@@ -9,11 +9,11 @@
 //		return []engine.Definition{backup.Definition(p.Settings.Required("BACKUP_URL", "the address of the backups"))}, nil
 //	}
 //
-// What an engine is made of, it says in its engine.Definition: queues, schedules, intakes, tables, versions. The functions that
-// the host needs follow from that; the command manifest of the program prints them, and roundhouse stage lays them out.
-// Roundhouse's own app, cmd/handler, is made in this way and in no other.
+// An engine.Definition lists the parts of an engine: queues, schedules, intakes, tables, versions. The functions of
+// the host are derived from it; the program's command manifest prints them, and roundhouse stage writes them.
+// Roundhouse's own app, cmd/handler, is made in the same way.
 //
-// The package wires what every app has around its engines: the runtime and its queues, history and dead letters, the outbox,
-// pollers, the HTTP API, sweeps and retention. It listens on the loopback interface only. It owns no storage keys itself; the
-// packages below it do.
+// The package wires the common parts of every app around its engines: the runtime and its queues, history and dead
+// letters, the outbox, pollers, the HTTP API, sweeps and retention. It listens on the loopback interface only. It
+// owns no storage keys itself; the packages below it do.
 package handler

@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 )
 
-// Events knows what became of the events that an app has published. It reads only, and is safe for concurrent use.
+// Events reads the state of the events that an app has published. It is read-only, and safe for concurrent use.
 type Events struct {
 	admin  *outbox.Admin
 	writer *outbox.Writer
@@ -21,15 +21,15 @@ func (e Events) Get(ctx context.Context, tenantID, id string) (outbox.Record, er
 	return e.admin.Get(ctx, tenantID, id)
 }
 
-// ID is the id of an event that an orchestrator publishes with a key (orchestrator.Publication).
+// ID returns the id of an event that an orchestrator publishes with a key (orchestrator.Publication).
 func (e Events) ID(tenantID, eventType, key string) string {
 	return publicationKey(e.writer, tenantID, eventType, key).String()
 }
 
-// Kept is for how long an event can be found after its delivery.
+// Kept returns the retention of an event after its delivery.
 func (e Events) Kept() time.Duration { return e.kept }
 
-// publicationKey is the idempotency key of an event that an orchestrator publishes.
+// publicationKey returns the idempotency key of an event that an orchestrator publishes.
 func publicationKey(w *outbox.Writer, tenantID, eventType, key string) uuid.UUID {
 	return w.Key(tenantID, "orchestration", key, eventType, "")
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// engines are those of the app of the examples: one that greets, in the words of a setting.
+// engines returns the engines of the examples' app: one that greets with the text of a setting.
 func engines(p *handler.Platform) ([]engine.Definition, error) {
 	greeting := p.Settings.Required("GREETING", "what to say")
 	greet := orchestrator.NewActivity("greet", func(_ context.Context, name string) (string, error) { return greeting + ", " + name, nil })
@@ -27,15 +27,15 @@ func engines(p *handler.Platform) ([]engine.Definition, error) {
 		Operations: []orchestrator.AnyActivity{greet}, Intakes: []engine.Intake{{Function: "hello-intake", Route: "hello"}}}}, nil
 }
 
-// environment is that of an app on a developer's machine.
+// environment is the environment of an app on a developer's machine.
 func environment(name string) (string, bool) {
 	value, ok := map[string]string{"AzureWebJobsStorage": "UseDevelopmentStorage=true", "FUNCTIONS_CUSTOMHANDLER_PORT": "0",
 		"AzureFunctionsJobHost__extensions__queues__maxDequeueCount": "8", "GREETING": "Hello"}[name]
 	return value, ok
 }
 
-// The main function of a program is a call of Main. What the host needs to know of the app follows from its engines, and can be
-// looked at without anything that runs.
+// The main function of a program is a call of Main. The host's functions are derived from the app's engines, and can
+// be read without running anything.
 func ExampleApp() {
 	app := handler.App{Engines: engines} // func main() { handler.Main(app) }
 	manifest, err := handler.Describe(app, environment)
@@ -53,8 +53,8 @@ func ExampleApp() {
 	// it reads GREETING: true
 }
 
-// An app without its server is an http.Handler, which answers what the Functions host sends. Tests use package handlertest, which
-// does the host's part as well.
+// An app without its server is an http.Handler, which answers the requests of the Functions host. Tests use package
+// handlertest, which also plays the host.
 func ExampleNew() {
 	app, err := handler.New(handler.App{Engines: engines},
 		handler.Config{Lookup: environment, Tables: tables.NewMemory(), Queues: queues.NewMemory(), Blobs: blobs.NewMemory()})

@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/trigger"
 )
 
-// onQueues adds the functions of the engines' and of the runtime's queues, and what handles the messages of their poison queues.
+// onQueues adds the functions of the engines' and of the runtime's queues, and the handlers of their poison queues.
 func (p *parts) onQueues(out *program) {
 	for name, q := range map[string]struct {
 		queue          string
@@ -29,7 +29,7 @@ func (p *parts) onQueues(out *program) {
 	}
 }
 
-// onQueue adds a function whose messages have the pipeline's header when they are put back.
+// onQueue adds a function whose requeued messages have the pipeline's header.
 func (p *parts) onQueue(out *program, name, queue string, handle trigger.QueueHandler) {
 	out.onQueue(name, queue, handle)
 	q := out.Queues[name]
@@ -37,18 +37,18 @@ func (p *parts) onQueue(out *program, name, queue string, handle trigger.QueueHa
 	out.Queues[name] = q
 }
 
-// onTimers adds the functions of what is done on schedule. Each of them costs its host two requests a minute, for a lease, so what
-// bears to wait for others shares one.
+// onTimers adds the timer functions. Each costs its host two requests a minute, for a lease, so jobs that can wait
+// for others share one.
 func (p *parts) onTimers(out *program) {
 	sweeps := sweeper{runtime: p.runtime, list: p.list, probe: p.probe, node: p.node, poison: p.poisonReceiver(out), locks: p.locks, log: p.log}
 	out.onTimer("orchestration-sweep-timer", "0 */5 * * * *", sweeps.handle)
 	out.onTimer(retentionTimer, "0 17 * * * *", p.retentions().handle)
 	out.Functions = append(out.Functions, function.Unmonitored(schedulesTimer, "0 * * * * *"))
-	out.Timers[schedulesTimer] = trigger.Timer{Parameter: function.TimerParameter, Handle: p.onSchedules, Ungated: true} // it would ask every minute, and what it sends waits
+	out.Timers[schedulesTimer] = trigger.Timer{Parameter: function.TimerParameter, Handle: p.onSchedules, Ungated: true} // it would ask every minute, and its messages wait
 	out.Slot = p.sendSlot
 }
 
-// poisonReceiver is what takes messages out of the poison queues. Each is handled as if the host had brought it.
+// poisonReceiver returns the receiver of the poison queues. Each message is handled like a delivery of the host.
 func (p *parts) poisonReceiver(out *program) *poison.Receiver {
 	run := trigger.NewDirect(trigger.Config{Budget: min(poisonTime, p.settings.Budget), Ready: p.preparation.Await, Gate: out.Gate, Log: p.log})
 	c := poison.Config{Queues: p.sealed.queues}
@@ -58,7 +58,8 @@ func (p *parts) poisonReceiver(out *program) *poison.Receiver {
 	return poison.New(c)
 }
 
-// retentions are what deletes what was kept long enough. What looks at whole containers is last: it may take all the time there is.
+// retentions returns the retention jobs. Jobs that scan whole containers are last: they may take all the available
+// time.
 func (p *parts) retentions() *retentions {
 	s := p.settings
 	ended := &purger{runtime: p.runtime, locks: p.locks, log: p.log, now: time.Now, keep: s.Retention}

@@ -12,29 +12,30 @@ import (
 )
 
 const (
-	// handBackTime bounds the time in which running work is committed and requeued when the program stops. It is longer than the
-	// grace period of activities; slower work is left to the process that takes over.
+	// handBackTime bounds the time to commit and requeue running work when the program stops. It is longer than the
+	// grace period of activities; work that takes longer is left to the process that takes over.
 	handBackTime = 3 * time.Second
-	// linger is how long the server still answers after that: a host that lives takes at once what was put back, and an invocation
-	// that cannot reach the process any more has failed.
+	// linger is the time for which the server still answers after that: a live host receives requeued messages
+	// immediately, and an invocation that cannot reach the process has failed.
 	linger = 300 * time.Millisecond
-	// leaveTime bounds how long telling the others may take.
+	// leaveTime bounds the notification of the other processes.
 	leaveTime = 3 * time.Second
 )
 
-// errStillRunning: invocations run on after handBackTime.
+// errStillRunning: invocations still run after handBackTime.
 var errStillRunning = errors.New("invocations still run")
 
-// gate is what the program closes when it stops.
+// gate is closed when the program stops.
 type gate interface {
 	trigger.Gate
-	// Close lets nothing in any more, ends the contexts of what is inside with a cause, and waits until nothing is, or ctx ends. It
-	// gives how much still runs.
+	// Close admits no more work, ends the contexts of admitted work with a cause, and waits until none is left or ctx
+	// ends. It returns how much still runs.
 	Close(ctx context.Context, cause error) (running int)
 }
 
-// handBack ends the work of the program, so that other processes go on with it at once: nothing begins, what runs is committed and
-// its messages are put back, and the others are told. The error says what could not be handed back, which others find in time.
+// handBack ends the work of the program, so that other processes continue it immediately: nothing new begins, running
+// work is committed and its messages are requeued, and the others are notified. The error names the work that could
+// not be handed back, which others find later.
 func (p program) handBack(ctx context.Context, log *slog.Logger) error {
 	began, running := time.Now(), 0
 	if p.Gate != nil {
@@ -46,7 +47,7 @@ func (p program) handBack(ctx context.Context, log *slog.Logger) error {
 	if running > 0 {
 		errs = append(errs, fmt.Errorf("%d of them after %v: %w", running, handBackTime, errStillRunning))
 	}
-	if p.Leave != nil { // nobody waits for a storage that is away: the others find out in time
+	if p.Leave != nil { // it does not wait for unavailable storage: the others find out later
 		ctx, cancel := context.WithTimeout(outage.Hurry(ctx), leaveTime)
 		defer cancel()
 		errs = append(errs, p.Leave(ctx))

@@ -16,9 +16,9 @@ import (
 	"github.com/vibedata/roundhouse/handler/function"
 )
 
-// httpFunctions are the functions of every app that the API answers, twice but for the probes, which anybody may ask, and for the
-// console, which no machine needs: once for people and applications, whom the platform authenticates and the API admits, and once
-// for machines with a key of the function, which the host asks for.
+// httpFunctions returns the HTTP functions of every app that the API answers. Most exist twice: for users and
+// applications, whom the platform authenticates and the API authorizes, and for machines with a function key, which
+// the host checks. The public probes and the console, which no machine needs, exist once.
 func httpFunctions() []function.Function {
 	all := []function.Function{
 		function.HTTP("health-live", "health/live", function.Anonymous, "get"),
@@ -55,7 +55,7 @@ func httpFunctions() []function.Function {
 	return all
 }
 
-// engineFunctions are those of an engine that answer HTTP requests.
+// engineFunctions returns the HTTP functions of an engine.
 func engineFunctions(d engine.Definition) []function.Function {
 	var all []function.Function
 	for _, i := range d.Intakes {
@@ -82,11 +82,11 @@ func level(anonymous bool) function.Level {
 	return function.Key
 }
 
-// parameter is a parameter of a route, as the host writes it.
+// parameter matches a parameter in a route of the host.
 var parameter = regexp.MustCompile(`\{([a-z]+)\}`)
 
-// mount registers the endpoints of an engine. A parameter of a route is the request's path value. A request's context ends
-// after the timeout, and one that comes before ready says so is answered with 503.
+// mount registers the endpoints of an engine. A parameter of a route is the request's path value. A request's context
+// ends after the timeout, and a request before ready returns nil is answered with 503.
 func mount(e *echo.Echo, endpoints []engine.Endpoint, timeout time.Duration, ready func(context.Context) error) {
 	for _, endpoint := range endpoints {
 		path := "/api/" + parameter.ReplaceAllString(endpoint.Route, ":$1")
@@ -96,7 +96,7 @@ func mount(e *echo.Echo, endpoints []engine.Endpoint, timeout time.Duration, rea
 				defer cancel()
 				r := c.Request().WithContext(ctx)
 				for _, name := range c.ParamNames() {
-					value, err := url.PathUnescape(c.Param(name)) // the router sees paths as they are encoded
+					value, err := url.PathUnescape(c.Param(name)) // the router sees encoded paths
 					if err != nil {
 						return echo.ErrNotFound
 					}

@@ -27,21 +27,21 @@ import (
 )
 
 const (
-	// hostLease is how long the host hides a message that it has received, and hostPoll how often it looks.
+	// hostLease is the time for which the host hides a received message, and hostPoll its polling interval.
 	hostLease = 10 * time.Minute
 	hostPoll  = time.Second
-	// hostRetry is how long a message is away whose invocation failed.
+	// hostRetry is the time until the message of a failed invocation is redelivered.
 	hostRetry = 30 * time.Second
-	// passes is how long it may take until what was handed back goes on: it may come to a process that stops as well, which
-	// passes it on for a second.
+	// passes bounds the time until handed-back work continues: another stopping process may receive it and pass it on
+	// after a second.
 	passes = 4 * time.Second
-	// eventAfter is how long events come after all has begun: one that comes before is tried again later.
+	// eventAfter is the delay of events after the start: an earlier one is retried.
 	eventAfter = 10 * time.Second
-	// calls is how many activities a part of an orchestration makes, one after the other.
+	// calls is the number of activities of a part of an orchestration, one after the other.
 	calls = 3
 )
 
-// how a process ends.
+// ending is a way to end a process.
 type ending string
 
 const (
@@ -51,7 +51,7 @@ const (
 	isFrozen ending = "its host stands still, and puts nothing to rest"
 )
 
-// part is what an orchestration does.
+// part is a part of an orchestration.
 type part struct {
 	Kind  string // call, fan, child, nap, event
 	Lasts time.Duration
@@ -67,8 +67,8 @@ type fleet struct {
 	hosts  sync.WaitGroup
 
 	mu   sync.Mutex
-	lost map[string]time.Duration // work that was cut off, by orchestration
-	cut  map[string]time.Time     // when, by activity that is to begin again
+	lost map[string]time.Duration // interrupted work, by orchestration
+	cut  map[string]time.Time     // when, by activity to be repeated
 }
 
 func newFleet(t *testing.T) *fleet {
@@ -88,7 +88,7 @@ type job struct {
 	Key   string
 }
 
-// app has an engine whose activities may be tried once.
+// app returns an app with an engine whose activities have one attempt.
 func (f *fleet) app() handler.App {
 	work := orchestrator.NewActivity("work", f.work, orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 1}))
 	do := func(ctx *orchestrator.Context, j job, p part, key string) error {
@@ -135,7 +135,7 @@ func (f *fleet) app() handler.App {
 	}}
 }
 
-// work takes its time, and notes when it is cut off and when it goes on.
+// work takes some time, and records when it is interrupted and continued.
 func (f *fleet) work(ctx context.Context, j job) (int, error) {
 	began := time.Now()
 	f.mu.Lock()
@@ -158,7 +158,7 @@ func (f *fleet) work(ctx context.Context, j job) (int, error) {
 	return 0, ctx.Err()
 }
 
-// process is one of the app's, which the host has started.
+// process is a process of the app, started by the host.
 type process struct {
 	*handler.Handler
 	f       *fleet
@@ -179,7 +179,7 @@ func (f *fleet) start() *process {
 	return p
 }
 
-// invoke delivers a message, and says whether the app has taken it.
+// invoke delivers a message, and reports whether the app has accepted it.
 func (p *process) invoke(ctx context.Context, name, text string, m queues.Message) bool {
 	body, _ := json.Marshal(map[string]any{"Data": map[string]any{function.QueueParameter: text},
 		"Metadata": map[string]any{"Id": m.ID, "PopReceipt": m.PopReceipt, "DequeueCount": m.DequeueCount, "InsertionTime": m.InsertedAt}})
@@ -192,7 +192,7 @@ func (p *process) invoke(ctx context.Context, name, text string, m queues.Messag
 	return rec.Code == http.StatusOK
 }
 
-// host is a Functions host: it has a process, and the leases of the messages that it has received.
+// host is a Functions host: it has a process, and the leases of its received messages.
 type host struct {
 	f       *fleet
 	pulls   context.Context
@@ -277,8 +277,9 @@ func (h *host) end(how ending) {
 	p.Close()
 }
 
-// Processes are told to end at random moments, in all ways that a host ends. Every orchestration has exactly one result, no activity
-// and no message uses up an attempt, and what was cut off goes on at once: nothing waits for a lease, and nothing for a failure.
+// Processes end at random moments, in all ways of a host. Every orchestration has exactly one result, no activity and
+// no message uses up an attempt, and interrupted work continues immediately: nothing waits for a lease or for a
+// failure.
 func TestProcessesLeaveAtRandom(t *testing.T) {
 	t.Parallel()
 	for _, seed := range sample.Seeds(t, 100) {
@@ -325,7 +326,7 @@ func leaveAtRandom(t *testing.T, runs [][]part, ends []ending, pauses []time.Dur
 	for i, parts := range runs {
 		f.check(fmt.Sprint("r", i), parts, len(ends))
 	}
-	time.Sleep(hostLease + 2*time.Minute) // what a host had that was lost comes again, and the sign of life of its process lingers
+	time.Sleep(hostLease + 2*time.Minute) // the messages of a lost host are redelivered, and the heartbeat of its process expires
 	f.checkAll(len(runs))
 	for _, h := range hosts {
 		h.stop()
@@ -384,10 +385,10 @@ func (f *fleet) check(run string, parts []part, ends int) {
 	}
 }
 
-// synctestBegan is when time begins in a bubble.
+// synctestBegan is the initial time in a bubble.
 var synctestBegan = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// checkAll looks whether each run has one result and nothing else.
+// checkAll checks that each run has one result.
 func (f *fleet) checkAll(runs int) {
 	page, err := engine.NewHistory(f.tables, "").List(context.Background(), engine.HistoryFilter{Engines: []string{"job"}, Limit: engine.MaxLimit})
 	testenv.OK(f.t, err)

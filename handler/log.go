@@ -13,7 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// newLog makes the app's log, whose fields docs/observability.md lists. stop says at the end which lines were left out.
+// newLog makes the app's log, whose fields docs/observability.md lists. stop reports the omitted lines at the end.
 func newLog(w io.Writer, level slog.Level) (log *slog.Logger, stop func()) {
 	limited := logs.Limit(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}), logs.Limits{Kind: []string{
 		"function", "outcome", "engine", "fate", "queue", "service", "job", "check", "destination", "poller", "route", "setting"}})
@@ -21,7 +21,7 @@ func newLog(w io.Writer, level slog.Level) (log *slog.Logger, stop func()) {
 	return slog.New(redact.Log(within)), limited.Close
 }
 
-// redacted is a source whose texts have no secrets: ids and operations are what a sender has written.
+// redacted returns a source with redacted texts: ids and operations come from senders.
 func redacted(source func(context.Context) []slog.Attr) func(context.Context) []slog.Attr {
 	return func(ctx context.Context) []slog.Attr {
 		attrs := source(ctx)
@@ -34,10 +34,10 @@ func redacted(source func(context.Context) []slog.Attr) func(context.Context) []
 	}
 }
 
-// activityOf is the activity at work.
+// activityOf returns the current activity.
 func activityOf(ctx context.Context) []slog.Attr { return orchestrator.Info(ctx).LogAttrs() }
 
-// spanOf is the trace at hand.
+// spanOf returns the current trace.
 func spanOf(ctx context.Context) []slog.Attr {
 	if c := trace.SpanContextFromContext(ctx); c.IsValid() {
 		return []slog.Attr{slog.String("trace_id", c.TraceID().String())}
@@ -45,7 +45,7 @@ func spanOf(ctx context.Context) []slog.Attr {
 	return nil
 }
 
-// levelFor is the level of a line that nobody needs when there was nothing to do.
+// levelFor returns the level of a line that is of no interest without work.
 func levelFor(something bool) slog.Level {
 	if something {
 		return slog.LevelInfo

@@ -22,8 +22,8 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// Every line of a run has its ids, whoever logs it: the orchestrator, an activity, the runtime, and the invocation, which is one line
-// with what became of the message.
+// Every line of a run has its ids, from any source: the orchestrator, an activity, the runtime, and the invocation,
+// which is one line with the outcome of the message.
 func TestLinesOfARun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestLinesOfARun(t *testing.T) {
 	})
 }
 
-// What a sender has written into an id is no secret of a line within its work either.
+// A secret in a sender's id is redacted in lines within its work, too.
 func TestLinesWithin(t *testing.T) {
 	t.Parallel()
 	var out logstest.Output

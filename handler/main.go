@@ -33,8 +33,8 @@ const (
 	exitSignaled = 128 // plus the signal's number
 	exitRestart  = 200 // the host starts the program again and does not count the exit
 
-	// defaultDrain bounds the wait for requests in flight when a signal stops the program. A host that lives starts the next process
-	// only after that.
+	// defaultDrain bounds the wait for requests in flight when a signal stops the program. A live host starts the next
+	// process only after that.
 	defaultDrain = 5 * time.Second
 )
 
@@ -42,10 +42,10 @@ const (
 const gcPercent = 200
 
 // Main is the custom handler of an app: the main function of a program calls it, and it does not return. It reads its
-// settings from the environment (package settings), reports bad ones all at once, and logs in JSON to standard output.
+// settings from the environment (package settings), reports all invalid ones together, and logs in JSON to standard
+// output.
 //
-// Its exit codes tell the host what to do; after 0 the host would not start it again, so it never exits with 0 once it is
-// meant to serve:
+// Its exit codes instruct the host; after 0 the host would not restart it, so it never exits with 0 when it serves:
 //
 //	0        manifest, replay, -version and -h only
 //	1        the server failed, the host is gone, or a replay found a difference
@@ -53,13 +53,13 @@ const gcPercent = 200
 //	200      stopped by SIGTERM, after handing back its work and waiting for requests in flight: the host starts it again
 //	128 + n  stopped by another signal n in the same way
 //
-// A signal, and the end of the host, close it: nothing begins any more, what runs is committed and put back, so that other processes
-// go on with it at once, and they are told. That takes a moment, and a few seconds when activities do not look at their contexts.
-// A second signal ends it at once.
+// A signal, and the end of the host, close it: nothing new begins, running work is committed and requeued, so that
+// other processes continue it immediately, and they are notified. That takes a moment, or a few seconds when
+// activities ignore their contexts. A second signal ends it immediately.
 //
-// After three exits within half an hour the host ends, too, so nothing that may pass ends the program: while storage or the
-// vault cannot be used, it answers probes, refuses what needs them, and tries again. Why it ended at 1 or 2 is on standard
-// error, too, where the host's record of a crash takes it from.
+// After three exits within half an hour the host ends, too, so no transient error ends the program: while storage or
+// the vault is unavailable, it answers probes, refuses requests that need them, and retries. The reason of exit 1 or
+// 2 is also on standard error, from which the host's record of a crash copies it.
 func Main(a App) {
 	if _, set := os.LookupEnv("GOGC"); !set {
 		debug.SetGCPercent(gcPercent)
@@ -68,21 +68,21 @@ func Main(a App) {
 	os.Exit(r.Run(context.Background(), os.Args[1:], os.LookupEnv))
 }
 
-// runner runs an app, as tests and Main start it.
+// runner runs an app, for tests and Main.
 type runner struct {
-	// Stdout takes the log, Stderr what ends the program; both are required.
+	// Stdout receives the log, Stderr the error that ends the program; both are required.
 	Stdout, Stderr io.Writer
 	App            App
 	// Wire builds the program; nil means App.wire.
 	Wire func(r *settings.Reader, s settings.Settings, log *slog.Logger) (program, error)
-	// Getppid tells the parent process; nil means os.Getppid.
+	// Getppid returns the parent process; nil means os.Getppid.
 	Getppid func() int
 	// Drain bounds the wait for requests in flight when a signal stops the program; 0 means 5 s.
 	Drain time.Duration
 }
 
-// Run runs the program until it is stopped and returns its exit code, which Main lists. The end of ctx counts as a failure:
-// the program has no reason of its own to stop.
+// Run runs the program until it is stopped and returns its exit code, which Main lists. The end of ctx counts as a
+// failure: the program does not stop without a reason.
 func (m runner) Run(ctx context.Context, args []string, lookup func(string) (string, bool)) int {
 	if len(args) > 0 {
 		return m.command(ctx, args, lookup)
@@ -112,25 +112,26 @@ func (m runner) Run(ctx context.Context, args []string, lookup func(string) (str
 	err = m.serve(ctx, a, s, log)
 	code := exitCode(err)
 	log.WarnContext(ctx, "stopped", "reason", err.Error(), "exitCode", code)
-	if code == exitFailure && !errors.Is(err, errParentGone) { // else nobody reads it
+	if code == exitFailure && !errors.Is(err, errParentGone) { // else the host, which reads it, is gone
 		m.complain("stopped: " + err.Error())
 	}
 	return code
 }
 
-// badSettings tells of all settings that are missing or wrong.
+// badSettings reports all missing and invalid settings.
 func (m runner) badSettings(err error) int {
 	m.complain("these app settings are missing or wrong: " + err.Error())
 	return exitUsage
 }
 
-// complain writes to standard error what ends the program, in one line: the host knows an error by its words, and its record of a
-// crash has few lines, those that it had read when the process was gone.
+// complain writes the error that ends the program to standard error, in one line. The host detects errors by their
+// words, and its record of a crash has only the few lines that it had read before the process ended.
 func (m runner) complain(text string) {
 	fmt.Fprintf(m.Stderr, "handler: error: %s\n", strings.ReplaceAll(strings.TrimSpace(redact.Text(text)), "\n", "; "))
 }
 
-// load reads the settings. When some are wrong, the engines are asked for theirs as well, so that all are told at once.
+// load reads the settings. If some are invalid, the engines read theirs as well, so that all errors are reported
+// together.
 func (m runner) load(r *settings.Reader) (s settings.Settings, log *slog.Logger, stop func(), err error) {
 	s, err = settings.Load(r)
 	log, stop = newLog(m.Stdout, s.LogLevel)
@@ -144,14 +145,14 @@ func (m runner) load(r *settings.Reader) (s settings.Settings, log *slog.Logger,
 	}
 	inMemory.Outbox = outbox.NewWriter(events)
 	inMemory.Events = Events{outbox.NewAdmin(events), inMemory.Outbox, s.Outbox.Retention}
-	if definitions, err := m.App.Engines(&inMemory); err == nil { // what it cannot build for want of settings is not the news
+	if definitions, err := m.App.Engines(&inMemory); err == nil { // report the missing settings, not their consequences
 		_ = readSchedules(r, definitions)
 	}
 	return s, log, stop, errors.Join(err, r.Err())
 }
 
-// serve starts the program and runs its server until that fails, a signal comes, the parent is gone, or ctx ends. It
-// always returns an error, which says what it was.
+// serve starts the program and runs its server until that fails, a signal arrives, the parent is gone, or ctx ends.
+// It always returns an error with the reason.
 func (m runner) serve(ctx context.Context, a program, s settings.Settings, log *slog.Logger) error {
 	getppid := m.Getppid
 	if getppid == nil {
@@ -178,7 +179,7 @@ func (m runner) serve(ctx context.Context, a program, s settings.Settings, log *
 	stop := func(error) { cancel(trigger.ErrStopping) }
 	defer stop(nil)
 	var group run.Group
-	// Its end comes first: nobody waits then for what is not going to be there.
+	// It ends first: no request waits then for a preparation that never finishes.
 	group.Add(func() error { return prepare(ctx, a.Preparation) }, stop)
 	group.Add(srv.serve, func(reason error) {
 		log.InfoContext(ctx, "stopping", "reason", reason.Error())
@@ -189,8 +190,8 @@ func (m runner) serve(ctx context.Context, a program, s settings.Settings, log *
 	return group.Run()
 }
 
-// stop hands the work back while the server still answers: the host has to be told that messages were put back, and sends more. Then
-// the server ends, when the other requests have.
+// stop hands the work back while the server still answers: the host needs the answers about requeued messages, and
+// sends more. Then the server ends, after the other requests.
 func (m runner) stop(a program, srv *server, reason error, log *slog.Logger) {
 	began, wait := time.Now(), m.Drain
 	if wait == 0 {
@@ -202,7 +203,7 @@ func (m runner) stop(a program, srv *server, reason error, log *slog.Logger) {
 	}
 	switch {
 	case errors.Is(reason, errParentGone):
-		wait = 0 // no caller is left to take an answer
+		wait = 0 // no client is left for an answer
 	case errors.Is(err, errStillRunning):
 		wait = 0 // the next process continues that work
 	case a.Gate != nil:
@@ -220,18 +221,18 @@ func prepare(ctx context.Context, p *preparation.Preparation) error {
 	return context.Cause(ctx)
 }
 
-// signalError says which signal stopped the program.
+// signalError is the signal that stopped the program.
 type signalError struct{ signal syscall.Signal }
 
 func (e signalError) Error() string { return "received signal " + e.signal.String() }
 
-// awaitSignal returns a signalError for the first signal; from then on a second one ends the process at once. When ctx
-// ends it returns the reason.
+// awaitSignal returns a signalError for the first signal; from then on a second one ends the process immediately.
+// When ctx ends it returns the reason.
 func awaitSignal(ctx context.Context, signals chan os.Signal) error {
 	defer signal.Stop(signals)
 	select {
 	case sig := <-signals:
-		number, _ := sig.(syscall.Signal) // all that Notify was asked for are of this type
+		number, _ := sig.(syscall.Signal) // Notify was only called for this type
 		return signalError{number}
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -35,10 +35,10 @@ import (
 // runAsHandler makes the test binary the real process, for tests that need a process of its own.
 const runAsHandler = "ROUNDHOUSE_TEST_RUN_AS_HANDLER"
 
-// engineSetting is one that an engine of the app reads.
+// engineSetting is a setting that an engine of the app reads.
 const engineSetting = "TEST_ENGINE_INTERVAL"
 
-// emulator is the least that an app takes, with the host.json of the repository.
+// emulator holds the minimal settings of an app, with the host.json of the repository.
 var emulator = settingstest.Emulator("..")
 
 // storage is for the tests that run the real process: it creates its tables and queues before it listens.
@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 	testenv.Main(m, func() error { return errors.Join(storage.Close(), databases.Close()) })
 }
 
-// logRecord is what the tests look at of a line of the log.
+// logRecord holds the fields of a log line that the tests check.
 type logRecord struct {
 	Msg, Reason, Error, Address string
 	ExitCode                    int
@@ -91,7 +91,7 @@ func startProgram(t *testing.T, m runner, a program) process {
 	return p
 }
 
-// follow reads a log to its end, passes on where the process listens, and returns the last record.
+// follow reads a log to its end, passes on the listening address, and returns the last record.
 func follow(log io.Reader, listening chan<- string) (last logRecord) {
 	lines := bufio.NewScanner(log)
 	for lines.Scan() {
@@ -239,7 +239,7 @@ func TestStopWaitsForInvocations(t *testing.T) {
 	}
 }
 
-// What waits for storage that does not come is answered at once when the program stops.
+// A request that waits for missing storage is answered immediately when the program stops.
 func TestStopEndsWaiting(t *testing.T) {
 	t.Parallel()
 	tried, entered, putBack := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -283,7 +283,7 @@ func TestStopEndsWaiting(t *testing.T) {
 	<-p.last
 }
 
-// awaitRefusal returns when nobody listens on the address any more.
+// awaitRefusal returns when the address no longer has a listener.
 func awaitRefusal(t *testing.T, address string) {
 	t.Helper()
 	dialer := net.Dialer{}
@@ -314,7 +314,7 @@ func TestProgramThatDoesNotStart(t *testing.T) {
 		program program
 		wire    error
 		code    int
-		// fatal says that it is on standard error, from where the host's record of a crash takes it.
+		// fatal means that it is on standard error, from which the host's record of a crash copies it.
 		fatal bool
 		want  string
 	}{
@@ -343,7 +343,7 @@ func TestProgramThatDoesNotStart(t *testing.T) {
 	}
 }
 
-// childEnv is the settingstest.Environment of a child that is the real process.
+// childEnv returns the settingstest.Environment of a child that is the real process.
 func childEnv(env settingstest.Environment) []string {
 	all := append(os.Environ(), runAsHandler+"=1")
 	for name, value := range env {
@@ -365,7 +365,7 @@ func TestProcessReportsItsSettings(t *testing.T) {
 	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != exitUsage {
 		t.Errorf("%v, want exit code %d", err, exitUsage)
 	}
-	if lines := strings.Count(stderr.String(), "\n"); lines != 1 { // all that the host's record of a crash is sure to have
+	if lines := strings.Count(stderr.String(), "\n"); lines != 1 { // the lines that the host's record of a crash certainly has
 		t.Errorf("%d lines:\n%s", lines, &stderr)
 	}
 	for _, want := range []string{
@@ -414,7 +414,7 @@ func TestProcessStopsOnSignals(t *testing.T) {
 	}
 }
 
-// startProcess starts the real process, and gives where it listens and its log, line by line.
+// startProcess starts the real process, and returns its address and its log, line by line.
 func startProcess(t *testing.T, env settingstest.Environment) (cmd *exec.Cmd, address string, log *bufio.Scanner) {
 	t.Helper()
 	cmd = exec.CommandContext(testenv.Context(t), os.Args[0])
@@ -430,7 +430,7 @@ func startProcess(t *testing.T, env settingstest.Environment) (cmd *exec.Cmd, ad
 	return cmd, awaitLog(t, log, "listening").Address, log
 }
 
-// awaitLog reads a log until a message is in it.
+// awaitLog reads a log until it contains a message.
 func awaitLog(t *testing.T, log *bufio.Scanner, message string) (record logRecord) {
 	t.Helper()
 	for log.Scan() {
@@ -442,7 +442,7 @@ func awaitLog(t *testing.T, log *bufio.Scanner, message string) (record logRecor
 	return record
 }
 
-// A process that waits for somebody ends at once at the second signal.
+// A process that waits for a request ends immediately at the second signal.
 func TestProcessEndsAtTheSecondSignal(t *testing.T) {
 	t.Parallel()
 	cmd, address, log := startProcess(t, emulator.With(settings.Storage, storage.Account(t).ConnectionString()))
@@ -451,7 +451,7 @@ func TestProcessEndsAtTheSecondSignal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	// A request whose body does not come keeps the server from ending.
+	// A request without its body keeps the server from ending.
 	if _, err := io.WriteString(conn, "POST /outbox-wake-trigger HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -471,10 +471,10 @@ func TestProcessEndsAtTheSecondSignal(t *testing.T) {
 	}
 }
 
-// Neither does a process that has no storage wait for it at its end.
+// A process without storage does not wait for storage when it ends, either.
 func TestProcessStopsWithoutStorage(t *testing.T) {
 	t.Parallel()
-	account := azure.EmulatorAccount(1, 1, 1) // nobody listens there
+	account := azure.EmulatorAccount(1, 1, 1) // without a listener
 	cmd, _, log := startProcess(t, emulator.With(settings.Storage, account.ConnectionString()))
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
@@ -495,7 +495,7 @@ func TestProcessEndsWithItsParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	// The shell stands between: killing it orphans the handler.
+	// The shell is in between: killing it orphans the handler.
 	parent := exec.Command("sh", "-c", `"$0" & wait`, os.Args[0])
 	parent.Env = childEnv(emulator.With(settings.Storage, storage.Account(t).ConnectionString()))
 	parent.Stdout = write
@@ -518,7 +518,7 @@ func TestProcessEndsWithItsParent(t *testing.T) {
 	if err := parent.Wait(); err == nil {
 		t.Error("the shell ended by itself")
 	}
-	// The log ends when the handler does: nobody else holds it open.
+	// The log ends with the handler: no other process keeps it open.
 	if record := <-last; record.Msg != "stopped" || record.Reason != errParentGone.Error() || record.ExitCode != exitFailure {
 		t.Errorf("last record %+v", record)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/settings"
 )
 
-// Manifest is what an app consists of, for tools: the command manifest prints it, as JSON.
+// Manifest describes the parts of an app, for tools: the command manifest prints it, as JSON.
 type Manifest struct {
 	// Engines are the engines.
 	Engines []engine.Description `json:"engines"`
@@ -18,15 +18,15 @@ type Manifest struct {
 	Functions map[string]function.Function `json:"functions"`
 	// Settings are the names of all settings that the app reads.
 	Settings []string `json:"settings"`
-	// Required are those of them that an app in Azure cannot start without, beside the storage account.
+	// Required are those that an app in Azure cannot start without, apart from the storage account.
 	Required []string `json:"required"`
-	// Roles are what the identity of the app needs in Azure.
+	// Roles are the roles that the identity of the app needs in Azure.
 	Roles []settings.Role `json:"roles"`
-	// Access says who may do what.
+	// Access lists the permissions.
 	Access Access `json:"access"`
 }
 
-// Describe describes an app. It goes by the settings that lookup finds, and needs none.
+// Describe describes an app. It uses the settings that lookup finds, and needs none.
 func Describe(a App, lookup func(name string) (string, bool)) (Manifest, error) {
 	h, err := New(a, Config{Lookup: offline(lookup)})
 	if err != nil {
@@ -64,8 +64,8 @@ func (m Manifest) write(w io.Writer) error {
 	return nil
 }
 
-// offline reads settings as on a machine without any: the storage account is the emulator's, which nothing is sent to, and
-// there is no key vault. What engines and functions there are does not depend on these.
+// offline reads settings as on a machine without any: the storage account is the emulator's, which gets no requests,
+// and the key vault is missing. Engines and functions do not depend on these.
 func offline(lookup func(string) (string, bool)) func(string) (string, bool) {
 	instead := map[string]string{"AzureWebJobsStorage": "UseDevelopmentStorage=true", "FUNCTIONS_CUSTOMHANDLER_PORT": "0", "ROUNDHOUSE_KEY_VAULT_URL": "", "ROUNDHOUSE_PAYLOAD_KEY": ""}
 	return func(name string) (string, bool) {

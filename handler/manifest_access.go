@@ -12,20 +12,21 @@ import (
 	"github.com/vibedata/roundhouse/handler/function"
 )
 
-// Access is who may do what in an app, as far as its settings do not say more: ROUNDHOUSE_ROLES says who has which role.
+// Access lists the permissions in an app, as far as its settings do not change them: ROUNDHOUSE_ROLES assigns the
+// roles.
 type Access struct {
 	Permissions []Permission `json:"permissions"`
 	// Roles are the permissions of each role.
 	Roles map[access.Role][]access.Permission `json:"roles"`
-	// Routes are what can be asked for over HTTP. Those of the API are there again below /api/machine/, for keys. HEAD
-	// is answered wherever GET is.
+	// Routes are the HTTP routes. Those of the API exist again below /api/machine/, for keys. HEAD is answered
+	// wherever GET is.
 	Routes []Route `json:"routes"`
 }
 
 // Permission describes a permission.
 type Permission struct {
 	Name access.Permission `json:"name"`
-	// Changes says that what needs it is recorded in the audit log, Platform that callers of one tenant cannot have it.
+	// Changes means that its use is recorded in the audit log, Platform that callers of one tenant cannot have it.
 	Changes  bool `json:"changes,omitempty"`
 	Platform bool `json:"platform,omitempty"`
 }
@@ -33,13 +34,13 @@ type Permission struct {
 // Route is one method of one path; segments that begin with a colon are parameters.
 type Route struct {
 	api.Route
-	// Engine is the engine that the route belongs to, and Opens what opens it in place of a permission: "key" for a key of its
-	// function, "engine" where the engine itself looks at who sends.
+	// Engine is the engine of the route, and Opens its authentication instead of a permission: "key" for a function
+	// key, "engine" if the engine itself authenticates the sender.
 	Engine string `json:"engine,omitempty"`
 	Opens  string `json:"opens,omitempty"`
 }
 
-// access describes who may do what.
+// access describes the permissions.
 func (p *parts) access() Access {
 	out := Access{Roles: map[access.Role][]access.Permission{}}
 	for _, permission := range append([]access.Permission{access.Public}, access.Permissions()...) {
@@ -57,7 +58,7 @@ func (p *parts) access() Access {
 	return out
 }
 
-// engineRoutes are those of an engine's functions.
+// engineRoutes returns the routes of an engine's functions.
 func engineRoutes(d engine.Definition) []Route {
 	var routes []Route
 	for _, f := range engineFunctions(d) {

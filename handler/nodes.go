@@ -12,8 +12,8 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/nodes"
 )
 
-// wireNode makes this process's place among those of the app. The queue of what is due later is one that every host listens to.
-// Signs of life are sent in clear: they hold no payloads, and have to be there without the vault, too.
+// wireNode makes this process a node of the app. Every host listens to the queue of delayed messages. Heartbeats are
+// sent in clear: they contain no payloads, and must work without the vault, too.
 func (p *parts) wireNode() (err error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -25,7 +25,7 @@ func (p *parts) wireNode() (err error) {
 	return err
 }
 
-// takeOver goes on with what a dead process had in hand, within the time of an invocation.
+// takeOver continues the work of a dead process, within the time of an invocation.
 func (p *parts) takeOver(ctx context.Context, lost nodes.Lost, begun func(orchestrations int)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.settings.Budget, trigger.ErrBudget)
 	defer cancel()
@@ -39,7 +39,7 @@ func (p *parts) takeOver(ctx context.Context, lost nodes.Lost, begun func(orches
 	return p.runtime.TakeOver(ctx, l, begun)
 }
 
-// builtFrom says which version of the code the program is: that of its module, or else the commit.
+// builtFrom returns the version of the program: that of its module, or else the commit.
 func builtFrom() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -25,24 +25,24 @@ import (
 )
 
 const (
-	// lookAge is how old what costs a request a queue, or an engine, may be.
+	// lookAge is the maximum age of values that cost a request for each queue or engine.
 	lookAge = time.Minute
-	// expiryAge is how old may be what costs the vault a request a credential.
+	// expiryAge is the maximum age of values that cost a vault request for each credential.
 	expiryAge = 15 * time.Minute
-	// maxOverdue is up to where overdue orchestrations are counted.
+	// maxOverdue bounds the count of overdue orchestrations.
 	maxOverdue = 1000
-	// vaultProbe is the name of a secret that is not there.
+	// vaultProbe is the name of a missing secret.
 	vaultProbe = "roundhouse-health"
 )
 
-// observed is what metrics show of storage and the vault, and others, too.
+// observed holds values of storage and the vault for metrics and health.
 type observed struct {
 	snapshot    func(context.Context) (outbox.Snapshot, error)
 	credentials func(context.Context) (map[string][]engine.Credential, error)
 	probes      *health.Checks
 }
 
-// doors counts the invocations of the functions that a program has by now.
+// doors counts the invocations of the program's current functions.
 func (p *parts) doors(out *program) func(ctx context.Context, o trigger.Observed) {
 	triggers := map[string]string{}
 	for name := range out.Queues {
@@ -55,7 +55,8 @@ func (p *parts) doors(out *program) func(ctx context.Context, o trigger.Observed
 	return func(ctx context.Context, o trigger.Observed) { count(ctx, o.Function, o.Outcome, o.Direct, o.Took) }
 }
 
-// counting counts what HTTP functions answer. Invocations of queue and timer functions, and the host's probe, are none.
+// counting counts the answers of HTTP functions, without invocations of queue and timer functions, and the host's
+// probe.
 func counting(count func(ctx context.Context, method, route string, code int, took time.Duration)) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
@@ -76,7 +77,8 @@ func counting(count func(ctx context.Context, method, route string, code int, to
 	}
 }
 
-// observe shows in metrics and health what the program counts, and what storage knows. queues are those that the program listens to.
+// observe exports the program's counters and the values of storage to metrics and health. queues are the program's
+// queues.
 func (p *parts) observe(queues []string) (o observed, err error) {
 	o.credentials = metrics.Cached(p.credentials, expiryAge, nil)
 	o.snapshot = metrics.Cached(outbox.NewMonitor(p.events.outbox).Snapshot, 0, nil)
@@ -120,15 +122,15 @@ func (p *parts) observe(queues []string) (o observed, err error) {
 	return o, errors.Join(m.Runtime(p.runtime.Counts), m.Pollers(p.pollers.counters), m.Nodes(p.node.Counts))
 }
 
-// pusher sends the metrics away, if it is set where.
+// pusher returns the sender of metrics, if a destination is set.
 func (p *parts) pusher() *metricpush.Pusher {
 	c := p.settings.Push
 	c.Version, c.Instance = builtFrom(), p.node.Name()
 	return metricpush.New(c, p.counted, p.log)
 }
 
-// askVault asks the vault for a secret that need not be there. A refusal is an answer: what may not be read fails where it is
-// needed, and says so.
+// askVault requests a secret that may be missing. A refusal is an answer: a missing permission fails where it is
+// needed, with its own error.
 func (p *parts) askVault(ctx context.Context) error {
 	_, err := p.platform.Secrets.Versions(ctx, vaultProbe)
 	if errors.Is(err, secrets.ErrForbidden) {
@@ -137,13 +139,13 @@ func (p *parts) askVault(ctx context.Context) error {
 	return err
 }
 
-// overdue is what the sweeper is to look at.
+// overdue counts the orchestrations for the sweeper.
 func (p *parts) overdue(ctx context.Context) (o metrics.Overdue, err error) {
 	o.Entries, o.Longest, err = p.runtime.Overdue(ctx, maxOverdue)
 	return o, err
 }
 
-// countDeadLetters counts those of all engines, and finds the oldest of each that has pending ones.
+// countDeadLetters counts those of all engines, and finds the oldest pending one of each.
 func (p *parts) countDeadLetters(ctx context.Context) ([]metrics.DeadLetters, error) {
 	counts, err := p.letters.Counts(ctx, p.names)
 	if err != nil {
@@ -161,7 +163,7 @@ func (p *parts) countDeadLetters(ctx context.Context) ([]metrics.DeadLetters, er
 	return all, nil
 }
 
-// jobs are the jobs that one process does for all.
+// jobs returns the jobs that one process runs for all.
 func (p *parts) jobs() []string {
 	jobs := []string{collectorJob, sweeperJob, purgeJob}
 	for _, r := range p.retentions().nightly {
@@ -170,7 +172,8 @@ func (p *parts) jobs() []string {
 	return jobs
 }
 
-// credentials are what engines keep that expires. What an engine cannot tell is left out, and in the log.
+// credentials returns the expiring credentials of engines. Errors of an engine are logged, and its credentials left
+// out.
 func (p *parts) credentials(ctx context.Context) (map[string][]engine.Credential, error) {
 	all := map[string][]engine.Credential{}
 	var errs []error
@@ -195,7 +198,7 @@ func (p *parts) credentials(ctx context.Context) (map[string][]engine.Credential
 	return all, nil
 }
 
-// functionQueues are the queues that functions listen to, each once.
+// functionQueues returns the queues that functions listen to, each once.
 func (p *program) functionQueues() []string {
 	var all []string
 	for _, q := range p.Queues {
@@ -205,7 +208,7 @@ func (p *program) functionQueues() []string {
 	return slices.Compact(all)
 }
 
-// leavePush ends the sending of metrics, for a program that closes without leaving.
+// leavePush stops sending metrics, for a program that closes without leaving.
 func (p *parts) leavePush() {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
 	defer cancel()

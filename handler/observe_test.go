@@ -23,7 +23,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// measured is a running app that has everything there is a metric of.
+// measured returns a running app with everything that has a metric.
 func measured(t *testing.T, settings map[string]string) *Handler {
 	t.Helper()
 	app := workApp(func(d *engine.Definition) {
@@ -94,7 +94,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 }
 
-// Requests are counted by the patterns of their routes, whatever they hold, and so are those that no route takes.
+// Requests are counted by the patterns of their routes, with any parameters, and so are requests without a route.
 func TestRequestsAreCounted(t *testing.T) {
 	t.Parallel()
 	h := measured(t, nil)
@@ -114,7 +114,7 @@ func TestRequestsAreCounted(t *testing.T) {
 	}
 }
 
-// An app that is to send its metrics does so when it leaves, at the latest, with what it has just counted.
+// An app sends its metrics at the latest when it leaves, with its last counts.
 func TestMetricsAreSentWhenTheAppLeaves(t *testing.T) {
 	t.Parallel()
 	got := make(chan *otlp.ExportMetricsServiceRequest, 10)
@@ -145,7 +145,7 @@ func TestMetricsAreSentWhenTheAppLeaves(t *testing.T) {
 	}
 }
 
-// A message counts at its door, for its engine, and for the activity that it leads to.
+// A message counts at its entry point, for its engine, and for its activity.
 func TestAMessageIsCounted(t *testing.T) {
 	t.Parallel()
 	h := measured(t, nil)

@@ -12,8 +12,8 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// operationEnded records what an operation on many rows has changed, when it has ended: the entry of its start only says what
-// was meant. It does nothing for other orchestrations, and can be repeated.
+// operationEnded records the changes of a bulk operation when it has ended: the entry of its start only has the
+// intention. It ignores other orchestrations, and can be repeated.
 func (p *parts) operationEnded(ctx context.Context, out orchestrator.Outcome) error {
 	if !bulk.Is(out) || !out.Ended() {
 		return nil

@@ -25,8 +25,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// parcels is an app with an engine that does a bit of everything: activities, so many of them that they are spread, a
-// sub-orchestration, a large result, a timer, an event that it waits for and one that it publishes.
+// parcels is an app with an engine that uses every feature: spread activities, a sub-orchestration, a large result, a
+// timer, an event that it waits for and one that it publishes.
 type parcels struct {
 	charged, packed, shipped atomic.Int32
 }
@@ -74,11 +74,11 @@ const (
 	delay = time.Minute
 )
 
-// gone is storage that is gone for a while from one of its calls on.
+// gone is storage that is unavailable for a while from one of its calls on.
 type gone struct {
 	from   int // the number of the call, from 1; 0 is never
 	length time.Duration
-	first  faults.Fault // what happens to that call
+	first  faults.Fault // fault of that call
 
 	mu    sync.Mutex
 	calls int
@@ -94,7 +94,7 @@ func (g *gone) intercept(ctx context.Context, c faults.Call, next func(context.C
 		g.since = time.Now()
 	}
 	away := !g.since.IsZero() && time.Since(g.since) < g.length
-	if away && c.Operation != "SendHidden" && c.Operation != "Update" { // the sign of life has a pace of its own
+	if away && c.Operation != "SendHidden" && c.Operation != "Update" { // the heartbeat has its own interval
 		g.vain++
 	}
 	g.mu.Unlock()
@@ -112,7 +112,7 @@ func (g *gone) intercept(ctx context.Context, c faults.Call, next func(context.C
 	return next(ctx)
 }
 
-// only has storage gone while something is done, and says how many calls that took.
+// only makes storage unavailable during do, and returns the number of calls.
 func (g *gone) only(do func()) (calls int) {
 	g.mu.Lock()
 	g.from, g.calls = -g.from, 0
@@ -124,7 +124,7 @@ func (g *gone) only(do func()) (calls int) {
 	return g.calls
 }
 
-// ended is a log that keeps how invocations ended.
+// ended is a log that records the outcomes of invocations.
 type ended struct {
 	mu       sync.Mutex
 	outcomes []string // by function and outcome
@@ -140,7 +140,7 @@ func (e *ended) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// check holds that every invocation has ended with success, and that the order took one.
+// check checks that every invocation has succeeded, and that the order needed one.
 func (e *ended) check(t *testing.T) {
 	t.Helper()
 	e.mu.Lock()
@@ -159,7 +159,7 @@ func (e *ended) check(t *testing.T) {
 	}
 }
 
-// runOrder runs an order over storage that is gone for a while, and says how many calls that took.
+// runOrder runs an order over storage that is unavailable for a while, and returns the number of calls.
 func runOrder(t *testing.T, g *gone) (calls int) {
 	t.Helper()
 	s, log := &parcels{}, &ended{}
@@ -201,7 +201,7 @@ func runOrder(t *testing.T, g *gone) (calls int) {
 		t.Errorf("charged %d times, packed %d, shipped %d", s.charged.Load(), s.packed.Load(), s.shipped.Load())
 	}
 	log.check(t)
-	time.Sleep(3 * time.Minute) // a dispatcher whose claim has ended meanwhile leaves the event to the sweep
+	time.Sleep(3 * time.Minute) // a dispatcher whose claim has expired meanwhile leaves the event to the sweep
 	h.Tick("outbox-sweep-timer", time.Now())
 	if n, err := h.Queues.Length(t.Context(), "events"); err != nil || n < 1 || n > 1 && g.first != faults.Applied {
 		t.Errorf("%d events: %v", n, err)
@@ -209,11 +209,11 @@ func runOrder(t *testing.T, g *gone) (calls int) {
 	return calls
 }
 
-// toQueue has events delivered into a queue.
+// toQueue delivers events to a queue.
 const toQueue = `{"destinations":{"q":{"queue":{"queue":"events"}}},"routes":[{"eventType":"*","destination":"q"}]}`
 
-// left checks that no message was refused: only timers are left, the process's signs of life (the one that it
-// has lost and the next), and a wake-up that comes later.
+// left checks that no message was refused: only timers are left, the process's heartbeats (the lost one and the
+// next), and a later wake-up.
 func left(t *testing.T, h *handlertest.Host, when string, timers int) {
 	t.Helper()
 	for queue, want := range map[string]int{"order-queue": 0, "orchestration-signals": 0, "orchestration-activities": 0, "outbox-wake": 1, "orchestration-schedules": timers + 2} {
@@ -223,8 +223,8 @@ func left(t *testing.T, h *handlertest.Host, when string, timers int) {
 	}
 }
 
-// An outage in the middle of anything that a message leads to, of 12 s and of 2 min: each delivery that had begun ends with success,
-// nothing is done twice, and no attempt is used up.
+// An outage of 12 s or of 2 min at any call of a message's work: each delivery in progress ends with success, nothing
+// is done twice, and no attempt is used up.
 func TestAnOutageAtEveryCall(t *testing.T) {
 	t.Parallel()
 	var calls int
@@ -252,7 +252,8 @@ func TestAnOutageAtEveryCall(t *testing.T) {
 	}
 }
 
-// silence is storage that does not answer while it lasts: it refuses connections, or takes requests and says nothing.
+// silence is storage that does not answer while it lasts: it refuses connections, or accepts requests without an
+// answer.
 type silence struct {
 	hangs    bool
 	on       atomic.Bool
@@ -275,7 +276,7 @@ func (s *silence) intercept(ctx context.Context, _ faults.Call, _ func(context.C
 	return tables.ErrOutcomeUnknown
 }
 
-// ask sends a request, and says how long the answer took.
+// ask sends a request, and returns the duration of the answer.
 func ask(t *testing.T, h *handlertest.Host, method, path, body string) (*httptest.ResponseRecorder, time.Duration) {
 	t.Helper()
 	began := time.Now()
@@ -287,25 +288,25 @@ func ask(t *testing.T, h *handlertest.Host, method, path, body string) (*httptes
 	return rec, time.Since(began)
 }
 
-// While storage does not answer, requests are answered with 503 and Retry-After at once, probes say why, and what does not need
-// storage answers as ever. When storage is back, so are they.
+// While storage does not answer, requests are answered with 503 and Retry-After immediately, probes report the
+// reason, and requests without storage work as usual. When storage is back, all requests work.
 func TestRequestsDuringAnOutage(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		hangs bool
-		first time.Duration // how long the request takes that notices
+		first time.Duration // duration of the request that detects the outage
 	}{"refused": {false, time.Second}, "hanging": {true, 4 * time.Second}} {
 		testenv.Bubble(t, name, func(t *testing.T) {
 			s := &silence{hangs: tt.hangs}
 			h := handlertest.NewWith(t, handler.App{Engines: engines}, map[string]string{"GREETING": "Hello"}, func(c *handler.Config) {
 				through(c, while(&s.on, s.intercept))
 			})
-			time.Sleep(time.Minute) // what is kept for a while is old
+			time.Sleep(time.Minute) // cached values are old
 			s.on.Store(true)
 			for _, r := range []struct{ method, path, body string }{
 				{http.MethodGet, "/api/history?engine=hello", ""},
 				{http.MethodPost, "/api/hello", `{"correlationId": "c1", "input": "ada"}`},
-				{http.MethodGet, "/api/health/ready", ""}, // nothing else asks for blobs
+				{http.MethodGet, "/api/health/ready", ""}, // no other request uses blobs
 			} {
 				if _, took := ask(t, h, r.method, r.path, r.body); took > tt.first {
 					t.Errorf("%s %s: the first answer took %v", r.method, r.path, took)
@@ -358,7 +359,7 @@ func TestRequestsDuringAnOutage(t *testing.T) {
 	}
 }
 
-// What outlives the budget fails as ever: the host delivers it again.
+// An outage beyond the budget fails the invocation: the host redelivers the message.
 func TestAnOutageLongerThanTheBudget(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -18,16 +18,16 @@ import (
 	"github.com/vibedata/roundhouse/tracing"
 )
 
-// eventsTime is how long deliveries that have begun may take when the program stops.
+// eventsTime bounds the deliveries in progress when the program stops.
 const eventsTime = 2 * time.Second
 
-// outboxTimer is the function that delivers what nothing announces.
+// outboxTimer is the function that delivers unannounced events.
 const outboxTimer = "outbox-sweep-timer"
 
 // sweepTolerance is how much earlier than the poll interval a sweep may begin: timers do not fire to the millisecond.
 const sweepTolerance = time.Second
 
-// events is the outbox of the program, with what works on it.
+// events is the outbox of the program, with its workers.
 type events struct {
 	outbox     *outbox.Outbox
 	writer     *outbox.Writer
@@ -37,22 +37,22 @@ type events struct {
 	transports transports
 	interval   time.Duration // between sweeps
 	retention  time.Duration
-	gate       trigger.Gate // of what a sweep has found to do; nil for none
+	gate       trigger.Gate // for the work that a sweep has found; nil for none
 	log        *slog.Logger
 	now        func() time.Time
 
 	sweptAt atomic.Int64 // when the last sweep began, in nanoseconds since 1970
-	// wakesLost counts the wake-ups that the host gave up on.
+	// wakesLost counts the wake-ups that the host abandoned.
 	wakesLost atomic.Int64
 }
 
-// eventNode is this process among those of the app, to which it says which circuits are open.
+// eventNode is this process among those of the app, to which it reports open circuits.
 type eventNode interface {
 	outbox.Nodes
 	Say(text string)
 }
 
-// wireOutbox builds the outbox out of its settings. It does not go to the network.
+// wireOutbox builds the outbox from its settings. It does not use the network.
 func wireOutbox(s settings.Settings, with Platform, node eventNode, letters *engine.DeadLetters, observer outbox.Observer, tracer *tracing.Tracer, log *slog.Logger) (*events, error) {
 	o, err := outbox.New(outbox.Config{Tables: with.Tables, Queues: with.Queues, Blobs: with.Blobs, Options: s.Outbox.Options, Nodes: node, Letters: deadevent.NewLetters(letters), Observer: observer, Logger: log})
 	if err != nil {
@@ -81,15 +81,15 @@ func wireOutbox(s settings.Settings, with Platform, node eventNode, letters *eng
 	return e, nil
 }
 
-// register adds the functions of the outbox to the program. putBack makes what sends a wake-up again.
+// register adds the functions of the outbox to the program. putBack returns the function that requeues a wake-up.
 func (e *events) register(out *program, putBack func(queue string) func(context.Context, engine.Delivery, time.Duration) error) {
 	out.onQueue("outbox-wake-trigger", outbox.DefaultQueue, e.wake)
 	out.onPoison(outbox.DefaultQueue, e.wakePoison, putBack)
 	wakes := out.Queues["outbox-wake-trigger"]
-	wakes.Expendable, wakes.PutBack = true, putBack(outbox.DefaultQueue) // the sweep finds what it announces, if a little later
+	wakes.Expendable, wakes.PutBack = true, putBack(outbox.DefaultQueue) // the sweep finds the announced event, a little later
 	out.Queues["outbox-wake-trigger"] = wakes
 	out.onTimer(outboxTimer, "*/15 * * * * *", e.sweep)
-	out.Timers[outboxTimer] = trigger.Timer{Parameter: function.TimerParameter, Handle: e.sweep, Ungated: true} // it asks when there is something to do
+	out.Timers[outboxTimer] = trigger.Timer{Parameter: function.TimerParameter, Handle: e.sweep, Ungated: true} // it enters the gate when it has work
 	e.gate = out.Gate
 }
 
@@ -101,7 +101,8 @@ func (e *events) enter(ctx context.Context) (work context.Context, leave func(),
 	return e.gate.Enter(ctx)
 }
 
-// close settles what was begun of the events that this process has added, for a while; what is left is claimed until others find it.
+// close waits for a while until the events that this process has begun to deliver are settled; the rest stays claimed
+// until others find it.
 func (e *events) close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, eventsTime)
 	defer cancel()
@@ -111,13 +112,13 @@ func (e *events) close(ctx context.Context) error {
 	return nil
 }
 
-// prepare makes what the outbox and its destinations need, where it is missing.
+// prepare creates the missing storage of the outbox and its destinations.
 func (e *events) prepare(ctx context.Context) error {
 	return errors.Join(e.outbox.Create(ctx), e.transports.prepare(ctx))
 }
 
-// wake delivers what is due of the tenant that a wake-up message names. One that cannot be read is dropped: the sweep
-// finds what it was to announce. One whose time is over because the program stops is handed on, for what is left of its events.
+// wake delivers the due events of the tenant in a wake-up message. An unreadable message is dropped: the sweep finds
+// its events. If the program stops meanwhile, the wake-up is passed on for the remaining events.
 func (e *events) wake(ctx context.Context, d engine.Delivery) error {
 	w, err := outbox.DecodeWake(string(d.Body))
 	if err != nil {
@@ -130,16 +131,16 @@ func (e *events) wake(ctx context.Context, d engine.Delivery) error {
 	return err
 }
 
-// wakePoison drops a wake-up that the host gave up on: it has no content that could be lost, and so it is no dead letter.
+// wakePoison drops a wake-up that the host abandoned: it has no content to lose, and so it is no dead letter.
 func (e *events) wakePoison(ctx context.Context, d engine.Delivery) error {
 	e.log.WarnContext(ctx, "outbox wake-up given up by the host: the sweep finds what it announced", "messageId", d.ID, "lost", e.wakesLost.Add(1))
 	return nil
 }
 
-// sweep delivers what is due of all tenants. The timer fires more often than it has to when the poll interval is set to
-// more than the timer's; then it leaves the occurrence out.
+// sweep delivers the due events of all tenants. The timer may fire more often than the poll interval; then it skips
+// the occurrence.
 //
-// There is no lock: the host fires a timer in one process only, and dispatchers share their work anyway.
+// It needs no lock: the host fires a timer in one process only, and dispatchers share their work anyway.
 func (e *events) sweep(ctx context.Context, _ trigger.TimerDelivery) error {
 	now, last := e.now(), e.sweptAt.Load()
 	if now.Sub(time.Unix(0, last)) < e.interval-sweepTolerance || !e.sweptAt.CompareAndSwap(last, now.UnixNano()) {
@@ -158,8 +159,8 @@ func (e *events) sweep(ctx context.Context, _ trigger.TimerDelivery) error {
 	return nil
 }
 
-// retain removes what was processed long enough ago, slice by slice for as long as the invocation has time. What is left
-// is the next run's.
+// retain removes old processed events, slice by slice for as long as the invocation has time. The next run removes
+// the rest.
 func (e *events) retain(ctx context.Context, _ trigger.TimerDelivery) error {
 	before := e.now().Add(-e.retention)
 	removed := 0
@@ -176,17 +177,17 @@ func (e *events) retain(ctx context.Context, _ trigger.TimerDelivery) error {
 	return nil
 }
 
-// sweepData deletes what went out by queues and that no receiver can want any more.
+// sweepData deletes the data of queue destinations that no receiver can need any longer.
 func (e *events) sweepData(ctx context.Context, before time.Time, from string) (removed int, next string, err error) {
 	return e.admin.SweepData(ctx, e.transports.queues, before, from)
 }
 
-// eventID is the id of an event that an orchestrator publishes with a key.
+// eventID returns the id of an event that an orchestrator publishes with a key.
 func (e *events) eventID(tenantID, eventType, key string) string {
 	return publicationKey(e.writer, tenantID, eventType, key).String()
 }
 
-// publish adds what the rounds of orchestrations published to the outbox, a transaction a tenant.
+// publish adds the publications of orchestrations to the outbox, one transaction for each tenant.
 func (e *events) publish(ctx context.Context, all []orchestrator.Publication) error {
 	byTenant := map[string][]outbox.Message{}
 	for _, p := range all {

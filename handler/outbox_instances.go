@@ -12,10 +12,10 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 )
 
-// maxConnected bounds the instances to which connections are kept.
+// maxConnected bounds the instances with open connections.
 const maxConnected = 1000
 
-// instances sends an event to the address of the instance that it is about, as the registry has it at the time. All of them are one
+// instances sends an event to the address of its instance, from the registry at that time. All instances are one
 // destination: they share its circuit and its slots.
 type instances struct {
 	name     string
@@ -38,8 +38,8 @@ func newInstances(name string, d settings.HTTPDestination, with Platform) *insta
 	return &instances{name: name, settings: d, with: with, connected: map[string]toInstance{}}
 }
 
-// Deliver sends an event once. One for an instance that is not registered, or whose document does not have an address that may be
-// called, waits until somebody has seen to that (outbox.ErrMisconfigured).
+// Deliver sends an event once. An event for an instance that is not registered, or has no permitted address, waits
+// until an operator has fixed that (outbox.ErrMisconfigured).
 func (d *instances) Deliver(ctx context.Context, e outbox.Event) error {
 	var about struct {
 		InstanceID string `json:"instanceId"`
@@ -58,7 +58,7 @@ func (d *instances) Deliver(ctx context.Context, e outbox.Event) error {
 	return to.Deliver(ctx, e)
 }
 
-// address is where events for an instance are posted.
+// address returns the address for an instance's events.
 func (d *instances) address(ctx context.Context, instanceID string) (string, error) {
 	i, err := d.with.Registry.Get(ctx, instanceID)
 	var endpoints registry.Endpoints
@@ -74,7 +74,7 @@ func (d *instances) address(ctx context.Context, instanceID string) (string, err
 	return endpoints.Events, err
 }
 
-// to is the transport to an instance.
+// to returns the transport to an instance.
 func (d *instances) to(instanceID, address string) (*outbox.HTTP, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -89,13 +89,13 @@ func (d *instances) to(instanceID, address string) (*outbox.HTTP, error) {
 	if len(d.connected) >= maxConnected {
 		d.disconnect()
 	} else if ok {
-		_ = before.Close() // what is under way goes on
+		_ = before.Close() // requests in flight continue
 	}
 	d.connected[instanceID] = toInstance{address, to}
 	return to, nil
 }
 
-// disconnect forgets all transports. What is under way goes on.
+// disconnect drops all transports. Requests in flight continue.
 func (d *instances) disconnect() {
 	for _, c := range d.connected {
 		_ = c.Close()
@@ -103,7 +103,7 @@ func (d *instances) disconnect() {
 	clear(d.connected)
 }
 
-// Close ends idle connections.
+// Close closes idle connections.
 func (d *instances) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/vibedata/roundhouse/services/outbound"
 )
 
-// noting notes in the log of an event's attempts how the destination was told who sends.
+// noting records the sender's authentication in the log of an event's attempts.
 type noting struct{ next http.RoundTripper }
 
 // RoundTrip implements [http.RoundTripper].
@@ -24,7 +24,7 @@ func (n noting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// CloseIdleConnections is what the destination asks for when it is closed.
+// CloseIdleConnections closes the idle connections when the destination is closed.
 func (n noting) CloseIdleConnections() {
 	if idle, ok := n.next.(interface{ CloseIdleConnections() }); ok {
 		idle.CloseIdleConnections()

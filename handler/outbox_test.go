@@ -36,7 +36,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// memoryPlatform is a platform in memory whose secrets can be made to fail.
+// memoryPlatform returns a platform in memory whose secrets can be made to fail.
 func memoryPlatform(t *testing.T, plan *faults.Plan) Platform {
 	t.Helper()
 	st, _, _ := developmentPlatform(tables.NewMemory(), queues.NewMemory(), blobs.NewMemory(), "")
@@ -48,7 +48,7 @@ func memoryPlatform(t *testing.T, plan *faults.Plan) Platform {
 	return st
 }
 
-// load reads the settings of an environment, and has a platform read them, too.
+// load reads the settings of an environment, also for a platform.
 func load(t *testing.T, env settingstest.Environment, st *Platform) settings.Settings {
 	t.Helper()
 	st.Settings = settings.NewReader(env.Lookup)
@@ -57,7 +57,7 @@ func load(t *testing.T, env settingstest.Environment, st *Platform) settings.Set
 	return s
 }
 
-// newEvents is an outbox with the destinations of a document, and the dead letters beside it.
+// newEvents returns an outbox with the destinations of a document, and its dead letters.
 func newEvents(t *testing.T, st Platform, document string) (*events, *engine.DeadLetters) {
 	t.Helper()
 	return newEventsOn(t, st, nil, document)
@@ -75,7 +75,7 @@ func newEventsOn(t *testing.T, st Platform, node eventNode, document string) (*e
 	return e, letters
 }
 
-// add adds an event as a process does that delivers none.
+// add adds an event like a process that delivers none.
 func add(t *testing.T, e *events, payload string) outbox.Added {
 	t.Helper()
 	added, err := outbox.NewWriter(e.outbox).Add(t.Context(), outbox.Message{TenantID: "contoso", EventType: "test.done", Payload: json.RawMessage(payload), CorrelationID: "c1"})
@@ -109,7 +109,7 @@ func TestAWakeUpDelivers(t *testing.T) {
 	testenv.Equal(t, "its status", outbox.StatusProcessed, status(t, e, added.ID))
 }
 
-// What the program itself adds leaves without a wake-up, and a program that stops waits for it.
+// The program delivers its own events without a wake-up, and waits for them when it stops.
 func TestTheProgramDeliversWhatItAdds(t *testing.T) {
 	t.Parallel()
 	st := memoryPlatform(t, &faults.Plan{})
@@ -129,7 +129,8 @@ func TestTheProgramDeliversWhatItAdds(t *testing.T) {
 	}
 }
 
-// A program that stops hands a wake-up on: what it has not delivered is due at once, and another one delivers it.
+// A stopping program passes a wake-up on: its undelivered events are due immediately, and another process delivers
+// them.
 func TestAWakeUpIsHandedOn(t *testing.T) {
 	t.Parallel()
 	e, _ := newEvents(t, memoryPlatform(t, &faults.Plan{}), toQueue)
@@ -145,7 +146,7 @@ func TestAWakeUpIsHandedOn(t *testing.T) {
 	}
 }
 
-// What cannot be read, and what the host has given up on, is dropped: nothing hangs on a wake-up.
+// Unreadable wake-ups, and those that the host has abandoned, are dropped: no event depends on a wake-up.
 func TestBadWakeUpsAreDropped(t *testing.T) {
 	t.Parallel()
 	e, _ := newEvents(t, memoryPlatform(t, &faults.Plan{}), toQueue)
@@ -173,7 +174,7 @@ func TestSweepKeepsToThePollInterval(t *testing.T) {
 	}{{0, outbox.StatusProcessed}, {15 * time.Second, outbox.StatusPending}, {29500 * time.Millisecond, outbox.StatusProcessed}, {45 * time.Second, outbox.StatusPending}} {
 		added := add(t, e, `{}`)
 		e.now = func() time.Time { return start.Add(tt.after) }
-		// What did nothing says so, and is not in the log.
+		// An idle sweep returns ErrIdle, and is not logged.
 		if err := e.sweep(t.Context(), trigger.TimerDelivery{}); err != nil && !errors.Is(err, trigger.ErrIdle) || (err == nil) != (tt.want == outbox.StatusProcessed) {
 			t.Fatal(err)
 		}
@@ -208,7 +209,7 @@ func TestRetentionRemovesWhatIsOld(t *testing.T) {
 	}
 }
 
-// receiver answers with a status and keeps what came.
+// receiver answers with a status and records the requests.
 type receiver struct {
 	url    string
 	status atomic.Int64
@@ -256,7 +257,7 @@ func dispatch(t *testing.T, e *events) {
 	testenv.Must(e.dispatcher.Dispatch(t.Context(), "contoso"))(t)
 }
 
-// An event that is refused becomes a dead letter, is retried from there, and becomes another when it is refused again.
+// A refused event becomes a dead letter, is retried from there, and becomes another one when it is refused again.
 func TestDeadEventsAndBack(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
@@ -304,22 +305,22 @@ func checkLetter(t *testing.T, got engine.DeadLetter, added outbox.Added) {
 	}
 }
 
-// appIdentity gives a token that says for what it is.
+// appIdentity returns a token that names its audience.
 type appIdentity struct{}
 
 func (appIdentity) GetToken(_ context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {
 	return azcore.AccessToken{Token: "for " + o.Scopes[0], ExpiresOn: time.Now().Add(time.Hour)}, nil
 }
 
-// A receiver gets the token and the signature that the document of destinations asks for. Without the token or the key, nothing is
-// sent, the row says why, and no retry is used up: the receiver has refused nothing.
+// A receiver gets the token and the signature that the destinations document requires. Without the token or the key,
+// nothing is sent, the row has the reason, and no retry is used up: the receiver has refused nothing.
 func TestAuthOnTheWire(t *testing.T) {
 	t.Parallel()
 	secret := []byte(strings.Repeat("s", outbox.MinSecret) + "\x00")
 	for name, tt := range map[string]struct {
 		auth             string
 		identity, vault  bool
-		token, key, says string // says is why nothing is sent
+		token, key, says string // says is the reason why nothing is sent
 	}{
 		"a token beside a signature": {auth: `,"audience":"api://crm","signingKeys":[{"id":"k1","secret":"hook"}]`, identity: true, vault: true,
 			token: "Bearer for api://crm/.default", key: "k1"},
@@ -350,7 +351,7 @@ func TestAuthOnTheWire(t *testing.T) {
 			continue
 		}
 		got := r.last(t)
-		sent := "to " + r.url // as the log of the event's attempts has it
+		sent := "to " + r.url // as in the log of the event's attempts
 		if tt.token != "" {
 			sent += ", with a token for api://crm"
 		}
@@ -369,7 +370,7 @@ func TestAuthOnTheWire(t *testing.T) {
 	}
 }
 
-// shut is a gate that is closed, and counts who asks.
+// shut is a closed gate that counts entries.
 type shut int
 
 func (s *shut) Enter(context.Context) (context.Context, func(), error) {
@@ -377,7 +378,7 @@ func (s *shut) Enter(context.Context) (context.Context, func(), error) {
 	return nil, nil, trigger.ErrClosed
 }
 
-// While the app is drained, a sweep delivers nothing; the gate is asked only when there is something to do.
+// While the app is drained, a sweep delivers nothing; it enters the gate only when it has work.
 func TestSweepAsksTheGate(t *testing.T) {
 	t.Parallel()
 	e, _ := newEvents(t, memoryPlatform(t, &faults.Plan{}), toQueue)
@@ -397,7 +398,7 @@ func TestSweepAsksTheGate(t *testing.T) {
 	}
 }
 
-// sayer is a node that keeps what it is given to say.
+// sayer is a node that records its reports.
 type sayer struct {
 	namedNode
 	mu   sync.Mutex
@@ -410,7 +411,7 @@ func (s *sayer) Say(text string) {
 	s.said = append(s.said, text)
 }
 
-// The process says among the others which destinations it sends nothing to.
+// The process reports its open circuits to the others.
 func TestCircuitsAreSaid(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
@@ -434,7 +435,8 @@ func TestCircuitsAreSaid(t *testing.T) {
 	}
 }
 
-// An event goes to the address that the registry has at the time; what has none waits, and is no failure of the destination.
+// An event goes to the registry's current address; without an address it waits, and does not count as a failure of
+// the destination.
 func TestEventsToInstances(t *testing.T) {
 	t.Parallel()
 	store := tables.NewMemory()

@@ -18,7 +18,7 @@ type transports struct {
 	closers      []func() error
 }
 
-// openTransports makes the destinations. It sends nothing.
+// openTransports makes the destinations. It sends no request.
 func openTransports(s settings.Outbox, with Platform, log *slog.Logger) (transports, error) {
 	t := transports{destinations: outbox.Destinations{}}
 	var errs []error
@@ -53,7 +53,7 @@ func (t *transports) open(name string, d settings.Destination, with Platform, lo
 	return nil
 }
 
-// httpConfig adds to the settings of a destination what tells it who sends.
+// httpConfig adds the sender's authentication to the settings of a destination.
 func httpConfig(name string, d settings.HTTPDestination, with Platform) outbox.HTTPConfig {
 	clients := with.Outbound
 	c := d.Config(clients.Keys(d.Auth))
@@ -80,7 +80,7 @@ func (t transports) prepare(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// close ends idle connections. They end with the process, too: their errors are nobody's.
+// close closes idle connections. They end with the process, too, so errors are ignored.
 func (t transports) close() {
 	for _, end := range t.closers {
 		_ = end()

@@ -17,7 +17,8 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// place puts history and dead letters where the app's own document says. Engines may still say which document that is.
+// place keeps history and dead letters in the tables of the app's own document. Engines may still change that
+// document's instance.
 func (p *parts) place(s settings.Settings) {
 	p.platform.InstanceID, p.platform.TenantID = cmp.Or(s.Instance.ID, engine.PublisherInstance), s.Instance.TenantID
 	p.placement = engine.NewPlacement(engine.PlacementConfig{Tables: p.platform.Tables, Registry: p.platform.Registry, Account: accountName(s.Storage),
@@ -25,7 +26,8 @@ func (p *parts) place(s settings.Settings) {
 	p.platform.Tables = p.placement
 }
 
-// registerOwn makes the app's own document, if there is none, with the configuration in force. What is there stays as it is.
+// registerOwn creates the app's own document if it is missing, with the current configuration. An existing one stays
+// unchanged.
 func (p *parts) registerOwn(ctx context.Context) error {
 	own := p.platform.InstanceID
 	if own == "" {
@@ -57,7 +59,7 @@ func (p *parts) registerOwn(ctx context.Context) error {
 	return nil
 }
 
-// announceTables leaves in storage which tables the app works with, and says which earlier ones still hold something.
+// announceTables records the app's tables in storage, and reports previous ones that still hold rows.
 func (p *parts) announceTables(ctx context.Context) error {
 	left, err := p.placement.Announce(ctx, p.names)
 	for _, table := range left {
@@ -68,7 +70,7 @@ func (p *parts) announceTables(ctx context.Context) error {
 	return err
 }
 
-// instancesCheck is what health asks, nil when engines need no instances.
+// instancesCheck returns the health check for instances, nil when engines need none.
 func (p *parts) instancesCheck() func(context.Context) (bool, error) {
 	if !p.platform.WorksOnInstances {
 		return nil
@@ -76,15 +78,15 @@ func (p *parts) instancesCheck() func(context.Context) (bool, error) {
 	return p.hasInstances
 }
 
-// hasInstances says whether the registry has an instance besides the publisher.
+// hasInstances reports whether the registry has an instance other than the publisher.
 func (p *parts) hasInstances(ctx context.Context) (bool, error) {
 	page, err := p.platform.Registry.List(ctx, 2, "")
 	return slices.ContainsFunc(page.Instances, func(i registry.Instance) bool { return i.InstanceID != engine.PublisherInstance }), err
 }
 
-// missInstances says in the log that the engines have nothing to work on.
+// missInstances logs that the engines have no instances.
 func (p *parts) missInstances(ctx context.Context) error {
-	if !p.platform.WorksOnInstances || p.platform.InstanceID != "" { // that one is being made
+	if !p.platform.WorksOnInstances || p.platform.InstanceID != "" { // that one is being created
 		return nil
 	}
 	some, err := p.hasInstances(ctx)
@@ -95,7 +97,7 @@ func (p *parts) missInstances(ctx context.Context) error {
 	return err
 }
 
-// rules say for how long rows of history and dead letters are kept: as the app's own document has it now.
+// rules returns the retention of rows of history and dead letters, from the current own document.
 func (p *parts) rules(ctx context.Context) ([]engine.Retention, error) {
 	config, err := p.placement.Config(ctx)
 	if err != nil {
@@ -115,7 +117,7 @@ func (p *parts) rules(ctx context.Context) ([]engine.Retention, error) {
 	return rules, nil
 }
 
-// accountName is the name of a storage account, "" when it cannot be told: an address of one's own need not have it.
+// accountName returns the name of a storage account, "" if unknown: a custom address need not contain it.
 func accountName(a azure.Account) string {
 	if a.Name != "" {
 		return a.Name

@@ -26,8 +26,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// visits is an app with engines whose runs do something to an instance: "visit", one run at a time, and "glance", whose definition
-// keeps rows for ten days.
+// visits returns an app with engines that work on instances: "visit", one run at a time, and "glance", whose
+// definition keeps rows for ten days.
 func visits() handler.App {
 	run := func(ctx *orchestrator.Context, r engine.Request[order]) (string, error) {
 		if r.Input.Fail {
@@ -45,7 +45,7 @@ func visits() handler.App {
 	}}
 }
 
-// configured gives an instance a document with an engineTablesConfig, before the app has one.
+// configured creates an instance document with an engineTablesConfig, before the app creates one.
 func configured(t *testing.T, store tables.Store, id string, c registry.EngineTablesConfig) {
 	t.Helper()
 	r := registry.New(store, "")
@@ -56,7 +56,7 @@ func configured(t *testing.T, store tables.Store, id string, c registry.EngineTa
 	testenv.OK(t, err)
 }
 
-// rowsIn counts the rows of an engine in a table, 0 when there is no table.
+// rowsIn counts the rows of an engine in a table, 0 without the table.
 func rowsIn(t *testing.T, store tables.Store, table, name string) int {
 	t.Helper()
 	page, err := store.Query(t.Context(), table, tables.Query{Partition: name})
@@ -67,7 +67,7 @@ func rowsIn(t *testing.T, store tables.Store, table, name string) int {
 	return len(page.Entities)
 }
 
-// An app makes its own document when it first starts, with the configuration in force, and never writes over one.
+// An app creates its own document at its first start, with the current configuration, and never overwrites one.
 func TestOwnDocumentIsMade(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -98,7 +98,7 @@ func TestOwnDocumentIsMade(t *testing.T) {
 	}
 }
 
-// newVisits is the app over stores, not started.
+// newVisits returns the app over stores, not started.
 func newVisits(t *testing.T, store tables.Store) *handler.Handler {
 	t.Helper()
 	app, err := handler.New(visits(), handler.Config{Lookup: lookup(nil), Tables: store, Queues: queues.NewMemory(), Blobs: blobs.NewMemory()})
@@ -120,7 +120,8 @@ func lookup(settings map[string]string) func(string) (string, bool) {
 	}
 }
 
-// Whatever storage says to each write to the registry, the app starts in the end, with one document and one note of its tables.
+// With any fault of any write to the registry, the app starts in the end, with one document and one record of its
+// tables.
 func TestOwnDocumentUnderFaults(t *testing.T) {
 	t.Parallel()
 	faultstest.UpTo(t, faults.Faults(), 3, func(t *testing.T, plan *faults.Plan) {
@@ -148,7 +149,7 @@ func TestOwnDocumentUnderFaults(t *testing.T) {
 	})
 }
 
-// History and dead letters are in the tables that the app's own document names, whoever reads or writes them.
+// History and dead letters are in the tables of the app's own document, for all readers and writers.
 func TestTablesOfTheDocument(t *testing.T) {
 	t.Parallel()
 	for name, settings := range map[string]map[string]string{"publisher": {}, "encrypted": {"ROUNDHOUSE_PAYLOAD_KEY": "payloads"}, "/apps/1": {"ROUNDHOUSE_INSTANCE_ID": "/apps/1"}} {
@@ -184,7 +185,7 @@ func TestTablesOfTheDocument(t *testing.T) {
 	}
 }
 
-// A change of names takes effect at the next start, and the tables of before are told of while they hold something.
+// A change of names takes effect at the next start, and the previous tables are reported while they hold rows.
 func TestTablesAreChanged(t *testing.T) {
 	t.Parallel()
 	h := handlertest.New(t, visits(), nil)
@@ -194,7 +195,7 @@ func TestTablesAreChanged(t *testing.T) {
 	h.Send("visit-queue", `{"correlationId":"between","instanceId":"i2"}`)
 	h.Deliver()
 	var log bytes.Buffer
-	for range 2 { // it is told at each start
+	for range 2 { // it is reported at each start
 		log.Reset()
 		h.Restart(nil, func(c *handler.Config) { c.Log = slog.New(slog.NewJSONHandler(&log, nil)) })
 		if text := log.String(); strings.Count(text, "still holds history or dead letters") != 1 || !strings.Contains(text, `"table":"engineHistory"`) {
@@ -215,7 +216,7 @@ func TestTablesAreChanged(t *testing.T) {
 	}
 }
 
-// A document that cannot be followed keeps the app from becoming ready, and says why.
+// An invalid document keeps the app from becoming ready, with the reason.
 func TestTablesThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -240,13 +241,13 @@ func TestTablesThatCannotBe(t *testing.T) {
 	}
 }
 
-// Rows are kept for as long as the document says: of the engine, or else of all; what it says of all does not undo what a
-// definition says of its engine; and each night it is read anew.
+// The document's retention applies: that of the engine, or else that for all, which does not override an engine's
+// definition; it is read every night.
 func TestRetentionOfTheDocument(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		config string
-		kept   map[string]int // days that rows are kept
+		kept   map[string]int // retention in days
 	}{
 		"nothing":    {`{}`, map[string]int{"visit": 90, "glance": 10}},
 		"all":        {`{"retentionDays":7}`, map[string]int{"visit": 7, "glance": 10}},
@@ -294,7 +295,7 @@ func TestRetentionOfTheDocument(t *testing.T) {
 	}
 }
 
-// What is to be deleted is not known while the document makes no sense, so nothing is.
+// While the document is invalid, the retention is unknown, so nothing is deleted.
 func TestNothingIsDeletedByADamagedDocument(t *testing.T) {
 	t.Parallel()
 	h := handlertest.New(t, visits(), nil)
@@ -306,7 +307,7 @@ func TestNothingIsDeletedByADamagedDocument(t *testing.T) {
 	}
 }
 
-// What comes for a drained instance waits, for as long as that takes, loses no attempt, and runs when the instance is resumed.
+// Messages for a drained instance wait for any time, use up no attempt, and run when the instance is resumed.
 func TestMessagesOfADrainedInstanceWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -323,7 +324,7 @@ func TestMessagesOfADrainedInstanceWait(t *testing.T) {
 		do(http.MethodPost, "/api/registry/i1/drain", `{"forSeconds":86400,"reason":"moving"}`)
 		h.Send("visit-queue", `{"correlationId":"waits","instanceId":"i1"}`)
 		h.Send("visit-queue", `{"correlationId":"goes","instanceId":"i2"}`)
-		for range 200 { // more than the attempts that a message has
+		for range 200 { // more than the attempts of a message
 			h.Deliver()
 			time.Sleep(time.Minute)
 		}
@@ -342,7 +343,7 @@ func TestMessagesOfADrainedInstanceWait(t *testing.T) {
 	})
 }
 
-// An app whose engines work on instances says that there is none, in its health and in its log, until there is one.
+// An app whose engines work on instances reports that none exists, in its health and in its log, until one does.
 func TestNoInstanceIsRegistered(t *testing.T) {
 	t.Parallel()
 	app := visits()
@@ -362,7 +363,7 @@ func TestNoInstanceIsRegistered(t *testing.T) {
 			t.Errorf("%s; %s", answer, log.String())
 		}
 		answers(t, h, http.StatusCreated, "", http.MethodPost, "/api/registry", `{"instanceId":"i1"}`)
-		time.Sleep(time.Minute) // a report is as old as that at most
+		time.Sleep(time.Minute) // the maximum age of a report
 		if answer := ask(); strings.Contains(answer, "No instance is registered") || !strings.Contains(answer, `"registry:instances"`) {
 			t.Error(answer)
 		}

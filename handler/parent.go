@@ -6,18 +6,19 @@ import (
 	"time"
 )
 
-// errParentGone says that the process which started this one has ended.
+// errParentGone means that the process which started this one has ended.
 var errParentGone = errors.New("the process that started this one has ended")
 
-// parentPoll is how often the parent is looked at; one system call without cost.
+// parentPoll is the polling interval of the parent; one system call without cost.
 const parentPoll = time.Second
 
-// watchParent returns errParentGone once getppid no longer gives parent. When ctx ends it returns the reason.
+// watchParent returns errParentGone once getppid no longer returns parent. When ctx ends it returns the reason.
 //
 // The host never asks the handler to stop; when the host is killed, the handler would stay behind, holding its port
-// and working on messages that storage has long handed to somebody else. The kernel's own means, PR_SET_PDEATHSIG, is
-// of no use: it fires when the *thread* that started the child ends, and the .NET host may start us from a pool thread.
-// A parent of 1 is not by itself a sign of anything: in a container the host itself is process 1.
+// and working on messages that storage has long redelivered to another process. The kernel's own means,
+// PR_SET_PDEATHSIG, does not work: it fires when the *thread* that started the child ends, and the .NET host may
+// start the handler from a pool thread. A parent of 1 does not mean that the host is gone: in a container the host
+// itself is process 1.
 func watchParent(ctx context.Context, parent int, getppid func() int) error {
 	tick := time.NewTicker(parentPoll)
 	defer tick.Stop()

@@ -23,7 +23,7 @@ import (
 	"github.com/vibedata/roundhouse/tables/hostlock"
 )
 
-// One of two processes collects, as long as it is asked; when it is not asked any more, the other does.
+// One of two processes collects while it is scraped; when it is no longer scraped, the other does.
 func TestOneCollects(t *testing.T) {
 	t.Parallel()
 	store := tables.NewMemory()
@@ -44,7 +44,7 @@ func TestOneCollects(t *testing.T) {
 	}
 }
 
-// However many ask, the list is asked once for each state.
+// For any number of callers, the list is read once for each state.
 func TestCensusIsShared(t *testing.T) {
 	t.Parallel()
 	queries := 0
@@ -93,7 +93,7 @@ func TestWatchParent(t *testing.T) {
 	})
 }
 
-// A body that nobody wants has been read when its answer comes, as far as the host sends one; what is longer is answered, too.
+// An unused body has been read when its answer is sent, up to the host's limit; a longer one is answered, too.
 func TestBodiesAreReadBeforeTheAnswer(t *testing.T) {
 	t.Parallel()
 	router, err := newRouter(program{API: func(e *echo.Echo) error {

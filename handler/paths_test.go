@@ -19,7 +19,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// waitingApp waits for the event "go/on", and has a page that shows the parameter of its path.
+// waitingApp returns an app that waits for the event "go/on", and has a page that shows its path parameter.
 func waitingApp() handler.App {
 	return handler.App{Engines: func(*handler.Platform) ([]engine.Definition, error) {
 		pass := orchestrator.NewActivity("pass", func(_ context.Context, in string) (string, error) { return in, nil })
@@ -36,8 +36,8 @@ func waitingApp() handler.App {
 	}}
 }
 
-// What the host's proxy makes of a slash in a path leads to what the path was made for, by both APIs and for endpoints of
-// engines: never to another one.
+// The host's proxy changes a slash in a path, and the request still reaches its own target, by both APIs and for
+// endpoints of engines: never another one.
 func TestIDsInPaths(t *testing.T) {
 	t.Parallel()
 	for _, proxied := range []bool{false, true} {
@@ -47,7 +47,7 @@ func TestIDsInPaths(t *testing.T) {
 		}
 		synctest.Test(t, func(t *testing.T) {
 			h := handlertest.New(t, waitingApp(), nil)
-			for _, id := range []string{"a/b", "a%2Fb", "a%252Fb"} { // from one to the next, the letters that the proxy makes of it
+			for _, id := range []string{"a/b", "a%2Fb", "a%252Fb"} { // each id is the proxy's form of the previous one
 				body := fmt.Sprintf(`{"orchestrator": "wait", "correlationId": %q, "input": {"instanceId": "i"}}`, id)
 				status, answer := h.Do(http.MethodPost, "/api/orchestrations", body)
 				if status != http.StatusAccepted {
@@ -76,7 +76,7 @@ func TestIDsInPaths(t *testing.T) {
 	}
 }
 
-// The links of an answer lead back, whatever the id holds.
+// The links of an answer work through the proxy, with any characters in the id.
 func TestLinksThroughTheProxy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -124,7 +124,8 @@ func TestHead(t *testing.T) {
 	})
 }
 
-// What waits answers before the host gives up: two seconds later the host kills the handler, with all that it does.
+// Waiting requests are answered before the host's timeout: two seconds later the host kills the handler, with all its
+// work.
 func TestWaitsEndBeforeTheHostGivesUp(t *testing.T) {
 	t.Parallel()
 	for functionTimeout, most := range map[string]time.Duration{"00:01:00": 30 * time.Second, "00:03:00": 150 * time.Second, "-1": 220 * time.Second} {
@@ -139,7 +140,7 @@ func TestWaitsEndBeforeTheHostGivesUp(t *testing.T) {
 	}
 }
 
-// answers sends a request, and holds the status of the answer and that it has a text in it.
+// answers sends a request, and checks the status of the answer and a text in it.
 func answers(t *testing.T, h interface {
 	Do(method, path, body string, as ...func(*http.Request)) (int, string)
 }, status int, says, method, path, body string, as ...func(*http.Request)) {

@@ -19,22 +19,22 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// unreadDelay is how long a message is away that could not be decrypted.
+// unreadDelay is the delay of a message that could not be decrypted.
 const unreadDelay = time.Minute
 
-// payloads are what the program encrypts before it stores it, and decrypts when it reads it.
+// payloads encrypts the program's payloads before they are stored, and decrypts them when they are read.
 type payloads struct {
 	config   codec.Config
 	envelope *codec.Envelope
-	queues   queues.Store    // what is sent there is sent as it is, and received as it was stored
-	own      map[string]bool // the queues that the program takes messages from
-	// runtime are those of them whose messages have ids of their own, so that they may be put back under another message id.
+	queues   queues.Store    // messages are sent unchanged, and received as stored
+	own      map[string]bool // the queues of the program's messages
+	// runtime are those whose messages have ids of their own, so that they may be requeued under another message id.
 	runtime map[string]bool
 	log     *slog.Logger
 }
 
-// sealPayloads puts the encryption of payloads around the stores of a platform. Without the name of a key, nothing is
-// encrypted, and what was is still read.
+// sealPayloads adds the encryption of payloads to the stores of a platform. Without the name of a key, nothing is
+// encrypted, and encrypted data is still read.
 func sealPayloads(p *Platform, keys codec.Keys, key string) (*payloads, error) {
 	envelope, err := codec.NewEnvelope(codec.EnvelopeConfig{Keys: keys})
 	if err != nil {
@@ -52,7 +52,8 @@ func sealPayloads(p *Platform, keys codec.Keys, key string) (*payloads, error) {
 	return s, nil
 }
 
-// listen makes what handles messages of the program's queues get them in clear. It belongs to the wiring: nothing runs yet.
+// listen makes the handlers of the program's queues get messages in clear. It is part of the wiring: nothing runs
+// yet.
 func (s *payloads) listen(out *program, runtime ...string) {
 	for _, queue := range runtime {
 		s.runtime[queue], s.runtime[queue+engine.PoisonSuffix] = true, true
@@ -68,9 +69,9 @@ func (s *payloads) listen(out *program, runtime ...string) {
 	}
 }
 
-// opened decrypts a message before it is handled. One that cannot be decrypted for want of the key is put back, so that no
-// number of deliveries makes the host give it up. In a poison queue, every such message is put back: sent by the program, it does not
-// end after seven days, as what the host has sent there does.
+// opened decrypts a message before it is handled. A message whose key is unavailable is requeued, so that the host
+// does not abandon it after any number of deliveries. In a poison queue, every such message is requeued: a message
+// from the program does not expire after seven days, unlike one from the host.
 func (s *payloads) opened(queue string, handle trigger.QueueHandler) trigger.QueueHandler {
 	return func(ctx context.Context, d engine.Delivery) error {
 		body, err := s.config.Message(ctx, d.Body)
@@ -94,8 +95,8 @@ func (s *payloads) opened(queue string, handle trigger.QueueHandler) trigger.Que
 	}
 }
 
-// again sends the message of a delivery to its queue once more, in the form in which it came: one in clear with its identity and
-// its attempts before it, and an encrypted one, which may be one that nobody can decrypt at present, as it is.
+// again requeues the message of a delivery in its received form: a clear one with its identity and its previous
+// attempts, and an encrypted one, which may be undecryptable now, unchanged.
 func (s *payloads) again(queue string) func(context.Context, engine.Delivery, time.Duration) error {
 	return func(ctx context.Context, d engine.Delivery, away time.Duration) error {
 		if _, sealed := codec.SealedMessage(d.Body); sealed {
@@ -109,14 +110,14 @@ func (s *payloads) again(queue string) func(context.Context, engine.Delivery, ti
 	}
 }
 
-// asItCame sends the message of a delivery to its queue once more, where no attempts are counted.
+// asItCame requeues the message of a delivery, without a count of attempts.
 func (s *payloads) asItCame(queue string) func(context.Context, engine.Delivery, time.Duration) error {
 	return func(ctx context.Context, d engine.Delivery, away time.Duration) error {
 		return s.putBack(ctx, queue, d.Body, away)
 	}
 }
 
-// putBack sends a message again as it came, to be away for a while.
+// putBack requeues a received message unchanged, with a delay.
 func (s *payloads) putBack(ctx context.Context, queue string, body []byte, away time.Duration) error {
 	if data, sealed := codec.SealedMessage(body); sealed {
 		body = data
@@ -127,7 +128,7 @@ func (s *payloads) putBack(ctx context.Context, queue string, body []byte, away 
 	return nil
 }
 
-// prepare makes sure that there is a key to encrypt with, if anything is to be encrypted.
+// prepare makes sure that an encryption key exists, if payloads are encrypted.
 func (s *payloads) prepare(ctx context.Context) error {
 	if s.config.ReadOnly {
 		return nil

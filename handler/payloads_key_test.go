@@ -35,7 +35,7 @@ func encryptedWith(key string) map[string]string {
 
 func asItIs(*handler.Config) {}
 
-// developmentKey is the key that an app in a test encrypts with.
+// developmentKey returns the encryption key of an app in a test.
 func developmentKey(t *testing.T, h *handlertest.Host) *keys.Development {
 	t.Helper()
 	key, err := keys.NewDevelopment(secrets.NewDevelopment(h.Tables), "payloads")
@@ -48,8 +48,8 @@ func rotate(t *testing.T, h *handlertest.Host) {
 	testenv.Must(developmentKey(t, h).Rotate(t.Context()))(t)
 }
 
-// Runs go on over all changes: encryption is turned on, its key is rotated, and it is turned off, while they wait and while
-// messages are on their way.
+// Runs continue over all changes: encryption is turned on, its key is rotated, and it is turned off, while they wait
+// and while messages are in flight.
 func TestPayloadsOverChangesOfTheKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -108,8 +108,8 @@ func (s *payloadScenario) completeTask(orchestration string) {
 	s.Errorf("%s has no open task", orchestration)
 }
 
-// Without its key, a run waits, and so do its messages, for as long as it takes: nothing is dead-lettered or given up. The
-// log and the API say what is wrong. When the key can be used again, the run goes on.
+// Without its key, a run waits, and so do its messages, for any time: nothing is dead-lettered or abandoned. The log
+// and the API report the problem. When the key is available again, the run continues.
 func TestPayloadsWithoutTheKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestPayloadsWithoutTheKey(t *testing.T) {
 		old := newestVersion(t, h)
 		rotate(t, h)
 		time.Sleep(24 * time.Hour)
-		// This event can be read with the newer version. What it is for cannot.
+		// This event is readable with the newer version. Its orchestration is not.
 		s.do(http.MethodPost, "/api/orchestrations/work-waits/events/go", payloadMarker)
 		testenv.OK(t, developmentKey(t, h).Disable(t.Context(), old))
 		var log bytes.Buffer
@@ -141,7 +141,7 @@ func TestPayloadsWithoutTheKey(t *testing.T) {
 				t.Errorf("%s has no messages, %v", queue, err)
 			}
 			for _, m := range left {
-				if m.DequeueCount > 2 { // the host gives up at 8
+				if m.DequeueCount > 2 { // the host abandons a message at 8
 					t.Errorf("%s: a message was received %d times", queue, m.DequeueCount)
 				}
 			}
@@ -157,7 +157,7 @@ func TestPayloadsWithoutTheKey(t *testing.T) {
 		for _, path := range []string{"/api/orchestrations/work-waits", "/api/runtime/webhooks/durabletask/instances/work-waits"} {
 			answers(t, h, http.StatusServiceUnavailable, "key cannot be used", http.MethodGet, path, "")
 		}
-		s.intake("young", "echo", payloadMarker) // what needs the newer version alone goes on
+		s.intake("young", "echo", payloadMarker) // runs that need only the newer version continue
 		if out := h.Outcome("work-young"); out.Status != orchestrator.Completed {
 			t.Errorf("%+v", out)
 		}
@@ -182,7 +182,7 @@ func newestVersion(t *testing.T, h *handlertest.Host) string {
 	return versions[len(versions)-1].Version
 }
 
-// enable is what a person does in the vault.
+// enable enables a key version, as an operator does in the vault.
 func enable(t *testing.T, h *handlertest.Host, version string) {
 	t.Helper()
 	e, err := h.Tables.Get(t.Context(), secrets.DevelopmentTable, tables.Key{Partition: secrets.Name("payloadkey", "payloads"), Row: version})
@@ -191,8 +191,8 @@ func enable(t *testing.T, h *handlertest.Host, version string) {
 	testenv.OK(t, h.Tables.Apply(t.Context(), secrets.DevelopmentTable, tables.Replace(e)))
 }
 
-// An app whose key cannot be used says which setting and what is wrong, and puts messages back as they came. When the key can be
-// used, it goes on.
+// An app with an unusable key names the setting and the problem, and requeues messages unchanged. When the key is
+// usable, it continues.
 func TestStartWithoutTheKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -228,8 +228,8 @@ func TestStartWithoutTheKey(t *testing.T) {
 	})
 }
 
-// A message that was damaged goes to the poison queue as any other that fails, and stays there, put back each time, so that it does
-// not end.
+// A damaged message goes to the poison queue like any other that fails, and stays there, requeued each time, so that
+// it does not expire.
 func TestDamagedMessage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -248,7 +248,7 @@ func TestDamagedMessage(t *testing.T) {
 		}
 		testenv.OK(t, errors.Join(h.Queues.Delete(t.Context(), "work-queue", got[0].ID, got[0].PopReceipt), h.Queues.CreateQueue(t.Context(), "work-queue-poison")))
 		for queue, deliver := range map[string]func(){
-			"work-queue": func() { h.Deliver() }, // of other queues it may take what the app tells itself
+			"work-queue": func() { h.Deliver() }, // from other queues it may receive its own messages
 			"work-queue-poison": func() {
 				if !h.Tick("orchestration-sweep-timer", time.Now()) {
 					t.Error("the timer failed")
@@ -285,7 +285,7 @@ func TestCrashesWithEncryption(t *testing.T) {
 		h.Deliver()
 		if on.Store(false); plan.Crashed() {
 			h.Restart(encryptedWith("payloads"), func(c *handler.Config) { watch(c, seen.look) })
-			h.Do(http.MethodPost, "/api/work", message) // who got no answer asks again
+			h.Do(http.MethodPost, "/api/work", message) // a caller without an answer retries
 		}
 		(&payloadScenario{t, h}).later()
 		if out := h.Outcome("work-c"); out.Status != orchestrator.Completed || string(out.Output) != `"`+payloadMarker+`"` {
@@ -300,12 +300,12 @@ func TestCrashesWithEncryption(t *testing.T) {
 	})
 }
 
-// through puts an interceptor around the stores of an app.
+// through adds an interceptor to the stores of an app.
 func through(c *handler.Config, i faults.Interceptor) {
 	c.Tables, c.Queues, c.Blobs = faults.Tables(c.Tables, i), faults.Queues(c.Queues, i), faults.Blobs(c.Blobs, i)
 }
 
-// while is an interceptor that calls pass by unless on is set.
+// while returns an interceptor that is inactive unless on is set.
 func while(on *atomic.Bool, i faults.Interceptor) faults.Interceptor {
 	return func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
 		if !on.Load() {
@@ -315,7 +315,7 @@ func while(on *atomic.Bool, i faults.Interceptor) faults.Interceptor {
 	}
 }
 
-// Over the wire, a process asks Key Vault for one data key, and another one has it unwrapped once.
+// A process requests one data key from Key Vault, and another process unwraps it once.
 func TestPayloadsWithKeyVault(t *testing.T) {
 	t.Parallel()
 	vault := keystest.NewVault(t)

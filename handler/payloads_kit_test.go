@@ -24,7 +24,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// payloadApp is an app whose engine brings payloads to every place that the platform has for them.
+// payloadApp returns an app whose engine puts payloads into every place of the platform.
 func payloadApp() handler.App {
 	return handler.App{Engines: func(*handler.Platform) ([]engine.Definition, error) {
 		w := newPayloadWork()
@@ -40,7 +40,7 @@ type payloadWork struct {
 	series     *orchestrator.Orchestrator[payloadTurn, string]
 }
 
-// payloadInput is what a message asks for.
+// payloadInput is the request of a message.
 type payloadInput struct {
 	Do   string `json:"do"`
 	Text string `json:"text"`
@@ -93,7 +93,7 @@ func (w *payloadWork) run(ctx *orchestrator.Context, r engine.Request[payloadInp
 	return w.all(ctx, r.TenantID, text)
 }
 
-// fan makes more activities than one process runs, so that the others go through the activity queue.
+// fan starts more activities than one process runs, so that the others go through the activity queue.
 func (w *payloadWork) fan(ctx *orchestrator.Context, text string) (string, error) {
 	var calls []*orchestrator.Future[string]
 	for i := range 1010 {
@@ -103,7 +103,7 @@ func (w *payloadWork) fan(ctx *orchestrator.Context, text string) (string, error
 	return text, err
 }
 
-// wait asks for an event and for a person.
+// wait waits for an event and a human task.
 func (w *payloadWork) wait(ctx *orchestrator.Context, text string) (string, error) {
 	event, err := orchestrator.Event[string](ctx, "go").Await()
 	if err != nil {
@@ -115,7 +115,7 @@ func (w *payloadWork) wait(ctx *orchestrator.Context, text string) (string, erro
 	return event + answer.Output.Text, err
 }
 
-// all does everything else.
+// all uses all other features.
 func (w *payloadWork) all(ctx *orchestrator.Context, tenant, text string) (string, error) {
 	large := strings.Repeat(text+" ", 8000)
 	noted, err := orchestrator.SideEffect(ctx, "noted", func() string { return text })
@@ -137,21 +137,21 @@ func (w *payloadWork) all(ctx *orchestrator.Context, tenant, text string) (strin
 	return text, err
 }
 
-// recorder looks at everything that is written to storage, when it is written, for a text.
+// recorder searches everything that is written to storage for a text.
 type recorder struct {
 	forms [][]byte // of the text
 
 	mu       sync.Mutex
 	found    map[string]bool // where it was
 	seen     int             // values looked at
-	inflater io.ReadCloser   // used for one value after the other: a new one has large buffers
+	inflater io.ReadCloser   // reused for all values: a new one has large buffers
 }
 
 func newRecorder(text string) *recorder {
 	return &recorder{forms: forms(text), found: map[string]bool{}, inflater: flate.NewReader(nil)}
 }
 
-// watch has look called with everything that is written to the stores of an app.
+// watch calls look with everything that is written to the stores of an app.
 func watch(c *handler.Config, look looking) {
 	c.Tables, c.Queues, c.Blobs = watchedTables{c.Tables, look}, watchedQueues{c.Queues, look}, watchedBlobs{c.Blobs, look}
 }
@@ -208,7 +208,7 @@ func (s watchedBlobs) PutIf(ctx context.Context, container, name string, data []
 	return s.Store.PutIf(ctx, container, name, data, etag)
 }
 
-// look searches a value, in every form that it can be brought into.
+// look searches a value, in every encoding.
 func (r *recorder) look(where string, value []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -217,8 +217,8 @@ func (r *recorder) look(where string, value []byte) {
 	}
 }
 
-// holds reports whether a value holds the marker: as it is, in base64 at any offset, in hexadecimal, or in what the value is
-// the base64, the hexadecimal or the deflated form of.
+// holds reports whether a value contains the marker: directly, in base64 at any offset, in hexadecimal, or inside the
+// decoded or inflated value.
 func (r *recorder) holds(value []byte, depth int) bool {
 	if slices.ContainsFunc(r.forms, func(form []byte) bool { return bytes.Contains(value, form) }) {
 		return true
@@ -242,7 +242,7 @@ func (r *recorder) holds(value []byte, depth int) bool {
 	return slices.ContainsFunc(inner, func(data []byte) bool { return r.holds(data, depth-1) })
 }
 
-// forms are a text, its hexadecimal form, and what its base64 has in common whatever stands before and behind it.
+// forms returns a text, its hexadecimal form, and the part of its base64 that is the same in any context.
 func forms(text string) [][]byte {
 	all := [][]byte{[]byte(text), []byte(hex.EncodeToString([]byte(text)))}
 	for before := range 3 {
@@ -252,7 +252,7 @@ func forms(text string) [][]byte {
 	return all
 }
 
-// places are where the text was, sorted.
+// places returns the sorted places of the text.
 func (r *recorder) places() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -22,9 +22,9 @@ import (
 // payloadMarker is in every payload, and nowhere else.
 const payloadMarker = "platypus of the payloads"
 
-// With encryption on, no payload is in clear in any table, blob or queue, at any time: engine messages, spilled payloads,
-// failing activities, events, human tasks, dead letters and their retries, the outbox, continue-as-new, messages that cannot
-// be read. The answers of the API show what it was.
+// With encryption on, no payload is ever in clear in any table, blob or queue: engine messages, spilled payloads,
+// failing activities, events, human tasks, dead letters and their retries, the outbox, continue-as-new, unreadable
+// messages. The answers of the API show the payloads.
 func TestNoPayloadInClear(t *testing.T) {
 	t.Parallel()
 	plain := payloadRun(t, "")
@@ -40,14 +40,15 @@ func TestNoPayloadInClear(t *testing.T) {
 			t.Errorf("without encryption, the scenario brings no payload to %s; it does to:\n%s", place, strings.Join(plain, "\n"))
 		}
 	}
-	// What leaves to receivers is theirs, and stays in clear.
+	// Data for receivers stays in clear.
 	testenv.Equal(t, "in clear with encryption", []string{"container outbox-claims", "queue partner"}, payloadRun(t, "payloads"))
 }
 
-// payloadRun runs the scenario, and returns where payloads were in clear.
+// payloadRun runs the scenario, and returns the places of clear payloads.
 func payloadRun(t *testing.T, key string) (places []string) {
 	t.Helper()
-	// It is outside of the bubble, and closes connections: time stands still in a bubble that waits for the network.
+	// It is outside of the bubble, and closes connections: the time of a bubble does not advance while it waits for
+	// the network.
 	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "no "+payloadMarker, http.StatusBadRequest)
 	}))
@@ -71,7 +72,7 @@ func payloadRun(t *testing.T, key string) (places []string) {
 	return places
 }
 
-// payloadScenario is what the app is asked to do.
+// payloadScenario is a sequence of requests to the app.
 type payloadScenario struct {
 	*testing.T
 	h *handlertest.Host
@@ -92,7 +93,7 @@ func (s *payloadScenario) do(method, path string, body any) string {
 	return answer
 }
 
-// later lets time pass for timers and put-backs.
+// later advances the time for timers and requeued messages.
 func (s *payloadScenario) later() {
 	for range 8 {
 		time.Sleep(time.Minute)
@@ -107,7 +108,7 @@ func (s *payloadScenario) intake(correlation, do, text string) {
 	s.h.Deliver()
 }
 
-// messages are runs that end by themselves, whose messages come by the intake, or from outside, or are large.
+// messages sends runs that end by themselves, whose messages come by the intake, or from outside, or are large.
 func (s *payloadScenario) messages() {
 	s.intake("all", "all", payloadMarker)
 	s.intake("large", "echo", strings.Repeat(payloadMarker+" ", 3000))
@@ -121,7 +122,7 @@ func (s *payloadScenario) messages() {
 	}
 }
 
-// waits is a run that waits for an event and for a person, and one that is started over the API.
+// waits starts a run that waits for an event and a human task, and one over the API.
 func (s *payloadScenario) waits() {
 	s.intake("waits", "wait", payloadMarker)
 	s.do(http.MethodPost, "/api/orchestrations/work-waits/events/go", payloadMarker)
@@ -154,7 +155,7 @@ func (s *payloadScenario) waits() {
 	}
 }
 
-// failures are messages that end as dead letters, and what is done about them.
+// failures sends messages that are dead-lettered, and handles them.
 func (s *payloadScenario) failures() {
 	s.intake("refused", "refuse", payloadMarker)
 	s.intake("failed", "fail", payloadMarker)
@@ -179,7 +180,7 @@ func (s *payloadScenario) failures() {
 		s.Errorf("the retries have not failed again: %+v", again)
 	}
 	s.do(http.MethodPatch, letterPath(again["failed"]), map[string]string{"status": "Resolved", "resolutionNotes": payloadMarker})
-	// An event that its receiver refuses, with a text of his own.
+	// An event that its receiver refuses, with an error text.
 	s.intake("tell", "tell", payloadMarker)
 	s.later()
 	if dead := s.h.DeadLetters("outbox"); len(dead) != 1 || !strings.Contains(dead[0].ErrorMessage, payloadMarker) {
@@ -187,7 +188,7 @@ func (s *payloadScenario) failures() {
 	}
 }
 
-// letters are the newest dead letters, by correlation id, "" for those that have a derived one.
+// letters returns the newest dead letters, by correlation id, "" for those with a derived one.
 func (s *payloadScenario) letters() map[string]engine.DeadLetter {
 	found := map[string]engine.DeadLetter{}
 	for _, l := range s.h.DeadLetters("work") {
@@ -206,7 +207,7 @@ func letterPath(l engine.DeadLetter) string {
 	return "/api/dlq/" + l.Engine + "/" + url.PathEscape(l.RowKey)
 }
 
-// shows asks for everything that shows payloads.
+// shows requests everything that shows payloads.
 func (s *payloadScenario) shows() {
 	entry := s.h.History("work")[0]
 	for _, path := range []string{"/api/orchestrations/work-all", "/api/orchestrations/work-all/rounds", "/api/orchestrations/work-refused",
@@ -223,7 +224,7 @@ func (s *payloadScenario) shows() {
 	}
 }
 
-// dead is the id of the event that its receiver has refused.
+// dead returns the id of the event that its receiver has refused.
 func (s *payloadScenario) dead() string {
 	var list struct {
 		Data struct{ Items []struct{ ID string } }

@@ -23,7 +23,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// door is an app over memory stores, as callers find it.
+// door is an app over memory stores, with its entry points.
 type door struct {
 	handler *Handler
 	tables  *tables.Memory
@@ -41,8 +41,8 @@ func openDoor(t *testing.T, environment settingstest.Environment) door {
 	return d
 }
 
-// caller is a way of asking: what it makes of a request, and the roles that it has in the words of the manifest. known says
-// that it is known who asks, scoped that the caller is bound to one tenant.
+// asker is a kind of caller: its change of a request, and its roles in the words of the manifest. known means that
+// the caller is authenticated, scoped that it is bound to one tenant.
 type asker struct {
 	roles         []access.Role
 	known, scoped bool
@@ -58,7 +58,7 @@ func claims(text string) func(r *http.Request) {
 
 const roundhouse = "Roundhouse."
 
-// askers are all kinds of callers of an app that people sign in to, whose home tenant is "home", where the group "ops" are
+// askers returns all kinds of callers of an app with sign-in, whose home tenant is "home", where the group "ops" are
 // operators, and other tenants can have readers.
 func askers() map[string]asker {
 	home := func(roles ...string) accesstest.Caller {
@@ -105,7 +105,7 @@ func askers() map[string]asker {
 	}
 }
 
-// crossSite is a request that a page of another site makes a signed-in browser send.
+// crossSite returns a request that a page of another site sends through a signed-in browser.
 func crossSite(c accesstest.Caller) func(r *http.Request) {
 	return func(r *http.Request) {
 		c.Sign(r)
@@ -113,7 +113,7 @@ func crossSite(c accesstest.Caller) func(r *http.Request) {
 	}
 }
 
-// withOrigin is a request that a page makes an older browser send, which does not say whose page it is of.
+// withOrigin returns a request that a page sends through an older browser, which does not report the site.
 func withOrigin(c accesstest.Caller, origin string) func(r *http.Request) {
 	return func(r *http.Request) {
 		c.Sign(r)
@@ -129,7 +129,7 @@ func signIn() settingstest.Environment {
 
 var segment = regexp.MustCompile(`:[A-Za-z]+`)
 
-// send asks for a route, of something that does not exist.
+// send calls a route, for an object that does not exist.
 func (d door) send(t *testing.T, r Route, a asker) *httptest.ResponseRecorder {
 	t.Helper()
 	path := segment.ReplaceAllString(r.Path, "nothing")
@@ -144,7 +144,7 @@ func (d door) send(t *testing.T, r Route, a asker) *httptest.ResponseRecorder {
 	req.Host = "localhost"
 	req.Header.Set("Content-Type", "application/json")
 	if consoles(r) {
-		req.Header.Set("Sec-Fetch-Site", "same-origin") // the pages take changes from themselves only
+		req.Header.Set("Sec-Fetch-Site", "same-origin") // the pages accept changes from themselves only
 	}
 	a.ask(req)
 	rec := httptest.NewRecorder()
@@ -152,10 +152,10 @@ func (d door) send(t *testing.T, r Route, a asker) *httptest.ResponseRecorder {
 	return rec
 }
 
-// consoles says whether a route is one of the console.
+// consoles reports whether a route is one of the console.
 func consoles(r Route) bool { return strings.HasPrefix(r.Path, console.Root) }
 
-// want is the status that the manifest says: 0 for whatever the endpoint answers to who may ask it.
+// want returns the status by the manifest: 0 for any answer of the endpoint to a permitted caller.
 func (a asker) want(m Access, r Route) int {
 	i := slices.IndexFunc(m.Permissions, func(p Permission) bool { return p.Name == r.Permission })
 	has := slices.ContainsFunc(a.roles, func(role access.Role) bool { return slices.Contains(m.Roles[role], r.Permission) })
@@ -171,7 +171,7 @@ func (a asker) want(m Access, r Route) int {
 	}
 }
 
-// Every route answers every kind of caller as the manifest says.
+// Every route answers every kind of caller as in the manifest.
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	sample.Repeat(t)
@@ -191,7 +191,7 @@ func TestPermissions(t *testing.T) {
 				want = http.StatusForbidden
 			}
 			if a.machine && consoles(r) {
-				want = http.StatusNotFound // it is for people
+				want = http.StatusNotFound // it is for users
 			}
 			rec := d.send(t, r, a)
 			asked++
@@ -204,7 +204,7 @@ func TestPermissions(t *testing.T) {
 	t.Logf("%d requests", asked)
 }
 
-// The manifest has every route that functions lead to, and each has its permission.
+// The manifest has every route of the functions, each with its permission.
 func TestEveryRouteHasAPermission(t *testing.T) {
 	t.Parallel()
 	d := openDoor(t, signIn())
@@ -239,7 +239,7 @@ func TestEveryRouteHasAPermission(t *testing.T) {
 			}
 		}
 	}
-	// What has no route of its own answers with 404 or 405, whoever asks.
+	// A path without a route is answered with 404 or 405, for any caller.
 	for _, path := range []string{"/api", "/api/nothing", "/api/dlq/a/b/c/d", "/api/machine", "/api/machine/machine/dlq", "/api/runtime/webhooks/durabletask/x"} {
 		if rec := d.send(t, Route{Route: route(http.MethodGet, path)}, askers()["an administrator"]); rec.Code != http.StatusNotFound {
 			t.Errorf("%s: %d", path, rec.Code)
@@ -247,7 +247,7 @@ func TestEveryRouteHasAPermission(t *testing.T) {
 	}
 }
 
-// Without sign-in, keys alone open the app; people are told what to configure.
+// Without sign-in, keys alone open the app; users get the required configuration.
 func TestPermissionsWithoutSignIn(t *testing.T) {
 	t.Parallel()
 	azure := emulator.With("WEBSITE_SITE_NAME", "app")
@@ -255,7 +255,7 @@ func TestPermissionsWithoutSignIn(t *testing.T) {
 		name   string
 		app    settingstest.Environment
 		asker  asker
-		status int // of a route that may be had
+		status int // of a permitted route
 		code   string
 	}{
 		{"a key", azure, asker{machine: true, ask: func(*http.Request) {}}, 0, ""},
@@ -304,7 +304,7 @@ func header(name, value string) func(r *http.Request) {
 	return func(r *http.Request) { r.Header.Set(name, value) }
 }
 
-// A caller learns who he is, and what he may do.
+// A caller gets its identity and its permissions.
 func TestMe(t *testing.T) {
 	t.Parallel()
 	d := openDoor(t, signIn())
@@ -321,7 +321,7 @@ func TestMe(t *testing.T) {
 			}
 		}
 		if err := json.Unmarshal(rec.Body.Bytes(), &got); err != nil || rec.Code != http.StatusOK {
-			continue // TestPermissions says so
+			continue // TestPermissions checks that
 		}
 		if got.Data.Kind == "" || got.Data.ID == "" || (got.Data.Scope != "") != a.scoped {
 			t.Errorf("%s: %s", name, rec.Body)
@@ -337,5 +337,5 @@ func TestMe(t *testing.T) {
 
 func route(method, path string) api.Route { return api.Route{Method: method, Path: path} }
 
-// needing is a route that needs a permission.
+// needing returns a route that needs a permission.
 func needing(p access.Permission) Route { return Route{Route: api.Route{Permission: p}} }

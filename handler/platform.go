@@ -25,44 +25,46 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// App is an app: what it adds to the platform.
+// App is an app: its additions to the platform.
 type App struct {
-	// Engines makes the engines of the app out of what the platform gives them. It only builds: it does not go to the network,
-	// because the command manifest calls it, too, on machines that reach nothing. Its error, and those of the settings that it
-	// has read, are reported together.
+	// Engines makes the engines of the app from the platform. It does not use the network, because the command
+	// manifest calls it, too, on machines without one. Its error, and those of the settings that it has read, are
+	// reported together.
 	Engines func(p *Platform) ([]engine.Definition, error)
 }
 
-// Platform is what an app's engines are built of.
+// Platform holds the parts for an app's engines.
 type Platform struct {
-	// Settings reads the settings that the engines need. What an orchestrator decides by must not come from a setting as it is:
-	// a run whose setting changed would stall. It belongs into an activity, or into orchestrator.SideEffect, which records it.
+	// Settings reads the settings of the engines. An orchestrator must not decide by a setting directly: a run whose
+	// setting changed would stall. Read it in an activity, or in orchestrator.SideEffect, which records it.
 	Settings *settings.Reader
 	// Tables, Queues and Blobs are the app's storage account.
 	Tables tables.Store
 	Queues queues.Store
 	Blobs  blobs.Store
-	// Secrets and Certificates are those of the key vault (ROUNDHOUSE_KEY_VAULT_URL); with the emulator, tables stand for it.
+	// Secrets and Certificates are those of the key vault (ROUNDHOUSE_KEY_VAULT_URL); with the emulator, tables
+	// replace it.
 	Secrets      Secrets
 	Certificates certificates.Store
-	// Outbound makes the clients of calls that leave the app, with its identity, signatures or client certificates.
+	// Outbound makes the clients of outgoing calls, with the app's identity, signatures or client certificates.
 	Outbound *outbound.Clients
 	// VaultURL is the address of the key vault, "" with the emulator.
 	VaultURL string
 	// Registry is the registry of managed instances.
 	Registry *registry.Registry
-	// InstanceID is the instance whose document in the registry is the app's own, and TenantID whose that is: those of
-	// ROUNDHOUSE_INSTANCE_ID and ROUNDHOUSE_TENANT_ID, or else engine.PublisherInstance. Engines may set another, and "" for an
-	// app that has no document of its own. The document is made when the app first starts (docs/registry.md).
+	// InstanceID is the instance of the app's own document in the registry, and TenantID its tenant: those of
+	// ROUNDHOUSE_INSTANCE_ID and ROUNDHOUSE_TENANT_ID, or else engine.PublisherInstance. Engines may set another, and
+	// "" for an app without a document of its own. The document is created when the app first starts
+	// (docs/registry.md).
 	InstanceID, TenantID string
-	// WorksOnInstances says that the engines work on the instances of the registry, and do nothing without one: health and the log
-	// tell while there is none. Engines set it.
+	// WorksOnInstances means that the engines work on the instances of the registry, and are idle without one: health
+	// and the log report when none exists. Engines set it.
 	WorksOnInstances bool
 	// Outbox adds events to the outbox. Orchestrators publish with Context.Publish instead.
 	Outbox *outbox.Writer
-	// Events knows what became of the events that the app has published.
+	// Events reads the state of the events that the app has published.
 	Events Events
-	// Log takes what engines log beside what the platform does for them.
+	// Log receives the engines' own logs.
 	Log *slog.Logger
 
 	identity func() (azcore.TokenCredential, error)
@@ -74,16 +76,16 @@ type Platform struct {
 // dialer makes connections.
 type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Secrets is a secret store that gives out values, too.
+// Secrets is a secret store that also returns values.
 type Secrets interface {
 	secrets.Store
 	secrets.Reader
 }
 
-// Identity is the app's own identity in Microsoft Entra, for services that it calls.
+// Identity returns the app's own identity in Microsoft Entra, for services that it calls.
 func (p *Platform) Identity() (azcore.TokenCredential, error) { return p.identity() }
 
-// openPlatform opens the stores of an app. It sends nothing; prepare makes what they need.
+// openPlatform opens the stores of an app. It sends no request; prepare creates their storage.
 func openPlatform(r *settings.Reader, s settings.Settings, log *slog.Logger) (p Platform, prepare func(context.Context) error, err error) {
 	inTables, tablesErr := azure.NewTables(s.Storage)
 	inQueues, queuesErr := azure.NewQueues(s.Storage)
@@ -93,7 +95,7 @@ func openPlatform(r *settings.Reader, s settings.Settings, log *slog.Logger) (p 
 	}
 	keeper := preparation.NewKeeper()
 	t, q, b := kept(keeper, inTables, inQueues, inBlobs, log)
-	if s.KeyVaultURL == "" { // settings.Load lets this happen with the emulator only
+	if s.KeyVaultURL == "" { // settings.Load allows this with the emulator only
 		if p, prepare, err = developmentPlatform(t, q, b, s.PayloadKey); err != nil {
 			return Platform{}, nil, err
 		}
@@ -116,8 +118,8 @@ func openPlatform(r *settings.Reader, s settings.Settings, log *slog.Logger) (p 
 	return p, prepare, err
 }
 
-// kept puts around the stores that invocations wait for them while they do not answer, and requests do not; and that what turns out to
-// be missing in them is made again.
+// kept decorates the stores: invocations wait for them while they do not answer, and requests do not; missing tables,
+// queues and containers are created again.
 func kept(k *preparation.Keeper, t tables.Store, q queues.Store, b blobs.Store, log *slog.Logger) (tables.Store, queues.Store, blobs.Store) {
 	c := outage.Config{Log: log}
 	return k.Tables(outage.Tables(t, c)), k.Queues(outage.Queues(q, c)), k.Blobs(outage.Blobs(b, c))
@@ -133,8 +135,8 @@ func developmentPlatform(t tables.Store, q queues.Store, b blobs.Store, payloadK
 	}, err
 }
 
-// over is the platform over other stores, with secrets and certificates in tables, and the key of payloads there, too, unless
-// wrapping is given.
+// over returns the platform over other stores, with secrets and certificates in tables, and the key of payloads
+// there, too, unless wrapping is set.
 func (p Platform) over(t tables.Store, q queues.Store, b blobs.Store, payloadKey string, wrapping codec.Keys) (other Platform, prepare func(context.Context) error, err error) {
 	keeper := preparation.NewKeeper()
 	t, q, b = kept(keeper, t, q, b, p.Log)

@@ -25,7 +25,7 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// twoEngines is an app of which the host has given up messages.
+// twoEngines returns an app with messages that the host has abandoned.
 func twoEngines() handler.App {
 	run := func(*orchestrator.Context, engine.Request[struct{}]) (bool, error) { return true, nil }
 	step := func(context.Context, int) (bool, error) { return true, nil }
@@ -36,13 +36,14 @@ func twoEngines() handler.App {
 	}}
 }
 
-// givenUp is what the host has moved to poison queues: texts by queue, and the originals of the dead letters that they become.
+// givenUp holds the messages that the host has moved to poison queues: texts by queue, and the originals of their
+// dead letters.
 type givenUp struct {
 	texts   map[string][]string
 	letters []string
 }
 
-// add adds a message, which becomes a dead letter unless it has nothing that could be lost.
+// add adds a message, which becomes a dead letter unless it has nothing to lose.
 func (g *givenUp) add(queue, text string, lost bool) {
 	queue += engine.PoisonSuffix
 	g.texts[queue] = append(g.texts[queue], text)
@@ -51,7 +52,7 @@ func (g *givenUp) add(queue, text string, lost bool) {
 	}
 }
 
-// kinds are the ways to add the message number n, or a pair of messages.
+// kinds returns the ways to add the message number n, or a pair of messages.
 func (g *givenUp) kinds(n int) []func() {
 	queue := []string{"one-queue", "two-queue"}[n%2]
 	of := func(name, more string) string {
@@ -72,12 +73,12 @@ func (g *givenUp) kinds(n int) []func() {
 	}
 }
 
-// strayEvent is an event for an orchestration that nobody has started.
+// strayEvent returns an event for an orchestration that was never started.
 func strayEvent(n int) string {
 	return fmt.Sprintf(`{"signalId":"s%d","workflowInstanceId":"one-nobody-%[1]d","runtimeProvider":"roundhouse","signalType":"ExternalSignal","payload":{"event":"go","data":true}}`, n)
 }
 
-// eachKind has a message of each kind.
+// eachKind returns a message of each kind.
 func eachKind() *givenUp {
 	g := &givenUp{texts: map[string][]string{}}
 	for n := range g.kinds(0) {
@@ -89,7 +90,7 @@ func eachKind() *givenUp {
 func (g *givenUp) send(t *testing.T, h *handlertest.Host) {
 	t.Helper()
 	for queue, texts := range g.texts {
-		if err := h.Queues.CreateQueue(t.Context(), queue); err != nil { // the host does, when it moves the first message there
+		if err := h.Queues.CreateQueue(t.Context(), queue); err != nil { // as the host does, when it moves the first message there
 			t.Fatal(err)
 		}
 		for _, text := range texts {
@@ -98,7 +99,7 @@ func (g *givenUp) send(t *testing.T, h *handlertest.Host) {
 	}
 }
 
-// check compares the dead letters with the plain expectation, and finds nothing left.
+// check compares the dead letters with the expectation, and checks that no message is left.
 func (g *givenUp) check(t *testing.T, h *handlertest.Host) {
 	t.Helper()
 	var got []string
@@ -125,10 +126,11 @@ func (g *givenUp) check(t *testing.T, h *handlertest.Host) {
 	}
 }
 
-// takePoison fires the timer that takes what is in poison queues, and says whether it succeeded.
+// takePoison fires the timer that handles poison queues, and reports whether it succeeded.
 func takePoison(h *handlertest.Host) bool { return h.Tick("orchestration-sweep-timer", time.Now()) }
 
-// Whatever the host has given up is one dead letter with its bytes, and nothing stays; a second look changes nothing.
+// Each message that the host has abandoned is one dead letter with its bytes, and none stays; a second run changes
+// nothing.
 func TestWhatTheHostGaveUpIsDeadLetters(t *testing.T) {
 	t.Parallel()
 	for _, seed := range sample.Seeds(t, 12) {
@@ -155,7 +157,7 @@ func TestWhatTheHostGaveUpIsDeadLetters(t *testing.T) {
 	}
 }
 
-// Two processes that take the same messages, because one stood still, leave what one does.
+// Two processes that receive the same messages, because one was frozen, have the same result as one.
 func TestPoisonQueuesOfTwoProcesses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -167,7 +169,7 @@ func TestPoisonQueuesOfTwoProcesses(t *testing.T) {
 			if armed.Load() && c.Target == "engineDlq" {
 				stood.Store(true)
 			}
-			if stood.Load() { // with the lock of the timer, which ends
+			if stood.Load() { // with the lock of the timer, which expires
 				<-late
 			}
 			return do(ctx)
@@ -185,20 +187,20 @@ func TestPoisonQueuesOfTwoProcesses(t *testing.T) {
 		}
 		g.check(t, one)
 		close(late)
-		stands.Wait() // its time is over, so it has put back what it had in hand, to be away for a moment
+		stands.Wait() // it has timed out, so it has requeued its messages with a short delay
 		time.Sleep(time.Minute)
 		takePoison(one)
 		g.check(t, one)
 	})
 }
 
-// A fault at any call of storage, of the timer and of what it handles, loses nothing and makes nothing twice.
+// A fault at any call of storage, of the timer and its handlers, loses nothing and duplicates nothing.
 func TestPoisonQueuesAndFaults(t *testing.T) {
 	t.Parallel()
 	faultstest.EachCall(t, []faults.Fault{faults.CrashBefore, faults.CrashAfter, faults.Unknown, faults.Applied, faults.Throttled}, 40, takenWith)
 }
 
-// takenWith has a process with a plan take messages, and another one what it leaves.
+// takenWith lets a process with a plan receive messages, and another one the rest.
 func takenWith(t *testing.T, plan *faults.Plan) {
 	var on atomic.Bool
 	h := handlertest.NewWith(t, twoEngines(), nil, func(c *handler.Config) { through(c, while(&on, plan.Intercept)) })
@@ -207,14 +209,14 @@ func takenWith(t *testing.T, plan *faults.Plan) {
 	on.Store(true)
 	takePoison(h)
 	h.Restart(nil, func(*handler.Config) {})
-	for range 2 { // what was put back, and then what nobody has put back
+	for range 2 { // the requeued messages, and then the others
 		time.Sleep(11 * time.Minute)
 		takePoison(h)
 	}
 	g.check(t, h)
 }
 
-// While storage refuses the messages of one queue, the others are taken, and the timer says that it failed.
+// While storage refuses the messages of one queue, the others are handled, and the timer reports a failure.
 func TestOnePoisonQueueThatFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

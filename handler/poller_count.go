@@ -6,12 +6,12 @@ import (
 	"github.com/vibedata/roundhouse/poller"
 )
 
-// pollerCount is what a poller has done in this process, over all runners that it had. Its lock is held for moments only: a
+// pollerCount counts the work of a poller in this process, over all its runners. Its lock is held for moments only: a
 // scrape does not wait for a database.
 type pollerCount struct {
 	mu     sync.Mutex
-	runner *poller.Runner  // nil while there is none
-	before poller.Counters // of runners that were closed, and of ticks that had none
+	runner *poller.Runner  // nil without one
+	before poller.Counters // of closed runners, and of ticks without one
 }
 
 // begin counts from zero, with the size of the first batch.
@@ -19,21 +19,21 @@ func (c *pollerCount) begin(batch int) {
 	c.before = poller.Counters{BatchSize: batch, Lag: -1}
 }
 
-// opened takes the runner that counts from now on.
+// opened sets the runner that counts from now on.
 func (c *pollerCount) opened(r *poller.Runner) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.runner = r
 }
 
-// closed keeps what the runner has counted.
+// closed keeps the runner's counts.
 func (c *pollerCount) closed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.before, c.runner = c.sum(), nil
 }
 
-// unopened counts a tick that has failed because the source could not be opened.
+// unopened counts a tick that failed because the source could not be opened.
 func (c *pollerCount) unopened() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,7 +41,7 @@ func (c *pollerCount) unopened() {
 	c.before.Failures++
 }
 
-// get is all that was counted.
+// get returns all counts.
 func (c *pollerCount) get() poller.Counters {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,8 +55,8 @@ func (c *pollerCount) sum() poller.Counters {
 	return c.before.Plus(c.runner.Counters())
 }
 
-// counters are what the pollers have done, by their names: all of them from the start, so that the first thing that a poller does
-// counts as an increase, and one whose source cannot be opened shows that it fails.
+// counters returns the counters of the pollers, by name: all of them from the start, so that the first work of a
+// poller counts as an increase, and a failing source shows.
 func (p *pollers) counters() map[string]poller.Counters {
 	all := map[string]poller.Counters{}
 	for _, j := range p.jobs {

@@ -20,8 +20,8 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// pollerJob is a poller and its timer function. Its source is opened by the first tick that can: a database or a secret
-// that cannot be reached holds up this poller only.
+// pollerJob is a poller and its timer function. The first possible tick opens its source: an unreachable database or
+// secret blocks only this poller.
 type pollerJob struct {
 	setting poller.Setting
 	source  sources.Config
@@ -33,20 +33,20 @@ type pollerJob struct {
 	open   poller.Source
 
 	count pollerCount
-	// failures writes down that the source could not be opened: there is no runner then that does.
+	// failures records that the source could not be opened: no runner exists to record it.
 	failures poller.TickFailures
 }
 
-// pollers are those of the program.
+// pollers are the pollers of the program.
 type pollers struct {
 	jobs   []*pollerJob
 	stores map[string]poller.Store
 	starts map[string]engine.RetryFunc
-	// admin is for who looks at them and changes them.
+	// admin reads and changes them for operators.
 	admin admin.Admin
 }
 
-// wirePollers makes the jobs. Errors are those of definitions; nothing is sent.
+// wirePollers makes the jobs. Errors are those of definitions; it sends no request.
 func wirePollers(s settings.Settings, with Platform, node poller.Node, definitions []engine.Definition, claims *engine.Claims, letters *engine.DeadLetters,
 	log *slog.Logger) (*pollers, error) {
 	p := &pollers{starts: map[string]engine.RetryFunc{}, stores: map[string]poller.Store{
@@ -79,7 +79,7 @@ func wirePollers(s settings.Settings, with Platform, node poller.Node, definitio
 	return p, errors.Join(errs...)
 }
 
-// sinkOf is where a poller's rows go.
+// sinkOf returns the destination of a poller's rows.
 func sinkOf(s poller.Setting, with Platform, definitions []engine.Definition, claims *engine.Claims) (poller.Handler, error) {
 	if s.Outbox != nil {
 		return sink.Outbox{Target: *s.Outbox, Writer: with.Outbox}, nil
@@ -91,7 +91,8 @@ func sinkOf(s poller.Setting, with Platform, definitions []engine.Definition, cl
 	return sink.Engine{Target: *s.Engine, Queue: definitions[at].Queue, Queues: with.Queues, Claims: claims}, nil
 }
 
-// connection says how to get a connection string: out of the environment, or out of the vault, the newest usable version.
+// connection returns a function that gets a connection string: from the environment, or the newest usable version in
+// the vault.
 func connection(c poller.Connection, with Platform) func(context.Context) (string, error) {
 	if c.Setting != "" {
 		return func(context.Context) (string, error) {
@@ -117,17 +118,17 @@ func connection(c poller.Connection, with Platform) func(context.Context) (strin
 	}
 }
 
-// handle runs the poller until nothing is left to do, or its time is over. What another process does is no error.
+// handle runs the poller until no work is left, or its time is over. Work of another process is no error.
 func (j *pollerJob) handle(ctx context.Context, _ trigger.TimerDelivery) error {
 	runner, err := j.start(ctx)
 	if err != nil {
 		j.count.unopened()
 		return errors.Join(err, j.failures.Add(ctx, err))
 	}
-	j.failures.Forget() // the record itself is the runner's to take away, when its tick succeeds
+	j.failures.Forget() // the runner itself removes the record, when its tick succeeds
 	_, err = runner.Tick(ctx)
 	if errors.Is(err, sqlsource.ErrLogin) || errors.Is(err, sqlsource.ErrConnection) {
-		j.stop() // the next tick reads the connection string anew
+		j.stop() // the next tick reads the connection string again
 	}
 	return err
 }
@@ -163,13 +164,13 @@ func (j *pollerJob) stop() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.open != nil {
-		_ = j.open.Close() // what it held was read only
+		_ = j.open.Close() // its state was read-only
 	}
 	j.runner, j.open = nil, nil
 	j.count.closed()
 }
 
-// names are those under which rows are in the dead letters.
+// names returns the names of their rows in the dead letters.
 func (p *pollers) names() []string {
 	var names []string
 	for _, j := range p.jobs {
@@ -178,7 +179,7 @@ func (p *pollers) names() []string {
 	return names
 }
 
-// register adds the timer functions. took is told how long each run took.
+// register adds the timer functions. took receives the duration of each run.
 func (p *pollers) register(out *program, took func(ctx context.Context, poller string, took time.Duration)) {
 	for _, j := range p.jobs {
 		out.onTimer(j.setting.Function(), j.setting.Schedule, func(ctx context.Context, d trigger.TimerDelivery) error {
@@ -190,7 +191,7 @@ func (p *pollers) register(out *program, took func(ctx context.Context, poller s
 	}
 }
 
-// prepare creates what state documents need.
+// prepare creates the storage of state documents.
 func (p *pollers) prepare(ctx context.Context) error {
 	used := map[string]bool{}
 	for _, j := range p.jobs {

@@ -21,7 +21,7 @@ import (
 
 var databases postgrestest.Shared
 
-// A poller that is defined to read a replication slot hands on deletes, too, and says how far it is.
+// A poller of a replication slot delivers deletes, too, and reports its progress.
 func TestLogicalPoller(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

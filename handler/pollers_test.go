@@ -24,7 +24,7 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// someOrders is a poller of a SQLite file whose rows are work for an engine, and one whose database is not there.
+// someOrders has a poller of a SQLite file whose rows are messages of an engine, and one whose database is missing.
 const someOrders = `{
 	"orders": {"connection": {"setting": "ORDERS_DSN"}, "source": {"dialect": "sqlite", "sourceId": "shop", "table": "orders", "cursor": "id", "keys": ["id"]},
 		"deliver": {"engine": {"engine": "work", "instanceColumn": "instance"}}, "schedule": "0 * * * * *"},
@@ -49,7 +49,7 @@ func TestPollerFunctions(t *testing.T) {
 	}
 }
 
-// Rows become messages, once; a poller whose database is not there says so, and holds up no other.
+// Rows become messages, once; a poller whose database is missing reports that, and blocks no other.
 func TestPollersRun(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -114,7 +114,7 @@ func TestPollersRun(t *testing.T) {
 	}
 }
 
-// What is wrong with a definition is told at the start, with the poller's name.
+// An error in a definition is reported at the start, with the poller's name.
 func TestPollerSettings(t *testing.T) {
 	t.Parallel()
 	for document, complaint := range map[string]string{
@@ -147,15 +147,16 @@ const (
 	tenMegabytes = someRows + `; UPDATE orders SET state = printf('%.*c', 10485760, 'x') WHERE id = 2`
 )
 
-// badInput is a poller and what is wrong with its table.
+// badInput is a poller with a problem in its table.
 type badInput struct {
-	// dsn is what the setting of the connection string has; "file" is that of the table.
+	// dsn is the connection string in the setting; "file" is that of the table.
 	dsn, table, source, more string
-	// later is what happens to the table between the first tick, which goes well, and the second; "" is that already the first fails.
+	// later changes the table between the first tick, which succeeds, and the second; "" means that the first tick
+	// already fails.
 	later string
-	// away says that the store of the state is not there.
+	// away means that the store of the state is missing.
 	away bool
-	// want is in the error, beside the name.
+	// want is in the error, next to the name.
 	want []string
 }
 
@@ -184,8 +185,8 @@ func badInputs() map[string]badInput {
 	}
 }
 
-// What is wrong with the table of a poller, its database or its state is told with the poller's name and what to do. The poller
-// beside it goes on.
+// A problem with the table of a poller, its database or its state is reported with the poller's name and the remedy.
+// Other pollers continue.
 func TestPollersWithBadInput(t *testing.T) {
 	t.Parallel()
 	for name, bad := range badInputs() {
@@ -214,11 +215,11 @@ func TestPollersWithBadInput(t *testing.T) {
 	}
 }
 
-// failing holds that a poller whose tick has failed is among the others, with what is wrong, wherever its state is.
+// failing checks that a poller with a failed tick is listed with the problem, for any place of its state.
 func (w *polledTable) failing(t *testing.T, name string, bad badInput) {
 	t.Helper()
 	if bad.away {
-		return // its state cannot be read
+		return // its state is unreadable
 	}
 	page, more, err := w.pollers.admin.Page(t.Context(), "", 10)
 	if err != nil || more || len(page) != 2 {
@@ -234,7 +235,7 @@ func (w *polledTable) failing(t *testing.T, name string, bad badInput) {
 	}
 }
 
-// A row of 10 MB is a dead letter, which says why, and those behind it go on.
+// A row of 10 MB is a dead letter with the reason, and the rows behind it are delivered.
 func TestPollerWithLargeRow(t *testing.T) {
 	t.Parallel()
 	w := newPolledTable(t, "large", badInput{dsn: "file", table: tenMegabytes})
@@ -254,7 +255,7 @@ func TestPollerWithLargeRow(t *testing.T) {
 	}
 }
 
-// polledTable is a poller of a table that feeds the outbox, and a good one beside it that feeds an engine.
+// polledTable is a poller of a table that feeds the outbox, and a working one that feeds an engine.
 type polledTable struct {
 	platform Platform
 	pollers  *pollers

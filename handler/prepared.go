@@ -17,7 +17,7 @@ import (
 	"github.com/vibedata/roundhouse/tables/hostlock"
 )
 
-// The row that says what was made for which program, in the table of locks.
+// The row in the table of locks that records the prepared program.
 const (
 	preparedPartition = "preparation"
 	preparedRow       = "made"
@@ -27,8 +27,8 @@ const (
 	columnMadeAt      = "MadeAtUtc"
 )
 
-// preparations are what creates what is missing in storage. The key comes before what writes: without it, nothing can be written.
-// What was made for just this program is not made at each start: a row says so.
+// preparations returns the steps that create missing storage. The key comes before writing steps: without it, nothing
+// can be written. Storage that was created for this very program is not checked at each start: a row records it.
 func (p *parts) preparations() *preparation.Preparation {
 	create := []preparation.Step{p.makeVault, p.list.Prepare, p.audit.CreateTable, p.locks.CreateTable, p.platform.Registry.CreateTable,
 		p.events.prepare, p.pollers.prepare, p.schedules.CreateTable}
@@ -43,19 +43,19 @@ func (p *parts) preparations() *preparation.Preparation {
 		Make: [][]preparation.Step{create, {p.sealed.prepare}, {p.register, p.registerOwn, p.announceTables, p.missInstances}}})
 }
 
-// register leaves in storage what the command line has to know when the app does not run.
+// register records data in storage that the command line needs when the app does not run.
 func (p *parts) register(ctx context.Context) error {
 	return errors.Join(p.history.Register(ctx, p.descriptions(), p.names), p.letters.Register(ctx, p.names))
 }
 
-// made is the note of what was made.
+// made is the record of created storage.
 type made struct {
 	parts *parts
-	needs []string // what there has to be, but for the tables that the app's own document names
+	needs []string // the required storage, except for the tables of the app's own document
 }
 
-// known says whether everything was made for this program, with its engines, its instance and the tables that its own document names
-// now.
+// known reports whether everything was created for this program, with its engines, its instance and the current
+// tables of its own document.
 func (m *made) known(ctx context.Context) (bool, error) {
 	var names registry.TableNames
 	var note tables.Entity
@@ -76,7 +76,7 @@ func (m *made) known(ctx context.Context) (bool, error) {
 	return note.String(columnFingerprint) == m.fingerprint(names), nil
 }
 
-// mark notes that everything is made, unless the next start is to look again because of what was met.
+// mark records that everything is created, unless a problem requires that the next start checks again.
 func (m *made) mark(ctx context.Context) error {
 	if m.parts.toBeTold.Swap(false) {
 		return nil
@@ -92,7 +92,7 @@ func (m *made) mark(ctx context.Context) error {
 	return nil
 }
 
-// names are the tables of history and dead letters, which the keeper does not know before.
+// names returns the tables of history and dead letters, which the keeper does not know before.
 func (m *made) names(ctx context.Context) (registry.TableNames, error) {
 	names, err := m.parts.placement.Names(ctx)
 	if err == nil {
@@ -101,12 +101,12 @@ func (m *made) names(ctx context.Context) (registry.TableNames, error) {
 	return names, err
 }
 
-// fingerprint is the same for programs that make the same.
+// fingerprint returns the same text for programs with the same storage.
 func (m *made) fingerprint(names registry.TableNames) string {
 	p := m.parts
 	text, err := json.Marshal([]any{m.needs, names, p.descriptions(), p.names, p.platform.InstanceID, p.platform.TenantID, accountName(p.settings.Storage)})
 	if err != nil {
-		return "" // no note has it: everything is made
+		return "" // no record has it: everything is created
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])

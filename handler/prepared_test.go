@@ -17,8 +17,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// A start over storage in which everything was made asks four things, two of which wait for the others. One of a program that makes
-// other things makes them.
+// A start over complete storage makes four requests, two of which wait for the others. The start of a changed program
+// creates its storage.
 func TestAStartOverWhatIsThere(t *testing.T) {
 	t.Parallel()
 	a := newAccount(nothingIsAway)
@@ -52,11 +52,11 @@ func TestAStartOverWhatIsThere(t *testing.T) {
 	}
 }
 
-// deleted is storage from which things are deleted by hand.
+// deleted is storage from which objects are deleted by hand.
 type deleted struct {
 	mu   sync.Mutex
 	gone map[string]bool // service and target
-	made int             // how many things were created
+	made int             // number of created objects
 }
 
 func (d *deleted) intercept(ctx context.Context, c faults.Call, next func(context.Context) error) error {
@@ -83,8 +83,8 @@ func (d *deleted) delete(names ...string) {
 	}
 }
 
-// What somebody deletes by hand is there again with the first request that needs it, which succeeds: everything is made once, however
-// much is missing.
+// An object that is deleted by hand is created again by the first request that needs it, which succeeds: everything
+// is created once, however much is missing.
 func TestWhatIsDeletedIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	for name, gone := range map[string][]string{
@@ -124,7 +124,7 @@ func TestWhatIsDeletedIsMadeAgain(t *testing.T) {
 	}
 }
 
-// A queue that the program does not need is not made when a message for it cannot be sent.
+// A queue that the program does not need is not created when a message for it cannot be sent.
 func TestWhatIsNotNeededIsNotMade(t *testing.T) {
 	t.Parallel()
 	a := newAccount(nothingIsAway)

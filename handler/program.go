@@ -16,46 +16,47 @@ import (
 	"github.com/vibedata/roundhouse/tracing"
 )
 
-// program is what is behind the server: what wire has built out of the settings.
+// program is the wired program behind the server.
 type program struct {
-	// Functions are the functions as the host has them.
+	// Functions are the functions of the host.
 	Functions []function.Function
-	// Queues are what answers queue functions, and Timers timer functions, by function name.
+	// Queues handle queue functions, and Timers timer functions, by function name.
 	Queues map[string]trigger.Queue
 	Timers map[string]trigger.Timer
-	// Poison are what handles the messages of poison queues, to which no function listens: a timer takes them.
+	// Poison handles the messages of poison queues, which have no functions: a timer receives them.
 	Poison []trigger.Queue
 	// API registers the routes of HTTP functions, all below /api/.
 	API func(e *echo.Echo) error
-	// Preparation makes the program ready while the server listens: tables and queues that are missing, for example. It is
-	// the first that may go to the network: wire only builds. nil means that there is nothing to do.
+	// Preparation makes the program ready while the server listens: it creates missing tables and queues, for
+	// example. It is the first to use the network: wire only builds. nil means that nothing is to be done.
 	Preparation *preparation.Preparation
-	// Gate lets invocations in. When the program stops, it is closed; nil means that there is none, and that stopping waits for
-	// what runs.
+	// Gate admits invocations. When the program stops, it is closed; nil means no gate, so stopping waits for running
+	// work.
 	Gate gate
-	// Observe is told how each invocation ended, and Requests of each answer to an HTTP function; nil are told nothing.
+	// Observe is called with the outcome of each invocation, and Requests with each answer to an HTTP function; nil
+	// are not called.
 	Observe  func(ctx context.Context, o trigger.Observed)
 	Requests func(ctx context.Context, method, route string, code int, took time.Duration)
-	// Metrics are what it counts.
+	// Metrics are the program's metrics.
 	Metrics *metrics.Metrics
-	// Start begins what the program does beside its invocations; nil means that there is nothing. It may be repeated.
+	// Start starts the background work; nil means none. It may be repeated.
 	Start func(ctx context.Context) error
-	// Leave tells the other processes that this one is gone, when its gate is closed, and gives up what it still holds; nil means
-	// that there is nothing to tell.
+	// Leave notifies the other processes that this one is gone, when its gate is closed, and releases its claims; nil
+	// means no notification.
 	Leave func(ctx context.Context) error
-	// Settled waits for the events that the program delivers beside its invocations; nil means that there are none.
+	// Settled waits for the events that the program delivers in the background; nil means none.
 	Settled func(ctx context.Context) error
-	// Traces tell of requests; nil for none.
+	// Traces records spans; nil for none.
 	Traces *tracing.Tracer
-	// Close releases what wire has built, when the server has stopped; nil means that there is nothing to release.
+	// Close releases the resources of wire, when the server has stopped; nil means none.
 	Close func()
 	// Manifest describes the app.
 	Manifest func() Manifest
-	// Platform is what its engines are built of.
+	// Platform is the platform of its engines.
 	Platform Platform
 	// Runtime runs its orchestrations.
 	Runtime *orchestrator.Runtime
-	// Slot sends what an occurrence of a schedule sends.
+	// Slot sends the messages of an occurrence of a schedule.
 	Slot func(ctx context.Context, engine, schedule string, slot time.Time) (sent int, err error)
 }
 
@@ -65,13 +66,14 @@ func (p *program) onQueue(name, queue string, handle trigger.QueueHandler) {
 	p.Queues[name] = trigger.Queue{Queue: queue, Parameter: function.QueueParameter, Handle: handle}
 }
 
-// onPoison says what handles the messages that the host has given up of a queue. putBack makes what sends them again.
+// onPoison sets the handler of the messages that the host has abandoned in a queue. putBack returns the function that
+// requeues them.
 func (p *program) onPoison(queue string, handle trigger.QueueHandler, putBack func(queue string) func(context.Context, engine.Delivery, time.Duration) error) {
 	queue += engine.PoisonSuffix
 	p.Poison = append(p.Poison, trigger.Queue{Queue: queue, Handle: handle, PutBack: putBack(queue)})
 }
 
-// acknowledgeIn lets queue functions delete messages themselves, where their host cannot any more.
+// acknowledgeIn lets queue functions delete messages themselves, when their host can no longer do so.
 func (p *program) acknowledgeIn(store queues.Store) {
 	for name, q := range p.Queues {
 		q.Acknowledge = func(ctx context.Context, d engine.Delivery) error {
@@ -81,7 +83,7 @@ func (p *program) acknowledgeIn(store queues.Store) {
 	}
 }
 
-// onTimer adds a function that runs when an NCRONTAB expression says so.
+// onTimer adds a function that runs by an NCRONTAB expression.
 func (p *program) onTimer(name, schedule string, handle trigger.TimerHandler) {
 	p.Functions = append(p.Functions, function.Timer(name, schedule))
 	p.Timers[name] = trigger.Timer{Parameter: function.TimerParameter, Handle: handle}
@@ -92,7 +94,7 @@ func (p *program) onHTTP(functions ...function.Function) {
 	p.Functions = append(p.Functions, functions...)
 }
 
-// begin starts what there is to start.
+// begin starts the background work.
 func (p program) begin(ctx context.Context) error {
 	if p.Start == nil {
 		return nil

@@ -14,27 +14,27 @@ import (
 )
 
 const (
-	// purgeJob is the lock that one purger at a time holds, purgeLease how long others wait when it dies at work.
+	// purgeJob is the lock of the one active purger, purgeLease the wait after it dies.
 	purgeJob   = "retention"
 	purgeLease = time.Minute
-	// purgeSlice is how many orchestrations are purged between two looks at the clock.
+	// purgeSlice is the number of orchestrations to purge between two checks of the time.
 	purgeSlice = 100
 )
 
-// purger is what purges orchestrations that ended long enough ago: rounds, payloads in blobs, and
-// the records of bulk operations, which are orchestrations, too.
+// purger purges orchestrations that ended long enough ago: rounds, payloads in blobs, and the records of bulk
+// operations, which are orchestrations, too.
 type purger struct {
 	runtime *orchestrator.Runtime
 	locks   hostlock.Locks
 	log     *slog.Logger
 	now     func() time.Time
 	keep    time.Duration
-	// next is where a run stopped that ran out of time; empty: at the end.
+	// next is the place of a run that timed out; empty at the end.
 	next atomic.Value
 }
 
-// handle purges slice by slice for as long as the invocation has time. What is left is the next run's: it goes on where
-// this one stopped, if it runs in this process, else from the start. When another one is at work, there is nothing to do.
+// handle purges slice by slice for as long as the invocation has time. The next run purges the rest: it continues
+// from the same place in this process, else from the start. While another one is running, it does nothing.
 func (r *purger) handle(ctx context.Context, _ trigger.TimerDelivery) error {
 	before, purged, damaged := r.now().Add(-r.keep), 0, 0
 	err := r.locks.Do(ctx, purgeJob, purgeLease, func(ctx context.Context) (err error) {
@@ -53,11 +53,11 @@ func (r *purger) handle(ctx context.Context, _ trigger.TimerDelivery) error {
 	return nil
 }
 
-// purge purges what ended before, from where the last run stopped to the end, and counts what it left because it cannot be
-// read. Its error is the context's when time is up.
+// purge purges old orchestrations, from the place of the last run to the end, and counts unreadable ones that it
+// left. Its error is the context's when time is up.
 func (r *purger) purge(ctx context.Context, before time.Time) (purged, damaged int, err error) {
 	next, _ := r.next.Load().(string)
-	r.next.Store("") // an error that is not the end of the time begins anew: the place could be its cause
+	r.next.Store("") // any error but a timeout starts over: the place could be its cause
 	for {
 		done, err := r.runtime.PurgeAll(ctx, orchestrator.Filter{EndedBefore: before}, purgeSlice, next)
 		purged, damaged = purged+done.Orchestrations, damaged+done.Damaged

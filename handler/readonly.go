@@ -9,10 +9,10 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// errReadOnly: something would write where only reading was asked for.
+// errReadOnly: a write in a read-only program.
 var errReadOnly = errors.New("this program only reads here")
 
-// readTables are tables that are read only.
+// readTables are read-only tables.
 type readTables struct{ tables.Store }
 
 // CreateTable refuses.
@@ -25,7 +25,7 @@ func (readTables) Apply(_ context.Context, table string, _ ...tables.Op) error {
 	return fmt.Errorf("write to table %s: %w", table, errReadOnly)
 }
 
-// readBlobs are blobs that are read only.
+// readBlobs are read-only blobs.
 type readBlobs struct{ blobs.Store }
 
 // CreateContainer refuses.

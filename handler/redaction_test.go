@@ -28,10 +28,10 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 )
 
-// record is all that an app has written: into storage, into its log, and as answers.
+// record is all output of an app: in storage, in its log, and as answers.
 type record struct {
 	mu    sync.Mutex
-	texts map[string][]string // by where they were written
+	texts map[string][]string // by place
 }
 
 func (r *record) add(place, text string) {
@@ -40,13 +40,13 @@ func (r *record) add(place, text string) {
 	r.texts[place] = append(r.texts[place], text)
 }
 
-// Write takes the log.
+// Write records the log.
 func (r *record) Write(line []byte) (int, error) {
 	r.add("log", string(line))
 	return len(line), nil
 }
 
-// look takes what is written to storage, as it is and as what it is the compressed form of.
+// look records a value written to storage, as written and decompressed.
 func (r *record) look(place string, value []byte) {
 	r.add(place, string(value))
 	if text, err := io.ReadAll(flate.NewReader(bytes.NewReader(value))); err == nil {
@@ -54,7 +54,7 @@ func (r *record) look(place string, value []byte) {
 	}
 }
 
-// scan looks for secrets in what was written, apart from the places that hold what the app needs to continue.
+// scan searches the output for secrets, except for places that hold data which the app needs to continue.
 func (r *record) scan(t *testing.T, secrets []redacttest.Sample, needed ...string) {
 	t.Helper()
 	r.mu.Lock()
@@ -72,7 +72,7 @@ func (r *record) scan(t *testing.T, secrets []redacttest.Sample, needed ...strin
 	}
 }
 
-// house is an app whose surroundings leak secrets, and what the app has written.
+// house is an app whose environment leaks secrets, and the app's output.
 type house struct {
 	*handlertest.Host
 	*record
@@ -90,7 +90,7 @@ func newHouse(t *testing.T, engines func(*handler.Platform) ([]engine.Definition
 	return h
 }
 
-// show reads something that is there, and records the answer.
+// show reads an existing object, and records the answer.
 func (h *house) show(t *testing.T, path string) string {
 	t.Helper()
 	status, answer := h.Do(http.MethodGet, path, "")
@@ -100,7 +100,7 @@ func (h *house) show(t *testing.T, path string) string {
 	return answer
 }
 
-// runtime commands the orchestrations of the house from outside.
+// runtime returns a runtime that commands the orchestrations from outside.
 func (h *house) runtime(t *testing.T) *orchestrator.Runtime {
 	t.Helper()
 	r, err := orchestrator.New(orchestrator.Config{Tables: h.stores.Tables, Queues: h.stores.Queues, Blobs: h.stores.Blobs, Log: h.stores.Log})
@@ -108,13 +108,13 @@ func (h *house) runtime(t *testing.T) *orchestrator.Runtime {
 	return r
 }
 
-// secretError is an error that tells a secret in its fields, too.
+// secretError is an error with a secret in its fields, too.
 type secretError struct{ Detail string }
 
 func (e secretError) Error() string { return "the vault refused: " + e.Detail }
 
-// leaks is an engine whose activities fail with secrets, in all the ways in which they can fail. Its inputs are numbers of
-// secrets, so that no payload has one.
+// leaks returns an engine whose activities fail with secrets, in every way. Its inputs are numbers of secrets, so
+// that no payload has one.
 func leaks(secrets []redacttest.Sample, seen *record) func(*handler.Platform) ([]engine.Definition, error) {
 	typed := orchestrator.WithError[secretError]()
 	leak := orchestrator.NewActivity("leak", func(_ context.Context, n int) (int, error) {
@@ -151,9 +151,9 @@ func leaks(secrets []redacttest.Sample, seen *record) func(*handler.Platform) ([
 	}
 }
 
-// The corpus of secrets comes in by every way by which texts come from outside: errors and panics of activities, errors of
-// orchestrators, logs, receivers' answers, notes on tasks and dead letters, and reasons of commands. None is left in any table, queue,
-// blob, log or answer.
+// The corpus of secrets arrives by every way of external texts: errors and panics of activities, errors of
+// orchestrators, logs, receivers' answers, notes on tasks and dead letters, and reasons of commands. None is left in
+// any table, queue, blob, log or answer.
 func TestNoSecretGetsThrough(t *testing.T) {
 	t.Parallel()
 	sample.Repeat(t)
@@ -174,7 +174,7 @@ func TestNoSecretGetsThrough(t *testing.T) {
 	}))
 	t.Cleanup(receiver.Close)
 
-	seen := &record{texts: map[string][]string{}} // what orchestrators were given
+	seen := &record{texts: map[string][]string{}} // the inputs of orchestrators
 	h := newHouse(t, leaks(secrets, seen), map[string]string{
 		"ROUNDHOUSE_OUTBOX": `{"destinations":{"r":{"http":{"url":"` + receiver.URL + `/hook","allow":["127.0.0.0/8"],"allowPlaintext":true}}},"routes":[{"eventType":"*","destination":"r"}]}`})
 	for n := range secrets {
@@ -193,7 +193,7 @@ func TestNoSecretGetsThrough(t *testing.T) {
 		}
 	}
 
-	// Half of them are decided by people, half of them are commanded. Both leave the secret as a note or reason.
+	// Half of them are decided by tasks, half of them are commanded. Both leave the secret as a note or reason.
 	runtime, everybody := h.runtime(t), tasks.Person{ID: "ann", All: true}
 	service := runtime.Tasks()
 	open := map[string]tasks.Ref{}
@@ -247,7 +247,7 @@ func TestNoSecretGetsThrough(t *testing.T) {
 	}
 }
 
-// keeps is an engine whose payloads are secrets: its input, what it tells others and asks people, and its output.
+// keeps returns an engine whose payloads are secrets: its input, its events, its tasks, and its output.
 func keeps(*handler.Platform) ([]engine.Definition, error) {
 	echo := orchestrator.NewActivity("echo", func(_ context.Context, text string) (string, error) { return text, nil })
 	run := func(ctx *orchestrator.Context, r engine.Request[string]) (string, error) {
@@ -264,11 +264,11 @@ func keeps(*handler.Platform) ([]engine.Definition, error) {
 	return []engine.Definition{{Name: "keep", Queue: "keep-queue", Orchestrator: engine.Orchestrate("keep", run), Operations: []orchestrator.AnyActivity{echo}}}, nil
 }
 
-// What the app needs to continue keeps its secrets in storage, and shows none in answers and in the log.
+// Payloads that the app needs to continue keep their secrets in storage, and show none in answers and in the log.
 func TestPayloadsAreShownWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, keeps, nil)
-	secrets := redacttest.Secrets()[:1] // one of a kind is enough: the samples are held elsewhere
+	secrets := redacttest.Secrets()[:1] // one secret of a kind is enough: other tests check the samples
 	text := secrets[0].Text
 	for _, body := range []string{`{"correlationId":"c1","input":"` + text + `"}`, `no message, but ` + text} {
 		h.Send("keep-queue", body)

@@ -8,8 +8,8 @@ import (
 	"github.com/vibedata/roundhouse/poller"
 )
 
-// release gives up what a dead process held beside orchestrations: events that it had claimed, locks of jobs, and the leases of
-// pollers. All of it ends by itself, within minutes, so a release that fails is not repeated.
+// release releases the other claims of a dead process: claimed events, locks of jobs, and the leases of pollers. All
+// of them expire by themselves within minutes, so a failed release is not repeated.
 func (p *parts) release(ctx context.Context, lost nodes.Lost) {
 	events, err := p.events.dispatcher.Release(ctx, lost.Node, lost.HostLives)
 	locks, lockErr := p.locks.ReleaseNode(ctx, lost.Node)

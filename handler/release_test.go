@@ -28,7 +28,7 @@ func (n namedNode) Hold(string) func()                    { return func() {} }
 func (n namedNode) Confirm(context.Context, string) error { return nil }
 func (n namedNode) Say(string)                            {}
 
-// holder is what releases, or what holds what is released: a process with an outbox, locks, and a poller.
+// holder returns a process with an outbox, locks, and a poller, which holds or releases claims.
 func holder(t *testing.T, st Platform, name string) *parts {
 	t.Helper()
 	node := namedNode(name)
@@ -47,11 +47,11 @@ func (p *parts) poll(t *testing.T, name string, deliver poller.HandlerFunc) poll
 	source.Append(3)
 	r, err := poller.NewRunner(poller.RunnerConfig{Name: "orders", Source: source, Store: p.pollers.stores[poller.StateBlob], Node: namedNode(name), Handler: deliver})
 	testenv.OK(t, err)
-	result, _ := r.Tick(t.Context()) // one of a dead process fails
+	result, _ := r.Tick(t.Context()) // a dead process's tick fails
 	return result
 }
 
-// What a dead process held is free when another one has taken over from it, without waiting for the end of its leases.
+// A takeover frees the claims of a dead process, without waiting for the end of its leases.
 func TestReleaseOfALostNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, releaseOfALostNode)
@@ -105,7 +105,7 @@ func releaseOfALostNode(t *testing.T) {
 	}
 }
 
-// What cannot be released is told, and what can be is released all the same.
+// A failed release is reported, and the other releases still happen.
 func TestReleaseWithoutAnOutbox(t *testing.T) {
 	t.Parallel()
 	st := memoryPlatform(t, &faults.Plan{})

@@ -20,30 +20,30 @@ import (
 )
 
 const (
-	// replayPage is how many orchestrations are looked up at a time, and replayAtOnce how many of them are replayed at a time.
+	// replayPage is the number of orchestrations read at a time, and replayAtOnce the number replayed in parallel.
 	replayPage   = 100
 	replayAtOnce = 8
-	// replayTries is how often one that changes while it is looked at is looked at again.
+	// replayTries bounds the reads of an orchestration that changes meanwhile.
 	replayTries = 5
-	// replayGroups bounds how many kinds of findings are counted apart.
+	// replayGroups bounds the kinds of findings that are counted separately.
 	replayGroups = 100
 )
 
 // The kinds of findings.
 const (
-	findingDiffers = "differs" // the code decides otherwise than the history holds
-	findingUnknown = "unknown" // there is no such orchestrator, or not in that version
-	findingUnread  = "unread"  // it cannot be read, or its replay fails otherwise
+	findingDiffers = "differs" // the code decides differently than the history
+	findingUnknown = "unknown" // the orchestrator or its version is unknown
+	findingUnread  = "unread"  // unreadable, or the replay fails otherwise
 )
 
-// replayFinding is an orchestration that would not go on.
+// replayFinding is an orchestration that would stall.
 type replayFinding struct {
 	ID           string              `json:"id"`
 	Orchestrator string              `json:"orchestrator"`
 	Version      string              `json:"version,omitempty"`
 	Status       orchestrator.Status `json:"status"`
 	Kind         string              `json:"kind"`
-	// Execution and Round say where the first difference is, Recorded and Decided what it is between.
+	// Execution and Round locate the first difference, Recorded and Decided are its two sides.
 	Execution int    `json:"execution,omitempty"`
 	Round     int    `json:"round,omitempty"`
 	Recorded  string `json:"recorded,omitempty"`
@@ -51,7 +51,7 @@ type replayFinding struct {
 	Error     string `json:"error"`
 }
 
-// text is a line for people.
+// text returns a line of text.
 func (f replayFinding) text() string {
 	verb := "would stall"
 	if f.Kind == findingUnread {
@@ -60,7 +60,7 @@ func (f replayFinding) text() string {
 	return fmt.Sprintf("%s: %s (%s): %s", verb, f.ID, f.Status, f.Error)
 }
 
-// group is what findings have in common that are mended together.
+// group returns the common part of findings with one fix.
 func (f replayFinding) group() string {
 	name := f.Orchestrator
 	if f.Version != "" {
@@ -76,7 +76,7 @@ func (f replayFinding) group() string {
 	}
 }
 
-// replays are what the command replay is to look at, and what it found.
+// replays holds the selection and the findings of the command replay.
 type replays struct {
 	orchestrator string
 	limit        int
@@ -86,12 +86,12 @@ type replays struct {
 	out          io.Writer
 
 	good, bad, broken int
-	groups            []string       // in the order in which they were found
+	groups            []string       // in the order of their discovery
 	count             map[string]int // by group
 }
 
-// replay runs the code of this program over the orchestrations that are under way in storage, and says which of them it would
-// stall. It changes nothing: what it is given to read with refuses to write.
+// replay runs the code of this program over the orchestrations in progress in storage, and lists those that it would
+// stall. It changes nothing: its stores refuse writes.
 func (m runner) replay(ctx context.Context, args []string, lookup func(string) (string, bool)) int {
 	r := replays{now: time.Now, out: m.Stdout, count: map[string]int{}}
 	flags := flag.NewFlagSet("replay", flag.ContinueOnError)
@@ -128,8 +128,8 @@ func (m runner) replay(ctx context.Context, args []string, lookup func(string) (
 	return exitOK
 }
 
-// overStorage is the app over a storage account, which it can read and nothing else. Of the settings it needs no other: nothing of what they are for is
-// done.
+// overStorage returns the app over a storage account, read-only. It needs no other settings: their features are not
+// used.
 func (a App) overStorage(account azure.Account, lookup func(string) (string, bool)) (*Handler, error) {
 	t, tablesErr := azure.NewTables(account)
 	b, blobsErr := azure.NewBlobs(account)
@@ -145,7 +145,8 @@ func (a App) overStorage(account azure.Account, lookup func(string) (string, boo
 	return New(a, c)
 }
 
-// payloadKeys decrypts payloads, if a key vault is set; nil without one. Nothing is encrypted here, so no key is named.
+// payloadKeys decrypts payloads, if a key vault is set; nil without one. Nothing is encrypted here, so no key is
+// named.
 func payloadKeys(account azure.Account, lookup func(string) (string, bool)) (codec.Keys, error) {
 	vault := settings.NewReader(lookup).Text(settings.KeyVault)
 	if vault == "" {
@@ -158,7 +159,7 @@ func payloadKeys(account azure.Account, lookup func(string) (string, bool)) (cod
 	return keys.NewKeyVault(vault, "", credential, nil)
 }
 
-// run replays page by page and prints what does not go on. What it keeps in memory is a page and the kinds of what it found.
+// run replays page by page and prints the findings. It keeps a page and the kinds of findings in memory.
 func (r *replays) run(ctx context.Context, rt *orchestrator.Runtime) error {
 	filter := orchestrator.Filter{Orchestrator: r.orchestrator}
 	if r.ended == 0 {
@@ -183,7 +184,7 @@ func (r *replays) run(ctx context.Context, rt *orchestrator.Runtime) error {
 func (r *replays) seen() int    { return r.good + r.bad + r.broken }
 func (r *replays) enough() bool { return r.limit > 0 && r.seen() >= r.limit }
 
-// wanted leaves out what has ended too long ago, and what is beyond the limit.
+// wanted filters orchestrations that ended too long ago or exceed the limit.
 func (r *replays) wanted(found []orchestrator.Summary) []orchestrator.Summary {
 	since := r.now().AddDate(0, 0, -r.ended)
 	var wanted []orchestrator.Summary
@@ -195,7 +196,7 @@ func (r *replays) wanted(found []orchestrator.Summary) []orchestrator.Summary {
 	return wanted
 }
 
-// page replays some orchestrations and notes what came of it, in their order.
+// page replays some orchestrations and records the results, in their order.
 func (r *replays) page(ctx context.Context, rt *orchestrator.Runtime, page []orchestrator.Summary) error {
 	findings, gone := make([]*replayFinding, len(page)), make([]bool, len(page))
 	var group errgroup.Group
@@ -223,8 +224,8 @@ func (r *replays) page(ctx context.Context, rt *orchestrator.Runtime, page []orc
 	return nil
 }
 
-// replayed replays one orchestration. One that ends or is gone meanwhile is nobody's (gone), and one that went on while it was
-// looked at is looked at again.
+// replayed replays one orchestration. An orchestration that ends or is purged meanwhile is no finding (gone), and one
+// that changed during the read is read again.
 func replayed(ctx context.Context, rt *orchestrator.Runtime, s orchestrator.Summary) (finding *replayFinding, gone bool, err error) {
 	for range replayTries {
 		err = rt.CheckReplay(ctx, s.ID)
@@ -289,7 +290,7 @@ func (r *replays) note(f replayFinding) error {
 	return err
 }
 
-// conclude prints the sums.
+// conclude prints the totals.
 func (r *replays) conclude() error {
 	if !r.asJSON {
 		for _, group := range r.groups {

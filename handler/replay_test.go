@@ -24,7 +24,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// patientApp is an app whose engine waits a day; change makes another version of its code.
+// patientApp returns an app whose engine waits a day; change makes another version of its code.
 func patientApp(change string) App {
 	return App{Engines: func(*Platform) ([]engine.Definition, error) {
 		before := orchestrator.NewActivity("before"+change, nothing)
@@ -42,8 +42,8 @@ func patientApp(change string) App {
 	}}
 }
 
-// Before a deployment, the new code is run over what is under way, and says what it would stall. Nothing is changed. One of the
-// orchestrations is encrypted.
+// Before a deployment, the new code is replayed over the orchestrations in progress, and lists those that it would
+// stall. Nothing is changed. One of the orchestrations is encrypted.
 func TestReplayCommand(t *testing.T) {
 	t.Parallel()
 	env := emulator.With(settings.Storage, storage.Account(t).ConnectionString(), "FUNCTIONS_CUSTOMHANDLER_PORT", "")
@@ -91,7 +91,7 @@ func TestReplayCommand(t *testing.T) {
 		}
 		testenv.OK(t, plain.Terminate(t.Context(), id, "the test is over")) // the tests of the package share the account
 	}
-	// A real account asks for no other setting: what is wrong is that it cannot be reached.
+	// A real account requires no other setting: the error is that it cannot be reached.
 	away := env.With(settings.Storage, "DefaultEndpointsProtocol=http;AccountName=acct1;AccountKey=c2VjcmV0;BlobEndpoint=http://127.0.0.1:1/a;QueueEndpoint=http://127.0.0.1:1/a;TableEndpoint=http://127.0.0.1:1/a")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -118,8 +118,8 @@ func TestManifestCommand(t *testing.T) {
 	}
 }
 
-// step is something that a random program does: it calls an activity, waits for an event or for some hours, asks a person, runs
-// a child, or works beside itself. The number tells steps of a kind apart.
+// step is a step of a random program: it calls an activity, waits for an event or for some hours, creates a task,
+// runs a child, or starts a coroutine. The number distinguishes steps of a kind.
 type step struct {
 	kind   byte
 	number int
@@ -129,7 +129,8 @@ const stepKinds = "aeshcg"
 
 func randomStep(r *rand.Rand) step { return step{stepKinds[r.IntN(len(stepKinds))], 1 + r.IntN(3)} }
 
-// changed is another version of a program: one step of it is another, gone, new, or in another place. Sometimes nothing is.
+// changed returns another version of a program: one step of it is changed, removed, added, or moved. Sometimes
+// nothing is.
 func changed(r *rand.Rand, program []step) []step {
 	next := slices.Clone(program)
 	i := r.IntN(len(next))
@@ -149,7 +150,7 @@ func changed(r *rand.Rand, program []step) []step {
 	return next
 }
 
-// programsApp is an app with an engine for each program.
+// programsApp returns an app with an engine for each program.
 func programsApp(programs map[string][]step) App {
 	return App{Engines: func(*Platform) (all []engine.Definition, err error) {
 		for name, program := range programs {
@@ -226,7 +227,7 @@ func deliver(t *testing.T, rt *orchestrator.Runtime, id, signal, event string) o
 	return out.Status
 }
 
-// What the replay of a new program lists is what stalls when the new program takes it over, and nothing else.
+// The replay of a new program lists exactly the orchestrations that stall when the new program takes over.
 func TestReplayListsWhatStalls(t *testing.T) {
 	t.Parallel()
 	stalls, goOn, seeds := 0, 0, sample.Seeds(t, 60)
@@ -260,7 +261,7 @@ func replayListsWhatStalls(t *testing.T, r *rand.Rand) (stalls, goOn int) {
 			name := fmt.Sprint("engine", n)
 			id := fmt.Sprintf("%s-%d", name, run)
 			old.start(t, name, id)
-			for n := range r.IntN(8) { // it gets as far as these events take it
+			for n := range r.IntN(8) { // it gets as far as these events allow
 				deliver(t, old.Runtime, id, fmt.Sprint(n), fmt.Sprint("e", 1+r.IntN(3)))
 			}
 		}
@@ -303,7 +304,7 @@ func replayListsWhatStalls(t *testing.T, r *rand.Rand) (stalls, goOn int) {
 	return len(stalled), live - len(stalled)
 }
 
-// A replay writes nothing: what it is given to read with refuses.
+// A replay writes nothing: its stores refuse writes.
 func TestReplayReadsOnly(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -319,8 +320,8 @@ func TestReplayReadsOnly(t *testing.T) {
 	}
 }
 
-// torn are tables whose first answer for one orchestration lacks what it begins with, as if it had changed between two pages;
-// meanwhile is called before the answer is given.
+// torn are tables whose first answer for one orchestration lacks its first rows, as if it had changed between two
+// pages; meanwhile is called before the answer.
 type torn struct {
 	tables.Store
 	partition string
@@ -339,14 +340,14 @@ func (s *torn) Query(ctx context.Context, table string, q tables.Query) (tables.
 	return page, err
 }
 
-// A run that goes on or ends while it is read is no finding; one that cannot be read and stays as it is, is one.
+// A run that continues or ends during the read is no finding; an unreadable one that does not change is a finding.
 func TestReplayOfWhatChanges(t *testing.T) {
 	t.Parallel()
 	const id = "engine-1"
 	for name, tt := range map[string]struct {
 		program   []step
 		event     string // that comes meanwhile
-		times     int    // the runtime reads again by itself when what it has read does not fit together
+		times     int    // the runtime itself reads inconsistent rows again
 		good, bad int
 	}{
 		"it goes on":  {[]step{{'e', 1}, {'e', 2}}, "e1", 3, 1, 0},

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// retentionLease is how long others wait when a retention dies at work.
+	// retentionLease is the wait after a retention dies.
 	retentionLease = time.Minute
-	// retentionSlice is how many rows go between two looks at the time.
+	// retentionSlice is the number of rows between two checks of the time.
 	retentionSlice = 500
 )
 
-// retention deletes what was kept long enough, for a job.
+// retention deletes old rows, for a job.
 type retention struct {
 	job   string
 	slice func(ctx context.Context) (removed int, more bool, err error)
@@ -25,7 +25,7 @@ type retention struct {
 	log   *slog.Logger
 }
 
-// rows are slices of a table of engines, by rules that name different ones: a slice deletes by each of them.
+// rows returns slices of a table of engines, by rules for different ones: a slice deletes by each of them.
 func rows(rules func(context.Context) ([]engine.Retention, error), slice func(context.Context, engine.Retention, time.Time, int) (int, bool, error)) func(context.Context) (int, bool, error) {
 	return func(ctx context.Context) (removed int, more bool, err error) {
 		all, err := rules(ctx)
@@ -43,8 +43,8 @@ func rows(rules func(context.Context) ([]engine.Retention, error), slice func(co
 	}
 }
 
-// run deletes slice after slice until nothing is left (complete) or the invocation's time is over; the next run goes on. When
-// another is at work, there is nothing to do.
+// run deletes slice after slice until none is left (complete) or the invocation times out; the next run continues.
+// While another one is running, it does nothing.
 func (r retention) run(ctx context.Context) (complete bool, err error) {
 	removed := 0
 	err = r.locks.Do(ctx, r.job, retentionLease, func(ctx context.Context) error {

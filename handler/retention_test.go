@@ -28,7 +28,7 @@ import (
 
 const day = 24 * time.Hour
 
-// archive is orchestrations and their retention, on storage that a plan breaks for the retention only.
+// archive is orchestrations and their retention, on storage that a plan breaks only for the retention.
 type archive struct {
 	*purger
 	healthy *orchestrator.Runtime
@@ -53,7 +53,7 @@ func newArchive(t *testing.T, intercept faults.Interceptor) archive {
 	return archive{r, healthy, messages}
 }
 
-// sweeper is the sweeper of the archive, with a list that has not heard of any orchestration.
+// sweeper returns the sweeper of the archive, with a list that does not know any orchestration.
 func (a archive) sweeper(t *testing.T) (sweeper, *catalog.Catalog) {
 	t.Helper()
 	list, err := catalog.New(catalog.Config{Tables: a.locks.Tables, Runtime: func() *orchestrator.Runtime { return a.runtime }})
@@ -71,7 +71,7 @@ func (a archive) add(t *testing.T, name string, n int) {
 	}
 }
 
-// left holds how many orchestrations there are.
+// left checks the number of orchestrations.
 func (a archive) left(t *testing.T, want int) {
 	t.Helper()
 	found, next, err := a.healthy.List(t.Context(), orchestrator.Filter{}, 1000, "")
@@ -80,7 +80,7 @@ func (a archive) left(t *testing.T, want int) {
 	}
 }
 
-// run does what is due.
+// run runs the due jobs.
 func (a archive) run(t *testing.T) {
 	t.Helper()
 	testenv.OK(t, a.handle(t.Context(), trigger.TimerDelivery{}))
@@ -90,7 +90,8 @@ func untouched(ctx context.Context, _ faults.Call, next func(context.Context) er
 	return next(ctx)
 }
 
-// What ended long enough ago goes, in as many slices as it takes; what is younger, or has not ended, stays.
+// Old ended orchestrations are deleted, in as many slices as needed; younger ones, and those that have not ended,
+// stay.
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -119,12 +120,12 @@ func TestRetentionLeavesTheWorkToAnother(t *testing.T) {
 		for _, want := range []int{1, 0} {
 			a.run(t)
 			a.left(t, want)
-			time.Sleep(2 * time.Minute) // the lock of the other ends
+			time.Sleep(2 * time.Minute) // the lock of the other expires
 		}
 	})
 }
 
-// A run whose time is up has not failed. The next one goes on where it stopped.
+// A run that timed out has not failed. The next one continues from its place.
 func TestRetentionIsOutOfTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -133,7 +134,7 @@ func TestRetentionIsOutOfTime(t *testing.T) {
 		var stop context.CancelCauseFunc
 		a := newArchive(t, func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
 			if c.Operation == "Scan" {
-				if scans++; stop != nil && scans == 4 { // one for unfinished purges, then one a slice: in the third
+				if scans++; stop != nil && scans == 4 { // one for unfinished purges, then one for each slice: in the third
 					stop(trigger.ErrBudget)
 					return ctx.Err()
 				}
@@ -159,7 +160,7 @@ func TestRetentionIsOutOfTime(t *testing.T) {
 	})
 }
 
-// A run that dies is reported, and the next one begins anew and leaves nothing.
+// The death of a run is reported, and the next one starts over and leaves nothing.
 func TestRetentionInterrupted(t *testing.T) {
 	t.Parallel()
 	faultstest.UpTo(t, []faults.Fault{faults.CrashBefore, faults.CrashAfter}, 12, func(t *testing.T, plan *faults.Plan) {
@@ -176,7 +177,7 @@ func TestRetentionInterrupted(t *testing.T) {
 	})
 }
 
-// The retention passes by what it cannot read, in every slice, and counts it.
+// The retention skips unreadable orchestrations, in every slice, and counts them.
 func TestRetentionPassesByDamage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -202,7 +203,7 @@ func TestRetentionPassesByDamage(t *testing.T) {
 	})
 }
 
-// The list is repaired though the sweep cannot look at something; its error is the run's.
+// The list is repaired although the sweep cannot read a row; its error is the run's.
 func TestSweeperRepairsBesideATrouble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -227,8 +228,8 @@ func TestSweeperRepairsBesideATrouble(t *testing.T) {
 	})
 }
 
-// What is due every hour is done every hour. What is due every night is done once, whichever process the timer fires in, and again in
-// the next hour when it has failed.
+// Hourly jobs run every hour. Nightly jobs run once, in whichever process the timer fires, and again in the next hour
+// after a failure.
 func TestWhatIsDueAtNight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // it is midnight
@@ -274,7 +275,7 @@ func counts(bad, hourly, good int, err error) string {
 	return strings.TrimSpace(b.String())
 }
 
-// pages are the pages of a sweep that are left.
+// pages are the remaining pages of a sweep.
 type pages struct {
 	n    int
 	fail error
@@ -292,8 +293,8 @@ func (p *pages) sweep(ctx context.Context, before time.Time, from string) (int, 
 	return 1, fmt.Sprint(p.n), nil
 }
 
-// Page follows page, container follows container; what fails does not hold the others up, and what runs out of time goes
-// on.
+// Page follows page, container follows container; a failure does not block the others, and a sweep that timed out
+// continues.
 func TestBlobSweeps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -330,7 +331,8 @@ func TestBlobSweeps(t *testing.T) {
 	})
 }
 
-// The function finds the containers of the program: what nobody refers to goes, what a dead letter needs stays.
+// The function finds the containers of the program: unreferenced blobs are deleted, and those of dead letters are
+// kept.
 func TestBlobRetentionRuns(t *testing.T) {
 	t.Parallel()
 	r := settings.NewReader(emulator.With(settings.Storage, storage.Account(t).ConnectionString()).Lookup)
@@ -364,7 +366,7 @@ func TestBlobRetentionRuns(t *testing.T) {
 	}
 }
 
-// The timer wakes what is overdue, late or not, and leaves the work to the process that has the lock.
+// The timer wakes overdue orchestrations, late or not, and leaves the work to the process that has the lock.
 func TestSweeper(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -379,13 +381,13 @@ func TestSweeper(t *testing.T) {
 			if tt.held {
 				testenv.Must(s.locks.Acquire(t.Context(), sweeperJob, time.Minute))(t)
 			}
-			for range 2 { // what is woken is not woken again
+			for range 2 { // a woken orchestration is not woken again
 				testenv.OK(t, s.handle(t.Context(), trigger.TimerDelivery{IsPastDue: true}))
 			}
 			if n, err := a.queues.Length(t.Context(), a.runtime.SignalQueue()); err != nil || n != tt.woken {
 				t.Errorf("%d signals, %v", n, err)
 			}
-			// It has repaired the list, too, which had not heard of the orchestration.
+			// It has repaired the list, too, which did not know the orchestration.
 			if all, _, err := list.List(t.Context(), orchestrator.Filter{}, 10, ""); err != nil || len(all) != tt.woken {
 				t.Errorf("%+v %v", all, err)
 			}

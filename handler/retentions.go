@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// retentionTimer is the function of all that deletes what was kept long enough.
+	// retentionTimer is the function of all retention jobs.
 	retentionTimer = "retention-timer"
-	// nightHour is when what is done once a night may begin, UTC.
+	// nightHour is the hour from which nightly jobs may begin, UTC.
 	nightHour = 3
 
 	retentionPartition = "retention"
 	retentionRow       = "nights"
 )
 
-// retentions is the timer function, which runs every hour. Some of what it does is due every hour, the rest once a night: a row says
-// for which night each job was last done, in whatever process. What does not come to its end is due again in the next hour.
+// retentions is the timer function, which runs every hour. Some of its jobs are hourly, the rest nightly: a row
+// records for which night each job last ran, in any process. An unfinished job is due again in the next hour.
 type retentions struct {
 	tables  tables.Store
 	now     func() time.Time
@@ -31,7 +31,7 @@ type retentions struct {
 	nightly []retention
 }
 
-// handle does what is due, one after the other. What fails keeps nothing else from being done.
+// handle runs the due jobs, one after the other. A failure does not block the others.
 func (r *retentions) handle(ctx context.Context, d trigger.TimerDelivery) error {
 	var errs []error
 	for _, job := range r.hourly {
@@ -40,7 +40,7 @@ func (r *retentions) handle(ctx context.Context, d trigger.TimerDelivery) error 
 	return errors.Join(append(errs, r.night(ctx))...)
 }
 
-// night does what is due for the last night.
+// night runs the jobs of the last night.
 func (r *retentions) night(ctx context.Context) error {
 	key := tables.Key{Partition: retentionPartition, Row: retentionRow}
 	done, err := r.tables.Get(ctx, hostlock.DefaultTable, key)
@@ -71,7 +71,7 @@ func (r *retentions) night(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// lastNight is the latest time at which a night's work could begin.
+// lastNight returns the latest time at which a night's work could begin.
 func lastNight(now time.Time) time.Time {
 	now = now.UTC()
 	night := time.Date(now.Year(), now.Month(), now.Day(), nightHour, 0, 0, 0, time.UTC)

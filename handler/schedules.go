@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// schedulesTimer is the function that sends what is due of all schedules.
+	// schedulesTimer is the function that sends the due slots of all schedules.
 	schedulesTimer = "schedules-timer"
-	// schedulesSetting gives schedules other times than their engines do.
+	// schedulesSetting overrides the times of engines' schedules.
 	schedulesSetting = "ROUNDHOUSE_SCHEDULES"
 )
 
-// readSchedules makes the plan of engines by the setting, and notes what is wrong with it.
+// readSchedules makes the plan of engines with the setting, and records its errors.
 func readSchedules(r *settings.Reader, engines []engine.Definition) *schedule.Plan {
 	var s schedule.Setting
 	r.JSON(schedulesSetting, &s)
@@ -33,7 +33,7 @@ func readSchedules(r *settings.Reader, engines []engine.Definition) *schedule.Pl
 	return plan
 }
 
-// wireSchedules makes what sends the messages of schedules.
+// wireSchedules makes the scheduler.
 func (p *parts) wireSchedules() error {
 	plan := readSchedules(p.reader, p.definitions)
 	err := p.reader.Err()
@@ -44,7 +44,7 @@ func (p *parts) wireSchedules() error {
 	return err
 }
 
-// onSchedules sends what is due. It goes by what storage says, so it does not matter for which minute it runs, or how often.
+// onSchedules sends due slots. It uses the state in storage, so it may run at any minute, any number of times.
 func (p *parts) onSchedules(ctx context.Context, _ trigger.TimerDelivery) error {
 	n, err := p.schedules.Tick(ctx)
 	if err == nil && n.Items == 0 {
@@ -54,7 +54,7 @@ func (p *parts) onSchedules(ctx context.Context, _ trigger.TimerDelivery) error 
 	return err
 }
 
-// sendSlot sends what an occurrence of a schedule sends, whatever the time is.
+// sendSlot sends the messages of an occurrence of a schedule, at any time.
 func (p *parts) sendSlot(ctx context.Context, engineName, name string, slot time.Time) (sent int, err error) {
 	for _, d := range p.definitions {
 		for _, s := range d.Schedules {

@@ -26,13 +26,13 @@ const (
 	idleTimeout       = 5 * time.Minute
 	readHeaderTimeout = 10 * time.Second
 
-	// settle is what handlers get to return in after their contexts have ended.
+	// settle is the time that handlers have to return after their contexts have ended.
 	settle = 2 * time.Second
 )
 
 var errStopping = errors.New("the program is stopping")
 
-// newRouter registers everything that the program answers to.
+// newRouter registers all endpoints of the program.
 func newRouter(a program, s settings.Settings, log *slog.Logger) (*echo.Echo, error) {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
@@ -49,8 +49,8 @@ func newRouter(a program, s settings.Settings, log *slog.Logger) (*echo.Echo, er
 	return e, err
 }
 
-// paths takes out of a path what the host's proxy made of it. It leads what comes to the addresses for machines to those that
-// people use, with the mark that the host has asked for a key.
+// paths reverts the changes of the host's proxy in a path. It maps the addresses for machines to those for users,
+// with the mark that the host has checked a key.
 func paths(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		urlpath.Restore(c.Request().URL)
@@ -59,8 +59,8 @@ func paths(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// hurried makes requests fail at once while storage does not answer: whoever sent one is to come again. Invocations of queue and
-// timer functions wait.
+// hurried makes requests fail immediately while storage does not answer: their senders retry. Invocations of queue
+// and timer functions wait.
 func hurried(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		c.SetRequest(c.Request().WithContext(outage.Hurry(c.Request().Context())))
@@ -84,7 +84,7 @@ type server struct {
 	stop     context.CancelCauseFunc // ends the context of every request
 }
 
-// listen opens the port on the loopback interface, and no other: whoever reaches it is trusted as the host.
+// listen opens the port on the loopback interface only: every client of it is trusted as the host.
 func listen(s settings.Settings, h http.Handler, log *slog.Logger) (*server, error) {
 	listener, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port)))
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *server) serve() error {
 	return s.http.Serve(s.listener)
 }
 
-// shutdown accepts nothing more and waits for what is in flight, up to the time given; then it ends the contexts of
+// shutdown accepts no more requests and waits for those in flight, up to the given time; then it ends the contexts of
 // the rest and waits a moment for them to return.
 func (s *server) shutdown(wait time.Duration) {
 	defer s.stop(errStopping)

@@ -46,7 +46,7 @@ func TestSingletonsUnderOneCorrelationID(t *testing.T) {
 				answers(t, h, http.StatusUnprocessableEntity, "Idempotency-Key", http.MethodPost, api, start("i2"), key)
 				answers(t, h, http.StatusConflict, "", http.MethodPost, durable, message("i2"))
 				h.Send("visit-queue", message("i2"))
-				if name != "Durable API" { // which starts an orchestration again that has ended
+				if name != "Durable API" { // which restarts an ended orchestration
 					first(t, h)
 				}
 				h.Deliver()

@@ -31,12 +31,12 @@ func (p pipes) Close() error {
 	return nil
 }
 
-// A request that is refused while its body does not come is answered when the time for that is over, and its connection ends. One whose
-// body comes late, but in time, keeps its connection.
+// A refused request whose body does not arrive is answered after the timeout, and its connection ends. A late body
+// within the timeout keeps its connection.
 func TestRefusedRequestsWithSlowBodies(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		after  time.Duration // when the rest of the body comes; 0 for never
+		after  time.Duration // when the rest of the body arrives; 0 for never
 		within time.Duration
 		closes bool
 	}{

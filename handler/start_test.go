@@ -33,16 +33,16 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// account is storage that can be away, and that counts what it is asked for.
+// account is storage that can be unavailable, and counts its requests.
 type account struct {
 	tables *tables.Memory
 	queues *queues.Memory
 	blobs  *blobs.Memory
 
 	mu sync.Mutex
-	// away says whether a call gets no answer.
+	// away reports whether a call gets no answer.
 	away func(faults.Call) bool
-	// asked counts what succeeded and what did not.
+	// asked counts the successful calls, failed the others.
 	asked, failed map[faults.Call]int
 }
 
@@ -65,7 +65,7 @@ func (a *account) intercept(ctx context.Context, c faults.Call, next func(contex
 	return next(ctx)
 }
 
-// is changes what is away.
+// is changes the unavailable calls.
 func (a *account) is(away func(faults.Call) bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -117,7 +117,7 @@ func (b begun) do(method, path, body string) *httptest.ResponseRecorder {
 	return rec
 }
 
-// deliver delivers one message of a queue, as the host does, and says whether the app has taken it.
+// deliver delivers one message of a queue, as the host does, and reports whether the app has accepted it.
 func (b begun) deliver(a *account, function, queue string) bool {
 	b.t.Helper()
 	received, err := a.queues.Receive(b.t.Context(), queue, 1, 10*time.Minute)
@@ -141,8 +141,8 @@ func (b begun) deliver(a *account, function, queue string) bool {
 	return taken
 }
 
-// A process that starts without storage answers: the probes as they are to, what needs no storage with what it is, and the rest
-// that it is to come again.
+// A process that starts without storage answers: the probes as specified, requests without storage with their result,
+// and the rest with a request to retry.
 func TestAnswersWithoutStorage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -189,11 +189,12 @@ func TestAnswersWithoutStorage(t *testing.T) {
 	})
 }
 
-// Storage comes after ten minutes. What was delivered meanwhile has used up no attempt, and everything goes on by itself.
+// Storage becomes available after ten minutes. Earlier deliveries have used up no attempt, and everything continues
+// by itself.
 func TestStorageComesLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		// The queues are there: the host delivers. A role for tables is what is missing.
+		// The queues are available: the host delivers. A role for tables is missing.
 		a := newAccount(func(c faults.Call) bool { return c.Service == "tables" })
 		b := a.begin(t)
 		if err := a.queues.CreateQueue(t.Context(), "work-queue"); err != nil {
@@ -206,7 +207,7 @@ func TestStorageComesLate(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- b.program.Preparation.Run(ctx) }()
 		defer cancel()
-		for range 6 { // the engine gives up at the fifth attempt
+		for range 6 { // the engine dead-letters at the fifth attempt
 			if !b.deliver(a, "work-queue-trigger", "work-queue") {
 				t.Fatal("a delivery has failed, which uses up an attempt")
 			}
@@ -242,7 +243,7 @@ func TestStorageComesLate(t *testing.T) {
 	})
 }
 
-// invocationNamed says whether the log has an invocation with this correlation id.
+// invocationNamed reports whether the log has an invocation with this correlation id.
 func invocationNamed(log, id string) bool {
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, `"msg":"invocation"`) && strings.Contains(line, `"correlationId":"`+id+`"`) {
@@ -252,7 +253,7 @@ func invocationNamed(log, id string) bool {
 	return false
 }
 
-// One container fails once: it, and what waits for it, is all that the second round asks for; a third asks for nothing.
+// One container fails once: the second round requests only it and its dependents; a third requests nothing.
 func TestOneFailureIsRepeatedAlone(t *testing.T) {
 	t.Parallel()
 	missing := faults.Call{Service: "blobs", Operation: "CreateContainer", Target: "orchestrations"}
@@ -287,8 +288,8 @@ func TestOneFailureIsRepeatedAlone(t *testing.T) {
 	}
 }
 
-// The real process is started while there is no storage. It answers, says in its log what is missing, once a round, and works as
-// soon as storage is there, without having ended.
+// The real process starts without storage. It answers, logs the missing storage once a round, and works as soon as
+// storage is available, without a restart.
 func TestProcessWithoutStorage(t *testing.T) {
 	t.Parallel()
 	storage.Account(t) // Azurite is installed
@@ -304,13 +305,13 @@ func TestProcessWithoutStorage(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(stdout)
-	// until reads the log up to a record, and gives it.
+	// until reads the log up to a record, and returns it.
 	until := func(msg string) (found logRecord, line string) {
 		t.Helper()
 		for found.Msg != msg && lines.Scan() {
 			found = logRecord{}
 			line = lines.Text()
-			_ = json.Unmarshal(lines.Bytes(), &found) // other lines are none
+			_ = json.Unmarshal(lines.Bytes(), &found) // other lines are not JSON
 		}
 		if found.Msg != msg {
 			t.Fatalf("no %q before the process ended", msg)
@@ -342,7 +343,8 @@ func TestProcessWithoutStorage(t *testing.T) {
 	_ = cmd.Wait() // the error is the exit code
 }
 
-// Timers fire, HTTP is answered, and nobody listens to the queues: the app notices, and says so until somebody does.
+// Timers fire, HTTP is answered, and no host listens to the queues: the app detects that, and reports it until a host
+// does.
 func TestNobodyListens(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,15 +8,14 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/catalog"
 )
 
-// states counts the orchestrations that are stalled and those that are tried again, for everything that shows it: not more
-// often than the outbox is measured.
+// states counts stalled and retried orchestrations, for all displays: no more often than the outbox is measured.
 func states(list *catalog.Catalog) func(context.Context) (catalog.StatusCounts, error) {
 	return metrics.Cached(func(ctx context.Context) (catalog.StatusCounts, error) {
 		return list.CountByStatus(ctx, orchestrator.Stalled, orchestrator.Retrying)
 	}, 0, nil)
 }
 
-// stalled are those of a census that are stalled.
+// stalled returns the stalled ones of a census.
 func stalled(census func(context.Context) (catalog.StatusCounts, error)) func(context.Context) (catalog.StatusCount, error) {
 	return func(ctx context.Context) (catalog.StatusCount, error) {
 		c, err := census(ctx)
@@ -24,10 +23,10 @@ func stalled(census func(context.Context) (catalog.StatusCounts, error)) func(co
 	}
 }
 
-// maxDamaged is up to where damaged orchestrations are counted.
+// maxDamaged bounds the count of damaged orchestrations.
 const maxDamaged = 1000
 
-// damaged counts the orchestrations that cannot be read.
+// damaged counts the unreadable orchestrations.
 func damaged(runtime *orchestrator.Runtime) func(context.Context) (int, error) {
 	return func(ctx context.Context) (int, error) {
 		found, _, err := runtime.Damages(ctx, maxDamaged)

@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// sweeperJob is the lock that one sweeper at a time holds, of all instances and slots that share a storage account.
+	// sweeperJob is the lock of the one active sweeper among all instances and slots that share a storage account.
 	sweeperJob = "sweeper"
-	// sweeperLease is how long others wait when a sweeper dies at work.
+	// sweeperLease is the wait after a sweeper dies.
 	sweeperLease = time.Minute
-	// sweepLimit is how many orchestrations one run wakes: more than an invocation has time for, so that after a queue was
-	// cleared it is the time that bounds a run.
+	// sweepLimit bounds the orchestrations that one run wakes: more than an invocation has time for, so that after a
+	// queue was cleared the time bounds a run.
 	sweepLimit = 25_000
-	// poisonTime bounds how long a run works on messages of poison queues. One that takes longer is put back.
+	// poisonTime bounds the work of a run on messages of poison queues. A message that takes longer is requeued.
 	poisonTime = 2 * time.Minute
 )
 
-// sweeper is the timer function of what nobody else finds: it wakes orchestrations whose messages are lost, takes what the host has
-// given up out of the poison queues, repairs a slice of the list of orchestrations, and looks whether anybody listens to the queues.
+// sweeper is the timer function for lost work: it wakes orchestrations whose messages are lost, handles the poison
+// queues, repairs a slice of the list of orchestrations, and checks whether a host listens to the queues.
 type sweeper struct {
 	runtime *orchestrator.Runtime
 	list    *catalog.Catalog  // nil for none
@@ -39,19 +39,19 @@ type sweeper struct {
 	log     *slog.Logger
 }
 
-// takePoison has the messages of the poison queues handled, for a while: there is more to do in the time of an invocation.
+// takePoison handles the messages of the poison queues, for a limited time: the invocation has more work.
 func (s sweeper) takePoison(ctx context.Context) (taken int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, poisonTime)
 	defer cancel()
 	return s.poison.Receive(ctx)
 }
 
-// handle runs when the timer is due, late or not: what it looks for is a matter of the clock and not of the occurrence.
-// When another sweeper is at work, there is nothing to do.
+// handle runs when the timer is due, late or not: its work depends on the clock and not on the occurrence. While
+// another sweeper is running, it does nothing.
 func (s sweeper) handle(ctx context.Context, _ trigger.TimerDelivery) error {
 	woken, mended, taken := 0, 0, 0
 	err := s.locks.Do(ctx, sweeperJob, sweeperLease, func(ctx context.Context) (err error) {
-		if s.probe != nil { // first: a sweep may take all the time there is
+		if s.probe != nil { // first: a sweep may take all the available time
 			err = s.probe.Look(ctx)
 		}
 		if s.node != nil {
@@ -68,7 +68,7 @@ func (s sweeper) handle(ctx context.Context, _ trigger.TimerDelivery) error {
 		if s.list == nil || ctx.Err() != nil {
 			return err
 		}
-		var broken error // what the one cannot do is no reason not to do the other
+		var broken error // a failure of one does not stop the other
 		mended, broken = s.list.Repair(ctx)
 		return errors.Join(err, broken)
 	})

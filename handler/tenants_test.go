@@ -20,15 +20,15 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// order is the input of the engine "shop": what becomes of it.
+// order is the input of the engine "shop": it determines the outcome.
 type order struct {
 	Fail bool `json:"fail"`
-	// Of is the tenant whose goods are ordered, that of the instance unless it is given.
+	// Of is the tenant whose goods are ordered, by default that of the instance.
 	Of string `json:"of"`
 }
 
-// shop is an app with an engine that publishes an event, asks a person, and fails when it is asked to, and with one that does not say
-// whose it is what it acts on.
+// shop returns an app with an engine that publishes an event, creates a task, and fails on request, and with one
+// without an owner function.
 func shop() handler.App {
 	return handler.App{Engines: func(*handler.Platform) ([]engine.Definition, error) {
 		look := orchestrator.NewActivity("look", func(context.Context, string) (string, error) { return "", nil })
@@ -52,7 +52,7 @@ func shop() handler.App {
 		}
 		owner := func(_ context.Context, m engine.Message, instanceTenant string) (string, error) {
 			var o order
-			_ = json.Unmarshal(m.Input, &o) // the run says what is wrong with it
+			_ = json.Unmarshal(m.Input, &o) // the run reports the problem
 			return cmp.Or(o.Of, instanceTenant), nil
 		}
 		return []engine.Definition{
@@ -62,13 +62,14 @@ func shop() handler.App {
 	}}
 }
 
-// market is a shop in Azure with orders of three tenants and of none: one that waits for a person and one that failed, each.
+// market is a shop in Azure with orders of three tenants and of none: one that waits for a task and one that failed,
+// each.
 type market struct {
 	*handlertest.Host
 	home, red, blue accesstest.Caller
 }
 
-// owners are the tenants of the market; "" is the platform.
+// owners returns the tenants of the market; "" is the platform.
 func owners() []string { return []string{"red", "blue", "home", ""} }
 
 func tenantOf(word string) string {
@@ -101,13 +102,13 @@ func newMarket(t *testing.T) market {
 	return m
 }
 
-// get asks for something as somebody.
+// get sends a request as a caller.
 func (m market) get(t *testing.T, path string, who accesstest.Caller) (int, string) {
 	t.Helper()
 	return m.Do(http.MethodGet, path, "", who.Sign)
 }
 
-// lists are all lists of all doors, with all that they take.
+// lists returns all lists of all entry points, with all their filters.
 func lists() []string {
 	return []string{"/api/history", "/api/history?engine=shop", "/api/dlq", "/api/dlq?status=Pending", "/api/dlq/groups", "/api/dlq/counts", "/api/tasks", "/api/tasks?role=",
 		"/api/orchestrations", "/api/orchestrations?status=Running", "/api/orchestrations?orchestrator=shop", "/api/orchestrations?idPrefix=shop-",
@@ -116,7 +117,7 @@ func lists() []string {
 		"/api/runtime/webhooks/durabletask/instances", "/api/runtime/webhooks/durabletask/instances?instanceIdPrefix=shop-&showInput=false"}
 }
 
-// A caller of a tenant finds in no list what is another's, in any page, and finds all that is his; the home tenant finds
+// A caller of a tenant finds no other tenant's data in any list or page, and all its own; the home tenant finds
 // everything.
 func TestListsOfTenants(t *testing.T) {
 	t.Parallel()
@@ -140,7 +141,7 @@ func TestListsOfTenants(t *testing.T) {
 			}
 			mine := strings.Count(ofHome, names[word]+"waits") + strings.Count(ofHome, names[word]+"fails")
 			if got := strings.Count(answer, names[word]+"waits") + strings.Count(answer, names[word]+"fails"); got != mine && !strings.Contains(path, "groups") &&
-				!strings.Contains(path, "outbox") { // whose tenants are exact, and these are not written as callers have them
+				!strings.Contains(path, "outbox") { // whose tenants are exact, and these are in another case than the callers'
 				t.Errorf("%s shows %d of %d to %s: %s", path, got, mine, word, answer)
 			}
 		}
@@ -153,7 +154,7 @@ func TestListsOfTenants(t *testing.T) {
 	}
 }
 
-// things are the addresses of what one tenant has, by what lists show.
+// things returns the addresses of one tenant's objects, from its lists.
 func (m market) things(t *testing.T, who accesstest.Caller, word string) map[string][2]string {
 	t.Helper()
 	var found struct {
@@ -211,7 +212,7 @@ func (m market) things(t *testing.T, who accesstest.Caller, word string) map[str
 	return all
 }
 
-// bodies are what some of the things need to be understood.
+// bodyOf returns the bodies that some requests need.
 func bodyOf(name, method string) string {
 	switch {
 	case method == http.MethodGet || method == http.MethodDelete:
@@ -227,7 +228,7 @@ func bodyOf(name, method string) string {
 	}
 }
 
-// What is another tenant's does not exist, for reading and for changing; the attempt to change it is recorded.
+// Another tenant's objects do not exist, for reads and changes; an attempted change is recorded.
 func TestThingsOfTenants(t *testing.T) {
 	t.Parallel()
 	m := newMarket(t)
@@ -266,7 +267,7 @@ func TestThingsOfTenants(t *testing.T) {
 	}
 }
 
-// A caller of a tenant starts engines for that tenant and its own instances only, through each door.
+// A caller of a tenant starts engines for that tenant and its own instances only, through each entry point.
 func TestStartsOfTenants(t *testing.T) {
 	t.Parallel()
 	m := newMarket(t)
@@ -288,7 +289,7 @@ func TestStartsOfTenants(t *testing.T) {
 		"no instance":                  {`{}`, http.StatusForbidden},
 		"nothing":                      {`null`, http.StatusForbidden},
 		"an unknown instance":          {`{"instanceId":"instance-green"}`, http.StatusForbidden},
-		"an instance twice":            {`{"instanceId":"instance-blue","INSTANCEID":"instance-red"}`, http.StatusAccepted}, // that of red: the last counts
+		"an instance twice":            {`{"instanceId":"instance-blue","INSTANCEID":"instance-red"}`, http.StatusAccepted}, // that of red: the last one counts
 		"an instance twice, otherwise": {`{"INSTANCEID":"instance-red","instanceId":"instance-blue"}`, http.StatusForbidden},
 		"a tenant twice":               {`{"instanceId":"instance-red","tenantId":"` + tenantOf("red") + `","TENANTID":"` + tenantOf("blue") + `"}`, http.StatusForbidden},
 		"a blob":                       {`{"instanceId":"instance-red","blob":"x"}`, http.StatusBadRequest},
@@ -307,10 +308,11 @@ func TestStartsOfTenants(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	}
-	// Ids and keys of others give nothing away, and take nothing over.
+	// Ids and keys of others reveal nothing, and take over nothing.
 	for _, body := range []string{`{"orchestrator":"shop","correlationId":"blue-waits","input":{"instanceId":"instance-red"}}`,
 		`{"orchestrator":"shop","correlationId":"blue-fails","input":{"instanceId":"instance-red"}}`} {
-		// They are accepted as ids of its own, so nobody is told that blue has used them, or kept from using them.
+		// They are accepted as ids of its own, so the caller does not learn that blue has used them, and may use
+		// them.
 		if status, answer := m.Do(http.MethodPost, "/api/orchestrations", body, m.red.Sign); status != http.StatusAccepted || !strings.Contains(answer, `"shop-`+tenantOf("red")+":blue-") {
 			t.Errorf("%s: %d %s", body, status, answer)
 		}
@@ -330,8 +332,8 @@ func TestStartsOfTenants(t *testing.T) {
 	}
 }
 
-// Callers of a tenant cannot make an engine act on property of another owner: not by the instance, not by the input, not through an engine
-// without an owner, not by editing a dead letter, and not by registering the instance.
+// Callers of a tenant cannot make an engine act on property of another owner: neither by the instance or the input,
+// nor through an engine without an owner, nor by editing a dead letter or registering the instance.
 func TestOwnersOfWhatEnginesActOn(t *testing.T) {
 	t.Parallel()
 	m := newMarket(t)
@@ -389,7 +391,7 @@ func TestOwnersOfWhatEnginesActOn(t *testing.T) {
 	answers(t, m, http.StatusOK, "", http.MethodPost, "/api/registry", `{"instanceId":"new"}`, m.red.Sign)
 }
 
-// data is what a request gets.
+// data returns the data of an answer.
 func data[T any](t *testing.T, m market, path string, who accesstest.Caller) T {
 	t.Helper()
 	status, answer := m.get(t, path, who)
@@ -400,7 +402,7 @@ func data[T any](t *testing.T, m market, path string, who accesstest.Caller) T {
 	return got.Data
 }
 
-// Operations on many rows are frozen to what their caller sees.
+// Bulk operations are limited to the rows that their caller sees.
 func TestOperationsOfTenants(t *testing.T) {
 	t.Parallel()
 	m := newMarket(t)
@@ -424,7 +426,8 @@ func TestOperationsOfTenants(t *testing.T) {
 	}
 }
 
-// Who has the name of somebody else has nothing else of him: a task that is Ann's is completed by Ann, and recorded as hers.
+// A caller with the same name as another has none of the other's rights: a task of Ann is completed by Ann, and
+// recorded as hers.
 func TestTasksOfNamesakes(t *testing.T) {
 	t.Parallel()
 	m := newMarket(t)
@@ -444,8 +447,8 @@ func TestTasksOfNamesakes(t *testing.T) {
 	}
 }
 
-// Work under the correlation id of other work is refused at the doors over HTTP, before it is anything, and the same work again
-// is the same run; what comes through a queue is a dead letter instead, for there is nobody to tell.
+// Over HTTP, work under the correlation id of other work is refused before it starts, and a repetition of the same
+// work is the same run. A queue message is dead-lettered instead, because it has no caller to answer.
 func TestOtherWorkUnderACorrelationID(t *testing.T) {
 	t.Parallel()
 	m := newMarket(t)

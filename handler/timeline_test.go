@@ -27,9 +27,9 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// stepKinds are what a program does. "stumble" is an activity that fails in the first attempt, after which the results before it are
-// kept; "trip" is an error of the code, after which the attempt begins anew; and "fall" is one that no attempt can mend, until the
-// dead letter is retried.
+// stepKinds returns the steps of a program. "stumble" is an activity that fails in the first attempt, after which the
+// previous results are kept; "trip" is an error of the code, after which the attempt starts over; and "fall" is a
+// permanent error, until the dead letter is retried.
 func stepKinds() []string {
 	return []string{"act", "child", "detached", "timer", "ask", "wait", "publish", "send", "stumble", "trip", "fall"}
 }
@@ -43,8 +43,8 @@ type workProgram struct {
 	Steps []programStep `json:"steps"`
 }
 
-// randomProgram draws a program, in which one thing goes wrong at most. One that has waited for an event does not stumble: an event
-// is no result that is kept.
+// randomProgram draws a program with at most one failure. A program that has waited for an event does not stumble: an
+// event is no result that is kept.
 func randomProgram(r *rand.Rand) (p workProgram) {
 	waited, broken := false, false
 	for range 2 + r.IntN(7) {
@@ -59,7 +59,7 @@ func randomProgram(r *rand.Rand) (p workProgram) {
 	return p
 }
 
-// workshop is an app that runs programs, and remembers what went wrong before.
+// workshop is an app that runs programs, and records earlier failures.
 type workshop struct {
 	mu    sync.Mutex
 	tried map[string]int
@@ -135,7 +135,8 @@ func (w *workshop) step(ctx *orchestrator.Context, n int, s programStep, act *or
 	return err
 }
 
-// happened is the plain record: what a program does, in words; the order is that of the run itself, and others are what it leads to.
+// happened is the expected record: the steps of a program, in words, in the order of the run itself; others are their
+// consequences.
 type happened struct{ own, others []string }
 
 func (w workProgram) happens() (h happened) {
@@ -143,7 +144,7 @@ func (w workProgram) happens() (h happened) {
 	other := func(all ...string) { h.others = append(h.others, all...) }
 	own("message")
 	other("orchestration Completed")
-	acted := map[int]bool{} // what failed before a fall does not fail again, and an event that has come is given to the next attempt
+	acted := map[int]bool{} // a failure before a fall does not repeat, and a received event is passed to the next attempt
 	steps := func(from, to int) {
 		for n := from; n < to; n++ {
 			switch s := w.Steps[n]; s.What {
@@ -175,7 +176,7 @@ func (w workProgram) happens() (h happened) {
 				own("publication made processed")
 				other("delivery made")
 			case "send":
-				own("link EventSent echo") // whether the run still is there when it comes is not sure
+				own("link EventSent echo") // the run may have ended when it arrives
 			}
 			acted[n] = true
 		}
@@ -208,7 +209,7 @@ func (w workProgram) happens() (h happened) {
 	return h
 }
 
-// told is an item of a timeline in the same words.
+// told formats an item of a timeline in the same way.
 type told struct {
 	ID    string    `json:"id"`
 	AtUtc time.Time `json:"atUtc"`
@@ -230,7 +231,7 @@ type told struct {
 	Action           *struct{ What, By, Outcome string }
 }
 
-// words are what an item tells, and the run that it is of, if it is one of the run's own entries.
+// words returns the words of an item, and its run, if it is one of the run's own entries.
 func (i told) words() (text, run string) {
 	flag := func(text, word string, on bool) string {
 		if on {
@@ -312,12 +313,12 @@ func pages(t *testing.T, h *handlertest.Host, path string, size int, between fun
 	}
 }
 
-// operate does what people and time do, until nothing is left to do.
+// operate plays operators and time, until no work is left.
 func operate(t *testing.T, h *handlertest.Host, run string) {
 	t.Helper()
 	for range 60 {
 		h.Deliver()
-		time.Sleep(time.Second) // times of rounds are a little ahead, as no two have the same
+		time.Sleep(time.Second) // times of rounds are a little ahead, because they are unique
 		for _, task := range get[struct {
 			Items []struct{ OrchestrationID, TaskID string }
 		}](t, h, "/api/tasks").Items {
@@ -354,11 +355,11 @@ func raise(t *testing.T, h *handlertest.Host, run string) {
 	}
 }
 
-// Whatever a run does, its timeline has each thing once and in order, in pages of every size, and goes on when the run is purged
-// while somebody reads.
+// For any run, its timeline has each event once and in order, in pages of every size, and continues when the run is
+// purged during the read.
 func TestTimelineOfRandomRuns(t *testing.T) {
 	t.Parallel()
-	for _, breaks := range []string{"stumble", "trip", "fall"} { // after everything that is not to be told again, or is
+	for _, breaks := range []string{"stumble", "trip", "fall"} { // after every step that is repeated or not
 		t.Run(breaks, func(t *testing.T) {
 			t.Parallel()
 			var p workProgram
@@ -443,8 +444,8 @@ func checkRandomRun(t *testing.T, p workProgram) {
 	}
 }
 
-// A page costs a bounded number of reads, whatever else is stored: one for each source of each engine and for each run, and one for
-// each event and each dead letter that was decided on.
+// A page costs a bounded number of reads, for any amount of other data: one for each source of each engine and for
+// each run, and one for each event and each decided dead letter.
 func TestWhatATimelineCosts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

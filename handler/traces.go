@@ -21,7 +21,7 @@ import (
 	"github.com/vibedata/roundhouse/tracing"
 )
 
-// tracesTime bounds how long a program that stops waits for the traces to be taken.
+// tracesTime bounds the wait of a stopping program for sending its traces.
 const tracesTime = 3 * time.Second
 
 // openTraces makes the tracer of the settings, nil for none.
@@ -30,17 +30,18 @@ func openTraces(s settings.Tracing, node, version string) (*tracing.Tracer, erro
 		attribute.String("service.name", s.Service), attribute.String("service.version", version), attribute.String("service.instance.id", node)}})
 }
 
-// wireTraces makes what takes traces.
+// wireTraces makes the exporter of traces.
 func (p *parts) wireTraces() (err error) {
 	p.traces, err = openTraces(p.settings.Tracing, p.node.Name(), builtFrom())
 	if p.traces != nil {
-		// The SDK has one for the process, which would write to standard error, where the host looks for what ended the program.
+		// The SDK has a global handler, which would write to standard error, where the host looks for the error that
+		// ended the program.
 		otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { p.log.Warn("traces are not sent", "error", err.Error()) }))
 	}
 	return err
 }
 
-// closeTraces sends what is left.
+// closeTraces sends the remaining traces.
 func (p *parts) closeTraces() {
 	ctx, cancel := context.WithTimeout(context.Background(), tracesTime)
 	defer cancel()
@@ -49,7 +50,7 @@ func (p *parts) closeTraces() {
 	}
 }
 
-// traced lets the activities of a configuration work in the context of their attempts, and makes traces of what it runs.
+// traced runs the activities of a configuration in the contexts of their attempts, and records spans of the runtime.
 func traced(c *orchestrator.Config, t *tracing.Tracer) {
 	if t == nil {
 		return
@@ -60,7 +61,7 @@ func traced(c *orchestrator.Config, t *tracing.Tracer) {
 	}
 }
 
-// tellDelivery tells how the delivery of an engine's message went.
+// tellDelivery records a span for the delivery of an engine's message.
 func tellDelivery(t *tracing.Tracer) func(context.Context, engine.Settled) {
 	return func(_ context.Context, s engine.Settled) {
 		if t == nil || s.DequeueCount == 0 {
@@ -73,14 +74,14 @@ func tellDelivery(t *tracing.Tracer) func(context.Context, engine.Settled) {
 				attribute.String("messaging.destination.name", s.Queue), attribute.String("messaging.message.id", s.MessageID),
 				attribute.String("faas.trigger", "pubsub"), attribute.String("roundhouse.engine", s.Engine), attribute.String("roundhouse.fate", string(s.Fate)),
 				attribute.String("roundhouse.correlation_id", s.CorrelationID), attribute.Int("roundhouse.attempt", s.Attempt)}}
-		if s.Fate == engine.DeadLettered { // there may be no run of it
+		if s.Fate == engine.DeadLettered { // it may have no run
 			l.Parent, l.Link = s.Trace, creation
 		}
 		t.Tell(l)
 	}
 }
 
-// observers tell several of the same delivery.
+// observers calls several observers with the same delivery.
 func observers(all ...func(context.Context, engine.Settled)) func(context.Context, engine.Settled) {
 	return func(ctx context.Context, s engine.Settled) {
 		for _, observe := range all {
@@ -89,7 +90,7 @@ func observers(all ...func(context.Context, engine.Settled)) func(context.Contex
 	}
 }
 
-// tracedTimers tells of the occurrences of timers in which there was something to do.
+// tracedTimers records spans for the occurrences of timers with work.
 func tracedTimers(timers map[string]trigger.Timer, t *tracing.Tracer) {
 	if t == nil {
 		return
@@ -108,7 +109,7 @@ func tracedTimers(timers map[string]trigger.Timer, t *tracing.Tracer) {
 	}
 }
 
-// tracedTransport tells of deliveries of events.
+// tracedTransport records spans for deliveries of events.
 type tracedTransport struct {
 	outbox.Transport
 	name   string
@@ -126,7 +127,7 @@ func (d tracedTransport) Deliver(ctx context.Context, e outbox.Event) error {
 	return err
 }
 
-// traced tells of the deliveries to all destinations.
+// traced records spans for the deliveries to all destinations.
 func (t transports) traced(tracer *tracing.Tracer) {
 	if tracer == nil {
 		return
@@ -136,8 +137,7 @@ func (t transports) traced(tracer *tracing.Tracer) {
 	}
 }
 
-// traceRequests notes the trace context that a caller has sent, and tells of requests to the API. Probes and scrapes are not worth a
-// span.
+// traceRequests records a caller's trace context, and spans for requests to the API. Probes and scrapes get no span.
 func traceRequests(t *tracing.Tracer) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {

@@ -19,7 +19,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// tracedShop is an app whose engine calls a child, waits for an event and publishes one.
+// tracedShop returns an app whose engine calls a child, waits for an event and publishes one.
 func tracedShop() handler.App {
 	return handler.App{Engines: func(*handler.Platform) ([]engine.Definition, error) {
 		pack := orchestrator.NewActivity("pack", func(ctx context.Context, n int) (int, error) { return n, nil })
@@ -39,7 +39,7 @@ func tracedShop() handler.App {
 	}}
 }
 
-// parentsOf is each span's name with that of its parent; a span that came twice is there once.
+// parentsOf returns each span's name with that of its parent, duplicates once.
 func parentsOf(t *testing.T, spans []otlpfake.Span, trace string) map[string]string {
 	t.Helper()
 	names, out := map[string]string{}, map[string]string{}
@@ -76,7 +76,7 @@ func TestATraceFromMessageToWebhook(t *testing.T) {
 	h := handlertest.New(t, tracedShop(), settings)
 	h.Send("shop-queue", fmt.Sprintf(`{"correlationId":"c1","traceparent":"00-%s-%s-01"}`, traceID, producer))
 	h.Deliver()
-	h.Restart(settings, func(*handler.Config) {}) // which sends what the first one has told
+	h.Restart(settings, func(*handler.Config) {}) // which sends the first process's spans
 	status, answer := h.Do(http.MethodPost, "/api/orchestrations/shop-c1/events/paid", `true`, func(r *http.Request) {
 		r.Header.Set("traceparent", "00-aaaabbbbccccddddaaaabbbbccccdddd-1111222233334444-01")
 	})
@@ -129,7 +129,7 @@ func TestATraceFromMessageToWebhook(t *testing.T) {
 	}
 }
 
-// Without a trace of its own, a message begins one that its correlation id names; one whose sender did not record is not recorded.
+// A message without a trace starts one that is derived from its correlation id; an unsampled trace is not recorded.
 func TestTracesThatBegin(t *testing.T) {
 	t.Parallel()
 	collector := otlpfake.New(t)

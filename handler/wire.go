@@ -37,23 +37,23 @@ import (
 	"github.com/vibedata/roundhouse/tracing"
 )
 
-// parts are those of the program, in the order in which they are made.
+// parts are the parts of the program, in the order of their construction.
 type parts struct {
 	app      App
 	settings settings.Settings
 	reader   *settings.Reader
 	log      *slog.Logger
 	platform Platform
-	// direct takes the place of the platform's queues for what the process is to take at once that it sends.
+	// direct replaces the platform's queues for messages that the process handles immediately after sending them.
 	direct *direct.Store
-	// placement is what is beneath the platform's tables: it knows where history and dead letters are.
+	// placement is below the platform's tables: it knows the tables of history and dead letters.
 	placement *engine.Placement
 	sealed    *payloads
-	// makeVault creates what stands for the vault on a developer's machine.
+	// makeVault creates the replacement of the vault on a developer's machine.
 	makeVault func(context.Context) error
-	// preparation is what has to be done before anything can work.
+	// preparation is the work that must be done before anything else.
 	preparation *preparation.Preparation
-	// toBeTold: something was met that an operator is to be told of at each start.
+	// toBeTold means that a problem is to be reported to operators at each start.
 	toBeTold atomic.Bool
 	history  *engine.History
 	letters  *engine.DeadLetters
@@ -68,10 +68,10 @@ type parts struct {
 	pollers     *pollers
 	retrier     *engine.Retrier
 	schedules   *schedule.Scheduler
-	// names are what history and dead letters are of: the engines, and what else has rows there.
+	// names are the names in history and dead letters: the engines, and other sources of rows.
 	names []string
 
-	// traces are nil when there is nowhere to send them.
+	// traces is nil without a destination.
 	traces *tracing.Tracer
 
 	// node is this process among those of the app.
@@ -81,11 +81,11 @@ type parts struct {
 	probe      *queueprobe.Probe
 	list       *catalog.Catalog
 	pipeline   *engine.Pipeline
-	// orchestrators are the names of what the runtime runs.
+	// orchestrators are the names of the runtime's orchestrators.
 	orchestrators []string
 }
 
-// wire builds a program out of its settings. It does not go to the network: that is left to the program's Preparation.
+// wire builds a program from its settings. It does not use the network: that is left to the program's Preparation.
 func (a App) wire(r *settings.Reader, s settings.Settings, log *slog.Logger) (program, error) {
 	platform, prepare, err := openPlatform(r, s, log)
 	if err != nil {
@@ -147,7 +147,7 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 	return out, nil
 }
 
-// wireEngines makes what there is to run, where its events go, and what of it can be retried.
+// wireEngines makes the engines, the destinations of their events, and their retries.
 func (p *parts) wireEngines() (err error) {
 	if p.events, err = wireOutbox(p.settings, p.platform, p.node, p.letters, p.counted.Outbox(), p.traces, p.log); err != nil {
 		return err
@@ -157,7 +157,7 @@ func (p *parts) wireEngines() (err error) {
 		p.definitions, err = p.app.Engines(&p.platform)
 	}
 	if bad := p.reader.Err(); bad != nil {
-		return bad // what could not be built for want of a setting is not the news
+		return bad // report the missing settings, not their consequences
 	}
 	errs := []error{err}
 	for _, d := range p.definitions {
@@ -177,14 +177,14 @@ func (p *parts) wireEngines() (err error) {
 	p.retrier, err = engine.NewRetrier(engine.RetrierConfig{DeadLetters: p.letters, Queues: p.direct, Starts: p.pollers.starts,
 		CheckEdit: func(ctx context.Context, l engine.DeadLetter, message []byte) error {
 			return p.pipeline.CheckEdit(ctx, l, message)
-		}}) // which is there when that runs
+		}}) // which exists when that runs
 	return err
 }
 
-// cachedEvents bounds the memory for orchestrations that wait: an event takes some hundred bytes with what belongs to it.
+// cachedEvents bounds the memory for waiting orchestrations: an event takes some hundred bytes with its data.
 const cachedEvents = 50_000
 
-// wireRuntime makes what runs it. Some of what it runs works on the runtime itself, which is there when that runs.
+// wireRuntime makes the runtime. Some of its activities use the runtime itself, which exists when they run.
 func (p *parts) wireRuntime() (err error) {
 	runtime := func() *orchestrator.Runtime { return p.runtime }
 	if p.list, err = catalog.New(catalog.Config{Tables: p.platform.Tables, Runtime: runtime, Log: p.log}); err != nil {
@@ -222,7 +222,7 @@ func (p *parts) wireRuntime() (err error) {
 	return err
 }
 
-// wirePipeline makes the way of a message.
+// wirePipeline makes the pipeline of messages.
 func (p *parts) wirePipeline() (err error) {
 	var names []string
 	for _, d := range p.definitions {
@@ -233,7 +233,7 @@ func (p *parts) wirePipeline() (err error) {
 	return err
 }
 
-// web is what the program answers over HTTP. queues are those that it listens to.
+// web returns the HTTP endpoints of the program. queues are the program's queues.
 func (p *parts) web(queues []string) (func(e *echo.Echo) error, error) {
 	s := p.settings
 	observed, err := p.observe(queues)
@@ -256,7 +256,7 @@ func (p *parts) web(queues []string) (func(e *echo.Echo) error, error) {
 	}, nil
 }
 
-// openConsole registers the pages for people, which ask what else is registered.
+// openConsole registers the console, which calls the other endpoints.
 func (p *parts) openConsole(e *echo.Echo) error {
 	c, err := console.New(console.Config{API: e, Control: p.settings.Access.Control})
 	if err != nil {
@@ -267,7 +267,7 @@ func (p *parts) openConsole(e *echo.Echo) error {
 	return nil
 }
 
-// consumers are those of the engines that rotate credentials.
+// consumers returns the consumers of the engines that rotate credentials.
 func (p *parts) consumers() map[string]*consumers.Consumers {
 	all := map[string]*consumers.Consumers{}
 	for _, d := range p.definitions {
@@ -278,12 +278,13 @@ func (p *parts) consumers() map[string]*consumers.Consumers {
 	return all
 }
 
-// door is a way into the program over HTTP.
+// door returns an HTTP entry point of the program.
 func (p *parts) door(name string) access.Door {
 	return access.Door{Control: p.settings.Access.Control, Audit: p.audit, Name: name, Ready: p.ready, Log: p.log}
 }
 
-// requestPatience is how long a request waits for storage when the program starts: what it takes when storage is there.
+// requestPatience is the time that a request waits for storage when the program starts: the usual duration of a start
+// with storage.
 const requestPatience = 3 * time.Second
 
 // ready waits for a moment until storage is prepared.

@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/spn"
 )
 
-// Consumers are registered by target, as the engines name their targets.
+// Consumers are registered by target, under the engines' names of the targets.
 func TestConsumersOfTargets(t *testing.T) {
 	t.Parallel()
 	r := only(rotationsSetting, `{"hmac":[{"instanceId":"i1","tenantId":"t1","consumers":["gateway","audit"]},{"instanceId":"i2"}],
@@ -35,7 +35,7 @@ func TestConsumersOfTargets(t *testing.T) {
 	}
 }
 
-// A password has to outlast the rotations that are apart, the overlap, and what may come behind it.
+// A password has to outlast the interval between rotations, the overlap, and possible delays.
 func TestLifetime(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour

@@ -15,10 +15,10 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// parallelExpiries bounds the questions to the vault at the same time.
+// parallelExpiries bounds the parallel requests to the vault.
 const parallelExpiries = 8
 
-// certificateExpiries says when the newest enabled version of each of some certificates ends.
+// certificateExpiries returns the expiry of the newest enabled version of each certificate.
 func certificateExpiries(store certificates.Store, names []string) func(context.Context) ([]engine.Credential, error) {
 	return expiries(names, func(ctx context.Context, name string) (time.Time, error) {
 		versions, err := store.Versions(ctx, name)
@@ -34,7 +34,7 @@ func certificateExpiries(store certificates.Store, names []string) func(context.
 	})
 }
 
-// passwordExpiries says the same of the passwords of applications, whose versions tell in a tag.
+// passwordExpiries returns the expiries of the applications' passwords, from a tag of their versions.
 func passwordExpiries(store secrets.Store, applications []string) func(context.Context) ([]engine.Credential, error) {
 	var names []string
 	for _, application := range applications {
@@ -44,7 +44,7 @@ func passwordExpiries(store secrets.Store, applications []string) func(context.C
 		versions, err := store.Versions(ctx, name)
 		for _, v := range slices.Backward(versions) {
 			if v.Enabled {
-				ends, _ := time.Parse(time.RFC3339, v.Tags[spn.TagExpires]) // one of somebody else does not say
+				ends, _ := time.Parse(time.RFC3339, v.Tags[spn.TagExpires]) // a version from elsewhere has no tag
 				return ends, err
 			}
 		}
@@ -52,7 +52,7 @@ func passwordExpiries(store secrets.Store, applications []string) func(context.C
 	})
 }
 
-// expiries asks for each name, and gives what there is besides the error.
+// expiries calls ask for each name, and returns the results in addition to the error.
 func expiries(names []string, ask func(ctx context.Context, name string) (time.Time, error)) func(context.Context) ([]engine.Credential, error) {
 	return func(ctx context.Context) ([]engine.Credential, error) {
 		all, errs := make([]engine.Credential, len(names)), make([]error, len(names))
@@ -68,12 +68,12 @@ func expiries(names []string, ask func(ctx context.Context, name string) (time.T
 				return nil
 			})
 		}
-		_ = group.Wait() // no question ends the others
+		_ = group.Wait() // no request cancels the others
 		return all, errors.Join(errs...)
 	}
 }
 
-// names are the targets of an engine.
+// names returns the targets of an engine.
 func (all rotations) names(engine string) (names []string) {
 	for _, r := range all[engine] {
 		names = append(names, r.target)

@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// The end of the newest password that works is what counts, and one that is not there yet has none.
+// The expiry of the newest working password counts, and a missing one has none.
 func TestPasswordExpiries(t *testing.T) {
 	t.Parallel()
 	store := tables.NewMemory()

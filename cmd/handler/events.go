@@ -18,14 +18,14 @@ import (
 	"github.com/vibedata/roundhouse/services/outbound"
 )
 
-// The settings that name the keys with which the other side signs its events.
+// The settings that name the keys with which the sender signs its events.
 const (
 	updateKeysSetting = "ROUNDHOUSE_UPDATE_INTAKE_KEYS"
 	reportKeysSetting = "ROUNDHOUSE_REPORT_INTAKE_KEYS"
 )
 
-// updateIntake takes the publisher's notices of releases. One for an instance that is not registered here has come to the wrong
-// app, which the publisher has to know.
+// updateIntake accepts the publisher's notices of releases. A notice for an unregistered instance was sent to the
+// wrong app, which the publisher has to know.
 func updateIntake(p *handler.Platform) engine.Intake {
 	return eventIntake(p, updateKeysSetting, engine.Intake{Function: "update-intake", Route: "updates", Adapt: update.AdaptNotice}, func(ctx context.Context, e receiver.Event) error {
 		id := instanceOf(e)
@@ -37,13 +37,14 @@ func updateIntake(p *handler.Platform) engine.Intake {
 	})
 }
 
-// reportIntake takes what managed applications say of their instances. What is said of an instance that is not registered becomes a
-// dead letter, since it is here that somebody has to register it.
+// reportIntake accepts managed applications' reports about their instances. A report about an unregistered instance
+// becomes a dead letter, since the instance has to be registered here.
 func reportIntake(p *handler.Platform) engine.Intake {
 	return eventIntake(p, reportKeysSetting, engine.Intake{Function: "report-intake", Route: "reports", Adapt: updatepublisher.AdaptReport}, nil)
 }
 
-// eventIntake is an intake of events that another app's outbox has signed with a key of the setting. It is closed without keys.
+// eventIntake returns an intake of events that another app's outbox has signed with a key of the setting. It is
+// closed without keys.
 func eventIntake(p *handler.Platform, setting string, i engine.Intake, known func(context.Context, receiver.Event) error) engine.Intake {
 	var auth outbound.Auth
 	p.Settings.JSON(setting, &auth.SigningKeys)
@@ -55,7 +56,8 @@ func eventIntake(p *handler.Platform, setting string, i engine.Intake, known fun
 	keys := p.Outbound.InstanceKeys(auth)
 	i.Closed = len(auth.SigningKeys) == 0
 	i.Verify = intake.Signed(receiver.Receiver{Keys: func(ctx context.Context, e receiver.Event) ([]outbox.SigningKey, error) {
-		// The registry is asked before the vault, so that a stranger cannot have that look for what it makes up.
+		// The registry is read before the vault, so that a stranger cannot cause vault requests for invented
+		// instances.
 		id := instanceOf(e)
 		if _, err := p.Registry.Get(ctx, id); errors.Is(err, registry.ErrNotFound) || errors.Is(err, registry.ErrInvalid) {
 			id = ""
@@ -71,11 +73,11 @@ func eventIntake(p *handler.Platform, setting string, i engine.Intake, known fun
 	return i
 }
 
-// instanceOf is the instance that an event is about, "" when it does not say.
+// instanceOf returns the instance of an event, "" for none.
 func instanceOf(e receiver.Event) string {
 	var about struct {
 		InstanceID string `json:"instanceId"`
 	}
-	_ = json.Unmarshal(e.Data, &about) // what is no object names no instance
+	_ = json.Unmarshal(e.Data, &about) // a body that is no object names no instance
 	return about.InstanceID
 }

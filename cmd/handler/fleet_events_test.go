@@ -23,7 +23,7 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// signedEvent is a request with an event, as an outbox sends it.
+// signedEvent returns a request with an event, as an outbox sends it.
 func signedEvent(t *testing.T, kind, data, key string, at time.Time) *http.Request {
 	t.Helper()
 	body := []byte(fmt.Sprintf(`{"specversion":"1.0","id":"7e0c9c9e-1111-4222-8333-000000000001","source":"/s","type":%q,"data":%s}`, kind, data))
@@ -35,7 +35,7 @@ func signedEvent(t *testing.T, kind, data, key string, at time.Time) *http.Reque
 	return r
 }
 
-// What is not signed, was changed, is old, or is for somebody else, is refused, and nothing comes of it; what comes twice is one
+// An event that is unsigned, changed, old, or for another receiver is refused without effects; a duplicate is one
 // message.
 func TestEventsThatAreRefused(t *testing.T) {
 	t.Parallel()
@@ -119,7 +119,8 @@ func TestEventsThatAreRefused(t *testing.T) {
 	})
 }
 
-// A report of an instance that the publisher does not know is a dead letter there, if it is signed with a key that is for all.
+// A report of an instance that the publisher does not know is a dead letter there, if it is signed with a key for all
+// instances.
 func TestAReportOfAnInstanceThatIsNotRegistered(t *testing.T) {
 	t.Parallel()
 	h := handlertest.New(t, handler.App{Engines: engines}, map[string]string{reportKeysSetting: `[{"id":"i","secret":"reports"}]`})
@@ -134,7 +135,7 @@ func TestAReportOfAnInstanceThatIsNotRegistered(t *testing.T) {
 	}
 }
 
-// A door without keys is closed.
+// An entry point without keys is closed.
 func TestEventIntakesThatAreClosed(t *testing.T) {
 	t.Parallel()
 	for in, path := range map[deployment]string{publisher: "/api/reports", managedApp: "/api/updates"} {

@@ -23,8 +23,8 @@ import (
 
 const stable = `[{"ring":"stable","version":"2.0","released":"2026-11-01T00:00:00Z","components":[{"name":"web","version":"1.1"}]}]`
 
-// A release goes from the publisher to the instance, and what became of it comes back, under one id; then nobody is told again.
-// Either side may be away meanwhile.
+// A release goes from the publisher to the instance, and the outcome comes back, under one id; after that, no notice
+// is repeated. Either side may be down meanwhile.
 func TestAReleaseGoesOutAndItsEndComesBack(t *testing.T) {
 	t.Parallel()
 	for name, away := range map[string]string{"all are there": "", "the managed application is away": managedAddress, "the publisher is away": publisherAddress} {
@@ -60,8 +60,8 @@ func TestAReleaseGoesOutAndItsEndComesBack(t *testing.T) {
 	}
 }
 
-// Whichever process dies, at whichever of its calls, while a release goes out and its end comes back: both registries have the
-// version at last, and nobody has anything to mend.
+// Either process dies at any of its calls while a release and its outcome are sent: in the end both registries have
+// the version, and no manual fix is needed.
 func TestKilledWhileAReleaseTravels(t *testing.T) {
 	t.Parallel()
 	travel := func(t *testing.T, publisher, managed *faults.Plan) {
@@ -78,8 +78,8 @@ func TestKilledWhileAReleaseTravels(t *testing.T) {
 	var counts [2]faults.Plan
 	synctest.Test(t, func(t *testing.T) { travel(t, &counts[0], &counts[1]) })
 	for which := range counts {
-		// What is behind the first calls are sweeps that find nothing. One run makes some more calls than another, since a process
-		// renews its sign of life beside what it does.
+		// The calls behind the first ones are sweeps that find nothing. The number of calls varies between runs,
+		// since a process renews its heartbeat in parallel.
 		for at := range min(200, len(counts[which].Calls())*9/10) {
 			fault := []faults.Fault{faults.CrashBefore, faults.CrashAfter}[at%2]
 			if !sample.Keep(t, which, fault, at) {
@@ -92,7 +92,7 @@ func TestKilledWhileAReleaseTravels(t *testing.T) {
 					plans := [2]*faults.Plan{{}, {}}
 					plans[which] = &faults.Plan{At: at + 1, Fault: fault}
 					travel(t, plans[0], plans[1])
-					if !plans[which].Done() { // who was to die after a call that storage refuses lives on
+					if !plans[which].Done() { // a process that should die after a refused call survives
 						t.Error("nobody died")
 					}
 				})
@@ -101,7 +101,8 @@ func TestKilledWhileAReleaseTravels(t *testing.T) {
 	}
 }
 
-// Who has to approve updates of a ring, the managed application's setting says; that nobody did is known to the publisher.
+// The managed application's setting names the approvers of a ring's updates; the publisher learns of a missing
+// approval.
 func TestARingThatNeedsAnApproval(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -122,7 +123,7 @@ func TestARingThatNeedsAnApproval(t *testing.T) {
 	})
 }
 
-// An instance that is not well is known to the publisher, and one that is well again.
+// The publisher learns that an instance is unhealthy, and that it is healthy again.
 func TestHealthIsKnownToThePublisher(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -142,7 +143,8 @@ func TestHealthIsKnownToThePublisher(t *testing.T) {
 	})
 }
 
-// A ring that no release is for is said. An instance without an address is for a person; once it has one, it is told.
+// A ring without a release is reported. An instance without an address is dead-lettered; once it has one, it is
+// notified.
 func TestInstancesThatCannotBeTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -23,7 +23,7 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// Where the parties of a fleet listen.
+// The addresses of a fleet's parties.
 const (
 	publisherAddress  = "127.0.0.1:7201"
 	managedAddress    = "127.0.0.1:7202"
@@ -40,7 +40,7 @@ type fleet struct {
 	crashing           map[*handlertest.Host]*crashing
 }
 
-// crashing is an app whose process dies by a plan, and is followed by another one.
+// crashing is an app whose process dies by a plan, and is replaced by another one.
 type crashing struct {
 	settings map[string]string
 	plan     *faults.Plan
@@ -48,7 +48,7 @@ type crashing struct {
 	again    bool
 }
 
-// Intercept is the plan's, once it is armed.
+// Intercept calls the plan's Intercept, once it is armed.
 func (c *crashing) Intercept(ctx context.Context, call faults.Call, next func(context.Context) error) error {
 	if !c.armed.Load() {
 		return next(ctx)
@@ -56,12 +56,12 @@ func (c *crashing) Intercept(ctx context.Context, call faults.Call, next func(co
 	return c.plan.Intercept(ctx, call, next)
 }
 
-// whsec is a key as a vault has it.
+// whsec returns a key in the form of the vault.
 func whsec(key string) []byte {
 	return []byte("whsec_" + base64.StdEncoding.EncodeToString([]byte(key)))
 }
 
-// key24 is a key that a party signs with.
+// key24 returns a signing key.
 func key24(of string) string { return strings.Repeat(of, outbox.MinSecret) }
 
 func newFleet(t *testing.T, releases string) *fleet {
@@ -69,7 +69,7 @@ func newFleet(t *testing.T, releases string) *fleet {
 	return newFleetUnder(t, releases, &faults.Plan{}, &faults.Plan{})
 }
 
-// newFleetUnder is a fleet whose apps die by plans, from when it is there.
+// newFleetUnder returns a fleet whose apps die by plans, after it is complete.
 func newFleetUnder(t *testing.T, releases string, publisher, managed *faults.Plan) *fleet {
 	t.Helper()
 	f := &fleet{t: t, network: handlertest.NewNetwork(t), components: &components{versions: map[string]string{}}, crashing: map[*handlertest.Host]*crashing{}}
@@ -117,7 +117,7 @@ func (f *fleet) app(plan *faults.Plan, settings map[string]string) *handlertest.
 
 func (f *fleet) dial(c *handler.Config) { c.Dial = f.network.Dial }
 
-// bury starts the process anew of an app that has died.
+// bury restarts the process of an app that has died.
 func (f *fleet) bury(h *handlertest.Host) {
 	if c := f.crashing[h]; c.plan.Crashed() && !c.again {
 		c.again = true
@@ -125,7 +125,7 @@ func (f *fleet) bury(h *handlertest.Host) {
 	}
 }
 
-// give puts keys into the vault of an app.
+// give stores keys in the vault of an app.
 func (f *fleet) give(to *handlertest.Host, keys map[string]string) {
 	f.t.Helper()
 	for name, of := range keys {
@@ -148,7 +148,7 @@ func (f *fleet) register(with *handlertest.Host, id string, fields map[string]an
 	}
 }
 
-// pass lets time pass in both apps, whose timers fire 30 times meanwhile, and every 30 seconds at most.
+// pass advances the time in both apps, whose timers fire 30 times meanwhile, and at least every 30 seconds.
 func (f *fleet) pass(d time.Duration) {
 	f.t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(max(30*time.Second, d/30)) {
@@ -161,7 +161,7 @@ func (f *fleet) pass(d time.Duration) {
 	}
 }
 
-// evaluate has the publisher look who needs a release.
+// evaluate makes the publisher evaluate its instances.
 func (f *fleet) evaluate(correlationID string) updatepublisher.Result {
 	f.t.Helper()
 	f.publisher.Send(updatepublisher.Queue, fmt.Sprintf(`{"correlationId":%q}`, correlationID))
@@ -173,7 +173,7 @@ func (f *fleet) evaluate(correlationID string) updatepublisher.Result {
 	return result
 }
 
-// instance is what a registry says of the instance i1.
+// instanceState is the registry's state of the instance i1.
 type instanceState struct {
 	version string
 	last    updatepublisher.LastUpdate
@@ -196,7 +196,7 @@ func (f *fleet) instance(of *handlertest.Host) instanceState {
 	return s
 }
 
-// outbox are the events of an app, of one type.
+// outbox returns the events of an app, of one type.
 func (f *fleet) outbox(of *handlertest.Host, kind string) []outbox.Record {
 	f.t.Helper()
 	o, err := outbox.New(outbox.Config{Tables: of.Tables, Queues: of.Queues, Blobs: of.Blobs, Options: outbox.DefaultOptions()})

@@ -62,7 +62,7 @@ func (p eventPublisher) Publish(ctx context.Context, e hmac.Event) (string, erro
 	return added.ID, err
 }
 
-// ID is the id of an event in the outbox.
+// ID returns the id of an event in the outbox.
 func (p eventPublisher) ID(e hmac.Event) string { return p.key(e).String() }
 
 func (p eventPublisher) key(e hmac.Event) uuid.UUID {

@@ -29,7 +29,7 @@ func readJSON(t *testing.T, path string, strict bool, into any) {
 	}
 }
 
-// host.json says what the program relies on.
+// host.json has the values that the program relies on.
 func TestHostJSON(t *testing.T) {
 	t.Parallel()
 	var host struct {

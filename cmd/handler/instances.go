@@ -10,10 +10,10 @@ import (
 	"github.com/vibedata/roundhouse/engine/registry"
 )
 
-// provisioningField is where the registry's documents hold what the provisioning engine knows of an instance.
+// provisioningField is the field of the registry's documents that belongs to the provisioning engine.
 const provisioningField = "provisioning"
 
-// instances is the registry as the provisioning engine sees it.
+// instances is the registry for the provisioning engine.
 type instances struct{ registry *registry.Registry }
 
 // Create adds an instance.
@@ -29,8 +29,8 @@ func (r instances) Create(ctx context.Context, i provisioning.Instance) error {
 	return err
 }
 
-// Update changes an instance by compare-and-set. One write needs no lock of its own; what another job has locked stays as
-// it is.
+// Update changes an instance by compare-and-set. One write needs no lock of its own; an instance that another job has
+// locked stays unchanged.
 func (r instances) Update(ctx context.Context, instanceID string, change func(*provisioning.Instance) error) error {
 	_, err := r.registry.Update(ctx, instanceID, "", func(document *registry.Instance) error {
 		i := provisioning.Instance{ID: document.InstanceID, TenantID: document.TenantID}
@@ -51,7 +51,8 @@ func (r instances) Update(ctx context.Context, instanceID string, change func(*p
 	return err
 }
 
-// active says whether an instance is told of updates: one that provisioning knows has to be active. The publisher is none.
+// active reports whether an instance is notified of updates: an instance of the provisioning engine must be active,
+// and the publisher is no instance.
 func active(document registry.Instance) (bool, error) {
 	if document.InstanceID == engine.PublisherInstance {
 		return false, nil

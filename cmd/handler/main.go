@@ -1,8 +1,8 @@
-// Command handler is Roundhouse's own app: the custom handler of a platform's publisher and of its managed applications. Which
-// of the two it is, ROUNDHOUSE_CONTEXT says.
+// Command handler is Roundhouse's own app: the custom handler of a platform's publisher and of its managed
+// applications. ROUNDHOUSE_CONTEXT selects one of the two.
 //
-// It uses package handler as any other app does, and nothing else of how that works. It owns no storage keys itself; its
-// engines do.
+// It uses package handler like any other app, and none of its internals. It owns no storage keys itself; its engines
+// do.
 package main
 
 import (
@@ -18,7 +18,7 @@ func main() {
 	handler.Main(handler.App{Engines: engines})
 }
 
-// deployment is the context that the program is deployed in; it selects the engines.
+// deployment is the profile that the program is deployed with; it selects the engines.
 type deployment string
 
 const (
@@ -26,13 +26,13 @@ const (
 	managedApp deployment = "managed-app"
 )
 
-// contextSetting names the context; publisher unless it is set.
+// contextSetting names the profile; publisher unless it is set.
 const contextSetting = "ROUNDHOUSE_CONTEXT"
 
 // build makes an engine of the platform.
 type build func(p *handler.Platform) (engine.Definition, error)
 
-// builds are the engines of the contexts.
+// builds returns the engines of the profiles.
 func builds() map[deployment][]build {
 	return map[deployment][]build{
 		publisher:  {hmacEngine, spnEngine, tlsEngine, provisioningEngine, updatePublisherEngine, alertsEngine},
@@ -40,7 +40,7 @@ func builds() map[deployment][]build {
 	}
 }
 
-// engines are the engines of the deployment context.
+// engines returns the engines of the current profile.
 func engines(p *handler.Platform) ([]engine.Definition, error) {
 	in := deployment(p.Settings.Text(contextSetting))
 	if in == "" {
@@ -60,7 +60,7 @@ func engines(p *handler.Platform) ([]engine.Definition, error) {
 	return all, errors.Join(errs...)
 }
 
-// ownInstance says which document of the registry is the app's own. A managed application that does not know its instance has
+// ownInstance sets the app's own document in the registry. A managed application that does not know its instance has
 // none; the publisher's is always the same.
 func ownInstance(p *handler.Platform, in deployment) {
 	set := p.Settings.Text(settings.InstanceID)

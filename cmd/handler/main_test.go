@@ -31,18 +31,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// writeAnew is the environment variable that has TestFunctionsAreGenerated write functions/ anew.
+// writeAnew is the environment variable that makes TestFunctionsAreGenerated rewrite functions/.
 const writeAnew = "ROUNDHOUSE_UPDATE_FUNCTIONS"
 
 const root = "../.."
 
-// emulator is the least that the app takes, with the host.json of the repository.
+// emulator holds the minimal settings of the app, with the host.json of the repository.
 var emulator = settingstest.Emulator(root)
 
-// contexts are the deployment contexts.
+// contexts returns the profiles.
 func contexts() []deployment { return []deployment{publisher, managedApp} }
 
-// manifest describes the app in a deployment context.
+// manifest describes the app in a profile.
 func manifest(t *testing.T, in deployment, pairs ...string) handler.Manifest {
 	t.Helper()
 	m, err := handler.Describe(handler.App{Engines: engines}, emulator.With(contextSetting, string(in)).With(pairs...).Lookup)
@@ -52,7 +52,7 @@ func manifest(t *testing.T, in deployment, pairs ...string) handler.Manifest {
 	return m
 }
 
-// The folder functions/ is what the definitions of both contexts lead to, and nothing else. To write it anew:
+// The folder functions/ is generated from the definitions of both profiles, and has nothing else. To regenerate it:
 //
 //	ROUNDHOUSE_UPDATE_FUNCTIONS=1 go test ./cmd/handler -run TestFunctionsAreGenerated
 func TestFunctionsAreGenerated(t *testing.T) {
@@ -89,8 +89,8 @@ func TestFunctionsAreGenerated(t *testing.T) {
 	}
 }
 
-// What the host gives up on is taken out of the poison queue of each queue by a timer. No function listens to these: each would be
-// polled as often as any other.
+// A timer handles the messages that the host moves to the poison queues. No function listens to these: each would be
+// polled as often as any other queue.
 func TestEveryPoisonQueueIsLookedAt(t *testing.T) {
 	t.Parallel()
 	for _, in := range contexts() {
@@ -133,9 +133,10 @@ func TestEveryPoisonQueueIsLookedAt(t *testing.T) {
 	}
 }
 
-// Only these come in without a key or a principal: the prober of a platform, a certificate authority, and those whose tokens and
-// signatures the intakes verify; and the console, for people only, which asks the API in their names. The rest of what the host lets through is for people, whom the API admits, and has a twin for
-// keys.
+// Only these endpoints accept requests without a key or a principal: the probes of a platform, the challenges of a
+// certificate authority, the intakes, which verify tokens and signatures, and the console. The console is for users
+// only and calls the API in their names. Every other endpoint is for users, whom the API authorizes, and has a twin
+// for keys.
 func TestWhatIsAnonymous(t *testing.T) {
 	t.Parallel()
 	var got []string
@@ -161,7 +162,7 @@ func TestWhatIsAnonymous(t *testing.T) {
 	}
 }
 
-// Every setting that the app reads is described.
+// Every setting that the app reads is documented.
 func TestSettingsAreDocumented(t *testing.T) {
 	t.Parallel()
 	text := testenv.Must(os.ReadFile(filepath.Join(root, "docs", "settings.md")))(t)
@@ -181,8 +182,8 @@ func TestSettingsAreDocumented(t *testing.T) {
 	}
 }
 
-// The roles that docs/security.md gives the apps are those that they ask for. Its table says them by name, in the rows of what
-// is its own.
+// The roles of the apps in docs/security.md are those that the apps require. Its table lists them by name, in the
+// rows of the app's own resources.
 func TestRolesAreDocumented(t *testing.T) {
 	t.Parallel()
 	text := testenv.Must(os.ReadFile(filepath.Join(root, "docs", "security.md")))(t)
@@ -209,13 +210,13 @@ func TestRolesAreDocumented(t *testing.T) {
 	}
 }
 
-// What is wrong with the settings of engines is told, all of it, and by the settings' names.
+// All errors in the settings of engines are reported, with the settings' names.
 func TestSettingsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		in    deployment
 		pairs []string
-		want  []string // one a line of the error
+		want  []string // one line of the error each
 	}{
 		{"", []string{contextSetting, "moon"}, []string{`ROUNDHOUSE_CONTEXT: it is "moon": set it to publisher or managed-app`}},
 		{publisher, []string{"ROUNDHOUSE_SPN_OWNER", "not me"}, []string{"ROUNDHOUSE_SPN_OWNER: set 1 to 40 letters"}},
@@ -268,7 +269,7 @@ func TestSettingsThatAreRefused(t *testing.T) {
 	}
 }
 
-// An app in Azure has to be told what one with the emulator does without.
+// An app in Azure requires settings that the emulator does not need.
 func TestSettingsThatAreRequired(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[deployment]string{publisher: "ROUNDHOUSE_SPN_TENANT", managedApp: "ROUNDHOUSE_UPDATE_ENDPOINT"} {
@@ -297,7 +298,7 @@ func TestOwner(t *testing.T) {
 	}
 }
 
-// The definitions have what the app adds to its engines.
+// The definitions have the app's additions to its engines.
 func TestDefinitions(t *testing.T) {
 	t.Parallel()
 	described := map[string]engine.Description{}

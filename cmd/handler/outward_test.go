@@ -34,13 +34,13 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// heard is a request as its receiver got it.
+// heard is a received request.
 type heard struct {
 	method, host, body string
 	header             http.Header
 }
 
-// components is an endpoint of components that are what they are asked to be at once, and are well.
+// components is an endpoint of components that install each version immediately, and are healthy.
 type components struct {
 	url string
 
@@ -79,7 +79,7 @@ func (c *components) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// last is the last request that matches.
+// last returns the last request that matches.
 func (c *components) last(t *testing.T, match func(heard) bool) heard {
 	t.Helper()
 	c.mu.Lock()
@@ -93,15 +93,15 @@ func (c *components) last(t *testing.T, match func(heard) bool) heard {
 	return heard{}
 }
 
-// signed holds a request against a key, as Standard Webhooks says it.
+// signed checks a request's signature with a key, by Standard Webhooks.
 func signed(h heard, key string) bool {
 	mac := hmac.New(sha256.New, []byte(key))
 	mac.Write([]byte(h.header.Get("Webhook-Id") + "." + h.header.Get("Webhook-Timestamp") + "." + h.body))
 	return strings.Contains(h.header.Get("Webhook-Signature"), "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
 }
 
-// What components are told about who calls is in the history, word for word; without a setting of its own, checks say what
-// updates do.
+// The history contains the caller's identity in requests to components, word for word; without a setting of its own,
+// checks use that of updates.
 func TestHistoryHasWhatWasSent(t *testing.T) {
 	t.Parallel()
 	key := strings.Repeat("k", outbox.MinSecret)
@@ -141,7 +141,7 @@ func TestHistoryHasWhatWasSent(t *testing.T) {
 	}
 }
 
-// An endpoint of checks that is another one is not told what is for the endpoint of updates.
+// A separate endpoint of checks does not get the credentials of the endpoint of updates.
 func TestHealthEndpointOfItsOwn(t *testing.T) {
 	t.Parallel()
 	c := newComponents(t)
@@ -184,7 +184,7 @@ func TestAuthThatIsRefused(t *testing.T) {
 	}
 }
 
-// clients are over a vault with a signing key.
+// clients returns clients with a vault that has a signing key.
 func clients(t *testing.T) (*outbound.Clients, *secrets.Development) {
 	t.Helper()
 	store := tables.NewMemory()
@@ -198,7 +198,8 @@ func clients(t *testing.T) (*outbound.Clients, *secrets.Development) {
 	return c, vault
 }
 
-// Nobody of the four who call follows a redirect, with identity or without: it is an error that says so and that no retry mends.
+// None of the four callers follows a redirect, with identity or without: it is a permanent error that names the
+// redirect.
 func TestRedirectsAreRefused(t *testing.T) {
 	t.Parallel()
 	var elsewhere sync.Map
@@ -250,7 +251,7 @@ func checkRedirects(t *testing.T, name, url string, client *http.Client) {
 	}
 }
 
-// Events go over connections that present the certificate of the setting.
+// Events use connections with the client certificate of the setting.
 func TestEventsWithAClientCertificate(t *testing.T) {
 	t.Parallel()
 	all, vault := clients(t)
@@ -279,7 +280,8 @@ func TestEventsWithAClientCertificate(t *testing.T) {
 	}
 }
 
-// What comes in at the door of managed applications is theirs: a webhook of the marketplace needs the token of the other door.
+// The entry point of managed applications accepts only their notices: a webhook of the marketplace needs the token of
+// the other entry point.
 func TestManagedAppDoorTakesNoWebhooks(t *testing.T) {
 	t.Parallel()
 	const signature = "a-signature-of-enough-length"

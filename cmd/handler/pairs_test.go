@@ -18,8 +18,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// Settings in JSON are read as they are meant: the rotations, and the targets of certificates. What is refused says which
-// setting it is.
+// The program reads the JSON settings of rotations and of certificate targets correctly. The error of an invalid
+// value names the setting.
 func FuzzSettings(f *testing.F) {
 	fuzzvalue.Seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -29,7 +29,7 @@ func FuzzSettings(f *testing.F) {
 	})
 }
 
-// written is a value as somebody writes it into a setting.
+// written returns a value as an operator writes it in a setting.
 func written(t *testing.T, v any) string {
 	t.Helper()
 	text := testenv.Must(json.Marshal(v))(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/services/marketplace"
 )
 
-// provisioningEngine provisions what is bought in the marketplace (docs/engines/provisioning.md).
+// provisioningEngine provisions purchases of the marketplace (docs/engines/provisioning.md).
 func provisioningEngine(p *handler.Platform) (engine.Definition, error) {
 	r := p.Settings
 	plans := r.List("ROUNDHOUSE_MARKETPLACE_PLANS")
@@ -34,8 +34,8 @@ func provisioningEngine(p *handler.Platform) (engine.Definition, error) {
 	tokens, err := tokensOf(p, "ROUNDHOUSE_MARKETPLACE_", intake.MarketplaceCaller)
 	signature := key(p, "ROUNDHOUSE_MANAGED_APP_SIGNATURE")
 	d.Intakes = []engine.Intake{
-		// The marketplace and managed applications take 200 alone for a success. The address that a managed application is given
-		// is .../api/managed-app: it appends /resource.
+		// The marketplace and managed applications accept only 200 as a success. The configured address of a managed
+		// application is .../api/managed-app: it appends /resource.
 		{Function: "marketplace-webhook", Route: "marketplace/webhook", Status: http.StatusOK, Authorize: intake.KeyOrToken("", tokens), Closed: tokens == nil,
 			Adapt: provisioning.AdaptWebhook, Declines: func(body []byte) bool { return provisioning.Declines(body, plans) }},
 		{Function: "managed-app-notification", Route: "managed-app/resource", Status: http.StatusOK, Authorize: intake.Signature("sig", signature), Closed: signature == "",
@@ -44,8 +44,8 @@ func provisioningEngine(p *handler.Platform) (engine.Definition, error) {
 	return d, err
 }
 
-// tokensOf verifies tokens of Microsoft Entra for an application of ours (prefix+"APP_ID", an id, or the URI that is made of it)
-// in our tenant (prefix+"TENANT"), in a caller's name; nil when neither is set.
+// tokensOf verifies tokens of Microsoft Entra for our application (prefix+"APP_ID", an id, or the URI made of it) in
+// our tenant (prefix+"TENANT"), in a caller's name; nil when neither is set.
 func tokensOf(p *handler.Platform, prefix, caller string) (*intake.Entra, error) {
 	tenant, app := p.Settings.Text(prefix+"TENANT"), p.Settings.Text(prefix+"APP_ID")
 	authority := p.Settings.URL("ROUNDHOUSE_INTAKE_LOGIN_URL", "")

@@ -20,7 +20,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// destinationQueue is a queue that the settings name and not the program.
+// destinationQueue is a queue that only the settings name.
 const destinationQueue = "billing-events"
 
 // somePollers are pollers of databases, whose state is in both kinds of stores.
@@ -30,12 +30,12 @@ const somePollers = `{
 	"lost": {"connection": {"secret": "lost-dsn"}, "source": {"dialect": "sqlite", "sourceId": "lost", "table": "nothing", "cursor": "id", "keys": ["id"]}, "state": "table",
 		"deliver": {"outbox": {"eventType": "order", "tenantId": "t"}}}}`
 
-// created is what the program creates at its start in a deployment context, with everything that settings can turn on:
-// names by the operation that creates them, poison queues apart.
+// created returns the storage that the program creates at its start in a profile, with everything that settings can
+// enable: names by the operation that creates them, without poison queues.
 func created(t *testing.T, d deployment) map[string][]string {
 	t.Helper()
 	pollers := somePollers
-	if d == managedApp { // their engine is the publisher's
+	if d == managedApp { // an engine of the publisher
 		pollers = ""
 	}
 	env := emulator.With(contextSetting, string(d), settings.Pollers, pollers,
@@ -57,8 +57,8 @@ func created(t *testing.T, d deployment) map[string][]string {
 	return names
 }
 
-// The tables of docs/retention.md have everything that the program keeps, nothing else, and a word for each on what is kept
-// and who removes it.
+// The tables of docs/retention.md list everything that the program stores, nothing else, and for each the content and
+// its retention.
 func TestRetentionIsDocumented(t *testing.T) {
 	t.Parallel()
 	text := testenv.Must(os.ReadFile(filepath.Join(root, "docs", "retention.md")))(t)

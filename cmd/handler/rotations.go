@@ -16,28 +16,28 @@ import (
 )
 
 const (
-	// rotationsSetting names what is rotated on schedule.
+	// rotationsSetting lists the scheduled rotations.
 	rotationsSetting = "ROUNDHOUSE_ROTATIONS"
-	// scheduleKind is what correlation ids of scheduled rotations are derived of: engine, target and slot.
+	// scheduleKind is the kind of correlation ids of scheduled rotations, with engine, target and slot.
 	scheduleKind = "schedule"
 )
 
 // rotation is one target of a schedule.
 type rotation struct {
 	engine string
-	// target is what is rotated, in the form in which it is one and the same thing.
+	// target is the normalized name of the rotated credential.
 	target               string
 	instanceID, tenantID string
 	// consumers acknowledge new versions of it on their own.
 	consumers []string
-	// input is that of the engine's message for a slot.
+	// input returns the input of the engine's message for a slot.
 	input func(slot string) any
 }
 
 // rotations are the targets of all schedules, by engine.
 type rotations map[string][]rotation
 
-// rotationsDocument is ROUNDHOUSE_ROTATIONS as it is written. tenantId says whose event a rotation is.
+// rotationsDocument is the value of ROUNDHOUSE_ROTATIONS. tenantId is the tenant of a rotation's event.
 type rotationsDocument struct {
 	HMAC []struct {
 		InstanceID string   `json:"instanceId"`
@@ -62,8 +62,8 @@ type slotInput struct {
 	Slot          string `json:"slot,omitempty"`
 }
 
-// rotationsFrom reads ROUNDHOUSE_ROTATIONS. Each target is checked as its engine will, so that what could only become a
-// dead letter, day after day, is refused at start.
+// rotationsFrom reads ROUNDHOUSE_ROTATIONS. Each target is checked as its engine will check it, so that a target that
+// would be dead-lettered every day is refused at start.
 func rotationsFrom(r *settings.Reader) rotations {
 	var doc rotationsDocument
 	if !r.JSON(rotationsSetting, &doc) {
@@ -109,7 +109,7 @@ func (doc rotationsDocument) rotations() (rotations, error) {
 	return all, errors.Join(errs...)
 }
 
-// checkApplication gives an application id in the form that the spn engine uses.
+// checkApplication returns an application id in the form of the spn engine.
 func checkApplication(id string) (string, error) {
 	document, err := json.Marshal(slotInput{ApplicationID: id})
 	if err != nil {
@@ -119,7 +119,7 @@ func checkApplication(id string) (string, error) {
 	return in.ApplicationID, err
 }
 
-// add refuses a target that is there already: its two messages would have one correlation id, and only one would run.
+// add refuses a duplicate target: its two messages would have one correlation id, and only one would run.
 func (all rotations) add(r rotation) error {
 	for _, other := range all[r.engine] {
 		if other.target == r.target {
@@ -140,7 +140,8 @@ func (all rotations) tenantOf(engineName, instanceID string) (tenantID string, o
 	return "", false
 }
 
-// schedule asks an engine for its rotations: each target is an item. Without a slot, each message is a rotation of its own.
+// schedule returns the schedule of an engine's rotations: each rotation is a schedule target. Without a slot, each
+// message is a rotation of its own.
 func (all rotations) schedule(name, cron string) engine.Schedule {
 	s := engine.Schedule{Name: "schedule", Cron: cron}
 	var items []engine.Item
@@ -156,8 +157,8 @@ func (all rotations) schedule(name, cron string) engine.Schedule {
 	return s
 }
 
-// slotText is how a slot is written: the day for the engine's own times, of which a day has one, and the time for those of a
-// setting, of which it may have several; "" for no slot.
+// slotText returns the text of a slot: the day for the engine's own times, which occur once a day, and the time for
+// those of a setting, which may occur more often; "" for no slot.
 func slotText(s engine.Schedule, at time.Time) string {
 	switch {
 	case at.IsZero():

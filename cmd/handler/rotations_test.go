@@ -26,10 +26,10 @@ const (
 		"tls":[{"domains":["A.example.com","b.example.com"]}]}`
 )
 
-// due is when the ticks of these tests are due.
+// due is the time of the ticks in these tests.
 var due = time.Date(2026, 11, 21, 2, 11, 0, 0, time.UTC)
 
-// scheduled are the messages that the schedule of an engine, with an expression of its own, makes of a slot.
+// scheduled returns the messages of a slot of an engine's schedule with its own expression.
 func scheduled(t *testing.T, text, name, cron string, slot time.Time) []engine.Message {
 	t.Helper()
 	r := only(rotationsSetting, text)
@@ -125,7 +125,7 @@ func TestRotationsRefused(t *testing.T) {
 	}
 }
 
-// The times that docs/settings.md gives schedules are those of a setting that works, and what is wrong with one is told.
+// The schedule times in docs/settings.md are valid, and errors in them are reported.
 func TestScheduleSetting(t *testing.T) {
 	t.Parallel()
 	text := testenv.Must(os.ReadFile(filepath.Join(root, "docs", "settings.md")))(t)

@@ -17,10 +17,10 @@ import (
 	"github.com/vibedata/roundhouse/services/entra"
 )
 
-// spnCron is when secrets of service principals are rotated.
+// spnCron is the schedule for secrets of service principals.
 const spnCron = "0 26 2 * * 0"
 
-// owner is what the mark of a deployment's secrets looks like.
+// owner matches a valid mark of a deployment's secrets.
 var owner = regexp.MustCompile(`^[0-9A-Za-z.-]{1,40}$`)
 
 // spnEngine rotates secrets of service principals (docs/engines/spn.md).
@@ -70,8 +70,8 @@ func spnEngine(p *handler.Platform) (engine.Definition, error) {
 	return d, nil
 }
 
-// checkLifetime refuses passwords that would end before the next one is there and those who need it could take it up, or before
-// they are removed.
+// checkLifetime refuses passwords that would expire before their successor exists and its consumers could adopt it,
+// or before they are removed.
 func checkLifetime(c spn.Config, patience, apart time.Duration) error {
 	if least := apart + max(c.Overlap+patience, c.Overlap+c.RemoveAfter); c.Lifetime <= least {
 		return fmt.Errorf("it is %v: set more than %v, which is %v from one rotation to the next, the overlap (%v), and the longer of ROUNDHOUSE_ROTATION_PATIENCE (%v) and ROUNDHOUSE_SPN_REMOVE_AFTER (%v)",
@@ -80,10 +80,10 @@ func checkLifetime(c spn.Config, patience, apart time.Duration) error {
 	return nil
 }
 
-// inForce are the expressions by which an engine's schedule and its items are due: what ROUNDHOUSE_SCHEDULES says, or its own.
+// inForce returns the schedule expressions of an engine and its targets: those of ROUNDHOUSE_SCHEDULES, or its own.
 func inForce(r *settings.Reader, engine, own string) []string {
 	var set schedule.Setting
-	r.JSON("ROUNDHOUSE_SCHEDULES", &set) // what is wrong with it, the plan of all schedules tells
+	r.JSON("ROUNDHOUSE_SCHEDULES", &set) // NewPlan reports its errors
 	crons := []string{own}
 	for _, key := range []string{engine, engine + "/schedule"} {
 		if cron := set[key].Cron; cron != "" {
@@ -96,8 +96,8 @@ func inForce(r *settings.Reader, engine, own string) []string {
 	return crons
 }
 
-// longestGap is how far apart two occurrences of an expression are at most, in the next hundred; what is off, or no expression,
-// has none.
+// longestGap returns the longest interval between two occurrences of an expression among the next hundred; 0 for Off
+// and for an invalid expression.
 func longestGap(crons []string) (gap time.Duration) {
 	for _, cron := range crons {
 		expression, err := ncrontab.Parse(cron)
@@ -113,7 +113,8 @@ func longestGap(crons []string) (gap time.Duration) {
 	return gap
 }
 
-// ownerOf marks the secrets of this deployment: the vault's host name unless it is set, so that two vaults never share one.
+// ownerOf returns the mark of this deployment's secrets: the vault's host name unless it is set, so that two vaults
+// never share one.
 func ownerOf(set, vaultURL string) string {
 	if set != "" {
 		return set

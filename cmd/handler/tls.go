@@ -16,23 +16,23 @@ import (
 	"github.com/vibedata/roundhouse/services/outbound"
 )
 
-// The directories of Let's Encrypt: that for everybody, and that for tests, which the emulator uses.
+// The directories of Let's Encrypt: the production one, and the test one for the emulator.
 const (
 	letsEncrypt        = "https://acme-v02.api.letsencrypt.org/directory"
 	letsEncryptStaging = "https://acme-staging-v02.api.letsencrypt.org/directory"
 )
 
-// targetsSetting is a JSON array of those who serve certificates.
+// targetsSetting is a JSON array of the targets that serve certificates.
 const targetsSetting = "ROUNDHOUSE_TLS_TARGETS"
 
-// target is one of that array: who serves, and what tells it who sends notices. Runs record the former only, so that a correction
-// of the latter counts for the next attempt.
+// target is an element of that array: the target, and the authentication of its notices. Runs record only the former,
+// so that a correction of the latter applies to the next attempt.
 type target struct {
 	tls.Target
 	outbound.Auth
 }
 
-// firstDomains name the certificates that are renewed on schedule.
+// firstDomains returns the names of the scheduled certificates.
 func (all rotations) firstDomains() []string {
 	var names []string
 	for _, r := range all[tls.Engine] {
@@ -43,7 +43,7 @@ func (all rotations) firstDomains() []string {
 	return names
 }
 
-// wildcards says whether one of the certificates that are renewed on schedule has a wildcard.
+// wildcards reports whether a scheduled certificate has a wildcard.
 func (all rotations) wildcards() bool {
 	return slices.ContainsFunc(all[tls.Engine], func(r rotation) bool {
 		in, ok := r.input("").(tls.Input)
@@ -51,7 +51,7 @@ func (all rotations) wildcards() bool {
 	})
 }
 
-// targetsOf reads those who serve certificates, with the client for each. certificates are those that are renewed on schedule.
+// targetsOf reads the targets, with the client for each. certificates are the scheduled ones.
 func targetsOf(p *handler.Platform, certificates []string) (tls.StaticTargets, map[string]*http.Client) {
 	var all []target
 	p.Settings.JSON(targetsSetting, &all)
@@ -60,10 +60,10 @@ func targetsOf(p *handler.Platform, certificates []string) (tls.StaticTargets, m
 	for i, one := range all {
 		targets = append(targets, one.Target)
 		if len(one.Certificates) == 0 && len(certificates) == 1 {
-			targets[i].Certificates = certificates // and no others, which messages may bring
+			targets[i].Certificates = certificates // and not those of messages
 		}
 		if one.NotifyURL == "" && one.Auth.None() {
-			continue // one that finds out by itself is looked at only
+			continue // a target without a notice address is only checked
 		}
 		clients[one.ID] = clientWith(p, fmt.Sprintf("%s[%d]", targetsSetting, i), one.NotifyURL, one.Auth)
 	}
@@ -75,10 +75,10 @@ func targetsOf(p *handler.Platform, certificates []string) (tls.StaticTargets, m
 	return targets, clients
 }
 
-// tlsEngine renews certificates (docs/engines/tls.md). Challenges of certificate authorities come without a key.
+// tlsEngine renews certificates (docs/engines/tls.md). Certificate authorities request challenges without a key.
 func tlsEngine(p *handler.Platform) (engine.Definition, error) {
 	r := p.Settings
-	r.NeedsRole(settings.SecretsOfficer()) // the key of the account with the authority
+	r.NeedsRole(settings.SecretsOfficer()) // the key of the account at the authority
 	r.NeedsRole(settings.CertificatesOfficer())
 	directory := letsEncrypt
 	if r.Development {

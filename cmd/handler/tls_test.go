@@ -11,12 +11,12 @@ import (
 	"github.com/vibedata/roundhouse/handler/settings/settingstest"
 )
 
-// platformWith is a platform that has settings and nothing else.
+// platformWith returns a platform that has only settings.
 func platformWith(pairs ...string) *handler.Platform {
 	return &handler.Platform{Settings: settings.NewReader(settingstest.Environment{}.With(pairs...).Lookup)}
 }
 
-// A target that does not say what it serves serves the one certificate that is renewed on schedule, and none that a message brings.
+// A target without certificates serves the one scheduled certificate, and none that a message brings.
 func TestTheOneCertificateGoesWithoutSaying(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -16,26 +16,26 @@ import (
 )
 
 const (
-	// zonesSetting is a JSON object of the zones in which challenges can be answered, by name.
+	// zonesSetting is a JSON object of the zones for challenges, by name.
 	zonesSetting = "ROUNDHOUSE_TLS_DNS"
-	// resolverSetting is the name server that is asked about the rest of the world.
+	// resolverSetting is the name server for names outside of these zones.
 	resolverSetting = "ROUNDHOUSE_TLS_DNS_RESOLVER"
-	// challengeSetting is the challenge of domains that leave a choice.
+	// challengeSetting is the preferred challenge.
 	challengeSetting = "ROUNDHOUSE_TLS_CHALLENGE"
 	// managementSetting is the address of Azure Resource Manager.
 	managementSetting = "ROUNDHOUSE_MANAGEMENT_URL"
 )
 
-// The challenges that can be chosen.
+// The possible challenges.
 const (
 	byHTTP = "http-01"
 	byDNS  = "dns-01"
 )
 
-// atZone is the scope of the role that Azure DNS takes: the zone, wherever it is.
+// atZone is the scope of the role for Azure DNS: the zone, in any resource group.
 const atZone settings.Scope = "dns-zone"
 
-// zoneDocument is a zone as zonesSetting has it, with one of Azure and RFC2136.
+// zoneDocument is a zone in zonesSetting, with one of Azure and RFC2136.
 type zoneDocument struct {
 	Azure *struct {
 		ZoneID string `json:"zoneId"`
@@ -44,14 +44,14 @@ type zoneDocument struct {
 		Server    string `json:"server"`
 		Key       string `json:"key"`
 		Algorithm string `json:"algorithm"`
-		// Secret is the name of the key's secret in the vault.
+		// Secret is the name of the vault secret with the key.
 		Secret string `json:"secret"`
 	} `json:"rfc2136"`
 	Nameservers []string `json:"nameservers"`
 }
 
-// solversOf are the ways in which challenges are answered, the preferred one first. wildcards says whether one of the certificates
-// on schedule has a wildcard, which takes DNS.
+// solversOf returns the solvers of challenges, the preferred one first. wildcards reports whether a scheduled
+// certificate has a wildcard, which requires DNS.
 func solversOf(p *handler.Platform, overHTTP acme.HTTP01, wildcards bool) []acme.Solver {
 	r := p.Settings
 	r.NeedsRole(settings.Role{Scope: atZone, Name: "DNS Zone Contributor", ID: "befefa01-2a29-4197-83a8-272ff33ce314", With: zonesSetting})
@@ -76,7 +76,7 @@ func solversOf(p *handler.Platform, overHTTP acme.HTTP01, wildcards bool) []acme
 	return []acme.Solver{overHTTP, overDNS}
 }
 
-// zonesOf reads the zones; nil when there are none, or when something is wrong with them, which is noted.
+// zonesOf reads the zones; nil for none, or for invalid ones, whose errors are recorded.
 func zonesOf(p *handler.Platform) *dns.Zones {
 	var document map[string]zoneDocument
 	resolver := p.Settings.Text(resolverSetting)
@@ -103,7 +103,7 @@ func zonesOf(p *handler.Platform) *dns.Zones {
 	return zones
 }
 
-// providerOf makes what changes a zone.
+// providerOf makes the provider of a zone.
 func providerOf(p *handler.Platform, zone string, d zoneDocument) (dns.Provider, error) {
 	switch {
 	case (d.Azure == nil) == (d.RFC2136 == nil):

@@ -14,8 +14,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// A challenge gets its record at a real name server, as the settings say: with the newest key of the vault, and waited for at the
-// name servers that they name. The choice of the challenge is theirs, too.
+// A challenge gets its record at a real name server, by the settings: with the newest key of the vault, verified at
+// the configured name servers. The settings also choose the challenge.
 func TestAChallengeInDNS(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()

@@ -17,18 +17,18 @@ import (
 const (
 	endpointSetting   = "ROUNDHOUSE_UPDATE_ENDPOINT"
 	updateAuthSetting = "ROUNDHOUSE_UPDATE_AUTH"
-	// developmentEndpoint is where components are looked for with the emulator.
+	// developmentEndpoint is the address of components with the emulator.
 	developmentEndpoint = "http://127.0.0.1:7080"
 )
 
-// componentEndpoint is the address where components are managed.
+// componentEndpoint returns the address of the components' management.
 func componentEndpoint(p *handler.Platform) string {
 	p.Settings.Required(endpointSetting, "the https address where components are managed")
 	return p.Settings.URL(endpointSetting, developmentEndpoint)
 }
 
-// healthEndpoint is where components are looked at, and the setting that says who asks. An endpoint of its own is not told what
-// the other one is.
+// healthEndpoint returns the address of health checks, and the setting of their authentication. A separate endpoint
+// does not get the credentials of the other one.
 func healthEndpoint(p *handler.Platform) (endpoint, auth string) {
 	const own, ownAuth = "ROUNDHOUSE_HEALTH_ENDPOINT", "ROUNDHOUSE_HEALTH_AUTH"
 	endpoint = p.Settings.URL(own, componentEndpoint(p))
@@ -38,8 +38,8 @@ func healthEndpoint(p *handler.Platform) (endpoint, auth string) {
 	return endpoint, ownAuth
 }
 
-// clientOf is the client of a target, which says who calls as the setting has it: {"audience", "signingKeys",
-// "clientCertificate"}. What is wrong is noted.
+// clientOf returns the client of a target, with the authentication of the setting: {"audience", "signingKeys",
+// "clientCertificate"}. Errors are recorded.
 func clientOf(p *handler.Platform, setting, target string) *http.Client {
 	var auth outbound.Auth
 	p.Settings.JSON(setting, &auth)
@@ -98,7 +98,7 @@ func healthEngine(p *handler.Platform) (engine.Definition, error) {
 	return d, nil
 }
 
-// updatePublisherEngine tells managed instances of releases (docs/engines/update-publisher.md).
+// updatePublisherEngine notifies managed instances of releases (docs/engines/update-publisher.md).
 func updatePublisherEngine(p *handler.Platform) (engine.Definition, error) {
 	const prefix = "ROUNDHOUSE_UPDATE_"
 	releases, err := updatepublisher.ParseReleases(p.Settings.Text(prefix + "RELEASES"))

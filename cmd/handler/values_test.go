@@ -10,8 +10,8 @@ import (
 	"github.com/vibedata/roundhouse/handler"
 )
 
-// Each engine of the standard runs in its context, with the queue, the functions, the scope and the operations that the standard gives
-// it. A queue has the function that listens to it.
+// Each engine of the standard runs in its profile, with the queue, the functions, the scope and the operations of the
+// standard. A queue has the function that listens to it.
 func TestEngineValues(t *testing.T) {
 	t.Parallel()
 	manifests := map[deployment]handler.Manifest{publisher: manifest(t, publisher), managedApp: manifest(t, managedApp)}
@@ -54,8 +54,8 @@ func TestEngineValues(t *testing.T) {
 	}
 }
 
-// One table of dead letters and one of the history, and a timer function that tidies each up, are what all engines of a context
-// share.
+// All engines of a profile share one table of dead letters and one of the history, each with a timer function for its
+// retention.
 func TestUnifiedTables(t *testing.T) {
 	t.Parallel()
 	for _, in := range contexts() {

@@ -1,6 +1,6 @@
-// Command roundhouse is the operator's command line: it sends messages to engines, shows what became of them, and changes
-// what needs a person. It talks to the HTTP API, or straight to storage for what has to work when the program is down.
-// docs/cli.md describes it, exit codes included. It owns no storage keys.
+// Command roundhouse is the operator's command line: it sends messages to engines, shows their results, and changes
+// what needs an operator. It calls the HTTP API, or uses storage directly for commands that must work when the
+// program is down. docs/cli.md describes it, exit codes included. It owns no storage keys.
 package main
 
 import (

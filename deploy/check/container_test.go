@@ -12,8 +12,8 @@ import (
 	"github.com/vibedata/roundhouse/deploy/check/bicep"
 )
 
-// A container app listens where its image does, is probed at routes that are open, and gets as long to end as one invocation may
-// take.
+// A container app listens on its image's port and has probes on open routes. Its termination grace period equals the
+// longest duration of an invocation.
 func TestContainer(t *testing.T) {
 	t.Parallel()
 	var host struct{ FunctionTimeout string }
@@ -49,8 +49,8 @@ func TestContainer(t *testing.T) {
 	}
 }
 
-// What the template makes in a storage account is the place of the packages: tables, queues and containers the app makes itself,
-// which docs/retention.md lists.
+// The template creates only the container for the packages in a storage account. The app creates its tables, queues
+// and containers, which docs/retention.md lists.
 func TestStorage(t *testing.T) {
 	t.Parallel()
 	page := text(t, "docs", "retention.md")
@@ -73,7 +73,7 @@ func TestStorage(t *testing.T) {
 	}
 }
 
-// The scripts find in the outputs what they read.
+// The outputs contain every value that the scripts read.
 func TestOutputs(t *testing.T) {
 	t.Parallel()
 	for _, plan := range plans() {

@@ -1,3 +1,4 @@
-// Package check holds tests only: the template, the workflows, the image and azd's project are whole, and say what the program
-// says. It is a module of its own, so that what only these tests need is no dependency of those who use Roundhouse.
+// Package check contains only tests. They check that the template, the workflows, the image and azd's project are
+// valid and agree with the program. It is a module of its own, so that the dependencies of these tests are not
+// dependencies of Roundhouse's users.
 package check

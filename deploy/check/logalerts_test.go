@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/deploy/check/bicep"
 )
 
-// logAlert is a rule over the logs, as it is deployed.
+// logAlert is a deployed log alert rule.
 type logAlert struct {
 	name, query, description        string
 	frequency, window, looksBack    time.Duration
@@ -20,7 +20,7 @@ type logAlert struct {
 	criteria, dimensions, receivers []any
 }
 
-// logAlerts are the rules of a template.
+// logAlerts returns the rules of a template.
 func logAlerts(t *testing.T, path string) []logAlert {
 	t.Helper()
 	var rules []logAlert
@@ -42,7 +42,7 @@ func logAlerts(t *testing.T, path string) []logAlert {
 	return rules
 }
 
-// duration is one in the form of ISO 8601, as far as rules have it; 0 is none.
+// duration parses a duration in the subset of ISO 8601 that rules use; 0 means none.
 func duration(value any) time.Duration {
 	text := strings.ToLower(fmt.Sprint(value))
 	if days, ok := strings.CutSuffix(strings.TrimPrefix(text, "p"), "d"); ok {
@@ -53,7 +53,7 @@ func duration(value any) time.Duration {
 	return d
 }
 
-// logAlertFindings are what is wrong with the rules of a template.
+// logAlertFindings returns the mistakes in the rules of a template.
 func logAlertFindings(t *testing.T, path string) []string {
 	t.Helper()
 	var anchors []string
@@ -99,11 +99,12 @@ func logAlertFindings(t *testing.T, path string) []string {
 	return found
 }
 
-// forbidden is what rules over logs do not take, as their documentation has it: some functions, a name, and ago() of anything but a
-// literal.
+// forbidden matches what log alert rules do not accept, according to their documentation: some functions, one column
+// name, and ago() with an argument that is not a literal.
 var forbidden = regexp.MustCompile(`\b(bag_unpack|pivot|narrow)\b|\bAggregatedValue\b|\bago\([^)]*[^0-9dhms)][^)]*\)`)
 
-// The vault's log goes into the table that queries read: without a word about that it may be in one that all resources share.
+// The vault's log goes into the table that the queries read. Without an explicit setting it can go into a table that
+// all resources share.
 func TestVaultLogHasATable(t *testing.T) {
 	t.Parallel()
 	audits := 0

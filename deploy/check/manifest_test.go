@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// text is a file of the repository.
+// text returns a file of the repository.
 func text(t *testing.T, path ...string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(append([]string{root}, path...)...))
@@ -21,10 +21,10 @@ func text(t *testing.T, path ...string) string {
 	return string(text)
 }
 
-// contexts are what an app can be deployed as.
+// contexts returns the profiles that an app can be deployed with.
 func contexts() []string { return []string{"publisher", "managed-app"} }
 
-// manifest is what the program says of itself.
+// manifest is the program's description of itself.
 type manifest struct {
 	Settings, Required []string
 	Roles              []struct{ Scope, Name, ID, With string }
@@ -36,10 +36,10 @@ type manifest struct {
 	}
 }
 
-// folder is for what all tests share.
+// folder is the temporary folder that all tests share.
 var folder string
 
-// TestMain removes what the tests have built.
+// TestMain removes the files that the tests have built.
 func TestMain(m *testing.M) {
 	var err error
 	if folder, err = os.MkdirTemp("", "check-"); err != nil {
@@ -57,7 +57,7 @@ var built = sync.OnceValues(func() (string, error) {
 	return path, cmd.Run()
 })
 
-// handler is the program, which the first test that needs it builds.
+// handler returns the path of the program, which the first caller builds.
 func handler(t *testing.T) string {
 	t.Helper()
 	testenv.Long(t)
@@ -68,7 +68,7 @@ func handler(t *testing.T) string {
 	return path
 }
 
-// describe asks the program what it consists of in a context.
+// describe returns the program's manifest in a profile.
 func describe(t *testing.T, context string) manifest {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), handler(t), "manifest")

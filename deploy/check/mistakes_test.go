@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// broken is a copy of the template with one text in one file replaced.
+// broken returns a copy of the template with one text in one file replaced.
 func broken(t *testing.T, file, old, with string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -35,7 +35,7 @@ func broken(t *testing.T, file, old, with string) string {
 	return filepath.Join(dir, "main.bicep")
 }
 
-// extremes are all plans with everything that can be chosen, and with nothing of it.
+// extremes returns all plans with all options and with none of them.
 func extremes() []map[string]any {
 	var all []map[string]any
 	for _, plan := range plans() {
@@ -48,7 +48,7 @@ func extremes() []map[string]any {
 	return all
 }
 
-// A mistake in the template is found, and the finding says what it is.
+// The tests find a mistake in the template, and the finding names it.
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ file, old, with, want string }{
@@ -98,7 +98,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// A template that says something else than the program is found, and the finding says what it is.
+// The tests find a difference between the template and the program, and the finding names it.
 func TestDisagreements(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

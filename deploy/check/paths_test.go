@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// matches says whether a path is one of those that a pattern of the platform's authentication stands for.
+// matches reports whether a pattern of the platform's authentication covers a path.
 func matches(pattern, path string) bool {
 	prefix, any := strings.CutSuffix(pattern, "*")
 	return pattern == path || any && strings.HasPrefix(path, prefix)
 }
 
-// pathFindings are what is wrong with the open paths beside a template.
+// pathFindings returns the mistakes in the open paths of a template.
 func pathFindings(t *testing.T, template string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(template), "open-paths.json"))

@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// project is azure.yaml, as far as we use it.
+// project is azure.yaml, limited to the members that the tests use.
 type project struct {
 	Name             string
 	Metadata         struct{ Template string }
@@ -29,7 +29,7 @@ type project struct {
 
 type hook struct{ Shell, Run string }
 
-// readProject reads azure.yaml and refuses what is unknown.
+// readProject reads azure.yaml and refuses unknown members.
 func readProject(t *testing.T) project {
 	t.Helper()
 	var p project
@@ -41,7 +41,7 @@ func readProject(t *testing.T) project {
 	return p
 }
 
-// azd finds the template, and its services are the apps that the template marks for them.
+// azd finds the template, and its services are the apps that the template tags for them.
 func TestProject(t *testing.T) {
 	t.Parallel()
 	p := readProject(t)
@@ -75,7 +75,7 @@ func TestProject(t *testing.T) {
 	}
 }
 
-// parameters are those that azd gives to the template, as they are written.
+// parameters returns the parameters that azd passes to the template, as the file contains them.
 func parameters(t *testing.T) map[string]string {
 	t.Helper()
 	var file struct {
@@ -92,11 +92,11 @@ func parameters(t *testing.T) map[string]string {
 	return values
 }
 
-// variable is how azd writes a variable of the environment with its default.
+// variable matches azd's notation of an environment variable with its default.
 var variable = regexp.MustCompile(`^\$\{([A-Z_]+)(=([^}]*))?\}$`)
 
-// What azd gives to the template are parameters of it, with the template's defaults, and docs/deploy.md tells of each of its
-// variables. The workflow hands all of them on.
+// azd passes only existing parameters to the template, with the template's defaults. docs/deploy.md documents each
+// environment variable, and the workflow passes all of them on.
 func TestParameters(t *testing.T) {
 	t.Parallel()
 	source, page, workflow := text(t, "deploy", "main.bicep"), text(t, "docs", "deploy.md"), text(t, ".github", "workflows", "deploy.yml")
@@ -111,7 +111,7 @@ func TestParameters(t *testing.T) {
 			t.Errorf("the template has no parameter %s", name)
 			continue
 		}
-		// Documents have no default there: azd leaves out what is not set.
+		// JSON documents have no default there: azd omits parameters that are not set.
 		if parts[2] != "" && parts[3] != declared[3] || declared[1] == "object" && parts[2] != "" {
 			t.Errorf("%s: azd's default is %q, the template's %q", name, parts[3], declared[3])
 		}
@@ -129,7 +129,7 @@ func TestParameters(t *testing.T) {
 	}
 }
 
-// The image is made of things that are there, runs as nobody who may do much, and holds no secret.
+// The image contains only existing files, runs as an unprivileged user and contains no secrets.
 func TestDockerfile(t *testing.T) {
 	t.Parallel()
 	words := map[string][]string{}

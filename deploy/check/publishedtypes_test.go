@@ -12,13 +12,14 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// The published types come with a Go module, in which they are data: the module proxy keeps them, and their sum is known here.
+// The published types are in a Go module that contains only data: the module proxy keeps them, and their checksum is
+// known here.
 const (
 	typesModule = "github.com/Azure/terraform-provider-azapi@v1.15.0"
 	typesSum    = "h1:A963Vm8nOaOTu9uUKvI6fr3Q69TFOdqwSqSp8Y0/p7M="
 	typesFolder = "/internal/azure/generated"
-	// newerTypes names a folder like generated/ of github.com/Azure/bicep-types-az, for API versions that the module does not
-	// know.
+	// newerTypes is the environment variable with a folder like generated/ of github.com/Azure/bicep-types-az, for
+	// API versions that the module does not have.
 	newerTypes = "ROUNDHOUSE_ARM_TYPES"
 )
 
@@ -35,7 +36,7 @@ var published = sync.OnceValues(func() (*arm.Types, error) {
 	return arm.Open(dirs...)
 })
 
-// publishedTypes are the types that resources are held against.
+// publishedTypes returns the types that resources are checked against.
 func publishedTypes(t *testing.T) *arm.Types {
 	t.Helper()
 	testenv.Long(t)

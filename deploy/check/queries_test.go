@@ -15,10 +15,10 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// azureMonitor is the folder of what the logs in Azure are asked.
+// azureMonitor is the folder of the log queries for Azure.
 var azureMonitor = filepath.Join("..", "observability", "azure")
 
-// queryFiles are the queries of a folder of azureMonitor, by their names.
+// queryFiles returns the queries of a folder of azureMonitor by name.
 func queryFiles(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(azureMonitor, folder, "*.kql"))
@@ -32,7 +32,8 @@ func queryFiles(t *testing.T, folder string) map[string]string {
 	return files
 }
 
-// allQueries are those of all files, of the rules as they are deployed, and of the workbook with its parameters filled in.
+// allQueries returns the queries of all files, of the deployed rules, and of the workbook with its parameters filled
+// in.
 func allQueries(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -50,7 +51,7 @@ func allQueries(t *testing.T) map[string]string {
 	return all
 }
 
-// checked is what the parser makes of queries, and what it finds, as name:line: finding.
+// checked returns the parser's results for the queries, and its findings as name:line: finding.
 func checked(t *testing.T, queries map[string]string) (results map[string]kql.Result, found []string) {
 	t.Helper()
 	testenv.Long(t) // it starts Node.js
@@ -73,7 +74,8 @@ func checked(t *testing.T, queries map[string]string) (results map[string]kql.Re
 	return results, found
 }
 
-// Every query is one that Kusto takes, over tables and columns that are published; what a rule returns says which app it is.
+// Kusto's parser accepts every query with the published tables and columns. The result of a rule contains the name of
+// the app.
 func TestQueries(t *testing.T) {
 	t.Parallel()
 	results, found := checked(t, allQueries(t))
@@ -87,7 +89,7 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// A mistake in a query is found, and the finding says what it is.
+// The tests find a mistake in a query, and the finding names it.
 func TestQueryMistakes(t *testing.T) {
 	t.Parallel()
 	files := queryFiles(t, "queries")
@@ -116,7 +118,7 @@ func TestQueryMistakes(t *testing.T) {
 	}
 }
 
-// Each file says first which question it answers; those for people say which parameters it takes.
+// Each file begins with the question that its query answers; the files for operators also list their parameters.
 func TestQueryComments(t *testing.T) {
 	t.Parallel()
 	for folder, first := range map[string]string{"queries": `^// [A-Z][^\n]*\?`, "alerts": `^// [A-Z][^\n]*[.:]`} {
@@ -138,7 +140,7 @@ func TestQueryComments(t *testing.T) {
 	}
 }
 
-// documentedFields are those of the table of the chapter Logs.
+// documentedFields returns the fields in the table of the chapter Logs.
 func documentedFields(t *testing.T) []string {
 	t.Helper()
 	_, chapter, ok := strings.Cut(text(t, "docs", "observability.md"), "\n## Logs\n")
@@ -155,7 +157,7 @@ func documentedFields(t *testing.T) []string {
 	return fields
 }
 
-// What a query reads of a line of the handler's log is a field that is documented.
+// Queries read only documented fields of the handler's log lines.
 func TestQueryFields(t *testing.T) {
 	t.Parallel()
 	documented := documentedFields(t)
@@ -174,7 +176,7 @@ func TestQueryFields(t *testing.T) {
 	}
 }
 
-// What a query looks for in a line is something that the program says.
+// Queries search only for texts that the program logs.
 func TestQueryTexts(t *testing.T) {
 	t.Parallel()
 	program := programText(t)
@@ -200,7 +202,7 @@ func TestQueryTexts(t *testing.T) {
 	}
 }
 
-// programText is the source of the packages that run in an app.
+// programText returns the source of the packages that run in an app.
 func programText(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder

@@ -11,15 +11,15 @@ import (
 	"github.com/vibedata/roundhouse/deploy/check/bicep"
 )
 
-// scopes are the types that roles are assigned at, by the names that the manifest has for them.
+// scopes returns the types that roles are assigned at, by their names in the manifest.
 func scopes() map[string]string {
 	return map[string]string{"storage": "Microsoft.Storage/storageAccounts", "vault": "Microsoft.KeyVault/vaults", "insights": "Microsoft.Insights/components"}
 }
 
-// acrPull lets a container app fetch its image: a need of the plan, and not of the program.
+// acrPull allows a container app to pull its image; the plan needs it, not the program.
 const acrPull = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
 
-// assigned are the roles of a deployment, as type and id, and what is wrong with where they are.
+// assigned returns the roles of a deployment as type and ID, and the mistakes in their scopes.
 func assigned(d *bicep.Deployment) (roles, found []string) {
 	for _, r := range of(d, "Microsoft.Authorization/roleAssignments") {
 		at := "everything"
@@ -38,7 +38,7 @@ func assigned(d *bicep.Deployment) (roles, found []string) {
 	return roles, found
 }
 
-// roleFindings are what is wrong with the roles of a template.
+// roleFindings returns the mistakes in the roles of a template.
 func roleFindings(t *testing.T, file string) []string {
 	t.Helper()
 	var found []string
@@ -71,8 +71,8 @@ func roleFindings(t *testing.T, file string) []string {
 	return found
 }
 
-// Two apps in one environment have nothing in common but the logs: each has the identity, the storage account and the vault
-// that its roles are for.
+// Two apps in one environment share only the logs: each has its own identity, storage account and vault, and its
+// roles are for these only.
 func TestApart(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, map[string]any{"managedApp": true})

@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// apps is what azd knows of two apps on a plan.
+// apps returns azd's values for two apps on a plan.
 func apps(plan string) string {
 	provider := "Microsoft.Web/sites"
 	if plan == "container-apps" {
@@ -26,8 +26,8 @@ func apps(plan string) string {
 	return "[" + strings.Join(all, ",") + "]"
 }
 
-// run runs a script of the folder deploy with programs that write down how they are called and answer as answers say, by what a call
-// begins with. "FAIL" is an answer that ends a program with 1.
+// run runs a script of the folder deploy with stand-in programs. They record their calls and answer according to
+// answers, whose keys are beginnings of calls. The answer "FAIL" makes a program exit with 1.
 func run(t *testing.T, script, plan string, answers map[string]string) (calls string, err error) {
 	t.Helper()
 	testenv.Long(t)
@@ -57,7 +57,7 @@ func run(t *testing.T, script, plan string, answers map[string]string) (calls st
 	return string(text), err
 }
 
-// Each plan is published in its own way, both contexts with what is theirs.
+// Each plan has its own way of publishing; each app gets the files of its own profile.
 func TestPublish(t *testing.T) {
 	t.Parallel()
 	for plan, want := range map[string][]string{
@@ -91,7 +91,7 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// What cannot be published fails, and says so.
+// A failed publication makes the script fail with a message.
 func TestPublishFails(t *testing.T) {
 	t.Parallel()
 	if _, err := run(t, "publish", "dedicated", map[string]string{"azd env get-value ROUNDHOUSE_APPS": apps("flex")}); err == nil || !strings.Contains(err.Error(), "set it to flex, premium or container-apps") {
@@ -102,7 +102,8 @@ func TestPublishFails(t *testing.T) {
 	}
 }
 
-// Provisioning keeps the images that container apps run, and asks for nothing on other plans and before there is a group.
+// Provisioning keeps the images that container apps run. It makes no call on other plans or before the resource group
+// exists.
 func TestKeepImages(t *testing.T) {
 	t.Parallel()
 	images := "publisher-1\tcrpub.azurecr.io/roundhouse:7\nmanaged-app-1\tcrapp.azurecr.io/roundhouse:8"
@@ -121,7 +122,7 @@ func TestKeepImages(t *testing.T) {
 	}
 }
 
-// Every app is looked at, also when one of them is broken, which fails the whole.
+// The script checks every app, even if one of them is broken; a broken app makes the script fail.
 func TestSmoke(t *testing.T) {
 	t.Parallel()
 	calls, err := run(t, "smoke", "flex", map[string]string{"azd env get-value ROUNDHOUSE_APPS": apps("flex"), "curl -fsS --retry 20 --retry-delay 6 --retry-all-errors https://publisher.example.com/api/health/ready": "FAIL"})

@@ -13,13 +13,13 @@ import (
 	"github.com/vibedata/roundhouse/deploy/check/bicep"
 )
 
-// ofHost are settings that the Functions host or the platform reads, and the program need not know.
+// ofHost returns the settings that the Functions host or the platform reads; the program need not know them.
 func ofHost() []string {
 	return []string{"APPLICATIONINSIGHTS_AUTHENTICATION_STRING", "APPLICATIONINSIGHTS_CONNECTION_STRING", "FUNCTIONS_EXTENSION_VERSION",
 		"FUNCTIONS_WORKER_RUNTIME", "WEBSITE_RUN_FROM_PACKAGE", "WEBSITE_RUN_FROM_PACKAGE_BLOB_MI_RESOURCE_ID"}
 }
 
-// settingsOf are the settings of the one app of a deployment.
+// settingsOf returns the settings of the only app of a deployment.
 func settingsOf(t *testing.T, d *bicep.Deployment) map[string]string {
 	t.Helper()
 	var list []any
@@ -44,13 +44,13 @@ func settingsOf(t *testing.T, d *bicep.Deployment) map[string]string {
 	return settings
 }
 
-// inContext are the parameters for one app.
+// inContext returns the parameters for one app.
 func inContext(context, plan string) map[string]any {
 	return map[string]any{"publisher": context == "publisher", "managedApp": context == "managed-app", "plan": plan,
 		"updateEndpoint": "https://update.example.com", "instanceId": "acme-1", "instanceTenant": "acme", "payloadKey": "payloads", "signInClientId": clientID}
 }
 
-// settingFindings are what is wrong with the settings of a template.
+// settingFindings returns the mistakes in the settings of a template.
 func settingFindings(t *testing.T, path string) []string {
 	t.Helper()
 	page := text(t, "docs", "settings.md")
@@ -85,13 +85,13 @@ func settingFindings(t *testing.T, path string) []string {
 	return found
 }
 
-// known says what is wrong with a setting: the program does not read it, or the page does not have it.
+// known returns the findings about a setting: the program does not read it, or it is not documented on the page.
 func known(m manifest, name, page string) []string {
 	if storage, suffix, ok := strings.Cut(name, "__"); ok && storage == "AzureWebJobsStorage" {
 		if !strings.Contains(page, "__"+suffix+"`") {
 			return []string{name + ": docs/settings.md does not have it"}
 		}
-		return nil // that the program takes them shows TestProgramTakesSettings
+		return nil // TestProgramTakesSettings shows that the program accepts them
 	}
 	var found []string
 	if !slices.Contains(m.Settings, name) {
@@ -103,7 +103,7 @@ func known(m manifest, name, page string) []string {
 	return found
 }
 
-// What only the template's user knows reaches the app.
+// Additional settings that the user of the template gives reach the app.
 func TestMoreSettings(t *testing.T) {
 	t.Parallel()
 	object := func(key string, value any) *bicep.Object {
@@ -121,7 +121,8 @@ func TestMoreSettings(t *testing.T) {
 	}
 }
 
-// starts says whether the program begins to listen with some settings, and what it writes if it does not.
+// starts reports whether the program begins to listen with the given settings. If not, it returns the program's
+// output.
 func starts(t *testing.T, settings map[string]string) (bool, string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), handler(t))
@@ -150,13 +151,13 @@ func starts(t *testing.T, settings map[string]string) (bool, string) {
 			}
 		}
 	}
-	_ = cmd.Wait() // how it ended is in its state
-	// Exit code 2 is for settings. Every other end has another reason, such as storage that is not there.
+	_ = cmd.Wait() // the exit code is in ProcessState
+	// Exit code 2 is for invalid settings. Every other code has another cause, such as unreachable storage.
 	return cmd.ProcessState.ExitCode() != 2, written.String()
 }
 
-// The program takes the settings of the template, whatever it runs on, and none of those that it says it requires can be
-// missing.
+// The program accepts the settings of the template on every plan, and refuses to start without any setting that it
+// declares as required.
 func TestProgramTakesSettings(t *testing.T) {
 	t.Parallel()
 	for _, context := range contexts() {

@@ -12,18 +12,18 @@ import (
 	"github.com/vibedata/roundhouse/internal/sample"
 )
 
-// root is the folder of the repository, template the template.
+// root is the folder of the repository, template the path of the template.
 const root = "../.."
 
 var template = filepath.Join("..", "main.bicep")
 
-// Values that a deployment would give.
+// Example values of a deployment.
 const (
 	clientID = "00000000-0000-4000-8000-000000000002"
 	vaultURL = "https://kv.vault.azure.net/"
 )
 
-// runtime stands for what Azure answers.
+// runtime returns Azure's answers.
 func runtime(r *bicep.Resource, way string) (any, bool) {
 	known := map[string]string{
 		"properties.clientId":              clientID,
@@ -38,18 +38,18 @@ func runtime(r *bicep.Resource, way string) (any, bool) {
 	return value, ok
 }
 
-// required are the parameters that have no default.
+// required returns the parameters that have no default.
 func required() map[string]any {
 	return map[string]any{"environmentName": "test", "location": "westeurope"}
 }
 
-// deploy works the template out for some parameters.
+// deploy computes the deployment of the template for the given parameters.
 func deploy(t *testing.T, params map[string]any) *bicep.Deployment {
 	t.Helper()
 	return deployFile(t, template, params)
 }
 
-// deployFile does so with a copy of the template.
+// deployFile does the same with a copy of the template.
 func deployFile(t *testing.T, path string, params map[string]any) *bicep.Deployment {
 	t.Helper()
 	all := maps.Clone(required())
@@ -61,10 +61,10 @@ func deployFile(t *testing.T, path string, params map[string]any) *bicep.Deploym
 	return d
 }
 
-// plans are what apps run on.
+// plans returns the plans of apps.
 func plans() []string { return []string{"flex", "premium", "container-apps"} }
 
-// variants are all combinations of what can be chosen, or those that this run tries, with the extremes.
+// variants returns all combinations of options, or a sample of them together with the extremes.
 func variants(t *testing.T) []map[string]any {
 	t.Helper()
 	all := []map[string]any{required()}
@@ -86,8 +86,9 @@ func variants(t *testing.T) []map[string]any {
 	return append(all, extremes()...)
 }
 
-// The template is right, whatever is chosen: every resource is as the published types have it, and no parameter and no variable is of no use. It
-// says the same as the program: which settings it needs, which roles, and which paths are open. Its rules over the logs ask what files ask.
+// The template is right for all options: every resource conforms to the published types, and every parameter and
+// variable is used. The template agrees with the program about the required settings, the roles and the open paths.
+// Its log alert rules use the queries of the files.
 func TestFindings(t *testing.T) {
 	t.Parallel()
 	for name, look := range map[string]func(*testing.T, string) []string{
@@ -103,7 +104,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// findings are what is wrong with a template in some variants.
+// findings returns the mistakes in a template for some variants.
 func findings(t *testing.T, path string, variants []map[string]any) []string {
 	t.Helper()
 	types := publishedTypes(t)
@@ -129,8 +130,9 @@ func findings(t *testing.T, path string, variants []map[string]any) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// No two resources of one deployment have the same type, name and place. Names and the number of what is deployed, and of settings, are known
-// before anything is there: Azure Resource Manager takes no answers of other resources for them.
+// No two resources of a deployment have the same type, name and place. The names and the number of resources and
+// settings are known before the deployment, because Azure Resource Manager does not accept values of other resources
+// for them.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	for _, params := range variants(t) {
@@ -158,7 +160,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// placeOf is what makes a resource the only one of its name.
+// placeOf returns the place within which the name of a resource is unique.
 func placeOf(r *bicep.Resource) string {
 	place := r.Type + " " + r.Name()
 	for _, in := range []*bicep.Resource{r.Parent, r.Scope} {
@@ -169,7 +171,7 @@ func placeOf(r *bicep.Resource) string {
 	return place
 }
 
-// Names are as long as Azure allows, and no longer.
+// Names can be as long as Azure allows, but not longer.
 func TestNameLengths(t *testing.T) {
 	t.Parallel()
 	limits := map[string]int{"Microsoft.Storage/storageAccounts": 24, "Microsoft.KeyVault/vaults": 24, "Microsoft.App/containerApps": 32,
@@ -191,7 +193,7 @@ func TestNameLengths(t *testing.T) {
 	}
 }
 
-// of are the resources of a type.
+// of returns the resources of a type.
 func of(d *bicep.Deployment, name string) []*bicep.Resource {
 	var found []*bicep.Resource
 	for _, r := range d.Resources {
@@ -202,7 +204,7 @@ func of(d *bicep.Deployment, name string) []*bicep.Resource {
 	return found
 }
 
-// Nothing opens storage or telemetry but an identity, and nothing leaves the network of an isolated app.
+// Access to storage and telemetry needs an identity, and no traffic leaves the network of an isolated app.
 func TestNoKeys(t *testing.T) {
 	t.Parallel()
 	for _, plan := range plans() {
@@ -234,7 +236,7 @@ func TestNoKeys(t *testing.T) {
 	}
 }
 
-// Every private endpoint registers itself in a zone that there is.
+// Every private endpoint registers itself in an existing zone.
 func TestZones(t *testing.T) {
 	t.Parallel()
 	d := deploy(t, map[string]any{"isolated": true, "managedApp": true})
@@ -259,8 +261,9 @@ func TestZones(t *testing.T) {
 	}
 }
 
-// A container app trusts what its platform says of callers only where the platform has been told to say it: before an app that is
-// there learns of it, after a new one, which is empty, is made.
+// A container app trusts the platform's caller headers only where the platform's authentication is configured: for an
+// existing app the authentication is configured before the app learns of it, for a new app, which is empty,
+// afterwards.
 func TestContainerSignIn(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ client, image, want string }{

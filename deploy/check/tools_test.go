@@ -18,7 +18,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// workflows are the repository's, and those that roundhouse new brings.
+// workflows returns the repository's workflows and those that roundhouse new creates.
 func workflows(t *testing.T) []string {
 	t.Helper()
 	ours, err := filepath.Glob(filepath.Join(root, ".github", "workflows", "*.yml"))
@@ -29,7 +29,8 @@ func workflows(t *testing.T) []string {
 	return append(ours, theirs...)
 }
 
-// Workflows are right as actionlint knows it, which finds mistakes, and use no action that its owner could change under them.
+// actionlint finds no mistakes in the workflows, and every action is pinned to a commit, so that its owner cannot
+// change it.
 func TestWorkflows(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
@@ -61,16 +62,17 @@ func lint(t *testing.T, workflow string) (string, error) {
 	return string(out), err
 }
 
-// schemas names a folder with azure.yaml.json, host.json and function.json: JSON schemas, as their makers publish them.
+// schemas is the environment variable with a folder that contains azure.yaml.json, host.json and function.json: JSON
+// schemas as their owners publish them.
 const schemas = "ROUNDHOUSE_SCHEMAS"
 
-// unloaded stands for schemas that others refer to: everything is right.
+// unloaded replaces schemas that other schemas refer to; it accepts everything.
 type unloaded struct{}
 
 // Load implements jsonschema.URLLoader.
 func (unloaded) Load(string) (any, error) { return map[string]any{}, nil }
 
-// azure.yaml, host.json and every function.json are as the published schemas have them.
+// azure.yaml, host.json and every function.json conform to the published schemas.
 func TestSchemas(t *testing.T) {
 	t.Parallel()
 	dir := os.Getenv(schemas)
@@ -95,7 +97,8 @@ func TestSchemas(t *testing.T) {
 			c.UseLoader(unloaded{})
 			document, err := jsonschema.UnmarshalJSON(file)
 			if err == nil {
-				// They name draft 4 and have words of later ones, without which every binding would be of two kinds.
+				// These schemas declare draft 4 but use keywords of later drafts. Under draft 4 every binding would
+				// match two kinds.
 				if object, ok := document.(map[string]any); ok && strings.Contains(fmt.Sprint(object["$schema"]), "draft-04") {
 					object["$schema"] = "http://json-schema.org/draft-07/schema#"
 				}
@@ -122,7 +125,7 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-// spoil makes one member of a document wrong that all of these have: what names it, or what it is for.
+// spoil gives a document's name, version or bindings a value of a wrong type.
 func spoil(document any) {
 	object := document.(map[string]any)
 	for _, key := range []string{"name", "version"} {
@@ -134,7 +137,7 @@ func spoil(document any) {
 	object["bindings"] = "none"
 }
 
-// read is a document in JSON or YAML, as the validator wants it.
+// read returns a JSON or YAML document in the form that the validator requires.
 func read(t *testing.T, path string) any {
 	t.Helper()
 	var value any
@@ -149,7 +152,7 @@ func read(t *testing.T, path string) any {
 	return value
 }
 
-// The compiler builds the template, and its linter has nothing to say.
+// The compiler builds the template, and its linter has no findings.
 func TestCompiler(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
@@ -167,7 +170,7 @@ func TestCompiler(t *testing.T) {
 	}
 }
 
-// The image can be built of what is staged.
+// The image builds from the staged files.
 func TestImage(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)

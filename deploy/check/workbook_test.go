@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// workbookItem is a part of a workbook, as far as we use it.
+// workbookItem is a part of a workbook, limited to the members that the tests use.
 type workbookItem struct {
 	Type    int
 	Name    string
@@ -35,10 +35,10 @@ const (
 	groupItem      = 12
 )
 
-// workbookParameter is how a query of a workbook refers to a parameter.
+// workbookParameter matches a reference to a parameter in a query of a workbook.
 var workbookParameter = regexp.MustCompile(`\{(\w+)\}`)
 
-// readWorkbook is the workbook, as the group of all its items.
+// readWorkbook returns the workbook as a group of all its items.
 func readWorkbook(t *testing.T) workbookItem {
 	t.Helper()
 	var whole workbookItem
@@ -52,7 +52,7 @@ func workbookText(t *testing.T) string {
 	return text(t, "deploy", "check", azureMonitor, "workbook.json")
 }
 
-// all are the items of a group and of the groups in it.
+// all returns the items of a group and of the groups in it.
 func (i workbookItem) all() []workbookItem {
 	var all []workbookItem
 	for _, inner := range i.Content.Items {
@@ -61,21 +61,21 @@ func (i workbookItem) all() []workbookItem {
 	return all
 }
 
-// queries are the items that ask something.
+// queries returns the items with a query.
 func (i workbookItem) queries() []workbookItem {
 	return slices.DeleteFunc(i.all(), func(i workbookItem) bool { return i.Type != queryItem })
 }
 
-// inWorkbook is the query of a file as the workbook asks it: with its parameters in place of the values.
+// inWorkbook returns the query of a file in the workbook's form: with its parameters instead of the values.
 func inWorkbook(text string) string {
 	return strings.Replace(text, `let correlationId = "";`, `let correlationId = "{CorrelationId}";`, 1)
 }
 
-// updateWorkbook writes the queries of the files into the workbook.
+// updateWorkbook is the environment variable that makes the test write the queries of the files into the workbook.
 const updateWorkbook = "ROUNDHOUSE_UPDATE_WORKBOOK"
 
-// The workbook asks what the files ask: each item has the name of a file and its query. All files but one are in it: metrics are there
-// only where somebody sends them.
+// The workbook's queries are those of the files: each item has the name of a file and its query. All files but one
+// are in the workbook; the exception queries metrics, which exist only where they are exported to the workspace.
 func TestWorkbookQueries(t *testing.T) {
 	t.Parallel()
 	files := queryFiles(t, "queries")
@@ -115,7 +115,7 @@ func writeWorkbook(t *testing.T, files map[string]string) {
 	}
 }
 
-// fillIn gives all items below a part of the workbook the queries of their files.
+// fillIn sets the queries of all items below a part of the workbook to those of their files.
 func fillIn(part any, files map[string]string) {
 	switch part := part.(type) {
 	case []any:
@@ -133,8 +133,8 @@ func fillIn(part any, files map[string]string) {
 	}
 }
 
-// The workbook is whole: every item is of a kind that we know, has a name of its own, and asks the workspace over the time that is chosen;
-// every tab leads to a group and every group has a tab; and what queries refer to are parameters that there are.
+// The workbook is consistent. Every item has a known kind and a unique name, and queries the workspace over the
+// selected time. Tabs and groups match each other. Queries refer only to existing parameters.
 func TestWorkbook(t *testing.T) {
 	t.Parallel()
 	names, parameters := map[string]bool{}, map[string]bool{"workspace": true}

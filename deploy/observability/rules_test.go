@@ -1,5 +1,6 @@
-// Package observability_test holds the alert rules against promtool, the metrics that there are, and what to do when they fire. The
-// dashboards have tests of their own, in the module that makes them; what these cannot ask the program for is here.
+// Package observability_test checks the alert rules with promtool, and against the existing metrics and the
+// documented instructions. The dashboards have their own tests, in the module that makes them. This package has the
+// tests of the dashboards that need the program.
 package observability_test
 
 import (
@@ -14,7 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// The rules are rules, and each alert is silent before its cause, fires while it lasts, and clears after it.
+// The rules are valid. Each alert is silent before its cause, fires while the cause lasts, and clears afterwards.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	testenv.Run(t, "prometheus", "promtool", "prometheus", "check", "rules", "rules.yaml")
@@ -30,7 +31,7 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// found are the first groups of all matches.
+// found returns the first groups of all matches.
 func found(pattern, text string) (all []string) {
 	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
 		all = append(all, m[1])
@@ -38,7 +39,7 @@ func found(pattern, text string) (all []string) {
 	return all
 }
 
-// Every alert has a test of its own and says what to do; what it looks at is a metric that there is.
+// Every alert has a test of its own and a link to the instructions, and uses existing metrics.
 func TestEveryAlert(t *testing.T) {
 	t.Parallel()
 	rules, tests := read(t, "prometheus/rules.yaml"), read(t, "prometheus/rules_test.yaml")
@@ -74,7 +75,7 @@ func TestEveryAlert(t *testing.T) {
 	}
 }
 
-// What the dashboards show of Go's runtime and of the process is among the metrics that the program has.
+// The metrics of the Go runtime and the process that the dashboards show are among the program's metrics.
 func TestDashboardsOfProcesses(t *testing.T) {
 	t.Parallel()
 	descs, err := metrics.New().Describe(t.Context())

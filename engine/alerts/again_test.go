@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// An alert that could not be told, because nobody took events, is told by the next attempt, by the rules of then.
+// An alert whose event could not be published is published by the next attempt, by the rules of that time.
 func TestTheNextAttemptGoesByTheRulesOfThen(t *testing.T) {
 	t.Parallel()
 	var told []string
@@ -35,11 +35,11 @@ func TestTheNextAttemptGoesByTheRulesOfThen(t *testing.T) {
 			}
 		}})
 	d := engine.Delivery{Queue: alerts.Queue, ID: "3f0c0a68-2f3d-4d0e-9a55-0f4f3c1a7b11", Body: []byte(common("Fired")), DequeueCount: 1}
-	if err := w.Process().Handle(t.Context(), d); err != nil || len(w.DeadLetters(alerts.Engine)) != 1 { // it is a dead letter at once
+	if err := w.Process().Handle(t.Context(), d); err != nil || len(w.DeadLetters(alerts.Engine)) != 1 { // it is dead-lettered immediately
 		t.Fatal(err)
 	}
 	refuse, event = false, "alert.call"
-	d.ID = "4f0c0a68-2f3d-4d0e-9a55-0f4f3c1a7b11" // and is sent again
+	d.ID = "4f0c0a68-2f3d-4d0e-9a55-0f4f3c1a7b11" // and is resent
 	if err := w.Restart(nil).Handle(t.Context(), d); err != nil || len(told) != 1 || told[0] != "alert.call" {
 		t.Errorf("told %v, %v", told, err)
 	}

@@ -16,7 +16,7 @@ const (
 	Resolved = "Resolved"
 )
 
-// Alert is what the engine takes of an alert: who it is, what it is about, and not its context.
+// Alert holds the fields of an alert that the engine uses, without its context.
 type Alert struct {
 	ID          string    `json:"id"`
 	Condition   string    `json:"condition"`
@@ -30,15 +30,15 @@ type Alert struct {
 	ResolvedAt  time.Time `json:"resolvedAt,omitzero"`
 }
 
-// Bounds of what is taken over, in bytes and in number. Longer texts are cut, except for the id, which must not be.
+// Bounds of the fields, in bytes and in number. Longer texts are cut, except for the id, which must not be.
 const (
 	maxID      = 2 << 10
 	maxText    = 2 << 10
 	maxTargets = 32
 )
 
-// document is both forms in which alerts arrive: the common alert schema of Azure Monitor, and the form that a flow behind
-// Fabric Activator, which has no schema of its own for this, is told to send.
+// document holds both forms of alerts: the common alert schema of Azure Monitor, and the form that the engine's
+// documentation prescribes for a flow behind Fabric Activator, which has no schema of its own for this.
 type document struct {
 	SchemaID string `json:"schemaId"`
 	Data     struct {
@@ -69,8 +69,8 @@ const (
 	activatorSchema = "roundhouseActivatorAlert"
 )
 
-// Adapt makes a message of an alert as its sender writes it: the hook engine.Definition.Adapt. ok is false for everything
-// else, the envelope included.
+// Adapt converts an alert in its sender's form to a message: the hook engine.Definition.Adapt. ok is false for
+// everything else, the envelope included.
 func Adapt(body []byte) (m engine.Message, ok bool, err error) {
 	var d document
 	if err := json.Unmarshal(body, &d); err != nil || d.SchemaID == "" {
@@ -124,7 +124,8 @@ func (d document) common() Alert {
 	return a
 }
 
-// activator is an activation: the same rule can activate for the same object again, so the time belongs to its identity.
+// activator returns an activation: the same rule can activate for the same object repeatedly, so the time belongs to
+// its identity.
 func (d document) activator() Alert {
 	a := Alert{Condition: Fired, Rule: d.RuleName, Severity: d.Severity, Service: "Fabric Activator", FiredAt: parseTime(d.ActivatedAt)}
 	if d.ObjectID != "" {
@@ -149,7 +150,7 @@ func (a Alert) bounded() Alert {
 
 func clip(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxText)], "") }
 
-// parseTime reads RFC 3339; anything else, the empty text of an alert that is not resolved included, is the zero time.
+// parseTime reads RFC 3339; any other text is the zero time, such as the empty text of an alert that is not resolved.
 func parseTime(text string) time.Time {
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || t.Year() < 2000 || t.Year() > 3000 {

@@ -1,9 +1,9 @@
-// Package alerts is the engine of the observability service: an alert of Azure Monitor (common alert schema), or of a
-// flow behind Fabric Activator, is read, and told on as events by the rules that match it.
+// Package alerts is the engine of the observability service: it reads an alert of Azure Monitor (common alert
+// schema), or of a flow behind Fabric Activator, and publishes events by the rules that match it.
 //
-// It promises that an alert is told once for each rule and condition, however often its sender repeats it: the alert id
-// and the condition (Fired or Resolved) are the identity of a run and of its events. The events of one alert keep their
-// order. What the alert's context holds does not leave the engine. The package owns no storage keys.
+// It publishes an alert once for each rule and condition, however often its sender repeats it: the alert id and the
+// condition (Fired or Resolved) are the identity of a run and of its events. The events of one alert keep their
+// order. The alert's context does not leave the engine. The package owns no storage keys.
 package alerts
 
 import (
@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// Engine is the engine's name, Queue where its messages arrive (standard, section 2, "Engine Values").
+// Engine is the engine's name, Queue its message queue (standard, section 2, "Engine Values").
 const (
 	Engine = "alerts"
 	Queue  = "monitor-alerts-queue"
@@ -23,34 +23,34 @@ const (
 // OperationProcess is the engine's operation, as the history shows it (standard, section 4, "Engine Values").
 const OperationProcess = "process"
 
-// DefaultEvent is the type of the event that an alert becomes when there are no rules.
+// DefaultEvent is the type of an alert's event without rules.
 const DefaultEvent = "alert.raised"
 
-// ErrAlert: the message is no alert that this engine understands; repeating it cannot help.
+// ErrAlert: the message is not a known alert; repeating it cannot help.
 var ErrAlert = errors.New("not an alert")
 
-// Rule says what becomes of the alerts that match it. A field that is empty matches all; of a list, one has to match.
-// Letter case does not matter.
+// Rule routes the alerts that match it. An empty field matches all; of a list, one has to match. Letter case does not
+// matter.
 type Rule struct {
-	// Name is the rule's own, unique. Required.
+	// Name is the unique name of the rule. Required.
 	Name string `json:"name"`
-	// Severities are Sev0 to Sev4, Conditions Fired and Resolved, Services those that monitor, such as Platform.
+	// Severities are Sev0 to Sev4, Conditions Fired and Resolved, Services the monitoring services, such as Platform.
 	Severities []string `json:"severities,omitempty"`
 	Conditions []string `json:"conditions,omitempty"`
 	Services   []string `json:"services,omitempty"`
-	// AlertRule and Target are the beginning of the alert rule's name and of a target's ARM id.
+	// AlertRule and Target are prefixes of the alert rule's name and of a target's ARM id.
 	AlertRule string `json:"alertRule,omitempty"`
 	Target    string `json:"target,omitempty"`
-	// Event is the type of the event to tell; "" tells none, which together with Stop silences alerts.
+	// Event is the type of the published event; "" publishes none, which together with Stop silences alerts.
 	Event string `json:"event,omitempty"`
-	// TenantID says whose event it is; the message's tenant, or else the publisher, when it is empty.
+	// TenantID is the tenant of the event; if empty, the message's tenant, or else the publisher.
 	TenantID string `json:"tenantId,omitempty"`
-	// Stop keeps the alerts from the rules that follow.
+	// Stop skips the following rules for the alert.
 	Stop bool `json:"stop,omitempty"`
 }
 
-// ParseRules reads rules as a setting holds them, a JSON array; "" gives none. Unknown fields are errors, because a
-// condition that is misspelt would match everything.
+// ParseRules reads rules from a setting, a JSON array; "" means none. Unknown fields are errors, because a misspelt
+// condition would match everything.
 func ParseRules(text string) ([]Rule, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
@@ -64,13 +64,13 @@ func ParseRules(text string) ([]Rule, error) {
 	return rules, (Config{Rules: rules}).Validate()
 }
 
-// Config is what the steps need.
+// Config configures the steps.
 type Config struct {
-	// Rules apply in order. With none, every alert becomes a DefaultEvent.
+	// Rules apply in order. Without rules, every alert becomes a DefaultEvent.
 	Rules []Rule
 }
 
-// Validate names everything that is wrong.
+// Validate returns all errors.
 func (c Config) Validate() error {
 	var errs []error
 	names := map[string]bool{}
@@ -102,7 +102,7 @@ func contains(list []string, value string) bool {
 	return slices.ContainsFunc(list, func(v string) bool { return strings.EqualFold(v, value) })
 }
 
-// matches says whether an alert falls under the rule.
+// matches reports whether an alert falls under the rule.
 func (r Rule) matches(a Alert) bool {
 	among := func(list []string, value string) bool { return len(list) == 0 || contains(list, value) }
 	return among(r.Severities, a.Severity) && among(r.Conditions, a.Condition) && among(r.Services, a.Service) &&

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const alertID = "/subscriptions/1c2f6d3e/providers/Microsoft.AlertsManagement/alerts/b9569717"
 
-// common is an alert as Azure Monitor writes it.
+// common returns an alert in the form of Azure Monitor.
 func common(condition string) string {
 	return fmt.Sprintf(`{"schemaId":"azureMonitorCommonAlertSchema","data":{"essentials":{"alertId":%q,"alertRule":"cpu high","severity":"Sev1",
 		"signalType":"Metric","monitorCondition":%q,"monitoringService":"Platform","alertTargetIDs":["/subscriptions/1c2f6d3e/resourcegroups/rg/vm"],
@@ -121,7 +121,7 @@ func TestParseRulesRefuses(t *testing.T) {
 	}
 }
 
-// Whatever comes, what is taken of an alert is bounded, and read again as the same.
+// For any input, the fields of an alert are bounded, and read back unchanged.
 func FuzzAlert(f *testing.F) {
 	for _, body := range []string{common("Fired"), activation, `{"schemaId":1}`} {
 		f.Add([]byte(body))

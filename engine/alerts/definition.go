@@ -26,23 +26,23 @@ func New(config Config) (*Steps, error) {
 	return &Steps{rules}, nil
 }
 
-// Route is an event that an alert becomes.
+// Route is an event of an alert.
 type Route struct {
-	// Rule is the name of the rule that says so.
+	// Rule is the name of the rule.
 	Rule     string `json:"rule"`
 	Event    string `json:"event"`
 	TenantID string `json:"tenantId,omitempty"`
 }
 
-// ProcessOutput is where an alert goes.
+// ProcessOutput lists the routes of an alert.
 type ProcessOutput struct {
 	AlertID   string  `json:"alertId"`
 	Condition string  `json:"condition"`
 	Routes    []Route `json:"routes"`
 }
 
-// Process finds the rules that match an alert. It is a step, and not the orchestrator's own doing, because rules change
-// with a setting: a run keeps those that it began with.
+// Process finds the rules that match an alert. It is a step, not orchestrator code, because a setting can change the
+// rules: a run keeps its initial rules.
 func (s *Steps) Process(_ context.Context, a Alert) (ProcessOutput, error) {
 	out := ProcessOutput{AlertID: a.ID, Condition: a.Condition, Routes: []Route{}}
 	for _, r := range s.rules {
@@ -59,7 +59,7 @@ func (s *Steps) Process(_ context.Context, a Alert) (ProcessOutput, error) {
 	return out, nil
 }
 
-// Event is the payload of the events that alerts become.
+// Event is the payload of an alert's events.
 type Event struct {
 	Alert Alert `json:"alert"`
 	// Rule is the name of the rule that led to the event.
@@ -68,7 +68,7 @@ type Event struct {
 	CorrelationID string `json:"correlationId"`
 }
 
-// Definition is the engine over the steps.
+// Definition returns the engine over the steps.
 func Definition(steps *Steps) engine.Definition {
 	process := orchestrator.NewActivity(Engine+"/"+OperationProcess, steps.Process, orchestrator.WithTimeout(time.Minute))
 	run := func(ctx *orchestrator.Context, r engine.Request[json.RawMessage]) (ProcessOutput, error) {
@@ -96,7 +96,7 @@ func Definition(steps *Steps) engine.Definition {
 	}
 }
 
-// read takes the alert out of a message.
+// read reads the alert of a message.
 func read(r engine.Request[json.RawMessage]) (Alert, error) {
 	if r.Operation != "" && r.Operation != OperationProcess {
 		return Alert{}, fmt.Errorf("%w: the operation %.64q cannot be asked for", ErrAlert, r.Operation)

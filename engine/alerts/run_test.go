@@ -47,13 +47,13 @@ func scenario(t *testing.T) orchestratortest.Scenario[engine.Message, alerts.Pro
 		}}
 }
 
-// The engine decides as it did when the golden history was written.
+// The engine decides as when the golden history was written.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	orchestratortest.Golden(t, "testdata/golden.json", scenario(t))
 }
 
-// Whatever crashes in the runtime, each event is told once.
+// With any crash in the runtime, each event is published once.
 func TestCrashesEverywhere(t *testing.T) {
 	t.Parallel()
 	orchestratortest.CrashEverywhere(t, scenario)
@@ -66,14 +66,14 @@ func newPlatform(t *testing.T) *enginetest.World {
 	}})
 }
 
-// deliver is the body's only delivery, or the last of several.
+// deliver returns the body's only delivery, or the last of several.
 func deliver(t *testing.T, w *enginetest.World, body string, count int) error {
 	t.Helper()
 	return w.Process().Handle(t.Context(), engine.Delivery{Queue: alerts.Queue, ID: "3f0c0a68-2f3d-4d0e-9a55-0f4f3c1a7b11",
 		Body: []byte(body), DequeueCount: count})
 }
 
-// An alert as it arrives in the queue becomes a row of the history, its repetition none.
+// An alert from the queue becomes a row of the history, its repetition none.
 func TestQueueToHistory(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)
@@ -95,7 +95,7 @@ func TestQueueToHistory(t *testing.T) {
 	}
 }
 
-// An alert that fits no message runs from its blob, once the blob can be read.
+// An alert that exceeds a message runs from its blob, once the blob can be read.
 func TestLargeAlert(t *testing.T) {
 	t.Parallel()
 	broken := true
@@ -124,7 +124,7 @@ func TestLargeAlert(t *testing.T) {
 	}
 }
 
-// What is no alert is a dead letter, with its body as it arrived.
+// A message that is no alert is a dead letter, with its original body.
 func TestQueueToDeadLetter(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{common("Closed"), `{"input":{"schemaId":"x"}}`, `{"operation":"rotate"}`, `{}`, `not JSON`} {
@@ -139,8 +139,8 @@ func TestQueueToDeadLetter(t *testing.T) {
 	}
 }
 
-// An alert is the same one by its natural key, whatever its details are and whether they fit a message. Under a correlation id
-// that a sender chose, other content is other work and becomes a dead letter.
+// An alert is identified by its natural key, with any details, in a message or in a blob. Under a correlation id that
+// a sender chose, other content is other work and becomes a dead letter.
 func TestAlertsUnderOneCorrelationID(t *testing.T) {
 	t.Parallel()
 	detailed := func(detail string) string {

@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	// versionsKept is of how many versions the acknowledgements of a consumer are kept.
+	// versionsKept is the number of versions whose acknowledgements are kept for a consumer.
 	versionsKept = 10
-	// tries bounds how often a change begins again because others changed the same rows.
+	// tries bounds the tries of a change after concurrent changes of the same rows.
 	tries = 5
 )
 
 // MaxVersion bounds a version, in bytes.
 const MaxVersion = 128
 
-// Acknowledgement says that a version has arrived at a consumer.
+// Acknowledgement confirms that a version has arrived at a consumer.
 type Acknowledgement struct {
 	Target   string
 	Version  string
 	Consumer string
-	// AtUtc is when it was recorded, and By who said so.
+	// AtUtc is the time of the record, and By its author.
 	AtUtc time.Time
 	By    string
 }
@@ -40,14 +40,14 @@ const (
 	propBy       = "By"
 )
 
-// Acknowledge records that a version has arrived at a registered consumer, at the time of this call, and returns what is
-// recorded: repeating it changes nothing. The errors are ErrInvalid, ErrNotRegistered and ErrUnknownVersion, with what to
-// do, and those of the store and of Config.Knows, after which it can be repeated.
+// Acknowledge records that a version has arrived at a registered consumer, at the time of this call, and returns the
+// record: repeating it changes nothing. The errors are ErrInvalid, ErrNotRegistered and ErrUnknownVersion, with the
+// remedy, and those of the store and of Config.Knows, after which it can be repeated.
 func (c *Consumers) Acknowledge(ctx context.Context, a Acknowledgement) (Acknowledgement, error) {
 	if err := c.check(ctx, a); err != nil {
 		return Acknowledgement{}, fmt.Errorf("acknowledge %s of %s %.200q by %.80q: %w", clip(a.Version), c.config.Engine, a.Target, a.Consumer, err)
 	}
-	a.AtUtc = c.config.Now().UTC().Truncate(time.Microsecond) // what the table keeps
+	a.AtUtc = c.config.Now().UTC().Truncate(time.Microsecond) // the precision of the table
 	var err error
 	for range tries {
 		var known []tables.Entity
@@ -62,7 +62,7 @@ func (c *Consumers) Acknowledge(ctx context.Context, a Acknowledgement) (Acknowl
 		if err == nil {
 			return a, nil
 		}
-		// Somebody else changed the same rows, or it is not known whether this call did: the next look tells.
+		// A concurrent call changed the same rows, or the outcome of this call is unknown: the next read decides.
 		if !errors.Is(err, tables.ErrExists) && !errors.Is(err, tables.ErrNotFound) && !errors.Is(err, tables.ErrOutcomeUnknown) {
 			break
 		}
@@ -70,7 +70,7 @@ func (c *Consumers) Acknowledge(ctx context.Context, a Acknowledgement) (Acknowl
 	return Acknowledgement{}, fmt.Errorf("acknowledge %s of %s %.200q by %s: %w", a.Version, c.config.Engine, a.Target, a.Consumer, err)
 }
 
-// check refuses what could not count.
+// check rejects invalid acknowledgements.
 func (c *Consumers) check(ctx context.Context, a Acknowledgement) error {
 	if a.Target == "" || a.Version == "" || a.Consumer == "" {
 		return fmt.Errorf("%w: target, version and consumer are required", ErrInvalid)
@@ -89,8 +89,8 @@ func (c *Consumers) check(ctx context.Context, a Acknowledgement) error {
 	return err
 }
 
-// outdated removes what an acknowledgement makes superfluous: the oldest of its consumer's, and those of consumers that are not
-// registered any more.
+// outdated removes superfluous rows after an acknowledgement: the oldest of its consumer, and those of consumers that
+// are no longer registered.
 func (c *Consumers) outdated(a Acknowledgement, known []tables.Entity) []tables.Op {
 	const most = 50 // of 100 operations that a transaction has
 	names := c.config.Targets[a.Target].Names
@@ -112,8 +112,8 @@ func (c *Consumers) outdated(a Acknowledgement, known []tables.Entity) []tables.
 	return ops
 }
 
-// Acknowledged lists what the registered consumers of a target have acknowledged, by consumer and then newest first. The
-// errors are those of the store.
+// Acknowledged lists the acknowledgements of the registered consumers of a target, by consumer and then newest first.
+// The errors are those of the store.
 func (c *Consumers) Acknowledged(ctx context.Context, target string) ([]Acknowledgement, error) {
 	rows, err := c.rows(ctx, target)
 	if err != nil {
@@ -157,5 +157,5 @@ func acknowledgementOf(e tables.Entity) Acknowledgement {
 		AtUtc: e.Time(propAt).UTC(), By: e.String(propBy)}
 }
 
-// clip bounds a text from outside in an error.
+// clip bounds an external text in an error.
 func clip(text string) string { return fmt.Sprintf("%.40q", text) }

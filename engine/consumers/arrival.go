@@ -10,21 +10,21 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 )
 
-// maxVersions bounds the versions that are looked at for one question, because each may cost a read.
+// maxVersions bounds the versions that one question checks, because each may cost a read.
 const maxVersions = 10
 
-// Version is an announced version, and what its consumers were promised.
+// Version is an announced version, with the times promised to its consumers.
 type Version struct {
-	// Version names it, as acknowledgements do.
+	// Version is the name of the version in acknowledgements.
 	Version string
 	// TenantID and EventID name the event that announces it, in the outbox.
 	TenantID, EventID string
-	// A consumer has taken a version up Grace after it arrived, or after From when it arrived before that.
+	// A consumer has adopted a version Grace after it arrived, or after From when it arrived before that.
 	From  time.Time
 	Grace time.Duration
 }
 
-// taken is when a consumer has taken the version up at which it arrived then.
+// taken returns when a consumer has adopted the version, given its arrival.
 func (v Version) taken(arrived time.Time) time.Time {
 	if arrived.Before(v.From) {
 		arrived = v.From
@@ -32,38 +32,38 @@ func (v Version) taken(arrived time.Time) time.Time {
 	return arrived.Add(v.Grace)
 }
 
-// Question asks whether what came before a version may be retired.
+// Question asks whether the predecessors of a version may be retired.
 type Question struct {
-	// Target is what is rotated.
+	// Target is the rotated credential.
 	Target string
-	// Versions are the version and the later ones that are usable, oldest first: each of them will do for a consumer.
+	// Versions are the version and the later usable ones, oldest first: any of them is sufficient for a consumer.
 	Versions []Version
-	// Retires names what is to be retired, for people.
+	// Retires names the predecessors, for operators.
 	Retires []string
-	// Waited says that the answer was Waiting before.
+	// Waited means that the previous answer was Waiting.
 	Waited bool
-	// Now is a time that has come, even if the clock of this process says less.
+	// Now is a time that has passed, even if this process's clock is behind.
 	Now time.Time
 }
 
-// Waiting says why something may not be retired yet. It is recorded by those who wait.
+// Waiting is the reason why predecessors may not be retired yet. Waiting runs record it.
 type Waiting struct {
 	// Version is the version that has not arrived everywhere, EventID the event that announces it.
 	Version string `json:"version"`
 	EventID string `json:"eventId"`
-	// Missing are the consumers that have neither the version nor a later one, in words. When there are none, the last of
-	// them has taken it up at ReadyAtUtc.
+	// Missing describes the consumers that have neither the version nor a later one. When it is empty, the last of
+	// them has adopted it at ReadyAtUtc.
 	Missing    []string  `json:"missing,omitempty"`
 	ReadyAtUtc time.Time `json:"readyAtUtc,omitzero"`
-	// Retires names what stays usable meanwhile.
+	// Retires names the versions that stay usable meanwhile.
 	Retires []string `json:"retires,omitempty"`
 	// Patience and Roles are those of Config.
 	Patience time.Duration `json:"patience"`
 	Roles    []string      `json:"roles,omitempty"`
 }
 
-// Arrived says whether one of the versions has arrived at each consumer, and was taken up: nil, or what is waited for. The
-// errors are those of the outbox and of the store, after which it can be repeated.
+// Arrived returns nil when one of the versions has arrived at each consumer and was adopted, or else the reason to
+// wait. The errors are those of the outbox and of the store, after which it can be repeated.
 func (c *Consumers) Arrived(ctx context.Context, q Question) (*Waiting, error) {
 	if len(q.Versions) == 0 {
 		return nil, fmt.Errorf("consumers of %s %.200q: no version to ask about", c.config.Engine, q.Target)
@@ -81,9 +81,9 @@ func (c *Consumers) Arrived(ctx context.Context, q Question) (*Waiting, error) {
 	return w, err
 }
 
-// waiting is Arrived without the note of it.
+// waiting is Arrived without recording the result.
 func (c *Consumers) waiting(ctx context.Context, q Question) (*Waiting, error) {
-	if len(q.Versions) > maxVersions { // the one at hand and the latest ones, which are the likeliest to have arrived
+	if len(q.Versions) > maxVersions { // the current one and the latest ones, which are the likeliest to have arrived
 		q.Versions = append(slices.Clone(q.Versions[:1]), q.Versions[len(q.Versions)-maxVersions+1:]...)
 	}
 	q.Now = later(q.Now, c.config.Now())
@@ -108,7 +108,8 @@ func (c *Consumers) waiting(ctx context.Context, q Question) (*Waiting, error) {
 	return w, nil
 }
 
-// receiver is when the receiver of events has taken one of the versions up, or who it is when no event was delivered.
+// receiver returns when the receiver of events has adopted one of the versions, or the missing receiver when no event
+// was delivered.
 func (c *Consumers) receiver(ctx context.Context, q Question) (ready time.Time, missing []string, err error) {
 	found, state := false, ""
 	for i, v := range q.Versions {
@@ -138,7 +139,8 @@ func (c *Consumers) receiver(ctx context.Context, q Question) (ready time.Time, 
 	return ready, missing, nil
 }
 
-// named is when the last of the consumers has taken one of the versions up, and who has acknowledged none.
+// named returns when the last of the registered consumers has adopted one of the versions, and the consumers that
+// have acknowledged none.
 func (c *Consumers) named(ctx context.Context, q Question, names []string) (ready time.Time, missing []string, err error) {
 	acknowledged, err := c.Acknowledged(ctx, q.Target)
 	if err != nil {

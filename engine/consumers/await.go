@@ -9,32 +9,32 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// The pauses between two looks double from the first to the longest. People are asked when they have come to askFrom: what is a
-// moment late is no news.
+// The pauses between two checks double from the first to the longest. The task is created when they have reached
+// askFrom, so that a short delay creates none.
 const (
 	firstPause   = 10 * time.Second
 	askFrom      = 2 * time.Minute
 	longestPause = time.Hour
 )
 
-// Task is the name of the human task that is there while a version has not arrived. Its answer is a Decision.
+// Task is the name of the human task that is open while a version has not arrived. Its answer is a Decision.
 const Task = "confirm arrival"
 
-// Action is what a person decides.
+// Action is an operator's decision.
 type Action string
 
 // The actions.
 const (
-	// Retire says that the version has arrived, or need not: what came before is retired now.
+	// Retire confirms that the version has arrived, or need not: its predecessors are retired now.
 	Retire Action = "retire"
-	// Wait leaves it waiting; nobody is asked again.
+	// Wait continues the wait, without another task.
 	Wait Action = "wait"
 )
 
 // Decision is the answer to a Task.
 type Decision struct {
 	Action Action `json:"action"`
-	// Note says why, up to 2,000 characters.
+	// Note is the reason, up to 2,000 characters.
 	Note string `json:"note,omitempty"`
 }
 
@@ -43,50 +43,50 @@ const decisionForm = `{"type":"object","required":["action"],"additionalProperti
 "action":{"enum":["retire","wait"],"title":"Retire the older version although not everybody has the new one, or wait on"},
 "note":{"type":"string","title":"Why","maxLength":2000}}}`
 
-// question is what the person is shown.
+// question is the payload of the task.
 type question struct {
 	Engine  string `json:"engine"`
 	Target  string `json:"target"`
 	Version string `json:"version"`
 	EventID string `json:"eventId"`
-	// Missing are those who lacked the version when the question was asked.
+	// Missing are the consumers without the version when the task was created.
 	Missing []string `json:"missing"`
-	// Retires is what is retired in the end.
+	// Retires are the versions to retire in the end.
 	Retires []string `json:"retires"`
-	// WaitsUntilUtc is when the run becomes a dead letter.
+	// WaitsUntilUtc is when the run is dead-lettered.
 	WaitsUntilUtc time.Time `json:"waitsUntilUtc"`
 }
 
-// Credential is what a run rotates.
+// Credential is the credential that a run rotates.
 type Credential struct {
 	Engine, Target string
 }
 
-// Steps are the activities of an engine's run that waits.
+// Steps are the activities of a waiting run.
 type Steps struct {
-	// Look looks again, and retires what may be retired: nil when nothing is waited for any more. number counts the looks of
-	// the execution from 2.
+	// Look checks again, and retires versions that may be retired: nil when the wait is over. number counts the
+	// checks of the execution from 2.
 	Look func(number int) (*Waiting, error)
-	// Confirm retires at the word of a person.
+	// Confirm retires by an operator's decision.
 	Confirm func(by, note string) error
 }
 
-// OverdueError says that a version has not arrived in time.
+// OverdueError means that a version has not arrived in time.
 type OverdueError struct {
 	Credential
 	Waiting
 }
 
-// Error says who is missing and what to do.
+// Error names the missing consumers and the remedy.
 func (e *OverdueError) Error() string {
 	return fmt.Sprintf("version %s of %s %s has not arrived within %v: missing are %s (event %s); %s stays usable. "+
 		"Deliver the event (outbox), have them acknowledge, or rotate again; then retry this: it goes on waiting and rotates nothing",
 		e.Version, e.Engine, e.Target, e.Patience, strings.Join(e.Missing, ", "), e.EventID, strings.Join(e.Retires, ", "))
 }
 
-// Await waits, in an orchestrator, until the version has arrived or a person has decided, with pauses that grow from seconds to
-// an hour. A person is asked once, after some minutes. The error is an *OverdueError when the patience ends,
-// orchestrator.ErrCanceled, or one of the steps.
+// Await waits, in an orchestrator, until the version has arrived or an operator has decided, with pauses that grow
+// from seconds to an hour. It creates the task once, after some minutes. The error is an *OverdueError when the
+// patience ends, orchestrator.ErrCanceled, or one of the steps.
 func Await(ctx *orchestrator.Context, of Credential, w *Waiting, steps Steps) error {
 	p := patience{ctx: ctx, of: of, steps: steps, pause: firstPause}
 	for number := 2; w != nil; number++ {
@@ -109,12 +109,12 @@ type patience struct {
 	steps    Steps
 	pause    time.Duration
 	deadline time.Time
-	// asked is the question while it is open, and wasAsked stays true.
+	// asked is the open task; wasAsked stays true after it.
 	asked    *orchestrator.Future[orchestrator.Answer[Decision]]
 	wasAsked bool
 }
 
-// between waits for the next look. decided says that a person has ended the wait.
+// between waits for the next check. decided means that an operator has ended the wait.
 func (p *patience) between(w Waiting) (decided bool, err error) {
 	if len(w.Missing) == 0 {
 		p.withdraw()
@@ -147,7 +147,7 @@ func (p *patience) between(w Waiting) (decided bool, err error) {
 	return false, err
 }
 
-// ask asks a person, once.
+// ask creates the task, once.
 func (p *patience) ask(w Waiting) {
 	if p.wasAsked || p.pause < askFrom {
 		return
@@ -157,7 +157,7 @@ func (p *patience) ask(w Waiting) {
 		Payload: question{p.of.Engine, p.of.Target, w.Version, w.EventID, w.Missing, w.Retires, p.deadline.UTC()}})
 }
 
-// withdraw takes the question back: it needs no answer any more.
+// withdraw cancels the task, which needs no answer any longer.
 func (p *patience) withdraw() {
 	if p.asked != nil {
 		orchestrator.Cancel(p.ctx, p.asked)
@@ -165,7 +165,7 @@ func (p *patience) withdraw() {
 	}
 }
 
-// distinct makes the pauses of an execution others than those of the one before, which are over for it.
+// distinct makes the pauses of an execution differ from those of the previous one, which have ended.
 func (p *patience) distinct() time.Duration {
 	return time.Duration(p.ctx.Execution()-1) * time.Millisecond
 }

@@ -1,21 +1,21 @@
-// Package consumers knows who needs a credential that an engine rotates, and which of its versions have arrived at whom, so
-// that nothing is retired before its successor is known to have arrived.
+// Package consumers knows the consumers of a rotated credential, and which versions have arrived at them, so that no
+// version is retired before its successor has arrived.
 //
-// A version has two kinds of consumers: the receiver of the event that announces it, at whom it has arrived when the outbox
-// has delivered that event, and the consumers that are registered by name for the credential (Config.Targets), which
-// acknowledge on their own.
+// A version has two kinds of consumers: the receiver of the event that announces it, and the consumers registered by
+// name for the credential (Config.Targets). It has arrived at the receiver when the outbox has delivered that event;
+// the registered consumers acknowledge on their own.
 //
-// It promises:
+// Promises:
 //
 //   - Only a delivered event has arrived. One that is pending, dead, skipped by an operator or not in the outbox has not.
 //   - An acknowledgement is recorded once, however often it is sent, and only for a version that the engine knows and a
 //     consumer that is registered.
 //   - A consumer that has a later version does not need the earlier ones.
-//   - A consumer at which a version arrives late has as much time to take it up as any other.
+//   - A consumer that receives a version late has as much time to adopt it as any other.
 //
-// It owns the table named by Table. The partition of a credential (engine and target, escaped) has a row for each consumer and
-// version; of a consumer the latest versionsKept are kept. The partition "~waiting" has one row for each credential that was
-// seen waiting: its latest look.
+// It owns the table named by Table. The partition of a credential (engine and target, escaped) has a row for each
+// consumer and version; for a consumer the latest versionsKept are kept. The partition "~waiting" has one row for
+// each waiting credential: its latest check.
 package consumers
 
 import (
@@ -30,23 +30,23 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Table is the table of acknowledgements. Whoever wires the engine creates it.
+// Table is the table of acknowledgements. The program that wires the engine creates it.
 const Table = "acknowledgements"
 
 // DefaultPatience is the default of Config.Patience.
 const DefaultPatience = 7 * 24 * time.Hour
 
-// MaxName bounds the name of a consumer, in bytes, and MaxConsumers the consumers that are registered for one credential.
+// MaxName bounds the name of a consumer, in bytes, and MaxConsumers the registered consumers of one credential.
 const (
 	MaxName      = 64
 	MaxConsumers = 20
 )
 
-// These errors are told apart with errors.Is.
+// Distinguish these errors with errors.Is.
 var (
-	// ErrInvalid: an acknowledgement lacks something, or something is too long.
+	// ErrInvalid: a field of an acknowledgement is missing or too long.
 	ErrInvalid = errors.New("invalid acknowledgement")
-	// ErrNotRegistered: nobody of this name is registered as a consumer of the credential.
+	// ErrNotRegistered: no consumer with this name is registered for the credential.
 	ErrNotRegistered = errors.New("not registered as a consumer")
 	// ErrUnknownVersion: the engine knows no such version of the credential, or has not announced it.
 	ErrUnknownVersion = errors.New("unknown version")
@@ -54,19 +54,19 @@ var (
 
 // Outbox reads events; *outbox.Admin is one.
 type Outbox interface {
-	// Get reads one message. The error is outbox.ErrNotFound when there is none.
+	// Get reads one message. The error is outbox.ErrNotFound if it does not exist.
 	Get(ctx context.Context, tenant, id string) (outbox.Record, error)
 }
 
 // Target is a credential with consumers that acknowledge on their own.
 type Target struct {
-	// TenantID is whose credential it is, "" for the platform.
+	// TenantID is the tenant of the credential, "" for the platform.
 	TenantID string
 	// Names are the consumers.
 	Names []string
 }
 
-// Config is what Consumers need.
+// Config configures Consumers.
 type Config struct {
 	// Engine is the engine that rotates the credentials. Required.
 	Engine string
@@ -74,19 +74,19 @@ type Config struct {
 	Tables tables.Store
 	// Outbox has the events that announce versions. Required.
 	Outbox Outbox
-	// Targets are the credentials that have registered consumers, by what the engine rotates.
+	// Targets are the credentials with registered consumers, by the name of the target.
 	Targets map[string]Target
-	// Knows says whether the engine has announced a version of a target. Required when there are Targets.
+	// Knows reports whether the engine has announced a version of a target. Required with Targets.
 	Knows func(ctx context.Context, target, version string) (bool, error)
-	// Patience is for how long a run waits for consumers before it becomes a dead letter; DefaultPatience when 0.
+	// Patience is the time that a run waits for consumers before it is dead-lettered; DefaultPatience when 0.
 	Patience time.Duration
-	// Roles are who is asked when a version does not arrive; with none, everybody.
+	// Roles are the roles of the task for a version that does not arrive; without roles, everybody may answer.
 	Roles []string
 	// Now is the clock; default time.Now.
 	Now func() time.Time
 }
 
-// Validate names everything that is missing or wrong.
+// Validate returns all errors.
 func (c Config) Validate() error {
 	var errs []error
 	if c.Engine == "" || c.Tables == nil || c.Outbox == nil {
@@ -135,7 +135,7 @@ func validName(name string) bool {
 	return name != "" && len(name) <= MaxName
 }
 
-// Consumers are those of one engine's credentials. They are safe for concurrent use.
+// Consumers checks the consumers of one engine's credentials. It is safe for concurrent use.
 type Consumers struct{ config Config }
 
 // New validates config and makes Consumers.
@@ -152,18 +152,18 @@ func New(config Config) (*Consumers, error) {
 	return &Consumers{config}, nil
 }
 
-// Target is the credential of that name; false when nobody is registered for it.
+// Target returns the credential of that name; false without registered consumers.
 func (c *Consumers) Target(target string) (Target, bool) {
 	t, ok := c.config.Targets[target]
 	return t, ok && len(t.Names) > 0
 }
 
-// Targets are the names of the credentials that have registered consumers, sorted.
+// Targets returns the sorted names of the credentials with registered consumers.
 func (c *Consumers) Targets() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.config.Targets)), func(name string) bool { return len(c.config.Targets[name].Names) == 0 })
 }
 
-// partition is that of a credential.
+// partition returns the partition of a credential.
 func (c *Consumers) partition(target string) string {
 	return tables.EscapeKey(c.config.Engine + "/" + target)
 }

@@ -60,7 +60,7 @@ func (w *world) announce(t testing.TB, version string) consumers.Version {
 	return consumers.Version{Version: version, TenantID: "t1", EventID: added.ID, From: w.now.Add(5 * time.Minute), Grace: time.Hour}
 }
 
-// consumers are those of a process that reaches storage through an interceptor.
+// consumers returns the Consumers of a process that reaches storage through an interceptor.
 func (w *world) consumers(t testing.TB, names []string, intercept faults.Interceptor) *consumers.Consumers {
 	t.Helper()
 	c, err := consumers.New(consumers.Config{Engine: "hmac", Tables: faults.Tables(w.tables, intercept), Outbox: w.outbox.Admin(), Roles: []string{"keeper"},
@@ -76,7 +76,7 @@ func untouched(ctx context.Context, _ faults.Call, next func(context.Context) er
 	return next(ctx)
 }
 
-// Only a delivered event has arrived, and a later version will do.
+// Only a delivered event has arrived, and a later version is sufficient.
 func TestArrivalAtTheReceiver(t *testing.T) {
 	t.Parallel()
 	act := func(action outbox.Action) func(*testing.T, *world, consumers.Version) {
@@ -152,7 +152,7 @@ func TestArrivalAtTheReceiver(t *testing.T) {
 	}
 }
 
-// A version that is taken up late gets its time from then on.
+// A consumer that acknowledges late has its full time from then on.
 func TestALateConsumerHasItsTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -167,13 +167,13 @@ func TestALateConsumerHasItsTime(t *testing.T) {
 	if got, err := c.Arrived(t.Context(), q); err != nil || got == nil || !got.ReadyAtUtc.Equal(acknowledged.Add(time.Hour)) || len(got.Missing) != 0 {
 		t.Errorf("Arrived = %+v, %v", got, err)
 	}
-	q.Now = acknowledged.Add(time.Hour) // as the run knows that has slept until then
+	q.Now = acknowledged.Add(time.Hour) // as the run knows after sleeping until then
 	if got, err := c.Arrived(t.Context(), q); err != nil || got != nil {
 		t.Errorf("Arrived = %+v, %v", got, err)
 	}
 }
 
-// What waits is noted for people, and forgotten when it does not wait any more, or when nobody looks.
+// Waiting credentials are recorded, and removed when the wait is over or no run checks any longer.
 func TestNotes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -216,7 +216,7 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// In an undisturbed rotation, a question costs one read of the outbox, and one query where consumers are registered.
+// In an undisturbed rotation, a question costs one read of the outbox, and one query with registered consumers.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	for _, names := range [][]string{nil, {"gateway"}} {
@@ -244,7 +244,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// over is the outbox of a world as a plan sees it.
+// over returns the outbox of a world through a plan.
 func over(t *testing.T, w *world, plan *faults.Plan) *outbox.Outbox {
 	t.Helper()
 	o, err := outbox.New(outbox.Config{Tables: faults.Tables(w.tables, plan.Intercept), Queues: queues.NewMemory(), Blobs: blobs.NewMemory(), Options: outbox.DefaultOptions(), Logger: slog.New(slog.DiscardHandler)})
@@ -254,7 +254,7 @@ func over(t *testing.T, w *world, plan *faults.Plan) *outbox.Outbox {
 	return o
 }
 
-// Whatever goes wrong with storage, an acknowledgement is recorded once, with the time of the first.
+// With any fault of storage, an acknowledgement is recorded once, with its first time.
 func TestAcknowledgeCrashes(t *testing.T) {
 	t.Parallel()
 	scenario := func(t *testing.T, plan *faults.Plan) {
@@ -295,8 +295,8 @@ func TestAcknowledgeCrashes(t *testing.T) {
 	}
 }
 
-// Acknowledgements in any order are those of a plain map, of the latest ten versions of each consumer that is registered, and
-// the rows are bounded.
+// Acknowledgements in any order equal those of a plain map, of the latest ten versions of each registered consumer,
+// and the rows are bounded.
 func TestAcknowledgementsAreBounded(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// waitingPartition has the latest look at each credential that waits. No escaped engine begins with the tilde.
+	// waitingPartition has the latest check of each waiting credential. No escaped engine begins with the tilde.
 	waitingPartition = "~waiting"
-	// noteLife is for how long a look counts: longer than looks are apart.
+	// noteLife is the time for which a check counts: longer than the longest pause between checks.
 	noteLife = 2 * longestPause
 )
 
@@ -25,10 +25,10 @@ const (
 	propSeen    = "SeenAtUtc"
 )
 
-// Note is a credential that waits for consumers, as the latest look has found it.
+// Note is a credential that waits for consumers, by its latest check.
 type Note struct {
 	Engine, Target, Version, EventID string
-	// Missing are the consumers that lack the version.
+	// Missing are the consumers without the version.
 	Missing   []string
 	SeenAtUtc time.Time
 }
@@ -47,7 +47,7 @@ func (c *Consumers) note(ctx context.Context, target string, w Waiting) error {
 	return nil
 }
 
-// Settled forgets that a credential waits. The errors are those of the store.
+// Settled removes the record of a waiting credential. The errors are those of the store.
 func (c *Consumers) Settled(ctx context.Context, target string) error {
 	err := c.config.Tables.Apply(ctx, Table, tables.Delete(c.noteKey(target), ""))
 	if err != nil && !errors.Is(err, tables.ErrNotFound) {
@@ -60,7 +60,7 @@ func (c *Consumers) noteKey(target string) tables.Key {
 	return tables.Key{Partition: waitingPartition, Row: c.partition(target)}
 }
 
-// Waits is the note of a credential; false when it does not wait.
+// Waits returns the note of a credential; false when it does not wait.
 func (c *Consumers) Waits(ctx context.Context, target string) (Note, bool, error) {
 	e, err := c.config.Tables.Get(ctx, Table, c.noteKey(target))
 	if errors.Is(err, tables.ErrNotFound) {
@@ -73,8 +73,8 @@ func (c *Consumers) Waits(ctx context.Context, target string) (Note, bool, error
 	return n, n.counts(c.config.Now()), nil
 }
 
-// CountWaiting counts, by engine, the credentials that wait for consumers, as a look of the last two hours has found them: a run
-// that ended otherwise does not look again. The errors are those of the store.
+// CountWaiting counts the waiting credentials by engine, from the checks of the last two hours: a run that ended
+// otherwise does not check again. The errors are those of the store.
 func CountWaiting(ctx context.Context, store tables.Store, now time.Time) (map[string]int, error) {
 	count := map[string]int{}
 	for e, err := range tables.All(ctx, store, Table, tables.Query{Partition: waitingPartition}) {
@@ -93,7 +93,7 @@ func (n Note) counts(now time.Time) bool { return n.SeenAtUtc.After(now.Add(-not
 func noteOf(e tables.Entity) Note {
 	n := Note{Engine: e.String(propEngine), Target: e.String(propTarget), Version: e.String(propVersion), EventID: e.String(propEvent), SeenAtUtc: e.Time(propSeen).UTC()}
 	if json.Unmarshal([]byte(e.String(propMissing)), &n.Missing) != nil {
-		n.Missing = nil // a row that a person changed
+		n.Missing = nil // a row that was edited by hand
 	}
 	n.Missing = slices.Clip(n.Missing)
 	return n

@@ -1,6 +1,6 @@
 // Package enginetest runs engines in ordinary Go tests: definitions on the pipeline and the runtime, over stores in
-// memory, with the test in the place of the Functions host. It is for authors of engines. It needs no app;
-// handlertest runs a whole app, and orchestratortest an orchestrator without its messages, history and dead letters.
+// memory, with the test instead of the Functions host. It is for authors of engines. It needs no app; handlertest
+// runs a whole app, and orchestratortest an orchestrator without its messages, history and dead letters.
 //
 //	func TestBackup(t *testing.T) {
 //		synctest.Test(t, func(t *testing.T) {
@@ -17,7 +17,7 @@
 //
 // # Time
 //
-// A test that waits belongs into a bubble of [testing/synctest]. Run and Pass then jump to the next message that
+// A test that waits belongs in a bubble of [testing/synctest]. Run and Pass then jump to the next message that
 // becomes due, so a timer of days takes no time.
 //
 // # Processes
@@ -26,5 +26,5 @@
 // Config was changed. FailEverywhere repeats a test with a fault at every storage call, such as a crash, after which
 // the next process continues.
 //
-// The package keeps nothing outside of memory.
+// The package stores nothing outside of memory.
 package enginetest

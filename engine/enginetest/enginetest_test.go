@@ -49,7 +49,7 @@ func backup(work func(database string) error) func(enginetest.Stores) []engine.D
 
 func succeeds(string) error { return nil }
 
-// statuses are those of the run's entries.
+// statuses returns the statuses of the run's entries.
 func statuses(w *enginetest.World) (all []engine.Status) {
 	for _, e := range w.History("backup", "c1") {
 		all = append(all, e.Status)
@@ -57,8 +57,8 @@ func statuses(w *enginetest.World) (all []engine.Status) {
 	return all
 }
 
-// An engine's test in a bubble of virtual time: a message, an hour that takes no time, and the history. It is a
-// function here, and a Test function in a test file.
+// An engine's test in a bubble of virtual time: a message, an hour that takes no time, and the history. Here it is a
+// plain function; in a test file it is a Test function.
 func Example() {
 	_ = func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -72,8 +72,8 @@ func Example() {
 	}
 }
 
-// Whatever storage call fails, the work is done and its event published once. It is a function here, and a Test
-// function in a test file.
+// With a fault at any storage call, the work is done and its event published once. Here it is a plain function; in a
+// test file it is a Test function.
 func ExampleFailEverywhere() {
 	_ = func(t *testing.T) {
 		enginetest.FailEverywhere(t, nil, func(t *testing.T, plan *enginetest.Plan) {
@@ -88,7 +88,7 @@ func ExampleFailEverywhere() {
 	}
 }
 
-// The host delivers what is due; Pass and Run let time pass.
+// The host delivers due messages; Pass and Run advance the time.
 func TestTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestTime(t *testing.T) {
 	})
 }
 
-// A message that fails is delivered again, and is a dead letter in the end.
+// A failed message is redelivered, and dead-lettered in the end.
 func TestAttempts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestAttempts(t *testing.T) {
 	})
 }
 
-// A message that the host gives up is delivered to the function of the poison queue.
+// The function of the poison queue receives a message that the host abandons.
 func TestPoison(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -185,7 +185,7 @@ func TestOutbox(t *testing.T) {
 	})
 }
 
-// A process that crashes is followed by another, which has the code and the settings of then.
+// After a crash another process continues, with the current code and settings.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []enginetest.Fault{enginetest.CrashBefore, enginetest.CrashAfter} {
@@ -226,7 +226,7 @@ func TestCheckInputSchema(t *testing.T) {
 	}
 }
 
-// recorder is a test that notes that it failed.
+// recorder is a test that records its failure.
 type recorder struct {
 	testing.TB
 	failed bool
@@ -236,7 +236,7 @@ func (r *recorder) Helper() {}
 
 func (r *recorder) Errorf(string, ...any) { r.failed = true }
 
-// Whatever storage call fails, the run succeeds once.
+// With a fault at any storage call, the run succeeds once.
 func TestFailEverywhere(t *testing.T) {
 	t.Parallel()
 	enginetest.FailEverywhere(t, nil, func(t *testing.T, plan *enginetest.Plan) {

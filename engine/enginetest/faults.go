@@ -17,32 +17,32 @@ import (
 // counts.
 type Plan = faults.Plan
 
-// Fault is what happens at a storage call.
+// Fault is a fault of a storage call.
 type Fault = faults.Fault
 
 // Call is a storage call.
 type Call = faults.Call
 
-// The faults of a process that dies. FailEverywhere also tries answers that report no outcome, refusals, and calls
-// that take long.
+// The faults of a process that dies. FailEverywhere also tries answers with an unknown outcome, refusals, and slow
+// calls.
 const (
 	CrashBefore = faults.CrashBefore
 	CrashAfter  = faults.CrashAfter
 )
 
-// maxFailures is after how many failed cases FailEverywhere gives up: others would say the same again.
+// maxFailures is the number of failed cases after which FailEverywhere stops: more would report the same failure.
 const maxFailures = 3
 
-// FailEverywhere runs a test as it is, and then once for every storage call of its plan and every fault of that call.
-// Each run is a subtest and a bubble of synctest. The test gives the plan to Restart. Skip, unless it is nil, leaves
-// out faults that storage cannot answer with; at counts calls from 1. With -short, it is a sample (see
+// FailEverywhere runs a test without faults, and then once for every storage call of its plan and every fault of that
+// call. Each run is a subtest and a bubble of synctest. The test passes the plan to Restart. Skip, unless it is nil,
+// excludes faults that storage cannot return; at counts calls from 1. With -short, it is a sample (see
 // CONTRIBUTING.md).
 func FailEverywhere(t *testing.T, skip func(at int, c Call, f Fault) bool, run func(t *testing.T, plan *Plan)) {
 	t.Helper()
 	counted := &Plan{}
 	synctest.Test(t, func(t *testing.T) { run(t, counted) })
 	if t.Failed() {
-		return // faults would only say the same again
+		return // faults would only report the same failure
 	}
 	failures := 0
 	for i, call := range counted.Calls() {
@@ -69,7 +69,7 @@ func FailEverywhere(t *testing.T, skip func(at int, c Call, f Fault) bool, run f
 	}
 }
 
-// repeat is the command that repeats one test.
+// repeat returns the command that repeats one test.
 func repeat(name string) string {
 	parts := strings.Split(name, "/")
 	for i, part := range parts {
@@ -78,7 +78,7 @@ func repeat(name string) string {
 	return fmt.Sprintf("%s=1 go test %s -run '%s'", sample.Share, folder(), strings.Join(parts, "/"))
 }
 
-// folder is the folder of the package under test, seen from its module.
+// folder returns the folder of the package under test, relative to its module.
 func folder() string {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -10,20 +10,18 @@ import (
 )
 
 const (
-	// Visibility is the delay after which a message is delivered again that a process refused, as in the host.json of
-	// new modules.
+	// Visibility is the delay before a refused message is redelivered, as in the host.json of new modules.
 	Visibility = 30 * time.Second
-	// hold is for how long the host hides a message that it delivers; it renews that while the process handles it.
+	// hold is the time for which the host hides a message in delivery; it renews it while the process handles it.
 	hold = 10 * time.Minute
-	// patience is for how long the host does not look at queues in which no message is due, for messages that others
-	// send meanwhile.
+	// patience is the time for which the host pauses without due messages, for messages that others send meanwhile.
 	patience = 5 * time.Minute
 	// maxDeliveries bounds Run.
 	maxDeliveries = 10_000
 )
 
-// Deliver delivers the messages that are due, and those that these lead to, until none is due. It returns the number
-// of deliveries.
+// Deliver delivers the due messages, and those that they cause, until none is due. It returns the number of
+// deliveries.
 func (w *World) Deliver() (deliveries int) {
 	w.t.Helper()
 	for w.round(w.Process, &deliveries) {
@@ -31,14 +29,14 @@ func (w *World) Deliver() (deliveries int) {
 	return deliveries
 }
 
-// Run delivers messages until none is left; while none is due, time passes. It returns the number of deliveries. The
-// test has to be in a bubble of synctest if it waits.
+// Run delivers messages until none is left; while none is due, it advances the time. It returns the number of
+// deliveries. A test that waits has to be in a bubble of synctest.
 func (w *World) Run() (deliveries int) {
 	w.t.Helper()
 	return w.run(w.Process)
 }
 
-// Run is World.Run for one of several processes that share the work. If it crashes, another continues in its place.
+// Run is World.Run for one of several processes that share the work. If it crashes, another one replaces it.
 func (p *Process) Run() (deliveries int) {
 	p.world.t.Helper()
 	return p.world.run(func() *Process {
@@ -50,7 +48,7 @@ func (p *Process) Run() (deliveries int) {
 	})
 }
 
-// Pass lets time pass, and delivers the messages that become due. It returns the number of deliveries.
+// Pass advances the time, and delivers the messages that become due. It returns the number of deliveries.
 func (w *World) Pass(d time.Duration) (deliveries int) {
 	w.t.Helper()
 	for end := time.Now().Add(d); ; {
@@ -107,7 +105,7 @@ func (w *World) round(next func() *Process, deliveries *int) (any bool) {
 }
 
 // deliver delivers one message as the host does: it renews the message while the process handles it, and then deletes
-// it, or lets it become visible again.
+// it, or makes it visible again.
 func (w *World) deliver(q queue, m queues.Message) {
 	w.t.Helper()
 	var mu sync.Mutex
@@ -145,13 +143,13 @@ func (w *World) deliver(q queue, m queues.Message) {
 	}
 }
 
-// Delivery is a received message as the host delivers it.
+// Delivery converts a received message to the host's delivery.
 func Delivery(queue string, m queues.Message) engine.Delivery {
 	return engine.Delivery{Queue: queue, ID: m.ID, Body: queues.Decode(m.Text), DequeueCount: int(m.DequeueCount),
 		InsertedAt: m.InsertedAt}
 }
 
-// DeliverTo delivers one message that is due in a queue to handle, and reports whether there was one.
+// DeliverTo delivers one due message of a queue to handle, and reports whether a message was due.
 func (w *World) DeliverTo(name string, handle func(context.Context, engine.Delivery) error) bool {
 	w.t.Helper()
 	messages, err := w.Queues.Receive(w.t.Context(), name, 1, hold)
@@ -164,7 +162,7 @@ func (w *World) DeliverTo(name string, handle func(context.Context, engine.Deliv
 	return len(messages) > 0
 }
 
-// Take removes the only message that is due in a queue, and returns it as the host would deliver it.
+// Take removes the only due message of a queue, and returns it as the host would deliver it.
 func (w *World) Take(queue string) engine.Delivery {
 	w.t.Helper()
 	messages, err := w.Queues.Receive(w.t.Context(), queue, 2, hold)
@@ -177,7 +175,7 @@ func (w *World) Take(queue string) engine.Delivery {
 	return Delivery(queue, messages[0])
 }
 
-// next returns how long the host has nothing to deliver, and whether a message is left.
+// next returns the time until the next delivery, and whether a message is left.
 func (w *World) next() (wait time.Duration, found bool) {
 	w.t.Helper()
 	wait = patience

@@ -15,10 +15,10 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Outbox is an outbox with one receiver of all events, for engines that look at what has arrived. Its Publish fits
+// Outbox is an outbox with one receiver of all events, for engines that check the arrival of events. Its Publish fits
 // Config.Publish.
 type Outbox struct {
-	// Down has the receiver refuse events, for good with Permanent.
+	// Down makes the receiver refuse events, permanently with Permanent.
 	Down, Permanent bool
 
 	t     testing.TB
@@ -52,7 +52,7 @@ func (o *Outbox) Over(store tables.Store) *outbox.Outbox {
 	return over
 }
 
-// Admin returns what operators use.
+// Admin returns the operators' interface to the outbox.
 func (o *Outbox) Admin() *outbox.Admin { return outbox.NewAdmin(o.Over(o.store)) }
 
 // Deliver is the receiver. It implements outbox.Destination.
@@ -66,7 +66,7 @@ func (o *Outbox) Deliver(context.Context, outbox.Event) error {
 	return nil
 }
 
-// Sweep delivers the events that are due.
+// Sweep delivers the due events.
 func (o *Outbox) Sweep() {
 	o.t.Helper()
 	routes := []outbox.Route{{EventType: "*", Destination: "receiver"}}
@@ -75,13 +75,13 @@ func (o *Outbox) Sweep() {
 	if err := errors.Join(routerErr, err); err != nil {
 		o.t.Fatal(err)
 	}
-	// The test can be one that began outside of the bubble that this runs in, whose context cannot be waited for.
+	// The test may have started outside of the current bubble, whose code cannot wait for the test's context.
 	if _, err := dispatcher.Sweep(context.WithoutCancel(o.t.Context())); err != nil {
 		o.t.Fatal(err)
 	}
 }
 
-// Recover lets the receiver take what it missed, as an operator does who retries the events that are dead.
+// Recover delivers missed events to the receiver, as an operator does who retries dead events.
 func (o *Outbox) Recover() {
 	o.t.Helper()
 	o.Down = false
@@ -110,7 +110,7 @@ func (o *Outbox) Publish(ctx context.Context, events []orchestrator.Publication)
 	return nil
 }
 
-// Events returns what is in the outbox, oldest first.
+// Events returns the events in the outbox, oldest first.
 func (o *Outbox) Events() []outbox.Record {
 	o.t.Helper()
 	admin := o.Admin()

@@ -2,7 +2,7 @@ package enginetest
 
 import "testing"
 
-// The command repeats one case, with whatever share, and nothing else.
+// The command repeats exactly one case, with any share.
 func TestRepeat(t *testing.T) {
 	t.Parallel()
 	want := `ROUNDHOUSE_TEST_SHARE=1 go test ./engine/enginetest -run '^TestX$/^3-tables-Get-409$'`

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// CheckInputSchema fails the test unless the texts that a JSON schema for forms names (engine.Definition.InputSchema)
-// are all fields of In, and no more.
+// CheckInputSchema fails the test unless the properties of a JSON schema for forms (engine.Definition.InputSchema)
+// are exactly the fields of In.
 func CheckInputSchema[In any](t testing.TB, schema string) {
 	t.Helper()
 	var parsed struct {

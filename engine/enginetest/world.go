@@ -19,10 +19,10 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// HostMaxDequeueCount is after how many deliveries the host puts a message into the poison queue.
+// HostMaxDequeueCount is the number of deliveries after which the host moves a message to the poison queue.
 const HostMaxDequeueCount = 8
 
-// Stores are storage as one process sees it: its Plan intercepts every call.
+// Stores are the storage of one process: its Plan intercepts every call.
 type Stores struct {
 	Tables tables.Store
 	Queues queues.Store
@@ -35,22 +35,22 @@ type Stores struct {
 type Config struct {
 	// Engines returns the definitions of a process, which reach storage through s. It is called for every process.
 	Engines func(s Stores) []engine.Definition
-	// Publish is called with events before they are recorded in Published; an error refuses them. Nil takes all.
+	// Publish is called with events before they are recorded in Published; an error refuses them. Nil accepts all.
 	Publish func(ctx context.Context, events []orchestrator.Publication) error
 	// Runtime and Pipeline change the configuration of a process, which is that of an app; nil changes nothing.
 	Runtime  func(c *orchestrator.Config)
 	Pipeline func(c *engine.Config)
-	// Log takes what processes log; nil discards it.
+	// Log receives the logs of processes; nil discards them.
 	Log *slog.Logger
-	// Tables is storage that exists already; nil is new storage.
+	// Tables is existing storage; nil creates new storage.
 	Tables *tables.Memory
-	// MaxDeliveries is after how many deliveries Run fails the test; 0 is 10,000.
+	// MaxDeliveries is the number of deliveries after which Run fails the test; 0 is 10,000.
 	MaxDeliveries int
 }
 
 // World is storage, the processes over it, and the host that delivers messages to the last of them.
 type World struct {
-	// Config is that of the next process.
+	// Config configures the next process.
 	Config Config
 	// Tables, Queues and Blobs are the stores that all processes share.
 	Tables *tables.Memory
@@ -79,7 +79,7 @@ type Process struct {
 type queue struct {
 	name   string
 	handle func(context.Context, engine.Delivery) error
-	poison string // the queue of messages that the host gives up; "" for none
+	poison string // the queue of abandoned messages; "" for none
 }
 
 // New creates the storage of an app and starts its first process. Errors fail the test, here and in every method.
@@ -97,7 +97,7 @@ func New(t testing.TB, c Config) *World {
 	return w
 }
 
-// Restart starts a process in the place of the last one. Plan breaks its storage calls; nil breaks none.
+// Restart starts a process that replaces the last one. Plan breaks its storage calls; nil breaks none.
 func (w *World) Restart(plan *Plan) *Process {
 	w.t.Helper()
 	if plan == nil {
@@ -163,7 +163,7 @@ func (w *World) start(plan *Plan, intercept faults.Interceptor) *Process {
 	return p
 }
 
-// listen adds a queue, and the one for messages that the host gives up.
+// listen adds a queue, and its poison queue.
 func (p *Process) listen(name string, handle, poison func(context.Context, engine.Delivery) error) {
 	poisoned := name + engine.PoisonSuffix
 	p.queues = append(p.queues, queue{name, handle, poisoned}, queue{poisoned, poison, ""})
@@ -194,7 +194,7 @@ func (w *World) Published() []orchestrator.Publication {
 	return slices.Clone(w.published)
 }
 
-// Process returns the process that messages are delivered to: the last one, or one in its place if that has crashed.
+// Process returns the current process: the last one, or its replacement if it has crashed.
 func (w *World) Process() *Process {
 	w.t.Helper()
 	w.mu.Lock()
@@ -237,7 +237,7 @@ func (w *World) History(name, correlationID string) []engine.Entry {
 	return entries
 }
 
-// DeadLetters returns an engine's dead letters, whole, newest first, up to a hundred.
+// DeadLetters returns an engine's dead letters with all fields, newest first, up to a hundred.
 func (w *World) DeadLetters(name string) []engine.DeadLetter {
 	w.t.Helper()
 	store := engine.NewDeadLetters(w.Tables, "")
@@ -253,10 +253,10 @@ func (w *World) DeadLetters(name string) []engine.DeadLetter {
 	return page.DeadLetters
 }
 
-// Send puts a message into a queue.
+// Send sends a message to a queue.
 func (w *World) Send(queue, body string) { w.SendIn(queue, body, 0) }
 
-// SendIn puts a message into a queue that becomes due after a delay.
+// SendIn sends a message to a queue that becomes due after a delay.
 func (w *World) SendIn(queue, body string, delay time.Duration) {
 	w.t.Helper()
 	if _, err := w.Queues.Send(w.t.Context(), queue, []byte(body), delay); err != nil {

@@ -13,25 +13,25 @@ import (
 	"github.com/vibedata/roundhouse/engine/registry"
 )
 
-// stuck is a registry that takes no change for a while.
+// stuck is a registry that accepts no change for a while.
 type stuck struct {
 	*registry.Registry
-	tries    int  // until it takes one
-	applied  bool // it takes them, but says that it did not
+	tries    int  // until it accepts one
+	applied  bool // it accepts them, but returns an error
 	meantime func()
 }
 
 func (s *stuck) Update(ctx context.Context, id, job string, change func(*registry.Instance) error) (registry.Instance, error) {
 	if s.tries--; s.tries >= 0 {
 		if s.meantime(); s.applied {
-			_, _ = s.Registry.Update(ctx, id, job, change) // what it says is not told
+			_, _ = s.Registry.Update(ctx, id, job, change) // its answer is lost
 		}
 		return registry.Instance{}, errors.New("stuck")
 	}
 	return s.Registry.Update(ctx, id, job, change)
 }
 
-// The next attempt looks again: it does not note what the one before has seen and could not note.
+// The next attempt checks again: it does not record the results of the previous one that could not be recorded.
 func TestTheNextAttemptChecksAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestTheNextAttemptChecksAgain(t *testing.T) {
 	})
 }
 
-// A change is published once, and not lost when the run that found it could not publish it, or could not note that it did.
+// A change is published once, and not lost when its run could not publish or record it.
 func TestChangesArePublished(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,31 +13,32 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// patchScheduled is passed by runs that say of a check that a schedule has asked for it.
+// patchScheduled is passed by runs that record whether a schedule asked for the check.
 const patchScheduled = "scheduled"
 
 // Input is the engine's own part of a message.
 type Input struct {
-	// Slot is when the check was due: the check of a slot that began later makes it unnecessary. Without it, there is one in any case.
+	// Slot is when the check was due: a check of a slot that began later makes it unnecessary. Without a slot, the
+	// check always runs.
 	Slot time.Time `json:"slot,omitzero"`
 }
 
-// Result is what a run leaves behind.
+// Result is the result of a run.
 type Result struct {
-	// Superseded says that the check of a later slot had been there already, and nothing was done.
+	// Superseded means that a check of a later slot had already run, and nothing was done.
 	Superseded bool `json:"superseded,omitempty"`
-	// Status is that of the instance.
+	// Status is the status of the instance.
 	Status Status `json:"status,omitempty"`
 	// Ill are the components that are not healthy.
 	Ill []Finding `json:"ill,omitempty"`
 }
 
-// Definition is the engine over the steps.
+// Definition returns the engine over the steps.
 func Definition(steps *Steps) engine.Definition {
 	c := steps.config
 	locks := engine.NewLockSteps(Engine, c.Registry)
 	retry := orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 4, FirstInterval: time.Second, MaxInterval: 10 * time.Second, Jitter: 0.5, Retryable: worthwhile})
-	// A single request that goes wrong is no outage.
+	// A single failed request is no outage.
 	twice := orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 2, FirstInterval: time.Second})
 	held := orchestrator.WithError[*registry.LockedError]()
 	checks := checker{
@@ -91,7 +92,7 @@ func Definition(steps *Steps) engine.Definition {
 	}
 }
 
-// validate checks what a message asks for.
+// validate checks the request of a message.
 func validate(r engine.Request[Input]) error {
 	switch {
 	case r.InstanceID == engine.PublisherInstance:
@@ -111,8 +112,8 @@ type checker struct {
 	told      *orchestrator.Activity[ToldInput, struct{}]
 }
 
-// tell publishes that the instance became what it is, and then notes that. A run that dies in between leaves that to the next one,
-// which publishes the same event once more.
+// tell publishes the change of the instance's status, and then records that. If the run dies in between, the next one
+// publishes the same event once more.
 func (c checker) tell(ctx *orchestrator.Context, r engine.Request[Input], now AggregateOutput) error {
 	payload, err := json.Marshal(release.Health{InstanceID: r.InstanceID, Status: string(now.Status), SinceUtc: now.Change})
 	if err != nil {
@@ -127,7 +128,8 @@ func (c checker) tell(ctx *orchestrator.Context, r engine.Request[Input], now Ag
 	return err
 }
 
-// all checks the components, all at once. One that gives no answer is unhealthy; the error is a cancellation.
+// all checks the components, all in parallel. A component without an answer is unhealthy; the error is a
+// cancellation.
 func (c checker) all(ctx *orchestrator.Context, instanceID string, components []string) ([]Finding, error) {
 	calls := make([]*orchestrator.Future[Finding], len(components))
 	for n, name := range components {
@@ -142,13 +144,13 @@ func (c checker) all(ctx *orchestrator.Context, instanceID string, components []
 		if err != nil {
 			finding = Finding{Component: components[n], Report: Report{Status: Unhealthy, Message: brief(reason(err))}}
 		}
-		finding.Sent = nil // the history of the check has it, the registry has no use for it
+		finding.Sent = nil // for the history of the check, not for the registry
 		findings[n] = finding
 	}
 	return findings, nil
 }
 
-// reason is why an activity failed, without the number of its attempts.
+// reason returns the error of an activity, without the number of its attempts.
 func reason(err error) string {
 	if e, ok := errors.AsType[*orchestrator.ActivityError](err); ok {
 		return e.Failure.Error()
@@ -156,7 +158,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// worthwhile says that another attempt can help: a lock that is another's is lost.
+// worthwhile reports whether another attempt can help: a lock that another job holds is lost.
 func worthwhile(err error) bool {
 	locked, ok := errors.AsType[*registry.LockedError](err)
 	return !ok || locked.Holder == ""

@@ -1,12 +1,12 @@
-// Package health is the engine that looks whether the components of managed instances are well (standard, section 4: the
-// operations check and aggregate). A schedule asks for a check of every instance (Every); a run checks all components of one
-// instance at once, each within a time-out, and writes what it found into the registry, under its lock.
+// Package health is the engine that checks the components of managed instances (standard, section 4: the operations
+// check and aggregate). A schedule starts a check of every instance (Every). A run checks all components of one
+// instance in parallel, each within a timeout, and writes the result to the registry, under its lock.
 //
-// It promises that an instance has one run at a time; that what the registry says is never older than what it said before;
-// that a slot of the schedule is checked once, however often it is sent; that a run whose slot the check of a later one has
-// covered does nothing; and that a check by hand, which has no slot, covers none. A component that is ill, or does not answer, is a finding and no failure of the run: failures
-// are lists of components that cannot be had, and a registry that cannot be written. When an instance becomes another than it was,
-// that is published (release.EventHealth), at least once, in order.
+// Promises: an instance has one run at a time. The registry's result never becomes older. A slot of the schedule is
+// checked once, however often it is sent, and a run whose slot was covered by the check of a later one does nothing.
+// A manual check has no slot and covers none. An unhealthy or silent component is a finding, not a failure of the
+// run: failures are unreadable lists of components, and a registry that cannot be written. A status change of an
+// instance is published (release.EventHealth), at least once, in order.
 //
 // Storage keys: the registry's field "health" (a Summary). It owns no table.
 package health
@@ -20,7 +20,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/registry"
 )
 
-// Engine is the engine's name, and Queue where its messages arrive (standard, sections 2 and 4, "Engine Values").
+// Engine is the engine's name, and Queue its message queue (standard, sections 2 and 4, "Engine Values").
 const (
 	Engine = "health"
 	Queue  = "health-notifications-queue"
@@ -32,15 +32,15 @@ const (
 	OperationAggregate = "aggregate"
 )
 
-// These errors are told apart with errors.Is.
+// Distinguish these errors with errors.Is.
 var (
 	// ErrInput: the message is malformed; repeating it cannot help.
 	ErrInput = errors.New("invalid input")
-	// ErrRefused: the health endpoint does not take the request; repeating it cannot help.
+	// ErrRefused: the health endpoint refuses the request; repeating it cannot help.
 	ErrRefused = errors.New("the health endpoint refuses")
 )
 
-// Status is how a component, or an instance, is.
+// Status is the health of a component or an instance.
 type Status string
 
 // The statuses, the best first.
@@ -50,7 +50,7 @@ const (
 	Unhealthy Status = "Unhealthy"
 )
 
-// severity orders statuses; what is unknown is as bad as it can be.
+// severity orders statuses; an unknown one is the worst.
 func (s Status) severity() int {
 	switch s {
 	case Healthy:
@@ -62,39 +62,40 @@ func (s Status) severity() int {
 	}
 }
 
-// Report is what a component says of itself.
+// Report is a component's report of its own health.
 type Report struct {
 	Status Status `json:"status"`
-	// Message says why it is not healthy.
+	// Message is the reason why it is not healthy.
 	Message string `json:"message,omitempty"`
 }
 
-// Checker is how the engine reaches the components of instances. HTTP implements it.
+// Checker reaches the components of instances. HTTP implements it.
 type Checker interface {
-	// Components names the components of an instance. ErrRefused cannot be mended by repeating it.
+	// Components returns the names of an instance's components. Repeating the call cannot fix ErrRefused.
 	Components(ctx context.Context, instanceID string) ([]string, error)
-	// Check asks a component how it is. An error says that it could not be asked, or gave no answer that makes sense.
+	// Check asks a component for its health. An error means that the component was unreachable, or gave no valid
+	// answer.
 	Check(ctx context.Context, instanceID, component string) (Report, error)
 }
 
-// Registry is what the engine needs of the registry; *registry.Registry has it.
+// Registry is the part of the registry that the engine uses; *registry.Registry implements it.
 type Registry interface {
 	engine.Locks
 	Update(ctx context.Context, instanceID, jobID string, change func(*registry.Instance) error) (registry.Instance, error)
 }
 
-// Config is what the engine needs. Checker and Registry are required.
+// Config configures the engine. Checker and Registry are required.
 type Config struct {
 	Checker  Checker
 	Registry Registry
-	// CheckTimeout bounds one look at a component, of which it gets two; default 10 s.
+	// CheckTimeout bounds one check of a component, which has two tries; default 10 s.
 	CheckTimeout time.Duration
-	// LockDuration is for how long the registry's lock is taken; default 5 min. It is held for a moment only, so this is
-	// how long others wait for a process that died with it.
+	// LockDuration is the duration of the registry's lock; default 5 min. It is held for a moment only, so this is
+	// the wait after a process died while holding it.
 	LockDuration time.Duration
 }
 
-// Validate names everything that is wrong.
+// Validate returns all errors.
 func (c Config) Validate() error {
 	var errs []error
 	if c.Checker == nil || c.Registry == nil {
@@ -127,16 +128,16 @@ func New(c Config) (*Steps, error) {
 	return &Steps{c.withDefaults()}, nil
 }
 
-// fieldHealth is the field of the registry's document that belongs to this engine.
+// fieldHealth is this engine's field of the registry's document.
 const fieldHealth = "health"
 
-// Summary is what the registry says of the health of an instance.
+// Summary is the health of an instance in the registry.
 type Summary struct {
-	// Status is that of the component that is worst.
+	// Status is the status of the worst component.
 	Status Status `json:"status"`
-	// SinceUtc is the check that found this status first.
+	// SinceUtc is the time of the first check with this status.
 	SinceUtc time.Time `json:"sinceUtc,omitzero"`
-	// Untold says that the change to this status is still to be published.
+	// Untold means that the change to this status is still unpublished.
 	Untold bool `json:"untold,omitempty"`
 	// CheckedAtUtc is when the check began.
 	CheckedAtUtc time.Time `json:"checkedAtUtc"`
@@ -146,14 +147,14 @@ type Summary struct {
 	Components map[string]Component `json:"components"`
 }
 
-// Component is what the registry says of a component.
+// Component is the health of a component in the registry.
 type Component struct {
 	Report
-	// SinceUtc is the check that found this status first.
+	// SinceUtc is the time of the first check with this status.
 	SinceUtc time.Time `json:"sinceUtc"`
 }
 
-// SummaryOf reads the health of an instance from its document; false says that it has not been checked yet.
+// SummaryOf reads the health of an instance from its document; false means that it has not been checked yet.
 func SummaryOf(i registry.Instance) (Summary, bool, error) {
 	var s Summary
 	found, err := i.Field(fieldHealth, &s)

@@ -40,7 +40,7 @@ var (
 	well   = health.Report{Status: health.Healthy}
 )
 
-// statuses are what events say, each event once.
+// statuses returns the statuses in events, each event once.
 func statuses(t *testing.T, events []orchestrator.Publication) []health.Status {
 	t.Helper()
 	var all []health.Status
@@ -57,7 +57,7 @@ func statuses(t *testing.T, events []orchestrator.Publication) []health.Status {
 	return all
 }
 
-// Every end that a check can have, wherever the process dies.
+// Every outcome of a check, with a crash at any point.
 func TestChecks(t *testing.T) {
 	t.Parallel()
 	type reports = map[string]health.Report
@@ -119,7 +119,8 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// The engine decides as it did when the golden histories were written, of which the first is from before changes were published.
+// The engine decides as when the golden histories were written, of which the first is from before changes were
+// published.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"golden", "golden-told"} {
@@ -128,7 +129,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// A check that comes late neither runs nor overwrites what a later one found, and a status keeps the time it began at.
+// A late check neither runs nor overwrites a later result, and a status keeps its start time.
 func TestOrderOfChecks(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, map[string]healthtest.Answer{"web": healthtest.Pass()})
@@ -152,7 +153,7 @@ func TestOrderOfChecks(t *testing.T) {
 	if got, _, err := health.SummaryOf(i); err != nil || !cmp.Equal(want, got) {
 		t.Errorf("%v\n%s", err, cmp.Diff(want, got))
 	}
-	if err := aggregate(noon.Add(20*time.Minute), well, false); err != nil { // by hand: it takes no slot away
+	if err := aggregate(noon.Add(20*time.Minute), well, false); err != nil { // manual: it covers no slot
 		t.Fatal(err)
 	}
 	for slot, superseded := range map[time.Time]bool{{}: false, noon: true, noon.Add(5 * time.Minute): false, noon.Add(15 * time.Minute): false} {
@@ -166,7 +167,7 @@ func TestOrderOfChecks(t *testing.T) {
 	}
 }
 
-// What components say is data: bounded, and without secrets.
+// Messages of components are untrusted: bounded, and without secrets.
 func TestMessagesAreBounded(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{"long": strings.Repeat("ä", 400), "secret": "AccountKey=c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0;EndpointSuffix=x"} {

@@ -15,20 +15,21 @@ import (
 	"github.com/vibedata/roundhouse/services/outbound"
 )
 
-// maxAnswer bounds what is read of an answer, in bytes.
+// maxAnswer bounds the bytes read of an answer.
 const maxAnswer = 64 << 10
 
-// HTTP reaches components over HTTP. GET {base}/instances/{instance}/components answers {"components": ["db", "web"]}, and
-// GET {base}/instances/{instance}/components/{component}/health answers {"status": "pass", "output": "..."}, which is
-// draft-inadarei-api-health-check-06 with its aliases: pass, ok, up; warn; fail, error, down. A component that fails may
-// say so with any HTTP status of 400 or more. The zero value is not ready; make it with NewHTTP.
+// HTTP reaches components over HTTP. GET {base}/instances/{instance}/components answers {"components": ["db",
+// "web"]}, and GET {base}/instances/{instance}/components/{component}/health answers {"status": "pass", "output":
+// "..."}, which is draft-inadarei-api-health-check-06 with its aliases: pass, ok, up; warn; fail, error, down. A
+// component may report a failure with any HTTP status of 400 or more. The zero value is not ready; use NewHTTP.
 type HTTP struct {
 	base   string
 	client *http.Client
 }
 
-// NewHTTP makes the client of a management endpoint. client authenticates, and bounds its requests in time, as one of
-// outbound.Clients does; nil is one that does neither but wait for 30 s. It follows no redirect: that would hand on what the client authenticates with.
+// NewHTTP makes the client of a management endpoint. client authenticates, and bounds its requests in time, as the
+// clients of outbound.Clients do; nil is a client without authentication and with a timeout of 30 s. It follows no
+// redirect: that would pass on the client's credentials.
 func NewHTTP(base string, client *http.Client) (*HTTP, error) {
 	u, err := url.Parse(base)
 	if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -67,7 +68,7 @@ func (h *HTTP) Components(ctx context.Context, instanceID string) ([]string, err
 	return *list.Components, nil
 }
 
-// passing says of a refusal that it may pass: a role that was assigned just now takes minutes to arrive.
+// passing reports whether a refusal may pass: a new role assignment takes minutes to become effective.
 func passing(status int) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
@@ -94,7 +95,7 @@ func (h *HTTP) Check(ctx context.Context, instanceID, component string) (Report,
 	switch {
 	case !known:
 		return Report{}, fmt.Errorf("HTTP %d with the unknown status %.32q", code, said.Status)
-	case code >= 400: // whatever the body says, the component is not to be used
+	case code >= 400: // regardless of the body, the component is not usable
 		status = Unhealthy
 	case code >= 300:
 		return Report{}, fmt.Errorf("HTTP %d", code)

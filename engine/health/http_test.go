@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/health/healthtest"
 )
 
-// wire is the client over a listening server.
+// wire returns the client over a listening server.
 func wire(t *testing.T) (*health.HTTP, *healthtest.Server) {
 	t.Helper()
 	server, transport := healthtest.Listen(t), &http.Transport{}

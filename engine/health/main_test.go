@@ -60,7 +60,7 @@ func (s *site) steps(t testing.TB, r health.Registry) *health.Steps {
 	return steps
 }
 
-// state is what the registry says: of the instance, of its components, and who has the lock.
+// state is the registry's state: of the instance, of its components, and the lock holder.
 type state struct {
 	Status     health.Status
 	Components map[string]health.Report

@@ -21,7 +21,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// plant is a site with everything that the engine runs on.
+// plant is a site with the engine's whole environment.
 type plant struct {
 	*site
 	*enginetest.World
@@ -32,7 +32,7 @@ type plant struct {
 	tells []string        // statuses that were published, in order
 }
 
-// publish takes what the engine publishes, as the outbox does: an event that was there before is no other.
+// publish accepts the engine's events, as the outbox does: a repeated event is the same event.
 func (p *plant) publish(_ context.Context, events []orchestrator.Publication) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,7 +54,7 @@ func newPlant(t *testing.T, components map[string]healthtest.Answer) *plant {
 	return newPlantOver(t, s, s.registry)
 }
 
-// newPlantOver is one whose engine reaches the registry by r.
+// newPlantOver returns a plant whose engine reaches the registry through r.
 func newPlantOver(t *testing.T, s *site, r health.Registry) *plant {
 	t.Helper()
 	p := &plant{site: s, told: map[string]bool{}, schedule: health.Every("0 */5 * * * *", s.registry)}
@@ -71,7 +71,7 @@ func (p *plant) tick(t *testing.T, slot time.Time) {
 	}
 }
 
-// history is what the engine's rows say, by instance.
+// history returns the engine's rows, by instance.
 func (p *plant) history(t *testing.T) map[string][]string {
 	t.Helper()
 	page, err := engine.NewHistory(p.tables, "").List(t.Context(), engine.HistoryFilter{Engines: []string{health.Engine}, Limit: 100})
@@ -87,8 +87,8 @@ func (p *plant) history(t *testing.T) map[string][]string {
 
 func (p *plant) deadLetters() []engine.DeadLetter { return p.DeadLetters(health.Engine) }
 
-// A slot is checked once, for all instances, although the timer fires for it three times, and then once more when its
-// work is done.
+// A slot is checked once, for all instances, although the timer fires for it three times, and once more when its work
+// is done.
 func TestFromTimerToHistory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestFromTimerToHistory(t *testing.T) {
 	})
 }
 
-// Slots that pile up while another job holds the lock cost one check, and no attempt.
+// Slots that accumulate while another job holds the lock cost one check, and no attempt.
 func TestSlotsBehindALock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestSlotsBehindALock(t *testing.T) {
 	})
 }
 
-// A check by hand between two slots drops neither of them.
+// A manual check between two slots drops neither of them.
 func TestACheckByHandTakesNoSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestACheckByHandTakesNoSlot(t *testing.T) {
 	})
 }
 
-// What cannot be checked is a dead letter, and its retry through the same queue checks after all.
+// A failed check is a dead letter, and its retry through the same queue succeeds.
 func TestFromTimerToDeadLetter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestFromTimerToDeadLetter(t *testing.T) {
 	})
 }
 
-// An instance that cannot be asked for does not keep the others from it, and the error says which it was.
+// An instance whose message cannot be sent does not stop the others, and the error names it.
 func TestTickFails(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t, nil)

@@ -17,30 +17,30 @@ import (
 const (
 	// maxComponents bounds the components of an instance, and so its document in the registry.
 	maxComponents = 200
-	// maxMessage bounds what is kept of a component's message, in bytes.
+	// maxMessage bounds the stored message of a component, in bytes.
 	maxMessage = 256
 )
 
-// word is what names of components may be: they become parts of paths.
+// word matches valid names of components: they become parts of paths.
 var word = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$`)
 
-// ListInput says whose components are to be checked.
+// ListInput names the instance to check.
 type ListInput struct {
 	InstanceID string `json:"instanceId"`
-	// Slot is when the check was due; the zero time asks for a check in any case.
+	// Slot is when the check was due; the zero time always checks.
 	Slot time.Time `json:"slot,omitzero"`
-	// Execution sets the calls of an execution apart: what one that failed has seen is out of date.
+	// Execution distinguishes the calls of an execution: results of a failed one are out of date.
 	Execution int `json:"execution"`
 }
 
-// List is what there is to check.
+// List lists the components to check.
 type List struct {
-	// Superseded says that the check of another slot has begun after this slot already, and that there is nothing to do.
+	// Superseded means that the check of another slot has begun after this slot, and nothing is left to do.
 	Superseded bool     `json:"superseded,omitempty"`
 	Components []string `json:"components,omitempty"`
 }
 
-// List finds out which components there are to check.
+// List returns the components to check.
 func (s *Steps) List(ctx context.Context, in ListInput) (List, error) {
 	i, err := s.config.Registry.Get(ctx, in.InstanceID)
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *Steps) List(ctx context.Context, in ListInput) (List, error) {
 	return List{Components: names}, nil
 }
 
-// CheckInput says which component to check.
+// CheckInput names the component to check.
 type CheckInput struct {
 	InstanceID string `json:"instanceId"`
 	Component  string `json:"component"`
@@ -78,15 +78,15 @@ type CheckInput struct {
 	Execution int `json:"execution"`
 }
 
-// Finding is what a check of a component found.
+// Finding is the result of a component's check.
 type Finding struct {
 	Component string `json:"component"`
 	Report
-	// Sent is how the request said who asks, nil when the client does not record it.
+	// Sent describes the authentication of the request, nil when the client does not record it.
 	Sent *outbound.Sent `json:"sent,omitempty"`
 }
 
-// Check asks one component how it is. An error says that it gave no answer.
+// Check asks one component for its health. An error means that it gave no answer.
 func (s *Steps) Check(ctx context.Context, in CheckInput) (Finding, error) {
 	ctx, last := outbound.Record(ctx)
 	r, err := s.config.Checker.Check(ctx, in.InstanceID, in.Component)
@@ -97,7 +97,7 @@ func (s *Steps) Check(ctx context.Context, in CheckInput) (Finding, error) {
 	return Finding{Component: in.Component, Report: r, Sent: last()}, nil
 }
 
-// brief is what is kept of a text that comes from outside.
+// brief returns a bounded, clean form of an external text.
 func brief(text string) string {
 	text = engine.Redact(text)
 	if len(text) <= maxMessage {
@@ -110,15 +110,15 @@ func brief(text string) string {
 	return text[:at] + "..."
 }
 
-// AggregateInput is what a run has found.
+// AggregateInput is the result of a run's checks.
 type AggregateInput struct {
 	InstanceID string `json:"instanceId"`
-	// JobID is who holds the registry's lock.
+	// JobID is the holder of the registry's lock.
 	JobID string `json:"jobId"`
 	// CheckedAt is when the check began.
 	CheckedAt time.Time `json:"checkedAt"`
 	Findings  []Finding `json:"findings"`
-	// Scheduled says that the check was that of a slot.
+	// Scheduled means that the check was that of a slot.
 	Scheduled bool `json:"scheduled,omitempty"`
 	// Execution is that of ListInput.
 	Execution int `json:"execution"`
@@ -126,18 +126,18 @@ type AggregateInput struct {
 
 // AggregateOutput is the health of an instance.
 type AggregateOutput struct {
-	// Status is that of the component that is worst.
+	// Status is the status of the worst component.
 	Status Status `json:"status"`
 	// Healthy, Degraded and Unhealthy count the components.
 	Healthy   int `json:"healthy"`
 	Degraded  int `json:"degraded"`
 	Unhealthy int `json:"unhealthy"`
-	// Change is when the instance became what it is, while that is still to be published; the zero time otherwise.
+	// Change is when the instance got its status, while that is unpublished; the zero time otherwise.
 	Change time.Time `json:"change,omitzero"`
 }
 
-// Aggregate writes what was found into the registry, for the holder of its lock; a *registry.LockedError says that the job
-// is not. What is newer there stays.
+// Aggregate writes the findings to the registry, for the holder of its lock; a *registry.LockedError means that the
+// job does not hold it. Newer results in the registry stay.
 func (s *Steps) Aggregate(ctx context.Context, in AggregateInput) (AggregateOutput, error) {
 	out := AggregateOutput{Status: Healthy}
 	for _, f := range in.Findings {
@@ -193,10 +193,10 @@ func summarize(before Summary, findings []Finding, status Status, at time.Time) 
 	return now
 }
 
-// ToldInput says which change was published.
+// ToldInput names a published change.
 type ToldInput struct {
 	InstanceID string `json:"instanceId"`
-	// JobID is who holds the registry's lock.
+	// JobID is the holder of the registry's lock.
 	JobID string `json:"jobId"`
 	// Change is that of AggregateOutput.
 	Change time.Time `json:"change"`
@@ -204,7 +204,7 @@ type ToldInput struct {
 	Execution int `json:"execution"`
 }
 
-// Told notes in the registry that a change was published. Repeating it changes nothing.
+// Told records in the registry that a change was published. Repeating it changes nothing.
 func (s *Steps) Told(ctx context.Context, in ToldInput) (struct{}, error) {
 	_, err := s.config.Registry.Update(ctx, in.InstanceID, in.JobID, func(i *registry.Instance) error {
 		now, _, err := SummaryOf(*i)
@@ -223,7 +223,7 @@ func (s *Steps) Told(ctx context.Context, in ToldInput) (struct{}, error) {
 	return struct{}{}, nil
 }
 
-// permanently marks the errors of a step that repeating it cannot mend.
+// permanently marks errors of a step that a repeat cannot fix.
 func permanently[In, Out any](step func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (Out, error) {
 		out, err := step(ctx, in)

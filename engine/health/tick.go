@@ -10,13 +10,13 @@ import (
 	"github.com/vibedata/roundhouse/engine/registry"
 )
 
-// Instances lists the registry; *registry.Registry does.
+// Instances lists the registry; *registry.Registry implements it.
 type Instances interface {
 	List(ctx context.Context, limit int, next string) (registry.Page, error)
 }
 
-// Every is the schedule of checks: of every instance in the registry, at the times of an NCRONTAB expression. A slot is checked
-// once, however often its messages are sent: the same slot gives the same correlation ids.
+// Every returns the schedule of checks: of every instance in the registry, at the times of an NCRONTAB expression. A
+// slot is checked once, however often its messages are sent: the same slot has the same correlation ids.
 func Every(cron string, instances Instances) engine.Schedule {
 	return engine.Schedule{Cron: cron, Items: engine.PagedItems(func(ctx context.Context, next string) (engine.ItemPage, error) {
 		page, err := instances.List(ctx, 0, next)
@@ -33,7 +33,7 @@ func Every(cron string, instances Instances) engine.Schedule {
 	})}
 }
 
-// checkOf makes the message that asks for the check of an instance.
+// checkOf returns the message that starts the check of an instance.
 func checkOf(instanceID, tenantID string) func(slot time.Time) (engine.Message, error) {
 	return func(slot time.Time) (engine.Message, error) {
 		input, err := json.Marshal(Input{Slot: slot})

@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// A run that is canceled during the grace leaves the older key alone: consumers may still sign with it.
+// A run that is canceled during the grace does not retire the older key: consumers may still sign with it.
 func TestACanceledGraceRetiresNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -30,7 +30,7 @@ func TestACanceledGraceRetiresNothing(t *testing.T) {
 	})
 }
 
-// A version that somebody disables between two attempts, before consumers were told of it, is replaced by the next attempt.
+// A version that is disabled between two attempts, before it was announced, is replaced by the next attempt.
 func TestTheNextAttemptDoesNotGoOnWithADisabledVersion(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,12 +11,12 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// maxUntold bounds the rows that a transaction writes besides its own: a hundred are what the store takes.
+// maxUntold bounds the additional rows of a transaction: the store accepts a hundred.
 const maxUntold = 50
 
-// announce gives what consumers are told of a version. Of a slot's, that is fixed the first time, in the slot's row, and
-// the same from then on; of another, it follows from when it was made, and of one that the secret store does not list,
-// there is nothing to tell but its name.
+// announce returns the announcement of a version. For a slot's version, the first call stores it in the slot's row,
+// and later calls return the same. For another version, it follows from its creation time, and for a version that the
+// secret store does not list, it has only the name.
 func (s *Steps) announce(ctx context.Context, in NotifyInput) (NotifyOutput, error) {
 	out := NotifyOutput{InstanceID: in.InstanceID, SecretName: in.SecretName, Version: in.Version}
 	var err error
@@ -45,7 +45,7 @@ func (s *Steps) announce(ctx context.Context, in NotifyInput) (NotifyOutput, err
 		if err = s.replaceSlots(ctx, append(untold(rows, at), row)...); err == nil {
 			return row.announcement(out), nil
 		}
-		// Somebody else was faster, or it is not known who was: the next look tells.
+		// Another process was faster, or the outcome is unknown: the next read decides.
 		if !errors.Is(err, tables.ErrPrecondition) && !errors.Is(err, tables.ErrOutcomeUnknown) {
 			return out, err
 		}
@@ -53,8 +53,9 @@ func (s *Steps) announce(ctx context.Context, in NotifyInput) (NotifyOutput, err
 	return out, err
 }
 
-// untold are the rows besides the one at hand of which nobody was told. They are written again as they are: somebody who tells of
-// one of them at the same time fails then, or has it fail here, and looks again. So what is told comes one after the other.
+// untold returns the other rows without an announcement. They are rewritten unchanged, so that a concurrent
+// announcement of one of them conflicts, and one of the two reads again. So announcements are made one after the
+// other.
 func untold(rows []slotRow, at int) []slotRow {
 	var others []slotRow
 	for i, r := range rows {
@@ -62,13 +63,13 @@ func untold(rows []slotRow, at int) []slotRow {
 			others = append(others, r)
 		}
 	}
-	// Those that were left behind long ago have nobody who tells of them.
+	// Rows left behind long ago have no run that announces them.
 	slices.SortFunc(others, func(a, b slotRow) int { return b.created.Compare(a.created) })
 	return others[:min(len(others), maxUntold)]
 }
 
-// times are those of a version that consumers are told of now, in whole seconds. It becomes active after all that they were
-// told of before, whatever the clock and the settings were then.
+// times returns the announced times of a version, in whole seconds. It becomes active after all previously announced
+// versions, whatever clock and settings they used.
 func (s *Steps) times(rows []slotRow) (activeAt, graceEndsAt time.Time) {
 	activeAt = s.now().UTC().Truncate(time.Second)
 	graceEndsAt = activeAt
@@ -84,7 +85,7 @@ func (s *Steps) times(rows []slotRow) (activeAt, graceEndsAt time.Time) {
 	return activeAt, graceEndsAt
 }
 
-// foreign is what is told of a version that is no slot's.
+// foreign returns the announcement of a version that belongs to no slot.
 func (s *Steps) foreign(out NotifyOutput, versions []secrets.Version) NotifyOutput {
 	at := slices.IndexFunc(versions, func(v secrets.Version) bool { return v.Version == out.Version })
 	if at < 0 {
@@ -97,7 +98,7 @@ func (s *Steps) foreign(out NotifyOutput, versions []secrets.Version) NotifyOutp
 	return out
 }
 
-// unusable is why consumers cannot be told of a slot's version.
+// unusable returns the reason why a slot's version cannot be announced.
 func unusable(listed bool) error {
 	if !listed {
 		return fmt.Errorf("%w: the secret store does not list it; rotate under another slot", ErrVersionMissing)
@@ -105,7 +106,7 @@ func unusable(listed bool) error {
 	return fmt.Errorf("%w before anybody was told of it; rotate the slot again, or another", ErrVersionDisabled)
 }
 
-// announcement adds what is fixed in a slot's row.
+// announcement adds the fixed fields of a slot's row.
 func (r slotRow) announcement(out NotifyOutput) NotifyOutput {
 	out.ActiveAtUtc = r.activeAt
 	if r.previous != "" {

@@ -8,10 +8,10 @@ import (
 	"github.com/vibedata/roundhouse/engine/hmac"
 )
 
-// Two runs tell of their versions at the same time: whichever comes second takes the place of the first, and says so.
+// Two runs announce their versions at the same time: the second one names the first as its predecessor.
 func TestNotifyAtTheSameTime(t *testing.T) {
 	t.Parallel()
-	// Each case is what happens when the process that tells of b is about to fix its times, which commit does.
+	// Each case runs when the process that announces b is about to fix its times, which commit does.
 	cases := map[string]func(t *testing.T, w *world, commit func() error) (hmac.NotifyOutput, error){
 		"the other was decided before, and is told of first": func(t *testing.T, w *world, commit func() error) (hmac.NotifyOutput, error) {
 			c := w.tell(t, w.decided(t, "c"))
@@ -73,7 +73,7 @@ func TestNotifyAtTheSameTime(t *testing.T) {
 	}
 }
 
-// However many slots were left behind untold, the next can be told of.
+// After many unannounced slots, the next one can be announced.
 func TestNotifyAmongManyLeftBehind(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -86,7 +86,7 @@ func TestNotifyAmongManyLeftBehind(t *testing.T) {
 	}
 }
 
-// decided rotates a slot, and tells nobody.
+// decided rotates a slot without an announcement.
 func (w *world) decided(t testing.TB, slot string) hmac.RotateOutput {
 	t.Helper()
 	made, err := w.steps(t).Rotate(t.Context(), input(slot, "j"))

@@ -21,7 +21,8 @@ const (
 	grace = day // hmac.DefaultTiming().Grace
 )
 
-// twoRotations leaves a key, and runs c1 and c2 under way that follow it, a day apart, while the receiver of events is down.
+// twoRotations creates a key, and the runs c1 and c2 that follow it, a day apart, while the receiver of events is
+// down.
 func twoRotations(t *testing.T) *platform {
 	t.Helper()
 	p := newPlatform(t)
@@ -34,7 +35,7 @@ func twoRotations(t *testing.T) *platform {
 	return p
 }
 
-// open are the human tasks that wait for an answer.
+// open returns the open human tasks.
 func (p *platform) open(t *testing.T) []tasks.Task {
 	t.Helper()
 	runtime := p.Restart(nil).Runtime
@@ -79,8 +80,8 @@ func (p *platform) expect(t *testing.T, when string, slots map[string]bool, open
 	}
 }
 
-// Rotated twice while the receiver of events is down, nothing is disabled: people are asked, and when it is back and has the
-// later version, both older ones go.
+// Rotated twice while the receiver of events is down, no key is disabled: tasks are created. When the receiver is
+// back and has the later version, both older keys are retired.
 func TestNothingIsRetiredWhileTheReceiverIsDown(t *testing.T) {
 	t.Parallel()
 	all := map[string]bool{"before": true, "now": true, "next": true}
@@ -91,7 +92,7 @@ func TestNothingIsRetiredWhileTheReceiverIsDown(t *testing.T) {
 		p.expect(t, "after days", all, 2, 1)
 		p.outbox.Recover()
 		p.pass(2 * time.Hour)
-		p.expect(t, "when it has just come back", all, 0, 0) // consumers get the time that they were promised
+		p.expect(t, "when it has just come back", all, 0, 0) // consumers get their promised time
 		p.pass(grace)
 		p.expect(t, "a grace later", map[string]bool{"before": false, "now": false, "next": true}, 0, 0)
 		for _, run := range []string{"c1", "c2"} {
@@ -102,8 +103,8 @@ func TestNothingIsRetiredWhileTheReceiverIsDown(t *testing.T) {
 	})
 }
 
-// What does not arrive becomes a dead letter, once a run. Retried, it goes on waiting with the same key, and ends well when the
-// receiver is back.
+// A version that does not arrive becomes a dead letter, once a run. Its retry continues to wait with the same key,
+// and succeeds when the receiver is back.
 func TestNotAcknowledged(t *testing.T) {
 	t.Parallel()
 	all := map[string]bool{"before": true, "now": true, "next": true}
@@ -117,7 +118,7 @@ func TestNotAcknowledged(t *testing.T) {
 		}
 		p.pass(3 * time.Hour)
 		p.expect(t, "when nobody waits any more", all, 0, 0)
-		for _, slot := range []string{"c1", "c2"} { // what a retry of the dead letter sends
+		for _, slot := range []string{"c1", "c2"} { // as a retry of the dead letter sends it
 			p.send(strings.NewReplacer("c1", slot, "now", map[string]string{"c1": "now", "c2": "next"}[slot]).Replace(rotate))
 		}
 		p.pass(day)
@@ -136,7 +137,7 @@ func TestNotAcknowledged(t *testing.T) {
 	})
 }
 
-// checkOverdue looks at the dead letter of a run whose version has not arrived.
+// checkOverdue checks the dead letter of a run whose version has not arrived.
 func (p *platform) checkOverdue(t *testing.T, run, event string) {
 	t.Helper()
 	dead := p.pending(run)
@@ -151,7 +152,7 @@ func (p *platform) checkOverdue(t *testing.T, run, event string) {
 	}
 }
 
-// A person can decide that a version has arrived, or that the run waits on; the former is in the history.
+// An operator can decide that a version has arrived, or that the run continues to wait; the former is in the history.
 func TestAPersonDecides(t *testing.T) {
 	t.Parallel()
 	for _, action := range []consumers.Action{consumers.Retire, consumers.Wait} {
@@ -189,7 +190,7 @@ func TestAPersonDecides(t *testing.T) {
 	}
 }
 
-// A registered consumer has to acknowledge, too; a later version will do.
+// A registered consumer has to acknowledge, too; a later version is sufficient.
 func TestRegisteredConsumers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -222,7 +223,7 @@ func TestRegisteredConsumers(t *testing.T) {
 	})
 }
 
-// told is the version that the event of that number announces.
+// told returns the version in the event of that number.
 func (p *platform) told(t *testing.T, number int) string {
 	t.Helper()
 	_, rest, _ := strings.Cut(string(p.outbox.Events()[number].Payload), `"version":"`)
@@ -233,8 +234,8 @@ func (p *platform) told(t *testing.T, number int) string {
 	return version
 }
 
-// Every call to storage goes wrong in every way while a run waits for the receiver of events, and the process dies there where it can. Whatever
-// happens, nothing is disabled before it is back, everything afterwards, and nobody is asked any more in the end.
+// Every storage call fails in every way while a run waits for the receiver of events, and the process dies there
+// where it can. No key is disabled before the receiver is back, all old ones afterwards, and no task is left open.
 func TestCrashesWhileWaiting(t *testing.T) {
 	t.Parallel()
 	began := 0

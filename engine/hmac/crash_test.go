@@ -15,14 +15,13 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// scenario is a rotation from some state of the world.
+// scenario is a rotation from some initial state.
 type scenario struct {
 	name string
-	// prepare sets the state up; beforeAdd, when set, is what another process does just before the first Add, and
-	// duringGrace what it does before the older keys are retired.
+	// prepare sets the state up; beforeAdd, when set, is the action of another process just before the first Add, and
+	// duringGrace one before the older keys are retired.
 	prepare, beforeAdd, duringGrace func(t testing.TB, w *world)
-	// left are the slots that have a usable version at the end, the scenario's own when nil; "" is for those made by
-	// hand.
+	// left are the slots with a usable version at the end, the scenario's own when nil; "" means manual versions.
 	left []string
 }
 
@@ -54,7 +53,7 @@ var scenarios = []scenario{
 		}},
 }
 
-// turned is another process that rotates a slot and tells of it.
+// turned is another process that rotates and announces a slot.
 func turned(slot string) func(testing.TB, *world) {
 	return func(t testing.TB, w *world) { w.turn(t, slot) }
 }
@@ -66,8 +65,8 @@ func rotateAs(t testing.TB, w *world, slot, job string) {
 	}
 }
 
-// Each storage call of each scenario, of the vault and of the slots, fails in each way, and then the steps run again
-// until they succeed.
+// Each call of each scenario to the vault and the slots fails in each way, and then the steps run again until they
+// succeed.
 func TestCrashes(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenarios {
@@ -78,13 +77,13 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
-// result is what the steps of a run said.
+// result holds the outputs of a run's steps.
 type result struct {
 	made hmac.RotateOutput
 	told hmac.NotifyOutput
 }
 
-// run runs a scenario to its end, and checks what is left.
+// run runs a scenario to its end, and checks the result.
 func (s scenario) run(t *testing.T, plan *enginetest.Plan) {
 	t.Helper()
 	w := newWorld(t)
@@ -124,8 +123,7 @@ func (s scenario) run(t *testing.T, plan *enginetest.Plan) {
 	w.checkSecret(t, append(seen, out)...)
 }
 
-// check holds the world against the end of a run: one event of it, and of each slot that has a key one that is
-// usable.
+// check compares the world with the end of a run: one event of it, and one usable version of each slot with a key.
 func (s scenario) check(t *testing.T, w *world, out result) {
 	t.Helper()
 	told := 0
@@ -152,7 +150,7 @@ func (s scenario) check(t *testing.T, w *world, out result) {
 	}
 }
 
-// process is the process that the plan breaks.
+// process returns the process that the plan breaks.
 func (s scenario) process(t *testing.T, w *world, plan *enginetest.Plan) *hmac.Steps {
 	t.Helper()
 	met := s.beforeAdd == nil

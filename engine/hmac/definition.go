@@ -16,10 +16,10 @@ import (
 // activityRetire is the step that the history does not show.
 const activityRetire = Engine + "/retire"
 
-// Queue is where the engine's messages arrive (standard, section 2, "Engine Values").
+// Queue is the engine's message queue (standard, section 2, "Engine Values").
 const Queue = "hmac-rotation-queue"
 
-// Result is what a run leaves behind: which version of which secret the instance has to use.
+// Result is the result of a run: the version that the instance has to use.
 type Result struct {
 	SecretName string `json:"secretName"`
 	Version    string `json:"version"`
@@ -30,13 +30,13 @@ type calls struct {
 	rotate *orchestrator.Activity[RotateInput, RotateOutput]
 	notify *orchestrator.Activity[NotifyInput, NotifyOutput]
 	retire *orchestrator.Activity[RetireInput, RetireOutput]
-	// confirm is retire at the word of a person; the history shows it.
+	// confirm is retire by an operator's decision; the history shows it.
 	confirm *orchestrator.Activity[ConfirmInput, RetireOutput]
 }
 
-// Definition is the engine over the steps. A message with the operation rotate, or none, makes the slot's key, notifies the
-// instance, and retires the key before when its grace is over; one with notify only notifies it of the version that its
-// input names. Without a slot, the correlation id is the slot: the message asks for one rotation.
+// Definition returns the engine over the steps. A message with the operation rotate, or none, makes the slot's key,
+// notifies the instance, and retires the previous key when its grace is over. The operation notify only notifies it
+// of the version in its input. Without a slot, the correlation id is the slot: the message asks for one rotation.
 func Definition(steps *Steps) engine.Definition {
 	retry := orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 3, FirstInterval: time.Second, MaxInterval: 10 * time.Second, Jitter: 0.5})
 	timeout := orchestrator.WithTimeout(time.Minute)
@@ -89,9 +89,9 @@ func Definition(steps *Steps) engine.Definition {
 	}
 }
 
-// retireAfterGrace waits until the grace is over and consumers have the version, and has the older keys disabled.
+// retireAfterGrace waits until the grace is over and consumers have the version, and then disables the older keys.
 func (c calls) retireAfterGrace(ctx *orchestrator.Context, told NotifyOutput) error {
-	// The end of the grace is a result, and results outlast a failed attempt: the next one does not begin to wait anew.
+	// The end of the grace is a result, and results outlast a failed attempt: the next one does not restart the wait.
 	if left := told.GraceEndsAtUtc.Sub(ctx.Now()); left > 0 {
 		if err := ctx.Sleep(left); err != nil {
 			return fmt.Errorf("wait until the grace of instance %s is over: %w", told.InstanceID, err)
@@ -111,7 +111,7 @@ func (c calls) retireAfterGrace(ctx *orchestrator.Context, told NotifyOutput) er
 	return nil
 }
 
-// await waits until consumers have the version, and has the older keys disabled then.
+// await waits until consumers have the version, and then disables the older keys.
 func (c calls) await(ctx *orchestrator.Context, in RetireInput, waiting *consumers.Waiting) error {
 	in.Again = ctx.Execution() - 1
 	return consumers.Await(ctx, consumers.Credential{Engine: Engine, Target: in.InstanceID}, waiting, consumers.Steps{
@@ -127,8 +127,8 @@ func (c calls) await(ctx *orchestrator.Context, in RetireInput, waiting *consume
 	})
 }
 
-// permanently marks the errors of a step that only a person can mend. A missing role is not among them: a new
-// assignment takes minutes to arrive, and the attempts of a message give it some.
+// permanently marks the errors of a step that only an operator can fix. A missing role is not among them: a new
+// assignment takes minutes to become effective, and the attempts of a message wait for it.
 func permanently[In, Out any](step func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (Out, error) {
 		out, err := step(ctx, in)

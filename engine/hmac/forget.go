@@ -12,7 +12,7 @@ import (
 // forgetAtOnce bounds the rows that one Retire removes: a transaction has 100 operations.
 const forgetAtOnce = 100
 
-// old are the rows of slots that say nothing any more: their version is disabled, or gone, and was followed by that of own,
+// old returns the obsolete rows of slots: their version is disabled or purged, and was followed by that of own,
 // longer ago than SlotKeep. A version that is enabled needs its row to be retired by.
 func old(rows []slotRow, own slotRow, versions []secrets.Version, now time.Time) []slotRow {
 	var gone []slotRow
@@ -29,7 +29,7 @@ func old(rows []slotRow, own slotRow, versions []secrets.Version, now time.Time)
 	return gone
 }
 
-// forget removes rows of an instance, unless somebody has changed one: the next Retire finds the rest.
+// forget removes rows of an instance, unless one has changed: the next Retire finds the rest.
 func (s *Steps) forget(ctx context.Context, rows []slotRow) error {
 	if len(rows) == 0 {
 		return nil

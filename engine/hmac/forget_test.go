@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/hmac"
 )
 
-// remembered are the slots that have rows.
+// remembered returns the slots that have rows.
 func (w *world) remembered(t testing.TB) map[string]bool {
 	t.Helper()
 	slots := map[string]bool{}
@@ -20,7 +20,7 @@ func (w *world) remembered(t testing.TB) map[string]bool {
 	return slots
 }
 
-// An instance that is rotated for ever has a bounded number of rows, and the slots that it remembers stay decided.
+// An instance that is rotated for ever has a bounded number of rows, and its kept slots stay decided.
 func TestSlotsAreForgotten(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -42,7 +42,7 @@ func TestSlotsAreForgotten(t *testing.T) {
 	}
 }
 
-// Only what is over for good and for long is forgotten: not the newest, and not what is enabled.
+// Only slots that ended long ago are removed: not the newest, and no enabled ones.
 func TestSlotsThatAreNotForgotten(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -59,7 +59,7 @@ func TestSlotsThatAreNotForgotten(t *testing.T) {
 	}
 	w.move(last.GraceEndsAtUtc)
 	w.retire(t, last)
-	// What this one has disabled was enabled when it looked.
+	// The version that this one has disabled was enabled when it read the slots.
 	if diff := cmp.Diff(set("enabled", "pending", "next", "last"), w.remembered(t)); diff != "" {
 		t.Errorf("remembered (-want +got):\n%s", diff)
 	}

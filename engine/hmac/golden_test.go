@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/orchestratortest"
 )
 
-// The engine decides as it did when the golden histories were written.
+// The engine decides as when the golden histories were written.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	orchestratortest.Golden(t, "testdata/golden.json", rotation(t))
@@ -18,19 +18,19 @@ func TestGolden(t *testing.T) {
 	orchestratortest.Golden(t, "testdata/waiting.json", confirmed(t))
 }
 
-// rotation is a run of the engine over a world of its own. Its output is not compared: versions are random.
+// rotation returns a run of the engine over a world of its own. Its output is not compared: versions are random.
 func rotation(t *testing.T) orchestratortest.Scenario[engine.Message, struct{}] {
 	t.Helper()
 	return scenarioOver(t, newWorld(t), 0)
 }
 
-// following is a run over a world with a key that it takes the place of.
+// following returns a run over a world with a key that it replaces.
 func following(t *testing.T) orchestratortest.Scenario[engine.Message, struct{}] {
 	t.Helper()
 	return scenarioOver(t, withBefore(t), grace)
 }
 
-// confirmed is a run whose version does not arrive, until a person decides.
+// confirmed returns a run whose version does not arrive, until an operator decides.
 func confirmed(t *testing.T) orchestratortest.Scenario[engine.Message, struct{}] {
 	t.Helper()
 	w := withBefore(t)
@@ -40,7 +40,7 @@ func confirmed(t *testing.T) orchestratortest.Scenario[engine.Message, struct{}]
 	return s
 }
 
-// withBefore is a world with a key of the day before that of the scenario.
+// withBefore returns a world with a key from the day before the scenario.
 func withBefore(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -50,7 +50,7 @@ func withBefore(t *testing.T) *world {
 	return w
 }
 
-// scenarioOver is a run that lasts as long, but for seconds.
+// scenarioOver returns a run that takes this time, except for seconds.
 func scenarioOver(t *testing.T, w *world, lasts time.Duration) orchestratortest.Scenario[engine.Message, struct{}] {
 	t.Helper()
 	d := hmac.Definition(w.steps(t))

@@ -1,21 +1,22 @@
-// Package hmac is the engine that rotates the keys with which instances sign: Rotate makes a slot's key, Notify tells from
-// when it is used and until when the one before is accepted, and, when that grace is over, Retire disables the older ones.
+// Package hmac is the engine that rotates the signing keys of instances: Rotate makes a slot's key, Notify announces
+// from when it is used and until when the previous one is accepted, and, when that grace is over, Retire disables the
+// older ones.
 //
-// It promises:
+// Promises:
 //
-//   - A slot of an instance is rotated once: however often and however concurrently the steps run, one version is the
-//     slot's, and the versions of those who lost the race, or of an attempt that died half-way, end up disabled.
-//   - What is told of a version is told once, and the same however often it is told: its times are fixed before the event.
-//   - Only a version is disabled that consumers were told the end of, and only while one that they were told of later is
-//     usable and has arrived at them (Arrivals), or a person has said that it need not. Versions that no rotation made are left
-//     alone. Without a grace, there is nothing to wait for.
-//   - Key material is nowhere but in the secret store: no input, output, event or error holds any. Outputs name versions.
+//   - A slot of an instance is rotated once: for any repeated or concurrent runs of the steps, the slot has one
+//     version. Versions of runs that lost the race, or died half-way, end up disabled.
+//   - A version is announced once, and repeats are equal: its times are fixed before the event.
+//   - A version is disabled only if its end was announced, and only while a later announced version is usable and has
+//     arrived at the consumers (Arrivals), or an operator has decided that it need not. Versions that no rotation
+//     made are not touched. Without a grace, retirement does not wait.
+//   - Key material is only in the secret store: no input, output, event or error holds any. Outputs name versions.
 //
-// Which version is a slot's is decided by one insert into a table, and so is, by a change of that row, what is told of it.
-// The secret store cannot decide it: it has no conditional write, and its creation times, in whole seconds, leave ties.
+// One insert into a table decides the version of a slot, and a change of that row its announcement. The secret store
+// cannot decide them: it has no conditional write, and its creation times, in whole seconds, leave ties.
 //
-// Storage keys: the secrets named hmac-{instance} (see secrets.Name) with the tags rotationSlot and rotationJobId; the
-// table keySlots (partition: instance, row: slot), of which Retire removes what SlotKeep is over for.
+// Storage keys: the secrets named hmac-{instance} (see secrets.Name) with the tags rotationSlot and rotationJobId;
+// the table keySlots (partition: instance, row: slot), from which Retire removes rows after SlotKeep.
 package hmac
 
 import (
@@ -36,58 +37,60 @@ const Engine = "hmac"
 const (
 	OperationRotate = "rotate"
 	OperationNotify = "notify"
-	// OperationConfirm is in the history only: a person has decided that the older keys are retired.
+	// OperationConfirm is in the history only: an operator has decided that the older keys are retired.
 	OperationConfirm = "confirm"
 )
 
-// SlotsTable is the table of this engine. Whoever wires it creates it.
+// SlotsTable is the table of this engine. The program that wires it creates it.
 const SlotsTable = "keySlots"
 
-// SlotKeep is how long a slot is remembered whose version is disabled: rotated again after that, it gets another key. It is
-// far longer than the history remembers the runs.
+// SlotKeep is the retention of a slot whose version is disabled: rotated again after that, it gets another key. It is
+// far longer than the retention of runs in the history.
 const SlotKeep = 400 * 24 * time.Hour
 
 // KeySize is the length of a key in bytes.
 const KeySize = 32
 
-// These errors are told apart with errors.Is.
+// Distinguish these errors with errors.Is.
 var (
 	// ErrInput: the message or the input of a step is malformed; repeating it cannot help.
 	ErrInput = errors.New("invalid input")
-	// ErrVersionMissing: the version that a slot was rotated to is not in the secret store any more.
+	// ErrVersionMissing: the secret store no longer has the version of a slot.
 	ErrVersionMissing = errors.New("version missing")
-	// ErrVersionDisabled: the version that a slot was rotated to was disabled before consumers were told of it. Rotating
-	// the slot again makes another.
+	// ErrVersionDisabled: the version of a slot was disabled before it was announced. Rotating the slot again makes
+	// another.
 	ErrVersionDisabled = errors.New("version disabled")
 )
 
-// Config is what the steps need.
+// Config configures the steps.
 type Config struct {
 	// Vault keeps the keys. Required.
 	Vault secrets.Store
 	// Tables holds SlotsTable. Required.
 	Tables tables.Store
-	// Publisher takes the events. Required.
+	// Publisher publishes the events. Required.
 	Publisher Publisher
-	// Arrivals knows at whom a version has arrived. Required.
+	// Arrivals knows the consumers that have received a version. Required.
 	Arrivals Arrivals
-	// Timing says when versions change places; DefaultTiming() when nil.
+	// Timing holds the times of a version change; DefaultTiming() when nil.
 	Timing *Timing
 	// Now is the clock; default time.Now.
 	Now func() time.Time
-	// Random is where keys come from, crypto/rand when nil.
+	// Random is the source of keys, crypto/rand when nil.
 	Random io.Reader
 }
 
-// Timing says when the versions of a key change places. Both times count from when consumers are told of a version.
+// Timing holds the times of a version change. Both count from the announcement of a version.
 type Timing struct {
-	// Propagation is how long verifiers get to fetch a version before anybody signs with it. Without grace there is none.
+	// Propagation is the time that verifiers have to fetch a version before it is used for signing. Without grace it
+	// is 0.
 	Propagation time.Duration
-	// Grace is for how long the version before is accepted; 0 retires it at once, whether the new one has arrived or not.
+	// Grace is the time for which the previous version is accepted; 0 retires it immediately, whether the new one has
+	// arrived or not.
 	Grace time.Duration
 }
 
-// DefaultTiming is a grace of a day, and a propagation of five minutes.
+// DefaultTiming returns a grace of a day, and a propagation of five minutes.
 func DefaultTiming() Timing { return Timing{Propagation: 5 * time.Minute, Grace: 24 * time.Hour} }
 
 // Validate makes sure that signers stop using a version before verifiers stop accepting it.
@@ -98,7 +101,7 @@ func (t Timing) Validate() error {
 	return nil
 }
 
-// Validate names everything that is missing.
+// Validate returns all missing fields.
 func (c Config) Validate() error {
 	var errs []error
 	if c.Vault == nil {

@@ -16,12 +16,12 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Bounds of what a message may hold, in bytes.
+// Bounds of a message's fields, in bytes.
 const (
 	maxInput  = 8 << 10 // the input document
-	maxID     = 512     // an id or a slot, an instance id also when it is escaped: that is what a key holds
+	maxID     = 512     // an id or a slot; an instance id also when escaped: the size of a key
 	maxLabel  = 128     // an id or a slot as tag and as part of a key
-	maxTenant = 128     // a tenant id: that is what an event holds
+	maxTenant = 128     // a tenant id: the limit of events
 )
 
 // Input is the engine-specific part of a message, read and checked.
@@ -32,11 +32,11 @@ type Input struct {
 	Slot string
 	// Version is the version to notify of. Notify only, and required there.
 	Version string
-	// SecretName is the secret to notify of, that of the instance unless the message names another. Notify only.
+	// SecretName is the announced secret, that of the instance unless the message names another. Notify only.
 	SecretName string
 }
 
-// inputDocument is the input as it is written in a message.
+// inputDocument is the input document of a message.
 type inputDocument struct {
 	Slot       string `json:"slot"`
 	Version    string `json:"version"`
@@ -50,8 +50,8 @@ const inputSchema = `{"type": "object", "additionalProperties": false, "properti
 	"secretName": {"type": "string", "title": "Secret", "description": "Notify only: that of the instance, unless given.", "maxLength": 120}}}`
 
 // ParseInput reads the operation ("" means rotate), the instance and the input document of an engine message. The
-// document is a JSON object {slot?} for rotate and {version, secretName?} for notify, or absent; anything else, unknown
-// fields included, is an ErrInput, which no retry heals.
+// document is a JSON object {slot?} for rotate and {version, secretName?} for notify, or absent; anything else,
+// unknown fields included, is an ErrInput, which no retry can fix.
 func ParseInput(operation, instanceID string, document []byte) (Input, error) {
 	in, err := parseInput(operation, instanceID, document)
 	if err != nil {
@@ -102,7 +102,7 @@ func decodeDocument(document []byte) (inputDocument, error) {
 	if len(document) > maxInput {
 		return doc, fmt.Errorf("input has %d bytes, allowed are %d", len(document), maxInput)
 	}
-	// The decoder would repair it, and two different texts would be one slot.
+	// The decoder would replace invalid bytes, and two different texts would be one slot.
 	if !utf8.Valid(document) {
 		return doc, errors.New("input is not UTF-8")
 	}
@@ -117,7 +117,7 @@ func decodeDocument(document []byte) (inputDocument, error) {
 	return doc, nil
 }
 
-// validate checks what a message or another step handed over.
+// validate checks input from a message or another step.
 func (in RotateInput) validate() error {
 	err := errors.Join(checkInstance(in.InstanceID), checkTenant(in.TenantID), checkText("slot", in.Slot), checkText("jobId", in.JobID))
 	if err != nil {
@@ -126,7 +126,7 @@ func (in RotateInput) validate() error {
 	return nil
 }
 
-// validate checks what a message or another step handed over.
+// validate checks input from a message or another step.
 func (in NotifyInput) validate() error {
 	err := errors.Join(checkInstance(in.InstanceID), checkTenant(in.TenantID), checkKeyVersion(in.SecretName, in.Version))
 	if err != nil {
@@ -135,7 +135,7 @@ func (in NotifyInput) validate() error {
 	return nil
 }
 
-// validate checks what another step handed over.
+// validate checks input from another step.
 func (in RetireInput) validate() error {
 	if err := errors.Join(checkInstance(in.InstanceID), checkKeyVersion(in.SecretName, in.Version)); err != nil {
 		return fmt.Errorf("%w: %w", ErrInput, err)
@@ -154,7 +154,7 @@ func checkInstance(id string) error {
 	return nil
 }
 
-// checkTenant checks a tenant id, which may be absent. Rotate refuses what Notify could not publish.
+// checkTenant checks a tenant id, which may be absent. Rotate refuses tenants that Notify could not publish.
 func checkTenant(id string) error {
 	if len(id) > maxTenant {
 		return fmt.Errorf("tenantId has %d bytes, allowed are %d", len(id), maxTenant)
@@ -194,8 +194,8 @@ func checkKeyVersion(secretName, version string) error {
 
 const hashedLabel = "sha256:"
 
-// label makes a tag, and a part of a key, of a text from outside: the text itself where it is short printable ASCII,
-// else its hash. Different texts have different labels.
+// label converts an external text to a tag and a part of a key: the text itself if it is short printable ASCII, else
+// its hash. Different texts have different labels.
 func label(text string) string {
 	if len(text) <= maxLabel && !strings.HasPrefix(text, hashedLabel) && strings.IndexFunc(text, unprintable) < 0 {
 		return text
@@ -204,5 +204,5 @@ func label(text string) string {
 	return hashedLabel + hex.EncodeToString(sum[:])
 }
 
-// unprintable is true of all but printable ASCII.
+// unprintable reports whether r is not printable ASCII.
 func unprintable(r rune) bool { return r < ' ' || r > '~' }

@@ -6,7 +6,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/enginetest"
 )
 
-// The schema for forms names what messages may have, and no more.
+// The schema for forms has exactly the fields of messages.
 func TestInputSchema(t *testing.T) {
 	t.Parallel()
 	enginetest.CheckInputSchema[inputDocument](t, inputSchema)

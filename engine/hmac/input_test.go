@@ -21,7 +21,7 @@ func TestParseInput(t *testing.T) {
 	arm := "/subscriptions/" + strings.Repeat("0", 36) + "/resourceGroups/größe/providers/Microsoft.Solutions/applications/" + strings.Repeat("a", 64)
 	cases := []struct {
 		what, operation, instance, document string
-		want                                hmac.Input // zero when it is to be refused
+		want                                hmac.Input // zero when it is refused
 	}{
 		{"nothing given", "", "i", "", rotate},
 		{"null", "rotate", "i", " null ", rotate},
@@ -88,7 +88,7 @@ func TestStepsRefuseMalformedInput(t *testing.T) {
 	}
 }
 
-// FuzzParseInput: what passes is input that the steps take.
+// The steps accept every parsed input.
 func FuzzParseInput(f *testing.F) {
 	f.Add("", "i", []byte(`{"slot":"s"}`))
 	f.Add("notify", "/subscriptions/ü", []byte(`{"version":"`+version+`"}`))

@@ -9,14 +9,14 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// State is where a version of an instance's key is in its life.
+// State is the stage of a key version in its life.
 type State string
 
 // The states.
 const (
-	// StatePending: made for a slot, and no consumer was told of it. It is its slot's run that goes on with it.
+	// StatePending: made for a slot, and not announced yet. Its slot's run continues with it.
 	StatePending State = "pending"
-	// StateCurrent: of the enabled versions, the one to be used last. Signers use it from its ActiveAt on.
+	// StateCurrent: of the enabled versions, the one used last. Signers use it from its ActiveAt on.
 	StateCurrent State = "current"
 	// StatePrevious: another one follows it, and verifiers still accept it.
 	StatePrevious State = "previous"
@@ -28,15 +28,15 @@ const (
 
 // Slot is a decided slot of an instance.
 type Slot struct {
-	// Name is what its versions are tagged with, Version the one that it was rotated to.
+	// Name is the slot in its versions' tags, Version the version of the slot.
 	Name, Version string
-	// ActiveAt is from when the version is signed with, GraceEndsAt until when the one before it is accepted. Both are zero
-	// until consumers are told of the version.
+	// ActiveAt is from when signers use the version, GraceEndsAt until when its predecessor is accepted. Both are
+	// zero until the version is announced.
 	ActiveAt, GraceEndsAt time.Time
 }
 
-// States says where each version of an instance's key is at a time: one state a version. The slots are all that are
-// decided; versions follow each other in the order in which they become active, and where two do at once, by name.
+// States returns the state of each version of an instance's key at a time. slots holds all decided slots; versions
+// follow each other by the time when they become active, and then by name.
 func States(versions []secrets.Version, slots []Slot, now time.Time) []State {
 	told := announced(versions, slots)
 	states := make([]State, len(versions))
@@ -60,10 +60,10 @@ func States(versions []secrets.Version, slots []Slot, now time.Time) []State {
 	return states
 }
 
-// announced are the slots whose version is enabled and consumers were told of, in the order in which they become active.
-// A version that somebody disabled has no part in the order: what it was to follow is used on.
+// announced returns the slots with an enabled and announced version, in the order in which they become active. A
+// disabled version has no part in the order: its predecessor stays in use.
 func announced(versions []secrets.Version, slots []Slot) []Slot {
-	usable := map[string]string{} // the slot that an enabled version is tagged with
+	usable := map[string]string{} // the slot tag of an enabled version
 	for _, v := range versions {
 		if v.Enabled && v.Tags[TagSlot] != "" {
 			usable[v.Version] = v.Tags[TagSlot]
@@ -84,8 +84,8 @@ func byActivity(a, b Slot) int {
 	return cmp.Or(a.ActiveAt.Compare(b.ActiveAt), strings.Compare(a.Version, b.Version))
 }
 
-// predecessor is the version that a new one takes the place of: the last that consumers were told of, or, as long as they
-// were told of none, the newest that no rotation made; "" when there is none.
+// predecessor returns the version that a new one replaces: the last announced one, or, if none was announced, the
+// newest that no rotation made; "" for none.
 func predecessor(versions []secrets.Version, slots []Slot) string {
 	if told := announced(versions, slots); len(told) > 0 {
 		return told[len(told)-1].Version

@@ -13,8 +13,8 @@ import (
 
 func TestStates(t *testing.T) {
 	t.Parallel()
-	// Versions are named a, b and so on; one in lower case belongs to the slot of its name, one with a number to that of its
-	// letter, H to nobody. Behind a dash it is disabled.
+	// Versions are named a, b and so on; a lower-case version belongs to the slot of its name, a version with a
+	// number to that of its letter, H to none. After a dash it is disabled.
 	versions := func(names ...string) (all []secrets.Version) {
 		for _, name := range names {
 			v := secrets.Version{Version: name, Created: start, Enabled: true}
@@ -28,7 +28,7 @@ func TestStates(t *testing.T) {
 		}
 		return all
 	}
-	// A slot is active after so many hours, and its grace ends three hours later; below 0, nobody was told.
+	// A slot is active after so many hours, and its grace ends three hours later; below 0, it is not announced.
 	slot := func(version string, hours int) hmac.Slot {
 		s := hmac.Slot{Name: version[:1], Version: version}
 		if hours >= 0 {
@@ -84,7 +84,7 @@ func TestTiming(t *testing.T) {
 		hmac.DefaultTiming():     true,
 		{}:                       true,
 		{Grace: time.Hour}:       true,
-		{Propagation: time.Hour}: true, // without grace it does not count
+		{Propagation: time.Hour}: true, // without grace it is ignored
 		{Propagation: time.Minute, Grace: time.Hour}:   true,
 		{Propagation: time.Hour, Grace: time.Hour}:     false,
 		{Propagation: 2 * time.Hour, Grace: time.Hour}: false,

@@ -8,7 +8,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/hmac"
 )
 
-// Inputs at their limits are taken as they are, beyond them refused with the limit.
+// Inputs at their limits are accepted unchanged; beyond them they are refused with the limit.
 func TestSizesOfInputs(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -16,9 +16,9 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 )
 
-// Weeks of an instance, from its messages to its history: rotations, a receiver that goes down for days and comes back,
-// consumers that acknowledge late, people who have runs wait on, dead letters that are retried. No key is disabled
-// that a consumer still needs, and when all is well again, the last one is all that is left and nobody is asked anything.
+// Weeks of an instance, from its messages to its history: rotations, a receiver that is down for days, late
+// acknowledgements, operators who let runs wait, retries of dead letters. No key is disabled that a consumer still
+// needs, and in the end only the last one and no open task are left.
 func TestWeeks(t *testing.T) {
 	t.Parallel()
 	for _, seed := range sample.Seeds(t, 6) {
@@ -49,7 +49,7 @@ func weeks(t *testing.T, r *rand.Rand) {
 type life struct {
 	*platform
 	r    *rand.Rand
-	m    model // what it was told, and what has arrived
+	m    model // announcements and arrivals
 	runs []string
 }
 
@@ -59,7 +59,7 @@ func (l *life) rotate(t *testing.T) {
 	l.ask(t, l.runs[len(l.runs)-1])
 }
 
-// ask sends the message of a run, for the first time or as the retry of its dead letter does.
+// ask sends the message of a run, for the first time or as the retry of its dead letter.
 func (l *life) ask(t *testing.T, run string) {
 	t.Helper()
 	l.send(strings.NewReplacer("c1", run, "now", "slot of "+run).Replace(rotate))
@@ -79,7 +79,7 @@ func (l *life) acknowledge(t *testing.T) {
 	}
 	a := consumers.Acknowledgement{Target: "i1", Version: l.m.told[l.r.IntN(len(l.m.told))].Version, Consumer: l.names[l.r.IntN(len(l.names))]}
 	if _, again := l.m.had[a.Consumer][a.Version]; !again && len(l.m.had[a.Consumer]) == 9 {
-		return // of a consumer ten versions are remembered
+		return // ten versions of a consumer are kept
 	}
 	said, err := l.arrivals(t, l.tables, func() *hmac.Steps { return l.steps(t) }).Acknowledge(t.Context(), a)
 	if err != nil {
@@ -88,7 +88,7 @@ func (l *life) acknowledge(t *testing.T) {
 	l.m.had[a.Consumer][a.Version] = said.AtUtc
 }
 
-// answer lets a person have a run wait on.
+// answer lets a run wait on, as an operator.
 func (l *life) answer(t *testing.T) {
 	t.Helper()
 	open := l.open(t)
@@ -100,7 +100,7 @@ func (l *life) answer(t *testing.T) {
 	}
 }
 
-// retry retries what is dead.
+// retry retries dead letters.
 func (l *life) retry(t *testing.T) {
 	t.Helper()
 	for _, run := range l.runs {
@@ -110,7 +110,7 @@ func (l *life) retry(t *testing.T) {
 	}
 }
 
-// pass lets time go by, an hour or so at a time, and holds what was disabled against what has arrived.
+// pass advances the time by about an hour at a time, and compares disabled versions with arrivals.
 func (l *life) pass(t *testing.T, d time.Duration) {
 	t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); {
@@ -137,7 +137,7 @@ func (l *life) unionWith(a, b map[string]bool) map[string]bool {
 	return all
 }
 
-// learn reads what was published, and what of it was delivered.
+// learn reads the published events, and which were delivered.
 func (l *life) learn(t *testing.T) {
 	t.Helper()
 	l.m.told, l.m.had[""] = nil, map[string]time.Time{}
@@ -166,7 +166,7 @@ func (l *life) enabledOf(t *testing.T) map[string]bool {
 	return enabled
 }
 
-// settle mends everything, and looks at what is left.
+// settle fixes everything, and checks the result.
 func (l *life) settle(t *testing.T) {
 	t.Helper()
 	l.rotate(t)

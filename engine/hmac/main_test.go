@@ -33,8 +33,8 @@ const (
 
 var start = time.Date(2026, 11, 21, 0, 0, 0, 123456789, time.UTC)
 
-// world is the storage that processes share. Its clock stands still unless a test moves it, so that creation times never
-// order versions.
+// world is the storage that processes share. Its clock does not advance unless a test moves it, so that creation
+// times never order versions.
 type world struct {
 	clock  func() time.Time
 	timing *hmac.Timing
@@ -42,7 +42,7 @@ type world struct {
 	tables *tables.Memory
 	outbox *enginetest.Outbox
 	random *recorder
-	names  []string // the consumers that are registered
+	names  []string // the registered consumers
 }
 
 func newWorld(t testing.TB) *world {
@@ -60,13 +60,13 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// publisher publishes through the outbox, as the program does, and events are delivered at once.
+// publisher publishes through the outbox, as the program does, and events are delivered immediately.
 type publisher struct {
 	*outbox.Writer
 	w *world
 }
 
-// ID is the id of an event in the outbox.
+// ID returns the id of an event in the outbox.
 func (p publisher) ID(e hmac.Event) string {
 	return p.Key(e.TenantID, e.Category, e.Entity, e.Kind, e.Version).String()
 }
@@ -83,7 +83,7 @@ func (p publisher) Publish(ctx context.Context, e hmac.Event) (string, error) {
 	return added.ID, err
 }
 
-// arrivals know what has arrived, as a process knows it through a decorator.
+// arrivals returns the consumers of a process that reaches storage through a decorator.
 func (w *world) arrivals(t testing.TB, store tables.Store, steps func() *hmac.Steps) *consumers.Consumers {
 	t.Helper()
 	c, err := consumers.New(consumers.Config{Engine: hmac.Engine, Tables: store, Outbox: outbox.NewAdmin(w.outbox.Over(store)),
@@ -97,13 +97,13 @@ func (w *world) arrivals(t testing.TB, store tables.Store, steps func() *hmac.St
 	return c
 }
 
-// steps is a process over this world.
+// steps returns a process over this world.
 func (w *world) steps(t testing.TB) *hmac.Steps {
 	t.Helper()
 	return w.stepsOver(t, w.vault, w.tables)
 }
 
-// stepsOver is a process that reaches this world through decorators.
+// stepsOver returns a process that reaches this world through decorators.
 func (w *world) stepsOver(t testing.TB, vault secrets.Store, store tables.Store) *hmac.Steps {
 	t.Helper()
 	var steps *hmac.Steps
@@ -142,7 +142,7 @@ func (w *world) rows(t testing.TB, table string) []tables.Entity {
 	return page.Entities
 }
 
-// checkSettled holds the world against a finished rotation.
+// checkSettled checks the world after a finished rotation.
 func (w *world) checkSettled(t testing.TB, out hmac.RotateOutput) {
 	t.Helper()
 	left := w.enabled(t, out.Slot)
@@ -154,7 +154,7 @@ func (w *world) checkSettled(t testing.TB, out hmac.RotateOutput) {
 	}
 }
 
-// checkSecret looks for every key that was drawn in what may be seen: the texts and the rows of the world.
+// checkSecret searches for every key that was drawn in all visible texts and rows of the world.
 func (w *world) checkSecret(t testing.TB, seen ...any) {
 	t.Helper()
 	seen = append(seen, w.rows(t, hmac.SlotsTable), w.outbox.Events())
@@ -175,7 +175,7 @@ func (w *world) checkSecret(t testing.TB, seen ...any) {
 	}
 }
 
-// recorder is a source of keys that remembers them.
+// recorder is a source of keys that records them.
 type recorder struct {
 	mu     sync.Mutex
 	source io.Reader
@@ -196,7 +196,7 @@ func (r *recorder) keys() [][]byte {
 	return append([][]byte(nil), r.drawn...)
 }
 
-// vaultHook is the vault with something in front of each call; the hook may make the call itself, or not.
+// vaultHook is the vault with a hook before each call; the hook makes the call itself, or not.
 type vaultHook struct {
 	secrets.Store
 	around func(call string, do func() error) error

@@ -15,24 +15,24 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// model is what consumers and people know of an instance: what they were told, in order, and what they did themselves.
+// model holds the announcements to consumers, in order, and the actions of operators and consumers.
 type model struct {
 	w      *world
-	all    []string            // the versions, in the order in which they were made: their names are not the same each time
-	made   []hmac.RotateOutput // that nobody was told of
+	all    []string            // the versions, in the order of their creation: their names are random
+	made   []hmac.RotateOutput // without an announcement
 	told   []hmac.NotifyOutput
 	byHand map[string]bool // made, or disabled
 	slots  int
-	// had is when consumers got a version, by consumer; that of the receiver of events has no name.
+	// had is when consumers received a version, by consumer; the receiver of events has no name.
 	had map[string]map[string]time.Time
 }
 
 // named are the consumers that acknowledge on their own.
 var named = []string{"gateway", "audit"}
 
-// TestLifecycle lets rotations of an instance overlap in any order, with people at work on the vault, a receiver of events that
-// goes down and comes back, operators that skip and retry events, and consumers that acknowledge when they like, and holds what
-// is usable against what consumers were told and what has arrived.
+// TestLifecycle lets rotations of an instance overlap in any order, with operators who change the vault, a receiver
+// of events that goes down and comes back, operators who skip and retry events, and consumers that acknowledge at any
+// time. It compares usable versions with announcements and arrivals.
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -139,7 +139,7 @@ func TestLifecycle(t *testing.T) {
 	})
 }
 
-// checkOrder: what consumers are told first becomes active first.
+// checkOrder checks that versions become active in the order of their announcements.
 func (m *model) checkOrder(rt *rapid.T) {
 	for i := 1; i < len(m.told); i++ {
 		if a, b := m.told[i-1], m.told[i]; !a.ActiveAtUtc.Before(b.ActiveAtUtc) {
@@ -148,7 +148,7 @@ func (m *model) checkOrder(rt *rapid.T) {
 	}
 }
 
-// retire ends a run, and holds what became of each version against what may and what has to.
+// retire ends a run, and compares each version with the allowed and required results.
 func (m *model) retire(t *testing.T, rt *rapid.T, run hmac.NotifyOutput, now time.Time) {
 	t.Helper()
 	before := m.w.usable(t)
@@ -177,8 +177,8 @@ func (m *model) retire(t *testing.T, rt *rapid.T, run hmac.NotifyOutput, now tim
 	}
 }
 
-// over says that the time is over for which consumers were promised a version: that in the event of the one that follows. Of one
-// that follows nothing, there is none.
+// over reports whether the announced time of a version is over: that in the event of its successor. A version without
+// a predecessor has none.
 func (m *model) over(at int, usable map[string]bool, now time.Time) bool {
 	for i := at + 1; at >= 0 && i < len(m.told); i++ {
 		if next := m.told[i]; usable[next.Version] {
@@ -188,7 +188,7 @@ func (m *model) over(at int, usable map[string]bool, now time.Time) bool {
 	return false
 }
 
-// takenUp says that everybody has one of the usable versions after the one at hand, for as long as a grace without its propagation.
+// takenUp reports whether every consumer has had a usable later version for at least a grace without its propagation.
 func (m *model) takenUp(at int, usable map[string]bool, now time.Time) bool {
 	timing := hmac.DefaultTiming()
 	for _, had := range m.had {
@@ -206,7 +206,7 @@ func (m *model) takenUp(at int, usable map[string]bool, now time.Time) bool {
 	return true
 }
 
-// receive looks at which events the receiver has, and since when.
+// receive records the events that the receiver has, and since when.
 func (m *model) receive(t *testing.T) {
 	t.Helper()
 	m.had[""] = map[string]time.Time{}

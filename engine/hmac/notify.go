@@ -14,60 +14,62 @@ import (
 // EventRotated is the type of the event that Notify publishes. Its payload is a NotifyOutput without the event's id.
 const EventRotated = "hmac.rotated"
 
-// Event is what the engine tells the outside.
+// Event is an event of the engine.
 type Event struct {
 	// TenantID is the tenant of the instance, or publisher.
 	TenantID string
 	// Type is EventRotated.
 	Type string
-	// Category, Entity, Kind and Version make it the same event, together with the tenant.
+	// Category, Entity, Kind, Version and the tenant identify the event.
 	Category, Entity, Kind, Version string
 	// OrderKey keeps the events of an instance in their order.
 	OrderKey string
-	// CorrelationID is that of the run; "" when there is none.
+	// CorrelationID is that of the run; "" for none.
 	CorrelationID string
-	// Payload is JSON, and the same for the same event. It names secrets and holds none.
+	// Payload is JSON, and equal for equal events. It names secrets and holds none.
 	Payload json.RawMessage
 }
 
-// Publisher takes events, to deliver them later. It is safe for concurrent use.
+// Publisher accepts events, to deliver them later. It is safe for concurrent use.
 type Publisher interface {
-	// Publish takes an event once: the same event again gives the id of the first time. When it returns without error, the
-	// event will leave. An ErrInput says that repeating it cannot help; after any other error it can be repeated.
+	// Publish accepts an event once: the same event again returns the id of the first time. After a nil error the
+	// event will be delivered. ErrInput means that repeating it cannot help; after any other error it can be
+	// repeated.
 	Publish(ctx context.Context, e Event) (id string, err error)
-	// ID is the id that Publish gives an event; it does not depend on the payload.
+	// ID returns the id of an event for Publish; it does not depend on the payload.
 	ID(e Event) string
 }
 
-// NotifyInput says which instance has to fetch which version.
+// NotifyInput names the instance and the version to fetch.
 type NotifyInput struct {
 	// InstanceID is the instance. Required.
 	InstanceID string `json:"instanceId"`
-	// TenantID is the tenant of the instance, which the event belongs to; publisher when it is "".
+	// TenantID is the tenant of the instance and of the event; publisher when it is "".
 	TenantID string `json:"tenantId,omitempty"`
 	// SecretName and Version name the key, as RotateOutput does. Required.
 	SecretName string `json:"secretName"`
 	Version    string `json:"version"`
 }
 
-// NotifyOutput says what was published. Times are UTC, in whole seconds.
+// NotifyOutput describes the published event. Times are UTC, in whole seconds.
 type NotifyOutput struct {
 	InstanceID string `json:"instanceId"`
 	SecretName string `json:"secretName"`
-	// Version is the one to sign with from ActiveAtUtc on, and to accept at once. Without a time, it is to be used at once.
+	// Version is the version to sign with from ActiveAtUtc on, and to accept immediately. Without a time, it is to be
+	// used immediately.
 	Version     string    `json:"version"`
 	ActiveAtUtc time.Time `json:"activeAtUtc,omitzero"`
-	// PreviousVersion is the one that it takes the place of; verifiers accept it until GraceEndsAtUtc at least, and for as
-	// long as the secret store has it enabled. Both are left out when there is none.
+	// PreviousVersion is the replaced version; verifiers accept it at least until GraceEndsAtUtc, and while the
+	// secret store has it enabled. Both are omitted without a predecessor.
 	PreviousVersion string    `json:"previousVersion,omitempty"`
 	GraceEndsAtUtc  time.Time `json:"graceEndsAtUtc,omitzero"`
 	// EventID is the id of the event.
 	EventID string `json:"eventId,omitempty"`
 }
 
-// Notify publishes, once, that the instance has to fetch the version, and when it takes the place of which. Repeating it
-// returns the event that is there: who wants to have it delivered again replays it. Errors are ErrInput, ErrVersionMissing
-// and ErrVersionDisabled, and those of secrets, of tables and of the Publisher, after which it can be repeated.
+// Notify publishes, once, that the instance has to fetch the version, with its times and its predecessor. Repeating
+// it returns the existing event; to redeliver it, replay it. Errors are ErrInput, ErrVersionMissing and
+// ErrVersionDisabled, and those of secrets, of tables and of the Publisher, after which it can be repeated.
 func (s *Steps) Notify(ctx context.Context, in NotifyInput) (NotifyOutput, error) {
 	if err := in.validate(); err != nil {
 		return NotifyOutput{}, fmt.Errorf("notify: %w", err)
@@ -88,7 +90,7 @@ func (s *Steps) Notify(ctx context.Context, in NotifyInput) (NotifyOutput, error
 	return out, nil
 }
 
-// eventOf is the event of a version, with what makes it the same event.
+// eventOf returns the event of a version, with its identifying fields.
 func eventOf(tenantID, instanceID, secretName, version string) Event {
 	return Event{TenantID: cmp.Or(tenantID, engine.PublisherInstance), Type: EventRotated,
 		Category: Engine, Entity: instanceID, Kind: "rotated", Version: secretName + "/" + version}

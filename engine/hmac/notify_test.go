@@ -26,7 +26,7 @@ func TestNotifyPublishesOnce(t *testing.T) {
 	type event struct{ Tenant, Type, Payload string }
 	want := map[string]event{}
 	for _, in := range []hmac.NotifyInput{first, first, otherVersion, otherTenant, noTenant, first} {
-		out, err := w.steps(t).Notify(t.Context(), in) // each time another process
+		out, err := w.steps(t).Notify(t.Context(), in) // another process each time
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +63,7 @@ func TestNotifyErrors(t *testing.T) {
 	}
 }
 
-// What consumers are told is fixed the first time, and the same whoever tells it again, when and with whatever settings.
+// The first announcement is fixed, and repeats are the same, by any process, at any time, with any settings.
 func TestNotifyTellsTheTimes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -73,7 +73,7 @@ func TestNotifyTellsTheTimes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.move(start.Add(3 * time.Hour)) // what counts is when they are told, not when the version was made
+	w.move(start.Add(3 * time.Hour)) // the time of the announcement counts, not that of the version's creation
 	first := w.tell(t, made)
 	want := hmac.NotifyOutput{InstanceID: instance, SecretName: made.SecretName, Version: made.Version, ActiveAtUtc: began.Add(3*time.Hour + 10*time.Minute), EventID: first.EventID}
 	if diff := cmp.Diff(want, first); diff != "" {
@@ -111,7 +111,7 @@ func TestNotifyTellsTheTimes(t *testing.T) {
 	}
 }
 
-// A version becomes active after all that consumers were told of before: neither clocks nor settings turn that round.
+// A version becomes active after all previously announced ones: neither clocks nor settings change that.
 func TestNotifyKeepsTheOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -130,7 +130,7 @@ func TestNotifyKeepsTheOrder(t *testing.T) {
 	}
 }
 
-// What takes the place of what.
+// Each version names its predecessor.
 func TestNotifyNamesThePredecessor(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
@@ -170,7 +170,7 @@ func TestNotifyNamesThePredecessor(t *testing.T) {
 	}
 }
 
-// A version that no slot was rotated to is told of with what the secret store says of it.
+// A version of no slot is announced with the data of the secret store.
 func TestNotifyOfOtherVersions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -186,7 +186,7 @@ func TestNotifyOfOtherVersions(t *testing.T) {
 	}
 }
 
-// Nobody is told of a slot's version that is of no use.
+// An unusable version of a slot is not announced.
 func TestNotifyOfAnUnusableVersion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

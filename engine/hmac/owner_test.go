@@ -9,7 +9,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// Keys belong to whom they were made for, whoever adds their instance to the registry; secrets of other names to the platform.
+// Keys belong to the tenant that they were made for, whichever tenant adds their instance to the registry; secrets of
+// other names to the platform.
 func TestOwnerOfKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -17,13 +17,13 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// rotate is a message for an instance, and notify one that only tells.
+// rotate is a message for an instance, and notify one with that operation.
 const (
 	rotate = `{"correlationId":"c1","engine":"hmac","instanceId":"i1","tenantId":"t1","input":{"slot":"now"}}`
 	notify = `{"correlationId":"c1","engine":"hmac","operation":"notify","instanceId":"i1","input":{"version":"%s"}}`
 )
 
-// platform is the engine on the standard's path, over a world whose clock is that of a bubble of synctest.
+// platform is the engine on the pipeline, over a world whose clock is that of a bubble of synctest.
 type platform struct {
 	*world
 	*enginetest.World
@@ -42,7 +42,7 @@ func newPlatform(t *testing.T) *platform {
 // send sends a message to the engine.
 func (p *platform) send(body string) { p.Send(hmac.Queue, body) }
 
-// pass lets time pass, in which messages and, every hour, events are delivered.
+// pass advances the time, with deliveries of messages and, every hour, events.
 func (p *platform) pass(d time.Duration) {
 	for ; d > 0; d -= time.Hour {
 		p.outbox.Sweep()
@@ -66,7 +66,7 @@ func (p *platform) before(t *testing.T) hmac.NotifyOutput {
 	return told
 }
 
-// shown is what the history tells of a run.
+// shown returns the history of a run.
 func (p *platform) shown(run string) (all []string) {
 	for _, e := range p.History(hmac.Engine, run) {
 		all = append(all, strings.TrimSpace(fmt.Sprint(e.Operation, " ", e.Status, " ", e.RunStatus)))
@@ -74,7 +74,7 @@ func (p *platform) shown(run string) (all []string) {
 	return all
 }
 
-// slots are those that have a usable version.
+// slots returns the slots with a usable version.
 func (p *platform) slots(t *testing.T) map[string]bool {
 	t.Helper()
 	versions, err := p.vault.Versions(t.Context(), secrets.Name(hmac.Engine, "i1"))
@@ -91,15 +91,15 @@ func (p *platform) slots(t *testing.T) map[string]bool {
 	return slots
 }
 
-// pending are the dead letters of a run.
+// pending returns the dead letters of a run.
 func (p *platform) pending(run string) []engine.DeadLetter {
 	return slices.DeleteFunc(p.DeadLetters(hmac.Engine), func(d engine.DeadLetter) bool {
 		return d.CorrelationID != run || d.Status != engine.StatusPending
 	})
 }
 
-// From the message to the history: the operations show while the run waits for the end of the grace, in which both keys are
-// usable, and the run has succeeded when it is over.
+// From the message to the history: the operations show while the run waits for the end of the grace, in which both
+// keys are usable, and the run succeeds after it.
 func TestRotationFromTheQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestRotationFromTheQueue(t *testing.T) {
 	})
 }
 
-// A message that only tells makes nothing, waits for nothing and retires nothing.
+// A notify message makes nothing, waits for nothing and retires nothing.
 func TestNotifyFromTheQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestNotifyFromTheQueue(t *testing.T) {
 	})
 }
 
-// When the older key cannot be disabled, the message is a dead letter in the end; sent again, it goes on where it was.
+// When the older key cannot be disabled, the message is dead-lettered; its retry continues there.
 func TestRetireFailsForGood(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -185,8 +185,8 @@ func TestRetireFailsForGood(t *testing.T) {
 	})
 }
 
-// Every call to storage, the vault's and the slots' included, goes wrong in every way, and the process dies there where it
-// can. Whatever happens, the run succeeds, with one key made, told once, and the older one retired.
+// Every call to storage, the vault's and the slots' included, fails in every way, and the process dies there where it
+// can. The run succeeds, with one key made, announced once, and the older one retired.
 func TestCrashAtEveryCall(t *testing.T) {
 	t.Parallel()
 	enginetest.FailEverywhere(t, randomKeys, func(t *testing.T, plan *enginetest.Plan) {
@@ -214,7 +214,7 @@ func TestCrashAtEveryCall(t *testing.T) {
 	})
 }
 
-// randomKeys leaves out a conflict where keys are random: that is the answer to a request that was sent twice.
+// randomKeys skips a conflict where keys are random: that is the answer to a duplicate request.
 func randomKeys(_ int, c enginetest.Call, f enginetest.Fault) bool {
 	return f == faults.Conflict && c.Target == secrets.DevelopmentTable
 }

@@ -11,50 +11,50 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// Arrivals knows whether consumers have a version; *consumers.Consumers does. It is safe for concurrent use.
+// Arrivals knows whether consumers have a version; *consumers.Consumers implements it. It is safe for concurrent use.
 type Arrivals interface {
-	// Arrived says what is waited for before something may be retired, nil when there is nothing.
+	// Arrived returns the reason why predecessors may not be retired yet, nil for none.
 	Arrived(ctx context.Context, q consumers.Question) (*consumers.Waiting, error)
-	// Settled says that nothing of the target waits any more.
+	// Settled records that the target no longer waits.
 	Settled(ctx context.Context, target string) error
 }
 
 // RetireInput names the version whose grace is over.
 type RetireInput struct {
-	// InstanceID is the instance whose key it is, SecretName and Version name the version, as NotifyOutput does. Required.
+	// InstanceID is the instance of the key, SecretName and Version name the version, as NotifyOutput does. Required.
 	InstanceID string `json:"instanceId"`
 	SecretName string `json:"secretName"`
 	Version    string `json:"version"`
-	// GraceEndsAtUtc has been waited for, so it is not later than that, whatever the clock of this process says.
+	// GraceEndsAtUtc has passed, even if this process's clock is behind.
 	GraceEndsAtUtc time.Time `json:"graceEndsAtUtc"`
-	// Look counts the looks of a run that waits for consumers, and is 0 for its first. Again counts the attempts before: each
-	// looks anew.
+	// Look counts the checks of a run that waits for consumers, and is 0 for its first. Again counts the previous
+	// attempts: each checks again.
 	Look  int `json:"look,omitempty"`
 	Again int `json:"again,omitempty"`
 }
 
-// RetireOutput lists the versions that were disabled, or says what is waited for; nothing was disabled then.
+// RetireOutput lists the disabled versions, or the reason to wait; no version was disabled then.
 type RetireOutput struct {
 	Disabled []string           `json:"disabled,omitempty"`
 	Waiting  *consumers.Waiting `json:"waiting,omitempty"`
 }
 
-// ConfirmInput is what a person has decided: that consumers have the version, or need not have it.
+// ConfirmInput is an operator's decision that consumers have the version, or need not have it.
 type ConfirmInput struct {
 	RetireInput
 	By   string `json:"by"`
 	Note string `json:"note,omitempty"`
 }
 
-// Retire disables the versions before the given one that are retired, as States has it, when this one or a later one has
-// arrived at all consumers. A later version stays, whoever retires when; so does all while the given one is not what its slot
-// was rotated to. It forgets slots that were over for longer than SlotKeep. Errors are ErrInput, and those of secrets, tables
+// Retire disables the retired predecessors (States) of the given version, when this one or a later one has arrived at
+// all consumers. It never disables a later version, and disables nothing while the given one is not its slot's
+// version. It removes slots that ended longer ago than SlotKeep. Errors are ErrInput, and those of secrets, tables
 // and Arrivals; it is safe to repeat after all.
 func (s *Steps) Retire(ctx context.Context, in RetireInput) (RetireOutput, error) {
 	return s.retire(ctx, in, false)
 }
 
-// Confirm is Retire at the word of a person: it does not matter what has arrived.
+// Confirm is Retire by an operator's decision, regardless of arrivals.
 func (s *Steps) Confirm(ctx context.Context, in ConfirmInput) (RetireOutput, error) {
 	return s.retire(ctx, in.RetireInput, true)
 }
@@ -83,7 +83,7 @@ func (s *Steps) retire(ctx context.Context, in RetireInput, confirmed bool) (Ret
 	return out, wrap(s.forget(ctx, r.forgotten), "forget old slots of %s", in.SecretName)
 }
 
-// wrap says what failed, if anything did.
+// wrap adds the operation to an error; nil stays nil.
 func wrap(err error, format string, args ...any) error {
 	if err == nil {
 		return nil
@@ -91,18 +91,18 @@ func wrap(err error, format string, args ...any) error {
 	return fmt.Errorf(format+": %w", append(args, err)...)
 }
 
-// retirement is what Retire has to do.
+// retirement is the work of Retire.
 type retirement struct {
-	// due are the enabled versions that it has to disable, and successors those that follow them all, in their order.
+	// due are the enabled versions to disable, and successors the versions that follow them all, in order.
 	due        []string
 	successors []slotRow
-	// forgotten are the rows of slots that it may forget.
+	// forgotten are the rows of slots to remove.
 	forgotten []slotRow
-	// now is the time, as far as the run has waited.
+	// now is the time, at least the one that the run has waited for.
 	now time.Time
 }
 
-// due looks for what Retire has to do.
+// due finds the work of Retire.
 func (s *Steps) due(ctx context.Context, in RetireInput) (r retirement, err error) {
 	rows, err := s.slots(ctx, in.InstanceID)
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *Steps) due(ctx context.Context, in RetireInput) (r retirement, err erro
 		r.now = in.GraceEndsAtUtc
 	}
 	states := States(versions, slots, r.now)
-	var last Slot // of those that are due, the last to become active
+	var last Slot // of the due slots, the last to become active
 	for i, v := range versions {
 		at := slices.IndexFunc(slots, func(s Slot) bool { return s.Version == v.Version && byActivity(s, slots[own]) < 0 })
 		if !v.Enabled || states[i] != StateRetired || at < 0 {
@@ -141,7 +141,7 @@ func (s *Steps) due(ctx context.Context, in RetireInput) (r retirement, err erro
 	return r, nil
 }
 
-// wait says what the consumers of the successors still need; nil when they need nothing.
+// wait returns the reason why consumers of the successors need more time; nil for none.
 func (s *Steps) wait(ctx context.Context, in RetireInput, r retirement) (*consumers.Waiting, error) {
 	atOnce := slices.ContainsFunc(r.successors, func(row slotRow) bool { return row.graceEndsAt.Equal(row.activeAt) })
 	if len(r.due) == 0 || atOnce {
@@ -159,7 +159,7 @@ func (s *Steps) wait(ctx context.Context, in RetireInput, r retirement) (*consum
 	return s.arrivals.Arrived(ctx, q)
 }
 
-// Knows says whether consumers were told of a version of an instance's key. Errors are those of tables.
+// Knows reports whether a version of an instance's key was announced. Errors are those of tables.
 func (s *Steps) Knows(ctx context.Context, instanceID, version string) (bool, error) {
 	rows, err := s.slots(ctx, instanceID)
 	return slices.ContainsFunc(rows, func(r slotRow) bool { return r.version == version && r.announced() }), err

@@ -15,7 +15,7 @@ import (
 // move sets the world's clock.
 func (w *world) move(at time.Time) { w.clock = func() time.Time { return at } }
 
-// turn rotates a slot and tells of it, as a process of its own.
+// turn rotates and announces a slot, as a process of its own.
 func (w *world) turn(t testing.TB, slot string) hmac.NotifyOutput {
 	t.Helper()
 	return w.tell(t, w.decided(t, slot))
@@ -34,7 +34,7 @@ func notice(made hmac.RotateOutput) hmac.NotifyInput {
 	return hmac.NotifyInput{InstanceID: instance, TenantID: "t1", SecretName: made.SecretName, Version: made.Version}
 }
 
-// retire is the step that follows the grace.
+// retire runs the step that follows the grace.
 func (w *world) retire(t testing.TB, told hmac.NotifyOutput) []string {
 	t.Helper()
 	out, err := w.steps(t).Retire(t.Context(), retirement(told))
@@ -48,7 +48,7 @@ func retirement(told hmac.NotifyOutput) hmac.RetireInput {
 	return hmac.RetireInput{InstanceID: told.InstanceID, SecretName: told.SecretName, Version: told.Version, GraceEndsAtUtc: told.GraceEndsAtUtc}
 }
 
-// usable are the enabled versions of the instance.
+// usable returns the enabled versions of the instance.
 func (w *world) usable(t testing.TB) map[string]bool {
 	t.Helper()
 	versions, err := w.vault.Versions(t.Context(), secrets.Name(hmac.Engine, instance))
@@ -96,7 +96,7 @@ func TestRetireWaitsForTheGrace(t *testing.T) {
 			t.Errorf("Retire at %v = %v, %v, before the grace ends at %v", now, out, err, b.GraceEndsAtUtc)
 		}
 	}
-	// The clock of the process that retires may lag behind that of the one that waited.
+	// The clock of the retiring process may lag behind that of the waiting one.
 	if got := w.retire(t, b); len(got) != 1 || got[0] != a.Version {
 		t.Errorf("Retire disabled %v, want %s", got, a.Version)
 	}
@@ -123,7 +123,7 @@ func TestRetireWithoutGrace(t *testing.T) {
 	}
 }
 
-// What would leave nobody a key is not disabled, and neither is what somebody decided anew.
+// The only usable key is not disabled, and neither is a key of a renewed decision.
 func TestRetireKeepsWhatIsNeeded(t *testing.T) {
 	t.Parallel()
 	disable := func(t *testing.T, w *world, version string) {
@@ -179,8 +179,8 @@ func TestRetireKeepsWhatIsNeeded(t *testing.T) {
 	}
 }
 
-// A message of an old slot that comes again, from the dead letters perhaps, finds its version retired: that is no reason
-// to make another, nor to tell anything new.
+// A late message of an old slot, for example a retry, finds its version retired: it makes no new one, and announces
+// nothing.
 func TestAnOldSlotStaysOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -229,7 +229,7 @@ func TestRetireErrors(t *testing.T) {
 	if !errors.Is(err, secrets.ErrThrottled) || errors.Is(err, hmac.ErrInput) || !strings.Contains(err.Error(), b.Version) {
 		t.Errorf("Retire = %v, want the store's error, and what it was about", err)
 	}
-	// Somebody purged the older one meanwhile.
+	// The older one was purged meanwhile.
 	gone := vaultHook{w.vault, func(call string, do func() error) error {
 		if call == "Disable" {
 			return secrets.ErrNotFound

@@ -17,21 +17,21 @@ const (
 	TagJob  = "rotationJobId"
 )
 
-// maxTries bounds the rounds of one Rotate: each follows an answer that left something open.
+// maxTries bounds the rounds of one Rotate: each follows an inconclusive answer.
 const maxTries = 5
 
-// RotateInput says which key to make.
+// RotateInput names the key to make.
 type RotateInput struct {
-	// InstanceID is the instance whose key it is. Required.
+	// InstanceID is the instance of the key. Required.
 	InstanceID string `json:"instanceId"`
-	// TenantID is the tenant of the instance; noted only.
+	// TenantID is the tenant of the instance, for the record.
 	TenantID string `json:"tenantId,omitempty"`
-	// Slot names the turn of the schedule, for example 2026-11-21T00; one slot is one rotation. Required.
+	// Slot names the occurrence of the schedule, for example 2026-11-21T00; one slot is one rotation. Required.
 	Slot string `json:"slot"`
-	// JobID is the run that asks, for people who look at the tags. Required.
+	// JobID is the calling run, for operators who read the tags. Required.
 	JobID string `json:"jobId"`
-	// Again counts the attempts before: each has to ask anew, because the version may have been disabled since. While it is
-	// not, the answer is the same.
+	// Again counts the previous attempts: each has to check again, because the version may have been disabled since.
+	// Otherwise the answer is the same.
 	Again int `json:"again,omitempty"`
 }
 
@@ -51,13 +51,13 @@ type rotation struct {
 	name string // of the secret
 	slot string // as tag and row key
 	job  string // as tag
-	// added is set once this run asked for a version: from then on what it saw before is out of date.
+	// added is set once this run asked for a version: earlier reads are out of date then.
 	added bool
 }
 
 // Rotate makes sure that the slot has one key, and returns its version. Repeating it, at any time and from anywhere,
-// returns the same version as long as that is enabled; a slot whose version somebody disabled gets a new one, unless the
-// version of another slot has taken its place. Errors are ErrInput, ErrVersionMissing, which needs a person, and those of
+// returns the same version while it is enabled. A slot whose version was disabled gets a new one, unless the version
+// of another slot has replaced it. Errors are ErrInput, ErrVersionMissing, which needs an operator, and those of
 // secrets and tables; it is safe to repeat after all.
 func (s *Steps) Rotate(ctx context.Context, in RotateInput) (RotateOutput, error) {
 	if err := in.validate(); err != nil {
@@ -79,8 +79,8 @@ func (s *Steps) Rotate(ctx context.Context, in RotateInput) (RotateOutput, error
 	return RotateOutput{}, fmt.Errorf("rotate %s slot %q: %w", r.name, r.slot, err)
 }
 
-// try looks, adds a version where the slot has none, has the slot decided, and disables what lost. With open, the
-// error is one that the next look can settle.
+// try reads, adds a version if the slot has none, decides the slot, and disables the losers. open means that the next
+// read can settle the error.
 func (r *rotation) try(ctx context.Context) (winner slotRow, open bool, err error) {
 	versions, err := r.vault.Versions(ctx, r.name)
 	if err != nil {
@@ -94,7 +94,7 @@ func (r *rotation) try(ctx context.Context) (winner slotRow, open bool, err erro
 	}
 	if !found {
 		if candidate, err = r.add(ctx); err != nil {
-			// A version of this slot, whoever made it, settles it: the next look finds it.
+			// Any version of this slot settles it: the next read finds it.
 			return slotRow{}, errors.Is(err, secrets.ErrOutcomeUnknown), err
 		}
 	}
@@ -106,7 +106,8 @@ func (r *rotation) try(ctx context.Context) (winner slotRow, open bool, err erro
 	if winner.version == candidate.Version && !r.added {
 		return winner, false, r.disableLosers(ctx, versions, winner.version)
 	}
-	// Others may have been at work on this slot meanwhile: what they made before the decision shows now.
+	// Other processes may have worked on this slot meanwhile: their versions from before the decision are visible
+	// now.
 	if versions, err = r.vault.Versions(ctx, r.name); err != nil {
 		return slotRow{}, false, err
 	}
@@ -123,12 +124,13 @@ func (r *rotation) try(ctx context.Context) (winner slotRow, open bool, err erro
 	return winner, false, r.disableLosers(ctx, versions, winner.version)
 }
 
-// turned says that the slot has had a version, of which none is enabled.
+// turned reports whether the slot has had a version, of which none is enabled.
 func (r *rotation) turned(versions []secrets.Version) bool {
 	return slices.ContainsFunc(versions, func(v secrets.Version) bool { return v.Tags[TagSlot] == r.slot })
 }
 
-// over says whether the slot's turn is over: consumers were told of its version, and later of another one that is enabled.
+// over reports whether the slot has ended: its version was announced, and later that of another slot, which is
+// enabled.
 func (r *rotation) over(ctx context.Context, versions []secrets.Version) (slotRow, bool, error) {
 	rows, err := r.slots(ctx, r.in.InstanceID)
 	if err != nil {
@@ -142,8 +144,8 @@ func (r *rotation) over(ctx context.Context, versions []secrets.Version) (slotRo
 	return rows[at], byActivity(rows[at].known(), told[len(told)-1]) < 0, nil
 }
 
-// renew settles a slot whose decided version is disabled. When it served its time, that is what it came to; otherwise
-// somebody disabled it on purpose, and the slot gets claim's instead.
+// renew settles a slot whose decided version is disabled. If it was retired regularly, it stays the result; otherwise
+// it was disabled on purpose, and the slot gets claim's version instead.
 func (r *rotation) renew(ctx context.Context, old, claim slotRow, versions []secrets.Version) (winner slotRow, open bool, err error) {
 	if past, over, err := r.over(ctx, versions); err != nil || over {
 		return past, false, err
@@ -151,7 +153,7 @@ func (r *rotation) renew(ctx context.Context, old, claim slotRow, versions []sec
 	return r.replace(ctx, old, claim, versions)
 }
 
-// replace has the slot decided anew for claim, unless claim's own version has been disabled meanwhile as a loser.
+// replace decides the slot again for claim, unless claim's own version has been disabled meanwhile as a loser.
 func (r *rotation) replace(ctx context.Context, old, claim slotRow, versions []secrets.Version) (winner slotRow, open bool, err error) {
 	if _, enabled := lookUp(versions, claim.version); !enabled {
 		return slotRow{}, true, fmt.Errorf("versions %s and %s of the slot are both disabled", old.version, claim.version)
@@ -170,7 +172,8 @@ func lookUp(versions []secrets.Version, version string) (listed, enabled bool) {
 	return at >= 0, at >= 0 && versions[at].Enabled
 }
 
-// candidate picks the version to propose for the slot: the oldest enabled one, the same for all who see the same.
+// candidate picks the version to propose for the slot: the oldest enabled one, the same for all processes with the
+// same data.
 func (r *rotation) candidate(versions []secrets.Version) (secrets.Version, bool) {
 	for _, v := range versions {
 		if v.Enabled && v.Tags[TagSlot] == r.slot {
@@ -191,8 +194,8 @@ func (r *rotation) add(ctx context.Context) (secrets.Version, error) {
 	return r.vault.Add(ctx, r.name, key, map[string]string{TagSlot: r.slot, TagJob: r.job})
 }
 
-// disableLosers disables the slot's versions other than the winner. Nobody will ever return one of them: a slot's
-// decision is looked up before a version is returned.
+// disableLosers disables the slot's versions other than the winner. No call will return one of them: a slot's
+// decision is read before a version is returned.
 func (r *rotation) disableLosers(ctx context.Context, versions []secrets.Version, winner string) error {
 	for _, v := range versions {
 		if !v.Enabled || v.Tags[TagSlot] != r.slot || v.Version == winner {

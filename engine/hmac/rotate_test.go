@@ -191,8 +191,8 @@ func TestRotateConcurrently(t *testing.T) {
 	}
 }
 
-// race has several processes rotate one slot. All look before anybody adds, and all want to replace a decision before
-// anybody does: the worst case, in which each makes a version.
+// race lets several processes rotate one slot. All read before any adds, and all try to replace a decision before any
+// does: the worst case, in which each makes a version.
 func race(t *testing.T, w *world) {
 	t.Helper()
 	const processes = 8
@@ -240,7 +240,7 @@ func newBarrier(n int) barrier {
 	return b
 }
 
-// once is how one process arrives; it is held the first time only.
+// once returns the wait of one process; it waits only the first time.
 func (b barrier) once() func() {
 	var once sync.Once
 	return func() { once.Do(func() { b.Done(); b.Wait() }) }
@@ -274,7 +274,7 @@ func TestRotateOverKeyVault(t *testing.T) {
 	}
 }
 
-// keepSlice keeps the slice that it is given.
+// keepSlice retains the slice that it is given.
 type keepSlice struct {
 	secrets.Store
 	value []byte
@@ -285,7 +285,7 @@ func (k *keepSlice) Add(ctx context.Context, name string, value []byte, tags map
 	return k.Store.Add(ctx, name, value, tags)
 }
 
-// orphans leaves versions of the slot that no decision names, as runs that died leave them.
+// orphans adds versions of the slot that no decision names, as dead runs leave them.
 func orphans(t testing.TB, w *world, n int) {
 	t.Helper()
 	for range n {

@@ -12,22 +12,22 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// slotRow is a row of SlotsTable: which version a slot was rotated to, and what consumers are told of it.
+// slotRow is a row of SlotsTable: the version of a slot, and its announcement.
 type slotRow struct {
 	instanceID, tenantID, slot, jobID string
 	secretName, version               string
 	created                           time.Time // of the version
-	etag                              string    // of the row that was read
+	etag                              string    // of the row as read
 
-	// From here on: zero until consumers are told of the version.
-	previous              string // the version that it takes the place of; "" when there is none
+	// From here on: zero until the version is announced.
+	previous              string // the replaced version; "" for none
 	activeAt, graceEndsAt time.Time
 }
 
-// announced says that it is decided what consumers are told.
+// announced reports whether the announcement is fixed.
 func (r slotRow) announced() bool { return !r.activeAt.IsZero() }
 
-// known is what States needs to know of the row.
+// known returns the fields of the row for States.
 func (r slotRow) known() Slot {
 	return Slot{Name: r.slot, Version: r.version, ActiveAt: r.activeAt, GraceEndsAt: r.graceEndsAt}
 }
@@ -54,7 +54,7 @@ const (
 	propGraceEnds  = "GraceEndsAtUtc"
 )
 
-// decide has the slot decided for claim, unless it has been decided before, and returns the decision.
+// decide decides the slot for claim, unless it is decided already, and returns the decision.
 func (s *Steps) decide(ctx context.Context, claim slotRow) (slotRow, error) {
 	insert := s.tables.Apply(ctx, SlotsTable, tables.Insert(claim.entity()))
 	if insert == nil {
@@ -73,7 +73,7 @@ func (s *Steps) decide(ctx context.Context, claim slotRow) (slotRow, error) {
 	return readSlot(claim.instanceID, row)
 }
 
-// replaceSlots replaces rows of an instance, all or none, if nobody else did since their etags were read.
+// replaceSlots replaces rows of an instance, all or none, if they are unchanged since their etags were read.
 func (s *Steps) replaceSlots(ctx context.Context, rows ...slotRow) error {
 	ops := make([]tables.Op, len(rows))
 	for i, r := range rows {
@@ -123,12 +123,12 @@ func (s *Steps) Owner(ctx context.Context, m engine.Message, instanceTenant stri
 	return instanceTenant, nil
 }
 
-// key addresses the row.
+// key returns the key of the row.
 func (r slotRow) key() tables.Key {
 	return tables.Key{Partition: tables.EscapeKey(r.instanceID), Row: tables.EscapeKey(r.slot)}
 }
 
-// entity is the row as it is stored.
+// entity returns the stored row.
 func (r slotRow) entity() tables.Entity {
 	e := tables.Entity{Key: r.key(), ETag: r.etag, Properties: map[string]any{
 		propInstance:   r.instanceID,
@@ -163,7 +163,7 @@ func readSlot(instanceID string, row tables.Entity) (slotRow, error) {
 	return r, nil
 }
 
-// output is what Rotate returns for a decided slot; slot is its name as the caller wrote it.
+// output returns the output of Rotate for a decided slot; slot is its name as the caller wrote it.
 func (r slotRow) output(slot string) RotateOutput {
 	return RotateOutput{SecretName: r.secretName, Version: r.version, Slot: slot, CreatedAtUtc: r.created.UTC()}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/vibedata/roundhouse/services/marketplace"
 )
 
-// AcknowledgeInput says how an operation ended here.
+// AcknowledgeInput is the outcome of an operation.
 type AcknowledgeInput struct {
 	SubscriptionID string `json:"subscriptionId"`
 	OperationID    string `json:"operationId,omitempty"`
@@ -20,17 +20,17 @@ type AcknowledgeInput struct {
 	Activate bool `json:"activate,omitempty"`
 }
 
-// Acknowledged is what the marketplace makes of it.
+// Acknowledged is the marketplace's result.
 type Acknowledged struct {
-	// Status is where the operation stands, "" when none waited.
+	// Status is the status of the operation, "" when none waited.
 	Status marketplace.OperationStatus `json:"status,omitempty"`
-	// Activated says that the subscription's billing has begun.
+	// Activated means that the subscription's billing has begun.
 	Activated bool `json:"activated,omitempty"`
 }
 
-// Acknowledge tells the marketplace how an operation ended, and activates a subscription that waits for it. An operation
-// that is concluded already, because the marketplace took it as accepted after ten seconds or because this is a
-// repetition, is left as it is. Errors are those of marketplace.
+// Acknowledge reports the outcome of an operation to the marketplace, and activates a subscription that waits for it.
+// A concluded operation stays unchanged: the marketplace took it as accepted after ten seconds, or this is a
+// repetition. Errors are those of marketplace.
 func (s *Steps) Acknowledge(ctx context.Context, in AcknowledgeInput) (Acknowledged, error) {
 	var out Acknowledged
 	quantity := marketplace.Quantity(in.Quantity)

@@ -13,8 +13,8 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/orchestratortest"
 )
 
-// A run that is canceled while it waits takes the silence of the instance for nothing, and answers the marketplace, which
-// would take no answer for consent.
+// A run that is canceled while it waits ignores the silence of the instance, and answers the marketplace, which would
+// take no answer for consent.
 func TestACanceledRunAnswersTheMarketplace(t *testing.T) {
 	t.Parallel()
 	orchestratortest.CrashEverywhere(t, func(t *testing.T) orchestratortest.Scenario[engine.Message, provisioning.Result] {
@@ -33,8 +33,8 @@ func TestACanceledRunAnswersTheMarketplace(t *testing.T) {
 	})
 }
 
-// What an instance says while the marketplace is away is there for the next attempt, which finishes what the one before
-// began, and tells the instance nothing again.
+// An answer of the instance while the marketplace is unavailable is kept for the next attempt, which finishes the
+// work and sends the instance nothing again.
 func TestTheNextAttemptHasTheWordOfTheInstance(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,21 +12,21 @@ import (
 	"github.com/vibedata/roundhouse/services/marketplace"
 )
 
-// Result is what a run leaves behind.
+// Result is the result of a run.
 type Result struct {
 	InstanceID string  `json:"instanceId"`
 	Action     Action  `json:"action"`
 	Verdict    Verdict `json:"verdict"`
-	// Reason says why the verdict is not Act.
+	// Reason is the reason why the verdict is not Act.
 	Reason string `json:"reason,omitempty"`
-	// State is that of the instance in the registry.
+	// State is the state of the instance in the registry.
 	State State `json:"state,omitempty"`
-	// Acknowledged is how the marketplace has the operation, "" when it waited for no answer.
+	// Acknowledged is the marketplace's status of the operation, "" when it waited for no answer.
 	Acknowledged marketplace.OperationStatus `json:"acknowledged,omitempty"`
 }
 
-// Command is the payload of the events CommandBootstrap and CommandChanged. An instance answers the first with the event
-// named in it, raised on the orchestration named in it.
+// Command is the payload of the events CommandBootstrap and CommandChanged. An instance answers the first with the
+// event named in it, raised on the orchestration named in it.
 type Command struct {
 	InstanceID    string `json:"instanceId"`
 	Action        Action `json:"action"`
@@ -46,7 +46,7 @@ type activities struct {
 	acknowledge *orchestrator.Activity[AcknowledgeInput, Acknowledged]
 }
 
-// Definition is the engine over the steps.
+// Definition returns the engine over the steps.
 func Definition(steps *Steps) engine.Definition {
 	retry := orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 3, FirstInterval: time.Second, MaxInterval: 10 * time.Second, Jitter: 0.5,
 		Retryable: func(err error) bool { return !isLocked(err) }})
@@ -78,7 +78,7 @@ func (a activities) run(ctx *orchestrator.Context, r engine.Request[json.RawMess
 	}
 	seen, err := a.receive.Call(ctx, notice).Await()
 	if err != nil {
-		return Result{}, err // nothing is certain about the operation, so it gets no answer
+		return Result{}, err // the operation is uncertain, so it gets no answer
 	}
 	result := Result{InstanceID: seen.InstanceID, Action: seen.Action, Verdict: seen.Verdict, Reason: seen.Reason}
 	switch seen.Verdict {
@@ -91,8 +91,8 @@ func (a activities) run(ctx *orchestrator.Context, r engine.Request[json.RawMess
 	}
 }
 
-// act carries the notice out and answers the marketplace. It answers with a failure only when no attempt can bring a
-// success any more: after a cancellation there is none.
+// act carries out the notice and answers the marketplace. It answers with a failure only when no attempt can succeed
+// any longer: after a cancellation none follows.
 func (a activities) act(ctx *orchestrator.Context, job string, seen Received, result Result) (Result, error) {
 	registered, err := a.provision(ctx, job, seen)
 	if _, canceled := ctx.Canceled(); err != nil && !canceled && !orchestrator.IsPermanent(err) {
@@ -109,7 +109,7 @@ func (a activities) act(ctx *orchestrator.Context, job string, seen Received, re
 	return result, nil
 }
 
-// decline answers the marketplace with a failure, which has to come before it takes silence for consent.
+// decline answers the marketplace with a failure, which must arrive before the marketplace takes silence for consent.
 func (a activities) decline(ctx *orchestrator.Context, seen Received, result Result) (Result, error) {
 	answer, err := a.answer(ctx, seen, false)
 	switch {
@@ -122,7 +122,7 @@ func (a activities) decline(ctx *orchestrator.Context, seen Received, result Res
 	return result, nil
 }
 
-// answer acknowledges the operation, if it waits for that.
+// answer acknowledges the operation, if it waits for an answer.
 func (a activities) answer(ctx *orchestrator.Context, seen Received, succeeded bool) (Acknowledged, error) {
 	if !seen.Waits && !seen.Activate {
 		return Acknowledged{}, nil
@@ -131,7 +131,7 @@ func (a activities) answer(ctx *orchestrator.Context, seen Received, succeeded b
 		Quantity: seen.Quantity, Succeeded: succeeded, Waits: seen.Waits, Activate: seen.Activate}).Await()
 }
 
-// provision registers the instance, tells it, and waits for it where it has to come up.
+// provision registers the instance, notifies it, and waits for its bootstrap if needed.
 func (a activities) provision(ctx *orchestrator.Context, job string, seen Received) (Registered, error) {
 	registered, err := unlocked(ctx, a.register, RegisterInput{InstanceID: seen.InstanceID, TenantID: seen.TenantID, Source: seen.Source, Action: seen.Action,
 		PlanID: seen.PlanID, Quantity: seen.Quantity, At: seen.At, JobID: job})
@@ -157,14 +157,14 @@ func (a activities) provision(ctx *orchestrator.Context, job string, seen Receiv
 	return unlocked(ctx, a.complete, CompleteInput{InstanceID: seen.InstanceID, JobID: job, Bootstrap: bootstrap})
 }
 
-// The pauses between two looks at an instance that another job has locked. The pause doubles, and ends when the lock
+// The pauses between two checks of an instance that another job has locked. The pause doubles, and ends when the lock
 // expires.
 const (
 	firstPause   = 30 * time.Second
 	longestPause = 5 * time.Minute
 )
 
-// unlocked takes a step as soon as no other job has the instance: waiting uses up no attempts of the message.
+// unlocked runs a step as soon as no other job has locked the instance: waiting uses up no attempts of the message.
 func unlocked[In any](ctx *orchestrator.Context, step *orchestrator.Activity[In, Registered], in In) (Registered, error) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		out, err := step.Call(ctx, in).Await()
@@ -183,7 +183,7 @@ func isLocked(err error) bool {
 	return ok
 }
 
-// tell publishes a command. Those of one instance keep their order.
+// tell publishes a command. The commands of one instance keep their order.
 func tell(ctx *orchestrator.Context, tenant, kind string, c Command) error {
 	payload, err := json.Marshal(c)
 	if err != nil {
@@ -192,7 +192,7 @@ func tell(ctx *orchestrator.Context, tenant, kind string, c Command) error {
 	return ctx.Publish(orchestrator.Publication{TenantID: tenant, Type: kind, Payload: payload, OrderKey: engine.OrderKey(c.InstanceID)})
 }
 
-// await waits for the word of the instance. Silence is a bootstrap that failed.
+// await waits for the answer of the instance. Silence is a failed bootstrap.
 func await(ctx *orchestrator.Context, deadline time.Duration) (Bootstrap, error) {
 	word, late := orchestrator.Event[Bootstrap](ctx, EventBootstrapped), orchestrator.Timer(ctx, deadline)
 	if orchestrator.Any(ctx, word, late) == 1 {
@@ -211,7 +211,7 @@ func await(ctx *orchestrator.Context, deadline time.Duration) (Bootstrap, error)
 	return bootstrap.bounded(), nil
 }
 
-// permanently marks the errors of a step that only a person can mend.
+// permanently marks the errors of a step that only an operator can fix.
 func permanently[In, Out any](step func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (Out, error) {
 		out, err := step(ctx, in)

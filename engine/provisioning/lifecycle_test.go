@@ -14,7 +14,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/orchestratortest"
 )
 
-// lifeCycle is the table of docs/engines/provisioning.md: the effect of an action on an instance in a state.
+// lifeCycle returns the table of docs/engines/provisioning.md: the effect of an action on an instance in a state.
 func lifeCycle(t *testing.T) (states []string, rows [][]string) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/engines/provisioning.md")
@@ -44,7 +44,7 @@ func lifeCycle(t *testing.T) (states []string, rows [][]string) {
 	return states, rows
 }
 
-// Each action has the effect that the page states, on an instance in each state, at its first delivery and at the next one.
+// Each action has the documented effect on an instance in each state, at its first delivery and at the next one.
 func TestLifeCycle(t *testing.T) {
 	t.Parallel()
 	states, rows := lifeCycle(t)
@@ -97,7 +97,7 @@ func cellOf(t *testing.T, action provisioning.Action, state, effect string) {
 	}
 }
 
-// What a run makes of an operation depends on its state and that of the subscription, as the page states it.
+// The result of an operation depends on its state and that of the subscription, as documented.
 func TestOperationStates(t *testing.T) {
 	t.Parallel()
 	holds := map[string]string{}
@@ -131,7 +131,8 @@ func TestOperationStates(t *testing.T) {
 	}
 }
 
-// A running instance keeps running, gets no bootstrap command and leaves no failed run, whatever announces it again.
+// A running instance keeps running, gets no bootstrap command and leaves no failed run, after any repeated
+// announcement.
 func TestAnnouncedAgain(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []run{
@@ -153,7 +154,8 @@ func TestAnnouncedAgain(t *testing.T) {
 	}
 }
 
-// An instance that is active without a notice that said so is sent its bootstrap command once, and stays active if it does not answer.
+// An instance that is active without a notice gets its bootstrap command once, and stays active if it does not
+// answer.
 func TestAssumedInstance(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]provisioning.Instance{
@@ -204,7 +206,7 @@ func TestTwoBootstraps(t *testing.T) {
 	}
 }
 
-// An operation id that the marketplace does not know is no reason to lose a notice.
+// A notice with an operation id that the marketplace does not know is not lost.
 func TestOperationWithoutID(t *testing.T) {
 	t.Parallel()
 	for name, id := range map[string]string{"seller": "seller:" + subscription + ":1", "a path": "x/../y", "none": ""} {
@@ -237,7 +239,7 @@ func TestOperationWithoutID(t *testing.T) {
 	}
 }
 
-// story is a subscription or an application that lives in the marketplace, and the notices about it.
+// story is a subscription or an application in the marketplace, and its notices.
 type story struct {
 	w         *world
 	steps     *provisioning.Steps
@@ -245,7 +247,7 @@ type story struct {
 	sub       string
 	notices   []provisioning.Notice
 	operation int
-	stopped   bool // the marketplace has said that the instance does not run
+	stopped   bool // the marketplace has reported that the instance does not run
 }
 
 // happens changes the subscription, and sends its notice.
@@ -264,8 +266,8 @@ func (s *story) deploys(action, state string) {
 	s.notices = append(s.notices, provisioning.Notice{Source: provisioning.SourceManagedApp, Action: provisioning.Action(action), ApplicationID: application, At: s.now})
 }
 
-// In random sequences of notices, repetitions, late and reordered deliveries and late answers of the instance, a running instance
-// stops only after the marketplace has said so.
+// In random sequences of notices, repetitions, late and reordered deliveries and late answers of the instance, a
+// running instance stops only after a notice of the marketplace that stops it.
 func TestRunningInstanceIsNotTakenDown(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {

@@ -15,29 +15,30 @@ import (
 	"github.com/vibedata/roundhouse/services/marketplace"
 )
 
-// Where notices come from.
+// The sources of notices.
 const (
 	SourceMarketplace = "marketplace"
 	SourceManagedApp  = "managed-app"
 )
 
-// Notice is what a message says has happened. It is not to be believed before Receive has asked.
+// Notice is the claim of a message. It is not trusted before Receive has checked it.
 type Notice struct {
 	// Source is SourceMarketplace or SourceManagedApp.
 	Source string `json:"source"`
-	// Action is the marketplace's ("ChangePlan"), or the event and the state of an application ("PUT Succeeded").
+	// Action is the marketplace's action ("ChangePlan"), or the event and the state of an application ("PUT
+	// Succeeded").
 	Action Action `json:"action"`
-	// SubscriptionID is a UUID of the marketplace. OperationID is an id of the marketplace, which usually is a UUID; one form of its
-	// notices has none.
+	// SubscriptionID is a UUID of the marketplace. OperationID is an id of the marketplace, which usually is a UUID;
+	// one form of its notices lacks it.
 	SubscriptionID string `json:"subscriptionId,omitempty"`
 	OperationID    string `json:"operationId,omitempty"`
 	// ApplicationID is the ARM id of a managed application, in lower case, with a slash at the beginning.
 	ApplicationID string `json:"applicationId,omitempty"`
-	// At is when it happened, UTC; zero when the notice does not tell.
+	// At is the time of the event, UTC; zero when the notice has none.
 	At time.Time `json:"at,omitzero"`
 }
 
-// InstanceID is the instance that the notice is about.
+// InstanceID returns the instance of the notice.
 func (n Notice) InstanceID() string {
 	if n.Source == SourceManagedApp {
 		return n.ApplicationID
@@ -45,7 +46,8 @@ func (n Notice) InstanceID() string {
 	return n.SubscriptionID
 }
 
-// correlationID is the same for every delivery of the same notice; "" when nothing in it tells it from the next one.
+// correlationID returns the same id for every delivery of a notice; "" when it cannot be distinguished from the next
+// one.
 func (n Notice) correlationID() string {
 	at := n.At.Format(time.RFC3339Nano)
 	switch {
@@ -60,8 +62,8 @@ func (n Notice) correlationID() string {
 	}
 }
 
-// document is what this program reads of both senders' bodies. Other fields, those about persons among them, are left
-// behind when it is written again.
+// document holds the fields that this program reads of both senders' bodies. Other fields, including personal data,
+// are dropped when it is written again.
 type document struct {
 	ID             optional `json:"id,omitempty"`
 	SubscriptionID string   `json:"subscriptionId,omitempty"`
@@ -75,7 +77,7 @@ type document struct {
 	EventTime         optional `json:"eventTime,omitempty"`
 }
 
-// optional is a text that a notice can do without: a value of another kind is "".
+// optional is an optional text: a value of another type is "".
 type optional string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -89,8 +91,8 @@ func (o *optional) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Adapt makes a message of the body of a marketplace webhook or of a managed application's notification, as they arrive:
-// the hook engine.Definition.Adapt. ok is false for everything else, the envelope included.
+// Adapt converts the body of a marketplace webhook or of a managed application's notification to a message: the hook
+// engine.Definition.Adapt. ok is false for everything else, the envelope included.
 func Adapt(body []byte) (m engine.Message, ok bool, err error) {
 	var d document
 	if err := json.Unmarshal(body, &d); err != nil || (!d.fromMarketplace() && !d.fromManagedApp()) {
@@ -107,13 +109,13 @@ func Adapt(body []byte) (m engine.Message, ok bool, err error) {
 	return engine.Message{CorrelationID: n.correlationID(), Engine: Engine, Operation: OperationReceived, InstanceID: n.InstanceID(), Input: input}, true, nil
 }
 
-// AdaptWebhook is Adapt for webhooks of the marketplace alone, and AdaptNotification for notifications of managed applications:
-// those who may send the one are not those who may send the other. What could be read as both is neither.
+// AdaptWebhook is Adapt for webhooks of the marketplace alone, and AdaptNotification for notifications of managed
+// applications: their senders have different permissions. An ambiguous body is neither.
 func AdaptWebhook(body []byte) (engine.Message, bool, error) {
 	return adaptOf(body, document.fromMarketplace, document.fromManagedApp)
 }
 
-// AdaptNotification is described beside AdaptWebhook.
+// AdaptNotification is Adapt for notifications of managed applications (see AdaptWebhook).
 func AdaptNotification(body []byte) (engine.Message, bool, error) {
 	return adaptOf(body, document.fromManagedApp, document.fromMarketplace)
 }
@@ -171,8 +173,8 @@ func (d document) webhook() (Notice, error) {
 	return n, nil
 }
 
-// operationIDOf reads the id of an operation: a UUID in any spelling, or up to 128 letters, digits and -._~: of ASCII. Another text
-// names no operation; the notice is still good, since the marketplace is asked about it.
+// operationIDOf reads the id of an operation: a UUID in any spelling, or up to 128 letters, digits and -._~: of
+// ASCII. Another text names no operation; the notice is still valid, since the marketplace is asked about it.
 func operationIDOf(text string) string {
 	text = strings.TrimSpace(text)
 	if id, err := uuid.Parse(text); err == nil {
@@ -186,8 +188,8 @@ func operationIDOf(text string) string {
 
 var operationID = regexp.MustCompile(`^[0-9A-Za-z_~:-][0-9A-Za-z._~:-]{0,127}$`)
 
-// applicationID is the ARM id of a managed application, in lower case. It becomes part of an address, so nothing else
-// gets through.
+// applicationID matches the ARM id of a managed application, in lower case. It becomes part of an address, so other
+// characters are rejected.
 var applicationID = regexp.MustCompile(`^/subscriptions/[0-9a-f-]{36}/resourcegroups/[\pL\pN_()-][\pL\pN._()-]{0,89}/providers/microsoft\.solutions/applications/[\pL\pN_()-][\pL\pN._()-]{0,89}$`)
 
 func (d document) notification() (Notice, error) {

@@ -51,7 +51,7 @@ func TestAdapt(t *testing.T) {
 	}
 }
 
-// What comes in by one door is not what the other one is for: they ask for different proofs of who sends it.
+// Each entry point accepts only its own kind of notice: they authenticate senders differently.
 func TestAdaptOfADoor(t *testing.T) {
 	t.Parallel()
 	const both = `{"subscriptionId":"` + subscription + `","action":"Renew","eventType":"PUT","provisioningState":"Succeeded","eventTime":"2026-11-21T00:00:00Z","applicationId":"` + application + `"}`
@@ -75,7 +75,7 @@ func TestAdaptOfADoor(t *testing.T) {
 	}
 }
 
-// A notice has the same correlation id however often it comes; one that nothing identifies has none.
+// A notice has the same correlation id at each delivery; a notice without identifying fields has none.
 func TestCorrelation(t *testing.T) {
 	t.Parallel()
 	id := func(body string) string {
@@ -102,7 +102,7 @@ func TestCorrelation(t *testing.T) {
 	}
 }
 
-// What a notice says about persons stays behind.
+// Personal data of a notice is dropped.
 func TestAdaptLeavesPersonsBehind(t *testing.T) {
 	t.Parallel()
 	m, _, err := provisioning.Adapt([]byte(webhook("Renew")))
@@ -111,7 +111,7 @@ func TestAdaptLeavesPersonsBehind(t *testing.T) {
 	}
 }
 
-// Whatever comes, what Adapt makes of it is read again as the same notice.
+// For any input, the output of Adapt is read back as the same notice.
 func FuzzAdapt(f *testing.F) {
 	for _, body := range []string{webhook("Renew"), notification("PUT", "Succeeded"), `{}`, `{"subscriptionId":1}`} {
 		f.Add([]byte(body))

@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/provisioning"
 )
 
-// In whatever order notices come, and however often, state and plan are those of the newest that say something of them.
+// For any order and repetition of notices, state and plan are those of the newest notices that set them.
 func TestOrderDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	states := map[provisioning.Action]provisioning.State{"Subscribe": "Active", "Suspend": "Suspended", "Reinstate": "Active", "Unsubscribe": "Removed",
@@ -23,7 +23,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 		var notices []provisioning.RegisterInput
 		sequence := rapid.SliceOfN(rapid.SampledFrom(actions), 1, 6).Draw(r, "actions")
 		if rapid.Bool().Draw(r, "ends") {
-			sequence = append(sequence, "Unsubscribe") // nothing follows the end of a subscription
+			sequence = append(sequence, "Unsubscribe") // no action follows the end of a subscription
 		}
 		for n, action := range sequence {
 			plan = fmt.Sprintf("plan-%d", n)

@@ -15,8 +15,7 @@ func newPlatform(t *testing.T, d engine.Definition) *enginetest.World {
 	return enginetest.New(t, enginetest.Config{Engines: func(enginetest.Stores) []engine.Definition { return []engine.Definition{d} }})
 }
 
-// A webhook body as it arrives in the queue becomes rows of the history, one for each operation, and so does its
-// repetition: none more.
+// A webhook body from the queue becomes rows of the history, one for each operation; its repetition adds none.
 func TestQueueToHistory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -47,7 +46,7 @@ func TestQueueToHistory(t *testing.T) {
 	})
 }
 
-// What nobody can carry out ends in the dead letters, at once or after its attempts, with its body as it arrived.
+// A notice that cannot be carried out is dead-lettered, immediately or after its attempts, with its original body.
 func TestQueueToDeadLetter(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Declines says whether a webhook asks for a plan that is not among those given; with none, all are offered. It is for the
-// intake, whose answer is what the marketplace waits ten seconds for: a queue may take longer. The run looks again, at
-// what the marketplace itself says.
+// Declines reports whether a webhook asks for a plan outside of plans; without plans, all are offered. It is for the
+// intake, whose answer the marketplace awaits for ten seconds: a queue may take longer. The run checks again, with
+// the marketplace's own data.
 func Declines(body []byte, plans []string) bool {
 	var d struct {
 		document

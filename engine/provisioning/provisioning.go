@@ -1,16 +1,16 @@
-// Package provisioning is the engine behind the marketplace: what a customer buys, changes or ends there, as a SaaS
-// subscription or as a managed application, becomes a change of the instance in the registry, a command to the instance,
-// and an answer to the marketplace.
+// Package provisioning is the engine behind the marketplace: customers buy, change or cancel a SaaS subscription or a
+// managed application there. Each of these events becomes a change of the instance in the registry, a command to the
+// instance, and an answer to the marketplace.
 //
-// It promises:
+// Promises:
 //
-//   - Nothing is done on the word of a message. The operation, the subscription or the application is read from the
-//     service itself, and has to be what the message says.
-//   - A notice that comes twice, late or out of order changes nothing that a newer one has settled.
-//   - An instance that runs is taken down only by a notice that says so: what announces it again keeps it (rules).
-//   - The bootstrap command is told if and only if the registration is committed, and a marketplace operation that waits
-//     for an answer gets one as soon as the run knows it.
-//   - Of what a notice says about persons, nothing gets into rounds or history: ids, plans and states only.
+//   - No message is trusted. The engine reads the operation, the subscription or the application from the service
+//     itself, and compares it with the message.
+//   - A repeated, late or reordered notice changes nothing that a newer one has settled.
+//   - A running instance is stopped only by a notice that demands it: a repeated announcement keeps it (rules).
+//   - The bootstrap command is published if and only if the registration is committed, and a marketplace operation
+//     that waits for an answer gets one as soon as the run knows it.
+//   - No personal data of a notice is stored in rounds or history: ids, plans and states only.
 //
 // The instance of a SaaS offer is its subscription, that of a managed application the application. The package owns no
 // storage keys: instances live in the registry.
@@ -25,7 +25,7 @@ import (
 	"github.com/vibedata/roundhouse/services/marketplace"
 )
 
-// Engine is the engine's name, Queue where its messages arrive (standard, section 2, "Engine Values").
+// Engine is the engine's name, Queue its message queue (standard, section 2, "Engine Values").
 const (
 	Engine = "provisioning"
 	Queue  = "webhook-queue"
@@ -47,28 +47,29 @@ const (
 	CommandChanged   = "provisioning.changed"
 )
 
-// DefaultBootstrapDeadline is how long an instance gets for its bootstrap.
+// DefaultBootstrapDeadline is the time that an instance has for its bootstrap.
 const DefaultBootstrapDeadline = time.Hour
 
-// These errors are told apart with errors.Is.
+// Distinguish these errors with errors.Is.
 var (
-	// ErrNotice: the message is no notice that this engine understands; repeating it cannot help.
+	// ErrNotice: the message is not a known notice; repeating it cannot help.
 	ErrNotice = errors.New("not a notice of the marketplace")
-	// ErrForged: the marketplace knows the operation, but as another one than the message says.
+	// ErrForged: the marketplace's data of the operation differs from the message.
 	ErrForged = errors.New("the marketplace says otherwise")
-	// ErrTooEarly: the service is not yet, or not any more, where the message says; it may get there.
+	// ErrTooEarly: the service does not have the message's state yet, or no longer; it may get there.
 	ErrTooEarly = errors.New("the marketplace is not there")
-	// ErrDeclined: the marketplace took a change as accepted that had to be declined; a person has to end it there.
+	// ErrDeclined: the marketplace took a change as accepted that had to be declined; an operator has to end it
+	// there.
 	ErrDeclined = errors.New("too late to decline")
-	// ErrBootstrap: the instance did not come up.
+	// ErrBootstrap: the instance did not start.
 	ErrBootstrap = errors.New("bootstrap failed")
 
-	// ErrNotRegistered and ErrRegistered are what a Registry returns.
+	// ErrNotRegistered and ErrRegistered are errors of a Registry.
 	ErrNotRegistered = errors.New("no such instance")
 	ErrRegistered    = errors.New("the instance is registered already")
 )
 
-// Marketplace is what the engine asks of the services; marketplace.Client implements it.
+// Marketplace is the part of the services that the engine uses; marketplace.Client implements it.
 type Marketplace interface {
 	Operation(ctx context.Context, subscriptionID, operationID string) (marketplace.Operation, error)
 	Pending(ctx context.Context, subscriptionID string) ([]marketplace.Operation, error)
@@ -82,29 +83,29 @@ type Marketplace interface {
 type Registry interface {
 	// Create adds an instance, or returns ErrRegistered.
 	Create(ctx context.Context, i Instance) error
-	// Update reads the instance, lets change change it, and stores it if nobody else did in between; else it begins
-	// anew. An error of change leaves all as it is and is returned. ErrNotRegistered says that there is no such instance,
-	// a *LockedError that another job has locked it.
+	// Update reads the instance, applies change, and stores it if it is unchanged in storage; otherwise it starts
+	// over. An error of change leaves the instance unchanged and is returned. ErrNotRegistered means that the
+	// instance does not exist, a *LockedError that another job has locked it.
 	Update(ctx context.Context, instanceID string, change func(*Instance) error) error
 }
 
-// LockedError says that another job, an update for example, has locked the instance.
+// LockedError means that another job, for example an update, has locked the instance.
 type LockedError struct {
 	Holder string    `json:"holder"`
 	Until  time.Time `json:"until"`
 }
 
-// Error says who has it, and until when.
+// Error names the job and the expiry.
 func (e *LockedError) Error() string {
 	return fmt.Sprintf("the instance is locked by job %q until %s", e.Holder, e.Until.UTC().Format(time.RFC3339))
 }
 
-// State is where an instance stands.
+// State is the state of an instance.
 type State string
 
 // The states of an instance.
 const (
-	StateProvisioning State = "Provisioning" // the bootstrap goes on, or the application is being made
+	StateProvisioning State = "Provisioning" // the bootstrap is in progress, or the application is being created
 	StateActive       State = "Active"
 	StateSuspended    State = "Suspended"
 	StateFailed       State = "Failed"
@@ -112,7 +113,7 @@ const (
 	StateRemoved      State = "Removed"
 )
 
-// Instance is what the engine knows of an instance.
+// Instance is the engine's view of an instance.
 type Instance struct {
 	ID       string
 	TenantID string
@@ -128,19 +129,19 @@ type Instance struct {
 	JobID string
 }
 
-// Config is what the steps need.
+// Config configures the steps.
 type Config struct {
 	// Marketplace and Registry are required.
 	Marketplace Marketplace
 	Registry    Registry
-	// Plans are the plans that customers may change to; with none, all of the offer.
+	// Plans are the plans that customers may change to; empty means all of the offer.
 	Plans []string
-	// BootstrapDeadline is how long an instance gets for its bootstrap; DefaultBootstrapDeadline when 0. A run keeps the
-	// one that it began with.
+	// BootstrapDeadline is the time that an instance has for its bootstrap; DefaultBootstrapDeadline when 0. A run
+	// keeps its initial value.
 	BootstrapDeadline time.Duration
 }
 
-// Validate names everything that is wrong.
+// Validate returns all errors.
 func (c Config) Validate() error {
 	var errs []error
 	if c.Marketplace == nil {

@@ -14,23 +14,23 @@ import (
 	"github.com/vibedata/roundhouse/services/marketplace"
 )
 
-// Verdict is what a notice turned out to be worth.
+// Verdict is the result of checking a notice.
 type Verdict string
 
 // The verdicts.
 const (
-	// Act: it holds, and has to be carried out.
+	// Act: it is confirmed, and has to be carried out.
 	Act Verdict = "act"
-	// Superseded: something newer has overtaken it; nothing is to be done.
+	// Superseded: a newer change has overtaken it; nothing is done.
 	Superseded Verdict = "superseded"
-	// Decline: it holds, and the publisher does not want it.
+	// Decline: it is confirmed, and the publisher does not want it.
 	Decline Verdict = "decline"
 )
 
-// Received is a notice that the service itself has confirmed: nothing in it is the sender's word.
+// Received is a notice that the service itself has confirmed: no field is taken from the sender alone.
 type Received struct {
 	Verdict Verdict `json:"verdict"`
-	// Reason says why the verdict is not Act.
+	// Reason is the reason why the verdict is not Act.
 	Reason     string `json:"reason,omitempty"`
 	Source     string `json:"source"`
 	Action     Action `json:"action"`
@@ -40,16 +40,17 @@ type Received struct {
 	Quantity   string `json:"quantity,omitempty"`
 	// OperationID is the marketplace operation, "" for none.
 	OperationID string `json:"operationId,omitempty"`
-	// Waits says that the operation waits to be acknowledged, Activate that the subscription waits to be activated.
+	// Waits means that the operation waits for an acknowledgement, Activate that the subscription waits for its
+	// activation.
 	Waits    bool      `json:"waits,omitempty"`
 	Activate bool      `json:"activate,omitempty"`
 	At       time.Time `json:"at,omitzero"`
-	// BootstrapDeadline is how long the instance gets, as Go writes durations.
+	// BootstrapDeadline is the time that the instance has, as a Go duration.
 	BootstrapDeadline time.Duration `json:"bootstrapDeadline"`
 }
 
-// Receive asks the service about a notice. Errors are ErrNotice and ErrForged, which no retry mends, ErrTooEarly, and
-// those of marketplace.
+// Receive checks a notice with the service. Errors are ErrNotice and ErrForged, which no retry can fix, ErrTooEarly,
+// and those of marketplace.
 func (s *Steps) Receive(ctx context.Context, n Notice) (Received, error) {
 	r, err := ruleOf(n.Action)
 	if err != nil {
@@ -98,8 +99,9 @@ func (s *Steps) receiveWebhook(ctx context.Context, n Notice, r rule, out *Recei
 	return s.judge(op, sub, r, out)
 }
 
-// operation finds the operation of a notice: by its id, then among those that wait. An id that is no UUID may be known to the
-// marketplace by another one. The state of the subscription is proof enough that it was suspended or ended: these wait for no answer.
+// operation finds the operation of a notice: by its id, then among the waiting ones. The marketplace may know an id
+// that is no UUID by another one. The state of the subscription is sufficient proof that it was suspended or ended:
+// these wait for no answer.
 func (s *Steps) operation(ctx context.Context, n Notice, r rule, sub marketplace.Subscription) (marketplace.Operation, error) {
 	if n.OperationID != "" {
 		op, err := s.config.Marketplace.Operation(ctx, n.SubscriptionID, n.OperationID)
@@ -122,11 +124,12 @@ func (s *Steps) operation(ctx context.Context, n Notice, r rule, sub marketplace
 	return marketplace.Operation{}, fmt.Errorf("%w: no operation of this kind waits, and the notice names none", ErrTooEarly)
 }
 
-// judge holds the operation against the subscription.
+// judge compares the operation with the subscription.
 func (s *Steps) judge(op marketplace.Operation, sub marketplace.Subscription, r rule, out *Received) error {
 	switch {
 	case r.then != bootstrap && (op.Status == marketplace.OperationFailed || op.Status == marketplace.OperationConflict):
-		// An instance whose bootstrap failed, which ends the operation, can still be brought up: the subscription decides.
+		// An instance whose bootstrap failed, which ends the operation, can still be started: the subscription
+		// decides.
 		out.Verdict, out.Reason = Superseded, fmt.Sprintf("the operation has ended as %s", op.Status)
 	case op.Status == marketplace.OperationNotStarted:
 		return fmt.Errorf("%w: the operation has not started", ErrTooEarly)
@@ -164,12 +167,12 @@ func (s *Steps) receiveNotification(ctx context.Context, n Notice, r rule, out *
 	return nil
 }
 
-// moving says that an application is on its way to a state that it will stay in, and lives on.
+// moving reports whether an application is in transition to a permanent state, and still exists.
 func moving(state string) bool {
 	return slices.ContainsFunc([]string{"Accepted", "Created", "Creating", "Running", "Ready", "Updating"}, func(s string) bool { return strings.EqualFold(s, state) })
 }
 
-// passing says that the action itself is of such a state.
+// passing reports whether the action itself is a transition.
 func (r rule) passing() bool {
 	return r.then == effect(StateProvisioning) || r.then == effect(StateRemoving)
 }

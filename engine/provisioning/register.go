@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// RegisterInput says what an instance has become.
+// RegisterInput is the new state of an instance.
 type RegisterInput struct {
 	InstanceID string    `json:"instanceId"`
 	TenantID   string    `json:"tenantId"`
@@ -21,20 +21,21 @@ type RegisterInput struct {
 	JobID string `json:"jobId"`
 }
 
-// Registered is where the instance stands in the registry.
+// Registered is the instance in the registry.
 type Registered struct {
 	InstanceID string `json:"instanceId"`
 	State      State  `json:"state,omitempty"`
-	// Superseded says that a newer notice was there already, or that there is nothing to remove: nothing was changed.
+	// Superseded means that a newer notice was already recorded, or that there was nothing to remove: nothing was
+	// changed.
 	Superseded bool `json:"superseded,omitempty"`
-	// Kept says that the instance runs and needs no bootstrap. The histories of older versions do not have it.
+	// Kept means that the instance runs and needs no bootstrap. The histories of older versions lack it.
 	Kept bool `json:"kept,omitempty"`
 }
 
-// errSuperseded leaves an instance as it is.
+// errSuperseded leaves an instance unchanged.
 var errSuperseded = errors.New("superseded")
 
-// Register brings the registry up to the notice, under compare-and-set. Repeating it changes nothing. Errors are
+// Register updates the registry to the notice, by compare-and-set. Repeating it changes nothing. Errors are
 // ErrNotice, a *LockedError, and those of the registry.
 func (s *Steps) Register(ctx context.Context, in RegisterInput) (Registered, error) {
 	r, err := ruleOf(in.Action)
@@ -75,8 +76,8 @@ func (s *Steps) Register(ctx context.Context, in RegisterInput) (Registered, err
 	return out, nil
 }
 
-// apply changes an instance by an effect of a rule. State and plan have times of their own: a renewal that comes first must
-// not hide the suspension before it. The run that sets the state owns it until another run sets it.
+// apply changes an instance by an effect of a rule. State and plan have times of their own: an early renewal must not
+// hide the suspension before it. The run that sets the state owns it until another run sets it.
 func (in RegisterInput) apply(i *Instance, r rule, e effect) error {
 	newerState, newerPlan := in.olderThan(i.StateAtUtc), in.olderThan(i.PlanAtUtc)
 	if e == skip || (r.then != keep && newerState) || (r.then == keep && newerPlan) {
@@ -85,7 +86,7 @@ func (in RegisterInput) apply(i *Instance, r rule, e effect) error {
 	if r.then != keep {
 		in.applyState(i, r, e)
 	} else if i.State == stateless {
-		i.State = StateActive // without an owner: no notice has said so
+		i.State = StateActive // without an owner: no notice has set it
 	}
 	i.TenantID, i.Source = in.TenantID, in.Source
 	if newerPlan {
@@ -105,10 +106,10 @@ func (in RegisterInput) applyState(i *Instance, r rule, e effect) {
 	i.StateAtUtc = later(i.StateAtUtc, in.At)
 	switch {
 	case e == keep && r.then == bootstrap && in.assumed(*i):
-		i.JobID = in.JobID // it runs on while it is sent its first bootstrap command
+		i.JobID = in.JobID // it keeps running while it gets its first bootstrap command
 	case e == keep:
 	case i.JobID == in.JobID && i.State == StateActive:
-		// A late repetition must not undo a completed bootstrap; a failed bootstrap is tried again.
+		// A late repetition must not undo a completed bootstrap; a failed bootstrap is retried.
 	case e == bootstrap:
 		i.State, i.JobID = StateProvisioning, in.JobID
 	default:
@@ -116,10 +117,11 @@ func (in RegisterInput) applyState(i *Instance, r rule, e effect) {
 	}
 }
 
-// assumed says whether no run other than this one has set the state: the instance may never have been sent its bootstrap command.
+// assumed reports whether no run other than this one has set the state: the instance may never have been sent its
+// bootstrap command.
 func (in RegisterInput) assumed(i Instance) bool { return i.JobID == "" || i.JobID == in.JobID }
 
-// olderThan says whether the notice is; one without a time never is.
+// olderThan reports whether the notice is older; a notice without a time never is.
 func (in RegisterInput) olderThan(t time.Time) bool { return !in.At.IsZero() && t.After(in.At) }
 
 func later(a, b time.Time) time.Time {
@@ -129,16 +131,16 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// Bootstrap is what an instance says in its event EventBootstrapped.
+// Bootstrap is the payload of an instance's event EventBootstrapped.
 type Bootstrap struct {
 	// Status is Succeeded or Failed.
 	Status string `json:"status"`
-	// Version is what it runs now, Error why it failed; both only for the history.
+	// Version is the current version, Error the reason of a failure; both only for the history.
 	Version string `json:"version,omitempty"`
 	Error   string `json:"error,omitempty"`
 }
 
-// maxBootstrapText bounds what an instance may say, in bytes.
+// maxBootstrapText bounds the texts of an instance, in bytes.
 const maxBootstrapText = 1 << 10
 
 func (b Bootstrap) bounded() Bootstrap {
@@ -147,16 +149,16 @@ func (b Bootstrap) bounded() Bootstrap {
 	return b
 }
 
-// CompleteInput says how the bootstrap of an instance ended.
+// CompleteInput is the outcome of an instance's bootstrap.
 type CompleteInput struct {
 	InstanceID string    `json:"instanceId"`
 	JobID      string    `json:"jobId"`
 	Bootstrap  Bootstrap `json:"bootstrap"`
 }
 
-// Complete records in the registry how the bootstrap ended. An instance that reports success while it is Provisioning is up,
-// whichever run asked it. A failure counts only for the run that owns the state, and does not stop an instance that runs.
-// A bootstrap that failed is an ErrBootstrap, after it has been recorded.
+// Complete records the outcome of the bootstrap in the registry. An instance that reports success while it is
+// Provisioning is up, whichever run asked it. A failure counts only for the run that owns the state, and does not
+// stop a running instance. A failed bootstrap is an ErrBootstrap, after it has been recorded.
 func (s *Steps) Complete(ctx context.Context, in CompleteInput) (Registered, error) {
 	succeeded := in.Bootstrap.Status == "Succeeded"
 	out := Registered{InstanceID: in.InstanceID}

@@ -7,7 +7,7 @@ import (
 	"github.com/vibedata/roundhouse/services/marketplace"
 )
 
-// Action is what has happened: an action of the marketplace, or event and state of a managed application.
+// Action is an action of the marketplace, or the event and state of a managed application.
 type Action string
 
 // The actions of the marketplace.
@@ -21,18 +21,18 @@ const (
 	Reinstate      Action = "Reinstate"
 )
 
-// rule says when an action holds and what it does to an instance, by the state that the instance is in. The rules and their
-// exceptions are the table of docs/engines/provisioning.md, which a test walks.
+// rule defines when an action is valid and its effect on an instance, by the state of the instance. The rules and
+// their exceptions are the table of docs/engines/provisioning.md, which a test checks.
 type rule struct {
 	action Action
-	// during are the states of the subscription, or of the application, in which the action holds.
+	// during are the states of the subscription, or of the application, in which the action is valid.
 	during []string
 	// then is the effect, unless except has another one for the state of the instance.
 	then   effect
 	except map[State]effect
 }
 
-// effect is what a rule does to the state of an instance.
+// effect is the effect of a rule on the state of an instance.
 type effect string
 
 // The effects: a State sets that state, and these do not.
@@ -48,12 +48,12 @@ const (
 // stateless is the state of an instance that is not registered.
 const stateless State = ""
 
-// rules are all actions that the engine knows, in their own spelling. A running instance leaves StateActive only by an action
-// that ends, suspends or fails it: one that announces it again keeps it.
+// rules returns all known actions, in their own spelling. A running instance leaves StateActive only by an action
+// that ends, suspends or fails it: a repeated announcement keeps it.
 func rules() []rule {
 	subscribed, suspended := string(marketplace.Subscribed), string(marketplace.Suspended)
 	active := effect(StateActive)
-	// A change of an unknown instance registers it as active: it was sold before this registry was there.
+	// A change of an unknown instance registers it as active: it was sold before this registry existed.
 	changed := map[State]effect{stateless: active, StateRemoving: skip, StateRemoved: skip}
 	ended := map[State]effect{stateless: skip}
 	return []rule{
@@ -65,7 +65,7 @@ func rules() []rule {
 		{action: Renew, during: []string{subscribed}, then: keep, except: changed},
 		{action: Suspend, during: []string{suspended}, then: effect(StateSuspended),
 			except: map[State]effect{StateRemoving: skip, StateRemoved: skip}},
-		// The marketplace reinstates when the operation is acknowledged. A payment brings no instance up.
+		// The marketplace reinstates when the operation is acknowledged. A payment does not start an instance.
 		{action: Reinstate, during: []string{suspended, subscribed}, then: active,
 			except: map[State]effect{StateProvisioning: keep, StateFailed: keep, StateRemoving: skip, StateRemoved: skip}},
 		{action: Unsubscribe, during: []string{string(marketplace.Unsubscribed)}, then: effect(StateRemoved), except: ended},
@@ -93,10 +93,10 @@ func (r rule) on(s State) effect {
 	return r.then
 }
 
-// gone is the state of an application that is not there.
+// gone is the state of an application that does not exist.
 const gone = ""
 
-// ruleOf finds the rule of an action, whatever its letter case.
+// ruleOf finds the rule of an action, in any letter case.
 func ruleOf(a Action) (rule, error) {
 	for _, r := range rules() {
 		if strings.EqualFold(string(r.action), string(a)) {
@@ -106,7 +106,7 @@ func ruleOf(a Action) (rule, error) {
 	return rule{}, fmt.Errorf("the action %.64q is not known", string(a))
 }
 
-// holds says whether the action does in a state.
+// holds reports whether the action is valid in a state.
 func (r rule) holds(state string) bool {
 	for _, s := range r.during {
 		if strings.EqualFold(s, state) {

@@ -16,10 +16,10 @@ import (
 	"github.com/vibedata/roundhouse/services/marketplace"
 )
 
-// down is what an instance says that did not come up.
+// down is the answer of an instance that did not start.
 var down = orchestratortest.Step{Event: "bootstrap-complete", Data: provisioning.Bootstrap{Status: "Failed", Error: "no room"}}
 
-// run is one notice and what has to come of it.
+// run is one notice and its expected results.
 type run struct {
 	name   string
 	before func(t *testing.T, w *world)
@@ -29,7 +29,7 @@ type run struct {
 	verdict   provisioning.Verdict
 	state     provisioning.State // of the instance in the registry
 	told      string             // the type of the command, "" for none
-	operation string             // how the marketplace has the operation at the end
+	operation string             // the marketplace's status of the operation at the end
 	err       string             // part of the error
 	permanent bool
 }
@@ -38,7 +38,7 @@ func sells(status, action, operationStatus string) func(*testing.T, *world) {
 	return func(_ *testing.T, w *world) { w.sells(status, action, operationStatus) }
 }
 
-// locked lets another job have the instance, for so many looks.
+// locked lets another job lock the instance, for so many checks.
 func locked(looks int) func(*testing.T, *world) {
 	return func(_ *testing.T, w *world) {
 		w.registry.locked = func() *provisioning.LockedError {
@@ -50,7 +50,7 @@ func locked(looks int) func(*testing.T, *world) {
 	}
 }
 
-// both does one thing and then the other.
+// both calls a and then b.
 func both(a, b func(*testing.T, *world)) func(*testing.T, *world) {
 	return func(t *testing.T, w *world) { a(t, w); b(t, w) }
 }
@@ -189,7 +189,8 @@ func (tt run) check(t *testing.T, w *world, got orchestratortest.Result[provisio
 	}
 }
 
-// The bootstrap command tells the instance whom to answer, and the registry holds what the marketplace says, not the notice.
+// The bootstrap command names the orchestration to answer, and the registry has the marketplace's data, not the
+// notice's.
 func TestBootstrap(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -222,7 +223,7 @@ func TestBootstrap(t *testing.T) {
 	}
 }
 
-// What the marketplace took as accepted, because nobody answered for ten seconds, is no failure.
+// An operation that the marketplace took as accepted after ten seconds without an answer is no failure.
 func TestAcceptedMeanwhile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -240,7 +241,7 @@ func TestAcceptedMeanwhile(t *testing.T) {
 	}
 }
 
-// A run whose instance a newer notice has taken over ends without a failure, and leaves the instance alone.
+// A run whose instance a newer notice has taken over ends without a failure, and does not change the instance.
 func TestOvertaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -263,7 +264,7 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
-// A registration that is repeated late does not undo the bootstrap; after a failure it begins anew.
+// A late repeated registration does not undo the bootstrap; after a failure it starts over.
 func TestRegisterAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -285,7 +286,7 @@ func TestRegisterAgain(t *testing.T) {
 	}
 }
 
-// Whichever request to the marketplace goes wrong, and however, the run ends as if it had not.
+// With any failure of any request to the marketplace, the run ends as without it.
 func TestEveryRequestGoesWrong(t *testing.T) {
 	t.Parallel()
 	for _, tt := range marketplaceRuns()[:9] {
@@ -313,13 +314,13 @@ func TestEveryRequestGoesWrong(t *testing.T) {
 	}
 }
 
-// The engine decides as it did when the golden history was written.
+// The engine decides as when the golden history was written.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	orchestratortest.Golden(t, "testdata/golden.json", subscribing(t))
 }
 
-// Whatever crashes in the runtime, the instance is registered, told once and acknowledged.
+// With any crash in the runtime, the instance is registered, notified once and acknowledged.
 func TestCrashesEverywhere(t *testing.T) {
 	t.Parallel()
 	orchestratortest.CrashEverywhere(t, subscribing)

@@ -28,7 +28,7 @@ const (
 	application  = "/subscriptions/1c2f6d3e-9e3f-4a44-8a2e-6f1d1d4a6f11/resourcegroups/größe_1/providers/microsoft.solutions/applications/app.1"
 )
 
-// began is the time of the marketplace, and the one at which runs begin.
+// began is the time of the marketplace, and the start of runs.
 var began = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // world is the marketplace and a registry.
@@ -49,7 +49,7 @@ func newWorld(t *testing.T) *world {
 	return &world{market: market, registry: registry{tables: store}}
 }
 
-// steps is a process over this world.
+// steps returns a process over this world.
 func (w *world) steps(t *testing.T) *provisioning.Steps {
 	t.Helper()
 	client, err := marketplace.New(marketplace.Config{Endpoint: "https://market.test/api", Management: "https://arm.test",
@@ -64,13 +64,13 @@ func (w *world) steps(t *testing.T) *provisioning.Steps {
 	return steps
 }
 
-// sells puts a subscription and an operation on it into the market.
+// sells adds a subscription and an operation on it to the marketplace.
 func (w *world) sells(status, action, operationStatus string) {
 	w.market.PutSubscription(marketplacefake.Subscription{ID: subscription, PlanID: "silver", Quantity: 5, Status: status, TenantID: tenant})
 	w.market.PutOperation(marketplacefake.Operation{ID: operation, SubscriptionID: subscription, Action: action, PlanID: "gold", Quantity: "7", Status: operationStatus})
 }
 
-// has puts an instance into the registry.
+// has adds an instance to the registry.
 func (w *world) has(t *testing.T, id string, state provisioning.State, at time.Time) {
 	t.Helper()
 	i := provisioning.Instance{ID: id, TenantID: tenant, PlanID: "silver", State: state, StateAtUtc: at, PlanAtUtc: at, JobID: "before"}
@@ -79,7 +79,7 @@ func (w *world) has(t *testing.T, id string, state provisioning.State, at time.T
 	}
 }
 
-// scenario is a run for a body as its sender writes it.
+// scenario returns a run for a body in its sender's form.
 func (w *world) scenario(t *testing.T, body string, steps ...orchestratortest.Step) orchestratortest.Scenario[engine.Message, provisioning.Result] {
 	t.Helper()
 	d := provisioning.Definition(w.steps(t))
@@ -107,7 +107,7 @@ var up = orchestratortest.Step{Event: "Bootstrap-Complete", Data: provisioning.B
 // registry is a registry over a table, with the table's compare-and-set.
 type registry struct {
 	tables tables.Store
-	// locked, if it is set, says who has locked an instance.
+	// locked, if it is set, returns the lock of an instance.
 	locked func() *provisioning.LockedError
 }
 
@@ -162,7 +162,7 @@ func (r registry) get(ctx context.Context, id string) (i provisioning.Instance, 
 	return i, e.ETag, json.Unmarshal([]byte(e.String("Document")), &i)
 }
 
-// instance is the instance as the registry has it, the zero value when it has none.
+// instance returns the registry's instance, the zero value for none.
 func (w *world) instance(t *testing.T, id string) provisioning.Instance {
 	t.Helper()
 	i, _, err := w.registry.get(context.Background(), id)

@@ -11,15 +11,15 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Applied is what an app has made of its own document when it last started, for programs that work on its tables.
+// Applied is the state that an app derived from its own document at its last start, for programs that use its tables.
 type Applied struct {
-	// InstanceID is whose document is the app's own.
+	// InstanceID is the instance of the app's own document.
 	InstanceID string
-	// Tables are the tables that the app works with.
+	// Tables are the tables of the app.
 	Tables TableNames
-	// Earlier are those that it worked with before, the latest last.
+	// Earlier are its previous tables, the latest last.
 	Earlier []TableNames
-	// At is when the app began to work with Tables.
+	// At is when the app began to use Tables.
 	At time.Time
 }
 
@@ -29,7 +29,7 @@ type TableNames struct {
 	History     string `json:"historyTableName"`
 }
 
-// The row of Applied, beside the instances.
+// The row of Applied, next to the instances.
 const (
 	partitionApp = "app"
 	rowTables    = "tables"
@@ -43,7 +43,7 @@ const (
 // maxEarlier bounds Applied.Earlier.
 const maxEarlier = 16
 
-// Applied reads what the app has left: the zero value when it has left nothing, because it never started.
+// Applied reads the record of the app: the zero value if the app never started.
 func (r *Registry) Applied(ctx context.Context) (Applied, error) {
 	a, _, err := r.applied(ctx)
 	return a, err
@@ -67,8 +67,8 @@ func (r *Registry) applied(ctx context.Context) (a Applied, etag string, err err
 
 func appliedKey() tables.Key { return tables.Key{Partition: partitionApp, Row: rowTables} }
 
-// Apply notes which tables the app works with from now on, and returns the note. What it worked with before is kept as
-// Earlier. The note is written when it differs from the one before only, so that many processes can start at once.
+// Apply records the tables that the app uses from now on, and returns the record. The previous ones are kept as
+// Earlier. The record is written only when it changes, so that many processes can start at the same time.
 func (r *Registry) Apply(ctx context.Context, instanceID string, names TableNames) (Applied, error) {
 	for try := 1; ; try++ {
 		before, etag, err := r.applied(ctx)

@@ -13,18 +13,19 @@ import (
 )
 
 const (
-	// maxTries bounds the tries of one write. With 16 writers at once, one in ten thousand needs more than half of them.
+	// maxTries bounds the tries of one write. With 16 concurrent writers, one write in ten thousand needs more than
+	// half of them.
 	maxTries = 40
 	// firstPause is the longest pause before the second try; it doubles up to longestPause.
 	firstPause   = 4 * time.Millisecond
 	longestPause = 250 * time.Millisecond
 )
 
-// Update changes an instance for a job that holds its lock; with jobID "", for one that needs none, which is only allowed
-// while nobody holds it (standard, section 1.8). change gets the current document, perhaps several times, and must leave
-// its id, lock and version alone; an error of it changes nothing and is returned. A change that changes nothing is not
-// written. The result is the document with the change. Errors: ErrLocked, ErrNotFound, ErrInvalid, ErrContended, change's,
-// or what the store says; after tables.ErrOutcomeUnknown it is not known whether the change was made.
+// Update changes an instance for a job that holds its lock; with jobID "", without a lock, which is only allowed
+// while the lock is free (standard, section 1.8). change gets the current document, perhaps several times, and must
+// not change its id, lock and version; an error of it changes nothing and is returned. An unchanged document is not
+// written. The result is the document with the change. Errors: ErrLocked, ErrNotFound, ErrInvalid, ErrContended,
+// those of change and of the store; after tables.ErrOutcomeUnknown the outcome is unknown.
 func (r *Registry) Update(ctx context.Context, instanceID, jobID string, change func(*Instance) error) (Instance, error) {
 	return r.write(ctx, "update", instanceID, once, func(i *Instance) error {
 		if now := r.now(); i.Lock.Held(now) != (jobID != "") || (jobID != "" && i.Lock.JobID != jobID) {
@@ -38,7 +39,7 @@ func (r *Registry) Update(ctx context.Context, instanceID, jobID string, change 
 			return fmt.Errorf("the change touches the id, the lock or the version: %w", ErrInvalid)
 		}
 		if jobID == "" {
-			i.Lock = Lock{Duration: lock.Duration} // who held it must not find it again after this
+			i.Lock = Lock{Duration: lock.Duration} // its holder must not find it after this
 		}
 		return nil
 	})
@@ -52,15 +53,14 @@ func refused(i Instance, jobID string, now time.Time) error {
 	return e
 }
 
-// Acquire takes the lock of an instance for a job, for d from now on, 0 for DefaultLockDuration. Who holds it has it for
-// longer. ErrLocked names the job that holds it instead.
+// Acquire acquires the lock of an instance for a job, for d from now on, 0 for DefaultLockDuration. For the holder,
+// it extends the lock. ErrLocked names another holder.
 func (r *Registry) Acquire(ctx context.Context, instanceID, jobID string, d time.Duration) (Instance, error) {
 	return r.lock(ctx, "lock", instanceID, jobID, d, func(l Lock, now time.Time) bool { return l.JobID == jobID || !l.Held(now) })
 }
 
-// Renew makes the lock that a job took last for d from now on, 0 for DefaultLockDuration. One that has expired can be
-// renewed as long as nobody has changed the document since. Else it is ErrLocked: what the lock was to protect may have
-// changed.
+// Renew extends the lock of a job to d from now on, 0 for DefaultLockDuration. An expired lock can be renewed while
+// the document is unchanged. Otherwise it returns ErrLocked: the protected data may have changed.
 func (r *Registry) Renew(ctx context.Context, instanceID, jobID string, d time.Duration) (Instance, error) {
 	return r.lock(ctx, "renew the lock of", instanceID, jobID, d, func(l Lock, _ time.Time) bool { return l.JobID == jobID })
 }
@@ -87,8 +87,7 @@ func (r *Registry) lock(ctx context.Context, what, instanceID, jobID string, d t
 	})
 }
 
-// Release gives up the lock that a job took. One that another job has, or nobody, is left alone, and so is an instance
-// that is gone.
+// Release releases the lock of a job. It ignores a free lock, another job's lock, and a missing instance.
 func (r *Registry) Release(ctx context.Context, instanceID, jobID string) error {
 	_, err := r.write(ctx, "unlock", instanceID, again, func(i *Instance) error {
 		if jobID != "" && i.Lock.JobID == jobID {
@@ -102,7 +101,7 @@ func (r *Registry) Release(ctx context.Context, instanceID, jobID string) error 
 	return err
 }
 
-// care says what becomes of a change whose answer is lost: it can be made again, or once only.
+// care is the handling of a change whose answer is lost: it can be repeated, or not.
 type care bool
 
 const (
@@ -110,7 +109,7 @@ const (
 	once  care = true
 )
 
-// write makes a change by compare-and-set until it is known to be made.
+// write makes a change by compare-and-set until its outcome is known.
 func (r *Registry) write(ctx context.Context, what, instanceID string, c care, change func(*Instance) error) (Instance, error) {
 	w := writing{Registry: r, id: newWrite(), care: c}
 	for try := 1; ; try++ {
@@ -130,13 +129,13 @@ type writing struct {
 	*Registry
 	id   string
 	care care
-	// sent is what was sent last, nil while it is certain that nothing of this write is stored.
+	// sent is the last written row, nil while nothing of this write can be stored.
 	sent *row
-	// unknown is why the outcome of sent is not known, nil when it is.
+	// unknown is the reason why the outcome of sent is unknown, nil if it is known.
 	unknown error
 }
 
-// try reads the document, finds out whether an earlier try has arrived, and makes the change if none has.
+// try reads the document, finds out whether an earlier try was applied, and makes the change if none was.
 func (w *writing) try(ctx context.Context, instanceID string, change func(*Instance) error) (Instance, error) {
 	found, err := w.read(ctx, instanceID)
 	if err != nil {
@@ -167,7 +166,8 @@ func (w *writing) try(ctx context.Context, instanceID string, change func(*Insta
 	if !errors.Is(err, tables.ErrPrecondition) {
 		return next.instance, err
 	}
-	// Somebody else was first, or this request was sent twice: to be found out at once, before more come in between.
+	// Another writer was first, or this request was sent twice: this is checked immediately, before more writes
+	// follow.
 	if found, err := w.read(ctx, instanceID); err == nil {
 		if done, ok := w.arrived(found); ok || w.unknown != nil {
 			return done, w.unknown
@@ -176,8 +176,8 @@ func (w *writing) try(ctx context.Context, instanceID string, change func(*Insta
 	return Instance{}, fmt.Errorf("%w: %w", ErrContended, err)
 }
 
-// arrived says whether what was sent is in the document, or in one that came before it. A try that has not arrived can
-// only do so while its version is still to come, and then it is found again by the next look.
+// arrived reports whether sent is in the document, or in an earlier version of it. An unapplied try can only be
+// applied while its version is still in the future, and then the next read finds it.
 func (w *writing) arrived(found row) (Instance, bool) {
 	if w.sent == nil || found.instance.Version < w.sent.instance.Version {
 		return Instance{}, false
@@ -198,14 +198,14 @@ func (w *writing) arrived(found row) (Instance, bool) {
 	}
 }
 
-// same compares two documents as they would be stored.
+// same compares two documents in their stored form.
 func same(a, b Instance) bool {
 	left, err := json.Marshal(a)
 	right, errToo := json.Marshal(b)
 	return err == nil && errToo == nil && bytes.Equal(left, right)
 }
 
-// pause waits a random while before the next try.
+// pause waits a random time before the next try.
 func pause(ctx context.Context, try int) error {
 	t := time.NewTimer(rand.N(min(longestPause, firstPause<<min(try, 10))))
 	defer t.Stop()

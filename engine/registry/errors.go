@@ -8,36 +8,36 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// These errors are told apart with errors.Is; besides them, what tables.Store says is passed on.
+// Distinguish these errors with errors.Is; errors of tables.Store are passed on.
 var (
-	// ErrNotFound: there is no such instance.
+	// ErrNotFound: the instance does not exist.
 	ErrNotFound = errors.New("the instance is not in the registry: register it (roundhouse registry add)")
-	// ErrExists: there is such an instance already.
+	// ErrExists: the instance exists already.
 	ErrExists = errors.New("the instance is in the registry already")
-	// ErrLocked: another job holds the lock, or the one that writes does not hold it; a *LockedError says which.
+	// ErrLocked: another job holds the lock, or the writing job does not hold it; a *LockedError names the holder.
 	ErrLocked = errors.New("the lock of the instance does not allow it")
-	// ErrInvalid: what is asked for makes no sense; repeating it cannot help.
+	// ErrInvalid: the request is invalid; repeating it cannot help.
 	ErrInvalid = errors.New("invalid")
 	// ErrDamaged: the stored document cannot be read.
 	ErrDamaged = errors.New("the stored document is damaged")
-	// ErrChanged: the document has another version than the one that the change is for.
+	// ErrChanged: the document has another version than the change expects.
 	ErrChanged = errors.New("the instance is not any more what the version names")
-	// ErrContended: others changed the document each time that this change was tried; nothing was changed. Repeat it later.
+	// ErrContended: concurrent changes defeated every try; nothing was changed. Repeat it later.
 	ErrContended = errors.New("too many writers at once")
 )
 
-// LockedError says whose lock is in the way.
+// LockedError names the lock that blocks a write.
 type LockedError struct {
 	InstanceID string
-	// JobID is who was refused, "" for a writer without a lock.
+	// JobID is the refused job, "" for a writer without a lock.
 	JobID string
-	// Holder is who holds the valid lock, and Until when it expires; "" and the zero time when nobody does, so that JobID
-	// has lost its lock, or never had it.
+	// Holder is the holder of the valid lock, and Until its expiry; "" and the zero time without a valid lock, so
+	// that JobID has lost its lock, or never held it.
 	Holder string
 	Until  time.Time
 }
 
-// Error names the holder and says what to do.
+// Error names the holder and the remedy.
 func (e *LockedError) Error() string {
 	if e.Holder == "" {
 		return fmt.Sprintf("instance %s: job %q does not hold the lock, or its lock has expired: acquire it", e.InstanceID, e.JobID)
@@ -48,7 +48,7 @@ func (e *LockedError) Error() string {
 // Is makes it an ErrLocked.
 func (e *LockedError) Is(target error) bool { return target == ErrLocked }
 
-// transient says that repeating a call of the store can help.
+// transient reports whether repeating a call of the store can help.
 func transient(err error) bool {
 	return errors.Is(err, tables.ErrThrottled) || errors.Is(err, tables.ErrOutcomeUnknown)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Every call of storage fails in every way while another writer comes in between: a write that reports success was made
-// once, one that cannot know says so, and what is repeated after a crash comes to the same.
+// Every storage call fails in every way while another writer interferes: a reported success was made once, an unknown
+// outcome is reported, and a repeat after a crash has the same result.
 func TestFaultsAtEveryCall(t *testing.T) {
 	t.Parallel()
 	for _, rivals := range []int{0, 1, 300} {
@@ -25,8 +25,8 @@ func TestFaultsAtEveryCall(t *testing.T) {
 	}
 }
 
-// lockAndCount creates, locks, counts and unlocks in a process with a plan, and goes on in another where that dies. After
-// each change of the first, rivals who know the job change the document, too.
+// lockAndCount creates, locks, counts and unlocks in a process with a plan, and continues in another one after a
+// crash. After each change of the first, rivals that know the job change the document, too.
 func lockAndCount(t *testing.T, plan *faults.Plan, rivals int) {
 	t.Helper()
 	store := tables.NewMemory()

@@ -7,7 +7,7 @@ import (
 	"regexp"
 )
 
-// The fields that people say of an instance, beside those of the package. Engines read them, and write others.
+// The operators' fields of an instance, in addition to those of the package. Engines read them, and write others.
 const (
 	// FieldRing is the ring whose releases the instance gets.
 	FieldRing = "ring"
@@ -18,12 +18,11 @@ const (
 // Endpoints are the addresses of an instance's own application. The field may have other members, which the package leaves
 // alone.
 type Endpoints struct {
-	// Events is where events for the instance are posted: an https address, or an http one on this machine; "" when it is not
-	// known.
+	// Events is the address for the instance's events: https, or http on this machine; "" when unknown.
 	Events string `json:"events,omitempty"`
 }
 
-// Ring is the ring of the instance, "" when the document has none. The error is ErrDamaged.
+// Ring returns the ring of the instance, "" when the document has none. The error is ErrDamaged.
 func (i Instance) Ring() (string, error) {
 	var ring string
 	if _, err := i.Field(FieldRing, &ring); err != nil {
@@ -32,7 +31,7 @@ func (i Instance) Ring() (string, error) {
 	return ring, nil
 }
 
-// Endpoints are the addresses of the instance, none when the document has none. The error is ErrDamaged.
+// Endpoints returns the addresses of the instance, none when the document has none. The error is ErrDamaged.
 func (i Instance) Endpoints() (Endpoints, error) {
 	var e Endpoints
 	if _, err := i.Field(FieldEndpoints, &e); err != nil {
@@ -41,13 +40,13 @@ func (i Instance) Endpoints() (Endpoints, error) {
 	return e, nil
 }
 
-// ring is what the name of a ring may be: the update-publisher engine makes no more of it.
+// ring matches valid names of rings, as in the update-publisher engine.
 var ring = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$`)
 
 // maxEndpoint bounds an address, in bytes.
 const maxEndpoint = 2 << 10
 
-// checkRing says what is wrong with the field of a document.
+// checkRing returns the error in the field of a document.
 func checkRing(raw json.RawMessage) string {
 	var name string
 	if json.Unmarshal(raw, &name) != nil || !ring.MatchString(name) {
@@ -56,7 +55,8 @@ func checkRing(raw json.RawMessage) string {
 	return ""
 }
 
-// checkEndpoints says what is wrong with the field of a document. Whether an address may be called, who calls it decides.
+// checkEndpoints returns the error in the field of a document. The caller of an address decides whether it may be
+// called.
 func checkEndpoints(raw json.RawMessage) string {
 	var e Endpoints
 	if json.Unmarshal(raw, &e) != nil {

@@ -11,34 +11,34 @@ import (
 	"github.com/vibedata/roundhouse/internal/durations"
 )
 
-// DefaultLockDuration is how long a lock lasts when nobody says (standard, section 1.8).
+// DefaultLockDuration is the default duration of a lock (standard, section 1.8).
 const DefaultLockDuration = time.Hour
 
 // Instance is the document of a managed instance.
 type Instance struct {
 	InstanceID string
 	TenantID   string
-	// EngineTablesConfig is standard, section 6; nil when the document has none.
+	// EngineTablesConfig is that of standard, section 6; nil when the document has none.
 	EngineTablesConfig *EngineTablesConfig
-	// Lock is who may change the document; Acquire, Renew and Release change it.
+	// Lock is the lock of the document; Acquire, Renew and Release change it.
 	Lock Lock
 	// Version counts the changes, from 1.
 	Version int64
 
-	fields map[string]json.RawMessage // as they were read or set; those above are in it as they were read
+	fields map[string]json.RawMessage // as read or set, including the raw form of the fields above
 }
 
 // Lock is the document's instanceLock (standard, section 1.8).
 type Lock struct {
-	// JobID is who holds it, "" for nobody.
+	// JobID is the holder, "" for none.
 	JobID string
-	// Duration is for how long it was taken, in whole seconds.
+	// Duration is the requested duration, in whole seconds.
 	Duration time.Duration
-	// Until is when it expires (UTC).
+	// Until is the expiry (UTC).
 	Until time.Time
 }
 
-// Held says that the lock is valid: somebody has it, and it has not expired.
+// Held reports whether the lock is valid: it has a holder, and it has not expired.
 func (l Lock) Held(now time.Time) bool { return l.JobID != "" && now.Before(l.Until) }
 
 type lockDocument struct {
@@ -47,7 +47,7 @@ type lockDocument struct {
 	Until   string `json:"lockUntilUtc"`
 }
 
-// MarshalJSON writes the standard's form, in which no lock is empty texts.
+// MarshalJSON writes the standard's form, in which a free lock has empty texts.
 func (l Lock) MarshalJSON() ([]byte, error) {
 	d := lockDocument{JobID: l.JobID, Seconds: int64(l.Duration / time.Second)}
 	if !l.Until.IsZero() {
@@ -84,8 +84,8 @@ func known() []string {
 	return []string{fieldInstance, fieldTenant, fieldTables, fieldLock, fieldVersion}
 }
 
-// Field decodes a field of the document that this package does not know into v. false says that there is none, and v is
-// as it was.
+// Field decodes a field of the document that this package does not know into v. false means that the field is
+// missing, and v is unchanged.
 func (i Instance) Field(name string, v any) (bool, error) {
 	raw, ok := i.fields[name]
 	if !ok || slices.Contains(known(), name) {
@@ -97,7 +97,7 @@ func (i Instance) Field(name string, v any) (bool, error) {
 	return true, nil
 }
 
-// SetField gives the document a field that this package does not know. nil takes it away.
+// SetField sets a field of the document that this package does not know. nil removes it.
 func (i *Instance) SetField(name string, v any) error {
 	if name == "" || slices.Contains(known(), name) {
 		return fmt.Errorf("field %q of instance %s is not to be set: %w", name, i.InstanceID, ErrInvalid)
@@ -117,7 +117,7 @@ func (i *Instance) SetField(name string, v any) error {
 	return nil
 }
 
-// Clone is a copy that shares nothing with i.
+// Clone returns a copy that shares nothing with i.
 func (i Instance) Clone() Instance {
 	i.fields = maps.Clone(i.fields)
 	if i.EngineTablesConfig != nil {
@@ -128,7 +128,7 @@ func (i Instance) Clone() Instance {
 	return i
 }
 
-// MarshalJSON writes the document: what it was read from, with all changes.
+// MarshalJSON writes the document with all changes.
 func (i Instance) MarshalJSON() ([]byte, error) {
 	out := maps.Clone(i.fields)
 	if out == nil {
@@ -155,8 +155,8 @@ func (i Instance) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// overlay is v as JSON; where both are objects, with the fields that before has besides. What v leaves out of its own fields is
-// not taken from before.
+// overlay returns v as JSON; if both are objects, with the additional fields of before. Fields of own that v omits
+// are not taken from before.
 func overlay(before json.RawMessage, v any, own []string) (json.RawMessage, error) {
 	text, err := json.Marshal(v)
 	if err != nil {

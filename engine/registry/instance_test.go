@@ -8,7 +8,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/registry"
 )
 
-// What can be read can be written, and reads back the same.
+// A readable document can be written, and reads back the same.
 func FuzzInstance(f *testing.F) {
 	f.Add([]byte(`{"instanceId":"i1","instanceLock":{"lockJobId":"j","lockDurationSeconds":60,"lockUntilUtc":"2026-11-21T13:00:00Z"},"registryVersion":3,"x":[1e400]}`))
 	f.Add([]byte(`{"instanceLock":null,"engineTablesConfig":{"retentionDays":90,"more":{}},"INSTANCEID":"other"}`))

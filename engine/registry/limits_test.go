@@ -9,13 +9,13 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// fill is a change to a document with a text of n bytes.
+// fill returns a change to a document with a text of n bytes.
 func fill(n int) func(*registry.Instance) error {
 	return func(i *registry.Instance) error { return i.SetField("more", strings.Repeat("x", n)) }
 }
 
-// The largest document that a row takes is kept and read; one byte more is refused, with the limit, and the document stays
-// as it was.
+// The largest document that a row can hold is stored and read; one byte more is refused, with the limit, and the
+// document stays unchanged.
 func TestSizesOfDocuments(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, store tables.Store, table string) {
@@ -54,7 +54,7 @@ func TestSizesOfDocuments(t *testing.T) {
 	})
 }
 
-// Ids are as long as keys, once they are escaped.
+// Escaped ids have the limit of keys.
 func TestSizesOfIDs(t *testing.T) {
 	t.Parallel()
 	r := open(t, tables.NewMemory(), registry.DefaultTable, newClock())

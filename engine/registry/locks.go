@@ -9,21 +9,22 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Locks are the locks of all instances at a moment.
+// Locks counts the locks of all instances at a time.
 type Locks struct {
-	// Held are those that are valid, and Expired those that nobody has released before they expired: the run that had one has died, or
-	// takes longer than it said.
+	// Held are the valid locks, and Expired those that expired before their release: the run died, or takes longer
+	// than expected.
 	Held, Expired int
-	// LongestExpired is for how long that one has been expired that expired first; 0 without one.
+	// LongestExpired is the time since the earliest expiry; 0 without one.
 	LongestExpired time.Duration
-	// More says that there are more instances than were looked at.
+	// More means that more instances exist than were read.
 	More bool
 }
 
 // maxLockPages bounds the pages of instances that CountLocks reads, each of up to 1,000.
 const maxLockPages = 10
 
-// CountLocks looks at the locks of up to 10,000 instances, in one query for each thousand; it does not read their documents.
+// CountLocks reads the locks of up to 10,000 instances, in one query for each thousand; it does not read their
+// documents.
 func (r *Registry) CountLocks(ctx context.Context) (Locks, error) {
 	var found Locks
 	now := r.now()

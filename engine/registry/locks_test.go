@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Locks are counted while they are held, and as expired until somebody releases them.
+// Locks count as held until they expire, and as expired until they are released.
 func TestCountLocks(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, store tables.Store, table string) {

@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// model is what the registry has to do, in the simplest words.
+// model is the simplest model of the registry.
 type model struct {
 	holder string
 	until  time.Time
@@ -20,8 +20,7 @@ type model struct {
 
 func (m model) held(now time.Time) bool { return m.holder != "" && now.Before(m.until) }
 
-// Whatever jobs do in whatever order: who holds the lock, what may be changed, and what the document says are as in the
-// model.
+// After any sequence of job actions, lock holders, permitted changes and the document equal those of the model.
 func TestStateMachine(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

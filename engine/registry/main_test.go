@@ -62,7 +62,7 @@ func create(t testing.TB, r *registry.Registry, id string) registry.Instance {
 	return i
 }
 
-// count is the change that the tests make: it adds one to a field.
+// count returns the change of the tests: it increments a field.
 func count(i *registry.Instance) error {
 	n := 0
 	if _, err := i.Field("count", &n); err != nil {
@@ -80,7 +80,7 @@ func counted(t testing.TB, i registry.Instance) int {
 	return n
 }
 
-// lockedBy checks that err names the holder; "" for a lock that is nobody's.
+// lockedBy checks that err names the holder; "" for a free lock.
 func lockedBy(t testing.TB, what string, err error, holder string) {
 	t.Helper()
 	e, ok := errors.AsType[*registry.LockedError](err)

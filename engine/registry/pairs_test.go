@@ -13,7 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// An instance that is created is read as it was, fields of others included, and so is its lock.
+// A created instance is read back unchanged, with unknown fields and its lock.
 func FuzzRows(f *testing.F) {
 	fuzzvalue.Seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -10,10 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// FieldError says what is wrong with one field of a document that people wrote. It is an ErrInvalid.
+// FieldError is an error in one field of an operator's document. It is an ErrInvalid.
 type FieldError struct {
 	Field string
-	// Reason is a sentence that says what to do.
+	// Reason is a sentence with the remedy.
 	Reason string
 }
 
@@ -23,8 +23,8 @@ func (e *FieldError) Error() string { return "field " + e.Field + ": " + e.Reaso
 // Is makes it an ErrInvalid.
 func (e *FieldError) Is(target error) bool { return target == ErrInvalid }
 
-// EngineFields are the fields of documents that engines write, and who does. People do not: what they wrote there, a run would
-// take for its own.
+// EngineFields returns the fields of documents that engines write, with the engine. Operators cannot set them: a run
+// would take such a value for its own.
 func EngineFields() map[string]string {
 	return map[string]string{
 		"version": "update", "components": "update", "pendingUpdate": "update", "desired": "update",
@@ -32,15 +32,15 @@ func EngineFields() map[string]string {
 	}
 }
 
-// The bounds of what people write.
+// The bounds of operators' fields.
 const (
 	maxFieldName = 128
 	maxTenant    = 256
 )
 
-// Patch changes what people may set of a document by a JSON merge patch (RFC 7396): the tenant, the ring, the endpoints, the
-// engineTablesConfig, and fields that nobody here knows. The document is as before when there is an error, which joins a
-// *FieldError for everything that is wrong.
+// Patch changes the operators' fields of a document by a JSON merge patch (RFC 7396): the tenant, the ring, the
+// endpoints, the engineTablesConfig, and unknown fields. An error leaves the document unchanged; it joins a
+// *FieldError for every invalid field.
 func (i *Instance) Patch(patch json.RawMessage) error {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(patch, &members); err != nil || members == nil {
@@ -77,7 +77,7 @@ func (i *Instance) Patch(patch json.RawMessage) error {
 	return i.become(text, members)
 }
 
-// become takes over a document whose named members have changed, if they are what they have to be.
+// become adopts a document whose named members have changed, if they are valid.
 func (i *Instance) become(text []byte, members map[string]json.RawMessage) error {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(text, &fields); err != nil {
@@ -105,14 +105,14 @@ func (i *Instance) become(text []byte, members map[string]json.RawMessage) error
 	return nil
 }
 
-// exactly decodes JSON without making floats of its numbers.
+// exactly decodes JSON without converting its numbers to floats.
 func exactly(text []byte, into any) error {
 	d := json.NewDecoder(strings.NewReader(string(text)))
 	d.UseNumber()
 	return d.Decode(into)
 }
 
-// merged is the merge patch of RFC 7396 for two objects.
+// merged returns the merge patch of RFC 7396 for two objects.
 func merged(target, patch map[string]any) map[string]any {
 	if target == nil {
 		target = map[string]any{}
@@ -131,7 +131,7 @@ func merged(target, patch map[string]any) map[string]any {
 	return target
 }
 
-// refusedField says why people cannot set a field, "" when they can.
+// refusedField returns the reason why operators cannot set a field, "" when they can.
 func refusedField(name string) string {
 	for own, engine := range EngineFields() {
 		if strings.EqualFold(own, name) {
@@ -177,7 +177,7 @@ func zeroNumber(n json.Number) bool {
 	return err == nil && f == 0
 }
 
-// checkField says what is wrong with what people made of a field, "" when nothing is.
+// checkField returns the error in a changed field, "" for none.
 func checkField(name string, raw json.RawMessage) string {
 	switch name {
 	case FieldRing:
@@ -201,5 +201,5 @@ func checkField(name string, raw json.RawMessage) string {
 	return ""
 }
 
-// sentence makes one of a text.
+// sentence converts a text to a sentence.
 func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] + "." }

@@ -11,8 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/registry"
 )
 
-// What people set is merged into the document as RFC 7396 has it; what they may not set, or what makes no sense, is named, and
-// the document stays as it is.
+// A patch is merged as in RFC 7396; forbidden and invalid fields are named, and the document stays unchanged.
 func TestPatch(t *testing.T) {
 	t.Parallel()
 	const document = `{"instanceId":"i1","tenantId":"t1","ring":"stable","contact":{"name":"ann","phone":12345678901234567890},"version":"1.0",
@@ -71,7 +70,7 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// wrongFields are the fields that an error names.
+// wrongFields returns the fields that an error names.
 func wrongFields(err error) (fields []string) {
 	all := []error{err}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
@@ -85,7 +84,7 @@ func wrongFields(err error) (fields []string) {
 	return fields
 }
 
-// A merge patch that is applied twice gives what it gives once, and never touches what people may not set.
+// A merge patch that is applied twice has the same result as once, and never changes forbidden fields.
 func FuzzPatch(f *testing.F) {
 	f.Add(`{"a":{"b":null,"c":[1,null]},"ring":"x"}`)
 	f.Add(`{"engineTablesConfig":{"retention":{"x":1}},"x":1e400}`)

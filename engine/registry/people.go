@@ -8,7 +8,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Change is Update for the version of the document that somebody has seen, 0 for any: ErrChanged when it is another by now.
+// Change is Update for an expected version of the document, 0 for any: ErrChanged if the version differs.
 func (r *Registry) Change(ctx context.Context, instanceID, jobID string, version int64, change func(*Instance) error) (Instance, error) {
 	return r.Update(ctx, instanceID, jobID, func(i *Instance) error {
 		if version != 0 && i.Version != version {
@@ -18,8 +18,8 @@ func (r *Registry) Change(ctx context.Context, instanceID, jobID string, version
 	})
 }
 
-// Break takes the lock of a job off that is not there any more, if the document still has the version; 0 is any. A lock of
-// another job, or none, is left alone, and the document is returned as it is.
+// Break removes the lock of a job that no longer exists, if the document has the version; 0 is any. A free lock and
+// another job's lock are ignored, and the document is returned unchanged.
 func (r *Registry) Break(ctx context.Context, instanceID, jobID string, version int64) (Instance, error) {
 	return r.write(ctx, "unlock", instanceID, again, func(i *Instance) error {
 		switch {
@@ -33,14 +33,14 @@ func (r *Registry) Break(ctx context.Context, instanceID, jobID string, version 
 	})
 }
 
-// Remove takes an instance out of the registry, in the name of the job that holds its lock, or of "" while nobody holds it; of
-// the version that somebody has seen, 0 for any. Nothing else is removed. The errors are those of Update, and ErrChanged.
+// Remove removes an instance from the registry, for the job that holds its lock, or "" while the lock is free, at an
+// expected version, 0 for any. It removes only this row. The errors are those of Update, and ErrChanged.
 func (r *Registry) Remove(ctx context.Context, instanceID, jobID string, version int64) error {
 	key, err := keyOf(instanceID)
 	if err != nil {
 		return fmt.Errorf("remove: %w", err)
 	}
-	var sent *row // what an earlier try may have removed
+	var sent *row // an earlier try may have removed it
 	for try := 1; ; try++ {
 		found, err := r.read(ctx, instanceID)
 		if sent != nil && (errors.Is(err, ErrNotFound) || err == nil && !found.follows(*sent)) {
@@ -55,7 +55,7 @@ func (r *Registry) Remove(ctx context.Context, instanceID, jobID string, version
 				sent = &found
 			}
 			if errors.Is(err, tables.ErrPrecondition) || errors.Is(err, tables.ErrNotFound) {
-				err = fmt.Errorf("%w: %w", ErrContended, err) // to be looked at again
+				err = fmt.Errorf("%w: %w", ErrContended, err) // to be checked again
 			}
 		}
 		switch {
@@ -67,7 +67,7 @@ func (r *Registry) Remove(ctx context.Context, instanceID, jobID string, version
 	}
 }
 
-// removable says whether a job may remove a document of a version.
+// removable reports whether a job may remove a document of a version.
 func (r *Registry) removable(i Instance, jobID string, version int64) error {
 	now := r.now()
 	held := i.Lock.Held(now)
@@ -81,7 +81,8 @@ func (r *Registry) removable(i Instance, jobID string, version int64) error {
 	}
 }
 
-// follows says whether the row is an earlier one or what has become of it: one that was removed and added again is neither.
+// follows reports whether the row is the earlier one or a later version of it: an instance that was removed and added
+// again is neither.
 func (r row) follows(earlier row) bool {
 	version := earlier.instance.Version
 	if r.instance.Version < version {

@@ -18,7 +18,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Of two writers who have seen the same version, one changes the document, and the other is told.
+// Of two writers with the same version, one changes the document, and the other gets ErrChanged.
 func TestChangeOfAVersion(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, store tables.Store, table string) {
@@ -45,7 +45,7 @@ func TestChangeOfAVersion(t *testing.T) {
 	})
 }
 
-// An instance is removed by who may write it, of the version that he has seen.
+// A permitted writer removes an instance at the version that it has read.
 func TestRemove(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, store tables.Store, table string) {
@@ -72,7 +72,7 @@ func TestRemove(t *testing.T) {
 	})
 }
 
-// Whatever storage answers to a removal: one that reports success has removed the instance, and never one that was added since.
+// With any fault of storage, a reported removal has removed the instance, and never one that was added since.
 func TestRemoveUnderFaults(t *testing.T) {
 	t.Parallel()
 	for at := 1; at <= 4; at++ {
@@ -96,7 +96,7 @@ func removeOnce(t *testing.T, plan *faults.Plan) {
 	r := registry.New(faults.Tables(store, func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
 		err := plan.Intercept(ctx, c, next)
 		if _, gone := aside.Get(ctx, instance); errors.Is(gone, registry.ErrNotFound) && c.Operation == "Apply" && !added {
-			added = true // somebody adds it again before the one who removes it hears of it
+			added = true // it is added again before the remover gets the answer
 			create(t, aside, instance)
 		}
 		return err
@@ -108,7 +108,7 @@ func removeOnce(t *testing.T, plan *faults.Plan) {
 	}
 }
 
-// A lock of a job that is gone is taken off, and no other.
+// Break removes the lock of a dead job, and no other.
 func TestBreak(t *testing.T) {
 	t.Parallel()
 	r := open(t, tables.NewMemory(), "", newClock())
@@ -128,7 +128,8 @@ func TestBreak(t *testing.T) {
 	}
 }
 
-// Search gives every instance that it is to keep once, in pages that are full but for the last, and what is damaged beside them.
+// Search returns every matching instance once, in pages that are full except for the last, with damaged ones among
+// them.
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, store tables.Store, table string) {
@@ -171,7 +172,7 @@ func TestSearch(t *testing.T) {
 	})
 }
 
-// What an app works with is noted once, however many of its processes start, and what it worked with before is remembered.
+// The tables of an app are recorded once, however many of its processes start, and its previous tables are kept.
 func TestApplied(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, store tables.Store, table string) {

@@ -9,13 +9,13 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// DefaultTable is the table's name unless New is given another.
+// DefaultTable is the default name of the table.
 const DefaultTable = "registry"
 
 // MaxPage is the longest page of List.
 const MaxPage = 1000
 
-// Registry is the instances' documents. It is safe for concurrent use.
+// Registry stores the documents of instances. It is safe for concurrent use.
 type Registry struct {
 	// Now is the clock, time.Now when nil.
 	Now func() time.Time
@@ -42,7 +42,7 @@ func (r *Registry) now() time.Time {
 	return r.Now().UTC()
 }
 
-// Get reads an instance: ErrNotFound, ErrInvalid, ErrDamaged, or what the store says.
+// Get reads an instance. The errors are ErrNotFound, ErrInvalid, ErrDamaged, and those of the store.
 func (r *Registry) Get(ctx context.Context, instanceID string) (Instance, error) {
 	found, err := r.read(ctx, instanceID)
 	return found.instance, err
@@ -63,8 +63,8 @@ func (r *Registry) read(ctx context.Context, instanceID string) (row, error) {
 	return readRow(e)
 }
 
-// Create adds an instance and returns it as version 1. It is not locked: i.Lock and i.Version must be zero. The errors are
-// ErrExists, ErrInvalid, or what the store says.
+// Create adds an instance and returns it as version 1. It is not locked: i.Lock and i.Version must be zero. The
+// errors are ErrExists, ErrInvalid, and those of the store.
 func (r *Registry) Create(ctx context.Context, i Instance) (Instance, error) {
 	key, err := keyOf(i.InstanceID)
 	if err != nil {
@@ -98,7 +98,7 @@ func (r *Registry) Create(ctx context.Context, i Instance) (Instance, error) {
 	}
 }
 
-// whose finds out who inserted the row that an insert met: nil when it was this write.
+// whose finds the writer of the row that an insert conflicted with: nil if it was this write.
 func (r *Registry) whose(ctx context.Context, instanceID, write string, cause error) error {
 	found, err := r.read(ctx, instanceID)
 	switch {
@@ -144,6 +144,6 @@ func (r *Registry) List(ctx context.Context, limit int, next string) (Page, erro
 		if page.Next = rows.Next; page.Next == "" || len(page.Instances) > 0 {
 			return page, nil
 		}
-		next = rows.Next // the store may give an empty page that is not the last
+		next = rows.Next // the store may return an empty page that is not the last
 	}
 }

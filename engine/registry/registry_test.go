@@ -43,7 +43,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// checkLock takes a lock through all that can happen to it, in order.
+// checkLock checks a sequence of all lock operations.
 func checkLock(t *testing.T, r *registry.Registry, c *clock) {
 	t.Helper()
 	ctx := t.Context()
@@ -159,7 +159,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// What the document held before is there after changes by who does not know of it, in nested objects, too.
+// Unknown fields survive changes by writers that do not know them, in nested objects, too.
 func TestUnknownFieldsSurvive(t *testing.T) {
 	t.Parallel()
 	text := `{"instanceId":"i1","big":12345678901234567890,"engineTablesConfig":{"storageAccountName":"a","dlqTableName":"engineDlq",
@@ -198,14 +198,14 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 	}
 }
 
-// Many writers at once lose nothing, those with the lock and those without.
+// Many concurrent writers lose no change, with and without the lock.
 func TestNoLostUpdate(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, store tables.Store, table string) {
 		const writers = 16
 		rounds := 100
 		if _, memory := store.(*tables.Memory); !memory {
-			rounds = 3 // its speed is the emulator's
+			rounds = 3 // the emulator is slow
 		}
 		r := open(t, store, table, newClock())
 		create(t, r, instance)

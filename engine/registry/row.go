@@ -22,21 +22,21 @@ const (
 	columnWrites    = "Writes"
 )
 
-// rememberedWrites is how many of the last writes a row names, in 9 characters each. A writer whose answer was lost finds
-// its own among them.
+// rememberedWrites is the number of recent writes that a row names, in 9 characters each. A writer whose answer was
+// lost finds its own among them.
 const rememberedWrites = 256
 
-// newWrite names a write. Only writes of one version are compared.
+// newWrite returns an id of a write. Only writes of one version are compared.
 func newWrite() string { return rand.Text()[:8] }
 
-// row is an instance as it is stored.
+// row is a stored instance.
 type row struct {
 	instance Instance
 	etag     string
-	writes   []string // the last is the one that made this version
+	writes   []string // the last is the write of this version
 }
 
-// wrote says who made a version: true and the write, or false when the row does not remember.
+// wrote returns the write of a version; false if the row no longer has it.
 func (r row) wrote(version int64) (string, bool) {
 	at := int64(len(r.writes)) - 1 - (r.instance.Version - version)
 	if at < 0 || at >= int64(len(r.writes)) {
@@ -45,14 +45,14 @@ func (r row) wrote(version int64) (string, bool) {
 	return r.writes[at], true
 }
 
-// next is the row that follows with the change of a write.
+// next returns the next row, with the change of a write.
 func (r row) next(changed Instance, write string) row {
 	changed.Version = r.instance.Version + 1
 	writes := append(append([]string(nil), r.writes...), write)
 	return row{instance: changed, etag: r.etag, writes: writes[max(0, len(writes)-rememberedWrites):]}
 }
 
-// keyOf checks an instance id and makes a key of it.
+// keyOf checks an instance id and returns its key.
 func keyOf(instanceID string) (tables.Key, error) {
 	key := tables.Key{Partition: partition, Row: tables.EscapeKey(instanceID)}
 	if instanceID == "" || len(key.Row) > 512 || !utf8.ValidString(instanceID) {

@@ -11,13 +11,13 @@ import (
 // Found is an instance that Search found.
 type Found struct {
 	Instance
-	// Err is ErrDamaged when the row cannot be read; then only the InstanceID is known.
+	// Err is ErrDamaged when the row is unreadable; then only the InstanceID is known.
 	Err error
 }
 
-// Search reads a page of the instances that keep takes, ordered by their escaped ids: limit of them, 1 to MaxPage, from behind
-// the place after, "" for the first. next is the place behind the page, "" when keep takes no other. A row that is damaged does
-// not hide the others.
+// Search reads a page of the instances that keep accepts, ordered by their escaped ids: limit of them, 1 to MaxPage,
+// behind the place after, "" for the first. next is the place behind the page, "" at the end. A damaged row does not
+// hide the others.
 func (r *Registry) Search(ctx context.Context, keep func(Found) bool, limit int, after string) (page []Found, next string, err error) {
 	if limit < 1 || limit > MaxPage {
 		return nil, "", fmt.Errorf("search: a page of %d: %w: 1 to %d", limit, ErrInvalid, MaxPage)

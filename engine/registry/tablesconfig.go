@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// EngineTablesConfig says where an app keeps history and dead letters, and for how long (standard, section 6). What is left
-// out is for the app to say. Of an app's own document it takes effect; those of others are what their apps say.
+// EngineTablesConfig configures the tables and the retention of history and dead letters (standard, section 6). The
+// app sets omitted fields. It takes effect in the app's own document; in others it describes their apps.
 type EngineTablesConfig struct {
 	// StorageAccountName is the account of the tables.
 	StorageAccountName string `json:"storageAccountName,omitempty"`
 	DlqTableName       string `json:"dlqTableName,omitempty"`
 	HistoryTableName   string `json:"historyTableName,omitempty"`
-	// RetentionDays is for how long rows are kept that nobody needs any more, MinRetentionDays to MaxRetentionDays.
+	// RetentionDays is the retention of finished rows, MinRetentionDays to MaxRetentionDays.
 	RetentionDays int `json:"retentionDays,omitempty"`
-	// Retention is the same for single engines, by name.
+	// Retention is the retention of single engines, by name.
 	Retention map[string]int `json:"retention,omitempty"`
 }
 
@@ -33,13 +33,13 @@ func tablesConfigFields() []string {
 	return []string{"storageAccountName", "dlqTableName", "historyTableName", "retentionDays", "retention"}
 }
 
-// tableName is what a table may be called; letters of either case are the same to the service.
+// tableName matches valid names of tables; the service ignores letter case.
 var tableName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{2,62}$`)
 
-// accountName is what a storage account may be called.
+// accountName matches valid names of storage accounts.
 var accountName = regexp.MustCompile(`^[a-z0-9]{3,24}$`)
 
-// Validate names everything that is wrong, wherever the tables are. The error is ErrInvalid.
+// Validate returns all errors, for any place of the tables. The error is ErrInvalid.
 func (c EngineTablesConfig) Validate() error {
 	var wrong []string
 	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }

@@ -1,9 +1,10 @@
-// Package release is what a publisher and its managed applications tell each other about releases: the events that go one way
-// and the other, and which of two releases is the newer one.
+// Package release defines the events about releases between a publisher and its managed applications, and the order
+// of releases.
 //
-// A Notice tells an instance of a release (EventAvailable). A Finished tells the publisher how an update of the instance ended
-// (EventFinished), and a Health that the instance became another than it was (EventHealth). The events of an instance leave in
-// order; who takes them must nevertheless expect an older one behind a newer one, since one that was given up may be sent again.
+// A Notice announces a release to an instance (EventAvailable). A Finished reports the outcome of an instance's
+// update to the publisher (EventFinished), and a Health a status change of the instance (EventHealth). The events of
+// an instance are sent in order; receivers must nevertheless expect an older one behind a newer one, since a dead
+// event may be sent again.
 //
 // It owns no storage keys.
 package release
@@ -33,25 +34,25 @@ type Notice struct {
 	TenantID   string `json:"tenantId,omitempty"`
 	Ring       string `json:"ring"`
 	Version    string `json:"version"`
-	// Released is when the release was made, the zero time when the publisher does not say.
+	// Released is when the release was made, zero when the publisher does not report it.
 	Released   time.Time   `json:"released,omitzero"`
 	Components []Component `json:"components,omitempty"`
 }
 
-// Status is how an update ended.
+// Status is the outcome of an update.
 type Status string
 
-// The ends of an update. All but RolledBack and Failed are successes of the run.
+// The outcomes of an update. All but RolledBack and Failed are successes of the run.
 const (
 	// Updated: the instance has the version.
 	Updated Status = "Updated"
-	// Superseded: a newer release was wanted already, and nothing was touched.
+	// Superseded: a newer release was already wanted, and nothing was changed.
 	Superseded Status = "Superseded"
-	// Rejected: a person decided against it.
+	// Rejected: an approver rejected it.
 	Rejected Status = "Rejected"
-	// RolledBack: a component failed, and all components are what they were before.
+	// RolledBack: a component failed, and all components have their previous versions.
 	RolledBack Status = "RolledBack"
-	// Failed: it did not come to an end. Another attempt may follow.
+	// Failed: it was not completed. Another attempt may follow.
 	Failed Status = "Failed"
 )
 
@@ -59,37 +60,37 @@ const (
 type Finished struct {
 	InstanceID string `json:"instanceId"`
 	Status     Status `json:"status"`
-	// Ring is that of the notice, "" when the update was not asked for by one.
+	// Ring is that of the notice, "" for an update without one.
 	Ring string `json:"ring,omitempty"`
 	// Wanted is the version that the update was for, "" for an update of one component.
 	Wanted string `json:"wanted,omitempty"`
-	// Version is what the instance has now, "" when the update has not found out.
+	// Version is the current version of the instance, "" when the update does not know it.
 	Version string `json:"version,omitempty"`
 	// SupersededBy is the version that was wanted instead.
 	SupersededBy string `json:"supersededBy,omitempty"`
-	// Reason says why it failed, for people.
+	// Reason is the reason of a failure, for operators.
 	Reason string `json:"reason,omitempty"`
 	// CorrelationID names the run in the managed application.
 	CorrelationID string    `json:"correlationId"`
 	FinishedAtUtc time.Time `json:"finishedAtUtc"`
 }
 
-// Health is the payload of EventHealth: what an instance is, and the check that found it so first.
+// Health is the payload of EventHealth: the status of an instance, and the first check with it.
 type Health struct {
 	InstanceID string    `json:"instanceId"`
 	Status     string    `json:"status"`
 	SinceUtc   time.Time `json:"sinceUtc"`
 }
 
-// Version is what is known of the age of a release.
+// Version is a release with its known age.
 type Version struct {
 	Version string
-	// Released is when it was made, the zero time when nobody said.
+	// Released is when it was made, zero when unknown.
 	Released time.Time
 }
 
-// Older reports whether v is known to be older than w: by semantic versioning if both are such versions, else by the times at
-// which they were released, if both are known. Two releases of which neither is older have no order.
+// Older reports whether v is known to be older than w: by semantic versioning if both are such versions, else by
+// their release times if both are known. Otherwise the two releases have no order.
 func (v Version) Older(w Version) bool {
 	if order, ok := compare(v.Version, w.Version); ok && order != 0 {
 		return order < 0
@@ -97,8 +98,8 @@ func (v Version) Older(w Version) bool {
 	return !v.Released.IsZero() && v.Released.Before(w.Released)
 }
 
-// Outdated reports whether an instance that has one version has to become another: when it is behind, or different where the two
-// have no order. One that is ahead stays where it is.
+// Outdated reports whether an instance has to be updated from one version to another: when it is behind, or different
+// if the two have no order. A newer instance stays unchanged.
 func Outdated(has, wants string) bool {
 	if order, ok := compare(has, wants); ok {
 		return order < 0

@@ -20,11 +20,11 @@ const (
 	Name = "dead-letter-review"
 	// Task is the name of the human task. Its answer is a Verdict.
 	Task = "review dead letter"
-	// DefaultLook is how often it is looked whether a dead letter was decided on otherwise.
+	// DefaultLook is the default of Config.Look.
 	DefaultLook = 24 * time.Hour
 )
 
-// Action is what becomes of a dead letter.
+// Action is the decision about a dead letter.
 type Action string
 
 // The actions. Leave leaves it pending, for good.
@@ -35,10 +35,10 @@ const (
 	Leave   Action = "leave"
 )
 
-// Verdict is what a person says of a dead letter.
+// Verdict is a reviewer's decision about a dead letter.
 type Verdict struct {
 	Action Action `json:"action"`
-	// Notes say why, up to 2,000 characters.
+	// Notes are the reason, up to 2,000 characters.
 	Notes string `json:"notes,omitempty"`
 }
 
@@ -46,19 +46,19 @@ type Verdict struct {
 const form = `{"type":"object","required":["action"],"additionalProperties":false,"properties":{
 "action":{"enum":["retry","resolve","expire","leave"],"title":"What is to become of it"},"notes":{"type":"string","title":"Why","maxLength":2000}}}`
 
-// Config says what reviews work with. Letters and Retrier are required.
+// Config configures reviews. Letters and Retrier are required.
 type Config struct {
 	Letters *engine.DeadLetters
 	Retrier *engine.Retrier
-	// Roles are who is asked; none: everybody.
+	// Roles are the roles of the task; none means everybody.
 	Roles []string
-	// Look is how often it is looked whether a dead letter was decided on otherwise; 0 means DefaultLook.
+	// Look is the interval of the check whether a dead letter was decided otherwise; 0 means DefaultLook.
 	Look time.Duration
 	// Now is the clock; default time.Now.
 	Now func() time.Time
 }
 
-// Reviews asks people about dead letters.
+// Reviews creates the tasks for dead letters.
 type Reviews struct {
 	config       Config
 	pending      *orchestrator.Activity[letter, bool]
@@ -66,7 +66,7 @@ type Reviews struct {
 	Orchestrator orchestrator.AnyOrchestrator
 }
 
-// letter names a dead letter, and is what the person is shown of it: nothing of its message.
+// letter is the payload of the task: it names a dead letter, without its message.
 type letter struct {
 	Engine        string        `json:"engine"`
 	RowKey        string        `json:"rowKey"`
@@ -79,7 +79,7 @@ type letter struct {
 	Failed        time.Time     `json:"lastFailureAtUtc"`
 }
 
-// deed is what is to be done at the word of somebody.
+// deed is the action that a reviewer chose.
 type deed struct {
 	Engine string `json:"engine"`
 	RowKey string `json:"rowKey"`
@@ -87,7 +87,7 @@ type deed struct {
 	By string `json:"by"`
 }
 
-// maxError bounds the error that a person is shown, in bytes.
+// maxError bounds the error in the task, in bytes.
 const maxError = 2000
 
 // The ends of a review that did nothing.
@@ -114,7 +114,7 @@ func New(c Config) (*Reviews, error) {
 	return r, nil
 }
 
-// Activities are what the orchestrator calls.
+// Activities returns the activities of the orchestrator.
 func (r *Reviews) Activities() []orchestrator.AnyActivity {
 	return []orchestrator.AnyActivity{r.pending, r.act}
 }
@@ -137,10 +137,10 @@ func cut(text string) string {
 	if len(text) <= maxError {
 		return text
 	}
-	return strings.ToValidUTF8(text[:maxError], "") + "..." // a character may have been cut in two
+	return strings.ToValidUTF8(text[:maxError], "") + "..." // the cut may have split a character
 }
 
-// run asks, and looks from time to time whether there is still something to ask.
+// run creates the task, and regularly checks whether it is still needed.
 func (r *Reviews) run(ctx *orchestrator.Context, l letter) (string, error) {
 	asked := orchestrator.AskPerson[Verdict](ctx, orchestrator.HumanTask{Name: Task, Roles: r.config.Roles, Payload: l, Form: json.RawMessage(form)})
 	for {
@@ -179,7 +179,7 @@ func (r *Reviews) isPending(ctx context.Context, l letter) (bool, error) {
 	return err == nil && d.Status == engine.StatusPending, err
 }
 
-// carryOut does what was said. What was done already, by an attempt of before, is done again with the same end.
+// carryOut carries out the decision. Repeating an action of an earlier attempt has the same result.
 func (r *Reviews) carryOut(ctx context.Context, d deed) (string, error) {
 	var err error
 	switch d.Action {

@@ -59,7 +59,7 @@ func newMorgue(t *testing.T) *morgue {
 	return m
 }
 
-// asked is what a review begins with.
+// asked is the input of a review.
 type asked struct {
 	Engine string `json:"engine"`
 	RowKey string `json:"rowKey"`
@@ -72,7 +72,8 @@ func (m *morgue) decide(t *testing.T) {
 	}
 }
 
-// What a person says happens to the dead letter, once, wherever the process dies; what somebody decided otherwise stays.
+// The decision of a reviewer is applied to the dead letter once, with a crash at any point; a decision made elsewhere
+// stays.
 func TestReviews(t *testing.T) {
 	t.Parallel()
 	answer := func(at time.Duration, action review.Action) []orchestratortest.Step {
@@ -120,7 +121,7 @@ func TestReviews(t *testing.T) {
 	}
 }
 
-// The review decides today as it did when its history was written.
+// The review decides as when its history was written.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	m := newMorgue(t)
@@ -129,7 +130,7 @@ func TestGolden(t *testing.T) {
 		Steps: []orchestratortest.Step{{At: 30 * time.Hour, Task: review.Task, Data: review.Verdict{Action: review.Resolve}, By: "ann"}}})
 }
 
-// A dead letter whose review cannot begin is not settled: its message comes again, and then there is one of each.
+// A dead letter whose review cannot begin is not settled: its message is redelivered, and then both exist once.
 func TestADeadLetterIsNotWrittenWithoutItsReview(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -8,23 +8,24 @@ import (
 	"time"
 )
 
-// tickInterval is how long it may take until a tick comes.
+// tickInterval is the longest time until the next tick.
 const tickInterval = 2 * time.Minute
 
-// maxLate bounds the items that a Lateness names.
+// maxLate bounds the targets that a Lateness names.
 const maxLate = 5
 
-// Lateness is how far the schedules of an app are behind.
+// Lateness is the delay of an app's schedules.
 type Lateness struct {
-	// Late counts the items whose next slot is overdue by more than it takes until a tick comes, and Failing those of them that could not be sent.
+	// Late counts the targets whose next slot is overdue by more than tickInterval, and Failing those of them that
+	// could not be sent.
 	Late, Failing int
-	// Longest is by how much, of the item that is furthest behind.
+	// Longest is the longest delay of a target.
 	Longest time.Duration
 	// Items are some of them, the first in the order of a list: "engine/schedule item".
 	Items []string
 }
 
-// Lateness tells how far the schedules are behind. An item that no tick has seen is never late. It reads all rows.
+// Lateness returns the delay of the schedules. A target that no tick has seen is never late. It reads all rows.
 func (s *Scheduler) Lateness(ctx context.Context) (Lateness, error) {
 	rows, err := s.rows(ctx)
 	if err != nil {

@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	// DefaultLimit is the length of a page where a Filter gives none.
+	// DefaultLimit is the page length of a Filter without a limit.
 	DefaultLimit = 50
-	// MaxLimit is that of the longest.
+	// MaxLimit is the longest page length.
 	MaxLimit = 100
 )
 
-// ErrToken: a token is none of this list's.
+// ErrToken: a token does not belong to this list.
 var ErrToken = errors.New("the continuation token is none of this list's")
 
-// Status is how an item stands.
+// Status is the status of a target.
 type Status struct {
 	// Engine, Schedule and Item name it; Schedule and Item may be "".
 	Engine, Schedule, Item string
-	// Cron is the expression that holds, or Off, and Source where it comes from. Spread is that of the schedule.
+	// Cron is the current expression, or Off, and Source its origin. Spread is that of the schedule.
 	Cron   string
 	Source Source
 	Spread time.Duration
@@ -39,13 +39,14 @@ type Status struct {
 	// Messages counts its messages, and Sent names the first of them.
 	Messages int
 	Sent     Sent
-	// Error is why the next slot could not be sent, Failures how often in a row, and RetryAt when that is tried again.
+	// Error is the reason why the next slot could not be sent, Failures the number of failures in a row, and RetryAt
+	// the next try.
 	Error    string
 	Failures int
 	RetryAt  time.Time
 }
 
-// Filter selects items. A zero field does not filter.
+// Filter selects targets. A zero field does not filter.
 type Filter struct {
 	Engine, Schedule, Item string
 	// Limit is the length of the page, 1 to MaxLimit; 0 means DefaultLimit.
@@ -54,14 +55,14 @@ type Filter struct {
 	Token string
 }
 
-// Page is one page of a list, in the order of engines, schedules and items.
+// Page is one page of a list, in the order of engines, schedules and targets.
 type Page struct {
 	Items []Status
 	// Token continues the list, "" on the last page.
 	Token string
 }
 
-// List shows items: those that are known at start, and those that a tick has seen.
+// List lists targets: those known at start, and those that a tick has seen.
 func (s *Scheduler) List(ctx context.Context, f Filter) (Page, error) {
 	if f.Token != "" && strings.Count(f.Token, "~") < 2 {
 		return Page{}, ErrToken
@@ -79,7 +80,7 @@ func (s *Scheduler) List(ctx context.Context, f Filter) (Page, error) {
 			continue
 		}
 		found[e.Row] = l.status(row.item, &row, now)
-		if read++; read > limit { // what comes later is on another page
+		if read++; read > limit { // the rest is on another page
 			break
 		}
 	}
@@ -100,7 +101,7 @@ func (f Filter) matches(engineName, schedule, item string) bool {
 	return (f.Engine == "" || f.Engine == engineName) && (f.Schedule == "" || f.Schedule == schedule) && (f.Item == "" || f.Item == item)
 }
 
-// fixed are the items that are known at start, as they stand before storage is asked, by row key.
+// fixed returns the targets known at start, before storage is read, by row key.
 func (p *Plan) fixed(f Filter, now time.Time) map[string]Status {
 	all := map[string]Status{}
 	for _, l := range p.lines {
@@ -117,7 +118,7 @@ func (p *Plan) fixed(f Filter, now time.Time) map[string]Status {
 	return all
 }
 
-// lineOf is the schedule that a row belongs to, nil when there is none here.
+// lineOf returns the schedule of a row, nil for an unknown one.
 func (p *Plan) lineOf(row state) *line {
 	for _, l := range p.lines {
 		if l.engine.Name == row.engine && l.schedule.Name == row.schedule {
@@ -127,7 +128,7 @@ func (p *Plan) lineOf(row state) *line {
 	return nil
 }
 
-// dropped says that the item of a row is not one of the schedule any more.
+// dropped reports whether the target of a row no longer belongs to the schedule.
 func (l *line) dropped(row state) bool {
 	if fixed, ok := l.schedule.Items.Fixed(); ok {
 		return !slices.ContainsFunc(fixed, named(row.item))
@@ -136,10 +137,10 @@ func (l *line) dropped(row state) bool {
 		return row.item != ""
 	}
 	t, _ := l.timing(row.item)
-	return row.cron == Off && t.cron != Off // a tick has found it gone, or will find it back
+	return row.cron == Off && t.cron != Off // a tick has found it removed, or will find it returned
 }
 
-// status tells how an item stands by its row; nil is an item that no tick has seen.
+// status returns the status of a target from its row; nil is a target that no tick has seen.
 func (l *line) status(item string, row *state, now time.Time) Status {
 	t, source := l.timing(item)
 	out := Status{Engine: l.engine.Name, Schedule: l.schedule.Name, Item: item, Cron: t.cron, Source: source, Spread: t.spread}
@@ -161,7 +162,7 @@ func (l *line) status(item string, row *state, now time.Time) Status {
 	return out
 }
 
-// owes says whether a row's own times have a slot that was not sent.
+// owes reports whether a row's own times have an unsent slot.
 func owes(t timing, r state, now time.Time) bool {
 	_, ok := t.latest(r.slot, r.after, now)
 	return ok

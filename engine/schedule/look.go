@@ -10,8 +10,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// look holds what there is to send against what storage knows, and tells which schedules have all of their items in it. The error
-// may come with entries: of what could be listed.
+// look compares the plan with storage, and returns the work, and the schedules whose targets all have rows. The error
+// may come with entries for the targets that could be listed.
 func (s *Scheduler) look(ctx context.Context, now time.Time) (work []*entry, complete []*line, err error) {
 	rows, err := s.rows(ctx)
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *Scheduler) look(ctx context.Context, now time.Time) (work []*entry, com
 	return work, complete, errors.Join(errs...)
 }
 
-// entryOf finds out what there is to do about an item.
+// entryOf returns the work for a target.
 func (s *Scheduler) entryOf(l *line, item engine.Item, rows map[string]state, now time.Time) *entry {
 	key := rowOf(l.engine.Name, l.schedule.Name, item.Name)
 	e := &entry{line: l, item: item, held: s.unwritten[key]}
@@ -71,8 +71,8 @@ func (e *entry) write() {
 	e.op = &op
 }
 
-// begins is from when on slots of an item are sent that has no row: of one that came after this process has looked before, from that
-// look on.
+// begins returns the time from which slots of a target without a row are sent: for a target that appeared after this
+// process has read before, from that read on.
 func (s *Scheduler) begins(l *line, adopted bool, now time.Time) time.Time {
 	if seen, ok := s.seen[l]; ok && !seen.After(now) {
 		return seen
@@ -83,7 +83,7 @@ func (s *Scheduler) begins(l *line, adopted bool, now time.Time) time.Time {
 	return now
 }
 
-// sane takes times back that lie in the future: the clock that they are of was wrong, and nothing would be sent until then.
+// sane resets times that lie in the future: they come from a wrong clock, and would block slots until then.
 func (r state) sane(now time.Time) state {
 	if r.after.After(now.Add(maxSkew)) {
 		r.after = now
@@ -97,8 +97,8 @@ func (r state) sane(now time.Time) state {
 	return r
 }
 
-// gone are the rows of a schedule whose items are not there any more. They are switched off, so that an item that comes back is not
-// late, and deleted when nobody has wanted to see them for long.
+// gone returns the rows of a schedule whose targets no longer exist. They are switched off, so that a target that
+// returns is not late, and deleted after keepGone.
 func (s *Scheduler) gone(l *line, rows map[string]state, listed map[string]bool, now time.Time) (work []*entry) {
 	_, fixed := l.schedule.Items.Fixed()
 	for key, row := range rows {

@@ -18,21 +18,21 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// begin is when these tests begin: a Saturday.
+// begin is the start time of these tests: a Saturday.
 var begin = time.Date(2026, 11, 21, 1, 0, 30, 0, time.UTC)
 
-// world is a storage account, a clock, and what was sent.
+// world is a storage account, a clock, and the sent messages.
 type world struct {
 	tables *tables.Memory
 	now    time.Time
 
 	mu   sync.Mutex
 	sent []sending
-	// refuse is why queues take nothing; nil when they do.
+	// refuse is the error of the queues; nil if they accept messages.
 	refuse error
 }
 
-// sending is a message that was sent, and when.
+// sending is a sent message and its time.
 type sending struct {
 	At time.Time
 	engine.Message
@@ -71,7 +71,7 @@ func (w *world) Send(_ context.Context, queue string, body []byte, _ time.Durati
 	return "", nil
 }
 
-// message is that of an item: its input is the slot.
+// message returns the message function of a target: its input is the slot.
 func message(instance string) func(time.Time) (engine.Message, error) {
 	return func(slot time.Time) (engine.Message, error) {
 		input, err := json.Marshal(slot)
@@ -79,7 +79,7 @@ func message(instance string) func(time.Time) (engine.Message, error) {
 	}
 }
 
-// fixed are items by name.
+// fixed returns targets by name.
 func fixed(names ...string) *engine.Items {
 	var items []engine.Item
 	for _, name := range names {
@@ -88,7 +88,7 @@ func fixed(names ...string) *engine.Items {
 	return engine.FixedItems(items...)
 }
 
-// plain is a schedule without items.
+// plain returns a schedule without targets.
 func plain(cron string) engine.Schedule {
 	return engine.Schedule{Cron: cron, Messages: func(_ context.Context, slot time.Time) ([]engine.Message, error) {
 		m, err := message("")(slot)
@@ -109,7 +109,7 @@ func planOf(t testing.TB, s schedule.Setting, engines ...engine.Definition) *sch
 	return p
 }
 
-// scheduler is a process.
+// scheduler returns a process.
 func (w *world) scheduler(t testing.TB, p *schedule.Plan) *schedule.Scheduler {
 	t.Helper()
 	return w.over(t, p, w.tables, w)
@@ -134,7 +134,7 @@ func (w *world) until(t testing.TB, s *schedule.Scheduler, end time.Time) {
 	}
 }
 
-// slots are what was sent, as "{engine} {instance} {slot}", in order.
+// slots returns the sent messages, as "{engine} {instance} {slot}", in order.
 func (w *world) slots() []string {
 	var out []string
 	for _, s := range w.sent {
@@ -147,7 +147,7 @@ func clock(hour, minute int) time.Time {
 	return time.Date(2026, 11, 21, hour, minute, 30, 0, time.UTC)
 }
 
-// sorted are what was sent, whatever the order.
+// sorted returns the sent messages, sorted.
 func (w *world) sorted() []string {
 	out := w.slots()
 	slices.Sort(out)

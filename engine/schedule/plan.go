@@ -12,32 +12,32 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 )
 
-// These errors are told apart with errors.Is.
+// Distinguish these errors with errors.Is.
 var (
-	// ErrNotFound: there is no such schedule, or no such item.
+	// ErrNotFound: the schedule or target does not exist.
 	ErrNotFound = errors.New("no such schedule or item")
-	// ErrSelection: it does not say which of several is meant.
+	// ErrSelection: the selection is ambiguous.
 	ErrSelection = errors.New("say which is meant")
 )
 
-// Source is where the times of an item come from.
+// Source is the origin of a target's times.
 type Source string
 
-// The sources, each of which goes before those above it.
+// The sources; each overrides those above it.
 const (
 	FromEngine  Source = "engine"
 	FromSetting Source = "setting"
 	FromItem    Source = "item"
 )
 
-// Plan is what there is to send, and when. NewPlan makes it; it does not change.
+// Plan is the immutable list of schedules and their times. NewPlan makes it.
 type Plan struct{ lines []*line }
 
 // line is a schedule of an engine.
 type line struct {
 	engine   engine.Definition
 	schedule engine.Schedule
-	// key names it in a Setting.
+	// key is its key in a Setting.
 	key    string
 	cron   string
 	spread time.Duration
@@ -45,7 +45,7 @@ type line struct {
 	items  map[string]ItemRule
 }
 
-// NewPlan makes the plan of engines. The error names everything that is wrong with the setting.
+// NewPlan makes the plan of engines. It returns all errors of the setting.
 func NewPlan(engines []engine.Definition, s Setting) (*Plan, error) {
 	p := &Plan{}
 	byKey := map[string]*line{}
@@ -77,7 +77,7 @@ func NewPlan(engines []engine.Definition, s Setting) (*Plan, error) {
 	return p, errors.Join(errs...)
 }
 
-// timing is when an item of the schedule is due, which was checked before.
+// timing returns when a target of the schedule is due, which was checked before.
 func (l *line) timing(item string) (timing, Source) {
 	cron, source := l.cron, l.source
 	if r, ok := l.items[item]; ok {
@@ -90,7 +90,8 @@ func (l *line) timing(item string) (timing, Source) {
 	return t, source
 }
 
-// all are the items of the schedule, the zero item for a schedule without; err comes with those that were read.
+// all returns the targets of the schedule, the zero target for a schedule without targets; err comes with those that
+// were read.
 func (l *line) all(ctx context.Context) (items []engine.Item, err error) {
 	if l.schedule.Items == nil {
 		return []engine.Item{{}}, nil
@@ -102,7 +103,7 @@ func (l *line) all(ctx context.Context) (items []engine.Item, err error) {
 			return items, fmt.Errorf("items of schedule %s: %w", l.key, err)
 		case len(items) == MaxItems:
 			return items, fmt.Errorf("items of schedule %s: only the first %d are sent: divide them among apps", l.key, MaxItems)
-		case !known[item.Name]: // a list that changes while it is read may have one twice
+		case !known[item.Name]: // a list that changes during the read may have one twice
 			known[item.Name] = true
 			items = append(items, item)
 		}
@@ -110,7 +111,7 @@ func (l *line) all(ctx context.Context) (items []engine.Item, err error) {
 	return items, nil
 }
 
-// find is the schedule of an engine; name may be "" for the engine's only one.
+// find returns the schedule of an engine; name may be "" for the engine's only one.
 func (p *Plan) find(engineName, name string) (*line, error) {
 	var found []*line
 	for _, l := range p.lines {
@@ -131,7 +132,7 @@ func (p *Plan) find(engineName, name string) (*line, error) {
 	return found[0], nil
 }
 
-// named finds an item.
+// named returns a predicate for the target with the name.
 func named(name string) func(engine.Item) bool {
 	return func(i engine.Item) bool { return i.Name == name }
 }

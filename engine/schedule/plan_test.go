@@ -15,7 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Everything that is wrong with a setting is named.
+// All errors of a setting are returned.
 func TestSettingsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	items := func(name, cron string) schedule.Rule {
@@ -52,7 +52,7 @@ func TestSettingsThatAreRefused(t *testing.T) {
 	}
 }
 
-// A list shows every item with its times and what became of it, page by page.
+// A list shows every target with its times and its last result, page by page.
 func TestList(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -113,7 +113,8 @@ func TestList(t *testing.T) {
 	}
 }
 
-// A run by hand sends at once, under ids of its own, and takes no slot away. Repeated under one key, it is the same work.
+// A manual run sends immediately, under ids of its own, and skips no slot. Repeated under one key, it is the same
+// work.
 func TestRunByHand(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -186,7 +187,7 @@ func TestRunsThatAreRefused(t *testing.T) {
 	}
 }
 
-// Items whose names are long, or differ in what keys cannot hold, have rows of their own.
+// Targets with long names, or with characters that keys cannot hold, have rows of their own.
 func TestRowsOfOddItems(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -21,12 +21,12 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// expressions are what random schedules have.
+// expressions returns the expressions of random schedules.
 func expressions() []string {
 	return []string{daily, "0 */5 * * * *", "30 */7 * * * *", "0 26 2 * * 0", "0 0 */6 * * *", "15 59 23 * * *", "0 0 0 1 * *", "0 30 4 * * Mon-Fri", "0 * * * * *"}
 }
 
-// occurrences are those of an expression in a range, by walking through all of them.
+// occurrences returns the occurrences of an expression in a range, one after the other.
 func occurrences(t testing.TB, cron string, from, to time.Time) (all []time.Time) {
 	t.Helper()
 	e, err := ncrontab.Parse(cron)
@@ -39,8 +39,7 @@ func occurrences(t testing.TB, cron string, from, to time.Time) (all []time.Time
 	return all
 }
 
-// A process that is there at random times sends, at each tick, what walking through all occurrences since the tick before gives: the
-// last of them.
+// A process that ticks at random times sends, at each tick, the last of all occurrences since the previous tick.
 func TestRandomTicksAgainstThePlainReference(t *testing.T) {
 	t.Parallel()
 	for _, seed := range sample.Seeds(t, 12) {
@@ -82,7 +81,8 @@ func TestRandomTicksAgainstThePlainReference(t *testing.T) {
 	}
 }
 
-// Whatever happens to any call of storage, each slot is sent, all of its messages with the same ids, and no slot twice under two.
+// With any fault of any storage call, each slot is sent, all of its messages with the same ids, and no slot under two
+// ids.
 func TestCrashesAtEveryCall(t *testing.T) {
 	t.Parallel()
 	fault := func(t *testing.T, f faults.Fault, at int) (calls int) {
@@ -150,14 +150,14 @@ func (f faultySender) Send(ctx context.Context, queue string, body []byte, delay
 type node struct {
 	skew time.Duration
 
-	mu     sync.Mutex // a tick sends several messages at once
+	mu     sync.Mutex // a tick sends several messages at the same time
 	random *rand.Rand
-	// trouble is how likely it is that a call fails.
+	// trouble is the probability that a call fails.
 	trouble float64
 	s       *schedule.Scheduler
 }
 
-// intercept makes calls fail: before they are carried out, or behind the caller's back.
+// intercept makes calls fail: before they are carried out, or after.
 func (n *node) intercept(ctx context.Context, _ faults.Call, next func(context.Context) error) error {
 	n.mu.Lock()
 	spared, refused := n.random.Float64() >= n.trouble, n.random.IntN(2) == 0
@@ -174,9 +174,9 @@ func (n *node) intercept(ctx context.Context, _ faults.Call, next func(context.C
 	return tables.ErrOutcomeUnknown
 }
 
-// Two processes with clocks that differ by up to a minute, through outages of storage, queues and hosts: no slot is sent before it is
-// due, each under one id, and none is missing that nothing stood in the way of for as long as a pause can be. In the end the latest
-// slot is there.
+// Two processes with clocks that differ by up to a minute, through outages of storage, queues and hosts: no slot is
+// sent before it is due, and each is sent under one id. No slot that was undisturbed for the longest pause is
+// missing. In the end the latest slot is sent.
 func TestRandomOutagesAndClocks(t *testing.T) {
 	t.Parallel()
 	for _, seed := range sample.Seeds(t, 6) {
@@ -202,8 +202,8 @@ func TestRandomOutagesAndClocks(t *testing.T) {
 		for _, n := range nodes {
 			renew(n)
 		}
-		calm := map[time.Time]bool{} // minutes in which everybody ticks and nothing fails
-		away := 0                    // for how many minutes there is trouble
+		calm := map[time.Time]bool{} // minutes in which every process ticks and nothing fails
+		away := 0                    // remaining minutes of an outage
 		for minute := range 3 * 24 * 60 {
 			if away--; away < 0 && random.IntN(300) == 0 {
 				away = random.IntN(300)
@@ -250,7 +250,7 @@ func TestRandomOutagesAndClocks(t *testing.T) {
 	}
 }
 
-// undisturbed says that nothing stood in the way for as long as a pause and the difference of clocks can be.
+// undisturbed reports whether no outage came within the longest pause plus the difference of the clocks.
 func undisturbed(calm map[time.Time]bool, from, to time.Time) bool {
 	in := 0
 	for at := from.Truncate(time.Minute).Add(2 * time.Minute); at.Before(to.Add(-2 * time.Minute)); at = at.Add(time.Minute) {

@@ -14,13 +14,13 @@ const (
 	Table = "schedules"
 	// partition holds all rows: one transaction writes many of them.
 	partition = "schedules"
-	// maxRowKey is what a key may have, in bytes, which are at least as many as the units that storage counts.
+	// maxRowKey bounds a key, in bytes, of which it has at least as many as the units that storage counts.
 	maxRowKey = 512
-	// maxError bounds what is kept of an error, in bytes.
+	// maxError bounds a stored error, in bytes.
 	maxError = 1 << 10
 )
 
-// The columns of a row. They may be added to, but not renamed: rows outlive the program that wrote them.
+// The columns of a row. Columns may be added but never renamed: rows outlive the program that wrote them.
 const (
 	columnEngine      = "Engine"
 	columnSchedule    = "Schedule"
@@ -40,12 +40,12 @@ const (
 	columnChanged     = "ChangedAtUtc"
 )
 
-// ClearColumns names, for whoever encrypts rows, the columns that hold no payload.
+// ClearColumns returns, for row encryption, the columns that hold no payload.
 func ClearColumns() map[string][]string {
 	return map[string][]string{Table: {columnEngine, columnSchedule, columnItem, columnCron, columnCorrelation, columnInstance, columnTenant}}
 }
 
-// rowOf is the row key of an item. No escaped text has a ~, so keys of different items differ.
+// rowOf returns the row key of a target. No escaped text has a ~, so keys of different targets differ.
 func rowOf(engineName, schedule, item string) string {
 	key := tables.EscapeKey(engineName) + "~" + tables.EscapeKey(schedule) + "~"
 	if escaped := tables.EscapeKey(item); len(key)+len(escaped) <= maxRowKey {
@@ -58,20 +58,20 @@ func rowOf(engineName, schedule, item string) string {
 // Sent names the run of a message that was sent.
 type Sent struct{ CorrelationID, InstanceID, TenantID string }
 
-// state is what storage knows of an item.
+// state is the stored state of a target.
 type state struct {
 	engine, schedule, item string
-	// cron and spread are the times that hold since after.
+	// cron and spread are the times that apply since after.
 	cron   string
 	spread time.Duration
-	// after is from when on slots are to be sent: those that are due later.
+	// after is the time after which due slots are sent.
 	after time.Time
-	// slot is the last one that was sent, and sentAt when; both are zero before the first.
+	// slot is the last sent slot, and sentAt its time; both are zero before the first.
 	slot, sentAt time.Time
 	// messages counts the messages of the slot, and sent names the first of them.
 	messages int
 	sent     Sent
-	// err is why the last try failed, failures how often that has happened in a row, and retryAt when the next try is.
+	// err is the error of the last try, failures the number of failures in a row, and retryAt the next try.
 	err      string
 	failures int
 	retryAt  time.Time
@@ -82,11 +82,11 @@ type state struct {
 
 func (s state) key() string { return rowOf(s.engine, s.schedule, s.item) }
 
-// timing is when the item was due by what holds in storage.
+// timing returns when the target is due by its stored times.
 func (s state) timing() timing {
 	t, err := newTiming(s.cron, s.spread, s.key())
 	if err != nil {
-		return timing{cron: s.cron, spread: s.spread} // a program with other rules has written it: nothing is owed
+		return timing{cron: s.cron, spread: s.spread} // written by a program with other rules: no slot is pending
 	}
 	return t
 }
@@ -112,7 +112,7 @@ func (s state) entity() tables.Entity {
 	return tables.Entity{Key: tables.Key{Partition: partition, Row: s.key()}, ETag: s.etag, Properties: properties}
 }
 
-// op writes the row, unless another has meanwhile.
+// op writes the row, unless it has changed meanwhile.
 func (s state) op() tables.Op {
 	if s.etag == "" {
 		return tables.Insert(s.entity())
@@ -120,7 +120,7 @@ func (s state) op() tables.Op {
 	return tables.Replace(s.entity())
 }
 
-// clip shortens an error text, and takes secrets out of it.
+// clip shortens and redacts an error text.
 func clip(text string) string {
 	text = engine.Redact(text)
 	if len(text) <= maxError {

@@ -10,29 +10,30 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 )
 
-// MaxRun bounds the messages of a run by hand.
+// MaxRun bounds the messages of a manual run.
 const MaxRun = 1000
 
-// runKind is the kind from which correlation ids of runs by hand are derived.
+// runKind is the kind from which correlation ids of manual runs are derived.
 const runKind = "schedule-run"
 
-// ErrTooMany: a run by hand would send more than MaxRun messages.
+// ErrTooMany: a manual run would send more than MaxRun messages.
 var ErrTooMany = errors.New("too many messages for a run by hand: name an item")
 
-// Run is a run by hand: what a schedule would send, sent now. It stands for no slot, and no slot is left out for it.
+// Run is a manual run: it sends the messages of a schedule now. It represents no slot, and skips none.
 type Run struct {
 	Engine string
-	// Schedule is the schedule's name, which an engine's only schedule need not be given.
+	// Schedule is the schedule's name, optional for an engine with one schedule.
 	Schedule string
-	// Item is the item that it is for. All means all of them; a schedule without items needs neither.
+	// Item is the target. All selects all targets; a schedule without targets needs neither.
 	Item string
 	All  bool
-	// Key makes repeats of a run the same work; of a schedule without items, whose messages tell the time, within a minute.
+	// Key makes repeats of a run the same work; for a schedule without targets, whose messages contain the time,
+	// within a minute.
 	Key string
 }
 
-// Check says whether a run by hand can be done: its errors are ErrNotFound, ErrSelection, ErrTooMany, and those of the list of
-// items.
+// Check reports whether a manual run is possible. The errors are ErrNotFound, ErrSelection, ErrTooMany, and those of
+// the list of targets.
 func (s *Scheduler) Check(ctx context.Context, r Run) error {
 	l, err := s.plan.find(r.Engine, r.Schedule)
 	if err == nil {
@@ -41,8 +42,9 @@ func (s *Scheduler) Check(ctx context.Context, r Run) error {
 	return err
 }
 
-// Run sends the messages of a run by hand, with correlation ids of their own. Those that were sent come with an error, too. The
-// errors are ErrNotFound, ErrSelection, ErrTooMany, and those of the engine's messages and of the queue.
+// Run sends the messages of a manual run, with correlation ids of their own. Sent messages are returned with an
+// error, too. The errors are ErrNotFound, ErrSelection, ErrTooMany, and those of the engine's messages and of the
+// queue.
 func (s *Scheduler) Run(ctx context.Context, r Run) (sent []engine.Message, err error) {
 	l, err := s.plan.find(r.Engine, r.Schedule)
 	if err != nil {
@@ -73,7 +75,7 @@ func (s *Scheduler) Run(ctx context.Context, r Run) (sent []engine.Message, err 
 	return sent, nil
 }
 
-// chosen are the items that a run is for.
+// chosen returns the targets of a run.
 func (l *line) chosen(ctx context.Context, r Run) ([]engine.Item, error) {
 	items, err := l.all(ctx)
 	if err != nil {
@@ -99,8 +101,8 @@ func (l *line) chosen(ctx context.Context, r Run) ([]engine.Item, error) {
 	return nil, fmt.Errorf("item %.80q of schedule %s: %w", r.Item, l.key, ErrNotFound)
 }
 
-// handSlot is what the messages of a run by hand are told: no slot, or, where a schedule has no items, which knows of no other way,
-// the minute.
+// handSlot returns the slot of a manual run's messages: none, or the minute for a schedule without targets, whose
+// messages have no other distinction.
 func (s *Scheduler) handSlot(l *line) time.Time {
 	if l.schedule.Items != nil {
 		return time.Time{}

@@ -14,35 +14,36 @@ import (
 )
 
 const (
-	// MaxItems is how many items of a schedule are sent.
+	// MaxItems bounds the targets of a schedule.
 	MaxItems = 20_000
-	// Refresh is how old what a process knows may be.
+	// Refresh is the maximum age of a process's data.
 	Refresh = 10 * time.Minute
 
-	// adoption is how long before the first look of an app that has no rows yet slots are sent: what became due while the app was
-	// being deployed.
+	// adoption is the time before the first read of an app without rows from which slots are sent: those that became
+	// due during the deployment.
 	adoption = 15 * time.Minute
-	// maxSkew is how far clocks of processes differ. A time in a row that is further in the future is a clock's that was wrong.
+	// maxSkew bounds the difference of the processes' clocks. A stored time further in the future comes from a wrong
+	// clock.
 	maxSkew = 5 * time.Minute
-	// absence is how long a fixed item is gone before its row is switched off: while an app is deployed, processes of two
+	// absence is the time after which a missing fixed target is switched off: during a deployment, processes with two
 	// settings run.
 	absence = time.Hour
-	// keepGone is how long the row of an item is kept that is gone.
+	// keepGone is the retention of the row of a missing target.
 	keepGone = 90 * 24 * time.Hour
 )
 
-// Config is what a Scheduler needs. Plan, Tables and Queues are required.
+// Config configures a Scheduler. Plan, Tables and Queues are required.
 type Config struct {
 	Plan   *Plan
 	Tables tables.Store
 	Queues engine.Sender
-	// Log takes what was sent; nil means no log.
+	// Log logs sent slots; nil means no log.
 	Log *slog.Logger
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// Scheduler sends what is due, and tells what there is. It is safe for concurrent use.
+// Scheduler sends due slots, and lists targets. It is safe for concurrent use.
 type Scheduler struct {
 	plan   *Plan
 	tables tables.Store
@@ -50,19 +51,19 @@ type Scheduler struct {
 	log    *slog.Logger
 	clock  func() time.Time
 
-	// tick is held by the tick that goes on, and guards what is below: what this process knows, and may be out of date.
+	// tick is held by the running tick, and guards the fields below: this process's data, which may be out of date.
 	tick sync.Mutex
-	// readAt is when storage was read last, zero when it has to be; next is when the first item is due.
+	// readAt is the last read of storage, zero to force one; next is when the first target is due.
 	readAt, next time.Time
-	// seen is when the items of a schedule were listed last.
+	// seen is when the targets of a schedule were listed last.
 	seen map[*line]time.Time
-	// absent is since when fixed items are gone, by row key.
+	// absent is since when fixed targets are missing, by row key.
 	absent map[string]time.Time
-	// unwritten are items that were sent, and whose rows could not be written, by row key.
+	// unwritten holds sent targets whose rows could not be written, by row key.
 	unwritten map[string]pause
 }
 
-// New makes a scheduler. It touches no storage.
+// New makes a scheduler. It does not access storage.
 func New(c Config) (*Scheduler, error) {
 	if c.Plan == nil || c.Tables == nil || c.Queues == nil {
 		return nil, errors.New("schedules: plan, tables and queues are required")
@@ -97,13 +98,14 @@ func (s *Scheduler) rows(ctx context.Context) (map[string]state, error) {
 	return all, nil
 }
 
-// pause is how long something is not tried again that has failed.
+// pause is the pause after failures.
 type pause struct {
 	failures int
 	until    time.Time
 }
 
-// again is the pause after another failure: 1, 2, 4, and then 5 minutes, less a moment, so that the tick of that minute tries.
+// again returns the pause after another failure: 1, 2, 4, and then 5 minutes, less a moment, so that the tick of that
+// minute tries.
 func (p pause) again(now time.Time) pause {
 	minutes := min(1<<min(p.failures, 3), 5)
 	return pause{p.failures + 1, now.Add(time.Duration(minutes)*time.Minute - 5*time.Second)}

@@ -11,22 +11,22 @@ import (
 // MaxSpread bounds a spread.
 const MaxSpread = 7 * 24 * time.Hour
 
-// Setting gives schedules other times than their definitions do, by their keys (engine.Schedule.Key). An engine's only schedule
-// also has the engine's name as its key.
+// Setting overrides the times of schedules, by their keys (engine.Schedule.Key). An engine's only schedule also has
+// the engine's name as its key.
 type Setting map[string]Rule
 
-// Rule is what a Setting says of a schedule.
+// Rule overrides the times of a schedule.
 type Rule struct {
-	// Cron is an NCRONTAB expression, or Off; "" leaves that of the definition.
+	// Cron is an NCRONTAB expression, or Off; "" keeps that of the definition.
 	Cron string `json:"cron"`
-	// Spread is a Go duration: each item is due later than the expression says, by a part of it that is always the same for
-	// the item. "" means none.
+	// Spread is a Go duration: each target is delayed by a part of it that is always the same for the target. ""
+	// means none.
 	Spread string `json:"spread"`
-	// Items are the items with times of their own.
+	// Items are the targets with times of their own.
 	Items map[string]ItemRule `json:"items"`
 }
 
-// ItemRule is what a Setting says of an item.
+// ItemRule overrides the times of a target.
 type ItemRule struct {
 	// Cron is an NCRONTAB expression, or Off.
 	Cron string `json:"cron"`
@@ -44,7 +44,7 @@ func (r Rule) spread() (time.Duration, error) {
 	return d, nil
 }
 
-// apply holds a rule against a schedule, and gives the schedule its times.
+// apply checks a rule for a schedule, and sets the schedule's times.
 func (r Rule) apply(l *line) error {
 	var errs []error
 	spread, err := r.spread()
@@ -68,7 +68,7 @@ func (r Rule) apply(l *line) error {
 	return errors.Join(errs...)
 }
 
-// checkItem holds what a rule says of an item against the schedule.
+// checkItem checks the rule of a target for the schedule.
 func (l *line) checkItem(name string, r ItemRule) error {
 	if fixed, ok := l.schedule.Items.Fixed(); ok && !slices.ContainsFunc(fixed, named(name)) {
 		return errors.New("the schedule has no such item")

@@ -15,43 +15,43 @@ import (
 )
 
 const (
-	// batch is how many rows a transaction writes.
+	// batch is the number of rows in a transaction.
 	batch = 100
-	// atOnce is how many items are sent at the same time.
+	// atOnce bounds the targets that are sent in parallel.
 	atOnce = 8
-	// writeLimit bounds a transaction, also behind the end of a tick.
+	// writeLimit bounds a transaction, also after the end of a tick.
 	writeLimit = 5 * time.Second
 	// maxErrors bounds the errors that a tick returns; the rows and the log have all of them.
 	maxErrors = 10
 )
 
-// Count says what a tick has done.
+// Count counts the work of a tick.
 type Count struct {
-	// Looked says that storage was asked.
+	// Looked means that storage was read.
 	Looked bool
-	// Items counts the items that were sent, Messages their messages, and Failed the items that could not be sent.
+	// Items counts the sent targets, Messages their messages, and Failed the targets that could not be sent.
 	Items, Messages, Failed int
 }
 
-// entry is an item in a tick.
+// entry is a target in a tick.
 type entry struct {
 	line   *line
 	item   engine.Item
 	timing timing
 	state  state
-	// due says that slot is to be sent.
+	// due means that slot is to be sent.
 	due  bool
 	slot time.Time
-	// op is what is to be written when nothing is sent; nil for nothing.
+	// op is the row to write when nothing is sent; nil for none.
 	op *tables.Op
-	// held is how often its row could not be written.
+	// held is the pause after failed writes of its row.
 	held pause
-	// err is why it could not be sent.
+	// err is the reason why it could not be sent.
 	err error
 }
 
-// Tick sends what is due. It is called once a minute; while a tick goes on, another does nothing. What the error names is tried
-// again by one of the next ticks.
+// Tick sends due slots. It is called once a minute; concurrent ticks do nothing. Failures in the error are retried by
+// one of the next ticks.
 func (s *Scheduler) Tick(ctx context.Context) (Count, error) {
 	if !s.tick.TryLock() {
 		return Count{}, nil
@@ -61,7 +61,7 @@ func (s *Scheduler) Tick(ctx context.Context) (Count, error) {
 	if !s.readAt.IsZero() && !now.Before(s.readAt) && now.Sub(s.readAt) < Refresh && now.Before(s.next) {
 		return Count{}, nil
 	}
-	s.readAt = time.Time{} // unless this look succeeds
+	s.readAt = time.Time{} // unless this read succeeds
 	work, complete, err := s.look(ctx, now)
 	count, errs, written := Count{Looked: true}, []error{err}, true
 	for some := range slices.Chunk(busy(work), batch) {
@@ -86,7 +86,7 @@ func (s *Scheduler) Tick(ctx context.Context) (Count, error) {
 	return count, shorten(errs)
 }
 
-// busy are the entries about which there is something to do.
+// busy returns the entries with work.
 func busy(work []*entry) []*entry {
 	return slices.DeleteFunc(slices.Clone(work), func(e *entry) bool { return !e.due && e.op == nil })
 }
@@ -110,7 +110,7 @@ func shorten(errs []error) error {
 	return errors.Join(errs...)
 }
 
-// earliest is when there is something to do again.
+// earliest returns the time of the next work.
 func (s *Scheduler) earliest(work []*entry, now time.Time) time.Time {
 	first := now.Add(Refresh)
 	note := func(due time.Time, ok bool) {
@@ -127,7 +127,7 @@ func (s *Scheduler) earliest(work []*entry, now time.Time) time.Time {
 		note(due, ok)
 	}
 	for _, l := range s.plan.lines {
-		if _, fixed := l.schedule.Items.Fixed(); l.schedule.Items != nil && !fixed { // there may be new items by then
+		if _, fixed := l.schedule.Items.Fixed(); l.schedule.Items != nil && !fixed { // new targets are possible by then
 			t, _ := newTiming(l.cron, 0, l.key) // checked before
 			_, due, ok := t.next(time.Time{}, now)
 			note(due, ok)
@@ -136,13 +136,13 @@ func (s *Scheduler) earliest(work []*entry, now time.Time) time.Time {
 	return first
 }
 
-// write writes how far some items have come, and says whether it did. Where another process has written a row, the next tick looks
-// again.
+// write writes the progress of some targets, and reports whether it did. If another process has written a row, the
+// next tick reads again.
 func (s *Scheduler) write(ctx context.Context, some []*entry, now time.Time) (written bool, err error) {
 	var ops []tables.Op
 	for _, e := range some {
 		switch {
-		case e.due && (e.err == nil || ctx.Err() == nil): // the end of a tick is no failure of the item
+		case e.due && (e.err == nil || ctx.Err() == nil): // the end of a tick is no failure of the target
 			ops = append(ops, e.state.op())
 		case e.op != nil:
 			ops = append(ops, *e.op)
@@ -151,7 +151,7 @@ func (s *Scheduler) write(ctx context.Context, some []*entry, now time.Time) (wr
 	if len(ops) == 0 {
 		return true, nil
 	}
-	ctx, cancel := outage.Finish(ctx, writeLimit) // what was sent is noted
+	ctx, cancel := outage.Finish(ctx, writeLimit) // sent slots are recorded
 	defer cancel()
 	err = s.tables.Apply(ctx, Table, ops...)
 	for _, e := range some {
@@ -172,7 +172,7 @@ func (s *Scheduler) write(ctx context.Context, some []*entry, now time.Time) (wr
 	return false, fmt.Errorf("note what schedules have sent (it is sent again, as duplicates): %w", err)
 }
 
-// send sends what is due of some items, several at a time.
+// send sends the due slots of some targets, several in parallel.
 func (s *Scheduler) send(ctx context.Context, some []*entry, now time.Time) {
 	var all sync.WaitGroup
 	free := make(chan struct{}, atOnce)
@@ -189,7 +189,7 @@ func (s *Scheduler) send(ctx context.Context, some []*entry, now time.Time) {
 	all.Wait()
 }
 
-// sendOne sends a slot of an item, and notes in its state what became of it.
+// sendOne sends a slot of a target, and records the result in its state.
 func (s *Scheduler) sendOne(ctx context.Context, e *entry, now time.Time) {
 	sent, err := e.line.schedule.SendItem(ctx, e.line.engine, s.queues, e.item, e.slot)
 	row := &e.state
@@ -204,7 +204,7 @@ func (s *Scheduler) sendOne(ctx context.Context, e *entry, now time.Time) {
 	}
 	old := row.timing()
 	row.after, row.slot, row.sentAt, row.messages = e.slot.Add(old.shift), e.slot, now, len(sent)
-	if !old.same(e.timing) { // the times from before owed this; from here on others hold
+	if !old.same(e.timing) { // the previous times owed this slot; from here on others apply
 		row.after, row.cron, row.spread = now, e.timing.cron, e.timing.spread
 	}
 	row.err, row.failures, row.retryAt = "", 0, time.Time{}
@@ -212,7 +212,7 @@ func (s *Scheduler) sendOne(ctx context.Context, e *entry, now time.Time) {
 	if len(sent) > 0 {
 		row.sent = Sent{sent[0].CorrelationID, sent[0].InstanceID, sent[0].TenantID}
 	}
-	log.DebugContext(ctx, "schedule") // a tick says how many there were
+	log.DebugContext(ctx, "schedule") // a tick logs their number
 }
 
 // byKey orders entries by their rows.

@@ -18,7 +18,7 @@ import (
 
 const daily = "0 11 2 * * *"
 
-// What was due is sent once, and what is new begins with its next slot.
+// A due slot is sent once, and a new target begins with its next slot.
 func TestWhatIsDueIsSentOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -34,7 +34,7 @@ func TestWhatIsDueIsSentOnce(t *testing.T) {
 	}
 }
 
-// A host that was away sends the latest slot of each item, once.
+// After downtime, a host sends the latest slot of each target, once.
 func TestMissedSlotsAreOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -48,7 +48,7 @@ func TestMissedSlotsAreOne(t *testing.T) {
 	}
 }
 
-// What could not be sent is tried again, after pauses that grow up to five minutes, and not in the next week only.
+// A failed slot is retried, after pauses that grow up to five minutes, and not only at the next occurrence.
 func TestAFailedSendIsRepeated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -66,7 +66,7 @@ func TestAFailedSendIsRepeated(t *testing.T) {
 				t.Errorf("%+v, %v", n, err)
 			}
 		}
-		if minute == 10 { // another process knows of the pause
+		if minute == 10 { // another process knows the pause
 			s = w.scheduler(t, p)
 		}
 		w.now = w.now.Add(time.Minute)
@@ -92,12 +92,12 @@ func TestAFailedSendIsRepeated(t *testing.T) {
 	}
 }
 
-// Other times hold from the next tick on. What the ones before owed is sent, unless it is switched off, and nothing that would have
-// been due had they held all the time.
+// Changed times apply from the next tick on. A pending slot of the previous times is sent, unless the target is
+// switched off, and no slot from before the change by the new times.
 func TestOtherTimes(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		away bool // nobody ticks until noon
+		away bool // no process ticks until noon
 		rule schedule.Rule
 		want []string
 	}{
@@ -124,7 +124,7 @@ func TestOtherTimes(t *testing.T) {
 	}
 }
 
-// What was off, and items that were gone, owe nothing when they are back.
+// Targets that were off or missing owe nothing when they return.
 func TestWhatComesBackIsNotLate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -143,7 +143,7 @@ func TestWhatComesBackIsNotLate(t *testing.T) {
 	}
 }
 
-// While an app is deployed, a process with the setting from before does not take an item's slots away that it does not know.
+// During a deployment, a process with the previous setting does not drop the slots of an unknown target.
 func TestTwoSettingsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -162,7 +162,7 @@ func TestTwoSettingsAtOnce(t *testing.T) {
 	}
 }
 
-// The app of the first deployment sends what became due while it was deployed, and nothing from before.
+// The app of the first deployment sends slots that became due during the deployment, and none from before.
 func TestTheFirstLook(t *testing.T) {
 	t.Parallel()
 	for now, want := range map[time.Time]int{clock(2, 10): 0, clock(2, 11): 1, clock(2, 25): 1, clock(2, 27): 0} {
@@ -174,7 +174,7 @@ func TestTheFirstLook(t *testing.T) {
 	}
 }
 
-// Items that storage lists are found when the schedule is due; those that are gone are not late, and are forgotten some day.
+// Paged targets are found when the schedule is due; missing ones are not late, and are deleted in time.
 func TestPagedItems(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -221,7 +221,7 @@ func TestPagedItems(t *testing.T) {
 	}
 }
 
-// A clock that was a year ahead does not silence a schedule for a year.
+// A clock that was a year ahead does not block a schedule for a year.
 func TestAClockThatWasWrong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -236,7 +236,7 @@ func TestAClockThatWasWrong(t *testing.T) {
 	}
 }
 
-// A spread moves each item by a part of it that is its own and always the same.
+// A spread delays each target by its own constant part of it.
 func TestASpread(t *testing.T) {
 	t.Parallel()
 	var names []string
@@ -274,7 +274,7 @@ func TestASpread(t *testing.T) {
 	}
 }
 
-// Ticks ask storage every ten minutes, and for what is sent: nothing else.
+// Ticks access storage every ten minutes, and to send slots: never otherwise.
 func TestTicksCost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -296,7 +296,7 @@ func TestTicksCost(t *testing.T) {
 	}
 }
 
-// Two processes that tick at once send duplicates, of which there is no other trace.
+// Two processes that tick at the same time send duplicates, without other effects.
 func TestTwoProcesses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -319,7 +319,7 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
-// A process that has read less does not take back what another has written meanwhile.
+// A process with old data does not overwrite rows that another has written meanwhile.
 func TestAProcessThatIsBehind(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -345,7 +345,7 @@ func TestAProcessThatIsBehind(t *testing.T) {
 	}
 }
 
-// While nothing can be noted, what was sent is sent again after pauses only, and once it can be, not any more.
+// While no progress can be recorded, sent slots are repeated only after pauses, and no longer once it can.
 func TestWhatCannotBeNoted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -388,7 +388,7 @@ func (w *world) rows(t testing.TB) (keys []string) {
 	return keys
 }
 
-// A wider spread does not send a slot again that was sent.
+// A wider spread does not repeat a sent slot.
 func TestAWiderSpread(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

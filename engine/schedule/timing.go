@@ -8,20 +8,20 @@ import (
 	"github.com/vibedata/roundhouse/internal/ncrontab"
 )
 
-// Off, in the place of an expression, is never due.
+// Off, instead of an expression, is never due.
 const Off = "off"
 
-// timing is when an item is due: at the occurrences of an expression, each shifted by what is the item's own.
+// timing defines when a target is due: at the occurrences of an expression, each shifted by the target's own delay.
 type timing struct {
 	cron   string
 	spread time.Duration
 	// expression is nil for Off.
 	expression *ncrontab.Expression
-	// shift is the item's place within the spread.
+	// shift is the target's delay within the spread.
 	shift time.Duration
 }
 
-// newTiming reads an expression for the item with a key.
+// newTiming parses an expression for the target with a key.
 func newTiming(cron string, spread time.Duration, key string) (timing, error) {
 	t := timing{cron: cron, spread: spread, shift: shiftOf(key, spread)}
 	if cron == Off {
@@ -35,7 +35,7 @@ func newTiming(cron string, spread time.Duration, key string) (timing, error) {
 	return t, err
 }
 
-// shiftOf is the place of a key within a spread, in whole seconds. It is the same in all processes and versions.
+// shiftOf returns the delay of a key within a spread, in whole seconds. It is the same in all processes and versions.
 func shiftOf(key string, spread time.Duration) time.Duration {
 	seconds := uint64(spread / time.Second)
 	if seconds == 0 {
@@ -46,10 +46,10 @@ func shiftOf(key string, spread time.Duration) time.Duration {
 	return time.Duration(h.Sum64()%seconds) * time.Second
 }
 
-// same says whether two timings mean the same.
+// same reports whether two timings are equal.
 func (t timing) same(other timing) bool { return t.cron == other.cron && t.spread == other.spread }
 
-// latest is the last slot that is due by now and was not before: later than the last one that was sent, and due after a time.
+// latest returns the last due slot after the last sent one, and due after a time.
 func (t timing) latest(sent, after, now time.Time) (slot time.Time, ok bool) {
 	if t.expression == nil {
 		return time.Time{}, false
@@ -58,7 +58,7 @@ func (t timing) latest(sent, after, now time.Time) (slot time.Time, ok bool) {
 	return slot, !slot.IsZero() && slot.After(sent) && slot.Add(t.shift).After(after)
 }
 
-// next is the first slot that is later than the last one that was sent, and due after a time; ok is false when there is none.
+// next returns the first slot after the last sent one, and due after a time; ok is false for none.
 func (t timing) next(sent, after time.Time) (slot, due time.Time, ok bool) {
 	if t.expression == nil {
 		return time.Time{}, time.Time{}, false

@@ -8,7 +8,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/spn"
 )
 
-// A run that is canceled during the overlap leaves the older password alone: consumers may still use it.
+// A run that is canceled during the overlap does not retire the older password: consumers may still use it.
 func TestACanceledOverlapRemovesNothing(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
@@ -25,7 +25,7 @@ func TestACanceledOverlapRemovesNothing(t *testing.T) {
 	})
 }
 
-// A password that is lost before the login accepts it is made anew when the message is tried again.
+// A password that is lost before the login accepts it is replaced when the message is retried.
 func TestTheNextAttemptDoesNotGoOnWithALostPassword(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
@@ -39,7 +39,7 @@ func TestTheNextAttemptDoesNotGoOnWithALostPassword(t *testing.T) {
 			w.graph.AcceptedAfter = 18 * time.Second
 		})
 		w.run(message)
-		w.run(message) // as the retry of a dead letter does, if there is one
+		w.run(message) // as the retry of a dead letter does, if one exists
 		runs := 0
 		for _, e := range w.history() {
 			if e.RunStatus == engine.StatusSucceeded {

@@ -15,14 +15,14 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// after does something to the world in some time, while a run is under way.
+// after changes the world after some time, while a run is in progress.
 func after(t *testing.T, d time.Duration, do func()) {
 	t.Helper()
 	timer := time.AfterFunc(d, do)
 	t.Cleanup(func() { timer.Stop() })
 }
 
-// enabled says whether a version is.
+// enabled reports whether a version is enabled.
 func (w *world) enabled(t *testing.T, version string) bool {
 	t.Helper()
 	for _, v := range w.versions(t) {
@@ -33,7 +33,7 @@ func (w *world) enabled(t *testing.T, version string) bool {
 	return false
 }
 
-// enable enables a version again, as a person does in the vault.
+// enable enables a version again, as an operator does in the vault.
 func (w *world) enable(t *testing.T, made spn.RotateOutput) {
 	t.Helper()
 	key := tables.Key{Partition: tables.EscapeKey(strings.ToLower(made.SecretName)), Row: made.Version}
@@ -47,7 +47,7 @@ func (w *world) enable(t *testing.T, made spn.RotateOutput) {
 	}
 }
 
-// open counts the human tasks that wait for an answer.
+// open counts the open human tasks.
 func (w *world) open(t *testing.T) (open int) {
 	t.Helper()
 	page, err := w.Runtime().Tasks().List(t.Context(), tasks.Filter{}, 100, "")
@@ -62,7 +62,8 @@ func (w *world) open(t *testing.T) (open int) {
 	return open
 }
 
-// The version of the older password is disabled at the end of the overlap, and everybody is told; the password goes later.
+// The version of the older password is disabled at the end of the overlap, with an event; the password is removed
+// later.
 func TestTwoStages(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
@@ -86,8 +87,8 @@ func TestTwoStages(t *testing.T) {
 	})
 }
 
-// While the receiver of events is down, nothing is disabled and nothing removed. It ends in a dead letter; retried, the run goes on
-// with the same password, and ends well when the receiver is back.
+// While the receiver of events is down, nothing is disabled or removed. The run is dead-lettered; its retry continues
+// with the same password, and succeeds when the receiver is back.
 func TestNothingIsRemovedWhileTheReceiverIsDown(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
@@ -115,7 +116,8 @@ func TestNothingIsRemovedWhileTheReceiverIsDown(t *testing.T) {
 	})
 }
 
-// A run whose password a later rotation has replaced leaves the rest to that, also when it is tried again: it makes no other.
+// A run whose password a later rotation has replaced leaves the rest to that rotation, also on a retry: it makes no
+// other password.
 func TestALaterRotationSeesToTheRest(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
@@ -139,7 +141,8 @@ func TestALaterRotationSeesToTheRest(t *testing.T) {
 	})
 }
 
-// Somebody who still needs a password enables its version again: it is kept, and a person is told. Retried, the run goes on.
+// A consumer that still needs a password enables its version again: it is kept, and the run is dead-lettered. Its
+// retry continues.
 func TestAnObjectionKeepsThePassword(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {

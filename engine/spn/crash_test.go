@@ -9,8 +9,8 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// Every call to storage, to the secret store and to Entra ID goes wrong in every way, and the process dies there where it
-// can. Whatever happens, the run succeeds, one password is left, and its value shows nowhere.
+// Every call to storage, to the secret store and to Entra ID fails in every way, and the process dies there where it
+// can. The run succeeds, one password is left, and its value is nowhere visible.
 func TestCrashAtEveryCall(t *testing.T) {
 	t.Parallel()
 	scenarios := map[string]func(t *testing.T, w *world){
@@ -37,7 +37,7 @@ func TestCrashAtEveryCall(t *testing.T) {
 	}
 }
 
-// randomKeys leaves out a conflict where keys are random: that is the answer to a request that was sent twice.
+// randomKeys skips a conflict where keys are random: that is the answer to a duplicate request.
 func randomKeys(_ int, c enginetest.Call, f enginetest.Fault) bool {
 	return f == faults.Conflict && c.Target == secrets.DevelopmentTable
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// The types of the events: EventRotated tells consumers of a new secret, EventRetiring those who still use an older one when it
-// ends. Rotated and Retiring are their payloads.
+// The types of the events: EventRotated announces a new secret to consumers, EventRetiring the end of an older one to
+// its remaining users. Rotated and Retiring are their payloads.
 const (
 	EventRotated  = "spn.rotated"
 	EventRetiring = "spn.retiring"
@@ -29,15 +29,15 @@ const (
 	activityRemove = Engine + "/remove"
 )
 
-// Result is what a run leaves behind: which version of which secret holds the password with this key id.
+// Result is the result of a run: the version of the secret with the password of this key id.
 type Result struct {
 	SecretName string `json:"secretName"`
 	Version    string `json:"version"`
 	KeyID      string `json:"keyId"`
 }
 
-// Rotated is the payload of EventRotated. It goes out when the login accepts the new secret. The event's tenant is the
-// message's, or engine.PublisherInstance when it has none.
+// Rotated is the payload of EventRotated. It is published when the login accepts the new secret. The event's tenant
+// is the message's, or engine.PublisherInstance for none.
 type Rotated struct {
 	ApplicationID string `json:"applicationId"`
 	InstanceID    string `json:"instanceId"`
@@ -45,20 +45,20 @@ type Rotated struct {
 	SecretName    string `json:"secretName"`
 	Version       string `json:"version"`
 	KeyID         string `json:"keyId"`
-	// CreatedAtUtc is when the version was made: one that was made later is to be preferred.
+	// CreatedAtUtc is when the version was made: consumers prefer later versions.
 	CreatedAtUtc time.Time `json:"createdAtUtc"`
-	// ExpiresAtUtc is when the new secret ends; RetireAtUtc is until when the one before it works.
+	// ExpiresAtUtc is the expiry of the new secret; RetireAtUtc is until when its predecessor works.
 	ExpiresAtUtc time.Time `json:"expiresAtUtc"`
 	RetireAtUtc  time.Time `json:"retireAtUtc"`
 }
 
-// Retiring is the payload of EventRetiring. It goes out when the versions of the older passwords have been disabled. Whoever
-// still needs one enables its version again.
+// Retiring is the payload of EventRetiring. It is published when the versions of the older passwords have been
+// disabled. A consumer that still needs one enables its version again.
 type Retiring struct {
 	ApplicationID string `json:"applicationId"`
 	InstanceID    string `json:"instanceId"`
 	Slot          string `json:"slot"`
-	// SecretName, Version and KeyID are what replaces them.
+	// SecretName, Version and KeyID name the replacement.
 	SecretName string `json:"secretName"`
 	Version    string `json:"version"`
 	KeyID      string `json:"keyId"`
@@ -76,10 +76,11 @@ type calls struct {
 	remove  *orchestrator.Activity[RetireInput, RemoveOutput]
 }
 
-// Definition is the engine over the steps. Without a slot in the input, the correlation id is the slot: the message asks
-// for one rotation.
+// Definition returns the engine over the steps. Without a slot in the input, the correlation id is the slot: the
+// message asks for one rotation.
 func Definition(steps *Steps) engine.Definition {
-	// Soon enough, but not before lists show what an attempt made whose answer was lost; and in all longer than inFlight.
+	// Soon enough, but not before lists show the result of an attempt whose answer was lost; and in total longer than
+	// inFlight.
 	graph := orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 6, FirstInterval: 20 * time.Second, MaxInterval: time.Minute})
 	probing := orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 1000, FirstInterval: 2 * time.Second, Coefficient: 1.5, MaxInterval: 30 * time.Second,
 		Timeout: steps.config.ProbeFor})
@@ -129,7 +130,8 @@ func (c calls) run(ctx *orchestrator.Context, r engine.Request[json.RawMessage])
 	if err != nil {
 		return Result{}, err
 	}
-	// The end of the overlap is a result, and results outlast a failed attempt: the next one does not begin to wait anew.
+	// The end of the overlap is a result, and results outlast a failed attempt: the next one does not restart the
+	// wait.
 	if left := valid.RetireAtUtc.Sub(ctx.Now()); left > 0 {
 		if err := ctx.Sleep(left); err != nil {
 			return Result{}, fmt.Errorf("wait for the end of the overlap of application %s: %w", in.ApplicationID, err)
@@ -150,7 +152,7 @@ func (c calls) run(ctx *orchestrator.Context, r engine.Request[json.RawMessage])
 	return result, c.removeLater(ctx, retiring, out.RemoveAtUtc)
 }
 
-// retireWhenArrived has the versions of the older passwords disabled, when consumers have the new one.
+// retireWhenArrived disables the versions of the older passwords, when consumers have the new one.
 func (c calls) retireWhenArrived(ctx *orchestrator.Context, in RetireInput) (RetireOutput, error) {
 	out, err := c.retire.Call(ctx, in).Await()
 	if err == nil && out.Waiting != nil {
@@ -177,7 +179,7 @@ func (c calls) retireWhenArrived(ctx *orchestrator.Context, in RetireInput) (Ret
 	return out, nil
 }
 
-// removeLater has the older passwords removed when nobody has objected.
+// removeLater removes the older passwords unless a consumer has objected.
 func (c calls) removeLater(ctx *orchestrator.Context, in RetireInput, at time.Time) error {
 	if left := at.Sub(ctx.Now()); left > 0 {
 		if err := ctx.Sleep(left); err != nil {
@@ -194,10 +196,10 @@ func (c calls) removeLater(ctx *orchestrator.Context, in RetireInput, at time.Ti
 	return nil
 }
 
-// rotatedKey is the key of the event that announces a password.
+// rotatedKey returns the key of the event that announces a password.
 func rotatedKey(keyID string) string { return EventRotated + "/" + keyID }
 
-// publish tells the consumers, in order for each application, and once for each key.
+// publish publishes an event, in order for each application, and once for each key.
 func publish(ctx *orchestrator.Context, tenant, application, eventType, key string, event any) error {
 	payload, err := json.Marshal(event)
 	if err != nil {
@@ -206,8 +208,9 @@ func publish(ctx *orchestrator.Context, tenant, application, eventType, key stri
 	return ctx.Publish(orchestrator.Publication{TenantID: tenant, Type: eventType, Payload: payload, Key: key, OrderKey: Engine + "/" + application})
 }
 
-// permanently marks the errors of a step that only a person can mend. A missing role is not among them: a new assignment
-// takes minutes to arrive; nor is a missing application: a new one takes as long to be seen.
+// permanently marks the errors of a step that only an operator can fix. A missing role is not among them: a new
+// assignment takes minutes to become effective; nor is a missing application: a new one takes as long to become
+// visible.
 func permanently[In, Out any](step func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (Out, error) {
 		out, err := step(ctx, in)

@@ -16,7 +16,7 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// Bounds of what a message may hold, in bytes.
+// Bounds of a message's fields, in bytes.
 const (
 	maxInput = 8 << 10 // the input document
 	maxID    = 512     // a slot or a job id
@@ -27,7 +27,7 @@ const (
 type Input struct {
 	// ApplicationID is the application (client) id, a UUID in lower case.
 	ApplicationID string `json:"applicationId"`
-	// Slot names the turn of the schedule; "" leaves it to the caller.
+	// Slot names the occurrence of the schedule; "" leaves it to the caller.
 	Slot string `json:"slot"`
 }
 
@@ -36,8 +36,8 @@ const inputSchema = `{"type": "object", "required": ["applicationId"], "addition
 	"applicationId": {"type": "string", "title": "Application", "description": "The application (client) id.", "maxLength": 36},
 	"slot": {"type": "string", "title": "Slot", "description": "One rotation is made for a slot. The correlation id, unless given.", "maxLength": 120}}}`
 
-// ParseInput reads the operation ("" means rotate) and the input document of an engine message, {applicationId, slot?}.
-// Anything else, unknown fields included, is an ErrInput, which no retry heals.
+// ParseInput reads the operation ("" means rotate) and the input document of an engine message, {applicationId,
+// slot?}. Anything else, unknown fields included, is an ErrInput, which no retry can fix.
 func ParseInput(operation string, document []byte) (Input, error) {
 	var in Input
 	err := decodeDocument(document, &in)
@@ -59,7 +59,7 @@ func decodeDocument(document []byte, in *Input) error {
 	if len(document) > maxInput {
 		return fmt.Errorf("input has %d bytes, allowed are %d", len(document), maxInput)
 	}
-	// The decoder would repair it, and two different texts would be one slot.
+	// The decoder would replace invalid bytes, and two different texts would be one slot.
 	if !utf8.Valid(document) {
 		return errors.New("input is not UTF-8")
 	}
@@ -90,7 +90,7 @@ func (in RetireInput) validate() error {
 		checkVersion(in.SecretName, in.Version))
 }
 
-// invalid makes an ErrInput of what is wrong, if anything is.
+// invalid joins errors to an ErrInput; nil for none.
 func invalid(errs ...error) error {
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("%w: %w", ErrInput, err)
@@ -119,7 +119,7 @@ func checkVersion(secretName, version string) error {
 
 const hashedLabel = "sha256-"
 
-// label makes a tag, and a part of a display name, of a text from outside: the text itself where it is short and
+// label converts an external text to a tag and a part of a display name: the text itself if it is short and
 // printable, else its hash. Different texts have different labels.
 func label(text string) string {
 	if len(text) <= maxLabel && !strings.HasPrefix(text, hashedLabel) && strings.IndexFunc(text, unprintable) < 0 {
@@ -129,5 +129,5 @@ func label(text string) string {
 	return hashedLabel + hex.EncodeToString(sum[:16])
 }
 
-// unprintable is true of all but printable ASCII.
+// unprintable reports whether r is not printable ASCII.
 func unprintable(r rune) bool { return r < ' ' || r > '~' }

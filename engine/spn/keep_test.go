@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// When the new password is gone at the end of the overlap, the older one stays.
+// When the new password is missing at the end of the overlap, the older one is kept.
 func TestNothingIsRemovedWithoutReplacement(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
@@ -40,7 +40,7 @@ func TestNothingIsRemovedWithoutReplacement(t *testing.T) {
 	})
 }
 
-// Two rotations of one application overlap: the earlier one, which ends first, leaves the later one alone.
+// Two rotations of one application overlap: the earlier one, which ends first, does not touch the later one.
 func TestALaterRotationStays(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
@@ -61,7 +61,7 @@ func replaces(made spn.RotateOutput) spn.RetireInput {
 	return spn.RetireInput{ApplicationID: application, Slot: made.Slot, SecretName: made.SecretName, Version: made.Version, KeyID: made.KeyID}
 }
 
-// retired carries out the steps that follow the overlap, at the word of a person.
+// retired runs the steps that follow the overlap, by an operator's decision.
 func retired(t *testing.T, steps *spn.Steps, made spn.RotateOutput) {
 	t.Helper()
 	if _, err := steps.Confirm(t.Context(), spn.ConfirmInput{RetireInput: replaces(made)}); err != nil {
@@ -73,7 +73,7 @@ func retired(t *testing.T, steps *spn.Steps, made spn.RotateOutput) {
 	}
 }
 
-// A young password of the slot without a version may be another process's work: it is left alone, and none is added.
+// A young password of the slot without a version may be another process's work: it is kept, and none is added.
 func TestTwoAttemptsAtOnce(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
@@ -100,7 +100,7 @@ func TestRefusedByTheSecretStore(t *testing.T) {
 	})
 }
 
-// What an attempt made is found again before lists show it.
+// A password of an earlier attempt is found before lists show it.
 func TestRotateFindsWhatIsNotListedYet(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {
@@ -113,7 +113,7 @@ func TestRotateFindsWhatIsNotListedYet(t *testing.T) {
 	})
 }
 
-// Retire removes the passwords whose values are nowhere, but not one that could be on its way into the secret store.
+// Retire removes the passwords without a stored value, but not one that could be on its way into the secret store.
 func TestRetireOrphans(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, w *world) {

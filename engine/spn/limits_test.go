@@ -8,7 +8,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/spn"
 )
 
-// Inputs at their limits are taken as they are, beyond them refused with the limit.
+// Inputs at their limits are accepted unchanged; beyond them they are refused with the limit.
 func TestSizesOfInputs(t *testing.T) {
 	t.Parallel()
 	const application = "1c2f6d3e-9e3f-4a44-8a2e-6f1d1d4a6f11"

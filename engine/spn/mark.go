@@ -17,16 +17,16 @@ const (
 	TagExpires = "rotationExpiresAtUtc"
 )
 
-// unlisted is for how long a password that was made may be missing from Graph's lists.
+// unlisted is the time for which a new password may be missing from Graph's lists.
 const unlisted = 10 * time.Minute
 
-// marked is how the display names of this deployment's passwords begin.
+// marked returns the prefix of the display names of this deployment's passwords.
 func (s *Steps) marked() string { return "roundhouse/" + s.config.Owner + "/" }
 
-// mark is the display name of a slot's password.
+// mark returns the display name of a slot's password.
 func (s *Steps) mark(slot string) string { return s.marked() + label(slot) }
 
-// ours says whether this deployment made a password.
+// ours reports whether this deployment made a password.
 func (s *Steps) ours(p entra.Password) bool { return strings.HasPrefix(p.DisplayName, s.marked()) }
 
 // find finds a password by its key id.
@@ -38,7 +38,7 @@ func find(passwords []entra.Password, keyID string) (entra.Password, bool) {
 	return passwords[at], true
 }
 
-// versionOf finds the version that holds the value of a password, the oldest of several.
+// versionOf finds the version with the value of a password, the oldest of several.
 func versionOf(versions []secrets.Version, keyID string) (secrets.Version, bool) {
 	at := slices.IndexFunc(versions, func(v secrets.Version) bool { return v.Tags[TagKey] == keyID })
 	if at < 0 {

@@ -18,13 +18,12 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 )
 
-// model is what consumers and people know of an application: what was made, in order, what has arrived, and since when versions
-// are disabled.
+// model holds the announcements to consumers, in order, the arrivals, and since when versions are disabled.
 type model struct {
 	w        *world
 	steps    *spn.Steps
 	made     []spn.RotateOutput
-	had      map[string]map[string]time.Time // by consumer and version; that of the receiver of events has no name
+	had      map[string]map[string]time.Time // by consumer and version; the receiver of events has no name
 	disabled map[string]time.Time            // by version
 	removals []removal
 }
@@ -34,9 +33,9 @@ type removal struct {
 	at  time.Time
 }
 
-// TestLifecycle lets rotations of an application overlap in any order, with a receiver of events that goes down and comes back,
-// consumers that acknowledge when they like, and people who enable and disable versions: no version is disabled that a consumer
-// still needs, and no password removed that was not disabled for long enough.
+// TestLifecycle lets rotations of an application overlap in any order, with a receiver of events that goes down and
+// comes back, consumers that acknowledge at any time, and operators who enable and disable versions. No version is
+// disabled that a consumer still needs, and no password is removed that was not disabled for long enough.
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(draw *rapid.T) {
@@ -72,7 +71,7 @@ func (m *model) pass(t *testing.T, r *rand.Rand) {
 	m.receive(t)
 }
 
-// turn lets the receiver of events go down or come back.
+// turn stops or starts the receiver of events.
 func (m *model) turn(t *testing.T, _ *rand.Rand) {
 	t.Helper()
 	if m.w.outbox.Down = !m.w.outbox.Down; !m.w.outbox.Down {
@@ -81,7 +80,7 @@ func (m *model) turn(t *testing.T, _ *rand.Rand) {
 	m.receive(t)
 }
 
-// change is a person who enables or disables a version.
+// change enables or disables a version, as an operator.
 func (m *model) change(t *testing.T, r *rand.Rand) {
 	t.Helper()
 	if len(m.made) == 0 {
@@ -114,7 +113,7 @@ func (m *model) rotate(t *testing.T, _ *rand.Rand) {
 	m.receive(t)
 }
 
-// receive looks at which events the receiver has, and since when.
+// receive records the events that the receiver has, and since when.
 func (m *model) receive(t *testing.T) {
 	t.Helper()
 	m.w.outbox.Sweep()
@@ -141,7 +140,7 @@ func (m *model) acknowledge(t *testing.T, r *rand.Rand) {
 	}
 	version, name := m.made[r.IntN(len(m.made))].Version, m.w.names[r.IntN(len(m.w.names))]
 	if _, again := m.had[name][version]; !again && len(m.had[name]) == 10 {
-		return // of a consumer ten versions are remembered
+		return // ten versions of a consumer are kept
 	}
 	a, err := c.Acknowledge(t.Context(), consumers.Acknowledgement{Target: application, Version: version, Consumer: name})
 	if err != nil {
@@ -150,7 +149,7 @@ func (m *model) acknowledge(t *testing.T, r *rand.Rand) {
 	m.had[name][version] = a.AtUtc
 }
 
-// retire is the step of a run whose overlap is over.
+// retire runs the step after the overlap of a run.
 func (m *model) retire(t *testing.T, r *rand.Rand) {
 	t.Helper()
 	due := 0
@@ -195,7 +194,7 @@ func (m *model) retire(t *testing.T, r *rand.Rand) {
 	}
 }
 
-// remove is the step of a run whose second time is over.
+// remove runs the step after the second wait of a run.
 func (m *model) remove(t *testing.T, r *rand.Rand) {
 	t.Helper()
 	ready := slices.DeleteFunc(slices.Clone(m.removals), func(r removal) bool { return time.Now().Before(r.at) })
@@ -236,7 +235,8 @@ func (m *model) states(t *testing.T) map[string]state {
 	return states
 }
 
-// takenUp says that everybody has the version of a run, or a later one, that can be used, for nine tenths of the overlap.
+// takenUp reports whether every consumer has had the version of a run, or a later usable one, for nine tenths of the
+// overlap.
 func (m *model) takenUp(run int, states map[string]state) bool {
 	for _, had := range m.had {
 		if !slices.ContainsFunc(m.made[run:], func(v spn.RotateOutput) bool {

@@ -9,7 +9,8 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// acceptances is how often in a row the login has to accept a password: its replicas do not learn of it together.
+// acceptances is the number of consecutive logins that have to accept a password: the login's replicas learn of it at
+// different times.
 const acceptances = 3
 
 // ProbeInput names a secret that the login may not know yet.
@@ -19,7 +20,7 @@ type ProbeInput struct {
 	Version       string `json:"version"`
 }
 
-// ProbeOutput is about a secret that works.
+// ProbeOutput describes a secret that works.
 type ProbeOutput struct {
 	// ValidAtUtc is when it was accepted, RetireAtUtc the end of the overlap that begins then; whole seconds.
 	ValidAtUtc  time.Time `json:"validAtUtc"`

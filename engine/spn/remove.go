@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// RemoveOutput says what became of the passwords that were replaced.
+// RemoveOutput lists the outcome of the replaced passwords.
 type RemoveOutput struct {
-	// Removed are the key ids of those that are gone from Entra ID.
+	// Removed are the key ids that were removed from Entra ID.
 	Removed []string `json:"removed,omitempty"`
-	// Kept are those whose version somebody has enabled again.
+	// Kept are those whose version was enabled again.
 	Kept []Password `json:"kept,omitempty"`
 }
 
-// InUseError says that passwords were not removed because somebody objected.
+// InUseError means that passwords were kept because a consumer objected.
 type InUseError struct {
 	ApplicationID string
 	Kept          []Password
 }
 
-// Error names the passwords and what to do.
+// Error names the passwords and the remedy.
 func (e *InUseError) Error() string {
 	var kept []string
 	for _, p := range e.Kept {
@@ -32,9 +32,10 @@ func (e *InUseError) Error() string {
 		e.ApplicationID, strings.Join(kept, ", "))
 }
 
-// Remove removes the passwords that Retire has found replaced from Entra ID, which nothing undoes: those whose version was
-// disabled for Config.RemoveAfter, without a change in between, and those whose value is nowhere. One whose version somebody
-// enabled again is kept, and one whose version was disabled later is left to whoever did that. Errors are those of Retire.
+// Remove removes the passwords that Retire has found replaced from Entra ID, which cannot be undone: those whose
+// version was disabled for Config.RemoveAfter, without a change in between, and those without a stored value. A
+// password whose version was enabled again is kept, and one whose version was disabled later is left to whoever did
+// that. Errors are those of Retire.
 func (s *Steps) Remove(ctx context.Context, in RetireInput) (RemoveOutput, error) {
 	var out RemoveOutput
 	r, err := s.look(ctx, in)
@@ -64,10 +65,10 @@ func (s *Steps) Remove(ctx context.Context, in RetireInput) (RemoveOutput, error
 	return out, nil
 }
 
-// clockSlack is by how much the clock of the secret store may differ.
+// clockSlack bounds the difference of the secret store's clock.
 const clockSlack = 10 * time.Minute
 
-// disabledLately says that the time in which somebody can object is not over.
+// disabledLately reports whether the time for objections is not over.
 func (s *Steps) disabledLately(changed time.Time) bool {
 	slack := min(clockSlack, s.config.RemoveAfter/2)
 	return s.config.Now().Add(slack).Before(changed.Add(s.config.RemoveAfter))

@@ -14,15 +14,15 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// prompt is the part of the overlap within which an event counts as arrived at once: a tenth. Consumers that get it later have
-// the rest of the overlap from then on.
+// prompt is the part of the overlap within which an event counts as arrived immediately: a tenth. Consumers that get
+// it later have the rest of the overlap from then on.
 const prompt = 10
 
-// Arrivals knows whether consumers have a version; *consumers.Consumers does. It is safe for concurrent use.
+// Arrivals knows whether consumers have a version; *consumers.Consumers implements it. It is safe for concurrent use.
 type Arrivals interface {
-	// Arrived says what is waited for before something may be retired, nil when there is nothing.
+	// Arrived returns the reason why predecessors may not be retired yet, nil for none.
 	Arrived(ctx context.Context, q consumers.Question) (*consumers.Waiting, error)
-	// Settled says that nothing of the target waits any more.
+	// Settled records that the target no longer waits.
 	Settled(ctx context.Context, target string) error
 }
 
@@ -33,19 +33,19 @@ type RetireInput struct {
 	SecretName    string `json:"secretName"`
 	Version       string `json:"version"`
 	KeyID         string `json:"keyId"`
-	// Look counts the looks of a run that waits for consumers, and is 0 for its first. Again counts the attempts before: each
-	// looks anew.
+	// Look counts the checks of a run that waits for consumers, and is 0 for its first. Again counts the previous
+	// attempts: each checks again.
 	Look  int `json:"look,omitempty"`
 	Again int `json:"again,omitempty"`
 }
 
-// Password is a password and the version that holds its value, "" when none does.
+// Password is a password and the version with its value, "" for none.
 type Password struct {
 	KeyID   string `json:"keyId"`
 	Version string `json:"version,omitempty"`
 }
 
-// RetireOutput says which passwords are replaced: their versions are disabled now, and they are to be removed at RemoveAtUtc.
+// RetireOutput lists the replaced passwords: their versions are disabled now, and they are removed at RemoveAtUtc.
 // With Waiting, nothing was disabled.
 type RetireOutput struct {
 	Passwords   []Password         `json:"passwords,omitempty"`
@@ -53,7 +53,7 @@ type RetireOutput struct {
 	Waiting     *consumers.Waiting `json:"waiting,omitempty"`
 }
 
-// ConfirmInput is what a person has decided: that consumers have the secret, or need not have it.
+// ConfirmInput is an operator's decision that consumers have the secret, or need not have it.
 type ConfirmInput struct {
 	RetireInput
 	By   string `json:"by"`
@@ -68,19 +68,19 @@ type retirement struct {
 	ownKey    entra.Password
 	passwords []entra.Password
 	versions  []secrets.Version
-	// usable are the given version and the later ones that are enabled and whose password is there, oldest first.
+	// usable are the given version and the later enabled ones with existing passwords, oldest first.
 	usable []secrets.Version
 }
 
-// Retire disables the versions that hold the passwords which this deployment made before the given one, when that or a later
-// one has arrived at all consumers. A password that somebody else made has no part in it, nor has one that a later rotation
-// made. When a later rotation has taken the place of the given one, too, the rest is left to that. Errors are ErrInput,
-// ErrKeyMissing, and those of entra, secrets and Arrivals; after those it is safe to repeat.
+// Retire disables the versions of this deployment's passwords before the given one, when that or a later one has
+// arrived at all consumers. It ignores passwords from elsewhere and from later rotations. When a later rotation has
+// replaced the given password, too, the rest is left to that rotation. Errors are ErrInput, ErrKeyMissing, and those
+// of entra, secrets and Arrivals; after those it is safe to repeat.
 func (s *Steps) Retire(ctx context.Context, in RetireInput) (RetireOutput, error) {
 	return s.retire(ctx, in, false)
 }
 
-// Confirm is Retire at the word of a person: it does not matter what has arrived.
+// Confirm is Retire by an operator's decision, regardless of arrivals.
 func (s *Steps) Confirm(ctx context.Context, in ConfirmInput) (RetireOutput, error) {
 	return s.retire(ctx, in.RetireInput, true)
 }
@@ -90,7 +90,7 @@ func (s *Steps) retire(ctx context.Context, in RetireInput, confirmed bool) (out
 	if err == nil {
 		err = r.checkReplacement()
 	}
-	if err == nil && r.usable[0].Version == in.Version { // else a later rotation has taken its place, which sees to the rest
+	if err == nil && r.usable[0].Version == in.Version { // else a later rotation has replaced it, and does the rest
 		out.Passwords = r.replacedPasswords()
 	}
 	if err == nil {
@@ -114,7 +114,8 @@ func (s *Steps) retire(ctx context.Context, in RetireInput, confirmed bool) (out
 	return out, nil
 }
 
-// replacedPasswords are those that the given one replaces, and those of versions whose password is gone already.
+// replacedPasswords returns the passwords that the given one replaces, and those of versions whose password is
+// already removed.
 func (r *retirement) replacedPasswords() (all []Password) {
 	for _, p := range r.passwords {
 		if r.replaced(p) {
@@ -130,7 +131,7 @@ func (r *retirement) replacedPasswords() (all []Password) {
 	return all
 }
 
-// look reads what there is.
+// look reads the current passwords and versions.
 func (s *Steps) look(ctx context.Context, in RetireInput) (*retirement, error) {
 	if err := in.validate(); err != nil {
 		return nil, err
@@ -159,7 +160,7 @@ func (s *Steps) look(ctx context.Context, in RetireInput) (*retirement, error) {
 	return r, nil
 }
 
-// laterThanOwn says that a version was made after the given one, by another rotation.
+// laterThanOwn reports whether a version was made after the given one, by another rotation.
 func (r *retirement) laterThanOwn(v secrets.Version) bool {
 	return r.own.Version != "" && v.Tags[TagKey] != "" && v.Created.After(r.own.Created) && v.Tags[TagSlot] != label(r.in.Slot)
 }
@@ -177,7 +178,7 @@ func (r *retirement) checkReplacement() error {
 		ErrKeyMissing, r.in.KeyID, listed, r.own.Enabled)
 }
 
-// wait says what the consumers of the replacement still need; nil when they need nothing.
+// wait returns the reason why consumers of the replacement need more time; nil for none.
 func (r *retirement) wait(ctx context.Context, passwords []Password, confirmed bool) (*consumers.Waiting, error) {
 	arrivals := r.config.Arrivals
 	if confirmed || len(passwords) == 0 {
@@ -198,7 +199,7 @@ func (r *retirement) wait(ctx context.Context, passwords []Password, confirmed b
 	return arrivals.Arrived(ctx, q)
 }
 
-// replaced says whether a password has to go.
+// replaced reports whether a password is to be removed.
 func (r *retirement) replaced(p entra.Password) bool {
 	if p.KeyID == r.in.KeyID || !r.ours(p) {
 		return false
@@ -210,18 +211,18 @@ func (r *retirement) replaced(p entra.Password) bool {
 	return orphan && (p.DisplayName == r.mark(r.in.Slot) || p.Start.Before(r.ownKey.Start))
 }
 
-// stale says that a version holds a password that the given one replaces.
+// stale reports whether a version holds a password that the given one replaces.
 func (r *retirement) stale(v secrets.Version) bool {
 	return v.Tags[TagKey] != "" && v.Tags[TagKey] != r.in.KeyID && r.supersedes(v)
 }
 
-// supersedes says whether the replacement takes the place of a version: one of the same slot lost against it, others have
-// to be older. Of two that were made in the same second neither is; the next rotation removes both.
+// supersedes reports whether the replacement takes the place of a version: one of the same slot lost against it,
+// others have to be older. Two versions from the same second supersede neither; the next rotation removes both.
 func (r *retirement) supersedes(v secrets.Version) bool {
 	return v.Tags[TagSlot] == label(r.in.Slot) || v.Created.Before(r.own.Created)
 }
 
-// Knows says whether a version holds a password of the application. Errors are those of secrets.
+// Knows reports whether a version holds a password of the application. Errors are those of secrets.
 func (s *Steps) Knows(ctx context.Context, applicationID, version string) (bool, error) {
 	versions, err := s.config.Vault.Versions(ctx, secrets.Name(Engine, applicationID))
 	return slices.ContainsFunc(versions, func(v secrets.Version) bool { return v.Version == version && v.Tags[TagKey] != "" }), err

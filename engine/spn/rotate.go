@@ -11,26 +11,26 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// rotateTimeout bounds an attempt at Rotate. inFlight is the age from which a password that is not in the secret store
-// will never get there: whoever made it has run out of time long ago, even if the clocks differ.
+// rotateTimeout bounds an attempt at Rotate. inFlight is the age from which a password that is not in the secret
+// store will never get there: its attempt timed out long ago, even if the clocks differ.
 const (
 	rotateTimeout = time.Minute
 	inFlight      = 3 * rotateTimeout
 )
 
-// storeTries is how often a value is written to a secret store that gives no answer.
+// storeTries bounds the writes of a value to a secret store that does not answer.
 const storeTries = 3
 
-// RotateInput says which secret to make.
+// RotateInput names the secret to make.
 type RotateInput struct {
 	// ApplicationID is the application (client) id, a UUID in lower case. Required.
 	ApplicationID string `json:"applicationId"`
-	// Slot names the turn of the schedule, for example 2026-11; one slot is one rotation. Required.
+	// Slot names the occurrence of the schedule, for example 2026-11; one slot is one rotation. Required.
 	Slot string `json:"slot"`
-	// JobID is the run that asks, for people who look at the tags. Required.
+	// JobID is the calling run, for operators who read the tags. Required.
 	JobID string `json:"jobId"`
-	// Again counts the attempts before: each has to ask anew, because the password may be gone since. While it is not, the
-	// answer is the same.
+	// Again counts the previous attempts: each has to check again, because the password may be removed since.
+	// Otherwise the answer is the same.
 	Again int `json:"again,omitempty"`
 }
 
@@ -40,10 +40,10 @@ type RotateOutput struct {
 	Version    string `json:"version"`
 	KeyID      string `json:"keyId"`
 	Slot       string `json:"slot"`
-	// CreatedAtUtc is when the secret store made the version, ExpiresAtUtc when the password ends; whole seconds.
+	// CreatedAtUtc is when the secret store made the version, ExpiresAtUtc the expiry of the password; whole seconds.
 	CreatedAtUtc time.Time `json:"createdAtUtc"`
 	ExpiresAtUtc time.Time `json:"expiresAtUtc"`
-	// Over says that a later rotation has taken the place of the slot's password: consumers do not need to learn of it.
+	// Over means that a later rotation has replaced the slot's password: consumers need no announcement.
 	Over bool `json:"over,omitempty"`
 }
 
@@ -55,9 +55,9 @@ type rotation struct {
 	mark string // the display name
 }
 
-// Rotate makes sure that the slot has a password whose value is in the secret store, and names it. Repeating it returns
-// the same as long as that password and its version are there, or a later rotation has taken their place. Errors are ErrInput, ErrInFlight, and those of entra and
-// secrets; it is safe to repeat after all.
+// Rotate makes sure that the slot has a password whose value is in the secret store, and names it. Repeating it
+// returns the same while that password and its version exist, or after a later rotation has replaced them. Errors are
+// ErrInput, ErrInFlight, and those of entra and secrets; it is safe to repeat after all.
 func (s *Steps) Rotate(ctx context.Context, in RotateInput) (RotateOutput, error) {
 	if err := in.validate(); err != nil {
 		return RotateOutput{}, fmt.Errorf("rotate: %w", err)
@@ -67,14 +67,14 @@ func (s *Steps) Rotate(ctx context.Context, in RotateInput) (RotateOutput, error
 	if err != nil {
 		return RotateOutput{}, fmt.Errorf("rotate %s slot %q: %w", r.name, label(in.Slot), err)
 	}
-	// A tag that cannot be read leaves the zero time: it is for people only.
+	// An unreadable tag yields the zero time: it is for display only.
 	expires, _ := time.Parse(time.RFC3339, version.Tags[TagExpires])
 	return RotateOutput{SecretName: r.name, Version: version.Version, KeyID: version.Tags[TagKey], Slot: in.Slot,
 		CreatedAtUtc: version.Created.UTC(), ExpiresAtUtc: expires, Over: over}, nil
 }
 
 func (r rotation) run(ctx context.Context) (version secrets.Version, over bool, err error) {
-	// In this order: a value that is on its way into the store while this looks is seen there.
+	// In this order: a value that is written to the store meanwhile is seen there.
 	passwords, err := r.config.Directory.Passwords(ctx, r.in.ApplicationID)
 	if err != nil {
 		return version, false, err
@@ -96,7 +96,7 @@ func (r rotation) run(ctx context.Context) (version secrets.Version, over bool, 
 	return version, false, err
 }
 
-// past finds the slot's last version when it is disabled and a later rotation has a usable one.
+// past finds the slot's last version if it is disabled and a later rotation has a usable one.
 func (r rotation) past(passwords []entra.Password, versions []secrets.Version) (last secrets.Version, over bool) {
 	for _, v := range versions { // oldest first
 		key, slot := v.Tags[TagKey], v.Tags[TagSlot]
@@ -110,7 +110,7 @@ func (r rotation) past(passwords []entra.Password, versions []secrets.Version) (
 	return last, over
 }
 
-// made finds the slot's version: the oldest usable one whose password is there, or too young to show in a list.
+// made finds the slot's version: the oldest usable one whose password exists, or is too young to show in a list.
 func (r rotation) made(passwords []entra.Password, versions []secrets.Version) (secrets.Version, bool) {
 	at := slices.IndexFunc(versions, func(v secrets.Version) bool {
 		if !v.Enabled || v.Tags[TagKey] == "" || v.Tags[TagSlot] != label(r.in.Slot) {
@@ -125,9 +125,9 @@ func (r rotation) made(passwords []entra.Password, versions []secrets.Version) (
 	return versions[at], true
 }
 
-// removeOrphans removes the slot's passwords whose value nobody knows: an attempt died, or lost an answer, between Graph
-// and the secret store. Those of other slots are left to Retire, which removes nothing before there is a replacement. So
-// is all when the store lists no version: a secret that somebody deleted looks like that, too, while its value is in use.
+// removeOrphans removes the slot's passwords whose value is lost: an attempt died, or lost an answer, between Graph
+// and the secret store. Those of other slots are left to Retire, which removes nothing without a replacement. If the
+// store lists no version, nothing is removed: a deleted secret looks like that, too, while its value is in use.
 func (r rotation) removeOrphans(ctx context.Context, passwords []entra.Password, versions []secrets.Version) error {
 	for _, p := range passwords {
 		if _, stored := versionOf(versions, p.KeyID); stored || p.DisplayName != r.mark {
@@ -157,14 +157,14 @@ func (r rotation) add(ctx context.Context) (secrets.Version, error) {
 	defer clear(value)
 	version, err := r.store(ctx, password, value)
 	if err != nil && refused(err) {
-		// Nobody will ever know the value. Should this fail, too, the next attempt finds an orphan.
+		// The value is lost. If this fails, too, the next attempt finds an orphan.
 		err = errors.Join(err, r.config.Directory.RemovePassword(ctx, r.in.ApplicationID, password.KeyID))
 	}
 	return version, err
 }
 
-// store puts the value into the secret store. When that gives no answer, it looks, and tries again: two versions with the
-// same value do no harm, and this is the only place that knows it.
+// store puts the value into the secret store. Without an answer it checks, and retries: two versions with the same
+// value do no harm, and only this function has the value.
 func (r rotation) store(ctx context.Context, password entra.Password, value []byte) (version secrets.Version, err error) {
 	tags := map[string]string{TagSlot: label(r.in.Slot), TagKey: password.KeyID, TagJob: label(r.in.JobID),
 		TagExpires: password.End.UTC().Format(time.RFC3339)}
@@ -180,7 +180,7 @@ func (r rotation) store(ctx context.Context, password entra.Password, value []by
 	return secrets.Version{}, err
 }
 
-// refused says that a secret store certainly did not take a value.
+// refused reports whether a secret store certainly did not store a value.
 func refused(err error) bool {
 	return slices.ContainsFunc([]error{secrets.ErrInvalid, secrets.ErrForbidden, secrets.ErrDeleted, secrets.ErrThrottled},
 		func(kind error) bool { return errors.Is(err, kind) })

@@ -38,7 +38,7 @@ func rotated(t *testing.T, w *world, slot string) spn.RotateOutput {
 	return out
 }
 
-// orphaned leaves a password of the slot behind whose value nobody knows.
+// orphaned leaves a password of the slot behind whose value is lost.
 func orphaned(_ *testing.T, w *world) { w.graph.Add(application, "roundhouse/"+owner+"/"+slot) }
 
 // From the message in the queue to the rows of the history, with an older password to replace.
@@ -66,7 +66,7 @@ func TestRotation(t *testing.T) {
 	})
 }
 
-// What Entra ID answers when it cannot or will not, and how the run comes to its end all the same.
+// Errors of Entra ID, and runs that succeed despite them.
 func TestTroubleWithEntra(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
@@ -125,7 +125,8 @@ func TestTroubleWithEntra(t *testing.T) {
 	}
 }
 
-// What ends in the dead letters, and what is left then: nothing older is gone, and consumers were told nothing unless said.
+// Failures that end in the dead letters, and the remaining state: no older password is removed, and nothing is
+// announced unless stated.
 func TestDeadLetters(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
@@ -172,14 +173,14 @@ func TestDeadLetters(t *testing.T) {
 				}
 				fmt.Fprintf(w, "%+v %s", dead, application)
 				if len(w.graph.Values()) < 2 {
-					w.graph.Add(application, "by hand") // for checkSecrets, which has to have something to look for
+					w.graph.Add(application, "by hand") // so that checkSecrets has a value to search for
 				}
 			})
 		})
 	}
 }
 
-// The engine decides as it did when the golden histories were written, which ROUNDHOUSE_GOLDEN=write does.
+// The engine decides as when the golden histories were written; ROUNDHOUSE_GOLDEN=write writes them.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	for file, prepare := range map[string]func(t *testing.T, w *world){

@@ -1,21 +1,22 @@
-// Package spn is the engine that rotates the secret of a service principal: a new password for its application in Entra ID,
-// into the secret store, probed until the login accepts it, told to the consumers, and, when the overlap is over and they have
-// it, the versions of the older passwords that this engine made disabled, and later the passwords removed.
+// Package spn is the engine that rotates the secret of a service principal. It makes a new password for its
+// application in Entra ID, stores it in the secret store, probes it until the login accepts it, and announces it to
+// the consumers. When the overlap is over and they have it, the engine disables the versions of its older passwords,
+// and later removes the passwords.
 //
-// It promises:
+// Promises:
 //
-//   - A slot of an application is rotated once. However often and wherever the steps run again, a password that is in the
-//     secret store is kept and found again; one whose value never got there is removed and made anew.
-//   - Only passwords whose display name carries the engine's mark and Config.Owner are ever removed, and only while one
-//     that replaces them is there.
-//   - The version of an older password is disabled when a newer one has arrived at all consumers (Arrivals), or a person has
-//     said that it need not. The password itself is removed when its version was disabled for Config.RemoveAfter without
-//     anybody enabling it again.
+//   - A slot of an application is rotated once. Repeated steps in any process find and keep a password that is in the
+//     secret store; a password whose value never got there is removed and replaced.
+//   - Only passwords whose display name carries the engine's mark and Config.Owner are ever removed, and only while
+//     their replacement exists.
+//   - The version of an older password is disabled when a newer one has arrived at all consumers (Arrivals), or an
+//     operator has decided that it need not. The password itself is removed when its version was disabled for
+//     Config.RemoveAfter and not enabled again.
 //   - The value of a password passes from Graph to the secret store within one step. No input, output, error or event
 //     holds one, nor its beginning.
 //
-// Rotations of one application that overlap are safe: what counts as older is what the secret store got earlier. Consumers
-// use the version that the event names, unless they have one that was created later.
+// Overlapping rotations of one application are safe: a password is older if the secret store got it earlier.
+// Consumers use the version that the event names, unless they have a later one.
 //
 // Storage keys: the secrets named spn-{applicationId} with the tags rotationSlot, rotationKeyId, rotationJobId and
 // rotationExpiresAtUtc. In Entra ID: the passwords whose display name begins with roundhouse/{owner}/. It owns no table.
@@ -35,41 +36,42 @@ import (
 // Engine is the engine's name in queues, history and dead letters (standard, sections 2 and 4, "Engine Values").
 const Engine = "spn"
 
-// Queue is where the engine's messages arrive (standard, section 2, "Engine Values").
+// Queue is the engine's message queue (standard, section 2, "Engine Values").
 const Queue = "spn-rotation-queue"
 
 // OperationRotate is the engine's operation, as the history shows it (standard, section 4, "Engine Values"), and
-// OperationConfirm is in the history only: a person has decided that the older passwords are retired.
+// OperationConfirm is in the history only: an operator has decided that the older passwords are retired.
 const (
 	OperationRotate  = "rotate"
 	OperationConfirm = "confirm"
 )
 
-// These errors are told apart with errors.Is.
+// Distinguish these errors with errors.Is.
 var (
 	// ErrInput: the message or the input of a step is malformed; repeating it cannot help.
 	ErrInput = errors.New("invalid input")
-	// ErrInFlight: there is a password of this slot that is not in the secret store, so young that another process may be
-	// about to put it there. It has to be looked at again in some minutes.
+	// ErrInFlight: a password of this slot is not in the secret store, and so young that another process may be about
+	// to store it. Retry some minutes later.
 	ErrInFlight = errors.New("another attempt may be under way")
-	// ErrKeyMissing: the password that a slot was rotated to is gone from the application or from the secret store.
-	// Nothing older is removed then, and a person has to look.
+	// ErrKeyMissing: the password of a slot is missing in the application or in the secret store. No older one is
+	// removed then, and an operator has to check.
 	ErrKeyMissing = errors.New("the new password is missing")
 )
 
-// Directory is Entra ID as the engine uses it; *entra.Graph is the real one.
+// Directory is the part of Entra ID that the engine uses; *entra.Graph is the real one.
 type Directory interface {
-	// Passwords lists the passwords of an application, those of others included; a new one may be missing for a while.
+	// Passwords lists the passwords of an application, including those from elsewhere; a new one may be missing for a
+	// while.
 	Passwords(ctx context.Context, applicationID string) ([]entra.Password, error)
 	// AddPassword makes a password and returns its value. It is not idempotent.
 	AddPassword(ctx context.Context, applicationID, displayName string, end time.Time) (entra.Password, []byte, error)
-	// RemovePassword removes a password; one that is not there is removed.
+	// RemovePassword removes a password; a missing one counts as removed.
 	RemovePassword(ctx context.Context, applicationID, keyID string) error
 }
 
-// Login says whether a password is accepted; *entra.Login is the real one.
+// Login checks a password; *entra.Login is the real one.
 type Login interface {
-	// Try is nil when the password is accepted, and entra.ErrNotAccepted when it is not, or not yet.
+	// Try returns nil for an accepted password, and entra.ErrNotAccepted for one that is not accepted, or not yet.
 	Try(ctx context.Context, applicationID string, password []byte) error
 }
 
@@ -82,7 +84,7 @@ const (
 	DefaultRemoveAfter = 7 * 24 * time.Hour
 )
 
-// Config is what the steps need.
+// Config configures the steps.
 type Config struct {
 	// Directory and Login are Entra ID. Required.
 	Directory Directory
@@ -90,23 +92,24 @@ type Config struct {
 	// Vault keeps the passwords, and Values reads them back, for the probe only. Required, and the same store.
 	Vault  secrets.Store
 	Values secrets.Reader
-	// Arrivals knows at whom a secret has arrived, and EventID gives the id in the outbox of an event that an orchestrator
-	// publishes, by its tenant, its type and its key. Required.
+	// Arrivals knows the consumers that have received a secret, and EventID returns the id in the outbox of an event
+	// that an orchestrator publishes, by its tenant, its type and its key. Required.
 	Arrivals Arrivals
 	EventID  func(tenantID, eventType, key string) string
-	// Owner marks the passwords of this deployment: 1 to 40 letters, digits, dots and dashes. Two deployments that rotate
-	// one application need different ones, and so does a deployment that moves to another vault; the vault's host name is
-	// a good one. Required.
+	// Owner marks the passwords of this deployment: 1 to 40 letters, digits, dots and dashes. Two deployments that
+	// rotate one application need different ones, and so does a deployment that moves to another vault; use the
+	// vault's host name. Required.
 	Owner string
-	// Lifetime is how long a password is valid; DefaultLifetime when 0. It has to be longer than Overlap and RemoveAfter
+	// Lifetime is the validity of a password; DefaultLifetime when 0. It must be longer than Overlap and RemoveAfter
 	// together.
 	Lifetime time.Duration
-	// Overlap is for how long the version of the older password stays enabled once the new one works; DefaultOverlap when 0.
+	// Overlap is the time for which the version of the older password stays enabled once the new one works;
+	// DefaultOverlap when 0.
 	Overlap time.Duration
-	// RemoveAfter is for how long the version of an older password is disabled before the password is removed, which nothing
-	// undoes; DefaultRemoveAfter when 0.
+	// RemoveAfter is the time for which the version of an older password is disabled before the password is removed,
+	// which cannot be undone; DefaultRemoveAfter when 0.
 	RemoveAfter time.Duration
-	// ProbeFor is how long an attempt waits for the login to accept a new password; DefaultProbeFor when 0.
+	// ProbeFor is the time that an attempt waits for the login to accept a new password; DefaultProbeFor when 0.
 	ProbeFor time.Duration
 	// Now is the clock; default time.Now. It may differ from Graph's by a minute.
 	Now func() time.Time
@@ -129,7 +132,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate names everything that is missing or wrong.
+// Validate returns all errors.
 func (c Config) Validate() error {
 	var errs []error
 	for _, part := range []struct {

@@ -16,7 +16,7 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets/secretstest"
 )
 
-// The steps over a Key Vault and a Graph that are reached by TLS, with their answers lost on the way.
+// The steps with a Key Vault and a Graph over TLS, whose answers are lost.
 func TestStepsOverTheWire(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -44,7 +44,7 @@ func TestStepsOverTheWire(t *testing.T) {
 	if _, err := rotate("one"); !errors.Is(err, secrets.ErrForbidden) || len(server.Live(application)) != 0 {
 		t.Errorf("Rotate into a vault that refuses = %v, passwords %v", err, server.Live(application))
 	}
-	// The value is stored and the answer lost; then nothing arrives, twice; then Graph's answer is lost.
+	// The value is stored and the answer lost; then two requests are lost; then Graph's answer is lost.
 	vault.Inject(secretstest.Fault{Method: "PUT", Applied: true})
 	first, err := rotate("one")
 	if err != nil {
@@ -132,7 +132,7 @@ func TestInputs(t *testing.T) {
 	}
 }
 
-// everywhere is where all has arrived.
+// everywhere is an Arrivals where everything has arrived.
 type everywhere struct{}
 
 func (everywhere) Arrived(context.Context, consumers.Question) (*consumers.Waiting, error) {
@@ -140,7 +140,7 @@ func (everywhere) Arrived(context.Context, consumers.Question) (*consumers.Waiti
 }
 func (everywhere) Settled(context.Context, string) error { return nil }
 
-// newSteps are steps that reach nothing.
+// newSteps returns steps without a network.
 func newSteps(t *testing.T) *spn.Steps {
 	t.Helper()
 	steps, err := spn.New(spn.Config{Directory: &entra.Graph{}, Login: &entra.Login{}, Vault: &secrets.Development{}, Values: &secrets.Development{}, Owner: owner, Arrivals: everywhere{}, EventID: eventID})
@@ -150,7 +150,7 @@ func newSteps(t *testing.T) *spn.Steps {
 	return steps
 }
 
-// Whatever arrives is an input that the steps take, or an ErrInput.
+// Any input is either accepted by the steps, or an ErrInput.
 func FuzzParseInput(f *testing.F) {
 	for _, seed := range []string{"", "null", "{}", `{"applicationId":"` + strings.ToUpper(application) + `","slot":"ü"}`, `{"applicationId":"` + application + `"}{}`,
 		`{"applicationId":1}`, `{"applicationId":"urn:uuid:` + application + `"}`, `{"slot":"` + strings.Repeat("s", 600) + `"}`} {

@@ -43,7 +43,7 @@ const (
 	message     = `{"correlationId":"c1","engine":"spn","tenantId":"t1","input":{"applicationId":"` + application + `","slot":"` + slot + `"}}`
 )
 
-// world is what outlives processes: storage, and Entra ID, which also has a password that is not the engine's.
+// world outlives processes: storage, and Entra ID, which also has a password from elsewhere.
 type world struct {
 	*enginetest.World
 
@@ -51,13 +51,13 @@ type world struct {
 	graph   *graphfake.Server
 	outbox  *enginetest.Outbox
 	foreign string   // key id
-	names   []string // the consumers that are registered
+	names   []string // the registered consumers
 
 	mu      sync.Mutex
-	written bytes.Buffer // all that left a process, but for what went to Entra ID and into the vault
+	written bytes.Buffer // all output of processes, except to Entra ID and the vault
 }
 
-// newWorld makes a world; it belongs into a bubble of synctest, whose clock it goes by.
+// newWorld makes a world, in a bubble of synctest whose clock it uses.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	store := tables.NewMemory()
@@ -86,14 +86,14 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// Write takes what processes log.
+// Write records the logs of processes.
 func (w *world) Write(text []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.written.Write(text)
 }
 
-// tablesTap records what is written to storage.
+// tablesTap records all writes to storage.
 type tablesTap struct {
 	tables.Store
 	w *world
@@ -122,7 +122,7 @@ func (s queuesTap) Send(ctx context.Context, queue string, body []byte, delay ti
 	return s.Store.Send(ctx, queue, body, delay)
 }
 
-// wire is the way to Entra ID, on which the plan's faults happen, too.
+// wire is the connection to Entra ID, with the plan's faults.
 type wire struct {
 	graph     *graphfake.Server
 	intercept faults.Interceptor
@@ -136,7 +136,7 @@ func (x wire) Do(req *http.Request) (resp *http.Response, err error) {
 		}
 	}
 	call := faults.Call{Service: "entra", Operation: req.Method, Target: req.URL.Path}
-	answer := make(chan *http.Response, 1) // a call that is carried out late has nobody to answer
+	answer := make(chan *http.Response, 1) // a late call has no receiver for its answer
 	err = x.intercept(req.Context(), call, func(ctx context.Context) error {
 		sent := req.Clone(ctx)
 		sent.Body = io.NopCloser(bytes.NewReader(body))
@@ -152,13 +152,13 @@ func (x wire) Do(req *http.Request) (resp *http.Response, err error) {
 	return <-answer, nil
 }
 
-// steps are those of a process without faults.
+// steps returns the steps of a process without faults.
 func (w *world) steps(t *testing.T) *spn.Steps {
 	t.Helper()
 	return w.stepsOver(t, w.Restart(nil).Stores)
 }
 
-// stepsOver are a process's.
+// stepsOver returns the steps of a process.
 func (w *world) stepsOver(t *testing.T, s enginetest.Stores) *spn.Steps {
 	t.Helper()
 	options := &policy.ClientOptions{Transport: wire{w.graph, s.Intercept}}
@@ -180,7 +180,7 @@ func (w *world) stepsOver(t *testing.T, s enginetest.Stores) *spn.Steps {
 	return steps
 }
 
-// eventID is the id of an event in the outbox, as the program makes it.
+// eventID returns the id of an event in the outbox, as in the program.
 func eventID(tenantID, eventType, key string) string {
 	return outbox.Key(tenantID, "orchestration", key, eventType, "").String()
 }
@@ -191,7 +191,7 @@ func (w *world) run(body string) {
 	w.Run()
 }
 
-// versions are those of the application's secret.
+// versions returns the versions of the application's secret.
 func (w *world) versions(t *testing.T) []secrets.Version {
 	t.Helper()
 	versions, err := w.vault.Versions(t.Context(), secrets.Name(spn.Engine, application))
@@ -201,7 +201,7 @@ func (w *world) versions(t *testing.T) []secrets.Version {
 	return versions
 }
 
-// ours are the key ids of the engine's passwords.
+// ours returns the key ids of the engine's passwords.
 func (w *world) ours() []string {
 	var ours []string
 	for id, name := range w.graph.Live(application) {
@@ -216,7 +216,7 @@ func (w *world) history() []engine.Entry { return w.History(spn.Engine, "c1") }
 
 func (w *world) deadLetters() []engine.DeadLetter { return w.DeadLetters(spn.Engine) }
 
-// checkSettled holds the world against a finished rotation of the slot.
+// checkSettled checks the world after a finished rotation of the slot.
 func (w *world) checkSettled(t *testing.T) {
 	t.Helper()
 	if dead := w.deadLetters(); len(dead) != 0 {
@@ -253,7 +253,7 @@ func (w *world) checkSettled(t *testing.T) {
 	w.checkEvent(t, ours[0])
 }
 
-// checkEvent: consumers were told of this key, once, an overlap before the end.
+// checkEvent checks that this key was announced once, an overlap before the end.
 func (w *world) checkEvent(t *testing.T, keyID string) {
 	t.Helper()
 	published := w.Published()
@@ -276,7 +276,7 @@ func (w *world) checkEvent(t *testing.T, keyID string) {
 	}
 }
 
-// checkSecrets looks for every value that was ever made in all that was written, published and recorded.
+// checkSecrets searches for every value that was ever made in all output, events and records.
 func (w *world) checkSecrets(t *testing.T) {
 	t.Helper()
 	exported, err := w.Restart(nil).Runtime.Export(t.Context(), spn.Engine+"-c1")

@@ -11,8 +11,8 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/orchestratortest"
 )
 
-// A target that refuses is taken off the list, and the message sent again: then all targets that there are serve the
-// certificate, which is not renewed again.
+// A target that refuses is removed from the list, and the message retried: then all targets serve the certificate,
+// which is not renewed again.
 func TestTheNextAttemptAsksForTheTargetsAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pebble.Options{}, 2)
@@ -29,7 +29,7 @@ func TestTheNextAttemptAsksForTheTargetsAgain(t *testing.T) {
 	}
 }
 
-// A run that is canceled while it waits for the rate limit leaves the authority alone.
+// A run that is canceled while it waits for the rate limit does not call the authority.
 func TestACanceledWaitForTheRateLimit(t *testing.T) {
 	t.Parallel()
 	until := time.Date(2000, 1, 1, 3, 0, 0, 0, time.UTC)

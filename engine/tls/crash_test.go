@@ -17,7 +17,7 @@ import (
 
 var errCrash = errors.New("the process is dead")
 
-// trouble counts the calls that a process makes of the world, and has it die at one of them.
+// trouble counts the calls of a process to the world, and kills it at one of them.
 type trouble struct {
 	die context.CancelFunc
 
@@ -42,7 +42,7 @@ func (tr *trouble) around(what string, do func() error) error {
 	}
 	tr.dead, tr.what = true, what
 	if tr.after {
-		_ = do() // nobody is left to learn of its outcome
+		_ = do() // the process is dead
 	}
 	tr.die()
 	return errCrash
@@ -79,8 +79,8 @@ func (d dyingTables) Apply(ctx context.Context, table string, ops ...tables.Op) 
 	return d.around(table, func() error { return d.Store.Apply(ctx, table, ops...) })
 }
 
-// A process that dies anywhere within a renewal leaves nothing behind that the next one cannot go on with: there is one
-// certificate in the end, of one key, and another order only where its address got lost.
+// After a crash at any point of a renewal, the next process continues: in the end one certificate of one key exists,
+// and a second order only if the address of the first was lost.
 func TestCrashes(t *testing.T) {
 	t.Parallel()
 	calls := renewal(t, 0, false)
@@ -110,7 +110,7 @@ func renewal(t *testing.T, at int, after bool) int {
 	steps := w.stepsOver(t, func(next http.RoundTripper) http.RoundTripper { return dyingTransport{tr, next} }, dyingTables{w.tables, tr})
 	out, err := steps.Renew(ctx, input("j1"))
 	if tr.dead && err == nil {
-		// What it died of was beside the point, such as taking an answer away; the activity ends with it.
+		// The call was not essential, such as removing an answer; the activity ends with it.
 		t.Logf("%s did not stop it", tr.what)
 	}
 	if err != nil {
@@ -128,7 +128,7 @@ func renewal(t *testing.T, at int, after bool) int {
 	return tr.seen
 }
 
-// Between order and certificate, the next process goes on with the same order.
+// Between order and certificate, the next process continues with the same order.
 func TestNoSecondOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pebble.Options{}, 0)

@@ -30,11 +30,11 @@ type Certificate struct {
 type held struct {
 	version certificates.Version
 	leaf    *x509.Certificate
-	// jobs made the versions up to this one that are enabled.
+	// jobs made the enabled versions up to this one.
 	jobs []string
 }
 
-// Current returns the certificate that there is, or ErrNoCertificate.
+// Current returns the current certificate, or ErrNoCertificate.
 func (s *Steps) Current(ctx context.Context, in RenewInput) (RenewOutput, error) {
 	if err := in.validate(); err != nil {
 		return RenewOutput{}, fmt.Errorf("look up certificate: %w", err)
@@ -50,7 +50,7 @@ func (s *Steps) Current(ctx context.Context, in RenewInput) (RenewOutput, error)
 	return RenewOutput{Certificate: describe(now)}, nil
 }
 
-// current is the newest enabled version.
+// current returns the newest enabled version.
 func (s *Steps) current(ctx context.Context, name string) (held, bool, error) {
 	versions, err := s.config.Vault.Versions(ctx, name)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *Steps) current(ctx context.Context, name string) (held, bool, error) {
 	return now, true, nil
 }
 
-// describe is what the world may know of a version.
+// describe returns the public data of a version.
 func describe(h held) Certificate {
 	return Certificate{Name: h.version.Name, Version: h.version.Version, Fingerprint: fingerprint(h.leaf), Serial: h.leaf.SerialNumber.Text(16),
 		Domains: h.leaf.DNSNames, NotBeforeUtc: h.leaf.NotBefore.UTC(), NotAfterUtc: h.leaf.NotAfter.UTC()}
@@ -85,7 +85,7 @@ func fingerprint(leaf *x509.Certificate) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// covers says that a certificate has all the names.
+// covers reports whether a certificate has all the names.
 func covers(leaf *x509.Certificate, domains []string) bool {
 	return !slices.ContainsFunc(domains, func(d string) bool { return !slices.Contains(leaf.DNSNames, d) })
 }

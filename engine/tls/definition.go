@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// Queue is where the engine's messages arrive (standard, section 2, "Engine Values").
+// Queue is the engine's message queue (standard, section 2, "Engine Values").
 const Queue = "tls-rotation-queue"
 
 // Names of the activities that the history does not show.
@@ -23,21 +23,21 @@ const (
 	activityDisable = "disable-versions"
 )
 
-// maxRateWait bounds how long a run waits, in all, for the rate limit of an authority; runTimeout bounds the run.
+// maxRateWait bounds the total time that a run waits for the rate limit of an authority; runTimeout bounds the run.
 const (
 	maxRateWait = 24 * time.Hour
 	runTimeout  = 36 * time.Hour
 )
 
-// Result is what a run leaves behind.
+// Result is the result of a run.
 type Result struct {
 	Certificate Certificate `json:"certificate"`
 	Renewed     bool        `json:"renewed"`
-	// Note says why it was not renewed.
+	// Note is the reason why it was not renewed.
 	Note string `json:"note,omitempty"`
-	// Targets is how many serve it: all there are.
+	// Targets is the number of targets that serve it: all of them.
 	Targets int `json:"targets"`
-	// Revoked are the versions that were revoked.
+	// Revoked are the revoked versions.
 	Revoked []string `json:"revoked,omitempty"`
 }
 
@@ -58,7 +58,7 @@ func newActivities(s *Steps) activities {
 	brief := []orchestrator.CallOption{orchestrator.WithRetry(retry), orchestrator.WithTimeout(time.Minute)}
 	issuing := retry
 	issuing.Retryable = func(err error) bool { return !isA[*RateLimitedError](err) && !isA[*ValidationError](err) }
-	// A target takes a while to fetch what it was told about.
+	// A target takes a while to fetch a new certificate.
 	fetching := orchestrator.Retry{MaxAttempts: 6, FirstInterval: 5 * time.Second, MaxInterval: 5 * time.Minute, Jitter: 0.2}
 	return activities{
 		renew: orchestrator.NewActivity(OperationRenew, permanently(s.Renew), orchestrator.WithRetry(issuing), orchestrator.WithTimeout(5*time.Minute),
@@ -73,9 +73,9 @@ func newActivities(s *Steps) activities {
 	}
 }
 
-// Definition is the engine over the steps. A message with the operation renew, or none, renews the certificate when it is
-// due, or when its input forces it, and has every target serve it; one with distribute only has them serve what there is; one with
-// revoke revokes versions of it. A renewal that is not due is a success whose output has a note.
+// Definition returns the engine over the steps. A message with the operation renew, or none, renews the certificate
+// when it is due or forced, and makes every target serve it. The operation distribute only makes them serve the
+// current one; revoke revokes versions of it. A renewal that is not due is a success whose output has a note.
 func Definition(steps *Steps) engine.Definition {
 	a := newActivities(steps)
 	return engine.Definition{
@@ -122,7 +122,7 @@ func (a activities) run(ctx *orchestrator.Context, r engine.Request[Input]) (Res
 	return result, nil
 }
 
-// certificate is the one to distribute.
+// certificate returns the certificate to distribute.
 func (a activities) certificate(ctx *orchestrator.Context, r engine.Request[Input], domains []string) (RenewOutput, error) {
 	in := RenewInput{Domains: domains, Force: r.Input.Force, KeyType: r.Input.KeyType, JobID: r.CorrelationID, Again: ctx.Execution() - 1}
 	switch r.Operation {
@@ -135,7 +135,7 @@ func (a activities) certificate(ctx *orchestrator.Context, r engine.Request[Inpu
 	}
 }
 
-// renewPatiently renews, and waits for as long as the authority wants to be left alone, within reason.
+// renewPatiently renews, and waits for the authority's rate limit, within a bound.
 func (a activities) renewPatiently(ctx *orchestrator.Context, in RenewInput) (RenewOutput, error) {
 	giveUp := ctx.Now().Add(maxRateWait)
 	for {
@@ -153,13 +153,13 @@ func (a activities) renewPatiently(ctx *orchestrator.Context, in RenewInput) (Re
 	}
 }
 
-// tellNobody has the history show that nobody was told: who serves the version before is not known.
+// tellNobody records in the history that no target was notified: the servers of the previous version are unknown.
 func (a activities) tellNobody(ctx *orchestrator.Context, c Certificate) error {
 	_, err := a.distribute.Call(ctx, DistributeInput{Certificate: c, Nobody: true}).Await()
 	return err
 }
 
-// spread has all targets serve the certificate, each with attempts of its own. The error names those who do not.
+// spread makes all targets serve the certificate, each with attempts of its own. The error names those that do not.
 func (a activities) spread(ctx *orchestrator.Context, c Certificate, targets []Target) error {
 	told := make([]*orchestrator.Future[DistributeOutput], len(targets))
 	for i, target := range targets {
@@ -178,20 +178,20 @@ func (a activities) spread(ctx *orchestrator.Context, c Certificate, targets []T
 	}
 	err := fmt.Errorf("%d of %d targets do not serve certificate %s version %s: %w", len(errs), len(targets), c.Name, c.Version, errors.Join(errs...))
 	if !hopeless {
-		// One that cannot be mended does not take the other targets' attempts away.
+		// A permanent failure of one target does not use up the attempts of the others.
 		return errors.New(err.Error())
 	}
 	return err
 }
 
-// isA says whether err is of a type.
+// isA reports whether err is of a type.
 func isA[E error](err error) bool {
 	var e E
 	return errors.As(err, &e)
 }
 
-// permanently marks the errors of a step that only a person can mend. A missing role is not among them: a new
-// assignment takes minutes to arrive, and the attempts of a message give it some.
+// permanently marks the errors of a step that only an operator can fix. A missing role is not among them: a new
+// assignment takes minutes to become effective, and the attempts of a message wait for it.
 func permanently[In, Out any](step func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (Out, error) {
 		out, err := step(ctx, in)

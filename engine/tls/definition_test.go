@@ -19,16 +19,16 @@ import (
 	"github.com/vibedata/roundhouse/services/certificates"
 )
 
-// script is what the world does in a run of the orchestrator: the activities' results, decided by their inputs and by the
+// script is the behavior of the world in a run of the orchestrator: the activities' results, by their inputs and the
 // number of the attempt.
 type script struct {
 	operation string
 	input     tls.Input
 	targets   int
-	// renew and distribute are what the steps do; nil succeeds.
+	// renew and distribute replace the steps; nil succeeds.
 	renew      func(ctx context.Context, in tls.RenewInput) (tls.RenewOutput, error)
 	distribute func(ctx context.Context, in tls.DistributeInput) error
-	// versions are those to revoke; there is a certificate that can be replaced unless noneIsEnabled.
+	// versions are those to revoke; a replaceable certificate exists unless noneIsEnabled.
 	versions      []string
 	noneIsEnabled bool
 }
@@ -90,7 +90,7 @@ func (s script) scenario(t *testing.T) orchestratortest.Scenario[engine.Message,
 	}
 }
 
-// fake stands in for the activity of a name.
+// fake replaces the activity of a name.
 func fake[In, Out any](t *testing.T, all []orchestrator.AnyActivity, name string, fn func(context.Context, In) (Out, error)) orchestrator.AnyActivity {
 	t.Helper()
 	at := slices.IndexFunc(all, func(a orchestrator.AnyActivity) bool { return a.Name() == name })
@@ -160,7 +160,7 @@ func TestRunRefusesInput(t *testing.T) {
 	}
 }
 
-// A rate limit is waited for, without using up attempts, unless it is too far away.
+// A run waits for a rate limit without using up attempts, unless it is too far away.
 func TestRunWaitsForTheRateLimit(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -182,7 +182,7 @@ func TestRunWaitsForTheRateLimit(t *testing.T) {
 	}
 }
 
-// A domain that cannot be validated is not tried again at once: that counts against a rate limit.
+// A domain that cannot be validated is not retried immediately: that counts against a rate limit.
 func TestRunDoesNotInsistOnValidation(t *testing.T) {
 	t.Parallel()
 	got := orchestratortest.Run(t, script{input: tls.Input{Domain: domain}, renew: func(context.Context, tls.RenewInput) (tls.RenewOutput, error) {
@@ -193,7 +193,7 @@ func TestRunDoesNotInsistOnValidation(t *testing.T) {
 	}
 }
 
-// Each target has attempts of its own; the error names those that failed, and is permanent only if all are.
+// Each target has attempts of its own; the error names the failed ones, and is permanent only if all are.
 func TestRunDistributesPartially(t *testing.T) {
 	t.Parallel()
 	slow := func(ctx context.Context, in tls.DistributeInput) error {
@@ -237,19 +237,19 @@ func TestRunDistributesPartially(t *testing.T) {
 	}
 }
 
-// The engine decides as it did when the golden history was written.
+// The engine decides as when the golden history was written.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	orchestratortest.Golden(t, "testdata/golden.json", script{input: tls.Input{Domain: domain}, targets: 2}.scenario(t))
 }
 
-// A run without targets that began when versions were disabled all the same goes on as it began.
+// A run without targets from a version that disabled versions anyway continues as it began.
 func TestGoldenWithoutTargets(t *testing.T) {
 	t.Parallel()
 	orchestratortest.Golden(t, "testdata/golden-nobody.json", script{input: tls.Input{Domain: domain}}.scenario(t))
 }
 
-// Whatever crashes in the runtime, the run ends the same.
+// With any crash in the runtime, the run ends the same.
 func TestRunCrashesEverywhere(t *testing.T) {
 	t.Parallel()
 	orchestratortest.CrashEverywhere(t, func(t *testing.T) orchestratortest.Scenario[engine.Message, tls.Result] {

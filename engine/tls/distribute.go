@@ -16,44 +16,44 @@ import (
 	"github.com/vibedata/roundhouse/services/outbound"
 )
 
-// handshakeTimeout bounds one look at a target.
+// handshakeTimeout bounds one check of a target.
 const handshakeTimeout = 15 * time.Second
 
-// Distributor tells a target to fetch a version of a certificate from the store and to serve it. It may be told the same
-// again. Errors are ErrTarget, and others, after which it can be repeated.
+// Distributor notifies a target to fetch a version of a certificate from the store and to serve it. A notice may be
+// repeated. Errors are ErrTarget, and others, after which it can be repeated.
 type Distributor interface {
 	Distribute(ctx context.Context, to Target, c Certificate) error
 }
 
-// DistributeInput says what a target has to serve.
+// DistributeInput names a target and the certificate to serve.
 type DistributeInput struct {
 	Target      Target      `json:"target"`
 	Certificate Certificate `json:"certificate"`
-	// Nobody says that the certificate has no targets, instead of a Target.
+	// Nobody means that the certificate has no targets, instead of a Target.
 	Nobody bool `json:"nobody,omitempty"`
 }
 
-// noTargets is the note of a distribution to nobody.
+// noTargets is the note of a distribution without targets.
 const noTargets = "no target is known to serve this certificate: nobody was told, and no version before it is disabled"
 
-// DistributeOutput is proof that a target serves a certificate.
+// DistributeOutput proves that a target serves a certificate.
 type DistributeOutput struct {
 	TargetID string `json:"targetId"`
 	// Fingerprint and Serial are those of the certificate that the target presented.
 	Fingerprint string `json:"fingerprint"`
 	Serial      string `json:"serial"`
-	// Told says that it had to be told; otherwise it served the certificate already.
+	// Told means that the target was notified; otherwise it already served the certificate.
 	Told bool `json:"told"`
-	// Sent is how the notice said who sends it, nil when there was none or the client does not record it.
+	// Sent describes the authentication of the notice, nil without a notice or when the client does not record it.
 	Sent *outbound.Sent `json:"sent,omitempty"`
 	// VerifiedAtUtc is when it presented the certificate.
 	VerifiedAtUtc time.Time `json:"verifiedAtUtc"`
-	// Note says that there is nobody to tell; nothing else is set then but what names the certificate.
+	// Note means that there are no targets; then only the name of the certificate is set.
 	Note string `json:"note,omitempty"`
 }
 
-// Distribute makes sure that a target serves a certificate: it looks, tells it when it does not, and looks again.
-// ErrNotServed means that it does not yet.
+// Distribute makes sure that a target serves a certificate: it checks, notifies the target if needed, and checks
+// again. ErrNotServed means that it does not serve it yet.
 func (s *Steps) Distribute(ctx context.Context, in DistributeInput) (DistributeOutput, error) {
 	if in.Nobody {
 		return DistributeOutput{Fingerprint: in.Certificate.Fingerprint, Serial: in.Certificate.Serial, Note: noTargets}, nil
@@ -63,7 +63,7 @@ func (s *Steps) Distribute(ctx context.Context, in DistributeInput) (DistributeO
 	}
 	out, err := s.look(ctx, in)
 	if err == nil {
-		// An attempt before this one may have told it.
+		// A previous attempt may have notified it.
 		out.Sent = toldBefore(ctx)
 		out.Told = out.Sent != nil
 		return out, nil
@@ -81,16 +81,16 @@ func (s *Steps) Distribute(ctx context.Context, in DistributeInput) (DistributeO
 	return out, nil
 }
 
-// noteTold hands on to later attempts how a target was told; nil hands on nothing.
+// noteTold passes the notice of a target on to later attempts; nil passes on nothing.
 func noteTold(ctx context.Context, sent *outbound.Sent) {
 	if sent == nil {
 		return
 	}
-	// Only an activity has later attempts, and one that is to stop learns it from its context.
+	// Only an activity has later attempts, and its context ends it.
 	_ = orchestrator.Heartbeat(ctx, sent)
 }
 
-// toldBefore is how an attempt before this one has told the target, nil when none did.
+// toldBefore returns the notice of a previous attempt, nil for none.
 func toldBefore(ctx context.Context) *outbound.Sent {
 	var sent outbound.Sent
 	progress := orchestrator.Info(ctx).Progress
@@ -100,7 +100,7 @@ func toldBefore(ctx context.Context) *outbound.Sent {
 	return &sent
 }
 
-// by says how a target was told, for the attempt that does not see it serve.
+// by describes the notice, for an attempt that does not see the target serve.
 func by(sent *outbound.Sent) string {
 	if sent == nil {
 		return ""
@@ -129,12 +129,12 @@ func (s *Steps) look(ctx context.Context, in DistributeInput) (DistributeOutput,
 	return DistributeOutput{TargetID: in.Target.ID, Fingerprint: fingerprint(leaf), Serial: leaf.SerialNumber.Text(16), VerifiedAtUtc: s.config.Now().UTC()}, nil
 }
 
-// handshake returns what a target presents, leaf first.
+// handshake returns the chain that a target presents, leaf first.
 func handshake(ctx context.Context, target Target, c Certificate) ([]*x509.Certificate, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
-	// Whatever it presents has to be seen, an expired certificate as well; nothing is sent over this connection, and look
-	// verifies the chain itself.
+	// Every chain is read, even with an expired certificate; nothing is sent over this connection, and look verifies
+	// the chain itself.
 	dialer := tls.Dialer{Config: &tls.Config{ServerName: serverName(target, c), InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}}
 	conn, err := dialer.DialContext(ctx, "tcp", target.Address)
 	if err != nil {
@@ -148,7 +148,8 @@ func handshake(ctx context.Context, target Target, c Certificate) ([]*x509.Certi
 	return secure.ConnectionState().PeerCertificates, nil
 }
 
-// serverName is the name to ask for: one that clients ask for, since a target may serve other certificates under other names.
+// serverName returns the name to request: one that clients use, since a target may serve other certificates under
+// other names.
 func serverName(target Target, c Certificate) string {
 	if target.ServerName != "" {
 		return target.ServerName
@@ -157,11 +158,11 @@ func serverName(target Target, c Certificate) string {
 	if err == nil && slices.ContainsFunc(c.Domains, func(domain string) bool { return isFor(domain, host) }) {
 		return host
 	}
-	// www stands for what a wildcard is for.
+	// www represents any label of a wildcard
 	return strings.Replace(c.Domains[0], "*", "www", 1)
 }
 
-// isFor says whether a domain of a certificate is for a host; a wildcard is for all of one label.
+// isFor reports whether a domain of a certificate covers a host; a wildcard covers one label.
 func isFor(domain, host string) bool {
 	if rest, wildcard := strings.CutPrefix(domain, "*."); wildcard {
 		_, parent, _ := strings.Cut(host, ".")

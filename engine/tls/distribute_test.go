@@ -42,7 +42,7 @@ func TestDistribute(t *testing.T) {
 	if diff := cmp.Diff(want, w.targets[0].Told()[0]); diff != "" {
 		t.Errorf("what the target is told (-want +got):\n%s", diff)
 	}
-	// The next version: the target serves the old one until it is told.
+	// The next version: the target serves the old one until it is notified.
 	force := input("j2")
 	force.Force = true
 	in.Certificate = w.renew(t, force).Certificate
@@ -55,14 +55,14 @@ func TestDistribute(t *testing.T) {
 	w.checkSecret(t, first, w.targets[0].Told())
 }
 
-// appIdentity gives a token that says for what it is.
+// appIdentity returns a token that names its audience.
 type appIdentity struct{}
 
 func (appIdentity) GetToken(_ context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {
 	return azcore.AccessToken{Token: "for " + o.Scopes[0], ExpiresOn: time.Now().Add(time.Hour)}, nil
 }
 
-// sends has notices say who sends them.
+// sends makes notices authenticate their sender.
 func (w *world) sends(t *testing.T) {
 	t.Helper()
 	if _, err := w.secrets.Add(t.Context(), "notices", []byte(strings.Repeat("k", 32)), nil); err != nil {
@@ -82,8 +82,8 @@ func (w *world) sends(t *testing.T) {
 	}
 }
 
-// What a notice tells its target about who sends it is in the result, word for word, and in the error of an attempt that does not
-// see the target serve; the token is in neither.
+// The result, and the error of an attempt that does not see the target serve, contain the sender's claims of a notice
+// word for word; neither contains the token.
 func TestNoticesSayWhoSends(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pebble.Options{}, 1)
@@ -120,7 +120,7 @@ func TestDistributeFailures(t *testing.T) {
 	cases := []struct {
 		what    string
 		prepare func(in *tls.DistributeInput)
-		want    error // nil for one that is neither
+		want    error // nil for any other error
 		says    string
 	}{
 		{"it is told, and does not serve it", func(*tls.DistributeInput) { target.Answer(200) }, tls.ErrNotServed, "i0"},
@@ -188,7 +188,7 @@ func TestListTargets(t *testing.T) {
 	}
 }
 
-// targetsAlone is a process that only lists targets.
+// targetsAlone returns a process that only lists targets.
 func targetsAlone(t *testing.T, targets tls.StaticTargets) *tls.Steps {
 	t.Helper()
 	store := tables.NewMemory()

@@ -18,7 +18,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// nameServer is a real one that holds example.test, and the way to change its zone.
+// nameServer returns a real name server for example.test, and a client that changes its zone.
 func nameServer(t *testing.T) (*named.Server, *dns.Zones) {
 	t.Helper()
 	server, err := named.Start(t.Context(), named.Config{Zones: map[string]string{"example.test": "* IN A 127.0.0.1"}})
@@ -50,7 +50,8 @@ func records(t *testing.T, server *named.Server, domain string) int {
 	return len(reply.Answer)
 }
 
-// From the queue message to a wildcard that targets serve: the authority asks a real name server, which was updated.
+// From the queue message to a wildcard certificate that targets serve: the authority queries a real name server,
+// which was updated.
 func TestAWildcard(t *testing.T) {
 	t.Parallel()
 	server, zones := nameServer(t)
@@ -68,8 +69,8 @@ func TestAWildcard(t *testing.T) {
 	}
 }
 
-// A process that dies anywhere while challenges are answered in DNS leaves nothing for good: the next one gets the certificate, and
-// after a day no record is left.
+// After a crash at any point of DNS challenges, the next process gets the certificate, and after a day no record is
+// left.
 func TestCrashesInDNS(t *testing.T) {
 	t.Parallel()
 	server, zones := nameServer(t)
@@ -87,7 +88,8 @@ func TestCrashesInDNS(t *testing.T) {
 	}
 }
 
-// renewalByDNS renews in a process that dies at a call, then in another one, and returns the number of calls of the first.
+// renewalByDNS renews in a process that dies at a call, then in another one, and returns the number of calls of the
+// first.
 func renewalByDNS(t *testing.T, server *named.Server, zones *dns.Zones, at int, after bool) int {
 	t.Helper()
 	w := newWorld(t, pebble.Options{Resolver: server.Address()}, 0)

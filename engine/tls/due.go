@@ -15,10 +15,10 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// windowRow is the row of OrdersTable that has the last window of a certificate.
+// windowRow is the row of OrdersTable with the last window of a certificate.
 const windowRow = "window"
 
-// Properties of that row, beside propVersion.
+// Properties of that row, in addition to propVersion.
 const (
 	propFrom        = "FromUtc"
 	propTo          = "ToUtc"
@@ -26,36 +26,36 @@ const (
 	propAgain       = "AgainUtc"
 )
 
-// How often an authority is asked for a window (RFC 9773, section 4.3.3): what it says, within these bounds.
+// How often an authority is asked for a window (RFC 9773, section 4.3.3): as it requests, within these bounds.
 const (
 	askOften  = time.Minute
 	askRarely = 24 * time.Hour
 	askUsual  = 6 * time.Hour
 )
 
-// latestRenewal is the share of a certificate's life after which it is renewed, whatever the authority wants.
+// latestRenewal is the share of a certificate's life after which it is renewed, regardless of the authority.
 const latestRenewal = 0.9
 
 // maxExplanation bounds the address of an explanation, in bytes.
 const maxExplanation = 500
 
-// Window is when an authority wants a certificate renewed (RFC 9773). The zero value says that it does not say.
+// Window is when an authority wants a certificate renewed (RFC 9773). The zero value means that it gives none.
 type Window struct {
 	From, To time.Time
-	// Explanation is the address of a page for people that says why, "" for none.
+	// Explanation is the address of a page with the reason, "" for none.
 	Explanation string
-	// Again is when to ask again, the zero time when the authority does not say.
+	// Again is when to ask again, zero when the authority gives no time.
 	Again time.Time
 }
 
-// due is when a certificate is renewed, and why.
+// due is when a certificate is renewed, and the reason.
 type due struct {
 	at time.Time
-	// because is empty for a certificate that stays.
+	// because is empty for a certificate that is kept.
 	because, explanation string
 }
 
-// due says whether a certificate is renewed.
+// due returns when and why a certificate is renewed.
 func (s *Steps) due(ctx context.Context, now held, in RenewInput) (due, error) {
 	key := certificates.KeyTypeOf(now.leaf.PublicKey)
 	switch {
@@ -78,19 +78,19 @@ func (s *Steps) due(ctx context.Context, now held, in RenewInput) (due, error) {
 	}
 	at := window.From.Add(time.Duration(float64(window.To.Sub(window.From)) * place(now.leaf))).UTC().Truncate(time.Second)
 	if latest := lifeOf(now.leaf, latestRenewal); at.After(latest) {
-		at = latest // whatever the authority wants, the certificate must not end before
+		at = latest // the certificate must not expire before the authority's time
 	}
-	// A moment before the next look would be missed.
+	// A moment before the next check would be missed.
 	return s.dueAt(at, at.Add(-s.config.LookEvery), "the authority wants it", window.Explanation), nil
 }
 
-// lifeOf is the moment when a share of a certificate's life is over.
+// lifeOf returns the moment when a share of a certificate's life is over.
 func lifeOf(leaf *x509.Certificate, share float64) time.Time {
 	life := leaf.NotAfter.Sub(leaf.NotBefore)
 	return leaf.NotBefore.Add(time.Duration(float64(life) * share)).UTC().Truncate(time.Second)
 }
 
-// dueAt is a certificate that is due at a moment, and renewed from another one on.
+// dueAt returns a certificate that is due at a moment, and renewed from another one on.
 func (s *Steps) dueAt(at, from time.Time, because, explanation string) due {
 	d := due{at: at, explanation: explanation}
 	if !s.config.Now().Before(from) {
@@ -99,8 +99,8 @@ func (s *Steps) dueAt(at, from time.Time, because, explanation string) due {
 	return d
 }
 
-// window is what the authority says of a certificate. It is asked as often as it wants to be; when it cannot be asked, the last that
-// it has said counts, which is nothing at first: that holds up no certificate.
+// window returns the authority's window for a certificate. The authority is asked as often as it requests. When it
+// cannot be asked, its last answer counts, initially none: that delays no certificate.
 func (s *Steps) window(ctx context.Context, now held) (Window, error) {
 	key := tables.Key{Partition: now.version.Name, Row: windowRow}
 	row, err := s.config.Tables.Get(ctx, OrdersTable, key)
@@ -133,7 +133,7 @@ func (s *Steps) window(ctx context.Context, now held) (Window, error) {
 	return window, nil
 }
 
-// askAgain is when to ask an authority again that wants to be asked at a moment.
+// askAgain returns when to ask an authority again, given its requested time.
 func askAgain(now, wanted time.Time) time.Time {
 	pause := askUsual
 	if !wanted.IsZero() {
@@ -142,7 +142,7 @@ func askAgain(now, wanted time.Time) time.Time {
 	return now.Add(pause).UTC()
 }
 
-// checkExplanation drops what is no address of a web page: people are to open it.
+// checkExplanation drops everything but the address of a web page, because users open it.
 func checkExplanation(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || len(text) > maxExplanation {
@@ -151,8 +151,8 @@ func checkExplanation(text string) string {
 	return text
 }
 
-// place is where in a window a certificate is renewed, 0 to 1. It spreads certificates evenly, as the authority wishes, and
-// is always the same for one.
+// place returns where in a window a certificate is renewed, 0 to 1. It spreads certificates evenly, as the authority
+// requests, and is constant for a certificate.
 func place(leaf *x509.Certificate) float64 {
 	sum := sha256.Sum256(leaf.Raw)
 	return float64(binary.BigEndian.Uint32(sum[:])) / (1 << 32)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// An authority is asked as often as it wants, within reason.
+// An authority is asked as often as it requests, within bounds.
 func TestAskAgain(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -20,7 +20,7 @@ func TestAskAgain(t *testing.T) {
 	}
 }
 
-// Only the address of a web page is shown to people.
+// Only the address of a web page is shown to users.
 func TestCheckExplanation(t *testing.T) {
 	t.Parallel()
 	for text, ok := range map[string]bool{"https://example.com/why?x=1": true, "": false, "javascript:alert(1)": false, "https://user:pw@example.com": false,

@@ -11,14 +11,14 @@ import (
 
 const day = 24 * time.Hour
 
-// The authority's window decides, asked as often as the authority wants; one that moves into the past, as after certificates were
-// revoked elsewhere, renews at once, and a moment before the next look is not missed.
+// The authority's window decides, and is read as often as the authority requests. A window that moves into the past,
+// as after revocations elsewhere, renews immediately, and a moment before the next check is not missed.
 func TestWindows(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
 	type look struct {
 		at      time.Duration
-		window  []time.Duration // set before this look
+		window  []time.Duration // set before this check
 		silent  bool            // the authority does not answer
 		asked   bool
 		renewed bool
@@ -65,7 +65,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// A run says why it renewed, also when it comes back after its answer was lost.
+// A run reports the reason of its renewal, also after a lost answer.
 func TestBecause(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pebble.Options{}, 0)

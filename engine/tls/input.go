@@ -13,23 +13,24 @@ import (
 
 // Input is the engine-specific part of a message.
 type Input struct {
-	// Domain is the certificate's only name; Domains are its names, the first of which also names it in the store. One of the
-	// two is required. International names are written in their ASCII form; "*." in front takes a DNS challenge.
+	// Domain is the certificate's only name; Domains are its names, the first of which also names it in the store.
+	// One of the two is required. International names are written in their ASCII form; a wildcard ("*.") needs a DNS
+	// challenge.
 	Domain  string   `json:"domain,omitempty"`
 	Domains []string `json:"domains,omitempty"`
 	// Force renews a certificate that is not due. Operation renew only.
 	Force bool `json:"force,omitempty"`
-	// KeyType is what the certificate's key has to be; one of another type is replaced. "" leaves it as it is, which is
-	// certificates.DefaultKeyType for a certificate that is not there yet. Operation renew only.
+	// KeyType is the required type of the certificate's key; a key of another type is replaced. "" keeps it, or is
+	// certificates.DefaultKeyType for a new certificate. Operation renew only.
 	KeyType certificates.KeyType `json:"keyType,omitempty"`
-	// Revocation is for operation revoke only, which takes the first domain alone: it names the certificate.
+	// Revocation is for operation revoke only, which uses the first domain alone: it names the certificate.
 	Revocation
 }
 
 // maxDomain is the length of a domain name (RFC 1034, section 3.1).
 const maxDomain = 253
 
-// domainSyntax is two labels or more of letters, digits and dashes, the first of which may be a wildcard.
+// domainSyntax matches two labels or more of letters, digits and dashes, the first of which may be a wildcard.
 var domainSyntax = regexp.MustCompile(`^(\*\.)?([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // Names checks the input and returns the certificate's domains, in lower case and each once.
@@ -63,7 +64,7 @@ func (in Input) names() ([]string, error) {
 	return names, checkDomains(names)
 }
 
-// checkOperation refuses what belongs to another operation.
+// checkOperation refuses fields of another operation.
 func (in Input) checkOperation(operation string) error {
 	renewing := operation == "" || operation == OperationRenew
 	var err error
@@ -94,5 +95,5 @@ func checkDomains(domains []string) error {
 	return nil
 }
 
-// CertificateName is the name in the store of the certificate for the domains.
+// CertificateName returns the name in the store of the certificate for the domains.
 func CertificateName(domains []string) string { return secrets.Name(Engine, domains[0]) }

@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/tls"
 )
 
-// Names at their limits are taken as they are, beyond them refused.
+// Names at their limits are accepted unchanged; beyond them they are refused.
 func TestSizesOfInputs(t *testing.T) {
 	t.Parallel()
 	for n := 99; n <= 101; n++ {

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m, pebble.IgnoreLeak()) }
 
 const domain = "www.example.com"
 
-// world is what processes share: storage, the authority, and those who serve certificates.
+// world is shared by processes: storage, the authority, and the targets.
 type world struct {
 	ca      *pebble.Server
 	vault   *certificatestest.Vault
@@ -40,11 +40,11 @@ type world struct {
 	secrets *secrets.Development
 	targets []*tlstarget.Target
 	now     func() time.Time
-	// client tells a target; nil means its own.
+	// client returns the client that notifies a target; nil means the target's own.
 	client func(*tlstarget.Target) (*http.Client, error)
-	// zones are where challenges are answered in DNS; nil has them answered over HTTP.
+	// zones answer challenges in DNS; nil means over HTTP.
 	zones *dns.Zones
-	// assigned are the certificates of the targets; those that are not in it serve all.
+	// assigned are the certificates of the targets; targets without an entry serve all.
 	assigned [][]string
 }
 
@@ -65,7 +65,7 @@ func newWorld(t testing.TB, o pebble.Options, targets int) *world {
 	return w
 }
 
-// list is the targets as the engine knows them.
+// list returns the targets as the engine knows them.
 func (w *world) list() tls.StaticTargets {
 	var list tls.StaticTargets
 	for i, target := range w.targets {
@@ -78,13 +78,13 @@ func (w *world) list() tls.StaticTargets {
 	return list
 }
 
-// steps is a process over this world.
+// steps returns a process over this world.
 func (w *world) steps(t testing.TB) *tls.Steps {
 	t.Helper()
 	return w.stepsOver(t, func(next http.RoundTripper) http.RoundTripper { return next }, w.tables)
 }
 
-// stepsOver is a process whose requests and table calls pass through something.
+// stepsOver returns a process whose requests and table calls pass through decorators.
 func (w *world) stepsOver(t testing.TB, around func(http.RoundTripper) http.RoundTripper, store tables.Store) *tls.Steps {
 	t.Helper()
 	wrap := func(c *http.Client) *http.Client {
@@ -111,7 +111,7 @@ func (w *world) stepsOver(t testing.TB, around func(http.RoundTripper) http.Roun
 	return steps
 }
 
-// solvers are a process's.
+// solvers returns the solvers of a process.
 func (w *world) solvers(store tables.Store) []acme.Solver {
 	if w.zones != nil {
 		return []acme.Solver{acme.DNS01{Tables: store, Zones: w.zones, Now: w.now}}
@@ -119,7 +119,7 @@ func (w *world) solvers(store tables.Store) []acme.Solver {
 	return []acme.Solver{acme.HTTP01{Tables: store}}
 }
 
-// trusting trusts what the test targets present where they are told: each has an address and a client of its own.
+// trusting trusts the certificates of the test targets: each has an address and a client of its own.
 type trusting struct {
 	targets []*tlstarget.Target
 	client  func(*tlstarget.Target) (*http.Client, error)
@@ -175,7 +175,7 @@ func (w *world) versions(t testing.TB) []certificates.Version {
 	return enabled
 }
 
-// checkSecret looks for every private key in what may be seen: the given values and the engine's rows.
+// checkSecret searches for every private key in all visible data: the given values and the engine's rows.
 func (w *world) checkSecret(t testing.TB, seen ...any) {
 	t.Helper()
 	for table, partition := range map[string]string{tls.OrdersTable: tls.CertificateName([]string{domain}), tls.ChallengesTable: "http-01"} {

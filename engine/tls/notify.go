@@ -18,21 +18,20 @@ import (
 // notifyTimeout bounds one request of HTTPDistributor.
 const notifyTimeout = 30 * time.Second
 
-// maxAnswer bounds what is read of an answer, so that its connection can be used again.
+// maxAnswer bounds the bytes read of an answer, so that its connection can be reused.
 const maxAnswer = 64 << 10
 
-// HTTPDistributor tells a target by a POST to its NotifyURL. The body is the Certificate as JSON, and the header
-// Idempotency-Key is the same for the same certificate and target. An answer of 2xx says that the target will serve the
-// certificate; it may do so a little later. 4xx other than 401, 403, 404, 408, 409, 425 and 429 refuses for good: those
-// others can be mended on the way, while the message has attempts left.
-// It follows no redirect: a 3xx refuses for good, too.
+// HTTPDistributor notifies a target by a POST to its NotifyURL. The body is the Certificate as JSON, and the header
+// Idempotency-Key is the same for the same certificate and target. 2xx means that the target will serve the
+// certificate, perhaps a little later. 4xx other than 401, 403, 404, 408, 409, 425 and 429 is permanent: those others
+// can be fixed while the message has attempts left. It follows no redirect: 3xx is permanent, too.
 type HTTPDistributor struct {
-	// Client is the client that tells a target, and who sends; nil means one that does not say who. One of outbound.Clients is for
-	// the target's host alone.
+	// Client returns the client that notifies a target, and authenticates the sender; nil means one without
+	// authentication. A client of outbound.Clients is for the target's host alone.
 	Client func(to Target) (*http.Client, error)
 }
 
-// retryable are the answers below 500 that another attempt may change.
+// retryable are the statuses below 500 that another attempt may change.
 var retryable = map[int]bool{
 	http.StatusUnauthorized: true, http.StatusForbidden: true, http.StatusNotFound: true, http.StatusRequestTimeout: true,
 	http.StatusConflict: true, http.StatusTooEarly: true, http.StatusTooManyRequests: true,
@@ -67,7 +66,7 @@ func (d HTTPDistributor) Distribute(ctx context.Context, to Target, c Certificat
 		return err
 	}
 	defer resp.Body.Close()
-	// What it says is not shown: it is the target's, and may repeat anything.
+	// The answer is not shown: it comes from the target, and may contain secrets.
 	if _, err := io.CopyN(io.Discard, resp.Body, maxAnswer); err != nil && err != io.EOF {
 		return fmt.Errorf("read the answer: %w", err)
 	}
@@ -83,7 +82,7 @@ func (d HTTPDistributor) Distribute(ctx context.Context, to Target, c Certificat
 	}
 }
 
-// client is the one for a target. It follows no redirect, whatever it is.
+// client returns the client for a target. It never follows redirects.
 func (d HTTPDistributor) client(to Target) (*http.Client, error) {
 	var c http.Client
 	if d.Client != nil {
@@ -97,7 +96,7 @@ func (d HTTPDistributor) client(to Target) (*http.Client, error) {
 	return &c, nil
 }
 
-// checkNotifyURL takes https, and http on the loopback interface. The URL is not shown: it may hold a key.
+// checkNotifyURL accepts https, and http on the loopback interface. The URL is not shown: it may contain a key.
 func checkNotifyURL(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {

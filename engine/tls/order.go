@@ -10,8 +10,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// orderRow is the row of OrdersTable: a certificate's latest order. It is kept after the certificate was issued; it is for
-// one signing request, so the next renewal does not take it for its own.
+// orderRow is the row of OrdersTable with a certificate's latest order. It is kept after the certificate was issued;
+// it is for one signing request, so the next renewal ignores it.
 const orderRow = "order"
 
 // Properties of a row of OrdersTable.
@@ -22,8 +22,8 @@ const (
 	propMade    = "MadeAtUtc"
 )
 
-// order returns the address of the order for a signing request, and asks the authority for one when there is none. Of
-// several who ask at once, all get the same.
+// order returns the address of the order for a signing request, and creates an order if none exists. Concurrent
+// callers get the same one.
 func (s *Steps) order(ctx context.Context, in RenewInput, request, replaces []byte) (string, error) {
 	name := CertificateName(in.Domains)
 	sum := sha256.Sum256(request)
@@ -51,7 +51,7 @@ func (s *Steps) order(ctx context.Context, in RenewInput, request, replaces []by
 	return order, nil
 }
 
-// forgetOrder has the next look make another order, unless somebody did so already.
+// forgetOrder makes the next round create another order, unless another process did so already.
 func (s *Steps) forgetOrder(ctx context.Context, name, order string) error {
 	row, err := s.config.Tables.Get(ctx, OrdersTable, orderKey(name))
 	if err == nil && row.Properties[propOrder] == order {

@@ -13,7 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/pebble"
 )
 
-// pipeline is a process that takes the engine's messages.
+// pipeline returns a process that handles the engine's messages.
 func (w *world) pipeline(t *testing.T) *enginetest.World {
 	t.Helper()
 	return enginetest.New(t, enginetest.Config{Tables: w.tables, Engines: func(enginetest.Stores) []engine.Definition {
@@ -21,7 +21,7 @@ func (w *world) pipeline(t *testing.T) *enginetest.World {
 	}})
 }
 
-// handle has a message come to rest, and returns its history.
+// handle delivers a message until it is settled, and returns its history.
 func (w *world) handle(t *testing.T, p *enginetest.World, correlationID, body string) []engine.Entry {
 	t.Helper()
 	d := engine.Delivery{Queue: tls.Queue, ID: "m-" + correlationID, Body: []byte(body), DequeueCount: 1}
@@ -31,7 +31,7 @@ func (w *world) handle(t *testing.T, p *enginetest.World, correlationID, body st
 	return p.History(tls.Engine, correlationID)
 }
 
-// rows shows the operations of a history and how they ended.
+// rows returns the operations of a history and their results.
 func rows(entries []engine.Entry) string {
 	var all []string
 	for _, e := range entries {
@@ -70,8 +70,8 @@ func TestMessageToHistory(t *testing.T) {
 	w.checkSecret(t, first, second)
 }
 
-// What cannot be mended is a dead letter at once, with the message as it came and the reason; a target that refuses is
-// named, and the others serve the certificate all the same.
+// A permanent failure is dead-lettered immediately, with the original message and the reason; a target that refuses
+// is named, and the others serve the certificate anyway.
 func TestMessageToDeadLetter(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
@@ -113,7 +113,7 @@ func TestMessageToDeadLetter(t *testing.T) {
 	}
 }
 
-// The next run gives a target that was left behind what it lacks, and does not tell the others again.
+// The next run notifies a target that was left behind, and not the others.
 func TestNextRunCatchesUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pebble.Options{}, 2)

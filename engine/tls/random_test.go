@@ -14,23 +14,23 @@ import (
 	"github.com/vibedata/roundhouse/services/certificates"
 )
 
-// history is what happened to one certificate, written down beside the engine.
+// history records the events of one certificate, next to the engine.
 type history struct {
 	*world
 	rand *rand.Rand
 	at   time.Time
 	jobs int
 	down [4]bool
-	// listed says which targets are on the list, serving which version each has served without a break of its listing.
+	// listed are the targets on the list, and the version that each has served since it was listed.
 	listed  [4]bool
 	serving [4]string
-	// arrived is when all that were listed were first seen to serve a version.
+	// arrived is when all listed targets were first seen to serve a version.
 	arrived map[string]time.Time
 	order   []string // versions, oldest first
 }
 
-// Whatever the order of renewals, outages, changes of the list and crashes, no version is disabled that somebody on the list serves,
-// nor before its successor had arrived everywhere for as long as the overlap.
+// In any order of renewals, outages, list changes and crashes, no version is disabled that a listed target serves,
+// nor before its successor had arrived everywhere for an overlap.
 func TestNothingIsRetiredBeforeArrival(t *testing.T) {
 	t.Parallel()
 	const histories = 12
@@ -57,7 +57,7 @@ func TestNothingIsRetiredBeforeArrival(t *testing.T) {
 	}
 }
 
-// step lets something happen.
+// step makes a random change.
 func (h *history) step(t *testing.T) {
 	t.Helper()
 	i := h.rand.IntN(4)
@@ -81,7 +81,7 @@ func (h *history) step(t *testing.T) {
 	h.at = h.at.Add(time.Second)
 }
 
-// run does what a run of the engine does, and may die before its last step.
+// run does the steps of an engine's run, and may die before its last step.
 func (h *history) run(t *testing.T, force, dies bool) {
 	t.Helper()
 	h.assigned = nil
@@ -121,7 +121,7 @@ func (h *history) run(t *testing.T, force, dies bool) {
 	}
 }
 
-// check holds the store against what was written down, and counts the versions that are disabled.
+// check compares the store with the record, and counts the disabled versions.
 func (h *history) check(t *testing.T) int {
 	t.Helper()
 	enabled := h.versions(t)

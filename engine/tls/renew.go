@@ -14,49 +14,49 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Tags of a version: TagJob names the run that made it, TagBecause says why.
+// Tags of a version: TagJob names the run that made it, TagBecause the reason.
 const (
 	TagJob     = "renewalJobId"
 	TagBecause = "renewedBecause"
 )
 
-// maxTries bounds the rounds of one Renew: each follows a sign that somebody else was at work.
+// maxTries bounds the rounds of one Renew: each follows a sign of concurrent work.
 const maxTries = 4
 
-// RenewInput says which certificate to look after.
+// RenewInput names the certificate to renew.
 type RenewInput struct {
 	// Domains are the certificate's names, as Input.Names returns them. Required.
 	Domains []string `json:"domains"`
 	// Force renews it whether it is due or not.
 	Force bool `json:"force,omitempty"`
-	// KeyType is what its key has to be; "" is what it is.
+	// KeyType is the required type of its key; "" keeps the current one.
 	KeyType certificates.KeyType `json:"keyType,omitempty"`
-	// JobID is the run that asks; one run renews once. Required.
+	// JobID is the calling run; one run renews once. Required.
 	JobID string `json:"jobId"`
 	// Avoid are versions that may not stay the current one.
 	Avoid []string `json:"avoid,omitempty"`
-	// Again counts the attempts before: each has to ask anew, because another run may have renewed it since.
+	// Again counts the previous attempts: each has to check again, because another run may have renewed it since.
 	Again int `json:"again,omitempty"`
 }
 
-// RenewOutput is the certificate that is current after Renew.
+// RenewOutput is the current certificate after Renew.
 type RenewOutput struct {
 	Certificate Certificate `json:"certificate"`
-	// Renewed says that this run made it.
+	// Renewed means that this run made it.
 	Renewed bool `json:"renewed"`
-	// RenewAtUtc is when it is due, where that was asked.
+	// RenewAtUtc is when it is due, if that was checked.
 	RenewAtUtc time.Time `json:"renewAtUtc,omitzero"`
-	// Note says why it was not renewed.
+	// Note is the reason why it was not renewed.
 	Note string `json:"note,omitempty"`
-	// Because says why it was renewed.
+	// Because is the reason of the renewal.
 	Because string `json:"because,omitempty"`
-	// ExplanationURL is a page of the authority's for people, which says why it wants a renewal when it does.
+	// ExplanationURL is the authority's page with the reason for an early renewal.
 	ExplanationURL string `json:"explanationUrl,omitempty"`
 }
 
-// Renew makes sure that there is a certificate for the domains that is not due for renewal. Repeating it for the same job
-// makes no other, forced or not. Errors are ErrInput and those of Authority, package certificates and tables; it is safe to
-// repeat after all.
+// Renew makes sure that a certificate for the domains exists that is not due for renewal. Repeating it for the same
+// job makes no other, forced or not. Errors are ErrInput and those of Authority, package certificates and tables; it
+// is safe to repeat after all.
 func (s *Steps) Renew(ctx context.Context, in RenewInput) (RenewOutput, error) {
 	if err := in.validate(); err != nil {
 		return RenewOutput{}, fmt.Errorf("renew: %w", err)
@@ -76,7 +76,7 @@ func (s *Steps) Renew(ctx context.Context, in RenewInput) (RenewOutput, error) {
 	return RenewOutput{}, fmt.Errorf("renew certificate %s: %w", name, err)
 }
 
-// overtaken says that another look settles what stood in the way.
+// overtaken reports whether another round can settle the error.
 func overtaken(err error) bool {
 	for _, by := range []error{ErrOrderGone, certificates.ErrNoRequest, tables.ErrExists, tables.ErrPrecondition} {
 		if errors.Is(err, by) {
@@ -133,7 +133,8 @@ func (s *Steps) tryRenew(ctx context.Context, name string, in RenewInput) (Renew
 	return RenewOutput{Certificate: describe(held{version: version, leaf: leaf}), Renewed: true, Because: why.because, ExplanationURL: why.explanation}, nil
 }
 
-// overtook says that somebody else has renewed since before, so that the request is one in vain, and drops it.
+// overtook reports whether another process has renewed since before; then the request is unnecessary, and overtook
+// drops it.
 func (s *Steps) overtook(ctx context.Context, name string, before held, in RenewInput) (RenewOutput, bool, error) {
 	now, found, err := s.current(ctx, name)
 	if err != nil || !found || now.version.Version == before.version.Version {
@@ -150,7 +151,7 @@ func (s *Steps) overtook(ctx context.Context, name string, before held, in Renew
 	return out, true, s.config.Vault.Cancel(ctx, name)
 }
 
-// keep says whether the current certificate stays, and what Renew returns then.
+// keep reports whether the current certificate is kept, and returns the output of Renew then.
 func keep(now held, in RenewInput, why due) (RenewOutput, bool) {
 	out := RenewOutput{Certificate: describe(now)}
 	if slices.Contains(now.jobs, in.JobID) {
@@ -168,8 +169,8 @@ func keep(now held, in RenewInput, why due) (RenewOutput, bool) {
 	return out, true
 }
 
-// request returns the signing request for the domains. One that is under way for other domains, or of another key type, is dropped:
-// the message that wanted these is newer.
+// request returns the signing request for the domains. A pending one for other domains, or of another key type, is
+// dropped: the current message is newer.
 func (s *Steps) request(ctx context.Context, name string, domains []string, key certificates.KeyType) (*x509.CertificateRequest, error) {
 	for canceled := false; ; canceled = true {
 		der, err := s.config.Vault.Request(ctx, name, domains, key)
@@ -198,7 +199,7 @@ func (s *Steps) request(ctx context.Context, name string, domains []string, key 
 	}
 }
 
-// issue gets the chain and checks that it is what was asked for.
+// issue gets the chain and checks that it matches the request.
 func (s *Steps) issue(ctx context.Context, order string, request *x509.CertificateRequest, domains []string) ([][]byte, error) {
 	chain, err := s.config.Authority.Issue(ctx, order, request.Raw)
 	if err != nil {
@@ -217,7 +218,7 @@ func (s *Steps) issue(ctx context.Context, order string, request *x509.Certifica
 	return chain, nil
 }
 
-// validate checks what a message or another step handed over.
+// validate checks input from a message or another step.
 func (in RenewInput) validate() error {
 	err := checkDomains(in.Domains)
 	if in.KeyType != "" {

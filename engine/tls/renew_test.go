@@ -46,7 +46,7 @@ func TestRenew(t *testing.T) {
 	if again := w.renew(t, force); !cmp.Equal(forced, again) {
 		t.Errorf("the same forced job again: %s", cmp.Diff(forced, again))
 	}
-	// A job that comes back late makes nothing, and takes nothing back.
+	// A job that is retried late makes nothing, and undoes nothing.
 	if late := w.renew(t, input("j1")); late.Certificate.Version != forced.Certificate.Version || len(w.versions(t)) != 2 {
 		t.Errorf("the first job again: %+v", late)
 	}
@@ -99,12 +99,12 @@ func window(from, to time.Duration) func(*testing.T, *world, []byte) {
 	}
 }
 
-// silence has the authority fail to say when it wants a renewal.
+// silence makes the authority fail to return a window.
 func silence(_ *testing.T, w *world, _ []byte) {
 	w.ca.Refuse(slices.Repeat([]pebble.Refusal{{Path: pebble.RenewalInfo, Status: 503, Type: "serverInternal"}}, 50)...)
 }
 
-// A request that somebody left, for other domains, does not stand in the way.
+// An abandoned request for other domains does not block a renewal.
 func TestRenewDropsAnAbandonedRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pebble.Options{}, 0)
@@ -121,7 +121,7 @@ func TestRenewDropsAnAbandonedRequest(t *testing.T) {
 	}
 }
 
-// An order that failed is followed by another one.
+// After a failed order, another one is created.
 func TestRenewAfterAFailedOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pebble.Options{}, 0)
@@ -138,8 +138,8 @@ func TestRenewAfterAFailedOrder(t *testing.T) {
 	}
 }
 
-// Of several processes that renew at once, with one job or with several, each returns a certificate that is there, and
-// none makes one in vain.
+// Of several processes that renew at the same time, with one job or with several, each returns an existing
+// certificate, and none makes an unnecessary one.
 func TestRenewConcurrently(t *testing.T) {
 	t.Parallel()
 	for what, jobs := range map[string][]string{"one job": {"j", "j", "j", "j"}, "several jobs": {"a", "b", "c", "d"}} {
@@ -193,7 +193,7 @@ func TestRenewErrors(t *testing.T) {
 	}
 }
 
-// A version is disabled when all targets have served its successor for as long as the overlap, whenever that was made.
+// A version is disabled when all targets have served its successor for an overlap, regardless of the successor's age.
 func TestRetire(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pebble.Options{}, 0)
@@ -222,12 +222,12 @@ func TestRetire(t *testing.T) {
 		after   time.Duration
 		want    []string
 	}{
-		{second, 40 * 24 * time.Hour, nil}, // it arrived late: nobody has seen it served before
+		{second, 40 * 24 * time.Hour, nil}, // it arrived late: it was not seen served before
 		{second, 23 * time.Hour, nil},
 		{second, 2 * time.Hour, []string{made[0].Certificate.Version}},
 		{second, time.Hour, nil},
 		{"gone", time.Hour, nil},
-		{made[2].Certificate.Version, time.Hour, nil}, // the overlap is that of its own arrival
+		{made[2].Certificate.Version, time.Hour, nil}, // the overlap counts from its own arrival
 		{made[2].Certificate.Version, 25 * time.Hour, []string{second}},
 	} {
 		if got := retire(c.version, c.after); !cmp.Equal(got, c.want) {
@@ -239,7 +239,7 @@ func TestRetire(t *testing.T) {
 	}
 }
 
-// Another key type is a reason to renew, and stays until a message wants another one.
+// Another key type is a reason to renew, and is kept until a message requests another one.
 func TestRenewWithAnotherKeyType(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pebble.Options{}, 0)

@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// servedRow is the row of OrdersTable that says which version all targets of a certificate serve.
+// servedRow is the row of OrdersTable with the version that all targets of a certificate serve.
 const servedRow = "served"
 
 // Properties of that row.
@@ -20,20 +20,20 @@ const (
 	propSince   = "SinceUtc"
 )
 
-// RetireInput names the certificate whose earlier versions have served their time.
+// RetireInput names a certificate with earlier versions to retire.
 type RetireInput struct {
 	// Name and Version are those of a version that all targets serve.
 	Name    string `json:"name"`
 	Version string `json:"version"`
 }
 
-// RetireOutput lists what was disabled.
+// RetireOutput lists the disabled versions.
 type RetireOutput struct {
 	Disabled []string `json:"disabled,omitempty"`
 }
 
-// Retire disables the versions before the given one, when all targets have served it for as long as the overlap: from the first
-// Retire of it, since each follows a distribution to all of them. Later versions stay: they are another run's.
+// Retire disables the versions before the given one, when all targets have served it for an overlap: from its first
+// Retire, since each follows a distribution to all of them. Later versions stay: they belong to another run.
 func (s *Steps) Retire(ctx context.Context, in RetireInput) (RetireOutput, error) {
 	versions, err := s.config.Vault.Versions(ctx, in.Name)
 	if err != nil {
@@ -60,8 +60,8 @@ func (s *Steps) Retire(ctx context.Context, in RetireInput) (RetireOutput, error
 	return out, nil
 }
 
-// servedSince is when all targets were first seen to serve a version. It is now for one that the table does not have: of several
-// who find that at once, the last one's now counts, which is the later one.
+// servedSince returns when all targets were first seen to serve a version. For an unknown version it is now: of
+// several concurrent callers, the last one's time counts, which is the latest.
 func (s *Steps) servedSince(ctx context.Context, in RetireInput) (time.Time, error) {
 	key := tables.Key{Partition: in.Name, Row: servedRow}
 	row, err := s.config.Tables.Get(ctx, OrdersTable, key)

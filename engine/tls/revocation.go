@@ -7,8 +7,8 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// revocation revokes versions of a certificate. Unless the message says that it cannot wait, another certificate is issued first and
-// all targets serve it; when that fails, nothing is revoked. What was revoked is disabled in the store.
+// revocation revokes versions of a certificate. Unless the message is urgent, another certificate is issued first and
+// all targets serve it; if that fails, nothing is revoked. Revoked versions are disabled in the store.
 func (a activities) revocation(ctx *orchestrator.Context, r engine.Request[Input], domain string) (Result, error) {
 	plan, err := a.plan.Call(ctx, PlanInput{Domain: domain, Revocation: r.Input.Revocation, JobID: r.CorrelationID}).Await()
 	if err != nil {
@@ -39,7 +39,8 @@ func (a activities) revocation(ctx *orchestrator.Context, r engine.Request[Input
 	return result, nil
 }
 
-// replace has all targets serve a certificate that is not to be revoked. One that was not enabled any more is not replaced.
+// replace makes all targets serve a certificate that is not to be revoked. A certificate that was already disabled is
+// not replaced.
 func (a activities) replace(ctx *orchestrator.Context, r engine.Request[Input], plan Plan) (Result, error) {
 	if len(plan.Domains) == 0 {
 		return Result{}, nil
@@ -58,7 +59,7 @@ func (a activities) replace(ctx *orchestrator.Context, r engine.Request[Input], 
 	return Result{Certificate: made.Certificate, Renewed: made.Renewed, Note: made.Note, Targets: len(targets)}, err
 }
 
-// nobodyServes makes sure that no target serves a certificate that gets no successor.
+// nobodyServes makes sure that no target serves a certificate without a successor.
 func (a activities) nobodyServes(ctx *orchestrator.Context, r engine.Request[Input], domain string) error {
 	targets, err := a.targets.Call(ctx, TargetsInput{Domains: []string{domain}, Again: ctx.Execution() - 1}).Await()
 	if err != nil {
@@ -70,7 +71,7 @@ func (a activities) nobodyServes(ctx *orchestrator.Context, r engine.Request[Inp
 	return nil
 }
 
-// revokeAll revokes the versions of a plan, all at once.
+// revokeAll revokes the versions of a plan, all in parallel.
 func (a activities) revokeAll(ctx *orchestrator.Context, plan Plan, reason Reason) error {
 	var revoked []*orchestrator.Future[RevokeOutput]
 	for _, version := range plan.Versions {

@@ -10,39 +10,39 @@ import (
 	"time"
 )
 
-// Reason says why a certificate is revoked (RFC 5280, section 5.3.1).
+// Reason is the reason of a revocation (RFC 5280, section 5.3.1).
 type Reason string
 
-// The reasons that public authorities take of those who hold a certificate.
+// The reasons that public authorities accept from the holders of a certificate.
 const (
 	Unspecified   Reason = "unspecified"
 	KeyCompromise Reason = "keyCompromise"
 	Superseded    Reason = "superseded"
-	// CessationOfOperation is for a certificate that nobody needs any more: it is not replaced.
+	// CessationOfOperation is for a certificate that is no longer needed: it is not replaced.
 	CessationOfOperation Reason = "cessationOfOperation"
 )
 
-// reasonCodes are how the reasons are written in a request.
+// reasonCodes are the numbers of the reasons in a request.
 var reasonCodes = map[Reason]int{Unspecified: 0, KeyCompromise: 1, Superseded: 4, CessationOfOperation: 5}
 
-// Code is the reason's number; false when it is none of the reasons here.
+// Code returns the reason's number; false for an unknown reason.
 func (r Reason) Code() (int, bool) {
 	code, known := reasonCodes[r]
 	return code, known
 }
 
-// Revocation is what a message of operation revoke asks for, beside the domain that names the certificate.
+// Revocation is the request of a message of operation revoke, in addition to the domain that names the certificate.
 type Revocation struct {
-	// Version is the one to revoke; All means all that have not expired. One of the two is required.
+	// Version is the version to revoke; All means all that have not expired. One of the two is required.
 	Version string `json:"version,omitempty"`
 	All     bool   `json:"all,omitempty"`
 	// Reason is required.
 	Reason Reason `json:"reason,omitempty"`
-	// Immediately revokes before there is another certificate. Only for KeyCompromise.
+	// Immediately revokes before another certificate exists. Only for KeyCompromise.
 	Immediately bool `json:"immediately,omitempty"`
 }
 
-// validate checks what a message says.
+// validate checks the request of a message.
 func (r Revocation) validate() error {
 	_, known := r.Reason.Code()
 	switch {
@@ -57,25 +57,25 @@ func (r Revocation) validate() error {
 	}
 }
 
-// PlanInput asks which versions are to be revoked.
+// PlanInput selects the versions to revoke.
 type PlanInput struct {
 	// Domain names the certificate.
 	Domain     string     `json:"domain"`
 	Revocation Revocation `json:"revocation"`
-	// JobID is the run that asks: what it made itself stays. Required.
+	// JobID is the calling run: its own versions are kept. Required.
 	JobID string `json:"jobId"`
 }
 
-// Plan says what is to be revoked, and what takes its place.
+// Plan lists the versions to revoke, and the replacement.
 type Plan struct {
-	// Name is the certificate's in the store, Versions are those to revoke, oldest first.
+	// Name is the certificate's name in the store, Versions are those to revoke, oldest first.
 	Name     string   `json:"name"`
 	Versions []string `json:"versions"`
-	// Domains are those of a certificate that takes the place: the names that the current one has. None when there is no current one.
+	// Domains are those of the replacement: the names of the current certificate. Empty without a current one.
 	Domains []string `json:"domains,omitempty"`
 }
 
-// PlanRevocation finds the versions to revoke. ErrInput says that there are none such.
+// PlanRevocation finds the versions to revoke. ErrInput means that no version matches.
 func (s *Steps) PlanRevocation(ctx context.Context, in PlanInput) (Plan, error) {
 	plan := Plan{Name: CertificateName([]string{in.Domain})}
 	versions, err := s.config.Vault.Versions(ctx, plan.Name)
@@ -108,7 +108,7 @@ type RevokeInput struct {
 	Reason  Reason `json:"reason"`
 }
 
-// RevokeOutput says what was revoked.
+// RevokeOutput describes the revoked version.
 type RevokeOutput struct {
 	Version string `json:"version"`
 	// Serial and Fingerprint are those of the certificate, in lower-case hex.
@@ -118,7 +118,8 @@ type RevokeOutput struct {
 	RevokedAtUtc time.Time `json:"revokedAtUtc"`
 }
 
-// Revoke has the authority revoke a version; one that is revoked already stays so. ErrRefused says that it will not.
+// Revoke asks the authority to revoke a version; a revoked one stays revoked. ErrRefused means that the authority
+// refuses.
 func (s *Steps) Revoke(ctx context.Context, in RevokeInput) (RevokeOutput, error) {
 	der, err := s.config.Vault.Leaf(ctx, in.Name, in.Version)
 	if err != nil {
@@ -134,13 +135,13 @@ func (s *Steps) Revoke(ctx context.Context, in RevokeInput) (RevokeOutput, error
 	return RevokeOutput{Version: in.Version, Serial: leaf.SerialNumber.Text(16), Fingerprint: fingerprint(leaf), Reason: in.Reason, RevokedAtUtc: s.config.Now().UTC()}, nil
 }
 
-// DisableInput names versions that are of no use any more.
+// DisableInput names obsolete versions.
 type DisableInput struct {
 	Name     string   `json:"name"`
 	Versions []string `json:"versions"`
 }
 
-// Disable makes versions unusable in the store.
+// Disable disables versions in the store.
 func (s *Steps) Disable(ctx context.Context, in DisableInput) (RetireOutput, error) {
 	var out RetireOutput
 	for _, version := range in.Versions {

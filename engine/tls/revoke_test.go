@@ -17,7 +17,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/orchestratortest"
 )
 
-// revoked says which of the versions of a certificate the authority has revoked.
+// revoked returns whether the authority has revoked each of the versions.
 func (w *world) revoked(t *testing.T, versions ...string) []bool {
 	t.Helper()
 	var all []bool
@@ -31,14 +31,14 @@ func (w *world) revoked(t *testing.T, versions ...string) []bool {
 	return all
 }
 
-// served is the version that a target was told of last.
+// served returns the last version of a target's notices.
 func (w *world) served(i int) string {
 	told := w.targets[i].Told()
 	version, _ := told[len(told)-1]["version"].(string)
 	return version
 }
 
-// issued is a world with a certificate of two names, which its targets serve, and the certificate's version.
+// issued returns a world with a certificate of two names, which its targets serve, and the certificate's version.
 func issued(t *testing.T, targets int) (*world, string) {
 	t.Helper()
 	w := newWorld(t, pebble.Options{}, targets)
@@ -56,8 +56,8 @@ func revocation(correlationID, input string) string {
 	return strings.Replace(message(correlationID, input), `"engine"`, `"operation":"revoke","engine"`, 1)
 }
 
-// What is to be revoked is replaced first, under all of its names; targets serve the new one, the old one is revoked and disabled, and
-// the history shows each step.
+// A version to revoke is replaced first, under all of its names; targets serve the new one, the old one is revoked
+// and disabled, and the history shows each step.
 func TestRevoke(t *testing.T) {
 	t.Parallel()
 	w, old := issued(t, 2)
@@ -79,7 +79,7 @@ func TestRevoke(t *testing.T) {
 	if out := string(entries[at].Output); !strings.Contains(out, old) || !strings.Contains(out, "keyCompromise") {
 		t.Errorf("history: %s", out)
 	}
-	// Somebody sends it again: there is nothing left of the old one, and the new one goes, too.
+	// The message is sent again: nothing is left of the old version, and the new one is revoked, too.
 	w.handle(t, w.pipeline(t), "c3", revocation("c3", `{"domain":"www.example.com","version":"`+old+`","reason":"superseded"}`))
 	if got := w.versions(t); len(got) != 1 || got[0].Version != left[0].Version {
 		t.Errorf("an old version again: %+v", got)
@@ -87,7 +87,7 @@ func TestRevoke(t *testing.T) {
 	w.checkSecret(t, entries)
 }
 
-// A target that does not serve the new certificate keeps the old one valid, unless the message says that it cannot wait.
+// A target that does not serve the new certificate keeps the old one valid, unless the message is urgent.
 func TestRevokeWaitsForTheTargets(t *testing.T) {
 	t.Parallel()
 	for input, want := range map[string][]bool{
@@ -109,7 +109,7 @@ func TestRevokeWaitsForTheTargets(t *testing.T) {
 	}
 }
 
-// An authority that issues nothing keeps what there is valid.
+// If the authority issues nothing, the current certificates stay valid.
 func TestRevokeWithoutAnotherCertificate(t *testing.T) {
 	t.Parallel()
 	w, old := issued(t, 1)
@@ -123,7 +123,7 @@ func TestRevokeWithoutAnotherCertificate(t *testing.T) {
 	}
 }
 
-// A certificate that nobody needs any more is revoked without a successor, once nobody serves it.
+// A certificate that is no longer needed is revoked without a successor, once no target serves it.
 func TestRevokeForGood(t *testing.T) {
 	t.Parallel()
 	w, old := issued(t, 1)
@@ -139,7 +139,7 @@ func TestRevokeForGood(t *testing.T) {
 	}
 }
 
-// What is revoked can be revoked again; what another account got cannot.
+// A revoked version can be revoked again; a version of another account cannot.
 func TestRevokeAgain(t *testing.T) {
 	t.Parallel()
 	w, old := issued(t, 0)
@@ -158,7 +158,7 @@ func TestRevokeAgain(t *testing.T) {
 	}
 }
 
-// The order of the steps, whatever is revoked.
+// The order of the steps, for all kinds of revocations.
 func TestRevocations(t *testing.T) {
 	t.Parallel()
 	revoke := func(change func(*tls.Revocation)) tls.Input {
@@ -199,7 +199,7 @@ func TestRevocations(t *testing.T) {
 	}
 }
 
-// What a message of revoke has to say, and others must not.
+// The required fields of a revoke message, which other messages must not have.
 func TestRevocationsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	for what, s := range map[string]script{
@@ -219,7 +219,7 @@ func TestRevocationsThatAreRefused(t *testing.T) {
 	}
 }
 
-// What cannot be planned is said before anything happens.
+// An impossible plan is refused before any change.
 func TestPlanRevocation(t *testing.T) {
 	t.Parallel()
 	w, old := issued(t, 0)
@@ -249,14 +249,14 @@ func TestPlanRevocation(t *testing.T) {
 	}
 }
 
-// The engine revokes as it did when the golden history was written.
+// The engine revokes as when the golden history was written.
 func TestGoldenRevocation(t *testing.T) {
 	t.Parallel()
 	orchestratortest.Golden(t, "testdata/golden-revoke.json", script{operation: "revoke", versions: []string{"a", "b"}, targets: 2,
 		input: tls.Input{Domain: domain, Revocation: tls.Revocation{All: true, Reason: tls.Superseded}}}.scenario(t))
 }
 
-// Whatever crashes in the runtime, a revocation ends the same.
+// With any crash in the runtime, a revocation ends the same.
 func TestRevocationCrashesEverywhere(t *testing.T) {
 	t.Parallel()
 	orchestratortest.CrashEverywhere(t, func(t *testing.T) orchestratortest.Scenario[engine.Message, tls.Result] {

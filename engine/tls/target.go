@@ -13,34 +13,35 @@ import (
 // maxTargets bounds the targets of a certificate.
 const maxTargets = 1000
 
-// Target is somebody who serves a certificate.
+// Target is a server of a certificate.
 type Target struct {
-	// ID is the instance that it belongs to, or another name that tells targets apart. Required.
+	// ID is its instance, or another unique name. Required.
 	ID string `json:"id"`
-	// NotifyURL is where it is told about a new version. Required by HTTPDistributor. It is kept in rounds and shown in the
-	// history, so it has neither a password nor a query, where keys would be: the distributor's client says who it is.
+	// NotifyURL is the address for notices about new versions. Required by HTTPDistributor. It is stored in rounds
+	// and shown in the history, so it has neither a password nor a query, where keys would be: the distributor's
+	// client authenticates.
 	NotifyURL string `json:"notifyUrl"`
-	// Address is where it serves, as host:port. Required.
+	// Address is its TLS address, as host:port. Required.
 	Address string `json:"address"`
-	// ServerName is the name to ask for in the handshake; the host of Address when the certificate is for it, else the
-	// certificate's first domain.
+	// ServerName is the name to request in the handshake; the host of Address when the certificate covers it, else
+	// the certificate's first domain.
 	ServerName string `json:"serverName,omitempty"`
-	// Certificates are those that it serves, each by its first domain. StaticTargets reads it; a list of one certificate's targets
-	// leaves it out.
+	// Certificates are the certificates that it serves, each by its first domain. StaticTargets reads it; a list of
+	// one certificate's targets omits it.
 	Certificates []string `json:"certificates,omitempty"`
 }
 
-// Targets says who serves a certificate.
+// Targets lists the servers of certificates.
 type Targets interface {
-	// Targets lists those who serve the certificate for the domains; IDs are unique.
+	// Targets lists the targets that serve the certificate for the domains; IDs are unique.
 	Targets(ctx context.Context, domains []string) ([]Target, error)
 }
 
-// StaticTargets is a fixed list. A target serves the certificates that its Certificates name, or whichever there is when it names
-// none, which is for deployments of one certificate.
+// StaticTargets is a fixed list. A target serves the certificates in its Certificates, or any if the list is empty,
+// which is for deployments with one certificate.
 type StaticTargets []Target
 
-// Targets implements the interface of its name.
+// Targets implements the interface Targets.
 func (t StaticTargets) Targets(_ context.Context, domains []string) ([]Target, error) {
 	var serving []Target
 	for _, target := range t {
@@ -53,9 +54,9 @@ func (t StaticTargets) Targets(_ context.Context, domains []string) ([]Target, e
 	return serving, nil
 }
 
-// Validate names everything that is wrong, by the places in the list, of which the first is [0]. certificates are the first domains
-// of those that are renewed on schedule: a target that names none serves the only one of them, and what a target names is one of
-// them, unless there are none at all.
+// Validate returns all errors, by the index in the list, from [0]. certificates are the first domains of the
+// scheduled certificates. A target without names serves the only one of them, and a name of a target is one of them,
+// unless there are none at all.
 func (t StaticTargets) Validate(certificates []string) error {
 	var errs []error
 	seen := map[string]bool{}
@@ -73,7 +74,7 @@ func (t StaticTargets) Validate(certificates []string) error {
 	return errors.Join(errs...)
 }
 
-// assigned checks which certificates a target serves.
+// assigned checks the certificates of a target.
 func (t Target) assigned(certificates []string) error {
 	if len(t.Certificates) == 0 && len(certificates) != 1 {
 		return fmt.Errorf("certificates is missing: name those that it serves, each by its first domain; only the certificate of a deployment that renews one on schedule goes without saying, and this one renews %d", len(certificates))
@@ -92,11 +93,11 @@ func (t Target) assigned(certificates []string) error {
 	return nil
 }
 
-// TargetsInput says whose targets are wanted.
+// TargetsInput names the certificate whose targets are listed.
 type TargetsInput struct {
 	Domains []string `json:"domains"`
-	// Again counts the attempts before: each has to ask anew, because somebody may have changed the targets to mend what went
-	// wrong.
+	// Again counts the previous attempts: each has to read again, because an operator may have changed the targets to
+	// fix the failure.
 	Again int `json:"again,omitempty"`
 }
 
@@ -122,7 +123,7 @@ func (s *Steps) ListTargets(ctx context.Context, in TargetsInput) ([]Target, err
 	return targets, nil
 }
 
-// validate checks a target before it is recorded. The error does not show what may be secret.
+// validate checks a target before it is recorded. The error does not show possible secrets.
 func (t Target) validate() error {
 	if t.ID == "" {
 		return errors.New("its id is missing")

@@ -2,7 +2,7 @@ package tls
 
 import "testing"
 
-// Targets are asked as clients ask them: by a name that the certificate is for.
+// Targets are checked under a name that the certificate covers, as by clients.
 func TestServerName(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -17,8 +17,8 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// Two certificates, each with targets of its own and one that serves both: all of them serve what they should, and the runs of
-// one take nothing from the other.
+// Two certificates, each with targets of its own and one that serves both: all of them serve the right ones, and the
+// runs of one do not affect the other.
 func TestTwoCertificates(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pebble.Options{}, 3)
@@ -43,7 +43,8 @@ func TestTwoCertificates(t *testing.T) {
 	}
 }
 
-// A run that finds no targets says so in the history, and what may still be served stays enabled, however old its successor is.
+// A run without targets records that in the history, and possibly served versions stay enabled, however old their
+// successor is.
 func TestACertificateWithoutTargets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pebble.Options{}, 1)
@@ -64,7 +65,8 @@ func TestACertificateWithoutTargets(t *testing.T) {
 	}
 }
 
-// A target that comes later is told by the next run, and only when it serves the new version is the one before disabled.
+// The next run notifies a later target, and the previous version is disabled only when that target serves the new
+// one.
 func TestATargetThatComesLater(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pebble.Options{}, 2)
@@ -88,7 +90,7 @@ func TestATargetThatComesLater(t *testing.T) {
 	}
 }
 
-// What is ambiguous in a list of targets, or leads nowhere, is said at start.
+// Errors in a list of targets, such as ambiguous entries, are reported at start.
 func TestValidateTargets(t *testing.T) {
 	t.Parallel()
 	target := func(id string, certificates ...string) tls.Target {
@@ -100,7 +102,7 @@ func TestValidateTargets(t *testing.T) {
 		what     string
 		list     tls.StaticTargets
 		rotated  []string
-		complain []string // one a line
+		complain []string // one per line
 	}{
 		{"the one certificate goes without saying", tls.StaticTargets{target("x")}, []string{"a.example.com"}, nil},
 		{"all is named", tls.StaticTargets{target("x", "a.example.com"), target("y", "b.example.com", "a.example.com")}, []string{"a.example.com", "b.example.com"}, nil},
@@ -130,7 +132,7 @@ func TestValidateTargets(t *testing.T) {
 	}
 }
 
-// An attempt that finds a target serve what an attempt before it told it of says how that was sent.
+// An attempt that finds a target serving after the notice of a previous attempt reports that notice.
 func TestWhatAnEarlierAttemptSent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pebble.Options{}, 1)

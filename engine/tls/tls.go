@@ -1,13 +1,12 @@
-// Package tls holds the TLS certificate engine: Renew has the authority issue a certificate when its time has come,
-// Distribute tells a target to serve it and looks, by a handshake, whether it does, Revoke makes one invalid.
+// Package tls is the TLS certificate engine: Renew asks the authority for a certificate when it is due, Distribute
+// notifies a target to serve it and checks that by a handshake, Revoke makes it invalid.
 //
-// It promises that the private key is made in the certificate store and stays there: the engine handles signing requests
-// and certificates, both of them public. A process that dies between an order and its certificate costs no other order:
-// the signing request waits in the store, the order's address in a table, and whoever comes next goes on with both. A run
-// renews a certificate once, however often its steps run. A certificate that was renewed before all targets took it is
-// distributed by every later run until they do, and the versions before it are disabled only after that, and after an
-// overlap; never, when no target is known. What is to be revoked is replaced everywhere first, unless the message says that it
-// cannot wait.
+// The private key is made in the certificate store and stays there: the engine handles signing requests and
+// certificates, both of them public. A process that dies between an order and its certificate costs no other order:
+// the signing request is kept in the store, the order's address in a table, and the next process continues with both.
+// A run renews a certificate once, however often its steps run. Every run distributes the current certificate until
+// all targets serve it. The previous versions are disabled only after that, and after an overlap; without known
+// targets, never. A certificate is replaced everywhere before its revocation, unless the message is urgent.
 //
 // Storage keys: the certificates named tls-{first domain} (see secrets.Name) with the tags renewalJobId and renewedBecause; the table
 // tlsOrders (partition: certificate name, rows: "order", "served", "window"); the table tlsChallenges (partition: "http-01", row: the token).
@@ -31,61 +30,62 @@ const Engine = "tls"
 const (
 	OperationRenew      = "renew"
 	OperationDistribute = "distribute"
-	// OperationRevoke is beside those of the standard.
+	// OperationRevoke is an addition to those of the standard.
 	OperationRevoke = "revoke"
 )
 
-// Tables of this engine. Whoever wires it creates them.
+// Tables of this engine. The program that wires it creates them.
 const (
 	OrdersTable     = "tlsOrders"
 	ChallengesTable = "tlsChallenges"
 )
 
-// What Config leaves open.
+// Defaults of Config.
 const (
 	DefaultRenewAfter = 2.0 / 3
 	DefaultOverlap    = 24 * time.Hour
 	DefaultLookEvery  = 24 * time.Hour
 )
 
-// These errors are told apart with errors.Is.
+// Distinguish these errors with errors.Is.
 var (
 	// ErrInput: the message or the input of a step is malformed; repeating it cannot help.
 	ErrInput = errors.New("invalid input")
-	// ErrRefused: the authority will not issue the certificate, or its challenge cannot be answered; repeating it cannot help.
+	// ErrRefused: the authority refuses to issue the certificate, or its challenge cannot be answered; repeating it
+	// cannot help.
 	ErrRefused = errors.New("refused by the certificate authority")
-	// ErrOrderGone: the authority does not go on with an order: it is invalid, expired, unknown or another account's.
+	// ErrOrderGone: the authority does not continue an order: it is invalid, expired, unknown or another account's.
 	ErrOrderGone = errors.New("the order is gone")
-	// ErrNoCertificate: there is no certificate to distribute; renew it first.
+	// ErrNoCertificate: no certificate exists to distribute; renew it first.
 	ErrNoCertificate = errors.New("no certificate")
 	// ErrNotServed: a target does not serve the certificate, or not in a way that clients can verify.
 	ErrNotServed = errors.New("not served")
-	// ErrTarget: a target refuses what it is told, or cannot be told; repeating it cannot help.
+	// ErrTarget: a target refuses a notice, or cannot be notified; repeating it cannot help.
 	ErrTarget = errors.New("target refuses")
 )
 
-// RateLimitedError says that the authority wants to be left alone for a while.
+// RateLimitedError means that the authority asks for a pause.
 type RateLimitedError struct {
-	// Until is when it may be asked again (UTC).
+	// Until is the end of the pause (UTC).
 	Until time.Time `json:"until"`
-	// Detail is what the authority says.
+	// Detail is the authority's message.
 	Detail string `json:"detail"`
 }
 
-// Error says until when, and why.
+// Error contains the end of the pause and the reason.
 func (e *RateLimitedError) Error() string {
 	return fmt.Sprintf("rate limit of the certificate authority, until %s: %s", e.Until.UTC().Format(time.RFC3339), e.Detail)
 }
 
-// ValidationError says that the authority did not find a domain under our control. Trying again soon does not help, and
+// ValidationError means that the authority could not verify control of a domain. A quick retry does not help, and
 // counts against a rate limit.
 type ValidationError struct {
 	Domain string `json:"domain"`
-	// Detail is what the authority says.
+	// Detail is the authority's message.
 	Detail string `json:"detail"`
 }
 
-// Error names the domain and what the authority says.
+// Error names the domain and contains the authority's message.
 func (e *ValidationError) Error() string {
 	return fmt.Sprintf("the certificate authority cannot validate %s: %s", e.Domain, e.Detail)
 }
@@ -93,48 +93,48 @@ func (e *ValidationError) Error() string {
 // Authority is the certificate authority. Certificates and signing requests are DER. Errors are ErrRefused, ErrOrderGone,
 // *RateLimitedError, *ValidationError, and others, after which the call can be repeated.
 type Authority interface {
-	// Order asks for a certificate for the domains, which is to replace another one (a leaf; nil for none), and returns the
-	// order's address.
+	// Order requests a certificate for the domains, which replaces another one (a leaf; nil for none), and returns
+	// the order's address.
 	Order(ctx context.Context, domains []string, replaces []byte) (order string, err error)
-	// Issue takes an order as far as there is to go: it shows control of the domains, hands the request in, and returns the
-	// chain, leaf first. It goes on where the order stands, so it can be repeated.
+	// Issue completes an order: it proves control of the domains, submits the request, and returns the chain, leaf
+	// first. It continues from the current state of the order, so it can be repeated.
 	Issue(ctx context.Context, order string, request []byte) (chain [][]byte, err error)
-	// Renewal is the window in which the authority wants a certificate renewed.
+	// Renewal returns the window in which the authority wants a certificate renewed.
 	Renewal(ctx context.Context, leaf []byte) (Window, error)
-	// Revoke makes a certificate (a leaf) invalid for everybody; one that is revoked already stays so.
+	// Revoke makes a certificate (a leaf) invalid; a revoked one stays revoked.
 	Revoke(ctx context.Context, leaf []byte, reason Reason) error
-	// Tidy takes away what processes that died have left of their answers to challenges. What it cannot take away it logs, for the
-	// next time.
+	// Tidy removes challenge answers that dead processes have left. Failures are logged, and retried the next time.
 	Tidy(ctx context.Context)
 }
 
-// Config is what the steps need.
+// Config configures the steps.
 type Config struct {
 	// Vault keeps the certificates and their keys. Required.
 	Vault certificates.Store
 	// Authority issues certificates. Required.
 	Authority Authority
-	// Targets says who serves a certificate. Required.
+	// Targets lists the targets of a certificate. Required.
 	Targets Targets
-	// Distributor tells a target. Required.
+	// Distributor notifies a target. Required.
 	Distributor Distributor
 	// Tables holds OrdersTable. Required.
 	Tables tables.Store
-	// RenewAfter is the share of a certificate's life after which it is renewed when the authority does not say when;
+	// RenewAfter is the share of a certificate's life after which it is renewed when the authority gives no window;
 	// between 0 and 1, DefaultRenewAfter when 0.
 	RenewAfter float64
-	// Overlap is for how long all targets have to have served a version before those before it are disabled; DefaultOverlap when 0.
+	// Overlap is the time for which all targets must have served a version before its predecessors are disabled;
+	// DefaultOverlap when 0.
 	Overlap time.Duration
-	// LookEvery is how often each certificate is looked at: a moment of the authority's that comes before the next look is due at this
-	// one (RFC 9773, section 4.2). DefaultLookEvery when 0.
+	// LookEvery is the interval of the checks of each certificate: a moment of the authority's before the next check
+	// is due at this one (RFC 9773, section 4.2). DefaultLookEvery when 0.
 	LookEvery time.Duration
-	// Roots are what chains that targets serve have to lead to; the system's when nil.
+	// Roots are the trusted roots of the targets' chains; the system's when nil.
 	Roots *x509.CertPool
 	// Now is the clock, time.Now when nil.
 	Now func() time.Time
 }
 
-// Validate names everything that is wrong.
+// Validate returns all errors.
 func (c Config) Validate() error {
 	var errs []error
 	required := []struct {

@@ -14,8 +14,8 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 )
 
-// An update that was rolled back and is retried from its dead letter does everything again that was taken back, and asks
-// nobody again who has approved it.
+// An update that was rolled back and is retried from its dead letter repeats everything that was undone, and asks for
+// no second approval.
 func TestAnUpdateThatWasRolledBackIsDoneAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,23 +13,23 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// Result is what a run leaves behind.
+// Result is the result of a run.
 type Result struct {
-	// Status is how it ended, if it is no failure: Updated, Rejected or Superseded.
+	// Status is the outcome of a successful run: Updated, Rejected or Superseded.
 	Status  release.Status `json:"status"`
 	Version string         `json:"version,omitempty"`
 	// Changes are the components, in the order of their updates.
 	Changes []Change `json:"changes,omitempty"`
-	// SupersededBy is what was wanted instead.
+	// SupersededBy is the newer wanted version.
 	SupersededBy *Wanted `json:"supersededBy,omitempty"`
-	// ApprovedBy is who decided, when somebody was asked.
+	// ApprovedBy is the person who decided, if an approval was needed.
 	ApprovedBy string `json:"approvedBy,omitempty"`
 }
 
-// errRolledBack marks the failure of an update that has left everything as it was.
+// errRolledBack marks the failure of an update that was rolled back completely.
 var errRolledBack = errors.New("all components are what they were before")
 
-// Definition is the engine over the steps.
+// Definition returns the engine over the steps.
 func Definition(steps *Steps) engine.Definition {
 	c := steps.config
 	held := orchestrator.WithError[*registry.LockedError]()
@@ -67,7 +67,7 @@ type updater struct {
 	finish    *orchestrator.Activity[FinishInput, struct{}]
 }
 
-// run updates an instance, and tells the publisher how that ended.
+// run updates an instance, and reports the outcome to the publisher.
 func (u updater) run(ctx *orchestrator.Context, r engine.Request[Input]) (Result, error) {
 	if err := validate(r.Operation, r.InstanceID, r.Input); err != nil {
 		return Result{}, orchestrator.Permanent(err)
@@ -87,7 +87,7 @@ func (u updater) run(ctx *orchestrator.Context, r engine.Request[Input]) (Result
 	return result, nil
 }
 
-// attempt is the update, once it is known to make sense. has is the version that the instance had before, if it was found out.
+// attempt updates the instance, if the request is valid. has is the previous version of the instance, if known.
 func (u updater) attempt(ctx *orchestrator.Context, r engine.Request[Input]) (result Result, has string, err error) {
 	look, err := u.lookFirst(ctx, r)
 	if err != nil || look.SupersededBy != nil {
@@ -113,7 +113,7 @@ func (u updater) attempt(ctx *orchestrator.Context, r engine.Request[Input]) (re
 	return result, plan.Has, err
 }
 
-// lookFirst finds out whom to ask for an update, and whether there is still something to ask for.
+// lookFirst finds the approver of an update, and whether the update is still wanted.
 func (u updater) lookFirst(ctx *orchestrator.Context, r engine.Request[Input]) (Look, error) {
 	asked := Look{Approval: r.Input.Approval}
 	if asked.Approval == nil && r.Input.Ring == "" || !ctx.Patched("a look before the approval") {
@@ -134,7 +134,8 @@ func processInput(ctx *orchestrator.Context, r engine.Request[Input]) ProcessInp
 		Ring: r.Input.Ring, Released: r.Input.Released, Downgrade: r.Input.Downgrade, Execution: ctx.Execution()}
 }
 
-// update brings the components to their versions, or back to where they were. Behind a newer update it does nothing.
+// update brings the components to their versions, or back to the previous ones. Behind a newer update it does
+// nothing.
 func (u updater) update(ctx *orchestrator.Context, r engine.Request[Input]) (Plan, error) {
 	job, execution := engine.JobID(ctx), ctx.Execution()
 	planned := u.process.Call(ctx, processInput(ctx, r),
@@ -156,14 +157,14 @@ func (u updater) update(ctx *orchestrator.Context, r engine.Request[Input]) (Pla
 			continue
 		}
 		if lockGone(ctx, err) {
-			return plan, fmt.Errorf("update component %s: %w", c.Component, err) // whoever has the lock now must not be disturbed
+			return plan, fmt.Errorf("update component %s: %w", c.Component, err) // the current lock holder must not be disturbed
 		}
 		return plan, rollback(ctx, planned, steps, err)
 	}
-	// All is done: a cancellation that comes now is too late.
+	// All is done: a cancellation is too late now.
 	ctx = orchestrator.WithoutCancel(ctx)
 	if _, err := u.finish.Call(ctx, FinishInput{InstanceID: r.InstanceID, JobID: job, Version: r.Input.Version, Execution: execution}).Await(); err != nil {
-		return plan, err // the components are what they have to be: the next attempt finds that
+		return plan, err // the components have their versions: the next attempt finds that
 	}
 	return plan, nil
 }
@@ -174,7 +175,7 @@ type done struct {
 	call *orchestrator.Future[ComponentOutput]
 }
 
-// takenBack says how a component gets its version from before back, if it had another one.
+// takenBack returns the undo of a component's update, if it had another version.
 func (u updater) takenBack(in ComponentInput) []orchestrator.CallOption {
 	if in.From == in.To {
 		return nil
@@ -183,9 +184,9 @@ func (u updater) takenBack(in ComponentInput) []orchestrator.CallOption {
 	return []orchestrator.CallOption{orchestrator.WithUndo(u.component, in)}
 }
 
-// rollback takes changes back, the last first, then the plan, and says how that went. A cancellation does not reach it.
-// Another attempt would only do the same again, so a person has to look. The plan of an update that could not be taken back
-// stays in the registry: the next attempt has to know what was before.
+// rollback undoes changes, the last first, then the plan, and reports the result. A cancellation does not stop it.
+// Another attempt would repeat the same, so an operator has to check. The plan of an update that could not be undone
+// stays in the registry: the next attempt needs the previous versions.
 func rollback(ctx *orchestrator.Context, planned *orchestrator.Future[Plan], steps []done, cause error) error {
 	failed := steps[len(steps)-1]
 	cause = fmt.Errorf("update component %s to version %s: %w", failed.Component, failed.To, reason(cause))
@@ -204,7 +205,7 @@ func rollback(ctx *orchestrator.Context, planned *orchestrator.Future[Plan], ste
 	return orchestrator.Permanent(fmt.Errorf("%w; %w", cause, errRolledBack))
 }
 
-// reason is why an activity failed, without the number of its attempts: those were looks at a component that took its time.
+// reason returns the error of an activity, without the number of its attempts, which were checks of a slow component.
 func reason(err error) error {
 	if e, ok := errors.AsType[*orchestrator.ActivityError](err); ok {
 		return &e.Failure
@@ -212,20 +213,22 @@ func reason(err error) error {
 	return err
 }
 
-// lockGone says that a step failed because the run has lost its lock: it said so, or engine.Locked has interrupted it.
+// lockGone reports whether a step failed because the run has lost its lock: it returned that error, or engine.Locked
+// has interrupted it.
 func lockGone(ctx *orchestrator.Context, err error) bool {
 	_, canceled := ctx.Canceled()
 	_, locked := errors.AsType[*registry.LockedError](err)
 	return locked || (errors.Is(err, orchestrator.ErrCanceled) && !canceled)
 }
 
-// worthwhile says that another attempt can help. A lock that has expired may be renewed yet, one that is another's is lost.
+// worthwhile reports whether another attempt can help. An expired lock may still be renewed; one that another job
+// holds is lost.
 func worthwhile(err error) bool {
 	locked, ok := errors.AsType[*registry.LockedError](err)
 	return !ok || locked.Holder == ""
 }
 
-// permanently marks the errors of a step that repeating it cannot mend.
+// permanently marks the errors of a step that a repeat cannot fix.
 func permanently[In, Out any](step func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (Out, error) {
 		out, err := step(ctx, in)

@@ -10,26 +10,26 @@ import (
 	"github.com/vibedata/roundhouse/engine/release"
 )
 
-// Wanted is a version that somebody wants, and the run that noted it.
+// Wanted is a wanted version, and the run that recorded it.
 type Wanted struct {
 	Version string `json:"version,omitempty"`
-	// CorrelationID names the run, "" for a version that is older than these notes.
+	// CorrelationID names the run, "" for a version from before these records.
 	CorrelationID string    `json:"correlationId,omitempty"`
 	NotedAtUtc    time.Time `json:"notedAtUtc,omitzero"`
-	// Ring is the ring of the release, if the message said so.
+	// Ring is the ring of the release, if the message has it.
 	Ring string `json:"ring,omitempty"`
-	// Released is when the release was made, if the message said so.
+	// Released is when the release was made, if the message has it.
 	Released time.Time `json:"released,omitzero"`
 }
 
-// Desired is what an instance has to have: the release, and the versions of its components, by name, of which one may be newer
-// than that of the release, because it was updated alone.
+// Desired is the desired state of an instance: the release, and the versions of its components, by name. A component
+// may be newer than the release, because it was updated alone.
 type Desired struct {
 	Wanted
 	Components map[string]Wanted `json:"components,omitempty"`
 }
 
-// DesiredOf reads from an instance's document what it has to have. Where nothing is noted yet, that is what it has.
+// DesiredOf reads the desired state from an instance's document. Without a record, it is the current state.
 func DesiredOf(i registry.Instance) (Desired, error) {
 	var d Desired
 	_, err := i.Field(fieldDesired, &d)
@@ -39,7 +39,7 @@ func DesiredOf(i registry.Instance) (Desired, error) {
 	return d, err
 }
 
-// newer says which wish stands against another: one that is known to be newer, of another run.
+// newer returns the wish that conflicts with another: one of another run that is known to be newer.
 func (w Wanted) newer(than Wanted) *Wanted {
 	mine, theirs := release.Version{Version: than.Version, Released: than.Released}, release.Version{Version: w.Version, Released: w.Released}
 	if w.Version == "" || w.CorrelationID == than.CorrelationID || !mine.Older(theirs) {
@@ -48,7 +48,7 @@ func (w Wanted) newer(than Wanted) *Wanted {
 	return &w
 }
 
-// wish is what the run wants: the release, or the one component.
+// wish returns the version that the run wants: the release, or the one component.
 func (in ProcessInput) wish(at time.Time) Wanted {
 	w := Wanted{Version: in.Version, CorrelationID: in.correlationID(), NotedAtUtc: at.UTC().Truncate(time.Microsecond), Ring: in.Ring, Released: in.Released}
 	if in.component() {
@@ -57,15 +57,16 @@ func (in ProcessInput) wish(at time.Time) Wanted {
 	return w
 }
 
-// component says that the run updates one component, and not the instance.
+// component reports whether the run updates one component, and not the instance.
 func (in ProcessInput) component() bool { return in.Version == "" && len(in.Components) == 1 }
 
-// correlationID is that of the run. It is in the name of the job; the inputs of runs that are under way hold it nowhere else.
+// correlationID returns that of the run, from the name of the job: the inputs of runs in progress hold it nowhere
+// else.
 func (in ProcessInput) correlationID() string {
 	return strings.TrimPrefix(in.JobID, Engine+"-"+in.InstanceID+"/")
 }
 
-// against is the wish that the run must not go against, nil when there is none, or the run is to go back.
+// against returns the newer wish that stops the run, nil for none, or for a downgrade.
 func (in ProcessInput) against(d Desired) *Wanted {
 	switch {
 	case in.Downgrade:
@@ -77,7 +78,7 @@ func (in ProcessInput) against(d Desired) *Wanted {
 	}
 }
 
-// note makes the wish of the run that of the instance. Noted again, it keeps its time.
+// note records the wish of the run for the instance. A repeated record keeps its time.
 func (d *Desired) note(in ProcessInput, at time.Time) {
 	if d.Components == nil {
 		d.Components = map[string]Wanted{}
@@ -92,7 +93,7 @@ func (d *Desired) note(in ProcessInput, at time.Time) {
 	}
 }
 
-// after is the wish that takes the place of another, or that one, when it is the same.
+// after returns the wish that replaces another, or that one if it is the same.
 func (w Wanted) after(before Wanted) Wanted {
 	if before.Version == w.Version && before.CorrelationID == w.CorrelationID {
 		return before
@@ -100,8 +101,8 @@ func (w Wanted) after(before Wanted) Wanted {
 	return w
 }
 
-// want decides whether the run may go on, for the holder of the lock: it notes what the run wants, or gives the wish that stands
-// against it, and then changes nothing.
+// want decides whether the run may continue, for the holder of the lock: it records the wish of the run, or returns a newer
+// wish and changes nothing.
 func (s *Steps) want(ctx context.Context, in ProcessInput) (against *Wanted, has string, err error) {
 	_, err = s.config.Registry.Update(ctx, in.InstanceID, in.JobID, func(i *registry.Instance) error {
 		d, err := DesiredOf(*i)
@@ -120,18 +121,18 @@ func (s *Steps) want(ctx context.Context, in ProcessInput) (against *Wanted, has
 	return against, has, err
 }
 
-// Look is what is known of an update before anybody is asked for it.
+// Look is the state of an update before its approval.
 type Look struct {
-	// SupersededBy is what is wanted instead, nil when the update may go on.
+	// SupersededBy is the newer wanted version, nil when the update may continue.
 	SupersededBy *Wanted `json:"supersededBy,omitempty"`
-	// Approval is what the ring needs, nil for nothing.
+	// Approval is the approval that the ring requires, nil for none.
 	Approval *ApprovalRequest `json:"approval,omitempty"`
 	// Has is the version of the instance.
 	Has string `json:"has,omitempty"`
 }
 
-// Look says what is known of an update before anybody is asked for it. It needs no lock and changes nothing: what it says is
-// decided again by Process.
+// Look returns the state of an update before its approval. It needs no lock and changes nothing: Process decides
+// again.
 func (s *Steps) Look(ctx context.Context, in ProcessInput) (Look, error) {
 	i, err := s.config.Registry.Get(ctx, in.InstanceID)
 	if err != nil {

@@ -15,19 +15,20 @@ import (
 	"github.com/vibedata/roundhouse/services/outbound"
 )
 
-// maxAnswer bounds what is read of an answer, in bytes.
+// maxAnswer bounds the bytes read of an answer.
 const maxAnswer = 64 << 10
 
-// HTTP reaches components over HTTP: PUT {base}/instances/{instance}/components/{component} with {"version": ...} and an
-// Idempotency-Key asks for a version, DELETE takes the component away, and GET answers a Status, or 404. The zero value
-// is not ready; make it with NewHTTP.
+// HTTP reaches components over HTTP: PUT {base}/instances/{instance}/components/{component} with {"version": ...} and
+// an Idempotency-Key requests a version, DELETE removes the component, and GET answers a Status, or 404. The zero
+// value is not ready; use NewHTTP.
 type HTTP struct {
 	base   string
 	client *http.Client
 }
 
-// NewHTTP makes the client of a management endpoint. client authenticates, and bounds its requests in time, as one of
-// outbound.Clients does; nil is one that does neither but wait for 30 s. It follows no redirect: that would hand on what the client authenticates with.
+// NewHTTP makes the client of a management endpoint. client authenticates, and bounds its requests in time, as the
+// clients of outbound.Clients do; nil is a client without authentication and with a timeout of 30 s. It follows no
+// redirect: that would pass on the client's credentials.
 func NewHTTP(base string, client *http.Client) (*HTTP, error) {
 	u, err := url.Parse(base)
 	if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -107,7 +108,7 @@ func (h *HTTP) do(ctx context.Context, method, instanceID, component string, bod
 	case status == http.StatusNotFound && method != http.MethodPut:
 		return nil, fmt.Errorf("%s component %s: %w", method, component, ErrNoComponent)
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooManyRequests, status >= 500,
-		status == http.StatusUnauthorized, status == http.StatusForbidden: // a role that was assigned just now takes minutes to arrive
+		status == http.StatusUnauthorized, status == http.StatusForbidden: // a new role assignment takes minutes to become effective
 		return nil, fmt.Errorf("%s component %s: HTTP %d", method, component, status)
 	default:
 		return nil, fmt.Errorf("%s component %s: HTTP %d: %w", method, component, status, ErrRefused)

@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/update/updatetest"
 )
 
-// wire is the client over a listening server.
+// wire returns the client over a listening server.
 func wire(t *testing.T) (*update.HTTP, *updatetest.Server) {
 	t.Helper()
 	server := updatetest.Listen(t)
@@ -57,7 +57,7 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// What a server answers when it is in trouble can be mended, except where it says that it cannot.
+// A server error can be retried, except where the server reports it as permanent.
 func TestHTTPTrouble(t *testing.T) {
 	t.Parallel()
 	c, server := wire(t)
@@ -67,7 +67,7 @@ func TestHTTPTrouble(t *testing.T) {
 			t.Errorf("HTTP %d: %v", status, err)
 		}
 	}
-	// The transport may repeat by itself what has an idempotency key.
+	// The transport may repeat a request with an idempotency key by itself.
 	server.Inject(updatetest.Fault{Method: http.MethodPut, Applied: true})
 	if err := c.Apply(t.Context(), "i1", "web", "1", "k"); err != nil {
 		if err := c.Apply(t.Context(), "i1", "web", "1", "k"); err != nil {

@@ -11,34 +11,37 @@ import (
 
 const (
 	maxComponents = 50
-	// defaultDeadline and longestDeadline bound how long an update waits for its approval.
+	// defaultDeadline and longestDeadline bound the wait of an update for its approval.
 	defaultDeadline = 24 * time.Hour
 	longestDeadline = 30 * 24 * time.Hour
 )
 
 // Input is the engine's own part of a message.
 type Input struct {
-	// Version is what the instance has when all components are updated. Required for process; unused by component-update.
+	// Version is the version of the instance when all components are updated. Required for process; unused by
+	// component-update.
 	Version string `json:"version,omitempty"`
 	// Components are updated one after the other: 1 to 50 for process, one for component-update.
 	Components []Target `json:"components"`
-	// Approval makes the update wait for a person before it starts. Without it, Config.Approvals says for the ring.
+	// Approval makes the update wait for an approver before it starts. Without it, Config.Approvals of the ring
+	// applies.
 	Approval *ApprovalRequest `json:"approval,omitempty"`
-	// Ring is the ring of the notice that asked for the update, "" when none did.
+	// Ring is the ring of the notice of the update, "" for none.
 	Ring string `json:"ring,omitempty"`
 	// Released is when the release was made. It orders releases whose versions have no order.
 	Released time.Time `json:"released,omitzero"`
-	// Downgrade has the update go back to an older release. Without it, an update that comes behind a newer one is superseded.
+	// Downgrade allows the update to install an older release. Without it, an update behind a newer one is
+	// superseded.
 	Downgrade bool `json:"downgrade,omitempty"`
 }
 
-// Target is a component and the version that it has to have: 1 to 64 letters, digits and . _ + - each.
+// Target is a component and its version: 1 to 64 letters, digits and . _ + - each.
 type Target struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 }
 
-// ApprovalRequest says who is asked, as orchestrator.HumanTask has it, and for how long: 1 s to 30 days, 24 h for 0.
+// ApprovalRequest lists the approvers, as orchestrator.HumanTask does, and the deadline: 1 s to 30 days, 24 h for 0.
 type ApprovalRequest struct {
 	DeadlineSeconds int64    `json:"deadlineSeconds,omitempty"`
 	Roles           []string `json:"roles,omitempty"`
@@ -57,7 +60,7 @@ func (a ApprovalRequest) deadline() time.Duration {
 	return time.Duration(a.DeadlineSeconds) * time.Second
 }
 
-// word is what names and versions may be: they become parts of paths.
+// word matches valid names and versions: they become parts of paths.
 var word = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$`)
 
 func validate(operation, instanceID string, in Input) error {

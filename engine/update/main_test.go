@@ -23,7 +23,7 @@ type site struct {
 	registry *registry.Registry
 }
 
-// newSite has the components web, in 1.0, and db, in 7.
+// newSite returns a site with the components web, in 1.0, and db, in 7.
 func newSite(t testing.TB) *site {
 	t.Helper()
 	s := &site{server: updatetest.New(), tables: tables.NewMemory()}
@@ -43,7 +43,7 @@ func newSite(t testing.TB) *site {
 	return s
 }
 
-// steps are those of a process whose registry is r.
+// steps returns the steps of a process with the registry r.
 func (s *site) steps(t testing.TB, r update.Registry) *update.Steps {
 	t.Helper()
 	components, err := update.NewHTTP(s.server.URL, s.server.Client())
@@ -58,7 +58,7 @@ func (s *site) steps(t testing.TB, r update.Registry) *update.Steps {
 	return steps
 }
 
-// state is what the components are, and what the registry says of them.
+// state is the state of the components, and of the registry.
 type state struct {
 	Web, Db, New string
 	Version      string

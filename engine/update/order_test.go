@@ -25,12 +25,12 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 )
 
-// webTo is an update of the instance to a version, which is that of its only component, too.
+// webTo returns an update of the instance to a version, which is that of its only component, too.
 func webTo(version, more string) string {
 	return fmt.Sprintf(`{"version":%q,"components":[{"name":"web","version":%[1]q}]%s}`, version, more)
 }
 
-// desired is what the instance has to have.
+// desired returns the desired state of the instance.
 func (s *site) desired(t testing.TB) update.Desired {
 	t.Helper()
 	i, err := s.registry.Get(t.Context(), instance)
@@ -44,7 +44,7 @@ func (s *site) desired(t testing.TB) update.Desired {
 	return d
 }
 
-// ends are how the runs have ended, in that order: "correlation id status", with what superseded them.
+// ends returns the outcomes of the runs, in order: "correlation id status", with the superseding version.
 func (p *plant) ends() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,8 +60,8 @@ func (p *plant) ends() []string {
 	return ends
 }
 
-// An older update that was in the way of a newer one, and was put back, comes behind it: it touches nothing, and its run, its
-// history and its report say which release it was too late for.
+// An older update that was requeued behind a newer one changes nothing, and its run, its history and its report name
+// the newer release.
 func TestTheOlderUpdateComesLast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestTheOlderUpdateComesLast(t *testing.T) {
 		p.send("new", webTo("2.1", ""))
 		p.send("old", webTo("2.0", ""))
 		var other sync.WaitGroup
-		other.Go(func() { // both are delivered at the same time: the older one is put back
+		other.Go(func() { // both are delivered at the same time: the older one is requeued
 			time.Sleep(time.Second)
 			p.Run()
 		})
@@ -98,7 +98,7 @@ func TestTheOlderUpdateComesLast(t *testing.T) {
 	})
 }
 
-// What comes behind what: one update after the other, and how each of them ends.
+// Orders of updates, one after the other, and the outcome of each.
 func TestWhichReleaseWins(t *testing.T) {
 	t.Parallel()
 	released := func(day int) string { return fmt.Sprintf(`,"released":"2026-11-%02dT00:00:00Z"`, day) }
@@ -159,8 +159,8 @@ func TestWhichReleaseWins(t *testing.T) {
 	}
 }
 
-// Nobody is asked to approve what is superseded: an update that waited behind another one looks before it asks. Who is asked, the
-// ring says where the message does not.
+// A superseded update asks for no approval: an update that waited behind another one checks before it asks. The ring
+// names the approvers where the message does not.
 func TestNobodyIsAskedForWhatIsSuperseded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -208,7 +208,7 @@ func TestNobodyIsAskedForWhatIsSuperseded(t *testing.T) {
 	}
 }
 
-// wanted is a message of the random test, and what a person would say to it.
+// wanted is a message of the random test, and the approver's answer.
 type wanted struct {
 	version, said     string
 	broken, downgrade bool
@@ -229,7 +229,7 @@ func (m wanted) input() string {
 	return fmt.Sprintf(`{"version":%q,"components":[{"name":"web","version":%q}]%s}`, m.version, target, more)
 }
 
-// reference is an instance as somebody would keep it who gets one message after the other.
+// reference is an instance that handles one message after the other.
 type reference struct{ desired, has, web string }
 
 func (r *reference) take(m wanted) string {
@@ -247,8 +247,8 @@ func (r *reference) take(m wanted) string {
 	return "Updated"
 }
 
-// Random updates in random orders, to several processes of which one dies, with approvals, failures and downgrades: whatever the
-// order in which they come to run, each ends as one would say who takes them one after the other, and so does the instance.
+// Random updates in random orders, to several processes of which one dies, with approvals, failures and downgrades.
+// In any order of the runs, the outcomes of the runs and of the instance are the same as one after the other.
 func TestRandomUpdates(t *testing.T) {
 	t.Parallel()
 	for _, seed := range sample.Seeds(t, 60) {
@@ -278,10 +278,11 @@ func randomUpdates(t *testing.T, r *rand.Rand) {
 	model, decided := reference{has: "", web: "1.0"}, map[string]bool{}
 	for _, end := range p.ends() {
 		id, status, _ := strings.Cut(end, " ")
-		if strings.HasPrefix(status, "Failed") { // an attempt that the dead process could not bring to its end
+		if strings.HasPrefix(status, "Failed") { // an attempt that the dead process could not finish
 			continue
 		}
-		// A process that dies between the end of a failed run and its dead letter leaves the message to another attempt.
+		// A process that dies between the end of a failed run and its dead letter leaves the message to another
+		// attempt.
 		again := decided[id] && status != "RolledBack"
 		if want := model.take(messages[id]); again || status != want {
 			t.Errorf("%s %+v: %s, want %s", id, messages[id], status, want)
@@ -294,7 +295,7 @@ func randomUpdates(t *testing.T, r *rand.Rand) {
 	}
 }
 
-// answer does what the assignee of each task is called, until the messages are gone.
+// answer answers each task as its assignee's name says, until no message is left.
 func (p *plant) answer(t *testing.T) {
 	for range 1000 {
 		time.Sleep(time.Minute)
@@ -315,7 +316,7 @@ func (p *plant) answer(t *testing.T) {
 	}
 }
 
-// An update of an instance that nobody has registered is for a person at once.
+// An update of an unregistered instance is dead-lettered immediately.
 func TestUnknownInstance(t *testing.T) {
 	t.Parallel()
 	for name, more := range map[string]string{"to be asked for": `,"approval":{}`, "at once": ""} {
@@ -334,7 +335,8 @@ func TestUnknownInstance(t *testing.T) {
 	}
 }
 
-// The engine decides as it did when these histories were written, in which runs look before they ask and tell how they end.
+// The engine decides as when these histories were written, in which runs check before they ask and report their
+// outcome.
 func TestGoldenOrder(t *testing.T) {
 	t.Parallel()
 	orchestratortest.Golden(t, "testdata/golden-ring.json", newSite(t).scenario(t, message("", strings.Replace(twoUp, "{", `{"ring":"canary","released":"2026-11-01T00:00:00Z",`, 1)), nil,

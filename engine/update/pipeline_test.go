@@ -25,7 +25,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 )
 
-// plant is a site with everything that the engine runs on.
+// plant is a site with the engine's whole environment.
 type plant struct {
 	*site
 	*enginetest.World
@@ -34,7 +34,7 @@ type plant struct {
 	told map[string]release.Finished // by key, as the outbox keeps them
 }
 
-// publish takes what the engine publishes.
+// publish records the engine's events.
 func (p *plant) publish(_ context.Context, events []orchestrator.Publication) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,7 +65,7 @@ func (p *plant) sendFor(correlationID, operation, input string) {
 		correlationID, operation, instance, input))
 }
 
-// history is what the rows of a run say: operation and status, of the run, too, for the last.
+// history returns the rows of a run: operation and status, and the run's status for the last.
 func (p *plant) history(correlationID string) (rows []string) {
 	for _, e := range p.History(update.Engine, correlationID) {
 		rows = append(rows, strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Operation, e.Status, e.RunStatus)))
@@ -112,7 +112,7 @@ func TestFromMessageToDeadLetter(t *testing.T) {
 	})
 }
 
-// A dead letter of an update that nobody approved in time asks again when it is retried.
+// The retry of an update whose approval timed out asks again.
 func TestAnApprovalIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -144,8 +144,8 @@ func TestAnApprovalIsAskedForAgain(t *testing.T) {
 	})
 }
 
-// Two updates for one instance, sent together, to three processes at once: one runs, the other waits and runs after it;
-// both succeed, and the registry and the components are those of the second.
+// Two updates for one instance, sent together, to three processes: one runs, the other waits and runs after it; both
+// succeed, and the registry and the components are those of the second.
 func TestTwoUpdatesForOneInstance(t *testing.T) {
 	t.Parallel()
 	for _, round := range sample.Seeds(t, 20) {
@@ -188,8 +188,8 @@ func TestTwoUpdatesForOneInstance(t *testing.T) {
 	}
 }
 
-// A process that dies at any call while it updates, with another update waiting: whoever resumes goes on, gives the lock
-// up, and the other runs.
+// A process dies at any call of an update, while another update waits: the next process continues, releases the lock,
+// and the other update runs.
 func TestKilledWhileItHoldsTheLock(t *testing.T) {
 	t.Parallel()
 	refused := func(_ int, _ enginetest.Call, f enginetest.Fault) bool { return f > faults.Applied }
@@ -221,8 +221,8 @@ func TestKilledWhileItHoldsTheLock(t *testing.T) {
 	})
 }
 
-// The runtime counts from 1 again when it has forgotten an orchestration. The components remember what they were asked for
-// then, and are to take nothing that they are asked for now for a repetition of it.
+// The runtime counts from 1 again when an orchestration was purged. The components remember the old requests, and
+// must not take new ones for repeats.
 func TestAfterAPurge(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -243,7 +243,7 @@ func TestAfterAPurge(t *testing.T) {
 	})
 }
 
-// An update that was cut off and planned again goes back, if it must, to what was before it, not to what it left behind.
+// An update that was cut off and planned again rolls back to the state before it, not to the one that it left behind.
 func TestPlanOfAnUpdateThatWasCutOff(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

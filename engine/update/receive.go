@@ -9,8 +9,8 @@ import (
 	"github.com/vibedata/roundhouse/outbox/receiver"
 )
 
-// AdaptNotice makes the message of an event with which a publisher tells of a release; ok is false for other events. The
-// correlation id is the id of the event, which the publisher's outbox shows, so that an event that is delivered twice is one
+// AdaptNotice converts a publisher's event about a release to a message; ok is false for other events. The
+// correlation id is the id of the event in the publisher's outbox, so that an event that is delivered twice is one
 // message, and the run can be found from there.
 func AdaptNotice(body []byte) (m engine.Message, ok bool, err error) {
 	e, err := receiver.Parse(body)

@@ -12,11 +12,11 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// maxReason bounds what the publisher is told of a failure, in bytes.
+// maxReason bounds the reason of a failure in the report, in bytes.
 const maxReason = 512
 
-// report publishes how an attempt at an update has ended. A cancellation does not keep it from that. An attempt that failed says
-// so, too, though another may follow: the publisher is to know of an update that does not get through.
+// report publishes the outcome of an attempt at an update. A cancellation does not prevent it. A failed attempt is
+// reported, too, though another may follow: the publisher needs to know of an update that does not get through.
 func report(ctx *orchestrator.Context, r engine.Request[Input], result Result, has string, cause error) error {
 	f := release.Finished{InstanceID: r.InstanceID, Status: result.Status, Ring: r.Input.Ring, Wanted: r.Input.Version, Version: has,
 		CorrelationID: r.CorrelationID, FinishedAtUtc: ctx.Now().UTC()}
@@ -35,13 +35,13 @@ func report(ctx *orchestrator.Context, r engine.Request[Input], result Result, h
 	if err != nil {
 		return orchestrator.Permanent(fmt.Errorf("report the update of instance %s: %w", r.InstanceID, err))
 	}
-	// A run ends once in each of its executions; of a singleton, these count on from run to run.
+	// A run ends once in each of its executions; those of a singleton are counted across runs.
 	key := engine.DeriveCorrelationID(release.EventFinished, r.InstanceID, r.CorrelationID, fmt.Sprint(ctx.Execution()), f.FinishedAtUtc.String())
 	return orchestrator.WithoutCancel(ctx).Publish(orchestrator.Publication{
 		TenantID: cmp.Or(r.TenantID, engine.PublisherInstance), Type: release.EventFinished, Payload: payload, Key: key, OrderKey: engine.OrderKey(r.InstanceID), Report: true})
 }
 
-// brief is what is told of an error: no secrets, and not all of it.
+// brief returns a redacted and shortened error.
 func brief(err error) string {
 	text := engine.Redact(err.Error())
 	if len(text) > maxReason {

@@ -20,10 +20,10 @@ type Change struct {
 	To        string `json:"to,omitempty"`
 }
 
-// ProcessInput says which update to plan.
+// ProcessInput names the update to plan.
 type ProcessInput struct {
 	InstanceID string `json:"instanceId"`
-	// JobID is who holds the registry's lock.
+	// JobID is the holder of the registry's lock.
 	JobID string `json:"jobId"`
 	// Version is "" for an update of one component.
 	Version    string   `json:"version,omitempty"`
@@ -32,33 +32,33 @@ type ProcessInput struct {
 	Ring      string    `json:"ring,omitempty"`
 	Released  time.Time `json:"released,omitzero"`
 	Downgrade bool      `json:"downgrade,omitempty"`
-	// Execution sets the calls of an execution apart: between two of them another job may have had the lock and changed the
-	// components.
+	// Execution distinguishes the calls of an execution: between two of them another job may have had the lock and
+	// changed the components.
 	Execution int `json:"execution"`
 }
 
-// Plan is what an update changes, in order.
+// Plan lists the changes of an update, in order.
 type Plan struct {
 	Changes []Change `json:"changes"`
-	// Revision is the version of the registry's document that has the plan: no other execution has the same, also when
-	// nothing else remembers the one before.
+	// Revision is the version of the registry's document with the plan: it is unique to this execution, even after a
+	// purge.
 	Revision int64 `json:"revision,omitempty"`
-	// SupersededBy is what is wanted instead; then there is nothing to change.
+	// SupersededBy is the newer wanted version; then the plan has no changes.
 	SupersededBy *Wanted `json:"supersededBy,omitempty"`
 	// Has is the version of the instance before the update.
 	Has string `json:"has,omitempty"`
 }
 
-// pending is the plan of the update that goes on, as the registry keeps it. One that was cut off and begins again has to
-// know what was before it, not what it left behind.
+// pending is the plan of the current update in the registry. An update that was cut off and starts over needs the
+// versions before it, not those that it left behind.
 type pending struct {
 	JobID   string   `json:"jobId"`
 	Changes []Change `json:"changes"`
 }
 
-// Process plans an update: it notes in the registry what the instance has to have, finds out what the components are now, and
-// notes that, too. Behind a newer update it does neither, and says so. Repeating it gives the same plan for as long as the update
-// goes on.
+// Process plans an update: it records the desired state in the registry, reads the current versions of the
+// components, and records them, too. Behind a newer update it does neither, and returns that one. Repeating it
+// returns the same plan while the update is in progress.
 func (s *Steps) Process(ctx context.Context, in ProcessInput) (Plan, error) {
 	var plan Plan
 	var err error
@@ -89,7 +89,7 @@ func (s *Steps) Process(ctx context.Context, in ProcessInput) (Plan, error) {
 	return plan, nil
 }
 
-// restore takes from an earlier plan what the components were before it.
+// restore copies the previous versions of the components from an earlier plan.
 func (p Plan) restore(before pending) {
 	for i := range p.Changes {
 		for _, c := range before.Changes {
@@ -100,13 +100,13 @@ func (p Plan) restore(before pending) {
 	}
 }
 
-// ComponentInput says which component to change.
+// ComponentInput names the component to change.
 type ComponentInput struct {
 	InstanceID string `json:"instanceId"`
-	// JobID is who holds the registry's lock.
+	// JobID is the holder of the registry's lock.
 	JobID string `json:"jobId"`
 	Change
-	// Rollback says that it is the way back.
+	// Rollback means that the change undoes an earlier one.
 	Rollback bool `json:"rollback,omitempty"`
 	// Execution is that of ProcessInput.
 	Execution int `json:"execution"`
@@ -114,25 +114,25 @@ type ComponentInput struct {
 	Revision int64 `json:"revision,omitempty"`
 }
 
-// key names the request of a call, the same in all its attempts. What the runtime knows of the call does not do: when an
-// orchestration is purged, the next one of the instance counts from 1 again, and components remember for longer.
+// key returns the idempotency key of a call, the same in all its attempts. The runtime's key is not enough: after a
+// purge, the next orchestration of the instance counts from 1 again, and components remember longer.
 func (in ComponentInput) key(info orchestrator.ActivityInfo) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n%s", in.JobID, in.Revision, info.IdempotencyKey()))
 	return hex.EncodeToString(sum[:16])
 }
 
-// ComponentOutput says what the component is now.
+// ComponentOutput is the current version of the component.
 type ComponentOutput struct {
 	Component string `json:"component"`
 	Version   string `json:"version,omitempty"`
-	// Sent is how the request that asked for the version said who sends it, nil when none was needed or the client does not
-	// record it. All attempts ask under the same key.
+	// Sent describes the authentication of the request for the version, nil when none was needed or the client does
+	// not record it. All attempts use the same key.
 	Sent *outbound.Sent `json:"sent,omitempty"`
 }
 
-// ComponentUpdate brings a component to a version, makes sure that it is ready in it, and notes it in the registry. Each
-// attempt looks again; ErrUpdating says that it takes more time. It touches nothing without the lock: a
-// *registry.LockedError says so.
+// ComponentUpdate brings a component to a version, makes sure that it is ready, and records it in the registry. Each
+// attempt checks again; ErrUpdating means that it takes more time. Without the lock it changes nothing, and returns a
+// *registry.LockedError.
 func (s *Steps) ComponentUpdate(ctx context.Context, in ComponentInput) (ComponentOutput, error) {
 	if err := s.guard(ctx, in); err != nil {
 		return ComponentOutput{}, err
@@ -151,7 +151,7 @@ func (s *Steps) ComponentUpdate(ctx context.Context, in ComponentInput) (Compone
 		return ComponentOutput{}, fmt.Errorf("note component %s: %w", in.Component, err)
 	}
 	out := ComponentOutput{Component: in.Component, Version: in.To}
-	// An attempt before this one may have asked, in the way in which this one has looked.
+	// A previous attempt may have sent the request, with the authentication of this one's check.
 	if sent := last(); sent != nil && (asked || info.Attempt > 1) {
 		as := sent.As(key)
 		out.Sent = &as
@@ -159,7 +159,7 @@ func (s *Steps) ComponentUpdate(ctx context.Context, in ComponentInput) (Compone
 	return out, nil
 }
 
-// guard makes sure that the job holds the lock: a run that has lost it must not get in the way of the next.
+// guard makes sure that the job holds the lock: a run that has lost it must not disturb the next.
 func (s *Steps) guard(ctx context.Context, in ComponentInput) error {
 	i, err := s.config.Registry.Get(ctx, in.InstanceID)
 	if err != nil {
@@ -175,8 +175,8 @@ func (s *Steps) guard(ctx context.Context, in ComponentInput) error {
 	return nil
 }
 
-// bring asks the component for the version, the first time and for as long as it does not know of it, and looks whether
-// it is ready.
+// bring requests the version from the component, the first time and while it does not know the request, and checks
+// whether it is ready.
 func (s *Steps) bring(ctx context.Context, in ComponentInput, first bool, key string) (asked bool, err error) {
 	c := s.config.Components
 	for ; ; asked = true {
@@ -201,16 +201,16 @@ func (s *Steps) bring(ctx context.Context, in ComponentInput, first bool, key st
 	}
 }
 
-// FinishInput says how the update ended.
+// FinishInput is the outcome of the update.
 type FinishInput struct {
 	InstanceID string `json:"instanceId"`
 	JobID      string `json:"jobId"`
-	// Version is what the instance has now, "" for what it had.
+	// Version is the new version of the instance, "" for an unchanged one.
 	Version   string `json:"version,omitempty"`
 	Execution int    `json:"execution"`
 }
 
-// Finish notes the end of an update in the registry.
+// Finish records the end of an update in the registry.
 func (s *Steps) Finish(ctx context.Context, in FinishInput) (struct{}, error) {
 	_, err := s.config.Registry.Update(ctx, in.InstanceID, in.JobID, func(i *registry.Instance) error {
 		if in.Version != "" {

@@ -13,7 +13,8 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// takeOver delivers signals and timers until nobody holds the lock, for less than a dead host's messages are hidden.
+// takeOver delivers signals and timers until the lock is free, for less than the visibility timeout of a dead host's
+// messages.
 func (p *plant) takeOver(t *testing.T, taker *enginetest.Process) {
 	t.Helper()
 	for began := time.Now(); time.Since(began) < 5*time.Minute && p.state(t).Lock != ""; time.Sleep(time.Second) {
@@ -29,13 +30,13 @@ func (p *plant) takeOver(t *testing.T, taker *enginetest.Process) {
 	}
 }
 
-// node is a process of this name.
+// node returns a process of this name.
 func (p *plant) node(name string, plan *enginetest.Plan) *enginetest.Process {
 	p.Config.Runtime = func(c *orchestrator.Config) { c.Node = name }
 	return p.Restart(plan)
 }
 
-// watchLock sees to it that the lock is that of one job until it is free, and stays free.
+// watchLock checks that one job holds the lock until it is free, and that it stays free.
 func (p *plant) watchLock(t *testing.T, job string, freed *atomic.Bool) {
 	i, err := p.registry.Get(t.Context(), instance)
 	if err != nil {
@@ -49,8 +50,9 @@ func (p *plant) watchLock(t *testing.T, job string, freed *atomic.Bool) {
 	}
 }
 
-// A process dies with its host at any call while its update holds the lock of the instance. Whoever takes over goes on under that
-// very lock, which is the update's and not the process's, and gives it up at the end. Nobody waits for the dead host's message.
+// A process dies with its host at any call while its update holds the lock of the instance. The next process
+// continues under the same lock, which belongs to the update and not to the process, and releases it at the end. It
+// does not wait for the dead host's message.
 func TestATakeoverGoesOnUnderTheLock(t *testing.T) {
 	t.Parallel()
 	noCrash := func(_ int, _ enginetest.Call, f enginetest.Fault) bool { return f > faults.CrashAfter }

@@ -1,17 +1,16 @@
 // Package update is the engine that updates the components of a managed instance (standard, section 4: the operations
-// process and component-update). Process plans an update, ComponentUpdate brings one component to a version and makes
-// sure of it; the orchestration does one component after the other, in the order of the message, and takes all of them
-// back, in reverse, when one fails.
+// process and component-update). Process plans an update, ComponentUpdate brings one component to a version and
+// verifies it; the orchestration updates one component after the other, in the order of the message, and undoes all
+// of them, in reverse, when one fails.
 //
-// It promises that an instance has one update at a time, under the registry's lock; that the registry says of each
-// component what it was brought to last; and that an update which failed has been rolled back, or says of what it could
-// not. Updates may arrive in any order: what is newest stays, and an update that comes behind a newer one touches nothing and
-// ends as superseded (see Desired). Components are told versions, never secrets. How an update ends is published
-// (release.EventFinished).
+// An instance has one update at a time, under the registry's lock. The registry has the last version of each
+// component. A failed update has been rolled back, or names the components that it could not roll back. Updates may
+// arrive in any order: the newest wins, and an update behind a newer one changes nothing and ends as superseded (see
+// Desired). Components get versions, never secrets. The outcome of an update is published (release.EventFinished).
 //
 // Storage keys: the registry's fields "version" (of the instance), "components" (by name, with version and
-// updatedAtUtc), "desired" (what the instance has to have) and "pendingUpdate" (what the components were before the update that
-// goes on). It owns no table.
+// updatedAtUtc), "desired" (the desired state) and "pendingUpdate" (the previous versions of the components during an
+// update). It owns no table.
 package update
 
 import (
@@ -27,7 +26,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/registry"
 )
 
-// Engine is the engine's name, and Queue where its messages arrive (standard, sections 2 and 4, "Engine Values").
+// Engine is the engine's name, and Queue its message queue (standard, sections 2 and 4, "Engine Values").
 const (
 	Engine = "update"
 	Queue  = "update-notifications-queue"
@@ -39,21 +38,21 @@ const (
 	OperationComponentUpdate = "component-update"
 )
 
-// These errors are told apart with errors.Is.
+// Distinguish these errors with errors.Is.
 var (
 	// ErrInput: the message is malformed; repeating it cannot help.
 	ErrInput = errors.New("invalid input")
-	// ErrRefused: the component's management does not take the request; repeating it cannot help.
+	// ErrRefused: the component's management refuses the request; repeating it cannot help.
 	ErrRefused = errors.New("the component refuses")
 	// ErrNoComponent: the instance has no such component.
 	ErrNoComponent = errors.New("no such component")
-	// ErrFailed: the component says that it could not become the version.
+	// ErrFailed: the component reports that it could not install the version.
 	ErrFailed = errors.New("the component failed")
-	// ErrUpdating: the component has not become the version yet.
+	// ErrUpdating: the component has not installed the version yet.
 	ErrUpdating = errors.New("the component is updating")
 )
 
-// State is where a component stands.
+// State is the state of a component.
 type State string
 
 // The states.
@@ -63,48 +62,48 @@ const (
 	Failed   State = "Failed"
 )
 
-// Status is what a component says of itself.
+// Status is a component's own report.
 type Status struct {
 	Version string `json:"version"`
 	State   State  `json:"state"`
-	// Message says why it failed.
+	// Message is the reason of a failure.
 	Message string `json:"message,omitempty"`
 }
 
-// Components is how the engine reaches the components of instances. HTTP implements it.
+// Components reaches the components of instances. HTTP implements it.
 type Components interface {
-	// Status tells where a component stands: ErrNoComponent when there is none.
+	// Status returns the status of a component: ErrNoComponent if it does not exist.
 	Status(ctx context.Context, instanceID, component string) (Status, error)
-	// Apply asks a component to become a version, and does not wait for it. The same key is the same request. With version
-	// "" the component goes away. ErrRefused cannot be mended by repeating it.
+	// Apply requests a version of a component, and does not wait for it. The same key is the same request. Version ""
+	// removes the component. Repeating the call cannot fix ErrRefused.
 	Apply(ctx context.Context, instanceID, component, version, key string) error
 }
 
-// Registry is what the engine needs of the registry; *registry.Registry has it.
+// Registry is the part of the registry that the engine uses; *registry.Registry implements it.
 type Registry interface {
 	engine.Locks
 	Update(ctx context.Context, instanceID, jobID string, change func(*registry.Instance) error) (registry.Instance, error)
 }
 
-// Config is what the engine needs. Components and Registry are required.
+// Config configures the engine. Components and Registry are required.
 type Config struct {
 	Components Components
 	Registry   Registry
-	// VerifyTimeout is how long a component may take to become a version; default 30 min. VerifyInterval is the longest
-	// pause between two looks at it; default 30 s.
+	// VerifyTimeout bounds the time for a component to install a version; default 30 min. VerifyInterval is the
+	// longest pause between two checks; default 30 s.
 	VerifyTimeout  time.Duration
 	VerifyInterval time.Duration
-	// LockDuration is for how long the registry's lock is taken at a time; default registry.DefaultLockDuration. It is
-	// renewed while an update takes longer.
+	// LockDuration is the duration of the registry's lock; default registry.DefaultLockDuration. It is renewed while
+	// an update takes longer.
 	LockDuration time.Duration
-	// Approvals say, by ring, who has to approve updates of that ring whose messages do not say so themselves: holders of roles, or
-	// an assignee. They are looked at when an update begins.
+	// Approvals lists, by ring, the approvers of updates whose messages name none: holders of roles, or an assignee.
+	// They are read when an update begins.
 	Approvals map[string]ApprovalRequest
 	// Now is the clock; default time.Now.
 	Now func() time.Time
 }
 
-// Validate names everything that is wrong.
+// Validate returns all errors.
 func (c Config) Validate() error {
 	var errs []error
 	if c.Components == nil || c.Registry == nil {
@@ -119,7 +118,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// CheckApprovals names everything that is wrong with Config.Approvals.
+// CheckApprovals returns all errors of Config.Approvals.
 func CheckApprovals(approvals map[string]ApprovalRequest) error {
 	var errs []error
 	for _, ring := range slices.Sorted(maps.Keys(approvals)) {
@@ -167,7 +166,7 @@ const (
 	fieldDesired    = "desired"
 )
 
-// Component is what the registry says of a component.
+// Component is a component in the registry.
 type Component struct {
 	Version      string    `json:"version"`
 	UpdatedAtUtc time.Time `json:"updatedAtUtc"`
@@ -187,7 +186,7 @@ func ComponentsOf(i registry.Instance) (map[string]Component, error) {
 	return components, err
 }
 
-// note writes into a document what a component has become; entries of others stay as they are.
+// note records a component's version in a document; other entries stay unchanged.
 func note(i *registry.Instance, component, version string, at time.Time) error {
 	components := map[string]json.RawMessage{}
 	if _, err := i.Field(fieldComponents, &components); err != nil {
@@ -199,7 +198,7 @@ func note(i *registry.Instance, component, version string, at time.Time) error {
 	}
 	var was Component
 	if raw, ok := components[component]; ok && json.Unmarshal(raw, &was) == nil && was.Version == version {
-		return nil // so that it can be noted again
+		return nil // so that it can be recorded again
 	}
 	raw, err := json.Marshal(Component{Version: version, UpdatedAtUtc: at.UTC().Truncate(time.Microsecond)})
 	if err != nil {

@@ -19,7 +19,7 @@ type scenario = orchestratortest.Scenario[engine.Message, update.Result]
 
 type result = orchestratortest.Result[update.Result]
 
-// message is one for the instance, whose correlation id is that of the test kit.
+// message returns a message for the instance, with the correlation id of the test kit.
 func message(operation, input string) engine.Message {
 	return engine.Message{CorrelationID: "test", InstanceID: instance, Operation: operation, Input: json.RawMessage(input)}
 }
@@ -35,13 +35,13 @@ const (
 	withNew = `{"version":"2.0","components":[{"name":"new","version":"1"},{"name":"web","version":"1.1"},{"name":"db","version":"`
 )
 
-// before is the site as it was made.
+// before returns the initial state of the site.
 func before() state {
 	return state{Web: "1.0", Db: "7", Noted: map[string]string{"cache": "3"}}
 }
 
-// Every end that an update can have, wherever the process dies: what the components are, what the registry says, what was
-// done in which order, and that the lock is free.
+// Every outcome of an update, with a crash at any point: the components, the registry, the order of the changes, and
+// the free lock.
 func TestUpdates(t *testing.T) {
 	t.Parallel()
 	decide := func(yes bool) []orchestratortest.Step {
@@ -72,7 +72,7 @@ func TestUpdates(t *testing.T) {
 		steps            []orchestratortest.Step
 		want             string // of the error, "" for none
 		state            state
-		log              string // what the components were asked for, in order
+		log              string // the requests to the components, in order
 	}{
 		"updated":         {input: twoUp, state: updated, log: "web 1.1, db 8"},
 		"approved":        {input: asked, state: updated, log: "web 1.1, db 8", steps: decide(true)},
@@ -120,7 +120,7 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
-// The engine decides as it did when the golden histories were written.
+// The engine decides as when the golden histories were written.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	for file, input := range map[string]string{"golden": twoUp, "golden-rollback": withNew + updatetest.Broken + `"}]}`} {

@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/updatepublisher"
 )
 
-// away is a registry that can be listed, and for a while nothing else.
+// away is a registry that can only be listed for a while.
 type away struct {
 	*registry.Registry
 	looks int // until it is back
@@ -25,7 +25,7 @@ func (a *away) Get(ctx context.Context, id string) (registry.Instance, error) {
 	return a.Registry.Get(ctx, id)
 }
 
-// The next attempt goes by the registry as it is then: it tells an instance that has come meanwhile.
+// The next attempt uses the current registry: it notifies an instance that was added meanwhile.
 func TestTheNextAttemptEvaluatesAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,28 +15,29 @@ import (
 
 // Input is the engine's own part of a message.
 type Input struct {
-	// Slot is when the timer was due; it is there for people.
+	// Slot is when the timer was due, for display.
 	Slot time.Time `json:"slot,omitzero"`
-	// Finished or Health is what a managed application says of the instance; report only, and one of them.
+	// Finished or Health is a managed application's report about the instance; report only, and one of them.
 	Finished *release.Finished `json:"finished,omitempty"`
 	Health   *release.Health   `json:"health,omitempty"`
 }
 
-// Result is what a run leaves behind.
+// Result is the result of a run.
 type Result struct {
-	// Evaluated counts the instances, Notified those that were told of a version.
+	// Evaluated counts the instances, Notified those that were notified of a version.
 	Evaluated int `json:"evaluated"`
 	Notified  int `json:"notified"`
-	// Unreadable counts those whose documents make no sense; the operations evaluate name them.
+	// Unreadable counts those with invalid documents; the operations evaluate name them.
 	Unreadable int `json:"unreadable,omitempty"`
-	// UnknownRings counts, by ring, those that are told nothing because their ring has no release.
+	// UnknownRings counts, by ring, those that are not notified because their ring has no release.
 	UnknownRings map[string]int `json:"unknownRings,omitempty"`
-	// Noted says of a report that the registry has it; false is one that came behind a newer one.
+	// Noted means that the registry has the report; false is a report behind a newer one.
 	Noted bool `json:"noted,omitempty"`
 }
 
-// Definition is the engine over the steps. A message with the operation evaluate, or none, tells all instances that need
-// it; one with notify tells its instance again, if that needs it still; one with report notes what is said of its instance.
+// Definition returns the engine over the steps. A message with the operation evaluate, or none, notifies all
+// instances that need it; notify notifies its instance again, if that still needs it; report records the report about
+// its instance.
 func Definition(steps *Steps) engine.Definition {
 	retry := orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 4, FirstInterval: time.Second, MaxInterval: 10 * time.Second, Jitter: 0.5})
 	timeout := orchestrator.WithTimeout(2 * time.Minute)
@@ -71,14 +72,14 @@ func Definition(steps *Steps) engine.Definition {
 	}
 }
 
-// teller is the steps as activities.
+// teller holds the steps as activities.
 type teller struct {
 	evaluate *orchestrator.Activity[EvaluateInput, Evaluated]
 	notify   *orchestrator.Activity[NotifyInput, Notified]
 	report   *orchestrator.Activity[ReportInput, Reported]
 }
 
-// all goes through the registry, and tells the instances of each page before it reads the next.
+// all reads the registry, and notifies the instances of each page before it reads the next.
 func (t teller) all(ctx *orchestrator.Context) (Result, error) {
 	var result Result
 	for from, more := "", true; more; more = from != "" {
@@ -101,7 +102,7 @@ func (t teller) all(ctx *orchestrator.Context) (Result, error) {
 	return result, nil
 }
 
-// tell publishes the events of instances. They are the same for the same version and occasion, whichever run tells them.
+// tell publishes the events of instances. They are the same for the same version and occasion, in any run.
 func (t teller) tell(ctx *orchestrator.Context, instances []string, occasion string) (int, error) {
 	if len(instances) == 0 {
 		return 0, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/updatepublisher"
 )
 
-// platform is the engine on the standard's path, over stores in memory.
+// platform is the engine on the pipeline, over stores in memory.
 type platform struct {
 	*publisher
 	*enginetest.World
@@ -25,7 +25,7 @@ func newPlatform(t *testing.T) *platform {
 	return newPlatformOver(t, p, p.steps(t))
 }
 
-// newPlatformOver is one whose process has the steps.
+// newPlatformOver returns a platform whose process has the steps.
 func newPlatformOver(t *testing.T, over *publisher, steps *updatepublisher.Steps) *platform {
 	t.Helper()
 	return &platform{over, enginetest.New(t, enginetest.Config{Tables: over.tables, Engines: func(enginetest.Stores) []engine.Definition {
@@ -46,8 +46,8 @@ func (p *platform) history(t *testing.T) map[string]int {
 	return rows
 }
 
-// A slot is evaluated once, however often the timer fires; the next one tells nobody anything that it knows already,
-// unless somebody asks for it.
+// A slot is evaluated once, however often the timer fires; the next one repeats no notice, unless a message asks for
+// it.
 func TestFromTimerToHistory(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)
@@ -62,7 +62,7 @@ func TestFromTimerToHistory(t *testing.T) {
 	}
 	tick(slot)
 	tick(slot.In(time.FixedZone("elsewhere", 3600)))
-	// Three pages, of which the third has nobody to tell.
+	// Three pages, of which the third notifies no instance.
 	want := map[string]int{"publisher evaluate Succeeded": 3, "publisher notify Succeeded": 2}
 	if diff := cmp.Diff(want, p.history(t)); diff != "" || len(p.Published()) != 4 {
 		t.Errorf("%d events, history (-want +got):\n%s", len(p.Published()), diff)
@@ -78,7 +78,7 @@ func TestFromTimerToHistory(t *testing.T) {
 	}
 }
 
-// Many instances are told, page by page.
+// Many instances are notified, page by page.
 func TestManyInstances(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/outbox/receiver"
 )
 
-// LastUpdate is what the registry says of the last update of an instance: the report, without the instance.
+// LastUpdate is the last update of an instance in the registry: the report, without the instance.
 type LastUpdate struct {
 	Status        release.Status `json:"status"`
 	Ring          string         `json:"ring,omitempty"`
@@ -26,26 +26,26 @@ type LastUpdate struct {
 	FinishedAtUtc time.Time      `json:"finishedAtUtc"`
 }
 
-// Health is what the registry says of the health of an instance.
+// Health is the health of an instance in the registry.
 type Health struct {
 	Status   string    `json:"status"`
 	SinceUtc time.Time `json:"sinceUtc"`
 }
 
-// ReportInput is what a managed application says of an instance.
+// ReportInput is a managed application's report about an instance.
 type ReportInput struct {
 	InstanceID string            `json:"instanceId"`
 	Finished   *release.Finished `json:"finished,omitempty"`
 	Health     *release.Health   `json:"health,omitempty"`
-	// Execution and Try set the calls apart: the registry is looked at again each time.
+	// Execution and Try distinguish the calls: the registry is read again each time.
 	Execution int `json:"execution"`
 	Try       int `json:"try,omitempty"`
 }
 
-// maxAhead is how far the clock of a managed application may be ahead.
+// maxAhead bounds how far the clock of a managed application may be ahead.
 const maxAhead = 10 * time.Minute
 
-// at is the time that the report is of.
+// at returns the time of the report.
 func (in ReportInput) at() time.Time {
 	if in.Finished != nil {
 		return in.Finished.FinishedAtUtc
@@ -53,17 +53,16 @@ func (in ReportInput) at() time.Time {
 	return in.Health.SinceUtc
 }
 
-// Reported is what became of a report.
+// Reported is the outcome of a report.
 type Reported struct {
-	// Noted says that the registry has it; false is a report that came behind a newer one.
+	// Noted means that the registry has it; false is a report behind a newer one.
 	Noted bool `json:"noted"`
-	// LockedBy is the job that keeps the instance from being changed until LockedUntil, "" for none.
+	// LockedBy is the job that locks the instance until LockedUntil, "" for none.
 	LockedBy    string    `json:"lockedBy,omitempty"`
 	LockedUntil time.Time `json:"lockedUntil,omitzero"`
 }
 
-// Report notes what a managed application says of an instance, unless the registry has something newer. Repeating it changes
-// nothing.
+// Report records a report about an instance, unless the registry has a newer one. Repeating it changes nothing.
 func (s *Steps) Report(ctx context.Context, in ReportInput) (Reported, error) {
 	var out Reported
 	if ahead := in.at().Sub(s.config.Now()); ahead > maxAhead {
@@ -114,13 +113,13 @@ func noteHealth(i *registry.Instance, h release.Health) (bool, error) {
 	return true, i.SetField(fieldHealth, Health{Status: h.Status, SinceUtc: h.SinceUtc})
 }
 
-// The pauses between looks at an instance that is locked, which double; they end when the lock does.
+// The pauses between checks of a locked instance, which double; they end when the lock does.
 const (
 	firstPause   = 30 * time.Second
 	longestPause = 5 * time.Minute
 )
 
-// note notes a report as soon as nobody has locked the instance.
+// note records a report as soon as the instance is not locked.
 func (t teller) note(ctx *orchestrator.Context, r engine.Request[Input]) (bool, error) {
 	if err := validateReport(r); err != nil {
 		return false, orchestrator.Permanent(err)
@@ -142,7 +141,7 @@ func (t teller) note(ctx *orchestrator.Context, r engine.Request[Input]) (bool, 
 // maxText bounds the texts of a report, in bytes.
 const maxText = 1024
 
-// validateReport checks what a managed application says: it is data from outside.
+// validateReport checks a report: it is external data.
 func validateReport(r engine.Request[Input]) error {
 	f, h := r.Input.Finished, r.Input.Health
 	switch {
@@ -168,8 +167,9 @@ func validateFinished(instanceID string, f release.Finished) error {
 	return nil
 }
 
-// AdaptReport makes the message of an event of a managed application; ok is false for other events. The correlation id is made of the
-// instance and the event's id: an event that is delivered twice is one message, and who chooses an event's id takes no other's.
+// AdaptReport converts an event of a managed application to a message; ok is false for other events. The correlation
+// id is derived from the instance and the event's id: an event that is delivered twice is one message, and a sender
+// cannot use another sender's id.
 func AdaptReport(body []byte) (m engine.Message, ok bool, err error) {
 	e, err := receiver.Parse(body)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 
 func at(minute int) time.Time { return time.Date(1999, 11, 1, 0, minute, 0, 0, time.UTC) }
 
-// noted is what the registry says of an instance.
+// noted is the report about an instance in the registry.
 type noted struct {
 	Version    string
 	LastUpdate updatepublisher.LastUpdate
@@ -53,7 +53,8 @@ func report(t testing.TB, id string, in updatepublisher.Input) engine.Message {
 	return engine.Message{CorrelationID: "test", Operation: updatepublisher.OperationReport, InstanceID: id, Input: text}
 }
 
-// What becomes of a report, wherever the process dies: it is noted, it comes too late, it waits for a lock, or it is for a person.
+// Every outcome of a report, with a crash at any point: it is recorded, it is late, it waits for a lock, or it is
+// dead-lettered.
 func TestReports(t *testing.T) {
 	t.Parallel()
 	updated := &release.Finished{InstanceID: "behind", Status: release.Updated, Ring: "stable", Wanted: "2.0", Version: "2.0", CorrelationID: "c", FinishedAtUtc: at(5)}
@@ -143,7 +144,7 @@ func (p *publisher) change(t testing.TB, id, field string, v any) {
 	}
 }
 
-// Reports in any order, some of them twice: at last the registry says what the newest did.
+// Reports in any order, some of them twice: in the end the registry has the newest.
 func TestReportsInAnyOrder(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(50) {
@@ -170,7 +171,7 @@ func TestReportsInAnyOrder(t *testing.T) {
 	}
 }
 
-// An instance whose application has said that it has the version is not told again.
+// An instance whose application has reported the version is not notified again.
 func TestWhoHasTheVersionIsNotToldAgain(t *testing.T) {
 	t.Parallel()
 	p := newPublisher(t)
@@ -195,7 +196,7 @@ func TestWhoHasTheVersionIsNotToldAgain(t *testing.T) {
 	}
 }
 
-// An event of a managed application becomes a message of its instance and id; what is none, or makes no sense, does not.
+// An event of a managed application becomes a message of its instance and id; other and invalid events do not.
 func TestAdaptReport(t *testing.T) {
 	t.Parallel()
 	event := func(kind, data string) string {

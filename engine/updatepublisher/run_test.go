@@ -27,7 +27,7 @@ func (p *publisher) scenario(t *testing.T, m engine.Message, check func(*testing
 	return scenario{Orchestrator: d.Orchestrator, Activities: append(d.Operations, d.Activities...), Input: m, Check: check}
 }
 
-// told are the tenants, instances and versions of events, sorted.
+// told returns the tenants, instances and versions of events, sorted.
 func told(t *testing.T, events []orchestrator.Publication) []string {
 	t.Helper()
 	var all []string
@@ -42,7 +42,7 @@ func told(t *testing.T, events []orchestrator.Publication) []string {
 	return all
 }
 
-// Who is told of what, wherever the process dies.
+// The notices of a run, with a crash at any point.
 func TestRuns(t *testing.T) {
 	t.Parallel()
 	all := engine.Message{CorrelationID: "test", InstanceID: engine.PublisherInstance}
@@ -103,7 +103,7 @@ func TestNothingToDo(t *testing.T) {
 	})
 }
 
-// The engine decides as it did when the golden history was written.
+// The engine decides as when the golden history was written.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	p := newPublisher(t)
@@ -113,7 +113,7 @@ func TestGolden(t *testing.T) {
 		Health: &release.Health{InstanceID: "behind", Status: "Healthy", SinceUtc: at(1)}}), nil))
 }
 
-// An instance that was updated between its evaluation and its notice is not told.
+// An instance that was updated between its evaluation and its notice is not notified.
 func TestUpdatedMeanwhile(t *testing.T) {
 	t.Parallel()
 	p := newPublisher(t)

@@ -10,29 +10,29 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// EvaluateInput says which page of the registry to evaluate.
+// EvaluateInput names the page of the registry to evaluate.
 type EvaluateInput struct {
-	// From is the Next of the page before, "" for the first.
+	// From is the Next of the previous page, "" for the first.
 	From string `json:"from,omitempty"`
-	// Execution sets the calls of an execution apart: what one that failed has seen is out of date.
+	// Execution distinguishes the calls of an execution: results of a failed one are out of date.
 	Execution int `json:"execution"`
 }
 
-// Evaluated is what a page holds.
+// Evaluated is the result of a page.
 type Evaluated struct {
-	// Instances is how many instances there are, and Due which of them need the version of their ring.
+	// Instances is the number of instances, and Due those that need the version of their ring.
 	Instances int      `json:"instances"`
 	Due       []string `json:"due,omitempty"`
-	// Unreadable are those whose documents make no sense. They are left out, so that they do not stop the others.
+	// Unreadable are those with invalid documents. They are skipped, so that they do not stop the others.
 	Unreadable []string `json:"unreadable,omitempty"`
-	// UnknownRings counts, by ring, the instances of rings that have no release: they are told nothing. It is empty while no ring
-	// has one.
+	// UnknownRings counts, by ring, the instances of rings without a release: they are not notified. It is empty
+	// while no ring has one.
 	UnknownRings map[string]int `json:"unknownRings,omitempty"`
-	// Next is the next page, "" when there is none.
+	// Next is the next page, "" for none.
 	Next string `json:"next,omitempty"`
 }
 
-// Evaluate finds out which instances of a page of the registry need the version of their ring.
+// Evaluate finds the instances of a page of the registry that need the version of their ring.
 func (s *Steps) Evaluate(ctx context.Context, in EvaluateInput) (Evaluated, error) {
 	page, err := s.config.Registry.List(ctx, s.config.Page, in.From)
 	if err != nil {
@@ -52,14 +52,14 @@ func (s *Steps) Evaluate(ctx context.Context, in EvaluateInput) (Evaluated, erro
 	return out, nil
 }
 
-// NotifyInput says which instances are to be told.
+// NotifyInput names the instances to notify.
 type NotifyInput struct {
 	Instances []string `json:"instances"`
 	// Execution is that of EvaluateInput.
 	Execution int `json:"execution"`
 }
 
-// Notified is what the instances are told.
+// Notified lists the notices of the instances.
 type Notified struct {
 	Notices []release.Notice `json:"notices,omitempty"`
 }
@@ -67,7 +67,7 @@ type Notified struct {
 // maxRings bounds the rings that are counted by name; the others are counted together.
 const maxRings = 50
 
-// otherRings is the name under which rings are counted that are too many.
+// otherRings is the common name of rings beyond maxRings.
 const otherRings = "..."
 
 func count(rings map[string]int, ring string, n int) map[string]int {
@@ -81,8 +81,8 @@ func count(rings map[string]int, ring string, n int) map[string]int {
 	return rings
 }
 
-// Notify makes the notices for instances, from what the registry says now: one that is gone, or has its version, is left
-// out.
+// Notify makes the notices for instances, from the current registry: an instance that is removed, or has its version,
+// is skipped.
 func (s *Steps) Notify(ctx context.Context, in NotifyInput) (Notified, error) {
 	var out Notified
 	for _, id := range in.Instances {
@@ -105,7 +105,7 @@ func (s *Steps) Notify(ctx context.Context, in NotifyInput) (Notified, error) {
 	return out, nil
 }
 
-// permanently marks the errors of a step that repeating it cannot mend.
+// permanently marks the errors of a step that a repeat cannot fix.
 func permanently[In, Out any](step func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (Out, error) {
 		out, err := step(ctx, in)

@@ -8,8 +8,8 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 )
 
-// Every is the schedule of evaluations, at the times of an NCRONTAB expression. A slot is evaluated once, however often its
-// message is sent: the same slot gives the same correlation id.
+// Every returns the schedule of evaluations, at the times of an NCRONTAB expression. A slot is evaluated once,
+// however often its message is sent: the same slot has the same correlation id.
 func Every(cron string) engine.Schedule {
 	return engine.Schedule{Cron: cron, Messages: func(_ context.Context, slot time.Time) ([]engine.Message, error) {
 		input, err := json.Marshal(Input{Slot: slot})

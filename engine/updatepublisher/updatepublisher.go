@@ -1,15 +1,15 @@
-// Package updatepublisher is the publisher's engine that tells managed instances of updates (standard, section 4: the
-// operations evaluate and notify). Evaluate goes through the registry, page by page, and finds the instances that do not
-// have the version of their ring; Notify makes the event for each of them, which leaves through the outbox. A timer asks
-// for a run (Tick), or a message does. What managed applications say of their instances comes back as a message, too, and Report
-// notes it.
+// Package updatepublisher is the publisher's engine that notifies managed instances of updates (standard, section 4:
+// the operations evaluate and notify). Evaluate reads the registry, page by page, and finds the instances that do not
+// have the version of their ring; Notify makes the event for each of them, which leaves through the outbox. A timer
+// (Every) or a message starts a run. Managed applications report about their instances by messages, too, and Report
+// records them.
 //
-// It promises that a slot of the timer is evaluated once, however often the timer fires for it, and that an instance is
-// told of a version once for as long as the outbox remembers, unless a message asks for it again. A report that comes behind a
-// newer one changes nothing, and one of an instance that is locked waits. A report is one write, so it takes no lock itself.
+// A slot of the timer is evaluated once, however often the timer fires for it, and an instance is notified of a
+// version once within the outbox's retention, unless a message asks for it again. A report behind a newer one changes
+// nothing, and a report about a locked instance waits. A report is one write, so it takes no lock itself.
 //
-// Storage keys: it reads the registry's field "ring", and writes "version" (what the instance has), "lastUpdate" (how the last
-// update ended, a LastUpdate) and "health" (a Health), all as the managed application has said. It owns no table.
+// Storage keys: it reads the registry's field "ring", and writes "version" (the current version), "lastUpdate" (a
+// LastUpdate) and "health" (a Health), all as reported by the managed application. It owns no table.
 package updatepublisher
 
 import (
@@ -28,8 +28,8 @@ import (
 	"github.com/vibedata/roundhouse/engine/release"
 )
 
-// Engine is the engine's name (standard, section 2, "Engine Values"), and Queue where its messages arrive. The standard
-// gives it no queue; this one is between its timer and itself.
+// Engine is the engine's name (standard, section 2, "Engine Values"), and Queue its message queue. The standard gives
+// it no queue; this one is between its timer and itself.
 const (
 	Engine = "update-publisher"
 	Queue  = "update-publisher-queue"
@@ -39,25 +39,25 @@ const (
 const (
 	OperationEvaluate = "evaluate"
 	OperationNotify   = "notify"
-	// OperationReport notes what a managed application says of an instance. It is not in the standard.
+	// OperationReport records a managed application's report about an instance. It is not in the standard.
 	OperationReport = "report"
 )
 
-// ErrInput says that a message is malformed; repeating it cannot help. It is told apart with errors.Is.
+// ErrInput: the message is malformed; repeating it cannot help. Distinguish it with errors.Is.
 var ErrInput = errors.New("invalid input")
 
-// Release is what the instances of a ring have to have.
+// Release is the release of a ring.
 type Release struct {
 	// Ring is the ring's name, and Version the version: 1 to 64 letters, digits and . _ + - each.
 	Ring    string `json:"ring"`
 	Version string `json:"version"`
-	// Released is when the release was made. It orders releases whose versions have no order, and is handed on.
+	// Released is when the release was made. It orders releases whose versions have no order, and is passed on.
 	Released time.Time `json:"released,omitzero"`
-	// Components are the components of the version in the order of their updates, at most 50. They are handed on.
+	// Components are the components of the version in the order of their updates, at most 50. They are passed on.
 	Components []release.Component `json:"components,omitempty"`
 }
 
-// ParseReleases reads releases from a JSON array, strictly; "" is none. Config.Validate looks at what they say.
+// ParseReleases parses releases from a JSON array, strictly; "" is none. Config.Validate checks their values.
 func ParseReleases(text string) ([]Release, error) {
 	if text == "" {
 		return nil, nil
@@ -74,40 +74,41 @@ func ParseReleases(text string) ([]Release, error) {
 	return releases, nil
 }
 
-// Registry is what the engine needs of the registry; *registry.Registry has it.
+// Registry is the part of the registry that the engine uses; *registry.Registry implements it.
 type Registry interface {
 	Get(ctx context.Context, instanceID string) (registry.Instance, error)
 	List(ctx context.Context, limit int, next string) (registry.Page, error)
 	Update(ctx context.Context, instanceID, jobID string, change func(*registry.Instance) error) (registry.Instance, error)
 }
 
-// DefaultRing is the ring of instances that name none, unless Config says otherwise.
+// DefaultRing is the default of Config.DefaultRing.
 const DefaultRing = "stable"
 
-// DefaultPage is how many instances are evaluated at a time, unless Config says otherwise.
+// DefaultPage is the default of Config.Page.
 const DefaultPage = 200
 
-// Config is what the engine needs. Registry is required.
+// Config configures the engine. Registry is required.
 type Config struct {
 	Registry Registry
-	// Releases say what the rings have to have, a ring once. An instance of another ring is told nothing.
+	// Releases are the releases of the rings, each ring once. An instance of another ring is not notified.
 	Releases []Release
-	// DefaultRing is the ring of instances that name none; default DefaultRing.
+	// DefaultRing is the ring of instances without one; default DefaultRing.
 	DefaultRing string
-	// Wanted, if it is set, says which instances are told of updates at all, such as those that are not being removed.
+	// Wanted, if it is set, reports whether an instance is notified of updates at all, for example because it is not
+	// being removed.
 	Wanted func(registry.Instance) (bool, error)
-	// Page is how many instances are evaluated at a time; default DefaultPage, at most registry.MaxPage.
+	// Page is the number of instances to evaluate at a time; default DefaultPage, at most registry.MaxPage.
 	Page int
-	// Now is the clock that the times of reports are held against; default time.Now.
+	// Now is the clock for checks of reports' times; default time.Now.
 	Now func() time.Time
 }
 
 const maxComponents = 50
 
-// word is what names and versions may be: those that take them make them parts of paths.
+// word matches valid names and versions: receivers make them parts of paths.
 var word = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$`)
 
-// Validate names everything that is wrong.
+// Validate returns all errors.
 func (c Config) Validate() error {
 	var errs []error
 	complain := func(format string, args ...any) {
@@ -183,19 +184,19 @@ const (
 	fieldHealth     = "health"
 )
 
-// state is what the registry says of an instance, as far as the engine cares.
+// state is the part of an instance's document that the engine uses.
 type state struct {
-	// ring is the ring of the instance, and has what it has now.
+	// ring is the ring of the instance, and has its current version.
 	ring, has string
-	// wants is the release of the ring; known says that there is one.
+	// wants is the release of the ring; known means that it has one.
 	wants Release
 	known bool
 }
 
-// due says that the instance has to be told of the release.
+// due reports whether the instance has to be notified of the release.
 func (s state) due() bool { return s.known && release.Outdated(s.has, s.wants.Version) }
 
-// look reads an instance; false is one that is not told of updates at all.
+// look reads an instance; false is one that is never notified of updates.
 func (s *Steps) look(i registry.Instance) (state, bool, error) {
 	if s.config.Wanted != nil {
 		if wanted, err := s.config.Wanted(i); err != nil || !wanted {

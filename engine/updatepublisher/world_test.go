@@ -50,7 +50,7 @@ func (p *publisher) fill(t testing.TB) {
 	t.Helper()
 	type fields = map[string]any
 	p.add(t, canary, "t1", fields{"ring": "canary", "version": "2.9"})
-	p.add(t, "ahead", "t2", fields{"version": "2.1"}) // was in the ring before
+	p.add(t, "ahead", "t2", fields{"version": "2.1"}) // was in another ring before
 	p.add(t, "behind", "", fields{"ring": "stable", "version": "1.9"})
 	p.add(t, "broken", "t3", fields{"version": 7})
 	p.add(t, "current", "t4", fields{"version": "2.0"})
@@ -60,7 +60,7 @@ func (p *publisher) fill(t testing.TB) {
 	p.add(t, "strange", "t8", fields{"ring": "none", "version": "1.0"})
 }
 
-// releases are what the rings have to have: 2.10 is newer than 2.9.
+// releases returns the releases of the rings: 2.10 is newer than 2.9.
 func releases() []updatepublisher.Release {
 	return []updatepublisher.Release{
 		{Ring: "canary", Version: "2.10", Components: []release.Component{{Name: "db", Version: "8"}, {Name: "web", Version: "1.1"}}},

@@ -23,7 +23,7 @@ const (
 	wsFed  = "http://schemas.microsoft.com/identity/claims/"
 )
 
-// principal is who a control takes the owner of a token for, given as pairs of claims.
+// principal returns the principal of a token with claims, given as pairs.
 func principal(t *testing.T, p access.Policy, claims ...string) (access.Principal, error) {
 	t.Helper()
 	return principalOf(t, p, "aad", claims...)
@@ -41,7 +41,7 @@ func principalOf(t *testing.T, p access.Policy, provider string, claims ...strin
 	return access.Control{Policy: p, EasyAuth: true}.Principal(r)
 }
 
-// Claims of another identity provider are not those of Microsoft Entra ID, whatever they say.
+// Claims of another identity provider are never those of Microsoft Entra ID.
 func TestIdentityProviders(t *testing.T) {
 	t.Parallel()
 	const tenant = "https://login.microsoftonline.com/" + home + "/v2.0"
@@ -69,7 +69,7 @@ func TestIdentityProviders(t *testing.T) {
 	}
 }
 
-// Ids of the policy and of tokens are compared without their spelling: an operator stays one.
+// Ids of the policy and of tokens are compared in normalized form: an operator stays one.
 func TestSpellingsOfIDs(t *testing.T) {
 	t.Parallel()
 	const tenant, group = "1c2f6d3e-9e3f-4a44-8a2e-6f1d1d4a6f11", "5f0c3a1e-0000-4000-8000-00000000abcd"
@@ -96,7 +96,7 @@ func TestSpellingsOfIDs(t *testing.T) {
 	}
 }
 
-// Tokens come with the names of their own claims, or with those of WS-Federation; people and applications differ by them.
+// Tokens have their own claim names, or those of WS-Federation; they distinguish users and applications.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	policy := access.Policy{HomeTenant: strings.ToUpper(home), Operator: access.Members{AppRoles: []string{"Ops"}}}
@@ -133,7 +133,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// The same e-mail address makes nobody the same person.
+// Users with the same e-mail address are different users.
 func TestPeopleAreNotTheirNames(t *testing.T) {
 	t.Parallel()
 	ann, _ := principal(t, access.Policy{}, "tid", home, "oid", object, "preferred_username", "ann@example.com")
@@ -143,7 +143,8 @@ func TestPeopleAreNotTheirNames(t *testing.T) {
 	}
 }
 
-// A role has what its name says: nobody changes anything with less than operator, and a sender neither decides nor purges.
+// A role has the permissions of its name: less than operator changes nothing, and a sender neither decides nor
+// purges.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	for _, p := range access.Permissions() {
@@ -176,7 +177,7 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// Only the path of an address for machines makes a request one that the host has asked for a key.
+// Only a path for machines marks a request as one whose key the host has checked.
 func TestMachine(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{ // "" for no mark
@@ -209,8 +210,8 @@ func TestMachine(t *testing.T) {
 	}
 }
 
-// Whatever the header holds: the caller is nobody, or somebody with an id, who sees all tenants only if he is of the home
-// tenant, and has what his roles have and no more.
+// For any header, the caller is anonymous, or has an id. It sees all tenants only in the home tenant, and has exactly
+// the permissions of its roles.
 func FuzzPrincipal(f *testing.F) {
 	f.Add([]byte(`{"role_typ":"r","claims":[{"typ":"tid","val":"`+home+`"},{"typ":"oid","val":"`+object+`"},{"typ":"r","val":"Roundhouse.Administrator"}]}`), true)
 	f.Add([]byte(`{"claims":[{"typ":"tid","val":"`+other+`"},{"typ":"oid","val":"`+object+`"},{"typ":"roles","val":"Roundhouse.Administrator"},{"typ":"groups","val":"`+home+`"}]}`), false)
@@ -238,7 +239,7 @@ func FuzzPrincipal(f *testing.F) {
 	})
 }
 
-// The table of docs/security.md is what the roles are.
+// The table of docs/security.md lists the roles.
 func TestDocumentedRoles(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/security.md")

@@ -12,32 +12,32 @@ import (
 	"strings"
 )
 
-// The reasons for which it is not told who calls.
+// The reasons why a caller is not authenticated.
 var (
-	// ErrUnauthenticated: the caller has not said who he is.
+	// ErrUnauthenticated: the caller has no credentials.
 	ErrUnauthenticated = errors.New("nobody is signed in")
-	// ErrForbidden: what the caller has brought cannot be used here.
+	// ErrForbidden: the caller's credentials are not accepted here.
 	ErrForbidden = errors.New("access is refused")
-	// ErrNotConfigured: nobody can sign in to the app.
+	// ErrNotConfigured: the app has no sign-in.
 	ErrNotConfigured = errors.New("the app does not let people sign in")
 )
 
-// Control tells who calls. Its zero value lets in machines with keys alone.
+// Control authenticates callers. Its zero value admits only machines with keys.
 type Control struct {
-	// Policy says who has which role.
+	// Policy assigns the roles.
 	Policy Policy
-	// EasyAuth says that the platform authenticates callers (its setting WEBSITE_AUTH_ENABLED) and tells in a header who they
-	// are. Only then the header is believed: elsewhere anybody can write it.
+	// EasyAuth means that the platform authenticates callers (its setting WEBSITE_AUTH_ENABLED) and identifies them
+	// in a header. The header is trusted only then: elsewhere any caller can write it.
 	EasyAuth bool
-	// Development says that the host runs on a developer's machine, where nobody signs in.
+	// Development means that the host runs on a developer's machine, without sign-in.
 	Development bool
-	// LocalKey is what the local host has printed for its user; with Development only. "" asks for none.
+	// LocalKey is the key that the local host has printed for its user; with Development only. "" requires none.
 	LocalKey string
-	// Fixed, if it is set, is who calls, whatever the request says: for programs that answer themselves.
+	// Fixed, if it is set, is the caller of every request: for programs that answer themselves.
 	Fixed *Principal
 }
 
-// Validate reports what is wrong with the configuration.
+// Validate returns all errors of the configuration.
 func (c Control) Validate() error {
 	errs := []error{c.Policy.Validate()}
 	if c.EasyAuth && c.Development {
@@ -49,8 +49,8 @@ func (c Control) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Principal is who sends a request. The error is ErrUnauthenticated, ErrForbidden or ErrNotConfigured, with a sentence for
-// the caller.
+// Principal returns the caller of a request. The error is ErrUnauthenticated, ErrForbidden or ErrNotConfigured, with
+// a sentence for the caller.
 func (c Control) Principal(r *http.Request) (Principal, error) {
 	header := r.Header.Get(principalHeader)
 	switch {
@@ -73,8 +73,8 @@ func (c Control) Principal(r *http.Request) (Principal, error) {
 	}
 }
 
-// signedIn is whom the platform has authenticated. One who cannot be told is nobody: to take him for the holder of the key
-// that came beside would let him do more than he may.
+// signedIn returns the caller that the platform has authenticated. An unreadable token makes the caller anonymous.
+// Falling back to the function key would grant that key's rights.
 func (c Control) signedIn(header string) (Principal, error) {
 	t, err := readToken(header)
 	if err != nil {
@@ -87,8 +87,8 @@ func (c Control) signedIn(header string) (Principal, error) {
 	return c.Policy.admit(who, t), nil
 }
 
-// local is the user of a developer's machine. Web pages that the user looks at can send requests, too: they come with the
-// name of another host, or from another origin.
+// local returns the user of a developer's machine. Web pages in the user's browser can send requests, too: they have
+// another host name, or another origin.
 func (c Control) local(r *http.Request) (Principal, error) {
 	if err := fromHere(r); err != nil {
 		return Principal{}, fmt.Errorf("%w: %w", ErrForbidden, err)
@@ -103,12 +103,12 @@ func (c Control) local(r *http.Request) (Principal, error) {
 	return LocalUser(name), nil
 }
 
-// IsLocalKey says whether a text is the key of the local host. Without one, none is.
+// IsLocalKey reports whether a text is the key of the local host. Without a key, no text is.
 func (c Control) IsLocalKey(text string) bool {
 	return c.Development && c.LocalKey != "" && sameKey(text, c.LocalKey)
 }
 
-// givenKey is the function key of a request.
+// givenKey returns the function key of a request.
 func givenKey(r *http.Request) string {
 	if key := r.Header.Get("x-functions-key"); key != "" {
 		return key
@@ -116,22 +116,23 @@ func givenKey(r *http.Request) string {
 	return r.URL.Query().Get("code")
 }
 
-// sameKey compares in a time that tells nothing, the length included.
+// sameKey compares in constant time, the length included.
 func sameKey(got, want string) bool {
 	a, b := sha256.Sum256([]byte(got)), sha256.Sum256([]byte(want))
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
-// MachinePrefix begins the addresses that the host opens with a function key. Behind it, they are those that people use.
+// MachinePrefix is the prefix of the addresses that the host opens with a function key. The rest of the path is that
+// of the addresses for users.
 const MachinePrefix = "/api/machine/"
 
 type machineKey struct{}
 
-// FromMachine says whether a request came to an address for machines, for which the host has asked for a key.
+// FromMachine reports whether a request came to an address for machines, whose key the host has checked.
 func FromMachine(ctx context.Context) bool { return ctx.Value(machineKey{}) != nil }
 
-// Machine marks a request to an address for machines, and takes the mark out of its path, which is changed in place: the
-// router of echo looks at the request that it was given.
+// Machine marks a request to an address for machines, and removes the prefix from its path, which is changed in
+// place: the router of echo uses the original request.
 func Machine(r *http.Request) *http.Request {
 	path := r.URL.EscapedPath()
 	if len(path) < len(MachinePrefix) || !strings.EqualFold(path[:len(MachinePrefix)], MachinePrefix) {
@@ -140,7 +141,7 @@ func Machine(r *http.Request) *http.Request {
 	escaped := "/api/" + path[len(MachinePrefix):]
 	plain, err := url.PathUnescape(escaped)
 	if err != nil {
-		return r // unreachable unless EscapedPath gives what cannot be decoded
+		return r // unreachable unless EscapedPath returns an undecodable path
 	}
 	r.URL.Path, r.URL.RawPath = plain, escaped
 	return r.WithContext(context.WithValue(r.Context(), machineKey{}, true))

@@ -1,14 +1,15 @@
-// Package access decides who may do what: it tells who sends a request, once, and what that principal may do.
+// Package access authenticates the caller of a request, once, and checks the caller's permissions.
 //
-// What it promises:
-//   - A caller is one of a person, an application, a machine with a key, the local user, or nobody. Who it is comes from what
-//     the platform or the host has checked, never from a body or a header that callers can write (Control.Principal).
-//   - Every endpoint needs one Permission, and a principal has a permission or has not (Principal.May). Roles are sets of
-//     permissions; a Policy says who has which role.
-//   - What belongs to a tenant is for that tenant and for the home tenant (Principal.Sees). What belongs to none, and what
-//     concerns all tenants (Permission.Platform), is for the home tenant, machines and the local user.
-//   - What cannot be decided is refused.
+// Promises:
+//   - A caller is a user, an application, a machine with a key, the local user, or anonymous. Its identity comes from
+//     data that the platform or the host has checked, never from a body or a header that callers can write
+//     (Control.Principal).
+//   - Every endpoint needs one Permission, which a principal has or has not (Principal.May). Roles are sets of
+//     permissions; a Policy assigns roles.
+//   - Only a tenant itself and the home tenant see the tenant's data (Principal.Sees). Data without a tenant, and
+//     permissions for all tenants (Permission.Platform), are for the home tenant, machines and the local user.
+//   - An undecidable request is refused.
 //
-// People and applications are known by the ids of their tenant and of their object there (Principal.ID): names and addresses
-// change, and others can get them. It owns no storage keys.
+// Users and applications are identified by the ids of their tenant and of their object there (Principal.ID): names
+// and addresses change, and can be reused. The package owns no storage keys.
 package access

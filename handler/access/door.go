@@ -12,23 +12,23 @@ import (
 	"github.com/vibedata/roundhouse/audit"
 )
 
-// Door is one way into the program. Control and Audit are required.
+// Door is an entry point of the program. Control and Audit are required.
 type Door struct {
 	Control Control
-	// Audit records what is changed by this way, under the name of the door: "api", "durable" or "cli".
+	// Audit records the changes through this entry point, under its name: "api", "durable" or "cli".
 	Audit *audit.Log
 	Name  string
-	// Ready waits until what requests work with is there, or says why it is not; nil means that it always is. What the program
-	// answers by itself (Public, Self and PlatformRead) does not wait.
+	// Ready waits until the storage of requests is available, or returns the reason why it is not; nil means always
+	// available. Requests that the program answers by itself (Public, Self and PlatformRead) do not wait.
 	Ready func(ctx context.Context) error
-	// Log takes what could not be recorded; nil means no log.
+	// Log logs failures to record; nil means no log.
 	Log *slog.Logger
 }
 
-// ErrNotReady: what the request works with is not there yet. It can be repeated.
+// ErrNotReady: the storage of the request is not available yet. It can be repeated.
 var ErrNotReady = errors.New("the program is not ready yet")
 
-// Validate reports what is wrong with the configuration.
+// Validate returns all errors of the configuration.
 func (d Door) Validate() error {
 	errs := []error{d.Control.Validate()}
 	if d.Audit == nil || d.Name == "" {
@@ -37,7 +37,7 @@ func (d Door) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Call is one request of a principal that may make it. It is for one goroutine.
+// Call is one permitted request of a principal. It is for one goroutine.
 type Call struct {
 	Principal Principal
 
@@ -48,8 +48,8 @@ type Call struct {
 	entry         *audit.Entry
 }
 
-// Enter tells who sends a request and whether he may. Public needs nobody. The errors are those of Control.Principal, a
-// *DeniedError, and ErrNotReady; the refusal of a change is recorded.
+// Enter authenticates the caller and checks the permission. Public needs no authentication. The errors are those of
+// Control.Principal, a *DeniedError, and ErrNotReady; the refusal of a change is recorded.
 func (d Door) Enter(ctx context.Context, r *http.Request, need Permission, correlationID string) (*Call, error) {
 	c := &Call{door: d, need: need, correlationID: correlationID, path: r.Method + " " + r.URL.Path}
 	if need == Public {
@@ -73,14 +73,14 @@ func (d Door) Enter(ctx context.Context, r *http.Request, need Permission, corre
 	return c, nil
 }
 
-// DeniedError: the principal has not got the permission.
+// DeniedError: the principal lacks the permission.
 type DeniedError struct {
 	Need Permission
-	// Overage says that groups might give it, which the token does not name.
+	// Overage means that groups might grant it, which the token does not name.
 	Overage bool
 }
 
-// Error says what is needed, and where to look.
+// Error names the permission, and where to find the roles.
 func (e *DeniedError) Error() string {
 	text := fmt.Sprintf("you need the permission %s, and do not have it: GET /api/me says what you may do", e.Need)
 	if e.Overage {
@@ -92,15 +92,15 @@ func (e *DeniedError) Error() string {
 // Is lets errors.Is find ErrForbidden.
 func (e *DeniedError) Is(target error) bool { return target == ErrForbidden }
 
-// Change is what a call is about to change.
+// Change is a planned change of a call.
 type Change struct {
-	// Action is what is done, Target to what.
+	// Action is the action, Target its object.
 	Action, Target string
-	// Tenant is the tenant of the target, Before what the target is, Reason what the caller gave as such.
+	// Tenant is the tenant of the target, Before the target's state, Reason the caller's reason.
 	Tenant, Before, Reason string
 }
 
-// Begin records a change. The error is audit.ErrNotRecorded: then it must not be made.
+// Begin records a change. The error is audit.ErrNotRecorded: then the change must not be made.
 func (c *Call) Begin(ctx context.Context, change Change) error {
 	e := c.entryOf()
 	e.Action, e.Target, e.TenantID, e.Before, e.Reason = change.Action, change.Target, change.Tenant, change.Before, change.Reason
@@ -111,14 +111,14 @@ func (c *Call) Begin(ctx context.Context, change Change) error {
 	return err
 }
 
-// Began says whether a change was recorded.
+// Began reports whether a change was recorded.
 func (c *Call) Began() bool { return c.entry != nil }
 
-// endTimeout bounds the record of the end of a change, which is made whether or not the caller still waits.
+// endTimeout bounds the record of the end of a change, which is made even if the caller has disconnected.
 const endTimeout = 5 * time.Second
 
-// End records what became of the change that Begin has recorded; without one, there is nothing to do. err is nil when the
-// change was made, and after says what the target is; otherwise err says why not.
+// End records the outcome of the change that Begin has recorded; without one, it does nothing. err is nil for a
+// change that was made, and after is the target's new state; otherwise err is the reason.
 func (c *Call) End(ctx context.Context, after string, err error) {
 	if c.entry == nil {
 		return
@@ -134,7 +134,7 @@ func (c *Call) End(ctx context.Context, after string, err error) {
 	}
 }
 
-// Refused records that a change was refused. What would only have been read is not recorded.
+// Refused records that a change was refused. Refused reads are not recorded.
 func (c *Call) Refused(ctx context.Context, why error) {
 	if !c.need.Changes() {
 		return

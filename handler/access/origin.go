@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// fromHere says whether a request was meant for this machine by a program or a page of this machine: all names of hosts that
-// it bears are those of the loopback, and so is the origin of the page that sent it, if it was one.
+// fromHere reports whether a request was sent to this machine by a program or a page of this machine: all its host
+// names are those of the loopback interface, and so is the origin of a page.
 func fromHere(r *http.Request) error {
 	hosts := append([]string{r.Host}, r.Header.Values("X-Forwarded-Host")...)
 	for _, host := range hosts {
@@ -17,7 +17,7 @@ func fromHere(r *http.Request) error {
 			return fmt.Errorf("the request is for the host %.64q, not for this machine", host)
 		}
 	}
-	if from := r.Header.Values("X-Forwarded-For"); len(from) > 0 { // the host writes its peer there
+	if from := r.Header.Values("X-Forwarded-For"); len(from) > 0 { // the host adds its peer there
 		if peer := from[len(from)-1]; !loopback(strings.TrimSpace(peer[strings.LastIndexByte(peer, ',')+1:])) {
 			return fmt.Errorf("the request comes from %.64q, not from this machine", peer)
 		}
@@ -33,7 +33,7 @@ func fromHere(r *http.Request) error {
 	return nil
 }
 
-// loopback says whether a host, with or without a port, is this machine.
+// loopback reports whether a host, with or without a port, is this machine.
 func loopback(host string) bool {
 	name := host
 	if without, _, err := net.SplitHostPort(host); err == nil {
@@ -46,8 +46,8 @@ func loopback(host string) bool {
 // sameHost compares names and ports: another port is another program.
 func sameHost(a, b string) bool { return strings.EqualFold(a, b) }
 
-// crossSite says whether a browser sends a change on behalf of a page of another site, with the cookie of who is signed in
-// here. Who sends a token of his own is no such page.
+// crossSite reports whether a browser sends a change for a page of another site, with the cookie of the signed-in
+// user. A request with a token of its own is not from such a page.
 func crossSite(r *http.Request) bool {
 	safe := r.Method == http.MethodGet || r.Method == http.MethodHead
 	if safe || r.Header.Get("Authorization") != "" {
@@ -63,7 +63,7 @@ func crossSite(r *http.Request) bool {
 	}
 }
 
-// foreignOrigin reports whether the Origin header names another host than the one that the browser asked.
+// foreignOrigin reports whether the Origin header names another host than the requested one.
 func foreignOrigin(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" {
@@ -71,7 +71,7 @@ func foreignOrigin(r *http.Request) bool {
 	}
 	host := r.Host
 	if forwarded := r.Header.Values("X-Forwarded-Host"); len(forwarded) > 0 {
-		host = forwarded[len(forwarded)-1] // which the Functions host has written
+		host = forwarded[len(forwarded)-1] // which the Functions host has added
 	}
 	u, err := url.Parse(origin)
 	return err != nil || u.Host == "" || !sameHost(u.Host, host)

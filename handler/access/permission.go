@@ -2,13 +2,13 @@ package access
 
 import "slices"
 
-// Permission is what an endpoint needs: the resource, and what is done with it.
+// Permission is the requirement of an endpoint: a resource, and an action on it.
 type Permission string
 
-// The permissions. Everybody who is known has Self.
+// The permissions. Every authenticated caller has Self.
 const (
-	Public Permission = "public" // for what anybody may have: the endpoint asks for nobody
-	Self   Permission = "self"   // to ask who one is, and what one may do
+	Public Permission = "public" // for everybody: the endpoint does not authenticate
+	Self   Permission = "self"   // read the own identity and permissions
 
 	PlatformRead             Permission = "platform.read" // engines, nodes, metrics, health
 	HistoryRead              Permission = "history.read"
@@ -30,18 +30,18 @@ const (
 	OperationsCancel         Permission = "operations.cancel" // end, pause and resume them
 	TasksRead                Permission = "tasks.read"
 	TasksAct                 Permission = "tasks.act"             // as the roles of the task and its assignee allow
-	TasksAdminister          Permission = "tasks.administer"      // whatever its roles and its assignee are
-	AcknowledgementsRead     Permission = "acknowledgements.read" // who has taken up which version of a credential
+	TasksAdminister          Permission = "tasks.administer"      // regardless of its roles and its assignee
+	AcknowledgementsRead     Permission = "acknowledgements.read" // consumers' acknowledgements of credential versions
 	AcknowledgementsSend     Permission = "acknowledgements.send"
 	RegistryRead             Permission = "registry.read"
 	RegistryWrite            Permission = "registry.write" // add, change, drain, resume, unlock and remove instances
-	SchedulesRun             Permission = "schedules.run"  // what a schedule would send, now
+	SchedulesRun             Permission = "schedules.run"  // send the messages of a schedule now
 	PollersRead              Permission = "pollers.read"
 	PollersChange            Permission = "pollers.change" // reset, clone, retire, accept a definition, break a lease
 	AuditRead                Permission = "audit.read"
 )
 
-// Permissions are all that a principal can have, so not Public.
+// Permissions returns all permissions of principals, so not Public.
 func Permissions() []Permission {
 	return []Permission{
 		Self, PlatformRead, HistoryRead, TimelineRead, DeadLettersRead, DeadLettersDecide, DeadLettersEdit, DeadLettersBulk,
@@ -51,16 +51,16 @@ func Permissions() []Permission {
 	}
 }
 
-// Known says whether there is such a permission.
+// Known reports whether the permission exists.
 func (p Permission) Known() bool { return p == Public || slices.Contains(Permissions(), p) }
 
-// Changes says whether what needs it changes something: then it is recorded who did it.
+// Changes reports whether its use changes something: then it is audited.
 func (p Permission) Changes() bool {
 	return !slices.Contains([]Permission{Public, Self, PlatformRead, HistoryRead, TimelineRead, DeadLettersRead, OrchestrationsRead, OutboxRead, OperationsRead,
 		TasksRead, AcknowledgementsRead, RegistryRead, PollersRead, AuditRead}, p)
 }
 
-// Platform says whether it concerns all tenants at once, so that callers of one tenant cannot have it.
+// Platform reports whether it concerns all tenants together, so that callers of one tenant cannot have it.
 func (p Permission) Platform() bool {
 	return slices.Contains([]Permission{PlatformRead, OrchestrationsForcePurge, SchedulesRun, PollersRead, PollersChange, AuditRead}, p)
 }
@@ -68,9 +68,9 @@ func (p Permission) Platform() bool {
 // Role is a set of permissions with a name.
 type Role string
 
-// The roles. Each has what those before it have, but for Sender, which is for machines.
+// The roles. Each has the permissions of the previous ones, except for Sender, which is for machines.
 const (
-	// Participant is everybody who has signed in: what one may do with a human task, the task says.
+	// Participant is every signed-in user: each human task has its own permissions.
 	Participant   Role = "participant"
 	Reader        Role = "reader"
 	Operator      Role = "operator"
@@ -79,10 +79,10 @@ const (
 	Sender Role = "sender"
 )
 
-// Roles are all of them.
+// Roles returns all roles.
 func Roles() []Role { return []Role{Participant, Reader, Operator, Administrator, Sender} }
 
-// Permissions are those of the role, in the order of the constants; none for a role that does not exist.
+// Permissions returns those of the role, in the order of the constants; none for an unknown role.
 func (r Role) Permissions() []Permission {
 	participant := []Permission{Self, TasksRead, TasksAct}
 	reader := []Permission{Self, PlatformRead, HistoryRead, TimelineRead, DeadLettersRead, OrchestrationsRead, OutboxRead, OperationsRead, TasksRead, AcknowledgementsRead, RegistryRead, PollersRead}
@@ -103,7 +103,7 @@ func (r Role) Permissions() []Permission {
 	return ordered(all)
 }
 
-// ordered are permissions in the order of the constants, each once.
+// ordered returns permissions in the order of the constants, each once.
 func ordered(some []Permission) []Permission {
 	return slices.DeleteFunc(Permissions(), func(p Permission) bool { return !slices.Contains(some, p) })
 }

@@ -10,36 +10,37 @@ import (
 	"github.com/vibedata/roundhouse/internal/entraid"
 )
 
-// Policy says who has which role. Its zero value gives Reader, Operator and Administrator to the app roles
-// Roundhouse.Reader, Roundhouse.Operator and Roundhouse.Administrator, nothing more than Participant to other tenants than the
-// home tenant, and everything to the keys of an app that people cannot sign in to.
+// Policy assigns roles. Its zero value assigns Reader, Operator and Administrator to the app roles Roundhouse.Reader,
+// Roundhouse.Operator and Roundhouse.Administrator, at most Participant to tenants other than the home tenant, and
+// everything to the keys of an app without sign-in.
 type Policy struct {
-	// HomeTenant is the tenant whose people and applications see all tenants; "" for none.
+	// HomeTenant is the tenant whose users and applications see all tenants; "" for none.
 	HomeTenant string `json:"-"`
-	// Reader, Operator and Administrator say who has the role.
+	// Reader, Operator and Administrator list the members of the role.
 	Reader        Members `json:"reader"`
 	Operator      Members `json:"operator"`
 	Administrator Members `json:"administrator"`
-	// OtherTenants is the most that people and applications of other tenants than the home tenant can have, whatever roles
-	// their tenants give them: Participant (""), Reader or Operator.
+	// OtherTenants is the highest role of users and applications of tenants other than the home tenant, regardless of
+	// the roles that their tenants assign: Participant (""), Reader or Operator.
 	OtherTenants Role `json:"otherTenants"`
-	// Keys is what a function key alone may do: Administrator, Sender, or "none". "" means Sender where people sign in, and
-	// Administrator elsewhere.
+	// Keys is the role of a function key alone: Administrator, Sender, or "none". "" means Sender with sign-in, and
+	// Administrator without.
 	Keys string `json:"keys"`
 }
 
-// Members say who has a role.
+// Members are the members of a role.
 type Members struct {
-	// AppRoles are the values of app roles, compared without case. None means Roundhouse. and the name of the role.
+	// AppRoles are the values of app roles, compared without case. An empty list means Roundhouse. and the name of
+	// the role.
 	AppRoles []string `json:"appRoles"`
 	// Groups are the object ids of groups in Microsoft Entra.
 	Groups []string `json:"groups"`
 }
 
-// noRole is what Keys says for keys that may do nothing.
+// noRole is the value of Keys for keys without permissions.
 const noRole = "none"
 
-// Validate reports everything that is wrong with the policy, joined into one error.
+// Validate returns all errors of the policy, joined into one.
 func (p Policy) Validate() error {
 	var errs []error
 	if _, err := entraid.Parse(p.HomeTenant); err != nil && p.HomeTenant != "" {
@@ -69,12 +70,12 @@ func (p Policy) Validate() error {
 	return errors.Join(errs...)
 }
 
-// members are those of the roles that people and applications can be given.
+// members returns those of the roles that can be assigned to users and applications.
 func (p Policy) members() map[Role]Members {
 	return map[Role]Members{Reader: p.Reader, Operator: p.Operator, Administrator: p.Administrator}
 }
 
-// has says whether a token makes its owner a member.
+// has reports whether a token makes its owner a member.
 func (m Members) has(role Role, t token, p Principal, home bool) bool {
 	names := m.AppRoles
 	if len(names) == 0 {
@@ -90,8 +91,8 @@ func (m Members) has(role Role, t token, p Principal, home bool) bool {
 	})
 }
 
-// admit gives the owner of a token scope and roles. Tenants assign the app roles of a multi-tenant application to their own
-// people as they like, so roles from other tenants are bounded.
+// admit returns the principal of a token with its scope and roles. Tenants assign the app roles of a multi-tenant
+// application to their own users as they like, so roles from other tenants are bounded.
 func (p Policy) admit(who Principal, t token) Principal {
 	home := p.HomeTenant != "" && entraid.Same(who.TenantID, p.HomeTenant)
 	if !home {
@@ -111,13 +112,13 @@ func (p Policy) admit(who Principal, t token) Principal {
 	return who
 }
 
-// lesser is the one of two roles with fewer permissions; "" counts as Participant.
+// lesser returns the role with fewer permissions; "" counts as Participant.
 func lesser(a, b Role) Role {
 	order := []Role{Participant, Reader, Operator, Administrator}
 	return order[min(max(0, slices.Index(order, a)), max(0, slices.Index(order, b)))]
 }
 
-// keyHolder is who has a function key and nothing else. people says whether people sign in.
+// keyHolder returns the principal of a function key alone. people means that users sign in.
 func (p Policy) keyHolder(people bool) Principal {
 	who := Principal{Kind: Key}
 	role := Role(p.Keys)

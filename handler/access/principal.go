@@ -9,10 +9,10 @@ import (
 	"github.com/vibedata/roundhouse/internal/tenant"
 )
 
-// Kind is what a caller is.
+// Kind is the kind of a caller.
 type Kind string
 
-// The kinds of callers. Nobody is who has not said who he is.
+// The kinds of callers. Nobody is an anonymous caller, without credentials.
 const (
 	Nobody      Kind = "nobody"
 	Person      Kind = "person"
@@ -24,27 +24,27 @@ const (
 // MaxName bounds the name of a principal, in bytes, so that it fits a column together with the id.
 const MaxName = 160
 
-// Principal is who calls. The zero value is nobody, who may do nothing.
+// Principal is a caller. The zero value is anonymous, without permissions.
 type Principal struct {
 	Kind Kind
-	// TenantID and ObjectID are those of a person or an application in Microsoft Entra.
+	// TenantID and ObjectID are those of a user or an application in Microsoft Entra.
 	TenantID, ObjectID string
-	// Name is for reading: it can change, and others can get it.
+	// Name is for display: it can change and be reused.
 	Name string
-	// AppRoles are the app roles of the token, which human tasks are for.
+	// AppRoles are the app roles of the token, which human tasks use.
 	AppRoles []string
-	// Roles are what the policy gives the principal.
+	// Roles are the roles of the policy.
 	Roles []Role
-	// Overage says that the token does not name the principal's groups, because they are too many.
+	// Overage means that the token does not name the principal's groups, because they are too many.
 	Overage bool
-	// Scope is the tenant whose things the principal sees and changes; "" for all tenants.
+	// Scope is the tenant whose data the principal sees and changes; "" for all tenants.
 	Scope string
 
 	permissions []Permission
 }
 
-// ID identifies the principal in what is stored: {tenant}/{object} of people and applications, in small letters; function-key,
-// and local/{user} of others; "" of nobody.
+// ID identifies the principal in stored data: {tenant}/{object} of users and applications, in lower case;
+// function-key, and local/{user} of others; "" for an anonymous caller.
 func (p Principal) ID() string {
 	switch p.Kind {
 	case Person, Application:
@@ -58,7 +58,7 @@ func (p Principal) ID() string {
 	}
 }
 
-// String is the principal for one column: its id, and its name behind it.
+// String returns the principal for one column: its id, followed by its name.
 func (p Principal) String() string {
 	if p.Kind == Person || p.Kind == Application {
 		return p.ID() + " (" + p.Name + ")"
@@ -66,18 +66,19 @@ func (p Principal) String() string {
 	return p.ID()
 }
 
-// May says whether the principal has a permission.
+// May reports whether the principal has a permission.
 func (p Principal) May(need Permission) bool { return slices.Contains(p.permissions, need) }
 
-// Permissions are what the principal may do.
+// Permissions returns the permissions of the principal.
 func (p Principal) Permissions() []Permission { return slices.Clone(p.permissions) }
 
-// Sees says whether what belongs to a tenant, "" for none, may be shown to the principal, or changed by it.
+// Sees reports whether the principal may see and change data of a tenant, "" for data without a tenant.
 func (p Principal) Sees(owner string) bool {
 	return tenant.Sees(p.Scope, owner)
 }
 
-// grant gives a principal roles, and with them permissions: but for those that concern all tenants, if it is of one.
+// grant grants roles to a principal, and with them permissions: except for those of the whole platform, if it is
+// bound to a tenant.
 func (p *Principal) grant(roles ...Role) {
 	p.Roles = roles
 	var all []Permission
@@ -87,14 +88,14 @@ func (p *Principal) grant(roles ...Role) {
 	p.permissions = slices.DeleteFunc(ordered(all), func(need Permission) bool { return p.Scope != "" && need.Platform() })
 }
 
-// LocalUser is the user of this machine, who may do everything.
+// LocalUser returns the user of this machine, with all permissions.
 func LocalUser(name string) Principal {
 	p := Principal{Kind: Local, Name: readable(name)}
 	p.grant(Administrator)
 	return p
 }
 
-// readable is a name as it is stored and shown: what cannot be seen is replaced, what is too long is cut.
+// readable returns a name for storage and display: invisible characters are replaced, and long names cut.
 func readable(text string) string {
 	text = strings.Map(func(c rune) rune {
 		if !unicode.IsPrint(c) {

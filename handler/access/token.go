@@ -11,14 +11,14 @@ import (
 	"github.com/vibedata/roundhouse/internal/entraid"
 )
 
-// principalHeader is where the platform's Easy Auth says who calls; maxHeader bounds it in bytes. A token with 200 groups, the
-// most that one has, takes 20 KB.
+// principalHeader is the header with the caller's identity from the platform's Easy Auth; maxHeader bounds it in
+// bytes. A token with 200 groups, the maximum, takes 20 KB.
 const (
 	principalHeader = "X-MS-CLIENT-PRINCIPAL"
 	maxHeader       = 128 << 10
 )
 
-// The types of claims, as Easy Auth hands them on: with the names of the token, or with those of WS-Federation.
+// The types of claims in Easy Auth: with the names of the token, or with those of WS-Federation.
 var (
 	tenantClaims = []string{"tid", "http://schemas.microsoft.com/identity/claims/tenantid"}
 	objectClaims = []string{"oid", "http://schemas.microsoft.com/identity/claims/objectidentifier"}
@@ -27,17 +27,17 @@ var (
 	scopeClaims  = []string{"scp", "http://schemas.microsoft.com/identity/claims/scope"}
 	roleClaims   = []string{"roles", "http://schemas.microsoft.com/ws/2008/06/identity/claims/role"}
 	groupClaims  = []string{"groups", "http://schemas.microsoft.com/ws/2008/06/identity/claims/groups"}
-	// overageClaims are there when a person has more groups than a token holds.
+	// overageClaims are present when a user has more groups than a token holds.
 	overageClaims = []string{"hasgroups", "_claim_names"}
 )
 
-// entra is what the platform calls Microsoft Entra ID. The claims of other providers are what those say.
+// entra is the platform's name of Microsoft Entra ID. Claims of other providers are not trusted.
 const entra = "aad"
 
 // issuers are the hosts of Microsoft Entra ID that issue tokens, of all clouds.
 var issuers = []string{"login.microsoftonline.com", "sts.windows.net", "login.microsoftonline.us", "login.partner.microsoftonline.cn", "login.chinacloudapi.cn", "sts.chinacloudapi.cn"}
 
-// token is what the platform says of a caller.
+// token is the platform's description of a caller.
 type token struct {
 	// Provider is the identity provider that signed the caller in.
 	Provider string `json:"auth_typ"`
@@ -64,7 +64,7 @@ func readToken(header string) (token, error) {
 	return t, nil
 }
 
-// all are the values of the claims of these types.
+// all returns the values of the claims of these types.
 func (t token) all(types []string) (values []string) {
 	for _, c := range t.Claims {
 		if c.Value != "" && slices.Contains(types, c.Type) {
@@ -74,7 +74,7 @@ func (t token) all(types []string) (values []string) {
 	return values
 }
 
-// first is the first value of the claims of these types, in their order; "" for none.
+// first returns the first value of the claims of these types, in their order; "" for none.
 func (t token) first(types []string) string {
 	for _, typ := range types {
 		if values := t.all([]string{typ}); len(values) > 0 {
@@ -84,7 +84,7 @@ func (t token) first(types []string) string {
 	return ""
 }
 
-// principal is who the token is of, without roles. The error is for people, and says what the token lacks.
+// principal returns the owner of the token, without roles. The error is for users, and names the missing claims.
 func (t token) principal() (Principal, error) {
 	if !strings.EqualFold(t.Provider, entra) || !t.issuedByEntra() {
 		return Principal{}, fmt.Errorf("you are signed in by another identity provider (%.64q): sign in with Microsoft Entra ID", t.Provider)
@@ -109,7 +109,7 @@ func (t token) principal() (Principal, error) {
 	return p, nil
 }
 
-// issuedByEntra says whether the issuers that the token names are Microsoft Entra ID. The platform has checked the signature.
+// issuedByEntra reports whether the token's issuers are Microsoft Entra ID. The platform has checked the signature.
 func (t token) issuedByEntra() bool {
 	for _, issuer := range t.all([]string{"iss"}) {
 		u, err := url.Parse(issuer)
@@ -120,8 +120,8 @@ func (t token) issuedByEntra() bool {
 	return true
 }
 
-// application says whether an application has the token in its own name: its idtyp says so, or nobody has delegated a scope
-// to it.
+// application reports whether an application holds the token in its own name: its idtyp is app, or it has no
+// delegated scope.
 func (t token) application() bool {
 	if kind := t.first([]string{"idtyp"}); kind != "" {
 		return strings.EqualFold(kind, "app")
@@ -129,5 +129,5 @@ func (t token) application() bool {
 	return t.first(appClaims) != "" && t.first(scopeClaims) == "" && t.first(nameClaims) == ""
 }
 
-// overage says whether the person has groups that the token does not name.
+// overage reports whether the user has groups that the token does not name.
 func (t token) overage() bool { return len(t.all(groupClaims)) == 0 && t.first(overageClaims) != "" }

@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/access"
 )
 
-// accessFailure is what errors about the caller answer, nil for others.
+// accessFailure returns the answer to errors about the caller, nil for others.
 func accessFailure(err error) *failure {
 	refused := func(status int, code string) *failure {
 		return &failure{status: status, problem: problem{Code: code, Message: sentence(err.Error())}}
@@ -36,7 +36,7 @@ func accessFailure(err error) *failure {
 	}
 }
 
-// sentence makes an error's text one for an answer.
+// sentence converts an error's text to a sentence.
 func sentence(text string) string {
 	first, size := utf8.DecodeRuneInString(text)
 	return string(unicode.ToUpper(first)) + strings.TrimSuffix(text[size:], ".") + "."
@@ -46,7 +46,7 @@ func forbidden(text string) *failure {
 	return &failure{status: http.StatusForbidden, problem: problem{Code: codeForbidden, Message: text}}
 }
 
-// hidden is the answer to what belongs to another tenant: the same as if it were not there.
+// hidden returns the answer for another tenant's object: the same as for a missing one.
 func hidden(f *failure) *failure {
 	f.hidden = true
 	return f

@@ -13,10 +13,10 @@ import (
 	"github.com/vibedata/roundhouse/handler/access"
 )
 
-// maxCredential bounds the name of what is rotated, in bytes.
+// maxCredential bounds the name of a credential, in bytes.
 const maxCredential = 512
 
-// acknowledged is an acknowledgement as a caller sees it.
+// acknowledged is an acknowledgement in an answer.
 type acknowledged struct {
 	Engine   string    `json:"engine"`
 	Target   string    `json:"target"`
@@ -26,14 +26,14 @@ type acknowledged struct {
 	By       string    `json:"by"`
 }
 
-// credentialConsumers are the consumers of a credential, what they have acknowledged, and what waits for them.
+// credentialConsumers are the consumers of a credential, their acknowledgements, and the waiting version.
 type credentialConsumers struct {
 	Engine           string         `json:"engine"`
 	Target           string         `json:"target"`
 	TenantID         string         `json:"tenantId,omitempty"`
 	Consumers        []string       `json:"consumers"`
 	Acknowledgements []acknowledged `json:"acknowledgements"`
-	// Waiting is there while a version has not arrived at everybody, as the latest look at it has found.
+	// Waiting is set while a version has not arrived at every consumer, by the latest check.
 	Waiting *waitingVersion `json:"waiting,omitempty"`
 }
 
@@ -44,7 +44,7 @@ type waitingVersion struct {
 	SeenAtUtc time.Time `json:"seenAtUtc"`
 }
 
-// credential finds the consumers of an engine's credential that the caller may know of.
+// credential finds the consumers of an engine's credential that the caller may see.
 func (a *api) credential(r *request, q *query) (*consumers.Consumers, string, consumers.Target, error) {
 	engine, target := q.oneOf("engine", slices.Sorted(maps.Keys(a.consumers))...), q.text("target", maxCredential)
 	for name, value := range map[string]string{"engine": q.values.Get("engine"), "target": q.values.Get("target")} {
@@ -100,7 +100,7 @@ func (a *api) acknowledge(ctx context.Context, r *request) (reply, error) {
 	return reply{data: acknowledgedOf(body.Engine, said)}, nil
 }
 
-// listAcknowledgements shows who has acknowledged what of a credential.
+// listAcknowledgements lists the acknowledgements of a credential.
 func (a *api) listAcknowledgements(ctx context.Context, r *request) (reply, error) {
 	q := newQuery(r.http.URL.RawQuery, "engine", "target")
 	c, target, t, err := a.credential(r, q)
@@ -129,7 +129,7 @@ func acknowledgedOf(engine string, a consumers.Acknowledgement) acknowledged {
 	return acknowledged{engine, a.Target, a.Version, a.Consumer, a.AtUtc, a.By}
 }
 
-// acknowledgementFailure is what errors about acknowledgements answer, nil for others.
+// acknowledgementFailure returns the answer to errors about acknowledgements, nil for others.
 func acknowledgementFailure(err error) *failure {
 	for cause, target := range map[error]string{consumers.ErrInvalid: "", consumers.ErrNotRegistered: "consumer", consumers.ErrUnknownVersion: "version"} {
 		if errors.Is(err, cause) {

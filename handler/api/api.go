@@ -28,77 +28,79 @@ import (
 	"github.com/vibedata/roundhouse/poller/admin"
 )
 
-// DefaultTimeout is how long a request may take when Config does not say.
+// DefaultTimeout is the default of Config.Timeout.
 const DefaultTimeout = 30 * time.Second
 
-// maxBody bounds what is read of a request's body, in bytes.
+// maxBody bounds the bytes read of a request's body.
 const maxBody = 256 << 10
 
-// Config says what the API shows.
+// Config configures the API.
 type Config struct {
 	// History and DeadLetters are the tables; both are required.
 	History     *engine.History
 	DeadLetters *engine.DeadLetters
-	// Operations works on many rows at a time; without it, the paths of operations do not exist. Retrier, Runtime, and Outbox
+	// Operations runs bulk operations; without it, the paths of operations do not exist. Retrier, Runtime, and Outbox
 	// with Snapshot, which measures it, need it; without one of them, its paths do not exist.
 	Operations *bulk.Operations
 	Retrier    *engine.Retrier
 	Outbox     *outbox.Admin
 	Snapshot   func(context.Context) (outbox.Snapshot, error)
-	// Backlog counts what waits in the outbox, as outbox.Dispatcher does; without it, its path does not exist.
+	// Backlog counts the waiting messages of the outbox, as outbox.Dispatcher does; without it, its path does not
+	// exist.
 	Backlog func(ctx context.Context, tenant string) (outbox.Backlog, error)
-	// Door tells who calls, and records what callers change; required.
+	// Door authenticates callers, and records their changes; required.
 	Door access.Door
 	// Tasks are the human tasks; without them, their paths do not exist.
 	Tasks *tasks.Service
-	// Schedules are those of the engines; without them, their paths do not exist. Result, if it is set, tells what has become of
-	// what they sent, as engine.Pipeline.Result does.
+	// Schedules are those of the engines; without them, their paths do not exist. Result, if it is set, returns the
+	// state of their messages, as engine.Pipeline.Result does.
 	Schedules *schedule.Scheduler
 	Result    func(ctx context.Context, engine string, m engine.Message) (engine.Result, error)
-	// Nodes lists the processes of the app, as nodes.List does; without it, their path does not exist, and that of the circuits of the
-	// outbox, which they tell of, neither.
+	// Nodes lists the processes of the app, as nodes.List does; without it, neither its path nor that of the outbox's
+	// circuits, which nodes report, exists.
 	Nodes func(ctx context.Context) ([]nodes.Info, error)
-	// Owner is engine.Pipeline.Owner. Callers of one tenant have engines work on what is theirs only; without it, they start none.
+	// Owner is engine.Pipeline.Owner. Callers of one tenant start engines only on data of that tenant; without it,
+	// they start none.
 	Owner func(ctx context.Context, engine string, m engine.Message, instanceTenant string) (tenant string, known bool, err error)
-	// Registry is the registry of managed instances; without it, its paths do not exist. Placement says which of them is the
-	// app's own; nil means none.
+	// Registry is the registry of managed instances; without it, its paths do not exist. Placement names the app's
+	// own instance; nil means none.
 	Registry  *registry.Registry
 	Placement *engine.Placement
-	// RunID gives the id of the run that does the work of a message, as engine.Pipeline.RunID does; without it, timelines find runs
-	// by List only. EventID gives the id that an event has in the outbox which a run published with a key; without it, timelines
-	// have no deliveries.
+	// RunID returns the id of a message's run, as engine.Pipeline.RunID does; without it, timelines find runs by List
+	// only. EventID returns the outbox id of a run's event with a key; without it, timelines have no deliveries.
 	RunID   func(engine string, m engine.Message) string
 	EventID func(tenantID, eventType, key string) string
-	// Runtime is what runs the orchestrations; without it, and without Operations, their paths do not exist. Admit, if it is
-	// set, makes of a start what its orchestrator needs, or refuses it, as engine.Pipeline.Admit does.
+	// Runtime runs the orchestrations; without it, and without Operations, their paths do not exist. Admit, if it is
+	// set, prepares a start for its orchestrator, or refuses it, as engine.Pipeline.Admit does.
 	Runtime *orchestrator.Runtime
 	Admit   func(ctx context.Context, s orchestrator.Start) (orchestrator.Start, error)
-	// List lists orchestrations, as catalog.Catalog does; nil means Runtime.List, which reads past all their rounds.
+	// List lists orchestrations, as catalog.Catalog does; nil means Runtime.List, which reads all their rounds.
 	List func(ctx context.Context, f orchestrator.Filter, limit int, continuation string) ([]orchestrator.Summary, string, error)
-	// Metrics is what a scrape shows, and Health what the probes ask; the path of one that is nil does not exist.
+	// Metrics serves scrapes, and Health serves probes; the path of one that is nil does not exist.
 	Metrics *metrics.Metrics
 	Health  *health.Checks
-	// Pollers are the pollers of databases; without them, their paths do not exist. PollerCounts, if it is set, tells what those of this
-	// process have done, by their names.
+	// Pollers are the pollers of databases; without them, their paths do not exist. PollerCounts, if it is set,
+	// returns the counts of this process, by poller.
 	Pollers      *admin.Admin
 	PollerCounts func() map[string]poller.Counters
-	// Consumers are those of the credentials that engines rotate, by engine; nil leaves their path out.
+	// Consumers are the consumers of the engines' rotated credentials, by engine; nil leaves their path out.
 	Consumers map[string]*consumers.Consumers
-	// Credentials lists what engines keep that expires, by engine, as it was known some minutes ago; nil leaves its path out.
+	// Credentials lists the engines' expiring credentials, by engine, cached for some minutes; nil leaves its path
+	// out.
 	Credentials func(ctx context.Context) (map[string][]engine.Credential, error)
-	// Engines are the engines of the deployment context, at least one: lists show these, and no other is known.
+	// Engines are the engines of the profile, at least one: lists include only these.
 	Engines []string
-	// Descriptions describe the engines of the app, for who asks what it consists of.
+	// Descriptions describe the engines of the app.
 	Descriptions []engine.Description
 	// Timeout bounds one request; 0 means DefaultTimeout.
 	Timeout time.Duration
 	// Now is the clock of the envelopes; nil means time.Now.
 	Now func() time.Time
-	// Log takes one record for every answer of 500 and above; nil means no log.
+	// Log gets one record for every answer of 500 and above; nil means no log.
 	Log *slog.Logger
 }
 
-// Validate reports everything that is wrong with the configuration, joined into one error.
+// Validate returns all errors of the configuration, joined into one.
 func (c Config) Validate() error {
 	errs := []error{c.Door.Validate()}
 	if c.History == nil || c.DeadLetters == nil {
@@ -119,7 +121,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// api is what the endpoints share.
+// api is the shared state of the endpoints.
 type api struct {
 	history *engine.History
 	letters *engine.DeadLetters
@@ -134,9 +136,9 @@ type api struct {
 	admit   func(ctx context.Context, s orchestrator.Start) (orchestrator.Start, error)
 	list    func(ctx context.Context, f orchestrator.Filter, limit int, continuation string) ([]orchestrator.Summary, string, error)
 	engines []string
-	// consumers are those of the engines that rotate credentials.
+	// consumers are the consumers of the engines that rotate credentials.
 	consumers map[string]*consumers.Consumers
-	// keeps lists what engines keep that expires.
+	// keeps lists the engines' expiring credentials.
 	keeps func(ctx context.Context) (map[string][]engine.Credential, error)
 	// descriptions are those of the app's engines.
 	descriptions []engine.Description
@@ -164,10 +166,10 @@ type endpoint func(ctx context.Context, r *request) (reply, error)
 type part int
 
 const (
-	engines part = iota // this one is always there
+	engines part = iota // this part always exists
 	retries
 	operations
-	listedOperations // what has to know the runtime, too
+	listedOperations // parts that also need the runtime
 	outboxes
 	backlogs
 	circuits
@@ -178,20 +180,21 @@ const (
 	fleet
 	orchestrations
 	instances
-	instanceRuns // what has to know which orchestrations run, too
+	instanceRuns // parts that also need the list of orchestrations
 	databases
 	scrapes
 	probes
 )
 
-// parts says which parts the configuration has.
+// parts returns the parts that the configuration has.
 func (c Config) parts() map[part]bool {
 	return map[part]bool{engines: true, retries: c.Retrier != nil, operations: c.Operations != nil, listedOperations: c.Operations != nil && c.Runtime != nil, outboxes: c.Outbox != nil, backlogs: c.Backlog != nil, circuits: c.Outbox != nil && c.Nodes != nil, humanTasks: c.Tasks != nil, scheduled: c.Schedules != nil, fleet: c.Nodes != nil, credentials: c.Consumers != nil, expiries: c.Credentials != nil,
 		orchestrations: c.Runtime != nil, instances: c.Registry != nil, instanceRuns: c.Registry != nil && c.Runtime != nil, databases: c.Pollers != nil, scrapes: c.Metrics != nil, probes: c.Health != nil}
 }
 
-// Register mounts the API on e, which answers to everything below /api from then on, and puts paths below /api into
-// their canonical form before e routes them. It returns the error of c.Validate and then registers nothing.
+// Register mounts the API on e, which answers everything below /api from then on, and puts paths below /api into
+// their canonical form before e routes them. If c.Validate returns an error, Register returns it and registers
+// nothing.
 func Register(e *echo.Echo, c Config) error {
 	if err := c.Validate(); err != nil {
 		return fmt.Errorf("register the API: %w", err)
@@ -241,8 +244,8 @@ func Register(e *echo.Echo, c Config) error {
 	parts := c.parts()
 	resources := slices.DeleteFunc(a.resources(), func(r resource) bool { return !parts[r.part] })
 	e.Pre(canonicalPaths(resources))
-	// RouteNotFound is echo's registration for whatever method; a route of one method would leave the others to a
-	// parameter route of the same server, like the one of the host's invocations.
+	// RouteNotFound is echo's registration for any method; a route of one method would leave the others to a
+	// parameter route of the same server, like that of the host's invocations.
 	for _, r := range resources {
 		e.RouteNotFound(r.path, a.serve(r))
 	}

@@ -44,7 +44,7 @@ type failingStore struct {
 	tables.Store
 	err   error
 	panic bool
-	wait  bool // until the request's time is up
+	wait  bool // until the request times out
 }
 
 func (s *failingStore) Query(ctx context.Context, _ string, _ tables.Query) (tables.Page, error) {
@@ -98,13 +98,13 @@ func newBench(t *testing.T, store tables.Store) *bench {
 	return b
 }
 
-// door lets machines do everything, and people of the tenant "home" what their roles allow.
+// door grants machines everything, and users of the tenant "home" the permissions of their roles.
 func door(store tables.Store) access.Door {
 	return access.Door{Name: "api", Audit: &audit.Log{Tables: store}, Control: access.Control{EasyAuth: true,
 		Policy: access.Policy{HomeTenant: accesstest.ID("home"), Administrator: access.Members{AppRoles: []string{"keeper"}}, Keys: string(access.Administrator), OtherTenants: access.Operator}}}
 }
 
-// serve answers a request: one that names nobody comes from a machine with a key.
+// serve answers a request: one without credentials comes from a machine with a key.
 func serve(e *echo.Echo, req *http.Request) *httptest.ResponseRecorder {
 	rec := httptest.NewRecorder()
 	if req.Header.Get("X-MS-CLIENT-PRINCIPAL") == "" {
@@ -156,7 +156,7 @@ func (b *bench) do(t *testing.T, method, target string, headers ...string) *http
 	return rec
 }
 
-// answer is the envelope as a caller reads it.
+// answer is the envelope of an answer.
 type answer struct {
 	Status        string
 	CorrelationID string
@@ -181,12 +181,13 @@ func decode(t *testing.T, rec *httptest.ResponseRecorder) answer {
 	return a
 }
 
-// entryPath is the path of the entry of the awkward correlation id, encoded as strictly as a client can.
+// entryPath returns the path of the entry with the special correlation id, encoded as strictly as possible.
 func entryPath() string {
 	return "/api/history/hmac/" + url.PathEscape("a=2Fb=252F ü=3D-20261121T120000.123456Z")
 }
 
-// golden holds the body of an answer against a file. The bodies are a contract with callers: golden files change only to add members.
+// golden compares the body of an answer with a file. The bodies are a contract with callers: golden files change only
+// to add members.
 func golden(t *testing.T, name string, rec *httptest.ResponseRecorder) {
 	t.Helper()
 	var got bytes.Buffer
@@ -261,7 +262,7 @@ func TestPathsMatchInAnyCaseAndDecodeOnce(t *testing.T) {
 	}
 }
 
-// Row keys of a list lead to their entries, whatever the ids were made of.
+// Row keys of a list lead to their entries, for any ids.
 func TestListedRowKeysAreAddresses(t *testing.T) {
 	t.Parallel()
 	b := newFilledBench(t)
@@ -321,7 +322,7 @@ func TestParametersAreChecked(t *testing.T) {
 	expect(t, b.do(t, http.MethodGet, "/api/dlq?operation=rotate"), http.StatusBadRequest, "", "dead letters have no operation")
 }
 
-// What the parameters select is held by the tests of parameters; here are what they ignore, and the forms of dates.
+// The tests of parameters check their selections; this one checks ignored parameters, and the forms of dates.
 func TestFiltersAndDates(t *testing.T) {
 	t.Parallel()
 	b := newFilledBench(t)
@@ -418,7 +419,7 @@ func TestHeaders(t *testing.T) {
 		if head.Code != get.Code || head.Body.Len() != 0 {
 			t.Errorf("HEAD %s: %d with %d bytes, GET %d", target, head.Code, head.Body.Len(), get.Code)
 		}
-		// The ids of correlation differ from request to request, in text but not in length.
+		// The correlation ids of requests differ, in text but not in length.
 		ignore := func(h http.Header) http.Header { h = h.Clone(); h.Del("x-correlation-id"); return h }
 		testenv.Equal(t, fmt.Sprintf("HEAD %s, against GET", target), ignore(get.Header()), ignore(head.Header()))
 	}

@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// maxTarget bounds the target that the audit log is asked for, maxPrincipal the principal, in bytes.
+	// maxTarget bounds the target parameter of the audit log, maxPrincipal the principal, in bytes.
 	maxTarget    = 2 << 10
 	maxPrincipal = 512
 )
 
-// auditItem is one thing that somebody did.
+// auditItem is an action of a principal.
 type auditItem struct {
 	ID            string        `json:"id"`
 	AtUtc         time.Time     `json:"atUtc"`
@@ -35,7 +35,7 @@ type auditItem struct {
 	EndedAtUtc    time.Time     `json:"endedAtUtc,omitzero"`
 }
 
-// listAudit shows who did what, newest first.
+// listAudit lists the audit log, newest first.
 func (a *api) listAudit(ctx context.Context, r *request) (reply, error) {
 	q := newQuery(r.http.URL.RawQuery, "target", "principal", "fromDate", "toDate", "limit", "continuationToken")
 	from, to := q.period()

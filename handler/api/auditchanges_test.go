@@ -18,10 +18,10 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// changeRequest is a request that changes something that is there.
+// changeRequest is a request that changes an existing object.
 type changeRequest struct{ path, body, target string }
 
-// changesOfRoutes are one for each route that changes something.
+// changesOfRoutes returns one request for each route that changes something.
 func changesOfRoutes(t *testing.T, b *outboxBench) map[string]func(id string) changeRequest {
 	t.Helper()
 	running := func(word, body string) func(string) changeRequest {
@@ -155,8 +155,8 @@ func changesOfRoutes(t *testing.T, b *outboxBench) map[string]func(id string) ch
 	}
 }
 
-// Whatever route changes something, it is recorded who does before anything changes: when that cannot be recorded, nothing
-// does. What became of it is recorded, too.
+// Every route that changes something records its caller first: when that fails, nothing changes. The outcome is
+// recorded, too.
 func TestChangesAreRecorded(t *testing.T) {
 	t.Parallel()
 	b := newFilledOutbox(t)
@@ -211,8 +211,8 @@ func TestChangesAreRecorded(t *testing.T) {
 	}
 }
 
-// A change that is refused is recorded, by whatever it is refused; one that fails is recorded as such; and what only reads is
-// not recorded.
+// A refused change is recorded, for any reason of the refusal; a failed one is recorded as such; and reads are not
+// recorded.
 func TestRefusalsAreRecorded(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
@@ -247,7 +247,7 @@ func TestRefusalsAreRecorded(t *testing.T) {
 	testenv.Equal(t, "its status", orchestrator.Running, b.shown(t, "a").Status)
 }
 
-// buryOne adds a dead letter that can be sent again.
+// buryOne adds a dead letter that can be retried.
 func (b *outboxBench) buryOne(t *testing.T, id string) {
 	t.Helper()
 	b.bury(t, engine.DeadLetter{MessageID: id, LastFailureAtUtc: b.now().Add(-time.Hour), CorrelationID: "c-" + id})

@@ -14,7 +14,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/payload"
 )
 
-// body reads the body, as far as its limits allow; it need not be JSON.
+// body reads the body, within its limits; it need not be JSON.
 func (r *request) body() ([]byte, error) {
 	text, err := io.ReadAll(r.http.Body)
 	var tooLarge *http.MaxBytesError
@@ -64,7 +64,7 @@ func (r *request) decode(into any) error {
 	return nil
 }
 
-// undecodable says what is wrong with a body, in words that have nothing of this program's types.
+// undecodable describes the error in a body, without names of this program's types.
 func undecodable(err error) error {
 	var wrongType *json.UnmarshalTypeError
 	if errors.As(err, &wrongType) {
@@ -76,7 +76,7 @@ func undecodable(err error) error {
 	return badBody("", "The body is not JSON.")
 }
 
-// kindOf is a type of this program in the words of JSON.
+// kindOf returns a type of this program as a JSON type.
 func kindOf(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Int:
@@ -98,7 +98,8 @@ func bodyTooLarge(most int64) *failure {
 	}}
 }
 
-// bodyTooDeep is the answer to JSON that may not be stored, whoever found out: what a request adds to it counts, too.
+// bodyTooDeep returns the answer to JSON that is too deep to store, wherever that was detected: levels that a request
+// adds count, too.
 func bodyTooDeep() *failure {
 	return &failure{status: http.StatusBadRequest, problem: problem{Code: codeBodyTooDeep, Message: payload.TooDeep()}}
 }

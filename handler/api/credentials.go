@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 )
 
-// credentialItem is a secret or certificate in use that expires.
+// credentialItem is a current secret or certificate that expires.
 type credentialItem struct {
 	Engine       string    `json:"engine"`
 	Name         string    `json:"name"`
@@ -18,12 +18,11 @@ type credentialItem struct {
 	Expired      bool      `json:"expired"`
 }
 
-// maxWithinDays bounds how far ahead a list of credentials looks, and expiringWithinDays is how far it does when nobody says: as
-// far as the metrics do.
+// maxWithinDays bounds the period of a list of credentials, and expiringWithinDays is its default, as in the metrics.
 const maxWithinDays, expiringWithinDays = 3650, 14
 
-// listCredentials shows which credentials expire within some days, the first to do so first, those that have expired included. They
-// are few, and known already, so one look at all of them gives a page.
+// listCredentials lists the credentials that expire within some days, the earliest first, including expired ones.
+// They are few, and cached, so each page reads all of them.
 func (a *api) listCredentials(ctx context.Context, r *request) (reply, error) {
 	q := newQuery(r.http.URL.RawQuery, "withinDays", "limit", "continuationToken")
 	days := cmp.Or(q.number("withinDays", maxWithinDays), expiringWithinDays)
@@ -53,7 +52,7 @@ func (a *api) listCredentials(ctx context.Context, r *request) (reply, error) {
 	return reply{data: listOf(items, sealToken(next, fingerprint), func(i credentialItem) credentialItem { return i })}, nil
 }
 
-// expiring are the credentials that expire within some days, the first to do so first.
+// expiring returns the credentials that expire within some days, the earliest first.
 func expiring(all map[string][]engine.Credential, now time.Time, days int) (items []credentialItem) {
 	for name, some := range all {
 		for _, c := range some {

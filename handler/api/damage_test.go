@@ -11,13 +11,14 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// hurt takes a row of an orchestration away.
+// hurt deletes a row of an orchestration.
 func (b *outboxBench) hurt(t *testing.T, id, row string) {
 	t.Helper()
 	testenv.OK(t, b.tables.Apply(t.Context(), "orchestrations", tables.Delete(tables.Key{Partition: id, Row: row}, "")))
 }
 
-// Whatever is asked of a damaged orchestration says that it is, and what to do; lists go on. A forced purge frees its id.
+// Every request for a damaged orchestration reports the damage and the remedy; lists continue. A forced purge frees
+// its id.
 func TestDamagedOrchestration(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]string{"a round": "r-00000001-00000001", "the status": "status"} {
@@ -54,7 +55,7 @@ func TestDamagedOrchestration(t *testing.T) {
 	}
 }
 
-// A forced purge wants a reason, an administrator, and one that is damaged or has ended.
+// A forced purge requires a reason, an administrator, and an orchestration that is damaged or has ended.
 func TestForcedPurgeIsRefused(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
@@ -81,7 +82,7 @@ func TestForcedPurgeIsRefused(t *testing.T) {
 	expect(t, b.send(t, http.MethodDelete, orchestrationPath("nobody")+"?force=true&reason=x", ""), http.StatusNotFound, "", "")
 }
 
-// Names that nothing can have are 404, however long they are.
+// Impossible names are 404, at any length.
 func TestNamesThatNothingHas(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)

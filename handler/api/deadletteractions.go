@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/access"
 )
 
-// change is the body of a PATCH of a dead letter. What is not there, or null, stays.
+// change is the body of a PATCH of a dead letter. Missing and null members keep their values.
 type change struct {
 	Status          *string `json:"status"`
 	ResolutionNotes *string `json:"resolutionNotes"`
@@ -53,7 +53,7 @@ func (a *api) patchDeadLetter(ctx context.Context, r *request) (reply, error) {
 	decision := engine.Decision{Notes: c.ResolutionNotes, By: r.by(), At: a.now(), IfMatch: ifMatch(r.http.Header)}
 	if c.Status != nil {
 		decision.Status = engine.DeadLetterStatus(*c.Status)
-	} else { // it keeps its status, if that is still the one that is read here
+	} else { // it keeps its status, if that has not changed since this read
 		if decision.IfMatch != "" && decision.IfMatch != d.ETag {
 			return reply{}, engine.ErrChanged
 		}
@@ -69,7 +69,7 @@ func (a *api) patchDeadLetter(ctx context.Context, r *request) (reply, error) {
 	return reply{data: deadLetterDetailOf(d), etag: d.ETag}, nil
 }
 
-// letter reads a dead letter for a caller who may see it.
+// letter reads a dead letter for a caller with permission.
 func (a *api) letter(ctx context.Context, r *request, engineName, rowKey string) (engine.DeadLetter, error) {
 	d, err := a.letters.Get(ctx, engineName, rowKey)
 	if err == nil && !r.principal().Sees(d.TenantID) {
@@ -81,7 +81,7 @@ func (a *api) letter(ctx context.Context, r *request, engineName, rowKey string)
 	return d, nil
 }
 
-// letterChange is a change of a dead letter, for the record.
+// letterChange returns the audit record of a dead letter's change.
 func letterChange(action string, d engine.DeadLetter, notes *string) access.Change {
 	c := access.Change{Action: action, Target: "dlq/" + d.Engine + "/" + d.RowKey, Tenant: d.TenantID, Before: string(d.Status)}
 	if notes != nil {
@@ -90,7 +90,7 @@ func letterChange(action string, d engine.DeadLetter, notes *string) access.Chan
 	return c
 }
 
-// ifMatch is the ETag that the caller's version has, "" for none or any.
+// ifMatch returns the ETag of the caller's version, "" for none or any.
 func ifMatch(h http.Header) string {
 	if tag := h.Get("If-Match"); tag != "*" {
 		return tag
@@ -105,7 +105,7 @@ func (a *api) deadLetterFailure(engineName string, err error) error {
 	return err
 }
 
-// retriedLetter is the answer to a retry: the same however often it is asked for.
+// retriedLetter is the answer to a retry: the same for every repeat.
 type retriedLetter struct {
 	Engine    string                  `json:"engine"`
 	RowKey    string                  `json:"rowKey"`
@@ -116,7 +116,7 @@ type retriedLetter struct {
 	RetriedBy string                  `json:"retriedBy,omitempty"`
 }
 
-// retryDeadLetter sends a dead letter again (standard, section 3).
+// retryDeadLetter retries a dead letter (standard, section 3).
 func (a *api) retryDeadLetter(ctx context.Context, r *request) (reply, error) {
 	engineName, rowKey, err := a.row(r)
 	if err == nil {
@@ -143,7 +143,7 @@ func retriedLetterOf(d engine.DeadLetter) retriedLetter {
 	return retriedLetter{Engine: d.Engine, RowKey: d.RowKey, Status: d.Status, MessageID: d.RetryMessageID, RetryID: d.RetryID, RetriedAt: d.RetriedAtUtc, RetriedBy: d.RetriedBy}
 }
 
-// deadLetterFailureOf is what errors about the state of a dead letter answer, nil for others.
+// deadLetterFailureOf returns the answer to errors about the state of a dead letter, nil for others.
 func deadLetterFailureOf(err error) *failure {
 	switch {
 	case errors.Is(err, engine.ErrChanged):

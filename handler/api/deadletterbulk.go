@@ -14,7 +14,8 @@ import (
 // maxAge bounds olderThanDays.
 const maxAge = 36_500
 
-// letterSelection is what operations on dead letters have in common: the parameters of the list, for pending ones, and how fast.
+// letterSelection is the common part of operations on dead letters: the parameters of the list, for pending ones, and
+// the rate.
 type letterSelection struct {
 	Engine         string `json:"engine"`
 	InstanceID     string `json:"instanceId"`
@@ -22,7 +23,7 @@ type letterSelection struct {
 	FromDate       string `json:"fromDate"`
 	ToDate         string `json:"toDate"`
 	RatePerSecond  *int   `json:"ratePerSecond"`
-	// Rows are dead letters by name, in place of all of the above but the rate.
+	// Rows are dead letters by name, instead of all of the above but the rate.
 	Rows []bulk.Row `json:"rows"`
 }
 
@@ -37,7 +38,7 @@ type expireSelection struct {
 	OlderThanDays *int `json:"olderThanDays"`
 }
 
-// retryMany starts an operation that sends dead letters again.
+// retryMany starts an operation that retries dead letters.
 func (a *api) retryMany(ctx context.Context, r *request) (reply, error) {
 	var s retrySelection
 	if err := r.decode(&s); err != nil {
@@ -56,7 +57,8 @@ func (a *api) retryMany(ctx context.Context, r *request) (reply, error) {
 	return a.operate(ctx, r, q, bulk.DeadLetterKind, req)
 }
 
-// expireMany starts an operation that expires what failed last so many days ago (standard, section 3).
+// expireMany starts an operation that expires dead letters whose last failure is so many days ago (standard, section
+// 3).
 func (a *api) expireMany(ctx context.Context, r *request) (reply, error) {
 	var s expireSelection
 	if err := r.decode(&s); err != nil {
@@ -90,7 +92,7 @@ func (a *api) selected(s letterSelection) (*query, bulk.Request) {
 	}
 }
 
-// filter is what a selection filters by, "" for nothing.
+// filter returns the filter of a selection as text, "" for none.
 func (s letterSelection) filter() string {
 	return s.InstanceID + s.Engine + s.ErrorSignature + s.FromDate + s.ToDate
 }
@@ -118,7 +120,7 @@ func (a *api) rows(q *query, s letterSelection) (rows []bulk.Row) {
 	return rows
 }
 
-// bounded is a number of a body, 0 when it is not given.
+// bounded returns a number of a body, 0 when it is not given.
 func (q *query) bounded(name string, value *int, least, most int) int {
 	if value == nil {
 		return 0
@@ -130,7 +132,7 @@ func (q *query) bounded(name string, value *int, least, most int) int {
 	return *value
 }
 
-// idempotencyKey reads the header that makes a request the same when it is repeated.
+// idempotencyKey reads the header that identifies repeats of a request.
 func (q *query) idempotencyKey(r *request) string {
 	key := r.http.Header.Get("Idempotency-Key")
 	if key != "" && !usableID.MatchString(key) {

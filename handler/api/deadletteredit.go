@@ -18,8 +18,8 @@ type editedMessage struct {
 	Message *string `json:"message"`
 }
 
-// retryEdited sends another message in place of the one of a dead letter. The audit log has hashes of both, and nothing of what is in
-// them.
+// retryEdited sends another message in place of the original one of a dead letter. The audit log has hashes of both,
+// and no content.
 func (a *api) retryEdited(ctx context.Context, r *request) (reply, error) {
 	engineName, rowKey, err := a.row(r)
 	if err != nil {
@@ -58,13 +58,13 @@ func (a *api) retryEdited(ctx context.Context, r *request) (reply, error) {
 	return reply{data: retriedLetterOf(d)}, nil
 }
 
-// hashOf names a message in the audit log, which has none of it.
+// hashOf returns the hash of a message for the audit log, which does not contain the message.
 func hashOf(message []byte) string {
 	sum := sha256.Sum256(message)
 	return hex.EncodeToString(sum[:])
 }
 
-// editFailure is what errors about edited messages answer, nil for others.
+// editFailure returns the answer to errors about edited messages, nil for others.
 func editFailure(err error) *failure {
 	switch {
 	case errors.Is(err, engine.ErrNotEditable):
@@ -79,7 +79,7 @@ func editFailure(err error) *failure {
 	}
 }
 
-// reasonOf is the text of an error from the kind that it is of, as a sentence about a subject.
+// reasonOf returns the text of an error after that of its kind, as a sentence about a subject.
 func reasonOf(err, kind error, subject string) string {
 	text := err.Error()
 	if at := strings.Index(text, kind.Error()); at > 0 {

@@ -10,7 +10,7 @@ import (
 // maxSignature bounds an error signature, in bytes.
 const maxSignature = 64
 
-// groupItem is what dead letters of one error signature have in common.
+// groupItem is a group of dead letters with one error signature.
 type groupItem struct {
 	ErrorSignature    string         `json:"errorSignature"`
 	Count             int            `json:"count"`
@@ -20,8 +20,8 @@ type groupItem struct {
 	Sample            deadLetterItem `json:"sample"`
 }
 
-// groups are the largest first. Where the dead letters are looked at one by one, and the newest engine.MaxGrouped are not all,
-// Complete is false.
+// groups are the groups, the largest first. If the dead letters are read one by one, and the newest engine.MaxGrouped
+// are not all, Complete is false.
 type groups struct {
 	Items    []groupItem `json:"items"`
 	Examined int         `json:"examined"`
@@ -49,7 +49,7 @@ func (a *api) groupDeadLetters(ctx context.Context, r *request) (reply, error) {
 	return reply{data: out}, nil
 }
 
-// countItem is how many dead letters of an engine have which status.
+// countItem is the numbers of dead letters of an engine by status.
 type countItem struct {
 	Engine   string `json:"engine"`
 	Pending  int64  `json:"pending"`

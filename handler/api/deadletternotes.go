@@ -14,7 +14,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 )
 
-// The values of the parameter assignee that are nobody's id.
+// The values of the parameter assignee that are no ids.
 const (
 	assigneeMe     = "me"
 	assigneeNobody = "nobody"
@@ -62,7 +62,7 @@ type letterAssignment struct {
 	AssigneeName string `json:"assigneeName"`
 }
 
-// assignDeadLetter gives a dead letter to somebody, whoever has it.
+// assignDeadLetter assigns a dead letter to a person, regardless of its assignee.
 func (a *api) assignDeadLetter(ctx context.Context, r *request) (reply, error) {
 	var body letterAssignment
 	return a.changeLetter(ctx, r, "assign", &body, func(q *query) {
@@ -77,7 +77,7 @@ func (a *api) assignDeadLetter(ctx context.Context, r *request) (reply, error) {
 	})
 }
 
-// claimDeadLetter gives a dead letter that nobody has to the caller.
+// claimDeadLetter assigns an unassigned dead letter to the caller.
 func (a *api) claimDeadLetter(ctx context.Context, r *request) (reply, error) {
 	return a.changeLetter(ctx, r, "claim", &struct{}{}, nil, func(engineName, rowKey, _ string) (engine.DeadLetter, error) {
 		p := r.principal()
@@ -85,14 +85,15 @@ func (a *api) claimDeadLetter(ctx context.Context, r *request) (reply, error) {
 	})
 }
 
-// releaseDeadLetter takes a dead letter from whoever has it.
+// releaseDeadLetter removes the assignee of a dead letter.
 func (a *api) releaseDeadLetter(ctx context.Context, r *request) (reply, error) {
 	return a.changeLetter(ctx, r, "release", &struct{}{}, nil, func(engineName, rowKey, _ string) (engine.DeadLetter, error) {
 		return a.letters.Assign(ctx, engineName, rowKey, engine.Assignment{At: a.now(), IfMatch: ifMatch(r.http.Header)})
 	})
 }
 
-// changeLetter is the way of what leaves the status of a dead letter: its body, what is wrong with that, the audit log, the change.
+// changeLetter handles a change that keeps the status of a dead letter: its body, the errors in it, the audit log,
+// the change.
 func (a *api) changeLetter(ctx context.Context, r *request, action string, body any, check func(q *query), change func(engineName, rowKey, key string) (engine.DeadLetter, error)) (reply, error) {
 	engineName, rowKey, err := a.row(r)
 	if err == nil {
@@ -125,7 +126,7 @@ func (a *api) changeLetter(ctx context.Context, r *request, action string, body 
 	return reply{data: deadLetterDetailOf(d), etag: d.ETag}, nil
 }
 
-// heldBy is a dead letter in the words of the audit log, which has nothing of its notes.
+// heldBy returns the state of a dead letter for the audit log, without its notes.
 func heldBy(d engine.DeadLetter) string {
 	text := string(d.Status)
 	if d.Assignee != "" {
@@ -137,7 +138,7 @@ func heldBy(d engine.DeadLetter) string {
 	return text
 }
 
-// assignee reads the parameter that says who takes care of what is listed.
+// assignee reads the parameter for the assignee.
 func (q *query) assignee(r *request, f *engine.DeadLetterFilter) {
 	switch who := q.text("assignee", engine.MaxIdentity); who {
 	case assigneeMe:
@@ -149,7 +150,7 @@ func (q *query) assignee(r *request, f *engine.DeadLetterFilter) {
 	}
 }
 
-// noteFailure is what errors about notes and assignments answer, nil for others.
+// noteFailure returns the answer to errors about notes and assignments, nil for others.
 func noteFailure(err error) *failure {
 	var held *engine.HeldError
 	switch {

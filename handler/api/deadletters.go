@@ -8,7 +8,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/redact"
 )
 
-// deadLetterItem is a dead letter as a list shows it (standard, section 3).
+// deadLetterItem is a dead letter in a list (standard, section 3).
 type deadLetterItem struct {
 	Engine            string                  `json:"engine"`
 	RowKey            string                  `json:"rowKey"`
@@ -20,10 +20,10 @@ type deadLetterItem struct {
 	FirstFailureAtUtc time.Time               `json:"firstFailureAtUtc"`
 	LastFailureAtUtc  time.Time               `json:"lastFailureAtUtc"`
 	CorrelationID     string                  `json:"correlationId"`
-	// ParentRowKey is the dead letter whose retry left this one, RetryCount how many retries there were.
+	// ParentRowKey is the dead letter whose retry left this one, RetryCount the number of retries.
 	ParentRowKey string `json:"parentRowKey,omitempty"`
 	RetryCount   int    `json:"retryCount,omitempty"`
-	// Assignee is who takes care of it.
+	// Assignee is the id of the assignee.
 	Assignee     string    `json:"assignee,omitempty"`
 	AssigneeName string    `json:"assigneeName,omitempty"`
 	AssignedAt   time.Time `json:"assignedAtUtc,omitzero"`
@@ -47,7 +47,7 @@ type deadLetterDetail struct {
 	RetriedAtUtc            time.Time     `json:"retriedAtUtc,omitzero"`
 	RetriedBy               string        `json:"retriedBy,omitempty"`
 	RetryMessageID          string        `json:"retryMessageId,omitempty"`
-	// SentMessage is what a retry has sent in place of the original message.
+	// SentMessage is the message of a retry that replaced the original one.
 	SentMessage string     `json:"sentMessage,omitempty"`
 	Notes       []noteItem `json:"notes,omitempty"`
 }

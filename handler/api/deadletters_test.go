@@ -31,7 +31,8 @@ import (
 
 const rotations = "hmac-rotation-queue"
 
-// newBuried holds so many pending dead letters of hmac, a minute apart, the oldest an hour ago, and one of tls, which has no queue here.
+// newBuried returns a bench with so many pending dead letters of hmac, a minute apart, the oldest an hour ago, and
+// one of tls, which has no queue here.
 func newBuried(t *testing.T, n int) *outboxBench {
 	t.Helper()
 	return newBuriedOver(t, inMemory(), n)
@@ -61,7 +62,7 @@ func (b *outboxBench) letter(engineName, message string) string {
 	return "/api/dlq/" + engineName + "/" + message + "-" + b.now().Add(-2*time.Hour).Format("20060102T150405.000000Z")
 }
 
-// anyone is one of the keepers.
+// anyone returns one of the keepers.
 func anyone() string { return caller("Ada", "home", "keeper") }
 
 func TestPatchDeadLetter(t *testing.T) {
@@ -203,7 +204,7 @@ func TestBulkOverDeadLetters(t *testing.T) {
 	}
 }
 
-// The same on the wire of Azurite.
+// The same with Azurite.
 func TestDeadLettersOnAzurite(t *testing.T) {
 	t.Parallel()
 	b := newBuriedOver(t, inAzurite(t), 40)
@@ -268,7 +269,7 @@ func quoted(t *testing.T, value string) string {
 	return string(text)
 }
 
-// hostileValues are what callers may write where a value belongs.
+// hostileValues returns values that callers may write instead of valid ones.
 func hostileValues() []string {
 	return []string{
 		"'", "''", `"`, "' or 1 eq 1 or '' eq '", "hmac' or PartitionKey ne '", "acme' or TenantId ne '", "%27", "x) or (1 eq 1", "$filter=true", "..", "../..", "%2e%2e",
@@ -278,19 +279,19 @@ func hostileValues() []string {
 	}
 }
 
-// honest holds that an answer is a refusal, or shows no row: never a failure of the service.
+// honest checks that an answer is a refusal, or shows no row: never a server error.
 func honest(t *testing.T, value string, rec *httptest.ResponseRecorder) {
 	t.Helper()
 	text := rec.Body.String()
 	rows := rec.Code == http.StatusOK && strings.Contains(text, `"items":[`) && !strings.Contains(text, `"items":[]`)
-	// A timeline of nothing, an operation on nothing, and an instance whose id is any text that can be seen are honest, too.
+	// A timeline of nothing, an operation on nothing, and an instance with any visible id are valid, too.
 	refused, made := rec.Code >= 400 && rec.Code <= 499, rec.Code == http.StatusCreated && strings.Contains(text, `"instanceId"`)
 	if rows || !refused && !made && rec.Code != http.StatusOK && rec.Code != http.StatusAccepted {
 		t.Errorf("%.40q: %d %.300s", value, rec.Code, text)
 	}
 }
 
-// Whatever is in whatever parameter, member or segment of any route: the answer is a refusal, or an honest one.
+// For any value of any parameter, member or segment of any route, the answer is a refusal, or a valid one.
 func TestHostileValues(t *testing.T) {
 	t.Parallel()
 	b := newBuried(t, 3)
@@ -347,13 +348,13 @@ func TestHostileValues(t *testing.T) {
 			}
 		}
 	}
-	b.drive(t) // what was accepted finds nothing either
+	b.drive(t) // the accepted request finds nothing either
 	if counts := data[list[countItem]](t, b.get(t, "/api/dlq/counts")).Items; counts[0] != (countItem{"hmac", 3, 0, 0}) {
 		t.Errorf("%+v", counts)
 	}
 }
 
-// checkEdit stands for that of the pipeline: it takes what does not say otherwise.
+// checkEdit replaces the pipeline's check: it accepts a message unless its content declares an error.
 func checkEdit(_ context.Context, _ engine.DeadLetter, message []byte) error {
 	switch {
 	case bytes.Contains(message, []byte("wrong")):
@@ -364,8 +365,8 @@ func checkEdit(_ context.Context, _ engine.DeadLetter, message []byte) error {
 	return nil
 }
 
-// The edited message is sent once, under the name of who has sent it; the dead letter has both, and the audit log has their hashes and
-// nothing of what is in them.
+// The edited message is sent once, under the name of its sender; the dead letter has both, and the audit log has
+// their hashes and no content.
 func TestRetryEdited(t *testing.T) {
 	t.Parallel()
 	b := newBuried(t, 2)
@@ -433,7 +434,7 @@ func TestRetryEditedRefuses(t *testing.T) {
 	}
 }
 
-// Notes and who takes care of a dead letter are shown and listed, once however often a request is sent, and the audit log knows of them.
+// Notes and assignees of a dead letter are shown and listed, once for repeated requests, and are in the audit log.
 func TestNotesAndAssignments(t *testing.T) {
 	t.Parallel()
 	b := newBuried(t, 3)
@@ -490,7 +491,7 @@ func TestNotesAndAssignments(t *testing.T) {
 	}
 }
 
-// named are dead letters of a bench, as a body names them.
+// named returns dead letters of a bench as in a body.
 func (b *outboxBench) named(messages ...string) string {
 	var rows []string
 	for _, m := range messages {
@@ -499,8 +500,8 @@ func (b *outboxBench) named(messages ...string) string {
 	return "[" + strings.Join(rows, ",") + "]"
 }
 
-// Dead letters that are named are sent again, or expired, and no others; each counts once, and the audit log has how many there were
-// and the hash of their names.
+// Exactly the named dead letters are retried or expired; each counts once, and the audit log has their number and the
+// hash of their names.
 func TestBulkOverNamedDeadLetters(t *testing.T) {
 	t.Parallel()
 	b := newBuried(t, 5)

@@ -13,10 +13,11 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 )
 
-// nested is JSON of so many levels.
+// nested returns JSON of so many levels.
 func nested(levels int) string { return strings.Repeat("[", levels) + strings.Repeat("]", levels) }
 
-// holder waits for the event "decision", of whatever form, and gives its input and the event.
+// holder returns an orchestrator that waits for the event "decision", of any form, and returns its input and the
+// event.
 func holder() orchestrator.AnyOrchestrator {
 	return orchestrator.NewOrchestrator("holder", func(ctx *orchestrator.Context, in any) (any, error) {
 		_, err := orchestrator.Event[any](ctx, "decision").Await()
@@ -24,7 +25,7 @@ func holder() orchestrator.AnyOrchestrator {
 	})
 }
 
-// readable says that whatever there is to an orchestration can be read, and that it ends when it is told.
+// readable checks that everything of an orchestration is readable, and that it ends on command.
 func (b *outboxBench) readable(t *testing.T, id string) {
 	t.Helper()
 	b.drive(t)
@@ -36,8 +37,8 @@ func (b *outboxBench) readable(t *testing.T, id string) {
 	}
 }
 
-// A value that is as deep as may be is taken, kept and shown; one that is deeper is refused, and leaves what there is as it
-// was. A request wraps a value in levels of its own, which count.
+// A value at the depth limit is accepted, stored and shown; a deeper one is refused, without effects. A request wraps
+// a value in levels of its own, which count.
 func TestDeepValuesAreRefused(t *testing.T) {
 	t.Parallel()
 	for door, tt := range map[string]struct {
@@ -55,7 +56,7 @@ func TestDeepValuesAreRefused(t *testing.T) {
 		"start": {1, func(t *testing.T, b *outboxBench, id, value string) int {
 			rec := b.send(t, http.MethodPost, orchestrationsPath, fmt.Sprintf(`{"orchestrator":"holder","id":%q,"input":%s}`, id, value))
 			if rec.Code != http.StatusAccepted {
-				b.holds(t, id) // there is nothing in its way
+				b.holds(t, id) // no other orchestration interferes
 			}
 			return rec.Code
 		}},
@@ -91,7 +92,7 @@ func (b *outboxBench) holds(t *testing.T, id string) {
 	b.drive(t)
 }
 
-// Every endpoint that reads a body says the limit, whatever else the body is.
+// Every endpoint that reads a body reports the limit, for any other content of the body.
 func TestDeepBodiesAreRefusedEverywhere(t *testing.T) {
 	t.Parallel()
 	b := newBuried(t, 1)

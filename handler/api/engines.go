@@ -6,10 +6,10 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 )
 
-// engineList is what the app consists of.
+// engineList lists the engines of the app.
 type engineList struct {
 	Engines []engine.Description `json:"engines"`
-	// Names are all names under which there can be history and dead letters: those of the engines, and of what else writes there.
+	// Names are all names with possible history and dead letters: those of the engines, and of other writers.
 	Names []string `json:"names"`
 }
 

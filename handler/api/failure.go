@@ -15,7 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// The error codes are part of the API: callers tell errors apart by them.
+// The error codes are part of the API: callers distinguish errors by them.
 const (
 	codeInvalidParameter = "InvalidParameter"
 	codeInvalidToken     = "InvalidContinuationToken"
@@ -75,28 +75,28 @@ const (
 	codeInternal           = "InternalError"
 )
 
-// retryAfter is what Retry-After says when storage is in trouble, in seconds.
+// retryAfter is the value of Retry-After, in seconds, when storage fails.
 const retryAfter = "5"
 
-// problem is one thing that is wrong with a request, as its sender is told.
+// problem is one error in a request, for its sender.
 type problem struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
-	// Target names the parameter that is to blame.
+	// Target names the invalid parameter.
 	Target string `json:"target,omitempty"`
 }
 
-// failure is an error that knows its answer.
+// failure is an error with its answer.
 type failure struct {
 	problem
 	status  int
 	details []problem
 	header  map[string]string
-	// hidden says that there is something, which the caller may not see.
+	// hidden means that the object exists, but the caller may not see it.
 	hidden bool
 }
 
-// Error is the text of the answer.
+// Error returns the text of the answer.
 func (f *failure) Error() string { return f.Message }
 
 func notFound(format string, args ...any) *failure {
@@ -110,9 +110,9 @@ func internal() *failure {
 	}
 }
 
-// failureOf is the one place that turns errors into answers.
+// failureOf converts all errors to answers.
 func failureOf(err error, now time.Time) *failure {
-	if errors.Is(err, payload.ErrTooDeep) { // before the errors that name it as their reason
+	if errors.Is(err, payload.ErrTooDeep) { // before the errors that wrap it
 		return bodyTooDeep()
 	}
 	if f := cmp.Or(accessFailure(err), outboxFailure(err, now), editFailure(err), noteFailure(err), deadLetterFailureOf(err), taskFailure(err), scheduleFailure(err), acknowledgementFailure(err), admissionFailure(err), orchestrationFailure(err), registryFailure(err, now), pollerFailure(err)); f != nil {
@@ -154,8 +154,8 @@ func storageUnavailable(message string) *failure {
 	return &failure{status: http.StatusServiceUnavailable, problem: problem{Code: codeStorageUnavailable, Message: message}, header: map[string]string{"Retry-After": retryAfter}}
 }
 
-// storageTrouble says whether the same request can succeed later. A table that is missing is one that the program has
-// yet to create.
+// storageTrouble reports whether the same request can succeed later. A missing table is one that the program has yet
+// to create.
 func storageTrouble(err error) bool {
 	for _, cause := range []error{
 		context.DeadlineExceeded, context.Canceled,

@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Slow storage is a 503, and never the 409 that says that the orchestration exists.
+// Slow storage is answered with 503, never with 409, which means that the orchestration exists.
 func TestStorageFailures(t *testing.T) {
 	t.Parallel()
 	for name, err := range map[string]error{

@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 )
 
-// historyItem is an entry as a list shows it (standard, section 5).
+// historyItem is an entry in a list (standard, section 5).
 type historyItem struct {
 	Engine        string        `json:"engine"`
 	RowKey        string        `json:"rowKey"`
@@ -19,7 +19,7 @@ type historyItem struct {
 	DurationMs    int64         `json:"durationMs"`
 	CreatedAtUtc  time.Time     `json:"createdAtUtc"`
 	CorrelationID string        `json:"correlationId"`
-	// SupersededBy is the row key of the entry with which the run succeeded after all.
+	// SupersededBy is the row key of the entry of the run's later success.
 	SupersededBy string `json:"supersededBy,omitempty"`
 }
 

@@ -3,11 +3,11 @@ package api
 // list is the data of a list.
 type list[T any] struct {
 	Items []T `json:"items"`
-	// ContinuationToken is left out on the last page.
+	// ContinuationToken is omitted on the last page.
 	ContinuationToken string `json:"continuationToken,omitempty"`
 }
 
-// listOf shows rows as items; none are an empty array.
+// listOf converts rows to items; no rows yield an empty array.
 func listOf[Row, Item any](rows []Row, token string, item func(Row) Item) list[Item] {
 	l := list[Item]{Items: make([]Item, 0, len(rows)), ContinuationToken: token}
 	for _, row := range rows {

@@ -6,7 +6,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/access"
 )
 
-// meItem is who calls, and what he may do.
+// meItem is the caller and its permissions.
 type meItem struct {
 	Kind        access.Kind         `json:"kind"`
 	ID          string              `json:"id"`
@@ -15,13 +15,13 @@ type meItem struct {
 	AppRoles    []string            `json:"appRoles"`
 	Roles       []access.Role       `json:"roles"`
 	Permissions []access.Permission `json:"permissions"`
-	// Scope is the tenant whose things the caller sees; left out for all tenants.
+	// Scope is the tenant whose data the caller sees; omitted for all tenants.
 	Scope string `json:"scope,omitempty"`
-	// GroupsMissing says that the token does not name the caller's groups, because they are too many.
+	// GroupsMissing means that the token does not name the caller's groups, because they are too many.
 	GroupsMissing bool `json:"groupsMissing,omitempty"`
 }
 
-// me tells the caller who he is here.
+// me returns the caller's identity.
 func (a *api) me(_ context.Context, r *request) (reply, error) {
 	p := r.principal()
 	return reply{data: meItem{Kind: p.Kind, ID: p.ID(), Name: p.Name, TenantID: p.TenantID, AppRoles: notNil(p.AppRoles), Roles: notNil(p.Roles),

@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/nodes"
 )
 
-// nodeItem is a node as a list shows it.
+// nodeItem is a node in a list.
 type nodeItem struct {
 	Node     string      `json:"node"`
 	Host     string      `json:"host,omitempty"`
@@ -19,20 +19,21 @@ type nodeItem struct {
 	Version  string      `json:"version,omitempty"`
 	State    nodes.State `json:"state"`
 	SinceUtc time.Time   `json:"sinceUtc"`
-	// SeenUtc is when it last told of itself, and InHand how much it had in hand then; More says that Orchestrations is not all.
+	// SeenUtc is the time of its last heartbeat, and InHand its work in progress then; More means that Orchestrations
+	// is incomplete.
 	SeenUtc        time.Time `json:"seenUtc"`
 	InHand         int       `json:"inHand"`
 	Orchestrations []string  `json:"orchestrations,omitempty"`
 	More           bool      `json:"more,omitempty"`
-	// TakenBy is who has taken over from it, TakenOver how many orchestrations that were.
+	// TakenBy is the node that has taken over from it, TakenOver the number of orchestrations.
 	TakenBy    string    `json:"takenBy,omitempty"`
 	TakenAtUtc time.Time `json:"takenAtUtc,omitzero"`
 	TakenOver  int       `json:"takenOver,omitempty"`
 	Finished   bool      `json:"finished,omitempty"`
 }
 
-// listNodes shows the processes that have run the app within a day, the latest to begin first. They are few, so one look at all
-// of them gives a page.
+// listNodes lists the processes of the app in the last day, the newest first. They are few, so each page reads all of
+// them.
 func (a *api) listNodes(ctx context.Context, r *request) (reply, error) {
 	q := newQuery(r.http.URL.RawQuery, "state", "limit", "continuationToken")
 	state := nodes.State(q.oneOf("state", string(nodes.StateAlive), string(nodes.StateGone), string(nodes.StateTaken)))
@@ -53,7 +54,7 @@ func (a *api) listNodes(ctx context.Context, r *request) (reply, error) {
 	return reply{data: listOf(page, sealToken(next, fingerprint), nodeItemOf)}, nil
 }
 
-// pageOfNodes gives the nodes behind a place. A node's place is when it began, which does not change, and its name.
+// pageOfNodes returns the nodes behind a place. A node's place is its constant start time, and its name.
 func pageOfNodes(all []nodes.Info, state nodes.State, place string, limit int) (page []nodes.Info, next string) {
 	slices.SortFunc(all, func(a, b nodes.Info) int { return strings.Compare(placeOf(b), placeOf(a)) })
 	for _, n := range all {

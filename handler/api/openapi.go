@@ -10,7 +10,7 @@ import (
 //go:embed openapi.json
 var openAPIDocument []byte
 
-// openAPI answers with the document, whatever part of it the configuration has.
+// openAPI returns the whole document, for any configuration.
 func (a *api) openAPI(context.Context, *request) (reply, error) {
 	return reply{document: &document{"application/json", openAPIDocument}}, nil
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// contract is the document as its users read it.
+// contract is the document for its users.
 var contract = sync.OnceValues(func() (*openapi3.T, error) {
 	for _, text := range []string{"application/openmetrics-text", "application/vnd.google.protobuf"} {
 		openapi3filter.RegisterBodyDecoder(text, openapi3filter.PlainBodyDecoder)
@@ -49,7 +49,8 @@ func theContract(t *testing.T) *openapi3.T {
 	return doc
 }
 
-// documented is the operation of the document that a request is for, with the parameters of its path; nil for none.
+// documented returns the operation of the document that a request is for, with the parameters of its path; nil for
+// none.
 func documented(doc *openapi3.T, req *http.Request) (*routers.Route, map[string]string) {
 	method := req.Method
 	if method == http.MethodHead {
@@ -80,8 +81,8 @@ func documented(doc *openapi3.T, req *http.Request) (*routers.Route, map[string]
 // compared counts the answers that conform has compared in a short run, by operation and status.
 var compared sync.Map
 
-// conform holds an answer against the document, and the request, too, if it was understood. What the document does not
-// have must be an error as every operation answers it. Requests for other parts of the server are let through.
+// conform compares an answer with the document, and also the request, if it was understood. An undocumented answer
+// must be an error in the general form. Requests for other parts of the server are ignored.
 func conform(t *testing.T, req *http.Request, body string, rec *httptest.ResponseRecorder) {
 	t.Helper()
 	if !strings.HasPrefix(strings.ToLower(req.URL.Path), "/api") {
@@ -90,7 +91,7 @@ func conform(t *testing.T, req *http.Request, body string, rec *httptest.Respons
 	doc := theContract(t)
 	route, params := documented(doc, req)
 	documentedHere := route != nil
-	if documentedHere && testing.Short() { // which compares the first answer of each kind: each one compiles its schema anew
+	if documentedHere && testing.Short() { // which compares the first answer of each kind: each one compiles its schema again
 		if n, _ := compared.LoadOrStore(fmt.Sprint(req.Method, route.Path, rec.Code), new(atomic.Int32)); n.(*atomic.Int32).Add(1) > 1 {
 			return
 		}
@@ -106,7 +107,7 @@ func conform(t *testing.T, req *http.Request, body string, rec *httptest.Respons
 	clone := req.Clone(context.Background())
 	clone.Body = io.NopCloser(strings.NewReader(body))
 	if body != "" && clone.Header.Get("Content-Type") == "" {
-		clone.Header.Set("Content-Type", "application/json") // the program takes no other anyway
+		clone.Header.Set("Content-Type", "application/json") // the program accepts no other anyway
 	}
 	options := &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true, AuthenticationFunc: openapi3filter.NoopAuthenticationFunc}
 	in := &openapi3filter.RequestValidationInput{Request: clone, PathParams: params, Route: route, Options: options}
@@ -132,8 +133,8 @@ func conform(t *testing.T, req *http.Request, body string, rec *httptest.Respons
 	}
 }
 
-// conformProblem holds an error against what the document says of RFC 9457 in its description: its members and no others.
-// Clients ask for this media type by its name; as a second one of every error it would make generated clients narrow both.
+// conformProblem compares an error with the description of RFC 9457 in the document: exactly its members. Clients
+// request this media type by its name; as a second one of every error it would make generated clients narrow both.
 func conformProblem(t *testing.T, rec *httptest.ResponseRecorder) {
 	t.Helper()
 	var got problemBody
@@ -144,7 +145,7 @@ func conformProblem(t *testing.T, rec *httptest.ResponseRecorder) {
 	}
 }
 
-// No route without a specification, and no specification without a route; both name the same permission.
+// Every route has a specification, and every specification a route; both name the same permission.
 func TestDocumentHasAllRoutes(t *testing.T) {
 	t.Parallel()
 	var routes, specified []string
@@ -167,8 +168,7 @@ func TestDocumentHasAllRoutes(t *testing.T) {
 	testenv.Equal(t, "the routes of the document and of the program", specified, routes)
 }
 
-// Who calls an operation can be refused, and who wants a change can be told that it was not recorded. The probes are for
-// anybody, at one address.
+// Every operation can be refused, and every change can fail to be recorded. The probes are public, at one address.
 func TestDocumentHasRefusals(t *testing.T) {
 	t.Parallel()
 	doc := theContract(t)
@@ -200,7 +200,7 @@ func TestDocumentHasRefusals(t *testing.T) {
 	testenv.Equal(t, "roles of the program and of the document", roles, names(doc, "Role"))
 }
 
-// names are the values of a schema that enumerates them.
+// names returns the values of a schema that enumerates them.
 func names(doc *openapi3.T, schema string) (values []string) {
 	for _, v := range doc.Components.Schemas[schema].Value.Enum {
 		values = append(values, v.(string))
@@ -217,7 +217,7 @@ func TestDocumentIsServed(t *testing.T) {
 	}
 }
 
-// The document is one that people and generators can work with.
+// The document is usable for readers and generators.
 func TestDocumentIsTidy(t *testing.T) {
 	t.Parallel()
 	doc := theContract(t)
@@ -266,7 +266,8 @@ func TestDocumentIsTidy(t *testing.T) {
 	}
 }
 
-// tidy: an object says what it is, describes its members and is closed, so that an answer with one more member fails.
+// tidy checks that an object has a description, describes its members and is closed, so that an answer with an
+// additional member fails.
 func tidy(t *testing.T, where string, s *openapi3.SchemaRef) {
 	t.Helper()
 	if s == nil || s.Ref != "" && strings.Contains(where, ".") {
@@ -298,8 +299,8 @@ func tidy(t *testing.T, where string, s *openapi3.SchemaRef) {
 	}
 }
 
-// Every body that a caller sends or gets has an example, and so has every parameter of a path. The loader of the document
-// holds each against its schema.
+// Every body has an example, and so has every parameter of a path. The loader of the document checks each with its
+// schema.
 func TestDocumentHasExamples(t *testing.T) {
 	t.Parallel()
 	doc := theContract(t)
@@ -332,8 +333,8 @@ func TestDocumentHasExamples(t *testing.T) {
 	}
 }
 
-// A request made of a document's examples is understood: what is missing is only what it is about. Errors that are examples
-// have codes that the program knows.
+// A request built from the document's examples is understood: only its object is missing. Errors in examples have
+// known codes.
 func TestRequestExamplesAreUnderstood(t *testing.T) {
 	t.Parallel()
 	b := newFilledOutbox(t)

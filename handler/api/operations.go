@@ -12,16 +12,16 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// pollAfter is how long to wait before looking at an operation again, in seconds.
+// pollAfter is the polling interval of an operation, in seconds.
 const pollAfter = "2"
 
-// operationItem is an operation as its resource shows it.
+// operationItem is an operation in an answer.
 type operationItem struct {
 	ID   string `json:"id"`
 	Kind string `json:"kind"`
 	// Status is one of operationStatuses.
 	Status string `json:"status"`
-	// CorrelationID is that of the request which started it, and of everything that the log says about it.
+	// CorrelationID is that of the request which started it, and of all its log lines.
 	CorrelationID string        `json:"correlationId"`
 	Request       bulk.Request  `json:"request"`
 	Progress      bulk.Progress `json:"progress"`
@@ -31,8 +31,8 @@ type operationItem struct {
 	Error         *problem      `json:"error,omitempty"`
 }
 
-// operate starts an operation on what a filter selects, of what the caller sees. The header Idempotency-Key makes it one
-// operation however often it is sent.
+// operate starts an operation on the rows that a filter selects and the caller sees. The header Idempotency-Key makes
+// repeated requests one operation.
 func (a *api) operate(ctx context.Context, r *request, q *query, kind string, req bulk.Request) (reply, error) {
 	key := cmp.Or(q.idempotencyKey(r), RequestKey(r.http.Header))
 	if err := q.err(); err != nil {
@@ -41,11 +41,11 @@ func (a *api) operate(ctx context.Context, r *request, q *query, kind string, re
 	if req.Tenant = cmp.Or(req.Tenant, r.principal().Scope); !r.principal().Sees(req.Tenant) {
 		return reply{}, hidden(forbidden("The operation is on what belongs to another tenant."))
 	}
-	if key != "" { // the keys of others are theirs
+	if key != "" { // each caller has its own keys
 		key = r.principal().ID() + "\n" + key
 	}
 	req.By = r.by()
-	what, err := json.Marshal(req.Summary()) // the rows that it names are in the operation
+	what, err := json.Marshal(req.Summary()) // the operation itself has the rows
 	if err != nil {
 		return reply{}, err
 	}
@@ -60,7 +60,7 @@ func (a *api) operate(ctx context.Context, r *request, q *query, kind string, re
 	return accepted(op), nil
 }
 
-// listOperations shows operations, the newest first. Callers of a tenant see those on what belongs to it.
+// listOperations lists operations, the newest first. Callers of a tenant see those on the tenant's data.
 func (a *api) listOperations(ctx context.Context, r *request) (reply, error) {
 	q := newQuery(r.http.URL.RawQuery, "status", "by", "limit", "continuationToken")
 	f := bulk.Filter{Statuses: statusesOf(q.oneOf("status", append(operationStatuses(), openOperations)...)), By: q.text("by", maxPrincipal), Tenant: r.principal().Scope}
@@ -88,7 +88,7 @@ func (a *api) getOperation(ctx context.Context, r *request) (reply, error) {
 	return running(op), nil
 }
 
-// commandedOperation is the endpoint of a command to an operation, which heeds it a little later.
+// commandedOperation returns the endpoint of a command to an operation, which takes effect a little later.
 func (a *api) commandedOperation(name string, send func(o *bulk.Operations, ctx context.Context, id, reason string) (bulk.Operation, error)) endpoint {
 	return func(ctx context.Context, r *request) (reply, error) {
 		if err := r.decode(&struct{}{}); err != nil {
@@ -108,7 +108,8 @@ func (a *api) commandedOperation(name string, send func(o *bulk.Operations, ctx 
 	}
 }
 
-// operation is the one in the path. What cannot be decoded is the id of none, and another tenant's does not exist.
+// operation returns the operation in the path. An undecodable id is unknown, and another tenant's operation does not
+// exist.
 func (a *api) operation(ctx context.Context, r *request) (bulk.Operation, error) {
 	id, _ := r.param("operation")
 	op, err := a.bulk.Get(ctx, id)
@@ -118,7 +119,7 @@ func (a *api) operation(ctx context.Context, r *request) (bulk.Operation, error)
 	return op, err
 }
 
-// running shows an operation, with when to look again while it is not at its end.
+// running returns an operation, with a polling interval until it has ended.
 func running(op bulk.Operation) reply {
 	header := map[string]string{"Operation-Location": "/api/operations/" + op.ID}
 	if !op.Ended() {
@@ -143,7 +144,7 @@ func operationItemOf(op bulk.Operation) operationItem {
 	return item
 }
 
-// operationStatus is the status of an orchestration in the words of operations.
+// operationStatus converts the status of an orchestration to that of an operation.
 func operationStatus(s orchestrator.Status) string {
 	for _, name := range operationStatuses() {
 		if slices.Contains(statusesOf(name), s) {
@@ -153,15 +154,15 @@ func operationStatus(s orchestrator.Status) string {
 	return "Running"
 }
 
-// operationStatuses are the words for how operations are.
+// operationStatuses returns the statuses of operations.
 func operationStatuses() []string {
 	return []string{"NotStarted", "Running", "Paused", "Succeeded", "Failed", "Canceled"}
 }
 
-// openOperations selects those that have not ended.
+// openOperations selects operations that have not ended.
 const openOperations = "Open"
 
-// statusesOf are those of the orchestrations of operations with a status, nil for none.
+// statusesOf returns the orchestration statuses for a status of operations, nil for none.
 func statusesOf(operation string) []orchestrator.Status {
 	return map[string][]orchestrator.Status{
 		"NotStarted":   {orchestrator.Pending},

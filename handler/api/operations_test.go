@@ -81,7 +81,7 @@ func TestReplayIsCanceled(t *testing.T) {
 	if rec.Code != http.StatusAccepted || rec.Header().Get("Operation-Location") != location {
 		t.Errorf("%d %v", rec.Code, rec.Header())
 	}
-	b.forget(t) // the message that begins it: the cancellation overtakes it
+	b.forget(t) // its first message: the cancellation overtakes it
 	b.drive(t)
 	if got := data[operationItem](t, b.get(t, location)); got.Status != "Canceled" || got.EndedAt.IsZero() || got.Progress.Done != 0 {
 		t.Errorf("%+v", got)
@@ -142,7 +142,7 @@ func TestReplayIsRefused(t *testing.T) {
 	}
 }
 
-// Other orchestrations are none of these operations.
+// Other orchestrations are not operations.
 func TestUnknownOperations(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
@@ -156,7 +156,7 @@ func TestUnknownOperations(t *testing.T) {
 	}
 }
 
-// An operation that storage does not let finish is tried for minutes, and then says that it failed, and no more.
+// An operation that storage does not let finish is retried for minutes, and then reports only that it failed.
 func TestOperationThatFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestTerminatedOperation(t *testing.T) {
 	t.Parallel()
 	b := newFilledOutbox(t)
 	op, location := b.replayAll(t, `{"status":"dead"}`)
-	b.forget(t) // the message that begins it, so that it cannot end before
+	b.forget(t) // its first message, so that it cannot end before
 	testenv.OK(t, b.runtime.Terminate(t.Context(), op.ID, "enough"))
 	b.drive(t)
 	if got := data[operationItem](t, b.get(t, location)); got.Status != "Canceled" || got.EndedAt.IsZero() {
@@ -192,13 +192,14 @@ func TestTerminatedOperation(t *testing.T) {
 
 const operationsPath = "/api/operations"
 
-// ids are those of operations in a list.
+// ids returns the ids of operations in a list.
 func ids(t *testing.T, b *outboxBench, query string, headers ...string) []string {
 	t.Helper()
 	return each(walk[operationItem](t, b, operationsPath+query, headers...), func(o operationItem) string { return o.ID })
 }
 
-// The list has what each operation shows of itself, newest first, by status, by who, and page by page; callers of a tenant see their own.
+// The list has each operation's own fields, newest first, by status, by caller, and page by page; callers of a tenant
+// see their own.
 func TestListOperations(t *testing.T) {
 	t.Parallel()
 	b := newFilledOutbox(t)
@@ -241,7 +242,8 @@ func TestListOperations(t *testing.T) {
 	}
 }
 
-// A paused operation says so, and does nothing until it is resumed; both are in the audit log, under the name of who did it.
+// A paused operation reports that, and does nothing until it is resumed; both are in the audit log, under the
+// caller's name.
 func TestPauseOperation(t *testing.T) {
 	t.Parallel()
 	b := newFilledOutbox(t)
@@ -253,7 +255,7 @@ func TestPauseOperation(t *testing.T) {
 		}
 	}
 	command("pause", http.StatusAccepted, "X-MS-CLIENT-PRINCIPAL", anyone())
-	b.forget(t) // the message that begins it: the pause overtakes it
+	b.forget(t) // its first message: the pause overtakes it
 	b.drive(t)
 	for range 2 {
 		if got := data[operationItem](t, b.get(t, location)); got.Status != "Paused" || !got.EndedAt.IsZero() || got.Progress.Done != 0 {

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// maxEventName bounds the name of an event, maxOperatorReason what an operator gives as the reason of a command, in bytes.
+	// maxEventName bounds the name of an event, maxOperatorReason an operator's reason of a command, in bytes.
 	maxEventName      = 256
 	maxOperatorReason = 1 << 10
 )
@@ -26,13 +26,13 @@ type command struct {
 	Reason string `json:"reason"`
 }
 
-// purgedItem tells what was purged.
+// purgedItem counts the purged data.
 type purgedItem struct {
 	ID string `json:"id"`
 }
 
-// raiseEvent hands an event to an orchestration; the body is its value, any JSON, and none is null. It is durable when it is
-// answered, and kept until the orchestration asks for it.
+// raiseEvent sends an event to an orchestration; the body is its value, any JSON, and an empty body is null. The
+// answer means that it is durable; it is kept until the orchestration waits for it.
 func (a *api) raiseEvent(ctx context.Context, r *request) (reply, error) {
 	name, ok := r.param("event")
 	if !ok || len(name) > maxEventName || !utf8.ValidString(name) {
@@ -45,7 +45,7 @@ func (a *api) raiseEvent(ctx context.Context, r *request) (reply, error) {
 	return a.tell(ctx, r, "raise "+name, orchestrator.Payload{Event: name, Data: value})
 }
 
-// commanded is the endpoint of a command.
+// commanded returns the endpoint of a command.
 func (a *api) commanded(name string) endpoint {
 	return func(ctx context.Context, r *request) (reply, error) {
 		reason, err := a.reason(r)
@@ -57,13 +57,13 @@ func (a *api) commanded(name string) endpoint {
 			return reply{}, err
 		}
 		if err := a.readable(ctx, r, id); err != nil {
-			return reply{}, err // nobody could carry it out
+			return reply{}, err // no runtime could carry it out
 		}
 		return a.tell(ctx, r, name, orchestrator.Payload{Command: name, Reason: reason})
 	}
 }
 
-// reason reads the body of a command: its reason, with who gave it.
+// reason reads the body of a command: its reason, with the caller.
 func (a *api) reason(r *request) (string, error) {
 	var c command
 	if err := r.decode(&c); err != nil {
@@ -72,12 +72,12 @@ func (a *api) reason(r *request) (string, error) {
 	q := newQuery("")
 	q.values.Set("reason", c.Reason)
 	reason := q.text("reason", maxOperatorReason)
-	// What is redacted may reach to the end of the text, and must not take along who gave it.
+	// A redaction may reach to the end of the text, and must not remove the caller.
 	return strings.TrimSpace(redact.Text(reason) + " (by " + r.by() + ")"), q.err()
 }
 
-// tell sends an orchestration that has not ended an event or a command. With If-Match, it is for that state only: should
-// the orchestration go on before it hears of it, it is dropped.
+// tell sends an event or a command to an orchestration that has not ended. With If-Match, the event or command is for
+// that state only: if the orchestration continues before it arrives, it is dropped.
 func (a *api) tell(ctx context.Context, r *request, action string, p orchestrator.Payload) (reply, error) {
 	id, s, version, err := a.orchestration(ctx, r)
 	if err != nil {
@@ -102,13 +102,13 @@ func (a *api) tell(ctx context.Context, r *request, action string, p orchestrato
 	return a.taken(s, noticeOf(s.Status, p)), nil
 }
 
-// orchestration is where the orchestration of the path stands, and the version that If-Match asks for, 0 for any.
+// orchestration returns the state of the orchestration in the path, and the version of If-Match, 0 for any.
 func (a *api) orchestration(ctx context.Context, r *request) (id string, s orchestrator.Summary, version int64, err error) {
 	if id, err = orchestrationID(r); err != nil {
 		return id, s, 0, err
 	}
 	s, err = a.runtime.Status(ctx, id)
-	if errors.Is(err, orchestrator.ErrNotFound) { // or it is damaged so that it shows no status
+	if errors.Is(err, orchestrator.ErrNotFound) { // or it is damaged and has no status
 		err = cmp.Or(a.readable(ctx, r, id), err)
 	}
 	if err == nil {
@@ -129,22 +129,23 @@ func (a *api) orchestration(ctx context.Context, r *request) (id string, s orche
 	return id, s, s.StateVersion, nil
 }
 
-// requestKey is what makes a request the same when it is repeated: the header Idempotency-Key, or what the host's own repeats
-// have in common.
+// requestKey returns the key that identifies repeats of a request: the header Idempotency-Key, or the common part of
+// the host's own repeats.
 func requestKey(r *request) (string, error) {
 	q := newQuery("")
 	key := q.idempotencyKey(r)
 	return cmp.Or(key, RequestKey(r.http.Header)), q.err()
 }
 
-// taken is the answer to what an orchestration is going to hear: where it stood, and when that takes effect if not at once.
+// taken returns the answer for an orchestration that will receive a signal: its state before, and when the signal
+// takes effect if not immediately.
 func (a *api) taken(s orchestrator.Summary, notice string) reply {
 	item := a.summaryItemOf(s)
 	item.Notice = notice
 	return reply{data: item, status: http.StatusAccepted, header: map[string]string{"Location": orchestrationPath(s.ID), "Retry-After": pollAfter}}
 }
 
-// revived is the endpoint of what makes an orchestration run again that has ended.
+// revived returns the endpoint of an action that runs an ended orchestration again.
 func (a *api) revived(action string, do func(rt *orchestrator.Runtime, ctx context.Context, id, requestID string) (orchestrator.Outcome, error)) endpoint {
 	return func(ctx context.Context, r *request) (reply, error) {
 		reason, err := a.reason(r)
@@ -175,8 +176,8 @@ func (a *api) revived(action string, do func(rt *orchestrator.Runtime, ctx conte
 	}
 }
 
-// purgeOrchestration deletes everything of an orchestration that has ended, and of those that it waited for. Should the
-// time not suffice, the same request goes on. With force, it is for one that cannot be read.
+// purgeOrchestration deletes all data of an ended orchestration, and of those that it waited for. After a timeout,
+// the same request continues. With force, it is for an unreadable one.
 func (a *api) purgeOrchestration(ctx context.Context, r *request) (reply, error) {
 	id, err := orchestrationID(r)
 	if err != nil {
@@ -207,13 +208,13 @@ func (a *api) purgeOrchestration(ctx context.Context, r *request) (reply, error)
 	return reply{data: purgedItem{id}}, nil
 }
 
-// purgeByForce deletes everything of an orchestration that cannot be read, or that has ended.
+// purgeByForce deletes all data of an orchestration that is unreadable or has ended.
 func (a *api) purgeByForce(ctx context.Context, r *request, id, reason string) (reply, error) {
 	if !r.principal().May(access.OrchestrationsForcePurge) {
 		return reply{}, &access.DeniedError{Need: access.OrchestrationsForcePurge}
 	}
 	change := access.Change{Action: "forcePurge", Target: "orchestrations/" + id, Reason: reason}
-	if s, err := a.runtime.Status(ctx, id); err == nil { // there may be nothing that can be read
+	if s, err := a.runtime.Status(ctx, id); err == nil { // nothing of it may be readable
 		change.Before, change.Tenant = string(s.Status), s.TenantID
 	}
 	if err := r.call.Begin(ctx, change); err != nil {
@@ -235,7 +236,7 @@ func (r *request) mayHave(s orchestrator.Summary) error {
 	return hidden(orchestrationFailure(orchestrator.ErrNotFound))
 }
 
-// readable says whether all of an orchestration can be read. What cannot be read has no tenant.
+// readable reports whether all of an orchestration is readable. An unreadable one has no tenant.
 func (a *api) readable(ctx context.Context, r *request, id string) error {
 	err := a.runtime.Readable(ctx, id)
 	if err != nil && !r.principal().Sees("") {
@@ -244,7 +245,7 @@ func (a *api) readable(ctx context.Context, r *request, id string) error {
 	return err
 }
 
-// orchestrationChange is a change of an orchestration, for the record.
+// orchestrationChange returns the audit record of an orchestration's change.
 func orchestrationChange(action string, s orchestrator.Summary, reason string) access.Change {
 	return access.Change{Action: action, Target: "orchestrations/" + s.ID, Tenant: s.TenantID, Before: string(s.Status), Reason: reason}
 }

@@ -12,28 +12,29 @@ import (
 )
 
 const (
-	// openHistoryPath takes a history that was downloaded, and MaxHistory bounds it in bytes.
+	// openHistoryPath accepts a downloaded history, and MaxHistory bounds it in bytes.
 	openHistoryPath = "/api/orchestrations/history/open"
-	// MaxHistory bounds a history that is opened, in bytes, and maxExport one that is downloaded: what can be downloaded can be opened.
+	// MaxHistory bounds an opened history, in bytes, and maxExport a downloaded one: every downloaded history can be
+	// opened.
 	MaxHistory = 10 << 20
 	maxExport  = 8 << 20
-	// maxOpened bounds the entries of rounds and the items of the timeline that an opened history shows, and maxOpenedPayload the
-	// payloads of the entries together, in bytes.
+	// maxOpened bounds the entries of rounds and the timeline items in the answer, and maxOpenedPayload the total
+	// payloads of the entries, in bytes.
 	maxOpened        = 2000
 	maxOpenedPayload = 2 << 20
 )
 
-// openedHistory is a history that was opened, as the resources of an orchestration show it. Nothing of it is stored.
+// openedHistory is an opened history, in the form of an orchestration's resources. Nothing of it is stored.
 type openedHistory struct {
 	Orchestration orchestrationDetail `json:"orchestration"`
 	Rounds        []roundItem         `json:"rounds"`
 	Timeline      []timelineItem      `json:"timeline"`
-	// EntriesLeft and ItemsLeft say how many entries of rounds and items of the timeline are left out.
+	// EntriesLeft and ItemsLeft are the numbers of omitted entries of rounds and timeline items.
 	EntriesLeft int `json:"entriesLeft,omitempty"`
 	ItemsLeft   int `json:"itemsLeft,omitempty"`
 }
 
-// getOrchestrationHistory is the history of an orchestration as a file, without secrets.
+// getOrchestrationHistory returns the history of an orchestration as a file, without secrets.
 func (a *api) getOrchestrationHistory(ctx context.Context, r *request) (reply, error) {
 	id, err := orchestrationID(r)
 	if err != nil {
@@ -60,7 +61,7 @@ func (a *api) getOrchestrationHistory(ctx context.Context, r *request) (reply, e
 	return reply{document: &document{"application/json", text}, header: map[string]string{"Content-Disposition": `attachment; filename="` + historyFile(id) + `"`}}, nil
 }
 
-// historyFile is the name of a file for the history of an orchestration.
+// historyFile returns the name of a file for the history of an orchestration.
 func historyFile(id string) string {
 	const longest = 100
 	name := strings.Map(func(c rune) rune {
@@ -74,7 +75,7 @@ func historyFile(id string) string {
 	return "history-" + name[:min(len(name), longest)] + ".json"
 }
 
-// openHistory shows a history that was downloaded, from here or elsewhere: it looks at the body alone.
+// openHistory shows a downloaded history, of this app or another: it uses only the body.
 func (a *api) openHistory(_ context.Context, r *request) (reply, error) {
 	text, err := r.body()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/api/bulk"
 )
 
-// listOrchestrations shows orchestrations, newest first, or by id where a prefix of that is given.
+// listOrchestrations lists orchestrations, newest first, or by id with a prefix.
 func (a *api) listOrchestrations(ctx context.Context, r *request) (reply, error) {
 	q := newQuery(r.http.URL.RawQuery, "orchestrator", "status", "idPrefix", "tag", "customStatus", "fromDate", "toDate", "limit", "continuationToken")
 	f := orchestrationFilter(q)
@@ -30,7 +30,7 @@ func (a *api) listOrchestrations(ctx context.Context, r *request) (reply, error)
 	return reply{data: listOf(found, sealToken(next, fingerprint), a.summaryItemOf)}, nil
 }
 
-// purgeSelection is the body of a purge by filter. EndedBefore or olderThanDays has to be there.
+// purgeSelection is the body of a purge by filter. EndedBefore or olderThanDays is required.
 type purgeSelection struct {
 	Orchestrator  string `json:"orchestrator"`
 	IDPrefix      string `json:"idPrefix"`
@@ -41,7 +41,7 @@ type purgeSelection struct {
 	OlderThanDays *int   `json:"olderThanDays"`
 }
 
-// purgeMany starts an operation that purges orchestrations which have ended.
+// purgeMany starts an operation that purges ended orchestrations.
 func (a *api) purgeMany(ctx context.Context, r *request) (reply, error) {
 	var s purgeSelection
 	if err := r.decode(&s); err != nil {

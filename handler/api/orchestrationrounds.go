@@ -24,7 +24,7 @@ type eventItem struct {
 	Call    int             `json:"call,omitempty"`
 	Name    string          `json:"name,omitempty"`
 	Payload json.RawMessage `json:"payload,omitempty"`
-	// PayloadBytes is there in place of a payload that is too large for an answer, PayloadInBlob of one in a blob.
+	// PayloadBytes replaces a payload that is too large for an answer, PayloadInBlob one in a blob.
 	PayloadBytes  int          `json:"payloadBytes,omitempty"`
 	PayloadInBlob bool         `json:"payloadInBlob,omitempty"`
 	Failure       *failureItem `json:"failure,omitempty"`
@@ -37,7 +37,7 @@ type eventItem struct {
 	Local         bool         `json:"local,omitempty"`
 }
 
-// listRounds shows the rounds of an orchestration, oldest first.
+// listRounds lists the rounds of an orchestration, oldest first.
 func (a *api) listRounds(ctx context.Context, r *request) (reply, error) {
 	id, err := orchestrationID(r)
 	if err != nil {

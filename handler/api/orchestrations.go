@@ -14,22 +14,22 @@ import (
 )
 
 const (
-	// maxShownPayload is how long an input, an output or an event's payload may be that an answer holds, in bytes.
+	// maxShownPayload bounds an input, an output or an event's payload in an answer, in bytes.
 	maxShownPayload = 128 << 10
-	// maxWaits is how many waits an orchestration shows.
+	// maxWaits bounds the waits of an orchestration in an answer.
 	maxWaits = 100
-	// maxOrchestrationID bounds an orchestration's id, and maxOrchestrator the name of one, in bytes.
+	// maxOrchestrationID bounds an orchestration's id, and maxOrchestrator an orchestrator's name, in bytes.
 	maxOrchestrationID = 400
-	maxEscapedID       = 510 // as keys have it
+	maxEscapedID       = 510 // in its form as a key
 	maxOrchestrator    = 256
-	// maxCustomStatus bounds the text that a list looks for in custom statuses, and maxTag the key of a business reference.
+	// maxCustomStatus bounds the text of a custom status filter, and maxTag the key of a business reference.
 	maxCustomStatus = 256
 	maxTag          = 256
-	// defaultPage is the length of a page that does not say.
+	// defaultPage is the default length of a page.
 	defaultPage = 50
 )
 
-// summaryItem is an orchestration as a list shows it.
+// summaryItem is an orchestration in a list.
 type summaryItem struct {
 	ID            string              `json:"id"`
 	Orchestrator  string              `json:"orchestrator"`
@@ -39,7 +39,7 @@ type summaryItem struct {
 	ParentID      string              `json:"parentId,omitempty"`
 	Execution     int                 `json:"execution"`
 	StateVersion  int64               `json:"stateVersion"`
-	// CustomStatus is what the orchestrator tells of itself, as JSON.
+	// CustomStatus is the orchestrator's custom status, as JSON.
 	CustomStatus any `json:"customStatus,omitempty"`
 	waitingItem
 	CreatedAt time.Time `json:"createdAtUtc"`
@@ -48,14 +48,14 @@ type summaryItem struct {
 	ErrorCode string    `json:"errorCode,omitempty"`
 	// Tag is the key of the business reference.
 	Tag string `json:"tag,omitempty"`
-	// Notice says, in the answer to a command that takes effect later than others, when it does.
+	// Notice is set in the answer to a command that takes effect late, and states when.
 	Notice string `json:"notice,omitempty"`
 }
 
-// orchestrationDetail is one orchestration: its snapshot (persistence document, section 3), and what its rounds tell.
+// orchestrationDetail is one orchestration: its snapshot (persistence document, section 3), and data of its rounds.
 type orchestrationDetail struct {
 	summaryItem
-	// Attempt counts the attempts that were made, StatusSince is when a Retrying one failed, or a Stalled one came to a stand.
+	// Attempt counts the attempts, StatusSince is when a Retrying one failed, or a Stalled one stalled.
 	Attempt           int                     `json:"attempt"`
 	StatusSince       time.Time               `json:"statusSinceUtc,omitzero"`
 	WaitingToken      string                  `json:"waitingToken,omitempty"`
@@ -69,15 +69,15 @@ type orchestrationDetail struct {
 	Reference         *orchestrator.Reference `json:"businessReference,omitempty"`
 	LastError         *failureItem            `json:"lastError,omitempty"`
 	Input             json.RawMessage         `json:"input,omitempty"`
-	// InputBytes and OutputBytes are there in place of an input or an output that is too large for an answer.
+	// InputBytes and OutputBytes replace an input or an output that is too large for an answer.
 	InputBytes  int             `json:"inputBytes,omitempty"`
 	Output      json.RawMessage `json:"output,omitempty"`
 	OutputBytes int             `json:"outputBytes,omitempty"`
 	Failure     *failureItem    `json:"failure,omitempty"`
-	// Calls counts what the execution has called, Waits are those of them that have not ended, the oldest first.
+	// Calls counts the calls of the execution, Waits are those that have not ended, the oldest first.
 	Calls int        `json:"calls"`
 	Waits []waitItem `json:"waits"`
-	// PendingEvents are names of events that have come and that nobody has asked for yet.
+	// PendingEvents are names of received events that the orchestration has not waited for yet.
 	PendingEvents []string `json:"pendingEvents"`
 }
 
@@ -90,7 +90,7 @@ type waitItem struct {
 	ScheduledAt time.Time             `json:"scheduledAtUtc"`
 }
 
-// failureItem is an error as the rounds keep it, without its stack.
+// failureItem is an error in the rounds, without its stack.
 type failureItem struct {
 	Message   string `json:"message"`
 	Code      string `json:"code,omitempty"`
@@ -116,7 +116,7 @@ func orchestrationFilter(q *query) orchestrator.Filter {
 	return f
 }
 
-// getOrchestration shows one orchestration, for one query.
+// getOrchestration returns one orchestration, for one query.
 func (a *api) getOrchestration(ctx context.Context, r *request) (reply, error) {
 	id, err := orchestrationID(r)
 	if err != nil {
@@ -126,7 +126,7 @@ func (a *api) getOrchestration(ctx context.Context, r *request) (reply, error) {
 	if err == nil {
 		err = r.mayHave(in.Summary)
 	} else if !errors.Is(err, orchestrator.ErrNotFound) && !r.principal().Sees("") {
-		err = orchestrationFailure(orchestrator.ErrNotFound) // what cannot be read has no tenant
+		err = orchestrationFailure(orchestrator.ErrNotFound) // an unreadable one has no tenant
 	}
 	if err != nil {
 		return reply{}, err
@@ -134,7 +134,7 @@ func (a *api) getOrchestration(ctx context.Context, r *request) (reply, error) {
 	return reply{data: a.detailOf(in), etag: tagOf(in.StateVersion)}, nil
 }
 
-// orchestrationID is the id in the path.
+// orchestrationID returns the id in the path.
 func orchestrationID(r *request) (string, error) {
 	id, ok := r.param("orchestration")
 	if !ok || len(id) > maxOrchestrationID {
@@ -143,7 +143,7 @@ func orchestrationID(r *request) (string, error) {
 	return id, nil
 }
 
-// tagOf is the ETag of an orchestration that has so many rounds.
+// tagOf returns the ETag of an orchestration that has so many rounds.
 func tagOf(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
 
 func (a *api) summaryItemOf(s orchestrator.Summary) summaryItem {
@@ -154,7 +154,7 @@ func (a *api) summaryItemOf(s orchestrator.Summary) summaryItem {
 	}
 }
 
-// customStatusOf is a custom status as JSON.
+// customStatusOf returns a custom status as JSON.
 func customStatusOf(text string) any {
 	switch {
 	case text == "":
@@ -191,7 +191,7 @@ func failureItemOf(f *orchestrator.Failure) *failureItem {
 	return &failureItem{f.Message, f.Code, f.Permanent}
 }
 
-// orchestrationFailure is what errors of the runtime answer, nil for others.
+// orchestrationFailure returns the answer to errors of the runtime, nil for others.
 func orchestrationFailure(err error) *failure {
 	conflict := func(code, text string) *failure {
 		return &failure{status: http.StatusConflict, problem: problem{Code: code, Message: text}}
@@ -229,7 +229,7 @@ func orchestrationFailure(err error) *failure {
 	}
 }
 
-// orchestrationPath is where an orchestration is.
+// orchestrationPath returns the path of an orchestration.
 func orchestrationPath(id string) string {
 	return "/api/orchestrations/" + urlpath.Escape(id)
 }

@@ -22,12 +22,12 @@ import (
 
 const orchestrationsPath = "/api/orchestrations"
 
-// asked is the input of the approval: what is to be ordered. "broken" cannot be.
+// asked is the input of the approval: the item to order. "broken" cannot be ordered.
 type asked struct {
 	Item string `json:"item"`
 }
 
-// order is an activity that fails for one item.
+// order returns an activity that fails for one item.
 func order() *orchestrator.Activity[string, string] {
 	return orchestrator.NewActivity("order", func(_ context.Context, item string) (string, error) {
 		if item == "broken" {
@@ -37,7 +37,7 @@ func order() *orchestrator.Activity[string, string] {
 	})
 }
 
-// approval waits for the event "decision", true or false, and then orders.
+// approval returns an orchestrator that waits for the event "decision", true or false, and then orders.
 func approval() *orchestrator.Orchestrator[asked, string] {
 	return orchestrator.NewOrchestrator("approval", func(ctx *orchestrator.Context, in asked) (string, error) {
 		if err := ctx.SetStatus(map[string]string{"step": "waiting"}); err != nil {
@@ -220,7 +220,7 @@ func TestOrchestrationRunsAgain(t *testing.T) {
 	expect(t, b.tell(t, "a1", "/rewind", ""), http.StatusConflict, codeInvalidState, "rewind of what was terminated")
 }
 
-// A request that is repeated under its key has one effect, and one for a state that is over has none.
+// A request that is repeated under its key has one effect, and one for an earlier state has none.
 func TestOrchestrationRequestsAreIdempotent(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
@@ -259,7 +259,7 @@ func TestOrchestrationRequestsAreIdempotent(t *testing.T) {
 	expect(t, b.tell(t, first.ID, "/events/other", "", "Idempotency-Key", "é"), http.StatusBadRequest, "", "key")
 }
 
-// A start with an event starts an orchestration with it, or raises it for the one that runs, once for a key.
+// A start with an event starts an orchestration with it, or raises it for the running one, once for a key.
 func TestStartWithAnEvent(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
@@ -339,7 +339,7 @@ func TestOrchestrationsArePurged(t *testing.T) {
 		t.Fatalf("%d %s", rec.Code, rec.Body)
 	}
 	b.drive(t)
-	// The runtime's clock is the real one: the bench's lies before what it has ended.
+	// The runtime's clock is the real one: the bench's time is before the end of its orchestrations.
 	op := data[operationItem](t, b.get(t, rec.Header().Get("Operation-Location")))
 	if op.Status != "Succeeded" || op.Kind != "orchestration-bulk" {
 		t.Errorf("%+v", op)
@@ -368,7 +368,7 @@ func TestOrchestrationsArePurged(t *testing.T) {
 	}
 }
 
-// A payload that would make an answer large is shown by its size.
+// A payload that would make an answer large is replaced by its size.
 func TestLargePayloadsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	if shown, size := shownPayload(json.RawMessage(strings.Repeat(" ", maxShownPayload-1) + "1")); len(shown) != maxShownPayload || size != 0 {
@@ -379,7 +379,7 @@ func TestLargePayloadsAreLeftOut(t *testing.T) {
 	}
 }
 
-// The list shows what the index leads to, newest first; a page leads to the next one of the same list only.
+// The list shows the index, newest first; a token continues only the same list.
 func TestOrchestrationsAreListed(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
@@ -431,7 +431,8 @@ func TestOrchestrationsAreListed(t *testing.T) {
 	}
 }
 
-// A history is downloaded without secrets, under a name that any system takes, and shows what the orchestration shows when it is opened.
+// A history is downloaded without secrets, under a portable file name, and shows the same as the orchestration when
+// it is opened.
 func TestHistoryIsDownloadedAndOpened(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
@@ -475,7 +476,7 @@ func TestHistoryIsDownloadedAndOpened(t *testing.T) {
 	}
 }
 
-// What is no history, or too much of one, is refused.
+// An invalid or too large history is refused.
 func TestOpenHistoryRefuses(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
@@ -489,7 +490,7 @@ func TestOpenHistoryRefuses(t *testing.T) {
 	}
 }
 
-// Of a long history the beginning is shown, and how much more there is.
+// A long history is cut, with the number of omitted entries.
 func TestOpenHistoryIsBounded(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
@@ -506,7 +507,7 @@ func TestOpenHistoryIsBounded(t *testing.T) {
 	}
 }
 
-// Whatever a file has in it, it is refused or can be shown.
+// Any file is refused or can be shown.
 func FuzzOpenedHistory(f *testing.F) {
 	golden, err := os.ReadFile("../../orchestrator/orchestratortest/testdata/order.json")
 	testenv.OK(f, err)

@@ -25,15 +25,15 @@ import (
 // launch is the body of a start.
 type launch struct {
 	Orchestrator string `json:"orchestrator"`
-	// Version is the version of the orchestrator that it begins with, the latest if there is none.
+	// Version is the orchestrator's version, by default the latest.
 	Version           string                  `json:"version"`
 	ID                string                  `json:"id"`
 	Input             json.RawMessage         `json:"input"`
 	CorrelationID     string                  `json:"correlationId"`
 	BusinessReference *orchestrator.Reference `json:"businessReference"`
-	// Reuse says what becomes of an orchestration that has the id: never, ended or any.
+	// Reuse is the handling of an existing orchestration with the id: never, ended or any.
 	Reuse string `json:"reuse"`
-	// Event is delivered with the start, or to the orchestration that runs under the id.
+	// Event is delivered with the start, or to the running orchestration with the id.
 	Event *launchEvent `json:"event"`
 }
 
@@ -43,7 +43,7 @@ type launchEvent struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// check names everything that is wrong with it.
+// check returns all errors of the body.
 func (l launch) check(r *request) (reuse orchestrator.Reuse, key string, err error) {
 	q := &query{values: url.Values{"orchestrator": {l.Orchestrator}, "id": {l.ID}, "version": {l.Version}, "correlationId": {l.CorrelationID}, "reuse": {l.Reuse}}}
 	if q.text("orchestrator", maxOrchestrator) == "" {
@@ -59,7 +59,7 @@ func (l launch) check(r *request) (reuse orchestrator.Reuse, key string, err err
 	}
 	policies := []string{"never", "ended", "any"}
 	if policy := q.oneOf("reuse", policies...); policy != "" {
-		reuse = orchestrator.Reuse(slices.Index(policies, policy)) // they are in the order of the constants
+		reuse = orchestrator.Reuse(slices.Index(policies, policy)) // they have the order of the constants
 	}
 	if l.BusinessReference != nil && (l.BusinessReference.Key == "" || !utf8.ValidString(l.BusinessReference.Key)) {
 		q.problem("businessReference", "It needs a key.")
@@ -71,8 +71,8 @@ func (l launch) check(r *request) (reuse orchestrator.Reuse, key string, err err
 	return reuse, key, q.err()
 }
 
-// startOrchestration starts an orchestration. It is durable when it is answered. The header Idempotency-Key makes it one
-// orchestration however often the request is sent: its id, if there is none in the body, and its correlation id come of it.
+// startOrchestration starts an orchestration. The answer means that it is durable. The header Idempotency-Key makes
+// repeated requests one orchestration: its id, if the body has none, and its correlation id are derived from it.
 func (a *api) startOrchestration(ctx context.Context, r *request) (reply, error) {
 	var l launch
 	if err := r.decode(&l); err != nil {
@@ -130,16 +130,16 @@ func (a *api) startOrchestration(ctx context.Context, r *request) (reply, error)
 	return a.taken(status, ""), nil
 }
 
-// keyReused is the answer to a request with the key of another one.
+// keyReused returns the answer to a request with the key of another one.
 func keyReused() *failure {
 	return &failure{status: http.StatusUnprocessableEntity, problem: problem{
 		Code: codeKeyReused, Message: "The Idempotency-Key belongs to another request. Repeat that one, or use another key.", Target: "Idempotency-Key",
 	}}
 }
 
-// named gives a start what its request leaves out. An engine makes its ids itself.
+// named adds missing fields to a start. An engine makes its ids itself.
 func (a *api) named(s orchestrator.Start, r *request, key string) orchestrator.Start {
-	scoped := "" // the keys of other tenants are theirs
+	scoped := "" // each tenant has its own keys
 	if scope := r.principal().Scope; scope != "" {
 		scoped = "\n" + scope
 	}
@@ -164,13 +164,13 @@ func (a *api) named(s orchestrator.Start, r *request, key string) orchestrator.S
 	return s
 }
 
-// sameDocument compares JSON apart from its blanks.
+// sameDocument compares JSON, ignoring blanks.
 func sameDocument(a, b json.RawMessage) bool {
 	var x, y bytes.Buffer
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
-// admissionFailure is what the refusals of engines answer, nil for other errors.
+// admissionFailure returns the answer to refusals of engines, nil for other errors.
 func admissionFailure(err error) *failure {
 	var conflict *engine.ConflictError
 	switch {

@@ -12,20 +12,20 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// lateAfter is by how much a time may be over that an orchestration waits for: its message takes that long at most.
+// lateAfter is the delay from which a wait for a time counts as late: its message takes that long at most.
 const lateAfter = time.Minute
 
-// allStatuses are those that an orchestration can have.
+// allStatuses returns those that an orchestration can have.
 func allStatuses() []orchestrator.Status {
 	return []orchestrator.Status{orchestrator.Pending, orchestrator.Running, orchestrator.Suspended, orchestrator.Retrying, orchestrator.Stalled,
 		orchestrator.Completed, orchestrator.Failed, orchestrator.Terminated, orchestrator.Canceled}
 }
 
-// waitingItem is what an orchestration waits for. One that is stalled waits for its code, whatever its row says of before.
+// waitingItem describes the wait of an orchestration. A stalled one waits for its code, regardless of its row.
 type waitingItem struct {
 	WaitingFor   string    `json:"waitingFor,omitempty"`
 	WaitingUntil time.Time `json:"waitingUntilUtc,omitzero"`
-	// Late says that the time it waits for is over, and that nothing has come of it.
+	// Late means that the time of the wait has passed without an effect.
 	Late bool `json:"late,omitempty"`
 }
 
@@ -37,7 +37,7 @@ func (a *api) waitingItemOf(s orchestrator.Summary) waitingItem {
 	return waitingItem{s.WaitingKind, s.WaitingUntil, late}
 }
 
-// statusSince is when the attempt failed of one that is Retrying, or when the code came to a stand; zero in other states.
+// statusSince returns when the attempt of a Retrying orchestration failed, or when it stalled; zero in other states.
 func statusSince(in orchestrator.Inspection) time.Time {
 	switch in.Outcome.Status {
 	case orchestrator.Retrying:
@@ -54,8 +54,9 @@ func statusSince(in orchestrator.Inspection) time.Time {
 	return time.Time{}
 }
 
-// pendingEvents are the names of the events that have come and that nobody has asked for yet. The state has them, unless the
-// code takes no part: when it is stalled, or between two attempts. Then a wait has taken what came of its name before.
+// pendingEvents returns the names of received events that the orchestration has not waited for yet. The state has
+// them, unless the code does not run: when it is stalled, or between two attempts. Then a wait has taken the earlier
+// events of its name.
 func pendingEvents(in orchestrator.Inspection) []string {
 	var before, since []string
 	idle := false
@@ -99,7 +100,7 @@ func pendingEvents(in orchestrator.Inspection) []string {
 	return all[:min(len(all), maxWaits)]
 }
 
-// noticeOf says when a command or an event takes effect, if that is not as soon as its orchestration hears of it.
+// noticeOf states when a command or an event takes effect, if that is later than its delivery.
 func noticeOf(s orchestrator.Status, p orchestrator.Payload) string {
 	switch {
 	case s == orchestrator.Stalled && p.Command != "terminate":
@@ -111,7 +112,7 @@ func noticeOf(s orchestrator.Status, p orchestrator.Payload) string {
 	}
 }
 
-// whyActive makes of ErrActive what the state of the orchestration has to say. Other errors stay.
+// whyActive explains ErrActive by the state of the orchestration. Other errors are returned unchanged.
 func (a *api) whyActive(ctx context.Context, id string, err error) error {
 	if !errors.Is(err, orchestrator.ErrActive) {
 		return err
@@ -131,7 +132,7 @@ func (a *api) whyActive(ctx context.Context, id string, err error) error {
 	}
 }
 
-// activeFailure is the answer to what needs the end of an orchestration.
+// activeFailure returns the answer to a request that needs an ended orchestration.
 func activeFailure(text string) *failure {
 	return &failure{status: http.StatusConflict, header: map[string]string{"Retry-After": retryAfter}, problem: problem{Code: codeActive, Message: text}}
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// turns waits for a day or the event "decision", or, when its code was changed, for something else.
+// turns returns an orchestrator that waits for a day or the event "decision", or, with changed code, for something
+// else.
 func (b *outboxBench) turns() orchestrator.AnyOrchestrator {
 	return orchestrator.NewOrchestrator("turns", func(ctx *orchestrator.Context, _ asked) (string, error) {
 		if b.changed.Load() {
@@ -26,7 +27,8 @@ func (b *outboxBench) turns() orchestrator.AnyOrchestrator {
 	})
 }
 
-// takes takes two events, one after the other, and waits for an hour, or, when its code was changed, does something else.
+// takes returns an orchestrator that takes two events, one after the other, and waits for an hour, or, with changed
+// code, does something else.
 func (b *outboxBench) takes() orchestrator.AnyOrchestrator {
 	return orchestrator.NewOrchestrator("takes", func(ctx *orchestrator.Context, _ asked) (string, error) {
 		if b.changed.Load() {
@@ -41,7 +43,7 @@ func (b *outboxBench) takes() orchestrator.AnyOrchestrator {
 	})
 }
 
-// flaky waits for the event "decision", and fails then, until it is mended.
+// flaky returns an orchestrator that waits for the event "decision", and fails then, until it is fixed.
 func (b *outboxBench) flaky() orchestrator.AnyOrchestrator {
 	return orchestrator.NewOrchestrator("flaky", func(ctx *orchestrator.Context, _ asked) (string, error) {
 		if _, err := orchestrator.Event[bool](ctx, "decision").Await(); err != nil {
@@ -54,7 +56,7 @@ func (b *outboxBench) flaky() orchestrator.AnyOrchestrator {
 	})
 }
 
-// leaves ends before the approval that it has called.
+// leaves returns an orchestrator that ends before the approval that it has called.
 func leaves() orchestrator.AnyOrchestrator {
 	return orchestrator.NewOrchestrator("leaves", func(ctx *orchestrator.Context, in asked) (string, error) {
 		child := approval().Call(ctx, in, orchestrator.WithID("child"), orchestrator.WithParentClose(orchestrator.AbandonChild))
@@ -63,7 +65,7 @@ func leaves() orchestrator.AnyOrchestrator {
 	})
 }
 
-// stall begins one and lets it come to a stand.
+// stall starts an orchestration and lets it stall.
 func (b *outboxBench) stall(t *testing.T, id string) {
 	t.Helper()
 	b.changed.Store(false)
@@ -75,22 +77,22 @@ func (b *outboxBench) stall(t *testing.T, id string) {
 	b.tell(t, id, "/events/other", "1")
 }
 
-// attempt makes an attempt at a flaky one, as an engine does for a message.
+// attempt makes an attempt at a flaky orchestration, as an engine does for a message.
 func (b *outboxBench) attempt(t *testing.T, id string) {
 	t.Helper()
 	s := orchestrator.Start{ID: id, Orchestrator: "flaky", CorrelationID: "run-1", Input: []byte(`{"item":"x"}`), WillRetry: true}
 	testenv.Must(b.runtime.Run(t.Context(), s))(t)
 }
 
-// retrying begins one whose first attempt fails.
+// retrying starts an orchestration whose first attempt fails.
 func (b *outboxBench) retrying(t *testing.T, id string) {
 	t.Helper()
 	b.attempt(t, id)
 	b.tell(t, id, "/events/decision", "true")
 }
 
-// One that is stalled says so, with its error and since when, and not that it waits for what it cannot hear of. Mended, it
-// goes on.
+// A stalled orchestration is shown with its error and its time, and without waits that it cannot handle. When its
+// code is fixed, it continues.
 func TestStalledIsShown(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
@@ -121,8 +123,8 @@ func TestStalledIsShown(t *testing.T) {
 	}
 }
 
-// What came before it stalled is pending still, unless it was taken: a wait that is open at the end may not have taken what
-// has come since, but one that was there before has.
+// Events from before the stall are still pending, unless they were taken: a wait that is open at the end may not have
+// taken later events, but an earlier wait has.
 func TestPendingEventsOfAStalledOne(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
@@ -154,7 +156,7 @@ func TestPendingEventsOfAStalledOne(t *testing.T) {
 	}
 }
 
-// One between two attempts says so, with the error of the last, and has not ended.
+// An orchestration between two attempts is shown with the last error, and has not ended.
 func TestRetryingIsShown(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
@@ -176,7 +178,7 @@ func TestRetryingIsShown(t *testing.T) {
 	}
 }
 
-// What each command says to each state, and what the state is behind it.
+// The answer of each command in each state, and the state after it.
 func TestCommandsToWhatHasNotEnded(t *testing.T) {
 	t.Parallel()
 	const stalled, retrying = orchestrator.Stalled, orchestrator.Retrying
@@ -236,7 +238,8 @@ func TestCommandsToWhatHasNotEnded(t *testing.T) {
 	}
 }
 
-// A start under the id of one that goes on says what that does; so does the purge of one whose child goes on.
+// A start under the id of an active orchestration reports its activity; so does the purge of one whose child is
+// active.
 func TestWhatKeepsAnID(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
@@ -256,7 +259,7 @@ func TestWhatKeepsAnID(t *testing.T) {
 	}
 }
 
-// Both states are filters of the list, and no filters of a purge, which is for what has ended.
+// Both states are filters of the list, and no filters of a purge, which is for ended ones.
 func TestStatesAreFilters(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
@@ -283,7 +286,7 @@ func TestStatesAreFilters(t *testing.T) {
 	}
 }
 
-// A wait for a time that is over says that it is late, unless the orchestration does nothing on purpose.
+// A wait for a past time is late, unless the orchestration is suspended.
 func TestLateWaits(t *testing.T) {
 	t.Parallel()
 	until := noon()
@@ -310,7 +313,7 @@ func TestLateWaits(t *testing.T) {
 	}
 }
 
-// An operation that is stalled is not over, and says why nothing happens.
+// A stalled operation has not ended, and reports the reason.
 func TestStalledOperation(t *testing.T) {
 	t.Parallel()
 	rep := running(bulk.Operation{ID: "x", Status: orchestrator.Stalled})
@@ -322,7 +325,7 @@ func TestStalledOperation(t *testing.T) {
 	}
 }
 
-// changes are those that the timeline of run-1 has, in words.
+// changes returns the changes in the timeline of run-1, in words.
 func (b *outboxBench) changes(t *testing.T) (told []string) {
 	t.Helper()
 	items := data[timelinePage](t, b.get(t, "/api/timeline/run-1")).Items
@@ -349,7 +352,8 @@ func (b *outboxBench) changes(t *testing.T) (told []string) {
 	return told
 }
 
-// A timeline has every stall and recovery, every attempt that failed and the one that followed, and what people did to the run.
+// A timeline has every stall and recovery, every failed attempt and the following one, and callers' actions on the
+// run.
 func TestTimelineOfChanges(t *testing.T) {
 	t.Parallel()
 	const id, by = "hmac-run-1", " (by " + "function-key" + ")"
@@ -362,13 +366,13 @@ func TestTimelineOfChanges(t *testing.T) {
 		"a stall": {func(b *outboxBench) { b.stall(t, id) }, []string{"1/1 Stalled (" + undetermined + ")"}},
 		"a recovery": {func(b *outboxBench) {
 			b.stall(t, id)
-			b.tell(t, id, "/events/other", "2") // which does not stall it once more
+			b.tell(t, id, "/events/other", "2") // which causes no second stall
 			b.changed.Store(false)
 			b.tell(t, id, "/events/decision", "true")
 		}, []string{"1/1 Stalled (" + undetermined + ")", "1/1 Recovered"}},
 		"attempts": {func(b *outboxBench) {
 			b.retrying(t, id)
-			b.tell(t, id, "/events/other", "1") // after which the end stands in the rounds again
+			b.tell(t, id, "/events/other", "1") // after which the rounds have the end again
 			b.attempt(t, id)
 			b.mended.Store(true)
 			b.attempt(t, id)
@@ -414,7 +418,7 @@ func TestTimelineOfChanges(t *testing.T) {
 	}
 }
 
-// Where the orchestration of a timeline stands says the same as that of a list.
+// The state of an orchestration in a timeline is the same as in a list.
 func TestTimelineOfAStalledOne(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)

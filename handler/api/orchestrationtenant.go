@@ -13,16 +13,18 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// Owners knows the owners of instances and of everything else that engines act on. With the zero value, callers of one tenant start nothing.
+// Owners knows the owners of instances and of all other data of engines. With the zero value, callers of one tenant
+// start nothing.
 type Owners struct {
-	// Registry knows whose an instance is.
+	// Registry knows the owners of instances.
 	Registry *registry.Registry
 	// Engine is engine.Pipeline.Owner.
 	Engine func(ctx context.Context, engine string, m engine.Message, instanceTenant string) (tenant string, known bool, err error)
 }
 
-// OwnStart makes a start of an engine one of the caller's tenant, if the caller is bound to one: for that tenant, for one of its own
-// instances, and acting on nothing of another owner. The errors are access.ErrForbidden and engine.ErrRefused, and those of owners.
+// OwnStart limits a start of an engine to the caller's tenant, if the caller is bound to one: for that tenant, for
+// one of its own instances, and acting on no data of another owner. The errors are access.ErrForbidden and
+// engine.ErrRefused, and those of owners.
 func OwnStart(ctx context.Context, p access.Principal, s orchestrator.Start, owners Owners) (orchestrator.Start, error) {
 	if p.Scope == "" {
 		return s, nil
@@ -39,13 +41,13 @@ func OwnStart(ctx context.Context, p access.Principal, s orchestrator.Start, own
 	if err := owners.allow(ctx, p, s.Orchestrator, m); err != nil {
 		return s, err
 	}
-	input, err := payload.Marshal(m) // what has been looked at, and no more: names in other letters and twice
+	input, err := payload.Marshal(m) // exactly the checked fields: no duplicates or names in other case
 	s.Input = input
 	return s, err
 }
 
-// allow says why a caller of one tenant may not have an engine do the work of a message, nil when it may: the instance is the caller's,
-// and so is everything else that the engine acts on.
+// allow returns the reason why a caller of one tenant may not start an engine with a message, nil if it may: the
+// instance is the caller's, and so is all other data that the engine acts on.
 func (o Owners) allow(ctx context.Context, p access.Principal, engineName string, m engine.Message) error {
 	denied := fmt.Errorf("%w: callers of this tenant start engines for its own instances only, and only engines that declare an owner (Definition.Owner): set instanceId to an instance of the tenant, and name nothing of other tenants in the input", access.ErrForbidden)
 	if o.Registry == nil || o.Engine == nil || m.InstanceID == "" {
@@ -70,7 +72,7 @@ func (o Owners) allow(ctx context.Context, p access.Principal, engineName string
 	return nil
 }
 
-// notOthers says whether an id is free for the caller: another tenant's orchestration is neither replaced nor shown.
+// notOthers checks that an id is free for the caller: another tenant's orchestration is neither replaced nor shown.
 func (a *api) notOthers(ctx context.Context, r *request, id string) error {
 	if r.principal().Scope == "" {
 		return nil

@@ -12,10 +12,11 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 )
 
-// deepestPage is how many messages a page by number may skip: each of them is read. Continuation tokens have no limit.
+// deepestPage bounds the messages that a page by number may skip: each of them is read. Continuation tokens have no
+// limit.
 const deepestPage = 10_000
 
-// outboxItem is a message as a list shows it (outbox document, "API (Optional Admin)"), with what leads to the message.
+// outboxItem is a message in a list (outbox document, "API (Optional Admin)"), with its link.
 type outboxItem struct {
 	ID               string        `json:"id"`
 	TenantID         string        `json:"tenantId"`
@@ -28,7 +29,7 @@ type outboxItem struct {
 	CorrelationID    string        `json:"correlationId,omitempty"`
 }
 
-// outboxDetail is one message. A payload that is no JSON, from before there were keys, is a string.
+// outboxDetail is one message. A payload that is no JSON, from an older version, is a string.
 type outboxDetail struct {
 	outbox.Record
 	IdempotencyKey string `json:"idempotencyKey,omitempty"`
@@ -75,7 +76,7 @@ func (a *api) listOutbox(ctx context.Context, r *request) (reply, error) {
 	return reply{data: listOf(found.Records, found.Continuation, outboxItemOf)}, nil
 }
 
-// behind is a page of the outbox behind the first messages that the filter selects.
+// behind returns a page of the outbox after skipping the first selected messages.
 func (a *api) behind(ctx context.Context, f outbox.Filter, skip int) (outbox.Page, error) {
 	for skip > 0 {
 		skipped := f
@@ -102,7 +103,7 @@ func (a *api) getOutbox(ctx context.Context, r *request) (reply, error) {
 	return reply{data: outboxDetailOf(record)}, nil
 }
 
-// snapshot is the outbox in numbers (outbox document, "Observability / Metrics").
+// snapshot returns the outbox in numbers (outbox document, "Observability / Metrics").
 func (a *api) snapshot(ctx context.Context, _ *request) (reply, error) {
 	s, err := a.measure(ctx)
 	if err != nil {

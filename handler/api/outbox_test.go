@@ -26,7 +26,7 @@ import (
 
 const outboxPath = "/api/workflow/outbox"
 
-// numbers are the messages of a list, by the number in their key.
+// numbers returns the messages of a list, by the number in their key.
 func numbers(items []outboxItem) (out []int) {
 	for _, item := range items {
 		for n := range 40 {
@@ -152,7 +152,7 @@ func TestOutboxParametersAreChecked(t *testing.T) {
 	}
 }
 
-// On the emulator, too, the answer is 400 or an honest list, and never another tenant's messages.
+// With the emulator, too, the answer is 400 or a valid list, and never another tenant's messages.
 func TestHostileOutboxValues(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBenchOver(t, inAzurite(t))
@@ -169,7 +169,7 @@ func TestHostileOutboxValues(t *testing.T) {
 		}
 		for _, path := range []string{"/acme/" + url.PathEscape(value), "/" + url.PathEscape(value) + "/" + key(1).String()} {
 			if value == ".." {
-				continue // no path has this segment by the time that it is routed
+				continue // no routed path has this segment
 			}
 			for what, rec := range map[string]*httptest.ResponseRecorder{
 				"get": b.get(t, outboxPath+path), "retry": b.send(t, http.MethodPost, outboxPath+path+"/retry", ""),
@@ -232,7 +232,7 @@ func TestOutboxActions(t *testing.T) {
 		{13, "skip", "", 200, "", outbox.StatusSkipped},
 		{14, "replay", "", 200, "", outbox.StatusPending},
 		{15, "retry", `{"by":"someone"}`, 400, codeInvalidBody, outbox.StatusDead},
-		{15, "skip", `{"by":"someone"}`, 400, codeInvalidBody, outbox.StatusDead}, // who decides is who calls
+		{15, "skip", `{"by":"someone"}`, 400, codeInvalidBody, outbox.StatusDead}, // the caller is the decider
 		{15, "replay", `{"by":"someone"}`, 400, codeInvalidBody, outbox.StatusDead},
 		{15, "skip", `{}{}`, 400, codeInvalidBody, outbox.StatusDead},
 		{15, "skip", `[]`, 400, codeInvalidBody, outbox.StatusDead},
@@ -259,7 +259,7 @@ func TestOutboxActions(t *testing.T) {
 	}
 }
 
-// A body that nothing reads is bounded, and one without a length, too.
+// An unused body is bounded, and one without a length, too.
 func TestBodyIsBounded(t *testing.T) {
 	t.Parallel()
 	b := newFilledOutbox(t)
@@ -348,7 +348,7 @@ func TestOutboxTrouble(t *testing.T) {
 		rec := b.send(t, method, target, body)
 		want := codeStorageUnavailable
 		if target == outboxPath+"/replay" {
-			want = codeNotRecorded // that comes first, and nothing after it
+			want = codeNotRecorded // that comes first, and nothing follows
 		}
 		if rec.Code != http.StatusServiceUnavailable || rec.Header().Get("Retry-After") == "" || decode(t, rec).Error.Code != want {
 			t.Errorf("%s: %d %s", target, rec.Code, rec.Body)
@@ -404,7 +404,7 @@ func TestMessagesAreFoundUnderAnyTenant(t *testing.T) {
 	}
 }
 
-// The backlog is told of the tenants that the caller may see, and of no others.
+// The backlog has the tenants that the caller may see, and no others.
 func TestOutboxBacklog(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 11, 0, 0, 0, time.UTC)
@@ -437,7 +437,7 @@ func TestOutboxBacklog(t *testing.T) {
 
 func long() string { return fmt.Sprintf("%0*d", outbox.MaxIDLength+1, 0) }
 
-// Circuits are told by destination, of nodes that are alive; what cannot be read keeps nothing else from being told.
+// Circuits are listed by destination, of live nodes; an unreadable report does not hide others.
 func TestOutboxCircuits(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 11, 21, 11, 0, 0, 0, time.UTC)

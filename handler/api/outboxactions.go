@@ -10,14 +10,14 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 )
 
-// acted tells what was done.
+// acted is the result of an action.
 type acted struct {
 	ID       string        `json:"id"`
 	TenantID string        `json:"tenantId"`
 	Action   outbox.Action `json:"action"`
 }
 
-// acts is the endpoint of an action on one message. Its body may be missing, and has no members.
+// acts returns the endpoint of an action on one message. Its body is optional, and has no members.
 func (a *api) acts(action outbox.Action) endpoint {
 	return func(ctx context.Context, r *request) (reply, error) {
 		tenant, id, err := a.message(r)
@@ -45,7 +45,7 @@ func (a *api) acts(action outbox.Action) endpoint {
 	}
 }
 
-// selection is the body of a replay by filter: the parameters of the list, of which status has to be there.
+// selection is the body of a replay by filter: the parameters of the list, of which status is required.
 type selection struct {
 	Status    string `json:"status"`
 	Tenant    string `json:"tenant"`
@@ -56,7 +56,7 @@ type selection struct {
 	ToDate        string `json:"toDate"`
 }
 
-// replayMany starts an operation. The header Idempotency-Key makes it one operation however often it is sent.
+// replayMany starts an operation. The header Idempotency-Key makes repeated requests one operation.
 func (a *api) replayMany(ctx context.Context, r *request) (reply, error) {
 	var s selection
 	if err := r.decode(&s); err != nil {
@@ -74,7 +74,7 @@ func (a *api) replayMany(ctx context.Context, r *request) (reply, error) {
 	})
 }
 
-// accepted is the answer to a request that goes on behind it.
+// accepted returns the answer to a request whose operation continues in the background.
 func accepted(op bulk.Operation) reply {
 	rep := running(op)
 	rep.status = http.StatusAccepted

@@ -11,17 +11,17 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 )
 
-// maxCircuitNodes bounds how many nodes are named that hold back what is for a destination.
+// maxCircuitNodes bounds the named nodes with an open circuit to a destination.
 const maxCircuitNodes = 20
 
-// backlogList is what waits in the outbox, by tenant and destination.
+// backlogList lists the waiting messages of the outbox, by tenant and destination.
 type backlogList struct {
 	Items []backlogItem `json:"items"`
-	// More says that there are other tenants, or rows.
+	// More means that other tenants or rows exist.
 	More bool `json:"more,omitempty"`
 }
 
-// backlogItem is what waits of one tenant for one destination, which is missing for what has no route.
+// backlogItem counts the waiting messages of one tenant for one destination, which is missing without a route.
 type backlogItem struct {
 	TenantID    string    `json:"tenantId"`
 	Destination string    `json:"destination,omitempty"`
@@ -31,7 +31,7 @@ type backlogItem struct {
 	OldestAtUtc time.Time `json:"oldestAtUtc"`
 }
 
-// outboxBacklog counts what waits, of all tenants that the caller may see.
+// outboxBacklog counts the waiting messages of all tenants that the caller may see.
 func (a *api) outboxBacklog(ctx context.Context, r *request) (reply, error) {
 	q := newQuery(r.http.URL.RawQuery, "tenant")
 	tenant := q.text("tenant", outbox.MaxIDLength)
@@ -53,18 +53,18 @@ func (a *api) outboxBacklog(ctx context.Context, r *request) (reply, error) {
 	return reply{data: out}, nil
 }
 
-// circuitItem is a destination that some nodes send nothing to for a while.
+// circuitItem is a destination with open circuits.
 type circuitItem struct {
 	Destination string `json:"destination"`
-	// SinceUtc is when the first of the nodes began, and UntilUtc from when on the first of them tries again.
+	// SinceUtc is when the first of the circuits opened, and UntilUtc when the first of them retries.
 	SinceUtc time.Time     `json:"sinceUtc"`
 	UntilUtc time.Time     `json:"untilUtc"`
 	Nodes    []circuitNode `json:"nodes"`
-	// NodesLeftOut is how many nodes more there are.
+	// NodesLeftOut is the number of further nodes.
 	NodesLeftOut int `json:"nodesLeftOut,omitempty"`
 }
 
-// circuitNode is a node that does so, as it said of itself at SeenUtc or before.
+// circuitNode is a node with an open circuit, by its report at SeenUtc or before.
 type circuitNode struct {
 	Node     string    `json:"node"`
 	SinceUtc time.Time `json:"sinceUtc"`
@@ -74,7 +74,7 @@ type circuitNode struct {
 	SeenUtc  time.Time `json:"seenUtc"`
 }
 
-// outboxCircuits lists the destinations that are held back, by what the nodes say that are alive.
+// outboxCircuits lists the destinations with open circuits, by the reports of live nodes.
 func (a *api) outboxCircuits(ctx context.Context, r *request) (reply, error) {
 	if err := newQuery(r.http.URL.RawQuery).err(); err != nil {
 		return reply{}, err
@@ -86,7 +86,7 @@ func (a *api) outboxCircuits(ctx context.Context, r *request) (reply, error) {
 	return reply{data: listOf(a.circuitsOf(ctx, all), "", func(c circuitItem) circuitItem { return c })}, nil
 }
 
-// circuitsOf sorts what nodes say by destination.
+// circuitsOf groups the nodes' reports by destination.
 func (a *api) circuitsOf(ctx context.Context, all []nodes.Info) []circuitItem {
 	by := map[string]*circuitItem{}
 	for _, n := range all {
@@ -94,7 +94,7 @@ func (a *api) circuitsOf(ctx context.Context, all []nodes.Info) []circuitItem {
 			continue
 		}
 		open, err := outbox.DecodeCircuits(n.Said)
-		if err != nil { // of another version, perhaps
+		if err != nil { // perhaps of another version
 			a.log.WarnContext(ctx, "what a node says of its circuits is left out", "node", n.Name, "error", err.Error())
 		}
 		for _, c := range open {

@@ -45,7 +45,7 @@ type lease bool
 
 func (l lease) Held(context.Context) bool { return bool(l) }
 
-// outboxBench is the whole API over stores in memory, at a time that stands still until it is moved.
+// outboxBench is the whole API over stores in memory, at a fixed time that tests move.
 type outboxBench struct {
 	echo       *echo.Echo
 	tables     tables.Store
@@ -66,11 +66,11 @@ type outboxBench struct {
 
 	mu    sync.Mutex
 	clock time.Time
-	// refuse says which calls of storage are refused.
+	// refuse reports whether a storage call is refused.
 	refuse func(faults.Call) bool
-	// deliver is what the destination does.
+	// deliver is the behavior of the destination.
 	deliver func(ctx context.Context, e outbox.Event) error
-	// changed lets the code of "turns" decide otherwise than before, and mended lets that of "flaky" succeed.
+	// changed makes the code of "turns" decide differently, and mended makes that of "flaky" succeed.
 	changed, mended atomic.Bool
 }
 
@@ -94,7 +94,7 @@ func (b *outboxBench) Deliver(ctx context.Context, e outbox.Event) error {
 	return b.deliver(ctx, e)
 }
 
-// stores are what a bench keeps everything in.
+// stores are the stores of a bench.
 type stores struct {
 	tables tables.Store
 	queues queues.Store
@@ -106,7 +106,7 @@ func inMemory() stores { return stores{tables.NewMemory(), queues.NewMemory(), b
 // emulator is held by the test that uses the stores of the emulator, which all tests of this package share.
 var emulator sync.Mutex
 
-// inAzurite are the stores of the emulator, for one test at a time.
+// inAzurite returns the stores of the emulator, for one test at a time.
 func inAzurite(t *testing.T) stores {
 	t.Helper()
 	emulator.Lock()
@@ -198,22 +198,22 @@ func newOutboxBenchWith(t *testing.T, s stores, change func(c *Config)) *outboxB
 	return b
 }
 
-// listNodes lists nodes, as far as storage answers.
+// listNodes lists nodes, unless storage fails.
 func (b *outboxBench) listNodes(ctx context.Context) ([]nodes.Info, error) {
 	return nodes.List(ctx, b.tables, "")
 }
 
-// runID is the id of the run of an engine, as that of engines whose runs are independent.
+// runID returns the id of an engine's run, as for independent runs.
 func (b *outboxBench) runID(name string, m engine.Message) string {
 	return name + "-" + m.CorrelationID
 }
 
-// eventID is the id of an event that a run publishes.
+// eventID returns the id of an event that a run publishes.
 func (b *outboxBench) eventID(tenantID, eventType, key string) string {
 	return b.writer.Key(tenantID, "orchestration", key, eventType, "").String()
 }
 
-// census and stalled count what the list has.
+// census and stalled count the orchestrations in the list.
 func (b *outboxBench) census(ctx context.Context) (catalog.StatusCounts, error) {
 	return b.list.CountByStatus(ctx, orchestrator.Stalled, orchestrator.Retrying)
 }
@@ -238,8 +238,8 @@ func (b *outboxBench) sweep(t *testing.T) {
 	testenv.Must(b.dispatcher.Sweep(t.Context()))(t)
 }
 
-// newFilledOutbox holds four messages of each status and of each of two tenants, a minute apart: 0 to 3 pending, 4 to 7
-// failed, 8 to 11 processed, 12 to 15 dead. It is 12:16.
+// newFilledOutbox returns an outbox with four messages of each status and of each of two tenants, a minute apart: 0
+// to 3 pending, 4 to 7 failed, 8 to 11 processed, 12 to 15 dead. It is 12:16.
 func newFilledOutbox(t *testing.T) *outboxBench {
 	t.Helper()
 	b := newOutboxBench(t)
@@ -292,7 +292,7 @@ func (b *outboxBench) get(t *testing.T, target string, headers ...string) *httpt
 	return b.send(t, http.MethodGet, target, "", headers...)
 }
 
-// drive delivers the runtime's signals that are due until there are none.
+// drive delivers the runtime's due signals until none is left.
 func (b *outboxBench) drive(t *testing.T) {
 	t.Helper()
 	b.driveFrom(t, b.runtime.ScheduleQueue())
@@ -320,7 +320,7 @@ func (b *outboxBench) driveFrom(t *testing.T, queue string) {
 	}
 }
 
-// data is the data of an answer.
+// data returns the data of an answer.
 func data[T any](t *testing.T, rec *httptest.ResponseRecorder) T {
 	t.Helper()
 	var a struct {
@@ -350,7 +350,7 @@ func walk[T any](t *testing.T, b *outboxBench, target string, headers ...string)
 	return nil
 }
 
-// each is a text of each item.
+// each returns a text of each item.
 func each[T any](items []T, of func(item T) string) (texts []string) {
 	for _, item := range items {
 		texts = append(texts, of(item))
@@ -358,7 +358,7 @@ func each[T any](items []T, of func(item T) string) (texts []string) {
 	return texts
 }
 
-// expect holds the status of an answer, and the code of its error unless that is ""; format says what was asked.
+// expect checks the status of an answer, and the code of its error unless that is ""; format describes the request.
 func expect(t *testing.T, rec *httptest.ResponseRecorder, status int, errorCode, format string, args ...any) {
 	t.Helper()
 	if rec.Code != status || errorCode != "" && code(t, rec) != errorCode {

@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 )
 
-// outboxFailure is what errors of the outbox and of its operations answer, nil for others.
+// outboxFailure returns the answer to errors of the outbox and of its operations, nil for others.
 func outboxFailure(err error, now time.Time) *failure {
 	conflict := func(code, text string) *failure {
 		return &failure{status: http.StatusConflict, problem: problem{Code: code, Message: text}}
@@ -48,7 +48,7 @@ func outboxFailure(err error, now time.Time) *failure {
 	}
 }
 
-// claimEnds is when the claim on a message ends, in whole seconds from now, and a bit more.
+// claimEnds returns the time until the claim on a message expires, in whole seconds, rounded up.
 func claimEnds(err error, now time.Time) string {
 	var claimed *outbox.ClaimedError
 	seconds := 1.0

@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// ask is a query, and how many items the answer has; refused for a query that is answered with 400.
+// ask is a query, and the number of items in the answer; refused for a query that is answered with 400.
 type ask struct {
 	query string
 	items int
@@ -20,7 +20,7 @@ type ask struct {
 
 const refused = -1
 
-// checkAsks asks for a list, once for each query of each parameter.
+// checkAsks requests a list, once for each query of each parameter.
 func checkAsks(t *testing.T, b *outboxBench, path string, parameters map[string][]ask) {
 	t.Helper()
 	for name, asks := range parameters {
@@ -39,13 +39,13 @@ func checkAsks(t *testing.T, b *outboxBench, path string, parameters map[string]
 	}
 }
 
-// token is the continuation token of a list.
+// token returns the continuation token of a list.
 func (b *outboxBench) token(t *testing.T, target string) string {
 	t.Helper()
 	return data[list[map[string]any]](t, b.get(t, target)).ContinuationToken
 }
 
-// Each parameter that the standard gives the list of dead letters selects what it says.
+// Each parameter of the standard for the list of dead letters has the specified effect.
 func TestDeadLetterParameters(t *testing.T) {
 	t.Parallel()
 	b := newBuried(t, 100) // of hmac, one a minute from 11:00 on, and one of tls at 11:00
@@ -64,7 +64,7 @@ func TestDeadLetterParameters(t *testing.T) {
 	})
 }
 
-// Each parameter that the standard gives the list of the history selects what it says.
+// Each parameter of the standard for the list of the history has the specified effect.
 func TestHistoryParameters(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
@@ -88,7 +88,7 @@ func TestHistoryParameters(t *testing.T) {
 	})
 }
 
-// Each parameter that the outbox document gives the list of messages selects what it says.
+// Each parameter of the outbox document for the list of messages has the specified effect.
 func TestOutboxParameters(t *testing.T) {
 	t.Parallel()
 	b := newFilledOutbox(t) // four messages of each status and of each of two tenants, of two types in turn
@@ -100,7 +100,7 @@ func TestOutboxParameters(t *testing.T) {
 	})
 }
 
-// The endpoints of the standard and of the outbox document answer where these say, and as they say.
+// The endpoints of the standard and of the outbox document exist, and answer as specified.
 func TestEndpoints(t *testing.T) {
 	t.Parallel()
 	b := newBuried(t, 3)
@@ -132,7 +132,7 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// A run that another one is in the way of is refused over HTTP with 409, and when to come back.
+// A run that another one blocks is refused over HTTP with 409, and Retry-After.
 func TestInstanceLocked(t *testing.T) {
 	t.Parallel()
 	conflict := &engine.ConflictError{Engine: "update", InstanceID: "i1", Holder: "another", RetryAfter: 1500 * time.Millisecond}

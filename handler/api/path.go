@@ -7,9 +7,9 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// canonicalPaths puts a path that matches a resource in any letter case into the case of its route. Echo's router then
-// sees percent-encoded paths only (left alone, it sees decoded ones whenever nothing is lost by that), so parameters
-// can be decoded once, whatever they hold.
+// canonicalPaths puts a path that matches a resource in any letter case into the case of its route. Echo's router
+// then sees percent-encoded paths only (left alone, it sees decoded ones whenever nothing is lost by that), so
+// parameters can be decoded once, for any content.
 func canonicalPaths(resources []resource) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
@@ -28,7 +28,7 @@ func canonicalPaths(resources []resource) echo.MiddlewareFunc {
 			escaped := strings.Join(segments, "/")
 			path, err := url.PathUnescape(escaped)
 			if err != nil {
-				return next(c) // unreachable unless EscapedPath gives what cannot be decoded
+				return next(c) // unreachable unless EscapedPath returns an undecodable path
 			}
 			u.Path, u.RawPath = path, escaped
 			return next(c)
@@ -36,7 +36,7 @@ func canonicalPaths(resources []resource) echo.MiddlewareFunc {
 	}
 }
 
-// matched gives the segments in the letters of a route, if they match it.
+// matched returns the segments in the case of a route, if they match it.
 func matched(route, segments []string) ([]string, bool) {
 	if len(route) != len(segments) {
 		return nil, false

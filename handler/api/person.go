@@ -5,14 +5,14 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 )
 
-// person is the caller as human tasks know people: the roles that tasks are for are the app roles of the token.
+// person returns the caller as a person of human tasks: the roles of tasks are the app roles of the token.
 func (r *request) person() tasks.Person {
 	p := r.principal()
 	return tasks.Person{ID: p.ID(), Name: p.Name, Roles: p.AppRoles, TenantID: p.Scope, All: p.May(access.TasksAdminister)}
 }
 
-// principal is who sends the request.
+// principal returns the caller.
 func (r *request) principal() access.Principal { return r.call.Principal }
 
-// by is who sends the request, for the record.
+// by returns the caller, for records.
 func (r *request) by() string { return r.call.Principal.String() }

@@ -34,7 +34,7 @@ func fourNodes() []nodes.Info {
 	}
 }
 
-// Nodes are listed by when they began, page by page, also while they write their rows.
+// Nodes are listed by start time, page by page, also while they write their rows.
 func TestListNodes(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBenchWith(t, inMemory(), func(c *Config) { c.Nodes = func(context.Context) ([]nodes.Info, error) { return fourNodes(), nil } })
@@ -80,7 +80,8 @@ func TestListNodesRefused(t *testing.T) {
 	expect(t, b.get(t, "/api/nodes"), http.StatusServiceUnavailable, "", "storage is away")
 }
 
-// The list has what expires within the days that are asked for, the first first, and what has expired; no more of a page than asked for.
+// The list has the credentials that expire within the requested days, the earliest first, and expired ones; a page
+// has the requested length.
 func TestListCredentials(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -115,7 +116,8 @@ func TestListCredentials(t *testing.T) {
 	expect(t, b.get(t, "/api/credentials"), http.StatusInternalServerError, "", "without an answer")
 }
 
-// benchSchedules are the schedules of a bench: the keys of two instances, and one of another engine, at half past.
+// benchSchedules returns the schedules of a bench: the keys of two instances, and one of another engine, at half
+// past.
 func benchSchedules(t *testing.T) *schedule.Plan {
 	t.Helper()
 	var items []engine.Item
@@ -130,12 +132,12 @@ func benchSchedules(t *testing.T) *schedule.Plan {
 	return p
 }
 
-// result tells of everything that it waits.
+// result reports every message as waiting.
 func (b *outboxBench) result(context.Context, string, engine.Message) (engine.Result, error) {
 	return engine.ResultWaiting, nil
 }
 
-// Schedules are listed before and after they were due, with what became of them.
+// Schedules are listed before and after they were due, with their results.
 func TestListSchedules(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
@@ -169,7 +171,7 @@ func TestListSchedules(t *testing.T) {
 	}
 }
 
-// A run by hand sends once however often it is asked for, and is in the audit log.
+// A manual run sends once for repeated requests, and is in the audit log.
 func TestRunASchedule(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
@@ -227,7 +229,7 @@ func TestRunsOfSchedulesThatAreRefused(t *testing.T) {
 	}
 }
 
-// rotating are the consumers of two keys of hmac, of which there are the versions v1 and v2.
+// rotating returns the consumers of two keys of hmac, with the versions v1 and v2.
 func rotating(t *testing.T, store tables.Store, events *outbox.Admin, now func() time.Time) (map[string]*consumers.Consumers, error) {
 	t.Helper()
 	known, err := consumers.New(consumers.Config{Engine: "hmac", Tables: store, Outbox: events, Now: now,
@@ -267,7 +269,7 @@ func TestAcknowledge(t *testing.T) {
 	}
 }
 
-// What cannot be acknowledged says what to do, and leaves nothing.
+// An invalid acknowledgement is refused with the remedy, and leaves nothing.
 func TestAcknowledgeRefuses(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
@@ -301,7 +303,7 @@ func TestAcknowledgeRefuses(t *testing.T) {
 	}
 }
 
-// What waits is shown with who is missing, for as long as it is looked at.
+// A waiting credential is shown with its missing consumers, while its run checks it.
 func TestWaitingIsShown(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)

@@ -13,19 +13,20 @@ import (
 )
 
 const (
-	// maxPlace bounds the value of a cursor, in bytes: a state document holds what is far longer, and no database has it.
+	// maxPlace bounds the value of a cursor, in bytes: a state document could hold far longer ones, and no database
+	// has them.
 	maxPlace = 1 << 10
 	maxName  = 63
 )
 
-// pollerOrder is the body of a change. Which members there can be depends on the change.
+// pollerOrder is the body of a change. The permitted members depend on the change.
 type pollerOrder struct {
-	// Force goes on under a live lease, and takes a checkpoint of another poller or definition. DryRun changes nothing.
+	// Force ignores a live lease, and accepts a checkpoint of another poller or definition. DryRun changes nothing.
 	Force  bool `json:"force"`
 	DryRun bool `json:"dryRun"`
 }
 
-// order reads the body of a change, and what is wrong with it.
+// order reads the body of a change, and returns its errors.
 func (r *request) order(kind admin.Kind) (admin.Change, error) {
 	c := admin.Change{Kind: kind}
 	var body pollerOrder
@@ -93,7 +94,7 @@ func (r *request) cloneOrder(c *admin.Change) (pollerOrder, error) {
 	return body.pollerOrder, err
 }
 
-// pollerState is what a change shows of a state, before and after.
+// pollerState is a state in a change, before and after.
 type pollerState struct {
 	pollerPlace
 	Token       int64  `json:"token"`
@@ -102,19 +103,20 @@ type pollerState struct {
 	Fingerprint string `json:"fingerprint,omitempty"`
 }
 
-// pollerEffect is what a change has done, or would do.
+// pollerEffect is the effect of a change, made or planned.
 type pollerEffect struct {
-	// Poller is whose state it is: of a clone, that of the new one.
+	// Poller is the poller of the state: for a clone, the new one.
 	Poller string       `json:"poller"`
 	Before *pollerState `json:"before,omitempty"`
 	After  pollerState  `json:"after"`
-	// Applied is false for a dry run. Fenced says that a process has lost the lease, and Repeated that the request was carried out before.
+	// Applied is false for a dry run. Fenced means that a process has lost the lease, and Repeated that the request
+	// was carried out before.
 	Applied  bool `json:"applied"`
 	Fenced   bool `json:"fenced"`
 	Repeated bool `json:"repeated"`
 }
 
-// changePoller is the endpoint of a change. The header Idempotency-Key makes it one change however often it is sent.
+// changePoller returns the endpoint of a change. The header Idempotency-Key makes repeated requests one change.
 func (a *api) changePoller(kind admin.Kind) endpoint {
 	return func(ctx context.Context, r *request) (reply, error) {
 		c, err := r.order(kind)
@@ -149,7 +151,7 @@ func (a *api) changePoller(kind admin.Kind) endpoint {
 	}
 }
 
-// actionOf is a change in the words of the audit log, which are those of the command line.
+// actionOf returns the name of a change for the audit log, as in the command line.
 func actionOf(c admin.Change) string {
 	action := string(c.Kind)
 	switch {
@@ -168,7 +170,7 @@ func stateIn(d *poller.Document) pollerState {
 	return pollerState{pollerPlaceOf(d), d.Lease.Token, d.Lease.Owner, d.Retired, d.Fingerprint}
 }
 
-// stateText is a state as the audit log shows it.
+// stateText returns a state for the audit log.
 func stateText(d *poller.Document) string {
 	if d == nil {
 		return "none"

@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/poller/admin"
 )
 
-// pollerFailure is what errors about pollers answer, nil for others.
+// pollerFailure returns the answer to errors about pollers, nil for others.
 func pollerFailure(err error) *failure {
 	conflict := func(code string, advice ...string) *failure {
 		text := strings.Join(append([]string{redact.Text(err.Error())}, advice...), ": ")
@@ -48,7 +48,7 @@ func pollerFailure(err error) *failure {
 	}
 }
 
-// sourceFailure is the answer when a database does not say how far it is, or cannot be asked.
+// sourceFailure returns the answer when a database does not report its end, or cannot be queried.
 func sourceFailure(err error) error {
 	if pollerFailure(err) != nil {
 		return err

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// lagTimeout bounds what a question for the lag may ask of a database, and how long it waits for its turn.
+	// lagTimeout bounds the database query for the lag, and the wait for its turn.
 	lagTimeout = 10 * time.Second
-	// lagsAtOnce bounds the databases that are asked at the same time.
+	// lagsAtOnce bounds the databases that are queried in parallel.
 	lagsAtOnce = 2
 )
 
@@ -26,7 +26,7 @@ const (
 type pollers struct {
 	admin  *admin.Admin
 	counts func() map[string]poller.Counters
-	// asking has a place for each database that may be asked at the same time.
+	// asking has a slot for each parallel query.
 	asking chan struct{}
 }
 
@@ -38,7 +38,7 @@ func newPollers(c Config) *pollers {
 	return p
 }
 
-// pollerResources are the paths of pollers.
+// pollerResources returns the paths of pollers.
 func (a *api) pollerResources() []resource {
 	get := func(run endpoint) map[string]method {
 		return map[string]method{http.MethodGet: {access.PollersRead, run}}
@@ -54,18 +54,18 @@ func (a *api) pollerResources() []resource {
 	return all
 }
 
-// pollerItem is a poller as a list shows it: what its state says, and what those of this process have done. No database is asked.
+// pollerItem is a poller in a list: its state, and the counts of this process. No database is queried.
 type pollerItem struct {
 	Name      string           `json:"name"`
 	Condition poller.Condition `json:"condition"`
-	// Problem is what is wrong, "" for nothing: the error that it has met last, or that its state cannot be read.
+	// Problem is the current problem, "" for none: the last error, or an unreadable state.
 	Problem string `json:"problem,omitempty"`
-	// Source is what is read; without a definition, and before the first run, nothing is known of it.
+	// Source is the source; without a definition, and before the first run, it is unknown.
 	Source *pollerSource `json:"source,omitempty"`
-	// Defined says that the settings of the app define it.
+	// Defined means that the settings of the app define it.
 	Defined bool `json:"defined"`
 	pollerPlace
-	// SeenAtUtc is when its state last said that it was at work.
+	// SeenAtUtc is when it last recorded that it was running.
 	SeenAtUtc time.Time         `json:"seenAtUtc,omitzero"`
 	LastBatch *pollerBatch      `json:"lastBatch,omitempty"`
 	Lease     pollerLease       `json:"lease"`
@@ -74,7 +74,7 @@ type pollerItem struct {
 	Backfill  *pollerBackfillOf `json:"backfill,omitempty"`
 }
 
-// pollerSource is what a poller reads, without its address.
+// pollerSource is the source of a poller, without its address.
 type pollerSource struct {
 	Dialect  string   `json:"dialect"`
 	SourceID string   `json:"sourceId"`
@@ -84,7 +84,7 @@ type pollerSource struct {
 	Bound    string   `json:"bound,omitempty"`
 }
 
-// pollerPlace is how far a poller has come. Place is for people; an empty Cursor is the beginning.
+// pollerPlace is the place of a poller. Place is for display; an empty Cursor is the beginning.
 type pollerPlace struct {
 	Place  string         `json:"place"`
 	Cursor *poller.Cursor `json:"cursor,omitempty"`
@@ -97,15 +97,15 @@ type pollerBatch struct {
 }
 
 type pollerLease struct {
-	// Live says that a process has the lease.
+	// Live means that a process has the lease.
 	Live     bool      `json:"live"`
 	Owner    string    `json:"owner,omitempty"`
 	Token    int64     `json:"token"`
 	UntilUtc time.Time `json:"untilUtc,omitzero"`
 }
 
-// pollerFailureOf is what a poller stands at. Rows, NextAtUtc, Searching and Stopped are of a batch that was not taken, Ticks of what is
-// wrong before that.
+// pollerFailureOf is the failure that blocks a poller. Rows, NextAtUtc, Searching and Stopped are of a failed batch,
+// Ticks of an earlier failure.
 type pollerFailureOf struct {
 	Of         string    `json:"of"`
 	Error      string    `json:"error"`
@@ -119,7 +119,7 @@ type pollerFailureOf struct {
 	Stopped    bool      `json:"stopped,omitempty"`
 }
 
-// pollerProcess is what the poller has done in the process that answers, since that began.
+// pollerProcess counts the work of the poller in the answering process, since its start.
 type pollerProcess struct {
 	Ticks            int64     `json:"ticks"`
 	Failures         int64     `json:"failures"`
@@ -139,10 +139,10 @@ type pollerBackfillOf struct {
 // pollerDetail is one poller.
 type pollerDetail struct {
 	pollerItem
-	// Quarantine are the latest rows, and those of them that went to the dead letters.
+	// Quarantine are the latest rows, and those that were dead-lettered.
 	Quarantine *pollerQuarantine `json:"quarantine,omitempty"`
 	Settings   *pollerSettings   `json:"settings,omitempty"`
-	// Document is the state as it is stored.
+	// Document is the stored state.
 	Document json.RawMessage `json:"document,omitempty"`
 }
 
@@ -151,7 +151,7 @@ type pollerQuarantine struct {
 	Quarantined int `json:"quarantined"`
 }
 
-// pollerSettings are what the settings say of a poller. Of its connection, they name where the connection string is.
+// pollerSettings are the settings of a poller. Of its connection, they name only the place of the connection string.
 type pollerSettings struct {
 	Schedule   string               `json:"schedule"`
 	Function   string               `json:"function"`
@@ -166,7 +166,7 @@ type pollerSettings struct {
 	Backfill    bool   `json:"backfill"`
 }
 
-// listPollers shows the pollers that are defined or have a state, by their names.
+// listPollers lists the pollers that are defined or have a state, by name.
 func (a *api) listPollers(ctx context.Context, r *request) (reply, error) {
 	q := newQuery(r.http.URL.RawQuery, "limit", "continuationToken")
 	limit := cmp.Or(q.limit(), engine.DefaultLimit)
@@ -190,7 +190,7 @@ func (a *api) listPollers(ctx context.Context, r *request) (reply, error) {
 	return reply{data: listOf(page, token, func(p admin.Poller) pollerItem { return pollerItemOf(p, counts) })}, nil
 }
 
-// getPoller shows one, with its state as it is stored.
+// getPoller returns one poller, with its stored state.
 func (a *api) getPoller(ctx context.Context, r *request) (reply, error) {
 	p, err := a.poller(ctx, r)
 	if err != nil {
@@ -259,7 +259,7 @@ func pollerPlaceOf(doc *poller.Document) pollerPlace {
 	return place
 }
 
-// failureIn is what the poller stands at, nil for nothing.
+// failureIn returns the failure that blocks the poller, nil for none.
 func failureIn(doc *poller.Document) *pollerFailureOf {
 	if f := doc.TickFailure; f != nil {
 		return &pollerFailureOf{Of: "tick", Error: redact.Text(f.Error), Ticks: f.Ticks, FirstAtUtc: f.FirstAt, LastAtUtc: f.LastAt}
@@ -280,19 +280,19 @@ func pollerProcessOf(c poller.Counters) *pollerProcess {
 	return p
 }
 
-// pollerLag is how far a poller is behind its database, which was asked for it.
+// pollerLag is how far a poller is behind its database, by a query.
 type pollerLag struct {
 	Place    string `json:"place"`
 	End      string `json:"end"`
 	CaughtUp bool   `json:"caughtUp"`
-	// BehindSeconds is the time between both, where places are times.
+	// BehindSeconds is the time between both, if places are times.
 	BehindSeconds *float64 `json:"behindSeconds,omitempty"`
 	HeldBack      string   `json:"heldBack,omitempty"`
-	// RetainedBytes is how much log the database keeps until the poller has got on.
+	// RetainedBytes is the size of the log that the database keeps for the poller.
 	RetainedBytes int64 `json:"retainedBytes,omitempty"`
 }
 
-// getPollerLag asks the database of one poller. Few are asked at a time, and none for long.
+// getPollerLag queries the database of one poller, with a bound on parallel queries and their duration.
 func (a *api) getPollerLag(ctx context.Context, r *request) (reply, error) {
 	p, err := a.poller(ctx, r)
 	if err != nil {

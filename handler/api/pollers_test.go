@@ -25,8 +25,8 @@ import (
 // secretOfDatabases is in the connection strings of the pollers of a bench.
 const secretOfDatabases = "hunter2-of-the-shop"
 
-// benchPollers are the pollers of a bench: "orders", of a SQLite file with the rows 1 to 9, "parts", whose state is in the table, and
-// "away", whose database is not there.
+// benchPollers returns the pollers of a bench: "orders", of a SQLite file with the rows 1 to 9, "parts", whose state
+// is in the table, and "away", whose database is missing.
 func benchPollers(t *testing.T, inTables tables.Store, inBlobs blobs.Store) *admin.Admin {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "shop.db")
@@ -45,12 +45,12 @@ func benchPollers(t *testing.T, inTables tables.Store, inBlobs blobs.Store) *adm
 	return a
 }
 
-// benchCounts are what the process of a bench has counted.
+// benchCounts returns the counts of a bench's process.
 func benchCounts() map[string]poller.Counters {
 	return map[string]poller.Counters{"orders": {Ticks: 12, Failures: 2, Rows: 7, BatchSize: 100, Lag: 1500 * time.Millisecond, HeldBack: "a transaction is open"}, "parts": {Lag: -1}}
 }
 
-// shop makes the table of the pollers of a bench.
+// shop creates the table of the pollers of a bench.
 func (b *outboxBench) shop(t *testing.T) {
 	t.Helper()
 	s, _ := b.pollers.Setting("orders")
@@ -64,13 +64,13 @@ func (b *outboxBench) shop(t *testing.T) {
 	testenv.OK(t, err)
 }
 
-// stateAt is the state of a poller that has come to a row.
+// stateAt returns the state of a poller at a row.
 func stateAt(name string, row int) *poller.Document {
 	return &poller.Document{Version: 1, PollerName: name, Lease: poller.Lease{Token: 41},
 		Checkpoint: &poller.Checkpoint{Cursor: poller.Cursor{Kind: "integer", Value: fmt.Sprint(row)}, LastBatchID: "batch_1", UpdatedAt: time.Date(2026, 11, 21, 11, 0, 0, 0, time.UTC), Metadata: poller.Metadata{RowCount: 3}}}
 }
 
-// putState puts a state in the place of what is there.
+// putState replaces a state.
 func (b *outboxBench) putState(t *testing.T, name string, doc *poller.Document) {
 	t.Helper()
 	text, err := doc.Encode()
@@ -94,13 +94,14 @@ func (b *outboxBench) putText(t *testing.T, name string, text []byte) {
 	testenv.OK(t, err)
 }
 
-// leased is a state whose lease somebody has.
+// leased returns a state with a live lease.
 func leased(doc *poller.Document) *poller.Document {
 	doc.Lease.Owner, doc.Lease.Nonce, doc.Lease.Expires = "node-1/ab", "n", time.Now().Add(time.Hour).UTC()
 	return doc
 }
 
-// A list has what is defined and what has a state, how each is and what is wrong with it, in pages, and asks no database.
+// A list has defined pollers and those with a state, with their conditions and problems, in pages, and queries no
+// database.
 func TestPollersAreListed(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
@@ -157,7 +158,8 @@ func TestPollersAreListed(t *testing.T) {
 	}
 }
 
-// One poller has its settings, without the connection string, and its state as it is stored; what is not there is not found.
+// A poller is shown with its settings, without the connection string, and its stored state; a missing one is not
+// found.
 func TestPollerIsShown(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
@@ -178,7 +180,7 @@ func TestPollerIsShown(t *testing.T) {
 	}
 }
 
-// Each change does what it says, once for an Idempotency-Key, and is recorded with what was before.
+// Each change has its effect, once for an Idempotency-Key, and is recorded with the state before.
 func TestPollersAreChanged(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
@@ -229,7 +231,7 @@ func TestPollersAreChanged(t *testing.T) {
 	}
 }
 
-// cmpOr is the first text that is not empty.
+// cmpOr returns the first text that is not empty.
 func cmpOr(a, b string) string {
 	if a == "" {
 		return b
@@ -237,7 +239,7 @@ func cmpOr(a, b string) string {
 	return a
 }
 
-// What is refused changes nothing, says what to do, and is recorded; by force the owner of a lease is fenced.
+// A refused change has no effect, names the remedy, and is recorded; by force the owner of a lease is fenced.
 func TestPollerChangesAreRefused(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
@@ -288,7 +290,7 @@ func TestPollerChangesAreRefused(t *testing.T) {
 	}
 }
 
-// Readers see pollers and change none; a tenant's people know nothing of them. Who is refused is recorded.
+// Readers see pollers and change none; users of a tenant see none. Refusals are recorded.
 func TestPollersNeedPermission(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
@@ -314,7 +316,7 @@ func TestPollersNeedPermission(t *testing.T) {
 	}
 }
 
-// The database of one poller is asked for its end. What it has against that is told without its secrets.
+// The database of one poller is queried for its end. Its error is shown without secrets.
 func TestPollerLag(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
@@ -336,7 +338,7 @@ func TestPollerLag(t *testing.T) {
 	}
 }
 
-// Databases are asked two at a time; who does not get his turn in time is told to come again.
+// Databases are queried two at a time; a caller that has to wait too long is asked to retry.
 func TestPollerLagWaitsForItsTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testPollerLagWaitsForItsTurn)

@@ -31,7 +31,7 @@ func (a *api) live(_ context.Context, r *request) (reply, error) {
 	return probe(r, a.health.Live(), false)
 }
 
-// ready may be asked by anybody, so it tells no more than whether, and of what kind the trouble with storage is.
+// ready is public, so it shows only the status, and the kind of a storage failure.
 func (a *api) ready(ctx context.Context, r *request) (reply, error) {
 	return probe(r, a.health.Ready(ctx), false)
 }
@@ -40,7 +40,7 @@ func (a *api) full(ctx context.Context, r *request) (reply, error) {
 	return probe(r, a.health.Full(ctx), true)
 }
 
-// probe answers with a report as application/health+json, or with its status in words to who asks for text/plain.
+// probe answers with a report as application/health+json, or with its status in words for text/plain.
 func probe(r *request, report health.Report, details bool) (reply, error) {
 	rep := reply{status: http.StatusOK}
 	if report.Status == health.Fail {

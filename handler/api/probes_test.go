@@ -17,7 +17,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// What a scraper reads is well-formed, and holds what happened.
+// A scrape is well-formed, and contains the counts.
 func TestScrape(t *testing.T) {
 	t.Parallel()
 	b := newFilledOutbox(t)
@@ -44,7 +44,7 @@ func TestScrape(t *testing.T) {
 	}
 }
 
-// A scrape gives what it can, and says what it could not.
+// A scrape has the available metrics, and reports the missing ones.
 func TestScrapeWithoutStorage(t *testing.T) {
 	t.Parallel()
 	b := newFilledOutbox(t)

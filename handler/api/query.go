@@ -14,7 +14,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 )
 
-// query reads the parameters of a list and collects all that is wrong with them.
+// query reads the parameters of a list and collects all errors in them.
 type query struct {
 	values   url.Values
 	known    []string
@@ -24,7 +24,7 @@ type query struct {
 // hostParameters are for the host that forwards the request and for other versions of this API.
 var hostParameters = []string{"code", "clientId", "api-version"}
 
-// newQuery takes the query apart. What can be seen without knowing what a parameter means is a problem at once.
+// newQuery parses the query. Errors that do not depend on a parameter's meaning are reported immediately.
 func newQuery(raw string, known ...string) *query {
 	values, err := url.ParseQuery(raw)
 	q := &query{values: values, known: known}
@@ -49,7 +49,7 @@ func (q *query) problem(target, format string, args ...any) {
 	q.problems = append(q.problems, problem{codeInvalidParameter, fmt.Sprintf(format, args...), targetOf(target)})
 }
 
-// targetOf is a name from outside as an answer repeats it.
+// targetOf returns an external name for an answer.
 func targetOf(name string) string {
 	const longest = 64
 	if len(name) > longest {
@@ -58,7 +58,7 @@ func targetOf(name string) string {
 	return strings.ToValidUTF8(name, "\uFFFD")
 }
 
-// err is the answer to all that was wrong, nil when nothing was. Of several problems the first one leads.
+// err returns the answer to all errors, nil for none. The first of several leads.
 func (q *query) err() error {
 	switch len(q.problems) {
 	case 0:
@@ -70,7 +70,7 @@ func (q *query) err() error {
 	}
 }
 
-// text reads a parameter that may hold anything of at most limit bytes.
+// text reads a parameter with any text of at most limit bytes.
 func (q *query) text(name string, limit int) string {
 	value := q.values.Get(name)
 	if len(value) > limit || !utf8.ValidString(value) {
@@ -79,7 +79,7 @@ func (q *query) text(name string, limit int) string {
 	return value
 }
 
-// oneOf reads a parameter that has few values.
+// oneOf reads a parameter with a list of values.
 func (q *query) oneOf(name string, allowed ...string) string {
 	value := q.values.Get(name)
 	if value != "" && !slices.Contains(allowed, value) {
@@ -88,7 +88,7 @@ func (q *query) oneOf(name string, allowed ...string) string {
 	return value
 }
 
-// engines reads the engine parameter: the engine named, or all there are.
+// engines reads the engine parameter: the named engine, or all.
 func (q *query) engines(all []string) []string {
 	if one := q.oneOf("engine", all...); one != "" {
 		return []string{one}
@@ -122,8 +122,8 @@ func (q *query) period() (from, to time.Time) {
 	return from, to
 }
 
-// date reads a time as RFC 3339 has it, or a date, which stands for its beginning in UTC. The + of an offset becomes a
-// blank when the sender does not encode it.
+// date reads an RFC 3339 time, or a date, which means its beginning in UTC. The + of an offset becomes a blank when
+// the sender does not encode it.
 func (q *query) date(name string) time.Time {
 	value := q.values.Get(name)
 	if value == "" {

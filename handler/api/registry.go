@@ -15,10 +15,10 @@ import (
 	"github.com/vibedata/roundhouse/internal/tenant"
 )
 
-// drainJob is what the job ids of drains begin with; behind it is who drains.
+// drainJob is the prefix of the job ids of drains; the rest is the caller.
 const drainJob = "drain/"
 
-// instanceItem is an instance of the registry as a list shows it.
+// instanceItem is an instance of the registry in a list.
 type instanceItem struct {
 	InstanceID      string       `json:"instanceId"`
 	TenantID        string       `json:"tenantId,omitempty"`
@@ -26,19 +26,19 @@ type instanceItem struct {
 	Version         string       `json:"version,omitempty"`
 	RegistryVersion int64        `json:"registryVersion,omitempty"`
 	Lock            instanceLock `json:"lock"`
-	// Own says that it is the document of the app itself.
+	// Own means that it is the app's own document.
 	Own bool `json:"own,omitempty"`
-	// Damaged says why the document cannot be read.
+	// Damaged is the reason why the document is unreadable.
 	Damaged string `json:"damaged,omitempty"`
 }
 
 // instanceLock is the state of an instance's lock.
 type instanceLock struct {
-	// Held says that the lock is valid: somebody has it, and it has not expired.
+	// Held means that the lock is valid: it has a holder, and it has not expired.
 	Held     bool      `json:"held"`
 	JobID    string    `json:"jobId,omitempty"`
 	UntilUtc time.Time `json:"untilUtc,omitzero"`
-	// DrainedBy is who has drained the instance.
+	// DrainedBy is the caller of the instance's drain.
 	DrainedBy string `json:"drainedBy,omitempty"`
 }
 
@@ -46,11 +46,12 @@ type instanceLock struct {
 type instanceDetail struct {
 	instanceItem
 	Document json.RawMessage `json:"document"`
-	// Tables are those that the app works with, of its own document only: as the document said when the app started.
+	// Tables are the app's tables, only of its own document: as at the start of the app.
 	Tables *registry.TableNames `json:"tablesInUse,omitempty"`
 }
 
-// listInstances shows the instances of the registry, ordered by their ids. Callers of a tenant see those of the tenant.
+// listInstances lists the instances of the registry, ordered by their ids. Callers of a tenant see those of the
+// tenant.
 func (a *api) listInstances(ctx context.Context, r *request) (reply, error) {
 	q := newQuery(r.http.URL.RawQuery, "tenantId", "ring", "locked", "limit", "continuationToken")
 	of, ring := q.text("tenantId", maxTenantID), q.text("ring", maxRing)
@@ -99,7 +100,7 @@ func (a *api) getInstance(ctx context.Context, r *request) (reply, error) {
 	return a.instanceReply(ctx, i)
 }
 
-// instance reads the instance of the path, for a caller who may see it.
+// instance reads the instance of the path, for a caller with permission.
 func (a *api) instance(ctx context.Context, r *request) (registry.Instance, error) {
 	id, ok := r.param("instance")
 	if !ok {
@@ -107,7 +108,7 @@ func (a *api) instance(ctx context.Context, r *request) (registry.Instance, erro
 	}
 	i, err := a.registry.Get(ctx, id)
 	switch {
-	case errors.Is(err, registry.ErrInvalid): // no instance is called like this
+	case errors.Is(err, registry.ErrInvalid): // an invalid id has no instance
 		return registry.Instance{}, registry.ErrNotFound
 	case err != nil:
 		return registry.Instance{}, err
@@ -117,7 +118,7 @@ func (a *api) instance(ctx context.Context, r *request) (registry.Instance, erro
 	return i, nil
 }
 
-// ownInstance is the id of the app's own instance, "" for none.
+// ownInstance returns the id of the app's own instance, "" for none.
 func (a *api) ownInstance(ctx context.Context) (string, error) {
 	if a.placement == nil {
 		return "", nil

@@ -26,7 +26,7 @@ import (
 
 func instancePath(id string) string { return "/api/registry/" + url.PathEscape(id) }
 
-// person sends a request as somebody of a tenant.
+// person sends a request as a user of a tenant.
 func (b *outboxBench) person(t *testing.T, as, method, target, body string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	return b.send(t, method, target, body, append(headers, "X-MS-CLIENT-PRINCIPAL", as)...)
@@ -40,7 +40,7 @@ func (b *outboxBench) instances(t *testing.T, query, as string) []string {
 	return each(walk[instanceItem](t, b, "/api/registry?limit=2"+query, "X-MS-CLIENT-PRINCIPAL", as), func(i instanceItem) string { return i.InstanceID })
 }
 
-// An instance from its beginning to its end.
+// An instance is added, changed and removed.
 func TestInstanceIsAddedChangedAndRemoved(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
@@ -89,7 +89,7 @@ func TestInstanceIsAddedChangedAndRemoved(t *testing.T) {
 	}
 }
 
-// What nobody may set, or what makes no sense, is refused member by member, and changes nothing.
+// Forbidden and invalid members are refused one by one, and change nothing.
 func TestInstanceIsNotChanged(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
@@ -198,7 +198,8 @@ func TestInstancesOfTenants(t *testing.T) {
 	}
 }
 
-// A drained instance is changed by who drained it, resumed by anybody who may, and drained by no other meanwhile.
+// A drained instance is changed by the caller that drained it, resumed by any permitted caller, and drained by no
+// other meanwhile.
 func TestInstanceIsDrained(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
@@ -250,7 +251,7 @@ func TestInstanceIsDrained(t *testing.T) {
 	expect(t, b.person(t, bob, http.MethodPatch, instancePath("i2"), `{"ring":"x"}`), http.StatusOK, "", "after the drain has expired")
 }
 
-// The lock of a run that goes on stays; that of one which has ended, or is not there, is taken off.
+// The lock of an active run stays; that of an ended or missing one is removed.
 func TestInstanceIsUnlocked(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
@@ -284,7 +285,8 @@ func TestInstanceIsUnlocked(t *testing.T) {
 	}
 }
 
-// Of two writers who have seen the same version, one changes the instance, even when the other comes between look and write.
+// Of two writers with the same version, one changes the instance, even when the other interferes between read and
+// write.
 func TestInstanceIsChangedOnce(t *testing.T) {
 	t.Parallel()
 	ann, s, rivals := caller("ann", "home", "keeper"), inMemory(), 0
@@ -307,7 +309,7 @@ func TestInstanceIsChangedOnce(t *testing.T) {
 	}
 }
 
-// instanceModel is what the registry has to say of one instance, in the simplest words.
+// instanceModel is the simplest model of one instance in the registry.
 type instanceModel struct {
 	there  bool
 	ring   string
@@ -315,8 +317,7 @@ type instanceModel struct {
 	until  time.Time
 }
 
-// Whatever people and engines do with an instance in whatever order, the API answers as the model does, and the registry says
-// what the model says.
+// After any sequence of changes by operators and engines, the API's answers and the registry equal the model.
 func TestInstanceStateMachine(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -329,7 +330,7 @@ func TestInstanceStateMachine(t *testing.T) {
 				rt.Fatalf("%s: %d %s, want %d; %+v", what, rec.Code, rec.Body, want, m)
 			}
 		}
-		send := func(job, method, target, body string) *httptest.ResponseRecorder { // others hold answers against the document
+		send := func(job, method, target, body string) *httptest.ResponseRecorder { // other tests compare answers with the document
 			req := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
 			req.Header.Set("X-MS-CLIENT-PRINCIPAL", people[job])
 			return serve(b.echo, req)
@@ -369,7 +370,7 @@ func TestInstanceStateMachine(t *testing.T) {
 					return
 				}
 				if m.ring = ring; !held() {
-					m.holder, m.until = "", time.Time{} // who writes takes an expired lock off
+					m.holder, m.until = "", time.Time{} // a write removes an expired lock
 				}
 			},
 			"remove": func(rt *rapid.T) {

@@ -16,13 +16,13 @@ import (
 	"github.com/vibedata/roundhouse/internal/redact"
 )
 
-// These bound filters of instances, in bytes.
+// The bounds of filters of instances, in bytes.
 const (
 	maxTenantID = 256
 	maxRing     = 64
 )
 
-// patchOf reads the fields of an instance that somebody writes.
+// patchOf reads the fields of an instance from the body.
 func (r *request) patchOf() (json.RawMessage, error) {
 	var fields map[string]json.RawMessage
 	text, err := r.value()
@@ -44,7 +44,7 @@ func (r *request) patchOf() (json.RawMessage, error) {
 	return text, nil
 }
 
-// createInstance adds an instance. To add the same again is no error.
+// createInstance adds an instance. Adding the same again is no error.
 func (a *api) createInstance(ctx context.Context, r *request) (reply, error) {
 	body, err := r.patchOf()
 	if err != nil {
@@ -78,9 +78,9 @@ func (a *api) createInstance(ctx context.Context, r *request) (reply, error) {
 	return rep, err
 }
 
-// freeFor reports whether a caller of one tenant may add an instance. It may not if an engine has keys, or has succeeded at work, of
-// another owner under the id. Failures do not count: a report may arrive before its instance is added. An instance that is registered
-// already is for Create to judge.
+// freeFor reports whether a caller of one tenant may add an instance. It may not if an engine has keys, or succeeded
+// work, of another owner under the id. Failures do not count: a report may arrive before its instance is added.
+// Create decides about registered instances.
 func (a *api) freeFor(ctx context.Context, who access.Principal, made registry.Instance) (bool, error) {
 	if who.Scope == "" {
 		return true, nil
@@ -107,7 +107,7 @@ func (a *api) freeFor(ctx context.Context, who access.Principal, made registry.I
 	return true, nil
 }
 
-// newInstance is the instance that a body describes, and its fields without the id.
+// newInstance returns the instance in a body, and its fields without the id.
 func newInstance(body json.RawMessage, who access.Principal) (made registry.Instance, patch json.RawMessage, err error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(body, &fields); err != nil {
@@ -134,7 +134,7 @@ func newInstance(body json.RawMessage, who access.Principal) (made registry.Inst
 	return made, patch, nil
 }
 
-// sameInstance is the instance that is there already, if it says what the fields say.
+// sameInstance returns the existing instance, if it has the same fields.
 func (a *api) sameInstance(ctx context.Context, r *request, id string, patch json.RawMessage) (registry.Instance, error) {
 	found, err := a.registry.Get(ctx, id)
 	if err != nil {
@@ -183,7 +183,7 @@ func (a *api) changeInstance(ctx context.Context, r *request) (reply, error) {
 	return a.instanceReply(ctx, changed)
 }
 
-// patched changes a document as the caller may do it.
+// patched changes a document within the caller's permissions.
 func (a *api) patched(ctx context.Context, r *request, i *registry.Instance, patch json.RawMessage) error {
 	owner := i.TenantID
 	if err := i.Patch(patch); err != nil {
@@ -199,13 +199,13 @@ func (a *api) patched(ctx context.Context, r *request, i *registry.Instance, pat
 	return a.placement.Check(*i.EngineTablesConfig)
 }
 
-// removed says what was removed, and what was not.
+// removed describes a removal.
 type removed struct {
 	InstanceID string   `json:"instanceId"`
 	Remains    []string `json:"remains"`
 }
 
-// removeInstance takes an instance out of the registry, and nothing else.
+// removeInstance removes an instance from the registry, and nothing else.
 func (a *api) removeInstance(ctx context.Context, r *request) (reply, error) {
 	if err := r.decode(&struct{}{}); err != nil {
 		return reply{}, err
@@ -237,7 +237,7 @@ func (a *api) removeInstance(ctx context.Context, r *request) (reply, error) {
 	}}}, nil
 }
 
-// instanceAt is the instance of the path, and the version that If-Match asks for, 0 for any.
+// instanceAt returns the instance of the path, and the version of If-Match, 0 for any.
 func (a *api) instanceAt(ctx context.Context, r *request) (registry.Instance, int64, error) {
 	i, err := a.instance(ctx, r)
 	if err != nil {
@@ -253,7 +253,7 @@ func (a *api) instanceAt(ctx context.Context, r *request) (registry.Instance, in
 	}
 }
 
-// ownDrain is the job of the caller's own drain of an instance, "" when there is none.
+// ownDrain returns the job of the caller's own drain of an instance, "" for none.
 func (a *api) ownDrain(r *request, i registry.Instance) string {
 	if job := drainJob + r.principal().ID(); i.Lock.JobID == job && i.Lock.Held(a.now()) {
 		return job
@@ -261,7 +261,7 @@ func (a *api) ownDrain(r *request, i registry.Instance) string {
 	return ""
 }
 
-// instanceChange is a change of an instance, for the record.
+// instanceChange returns the audit record of an instance's change.
 func instanceChange(action string, i registry.Instance, reason string) access.Change {
 	before := versionText(i)
 	if i.Lock.JobID != "" {

@@ -18,7 +18,7 @@ func instanceExists() *failure {
 	return &failure{status: http.StatusConflict, problem: problem{Code: codeInstanceExists, Message: "There is such an instance in the registry already, and it says something else: change it."}}
 }
 
-// instanceChanged is the answer to an If-Match of another version; tag is the version that is there, "" when it is not known.
+// instanceChanged returns the answer to an If-Match of another version; tag is the current version, "" if unknown.
 func instanceChanged(tag string) *failure {
 	f := &failure{status: http.StatusPreconditionFailed, problem: problem{Code: codePrecondition, Message: "The instance is not any more what If-Match names. Read it again.", Target: "If-Match"}}
 	if tag != "" {
@@ -27,12 +27,12 @@ func instanceChanged(tag string) *failure {
 	return f
 }
 
-// retryAt is the header of an answer that will be another one at a time.
+// retryAt returns the Retry-After header for a time.
 func retryAt(until, now time.Time) map[string]string {
 	return map[string]string{"Retry-After": strconv.Itoa(int(math.Ceil(max(1, until.Sub(now).Seconds()))))}
 }
 
-// registryFailure is what errors about the registry answer, nil for others.
+// registryFailure returns the answer to errors about the registry, nil for others.
 func registryFailure(err error, now time.Time) *failure {
 	if locked, ok := errors.AsType[*registry.LockedError](err); ok {
 		f := &failure{status: http.StatusConflict, problem: problem{Code: codeInstanceLocked, Message: sentence(locked.Error())}}
@@ -63,7 +63,7 @@ func registryFailure(err error, now time.Time) *failure {
 	}
 }
 
-// documentFailure is what the error of a change of a document answers.
+// documentFailure returns the answer to an error of a document's change.
 func documentFailure(err error) error {
 	if errors.Is(err, tables.ErrTooLarge) {
 		return &failure{status: http.StatusRequestEntityTooLarge, problem: problem{Code: codeBodyTooLarge, Message: "The document would be larger than a row of the registry can be."}}
@@ -71,7 +71,7 @@ func documentFailure(err error) error {
 	return err
 }
 
-// fieldsFailure is the answer to fields that are wrong, all of them; nil for other errors.
+// fieldsFailure returns the answer to invalid fields, all of them; nil for other errors.
 func fieldsFailure(err error) *failure {
 	all := []error{err}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {

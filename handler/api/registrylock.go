@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// maxDrain bounds for how long an instance is drained at a time.
+	// maxDrain bounds the duration of a drain.
 	maxDrain = 7 * 24 * time.Hour
-	// maxJobs bounds the orchestrations that a job id is compared with.
+	// maxJobs bounds the orchestrations that are compared with a job id.
 	maxJobs = 64
 )
 
@@ -25,8 +25,8 @@ type drainOrder struct {
 	Reason     string `json:"reason"`
 }
 
-// drainInstance takes the lock of an instance for the caller, so that engines leave it alone: their messages wait, and lose no
-// attempt.
+// drainInstance acquires the lock of an instance for the caller, so that engines do not touch it: their messages
+// wait, and lose no attempt.
 func (a *api) drainInstance(ctx context.Context, r *request) (reply, error) {
 	order := drainOrder{ForSeconds: int(registry.DefaultLockDuration / time.Second)}
 	if err := r.decode(&order); err != nil {
@@ -56,7 +56,7 @@ func (a *api) drainInstance(ctx context.Context, r *request) (reply, error) {
 	return a.instanceReply(ctx, drained)
 }
 
-// resumeInstance gives back the lock of a drain, whoever has drained the instance. One that is not drained stays as it is.
+// resumeInstance releases the lock of a drain by any caller. An instance that is not drained stays unchanged.
 func (a *api) resumeInstance(ctx context.Context, r *request) (reply, error) {
 	return a.release(ctx, r, "resume", func(i registry.Instance) error {
 		if !strings.HasPrefix(i.Lock.JobID, drainJob) && i.Lock.Held(a.now()) {
@@ -67,8 +67,8 @@ func (a *api) resumeInstance(ctx context.Context, r *request) (reply, error) {
 	})
 }
 
-// unlockInstance takes off the lock of a job that is not there any more. That of a run which goes on stays: what it protects would
-// be changed by two.
+// unlockInstance removes the lock of a dead job. That of an active run stays: otherwise two jobs would change the
+// protected data.
 func (a *api) unlockInstance(ctx context.Context, r *request) (reply, error) {
 	return a.release(ctx, r, "unlock", func(i registry.Instance) error {
 		switch {
@@ -81,7 +81,7 @@ func (a *api) unlockInstance(ctx context.Context, r *request) (reply, error) {
 	})
 }
 
-// release takes the lock of an instance off, if may has nothing against it.
+// release removes the lock of an instance, if may returns nil.
 func (a *api) release(ctx context.Context, r *request, action string, may func(registry.Instance) error) (reply, error) {
 	if err := r.decode(&struct{}{}); err != nil {
 		return reply{}, err
@@ -103,8 +103,8 @@ func (a *api) release(ctx context.Context, r *request, action string, may func(r
 	return a.instanceReply(ctx, i)
 }
 
-// deadJob is nil when no orchestration runs as the job that holds the lock. A job is {orchestration}/{correlation id}, both of which
-// may have slashes.
+// deadJob returns nil when no orchestration runs as the job that holds the lock. A job is
+// {orchestration}/{correlation id}, both of which may have slashes.
 func (a *api) deadJob(ctx context.Context, i registry.Instance) error {
 	job, tried := i.Lock.JobID, 0
 	for at := range len(job) {

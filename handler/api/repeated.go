@@ -9,8 +9,8 @@ import (
 // invocationHeader is the host's id of a request.
 const invocationHeader = "X-Azure-Functions-InvocationId"
 
-// RequestKey is the same for every repeat of a request by the host, which sends one without a body again when the handler ends
-// before it has answered. It is "" for a request that did not come through a host.
+// RequestKey returns the same key for every repeat of a request by the host, which resends one without a body when
+// the handler ends before the answer. It is "" for a request that did not come through a host.
 func RequestKey(h http.Header) string {
 	ids := h.Values(invocationHeader)
 	if len(ids) != 1 {

@@ -13,15 +13,15 @@ import (
 	"github.com/vibedata/roundhouse/handler/access"
 )
 
-// request is what an endpoint needs to know of an HTTP request.
+// request is an HTTP request for an endpoint.
 type request struct {
 	http          *http.Request
 	correlationID string
 	params        func(name string) string
-	// call is who sends it, once that is known, and after what its change has made of its target.
+	// call is the caller, once authenticated, and after the new state of a change's target.
 	call  *access.Call
 	after string
-	// dryRun says that nothing was to change, so that there is nothing to record.
+	// dryRun means that nothing was to change, so nothing is recorded.
 	dryRun bool
 }
 
@@ -29,13 +29,13 @@ func newRequest(c echo.Context) *request {
 	return &request{http: c.Request(), correlationID: CorrelationID(c.Request().Header), params: c.Param}
 }
 
-// param decodes a parameter of the path, once. ok is false for what cannot be the name of anything.
+// param decodes a parameter of the path, once. ok is false for an impossible name.
 func (r *request) param(name string) (value string, ok bool) {
 	value, err := url.PathUnescape(r.params(name))
 	return value, err == nil && value != ""
 }
 
-// row reads the engine and the row key of the path. Engines of other deployment contexts do not exist here.
+// row reads the engine and the row key of the path. Engines of other profiles do not exist here.
 func (a *api) row(r *request) (engineName, rowKey string, err error) {
 	engineName, ok := r.param("engine")
 	if !ok || !slices.Contains(a.engines, engineName) {
@@ -49,15 +49,15 @@ func (a *api) row(r *request) (engineName, rowKey string, err error) {
 }
 
 var (
-	// usableID is a correlation id that can be echoed in a header and written to logs.
+	// usableID matches a correlation id that can be echoed in a header and written to logs.
 	usableID = regexp.MustCompile(`^[!-~]{1,128}$`)
-	// traceParent is the header of W3C Trace Context; later versions may add to its end.
+	// traceParent matches the header of W3C Trace Context; later versions may extend it.
 	traceParent = regexp.MustCompile(`^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?$`)
 )
 
 const noTrace = "00000000000000000000000000000000"
 
-// CorrelationID is the caller's id of the request, the id of its trace, or a new one.
+// CorrelationID returns the caller's id of the request, the id of its trace, or a new one.
 func CorrelationID(h http.Header) string {
 	if id := h.Get("x-correlation-id"); usableID.MatchString(id) {
 		return id

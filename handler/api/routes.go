@@ -13,20 +13,20 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 )
 
-// method is what a resource does with a request of one HTTP method: the permission that it needs, and what answers.
+// method is one HTTP method of a resource: its permission, and its endpoint.
 type method struct {
 	need access.Permission
 	run  endpoint
 }
 
-// resource is a path and what it answers to. Segments of the path that begin with a colon are parameters.
+// resource is a path and its methods. Segments of the path that begin with a colon are parameters.
 type resource struct {
 	path    string
 	part    part
 	methods map[string]method
 }
 
-// maxBody bounds what is read of the body of a request to it, in bytes.
+// maxBody bounds the bytes read of a request's body.
 func (r resource) maxBody() int64 {
 	if r.path == openHistoryPath {
 		return MaxHistory
@@ -34,7 +34,7 @@ func (r resource) maxBody() int64 {
 	return maxBody
 }
 
-// resources are all that there can be; part says what of a Config they belong to.
+// resources returns all possible resources; part names their part of a Config.
 func (a *api) resources() []resource {
 	type methods = map[string]method
 	get := func(need access.Permission, run endpoint) methods { return methods{http.MethodGet: {need, run}} }
@@ -110,7 +110,7 @@ func (a *api) resources() []resource {
 	}...)
 }
 
-// check refuses an endpoint that does not say what it needs.
+// check refuses an endpoint without a permission.
 func (a *api) check() error {
 	var errs []error
 	for _, r := range a.resources() {
@@ -131,8 +131,8 @@ type Route struct {
 	Permission access.Permission `json:"permission,omitempty"`
 }
 
-// Routes lists everything that the API can answer to, with every part of Config set, in the order of the paths. Register
-// cannot be asked: it takes every method of a path.
+// Routes lists all routes of the API, with every part of Config set, in the order of the paths. Register does not
+// know them: it registers every method of a path.
 func Routes() []Route {
 	var routes []Route
 	for _, r := range (&api{}).resources() {

@@ -19,11 +19,11 @@ import (
 const (
 	// maxSchedule bounds the names of an engine and of a schedule, in bytes.
 	maxSchedule = 128
-	// resultsAtOnce is how many results are looked up at the same time.
+	// resultsAtOnce bounds the results that are read in parallel.
 	resultsAtOnce = 8
 )
 
-// scheduleItem is an item of a schedule as a list shows it.
+// scheduleItem is a schedule target in a list.
 type scheduleItem struct {
 	Engine   string          `json:"engine"`
 	Schedule string          `json:"schedule"`
@@ -41,14 +41,14 @@ type scheduleItem struct {
 	CorrelationID string    `json:"correlationId,omitempty"`
 	InstanceID    string    `json:"instanceId,omitempty"`
 	TenantID      string    `json:"tenantId,omitempty"`
-	// Result is what has become of the first of the messages.
+	// Result is the state of the first of the messages.
 	Result     engine.Result `json:"result,omitempty"`
 	Error      string        `json:"error,omitempty"`
 	Failures   int           `json:"failures"`
 	RetryAtUtc time.Time     `json:"retryAtUtc,omitzero"`
 }
 
-// listSchedules shows the items of the schedules: when they are due, and what has become of them.
+// listSchedules lists the schedule targets: when they are due, and their results.
 func (a *api) listSchedules(ctx context.Context, r *request) (reply, error) {
 	q := newQuery(r.http.URL.RawQuery, "engine", "schedule", "item", "limit", "continuationToken")
 	f := schedule.Filter{Engine: q.oneOf("engine", a.engines...), Schedule: q.text("schedule", maxSchedule), Item: q.text("item", engine.MaxItemLength),
@@ -72,7 +72,7 @@ func (a *api) listSchedules(ctx context.Context, r *request) (reply, error) {
 	return reply{data: listOf(items, sealToken(page.Token, fingerprint), func(i scheduleItem) scheduleItem { return i })}, nil
 }
 
-// scheduleItems adds to items what has become of what they have sent.
+// scheduleItems adds the results of their messages to targets.
 func (a *api) scheduleItems(ctx context.Context, all []schedule.Status) ([]scheduleItem, error) {
 	items, errs := make([]scheduleItem, len(all)), make([]error, len(all))
 	free := make(chan struct{}, resultsAtOnce)
@@ -102,16 +102,16 @@ func scheduleItemOf(s schedule.Status) scheduleItem {
 	return item
 }
 
-// scheduleRun is the body of a run by hand.
+// scheduleRun is the body of a manual run.
 type scheduleRun struct {
-	// Schedule is the schedule's name, which an engine's only schedule need not be given.
+	// Schedule is the schedule's name, optional for an engine with one schedule.
 	Schedule string `json:"schedule"`
-	// Item is the item that it is for; All says that all are meant.
+	// Item is the target; All selects all targets.
 	Item string `json:"item"`
 	All  bool   `json:"all"`
 }
 
-// scheduleSent is what a run by hand has sent.
+// scheduleSent lists the messages of a manual run.
 type scheduleSent struct {
 	Messages []sentMessage `json:"messages"`
 }
@@ -121,7 +121,7 @@ type sentMessage struct {
 	InstanceID    string `json:"instanceId,omitempty"`
 }
 
-// runSchedule sends what a schedule would, now. The header Idempotency-Key makes it one run however often it is sent.
+// runSchedule sends the messages of a schedule now. The header Idempotency-Key makes repeated requests one run.
 func (a *api) runSchedule(ctx context.Context, r *request) (reply, error) {
 	name, ok := r.param("engine")
 	if !ok {
@@ -161,7 +161,7 @@ func (a *api) runSchedule(ctx context.Context, r *request) (reply, error) {
 	return reply{status: http.StatusAccepted, data: out}, nil
 }
 
-// scheduleFailure is what errors about schedules answer, nil for others.
+// scheduleFailure returns the answer to errors about schedules, nil for others.
 func scheduleFailure(err error) *failure {
 	switch {
 	case errors.Is(err, schedule.ErrNotFound):

@@ -22,15 +22,15 @@ import (
 	"github.com/vibedata/roundhouse/internal/redact"
 )
 
-// reply is what an endpoint answers when it succeeds.
+// reply is the successful answer of an endpoint.
 type reply struct {
 	data any
-	// etag is the version of the row that data shows, "" for none.
+	// etag is the version of data, "" for none.
 	etag string
 	// status is the code of the answer, 0 for 200.
 	status int
 	header map[string]string
-	// document is the whole body, in place of data and its envelope; nil for none.
+	// document is the whole body, instead of data and its envelope; nil for none.
 	document *document
 }
 
@@ -57,7 +57,7 @@ type errBody struct {
 // problemType is the media type of RFC 9457.
 const problemType = "application/problem+json"
 
-// problemBody is an error as RFC 9457 has it, with the members of the envelope beside it.
+// problemBody is an error in the form of RFC 9457, with the members of the envelope.
 type problemBody struct {
 	Type          string    `json:"type"`
 	Title         string    `json:"title"`
@@ -71,7 +71,8 @@ type problemBody struct {
 	Errors        []problem `json:"errors,omitempty"`
 }
 
-// serve is the way of every request: its limits, its endpoint, its answer. A resource without methods is none.
+// serve returns the handler of a resource: its limits, its endpoint, its answer. A resource without methods does not
+// exist.
 func (a *api) serve(res resource) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		ctx, cancel := context.WithTimeout(c.Request().Context(), a.timeout)
@@ -100,7 +101,7 @@ func (a *api) serve(res resource) echo.HandlerFunc {
 	}
 }
 
-// call finds the endpoint and runs it. A panic is an error like any other, but for its stack in the log.
+// call finds the endpoint and runs it. A panic is an error like any other, with its stack in the log.
 func (a *api) call(ctx context.Context, res resource, r *request) (rep reply, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -123,7 +124,7 @@ func (a *api) call(ctx context.Context, res resource, r *request) (rep reply, er
 	}
 }
 
-// enter runs an endpoint for a caller who may have it.
+// enter runs an endpoint for a permitted caller.
 func (a *api) enter(ctx context.Context, m method, r *request) (rep reply, err error) {
 	if r.call, err = a.door.Enter(ctx, r.http, m.need, r.correlationID); err != nil {
 		return reply{}, err
@@ -138,7 +139,7 @@ func (a *api) enter(ctx context.Context, m method, r *request) (rep reply, err e
 	return rep, err
 }
 
-// several says whether a header has more than one entity tag.
+// several reports whether a header has more than one entity tag.
 func several(values []string) bool {
 	tags := 0
 	for _, value := range values {
@@ -155,11 +156,10 @@ func several(values []string) bool {
 	return tags > 1
 }
 
-// errPanicked is what the audit log says of a change whose endpoint did not return.
+// errPanicked is the audit log's error of a change whose endpoint panicked.
 var errPanicked = errors.New("the endpoint panicked")
 
-// leave records what became of the change, or that it was refused. A change that was not recorded is a defect of its
-// endpoint, which no test has found.
+// leave records the outcome of the change, or its refusal. A change without a record is a bug of its endpoint.
 func (a *api) leave(ctx context.Context, m method, r *request, err error) {
 	r.call.End(ctx, r.after, err)
 	if !m.need.Changes() || r.call.Began() {
@@ -195,8 +195,8 @@ func (a *api) fail(c echo.Context, r *request, err error) error {
 	now := a.now().UTC()
 	f := failureOf(err, now)
 	shown := f.problem
-	shown.Message = redact.Text(shown.Message)                                           // it may quote what another service has said
-	if f.status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled) { // a caller who left is no trouble
+	shown.Message = redact.Text(shown.Message)                                           // it may quote another service
+	if f.status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled) { // a disconnected caller is no failure
 		a.log.Error("API request failed", "correlationId", r.correlationID, "method", r.http.Method, "route", c.Path(),
 			"statusCode", f.status, "error", engine.Redact(err.Error()))
 	}
@@ -217,7 +217,7 @@ func (a *api) fail(c echo.Context, r *request, err error) error {
 	})
 }
 
-// accepts says whether the request asks for a media type by name.
+// accepts reports whether the request names a media type in Accept.
 func (r *request) accepts(mediaType string) bool {
 	for part := range strings.SplitSeq(strings.Join(r.http.Header.Values("Accept"), ","), ",") {
 		media, params, err := mime.ParseMediaType(part)
@@ -236,12 +236,12 @@ func write(c echo.Context, r *request, status int, contentType string, body any)
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(body); err != nil {
-		return fmt.Errorf("encode the answer to %s %s: %w", r.http.Method, c.Path(), err) // unreachable unless a row holds what is no JSON
+		return fmt.Errorf("encode the answer to %s %s: %w", r.http.Method, c.Path(), err) // unreachable unless a row contains invalid JSON
 	}
 	return send(c, r, status, contentType, b.Bytes())
 }
 
-// send sends a body; to HEAD only the headers of it.
+// send sends a body; for HEAD only the headers.
 func send(c echo.Context, r *request, status int, contentType string, body []byte) error {
 	header := c.Response().Header()
 	header.Set("Cache-Control", "no-store")

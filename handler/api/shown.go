@@ -8,10 +8,10 @@ import (
 	"github.com/vibedata/roundhouse/internal/redact"
 )
 
-// This file makes of payloads what answers show. What is stored keeps its secrets, because the runtime goes on with it; who
-// looks at it need not see them.
+// This file converts payloads for answers. Stored payloads keep their secrets, because the runtime needs them;
+// answers do not show them.
 
-// shownPayload is a payload as an answer shows it: without secrets, and too large a one by its size only.
+// shownPayload returns a payload for an answer: without secrets, and a too large one only as its size.
 func shownPayload(payload json.RawMessage) (json.RawMessage, int) {
 	if len(payload) > maxShownPayload {
 		return nil, len(payload)
@@ -19,7 +19,8 @@ func shownPayload(payload json.RawMessage) (json.RawMessage, int) {
 	return redact.JSON(payload), 0
 }
 
-// shownMessage is the message of a dead letter as an answer shows it, with its encoding: what is not text stays base64.
+// shownMessage returns the message of a dead letter for an answer, with its encoding: a message that is no text stays
+// base64.
 func shownMessage(d engine.DeadLetter) (text, encoding string) {
 	text, encoding = d.MessageText()
 	if encoding == "" {

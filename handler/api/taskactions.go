@@ -14,7 +14,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 )
 
-// taskChange is the body of what somebody does to a human task; each action has its own members.
+// taskChange is the body of an action on a human task; each action has its own members.
 type taskChange struct {
 	Assignee     *string         `json:"assignee"`
 	AssigneeName string          `json:"assigneeName"`
@@ -22,14 +22,13 @@ type taskChange struct {
 	Note         string          `json:"note"`
 }
 
-// taskAction is something that somebody does to a human task. assign and output say which members its body has to have, note
-// that it may have one.
+// taskAction is an action on a human task. assign and output are its required members, note an optional one.
 type taskAction struct {
 	assign, output, note bool
 	run                  func(ctx context.Context, service *tasks.Service, ref tasks.Ref, by tasks.Person, c taskChange, etag string) (tasks.Task, error)
 }
 
-// taskActions are the endpoints below a human task, by the last word of the path.
+// taskActions returns the endpoints below a human task, by the last word of the path.
 func taskActions() map[string]taskAction {
 	assign := taskAction{assign: true, note: true, run: func(ctx context.Context, service *tasks.Service, ref tasks.Ref, by tasks.Person, c taskChange, etag string) (tasks.Task, error) {
 		return service.Assign(ctx, ref, by, tasks.Person{ID: *c.Assignee, Name: c.AssigneeName}, etag, c.Note)
@@ -83,7 +82,7 @@ func (a *api) acted(name string) endpoint {
 	}
 }
 
-// taskState is a task in the words of the audit log.
+// taskState returns the state of a task for the audit log.
 func taskState(t tasks.Task) string {
 	if t.Assignee == "" {
 		return string(t.Status)
@@ -91,7 +90,7 @@ func taskState(t tasks.Task) string {
 	return string(t.Status) + ", " + t.Assignee
 }
 
-// check holds a body against what the action takes.
+// check checks a body for the action.
 func (t taskAction) check(c taskChange) error {
 	if len(c.Output) > tasks.MaxOutput {
 		return &failure{status: http.StatusRequestEntityTooLarge, problem: problem{
@@ -120,7 +119,7 @@ func (t taskAction) check(c taskChange) error {
 	return q.err()
 }
 
-// taskFailure is what errors about human tasks answer, nil for others.
+// taskFailure returns the answer to errors about human tasks, nil for others.
 func taskFailure(err error) *failure {
 	var conflict *tasks.ConflictError
 	switch {

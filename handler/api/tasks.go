@@ -13,7 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// taskItem is a human task as a list shows it.
+// taskItem is a human task in a list.
 type taskItem struct {
 	OrchestrationID string       `json:"orchestrationId"`
 	TaskID          string       `json:"taskId"`
@@ -54,7 +54,8 @@ type taskEvent struct {
 	Note         string          `json:"note,omitempty"`
 }
 
-// listTasks shows human tasks: open ones by due time, ended ones newest first. Callers of a tenant see those of the tenant.
+// listTasks lists human tasks: open ones by due time, ended ones newest first. Callers of a tenant see those of the
+// tenant.
 func (a *api) listTasks(ctx context.Context, r *request) (reply, error) {
 	person := r.person()
 	q := newQuery(r.http.URL.RawQuery, "status", "assignee", "role", "engine", "tenantId", "dueBefore", "limit", "continuationToken")
@@ -113,7 +114,7 @@ func (a *api) getTask(ctx context.Context, r *request) (reply, error) {
 	return taskReply(t), nil
 }
 
-// taskReply answers with a task. What has ended does not change any more, so it has no version.
+// taskReply answers with a task. An ended task does not change, so it has no version.
 func taskReply(t tasks.Task) reply {
 	rep := reply{data: taskDetailOf(t)}
 	if t.Open() {
@@ -142,7 +143,7 @@ func taskDetailOf(t tasks.Task) taskDetail {
 	return d
 }
 
-// notNil makes of nothing an empty array.
+// notNil returns an empty array for nil.
 func notNil[T any](some []T) []T {
 	if some == nil {
 		return []T{}

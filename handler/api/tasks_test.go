@@ -20,23 +20,23 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 )
 
-// caller is the header of somebody whom the platform has authenticated.
+// caller returns the header of a caller whom the platform has authenticated.
 func caller(name, tenant string, roles ...string) string {
 	return accesstest.Caller{Tenant: tenant, Object: name, Name: name, AppRoles: roles}.Header()
 }
 
-// idOf is what somebody is known by.
+// idOf returns the id of a caller.
 func idOf(name, tenant string) string { return accesstest.Caller{Tenant: tenant, Object: name}.ID() }
 
 const yesOrNo = `{"type":"object","required":["approved"],"properties":{"approved":{"type":"boolean"}},"additionalProperties":false}`
 
-// question is a task of a tenant's approvers.
+// question returns a task of a tenant's approvers.
 func question(tenant string) orchestrator.HumanTask {
 	return orchestrator.HumanTask{Name: "approve", Roles: []string{"approver"}, TenantID: accesstest.ID(tenant), Payload: map[string]int{"version": 2},
 		Form: json.RawMessage(yesOrNo), Due: time.Hour}
 }
 
-// ask starts an orchestration that asks, and gives the path of its task.
+// ask starts an orchestration that creates a task, and returns the task's path.
 func (b *outboxBench) ask(t *testing.T, id string, h orchestrator.HumanTask) string {
 	t.Helper()
 	input, err := json.Marshal(h)
@@ -81,7 +81,7 @@ func TestTaskIsTakenAndCompleted(t *testing.T) {
 		status           int
 		assignee         string
 	}{
-		{"claim", "", ann, http.StatusOK, annID}, // again
+		{"claim", "", ann, http.StatusOK, annID}, // a repeat
 		{"claim", "", bob, http.StatusConflict, annID},
 		{"reassign", `{"assignee":"` + bobID + `"}`, bob, http.StatusForbidden, annID},
 		{"reassign", `{"assignee":"` + bobID + `","assigneeName":"bob","note":"he knows"}`, ann, http.StatusOK, bobID},
@@ -92,7 +92,7 @@ func TestTaskIsTakenAndCompleted(t *testing.T) {
 	} {
 		rec := b.act(t, target, step.action, step.body, step.as)
 		now := data[taskDetail](t, b.get(t, target))
-		if rec.Code != step.status || !strings.EqualFold(now.Assignee, step.assignee) { // ids know no case
+		if rec.Code != step.status || !strings.EqualFold(now.Assignee, step.assignee) { // ids are case-insensitive
 			t.Errorf("%s %s: %d %s, then %q", step.action, step.body, rec.Code, rec.Body, now.Assignee)
 		}
 	}
@@ -118,7 +118,7 @@ func TestTaskIsTakenAndCompleted(t *testing.T) {
 	}
 }
 
-// What nobody may do, or nobody can mean: the right status, a code that the document has, and the task as it was.
+// Forbidden and invalid requests return the right status, a documented code, and leave the task unchanged.
 func TestTasksRefuse(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
@@ -173,7 +173,7 @@ func TestTasksRefuse(t *testing.T) {
 	}
 }
 
-// Lists show what is asked for, and to callers of a tenant nothing else than that tenant's.
+// Lists have the selected tasks, and for callers of a tenant only the tenant's.
 func TestListTasks(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
@@ -236,7 +236,7 @@ func TestListTasks(t *testing.T) {
 	expect(t, b.get(t, "/api/tasks?continuationToken="+page.ContinuationToken, "X-MS-CLIENT-PRINCIPAL", ann), http.StatusBadRequest, "", "somebody else's token")
 }
 
-// Of two people who complete a task at once, one wins, and the other learns who has, and when.
+// Of two people who complete a task at the same time, one wins, and the other gets the winner and the time.
 func TestTwoPeopleCompleteATask(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
@@ -264,7 +264,7 @@ func TestTwoPeopleCompleteATask(t *testing.T) {
 	}
 }
 
-// The keeper of the home tenant may do what assignees may.
+// The keeper of the home tenant has the permissions of assignees.
 func TestTheKeeperReassigns(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)

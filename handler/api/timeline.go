@@ -12,8 +12,8 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// timelineItem is one thing that happened under a correlation id: exactly one of the members from Message on is there, and Kind
-// names it.
+// timelineItem is one event of a correlation id: exactly one of the members from Message on is set, and Kind names
+// it.
 type timelineItem struct {
 	ID               string                     `json:"id"`
 	At               time.Time                  `json:"atUtc"`
@@ -36,10 +36,10 @@ type timelineItem struct {
 	Action           *timeline.Action           `json:"action,omitempty"`
 }
 
-// orchestrationItem is where an orchestration stands.
+// orchestrationItem is the state of an orchestration.
 type orchestrationItem struct {
 	ID string `json:"id"`
-	// Orchestrator is its name, ParentID the orchestration that has called it.
+	// Orchestrator is its name, ParentID its caller's orchestration.
 	Orchestrator string              `json:"orchestrator,omitempty"`
 	ParentID     string              `json:"parentId,omitempty"`
 	Status       orchestrator.Status `json:"status"`
@@ -51,7 +51,7 @@ type orchestrationItem struct {
 	ErrorCode string    `json:"errorCode,omitempty"`
 }
 
-// timelinePage is a page of a timeline, oldest first. Truncated says that something is left out of all pages.
+// timelinePage is a page of a timeline, oldest first. Truncated means that something is missing in all pages.
 type timelinePage struct {
 	CorrelationID     string         `json:"correlationId"`
 	Items             []timelineItem `json:"items"`
@@ -59,7 +59,7 @@ type timelinePage struct {
 	ContinuationToken string         `json:"continuationToken,omitempty"`
 }
 
-// timelines is what timelines are read from.
+// timelines returns the sources of timelines.
 func (c Config) timelines(a *api) *timeline.Reader {
 	t := timeline.Config{Engines: a.engines, History: c.History, DeadLetters: c.DeadLetters, List: a.list, RunID: c.RunID, EventID: c.EventID, Now: a.now, Log: a.log}
 	if a.door.Audit != nil {
@@ -77,7 +77,7 @@ func (c Config) timelines(a *api) *timeline.Reader {
 	return timeline.NewReader(t)
 }
 
-// getTimeline shows what happened under a correlation id, in all engines. What it costs the package timeline says.
+// getTimeline returns the events of a correlation id, in all engines. Package timeline documents the cost.
 func (a *api) getTimeline(ctx context.Context, r *request) (reply, error) {
 	id, ok := r.param("correlationId")
 	if !ok || len(id) > engine.MaxIDLength || !utf8.ValidString(id) {

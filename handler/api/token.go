@@ -12,14 +12,14 @@ import (
 // maxToken bounds a continuation token, in bytes.
 const maxToken = 2 << 10
 
-// pageToken is what a continuation token of the orchestrations says. It is no secret: it leads nowhere that the same
-// query without it would not.
+// pageToken is the content of a continuation token of the orchestrations. It is no secret: it gives access only to
+// rows of the same query.
 type pageToken struct {
 	Fingerprint string `json:"f"`
 	Place       string `json:"p"`
 }
 
-// sealToken is the continuation token for a place behind a page, "" for none.
+// sealToken returns the continuation token for a place behind a page, "" for none.
 func sealToken(place, fingerprint string) string {
 	if place == "" {
 		return ""
@@ -28,7 +28,7 @@ func sealToken(place, fingerprint string) string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// openToken is the place of a token, "" for none. Only a token that sealToken made for this filter is taken.
+// openToken returns the place of a token, "" for none. It accepts only a token that sealToken made for this filter.
 func openToken(token, fingerprint string) (string, error) {
 	if token == "" {
 		return "", nil
@@ -41,7 +41,7 @@ func openToken(token, fingerprint string) (string, error) {
 	return t.Place, nil
 }
 
-// fingerprintOf stands for a filter in its tokens.
+// fingerprintOf identifies a filter in its tokens.
 func fingerprintOf(parts ...any) string {
 	text, _ := json.Marshal(parts) // strings and times always marshal
 	sum := sha256.Sum256(text)

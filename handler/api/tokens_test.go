@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// A token is taken for the filter that it was made for only, and is one that sealToken makes.
+// A token is accepted only for its own filter, and equals the output of sealToken.
 func FuzzOpenToken(f *testing.F) {
 	f.Add("", "f")
 	f.Add(sealToken("place", "f"), "f")
@@ -30,7 +30,7 @@ func FuzzOpenToken(f *testing.F) {
 	})
 }
 
-// invalid says that JSON does not keep a text.
+// invalid reports whether JSON does not keep a text.
 func invalid(texts ...string) bool {
 	for _, text := range texts {
 		for _, r := range text {
@@ -42,7 +42,7 @@ func invalid(texts ...string) bool {
 	return false
 }
 
-// A token leads to the place that it was made for, however the place is written, and for its own filter only.
+// A token leads to its own place, in any form of the place, and for its own filter only.
 func FuzzPairOfTokens(f *testing.F) {
 	fuzzvalue.Seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -65,7 +65,7 @@ func FuzzPairOfTokens(f *testing.F) {
 	})
 }
 
-// The token behind the longest ids that there can be is one that the same list takes: by id, by time, and for rounds.
+// The token after the longest ids is accepted by the same list: by id, by time, and for rounds.
 func TestTokensOfTheLongestIDs(t *testing.T) {
 	t.Parallel()
 	for store, open := range map[string]func(*testing.T) stores{"memory": func(*testing.T) stores { return inMemory() }, "azurite": inAzurite} {
@@ -93,7 +93,7 @@ func TestTokensOfTheLongestIDs(t *testing.T) {
 	}
 }
 
-// An id that is too long is refused as one, in bytes and as a key.
+// A too long id is refused with the limit, in bytes and as a key.
 func TestSizesOfIDs(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)

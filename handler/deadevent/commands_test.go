@@ -14,7 +14,7 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 )
 
-// command is a decision about a dead event, and what it makes of the event and of its dead letter.
+// command is a decision about a dead event, and the resulting states of the event and of its dead letter.
 type command struct {
 	do     func(ctx context.Context, p *process, id, row string) error
 	event  outbox.Status
@@ -52,7 +52,7 @@ func commands() map[string]command {
 	}
 }
 
-// Whichever of the two is decided on, the other follows, and says who decided.
+// A decision on either of the two changes the other, too, and records the decider.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	for name, c := range commands() {
@@ -91,8 +91,8 @@ func (c command) check(t *testing.T, p *process, id string) {
 	testenv.Equal(t, "", want, got)
 }
 
-// A process that dies between the two writes of a command is followed by a sweep that makes the second one, and nobody has to
-// repeat the command. If nothing was written, both are as they were.
+// A process dies between the two writes of a command: a sweep makes the second one, without a repeat of the command.
+// If nothing was written, both are unchanged.
 func TestCommandsCrash(t *testing.T) {
 	t.Parallel()
 	for name, c := range commands() {
@@ -113,7 +113,7 @@ func TestCommandsCrash(t *testing.T) {
 					row := w.process(t, nil).of(t, id)[0].RowKey
 					plan := &faults.Plan{At: at, Fault: fault}
 					err := c.do(t.Context(), w.process(t, plan), id, row)
-					w.answers(refuse) // what starts over dies again, and has a second letter
+					w.answers(refuse) // a restarted one dies again, and has a second letter
 					p := w.process(t, nil)
 					p.sweep(t)
 					where := fmt.Sprintf("%s at call %d (%v)", fault, at, err)
@@ -134,7 +134,7 @@ func TestCommandsCrash(t *testing.T) {
 					case len(letters) == 1 && c.event == outbox.StatusSkipped && !dead:
 						want := c
 						if name == "dlq resolve" && first.ResolutionNotes == "" {
-							want.notes = "" // the decision itself has written it, and nobody gave notes
+							want.notes = "" // the decision itself has written it, without notes
 						}
 						want.check(t, p, id)
 					case err == nil && dead && len(letters) == 1:
@@ -146,7 +146,7 @@ func TestCommandsCrash(t *testing.T) {
 	}
 }
 
-// An event that dies at a process that dies is dead once, with one dead letter, whatever is lost.
+// An event that dies in a process that crashes is dead once, with one dead letter, at any crash.
 func TestDeathsCrash(t *testing.T) {
 	t.Parallel()
 	sample.Repeat(t)
@@ -176,7 +176,8 @@ func TestDeathsCrash(t *testing.T) {
 	}
 }
 
-// A dead letter that was resolved or expired by mistake can be pending again, as long as its event was skipped with it.
+// A dead letter that was resolved or expired by mistake can be pending again, as long as its event was skipped with
+// it.
 func TestReopen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -196,7 +197,7 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-// Each death has a letter of its own, whose parent is the one before; at the end, none is pending.
+// Each death has its own letter, whose parent is the previous one; in the end, none is pending.
 func TestDeathsFollowEachOther(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -221,7 +222,8 @@ func TestDeathsFollowEachOther(t *testing.T) {
 	}
 }
 
-// What an older version left is put right: a letter that stayed pending when its event was retried, and one whose event is gone.
+// Leftovers of an older version are fixed: a letter that stayed pending when its event was retried, and one whose
+// event was deleted.
 func TestRowsOfBefore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -14,17 +14,17 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 )
 
-// reference is what an event and its letters have to be, in the plainest form.
+// reference is the expected state of an event and its letters, in the simplest form.
 type reference struct {
 	event   outbox.Status
 	letters []engine.DeadLetterStatus
-	// retried are the letters whose event started over: another retry of them does nothing.
+	// retried are the letters whose event was restarted: another retry of them does nothing.
 	retried map[int]bool
 }
 
 func (r *reference) last() int { return len(r.letters) - 1 }
 
-// away says what the event becomes that was dead, and how its letter ends.
+// away sets the new status of the dead event, and that of its letter.
 func (r *reference) away(event outbox.Status, letter engine.DeadLetterStatus) {
 	if r.event == outbox.StatusDead {
 		r.letters[r.last()] = letter
@@ -33,7 +33,7 @@ func (r *reference) away(event outbox.Status, letter engine.DeadLetterStatus) {
 	r.event = event
 }
 
-// act is an action on the event; it reports whether the status allows it.
+// act applies an action to the event; it reports whether the status allows it.
 func (r *reference) act(a outbox.Action) bool {
 	ended := r.event == outbox.StatusProcessed || r.event == outbox.StatusSkipped
 	switch {
@@ -47,7 +47,7 @@ func (r *reference) act(a outbox.Action) bool {
 	return true
 }
 
-// decide is a decision on a letter.
+// decide applies a decision to a letter.
 func (r *reference) decide(n int, to engine.DeadLetterStatus) bool {
 	from := r.letters[n]
 	switch {
@@ -68,7 +68,7 @@ func (r *reference) decide(n int, to engine.DeadLetterStatus) bool {
 	return true
 }
 
-// retry is a retry of a letter.
+// retry applies a retry to a letter.
 func (r *reference) retry(n int) bool {
 	if r.letters[n] == engine.StatusPending {
 		r.away(outbox.StatusPending, engine.StatusResolved)
@@ -77,7 +77,7 @@ func (r *reference) retry(n int) bool {
 	return r.retried[n]
 }
 
-// sweep is what a dispatcher does.
+// sweep applies a dispatcher's work.
 func (r *reference) sweep(refused bool) {
 	switch {
 	case r.event != outbox.StatusPending:
@@ -88,8 +88,8 @@ func (r *reference) sweep(refused bool) {
 	}
 }
 
-// Whatever people decide, through whichever door, an event is dead if and only if it has one pending letter, and all counts
-// say so.
+// After any decisions, through any entry point, an event is dead if and only if it has one pending letter, and all
+// counts agree.
 func TestCountsAgree(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -123,7 +123,7 @@ func TestCountsAgree(t *testing.T) {
 	})
 }
 
-// step does one thing to an event or to one of its letters, and to their reference.
+// step applies one change to an event or to one of its letters, and to their reference.
 func step(rt *rapid.T, t *testing.T, p *process, id string, r *reference) {
 	what := rapid.SampledFrom([]string{"retry", "skip", "replay", "letter retry", "Resolved", "Expired", "Pending"}).Draw(rt, "what")
 	var err error

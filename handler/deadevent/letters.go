@@ -12,24 +12,24 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 )
 
-// Engine is the engine under which the dead letters of events are.
+// Engine is the engine of the dead letters of events.
 const Engine = "outbox"
 
-// noQueue is the OriginalQueue of a dead letter whose message came from none.
+// noQueue is the OriginalQueue of a dead letter whose message had none.
 const noQueue = "N/A"
 
-// followedNote is the note on a dead letter that was left pending, when its event has another.
+// followedNote is the note on a pending dead letter, when its event has a newer one.
 const followedNote = "Its event has a newer dead letter"
 
-// Letters keeps the dead letters of events.
+// Letters writes the dead letters of events.
 type Letters struct{ letters *engine.DeadLetters }
 
 var _ outbox.Letters = (*Letters)(nil)
 
-// NewLetters keeps them among all others.
+// NewLetters returns Letters over all dead letters.
 func NewLetters(all *engine.DeadLetters) *Letters { return &Letters{all} }
 
-// Open makes sure that an event has one pending dead letter, and returns the row key of it.
+// Open makes sure that an event has one pending dead letter, and returns its row key.
 func (l *Letters) Open(ctx context.Context, e outbox.DeadEvent) (string, error) {
 	if e.Reopened != "" {
 		return e.Reopened, l.letters.Follow(ctx, Engine, e.Reopened, engine.Followed{Decision: engine.Decision{Status: engine.StatusPending, At: e.At}})
@@ -42,8 +42,8 @@ func (l *Letters) Open(ctx context.Context, e outbox.DeadEvent) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	// A dead letter is named after the life of its event, so one of this life is there already when this is repeated. A row of
-	// an older version may not say when the life began; then the name that is taken is not that of this death.
+	// A dead letter is named after the life of its event, so a repeat finds that of this life. A row of an older
+	// version may not have the start of the life; then the existing name belongs to another death.
 	for _, began := range []time.Time{e.Began, e.At} {
 		letter.InsertedAtUtc = began
 		row := letter.Key()
@@ -61,7 +61,7 @@ func (l *Letters) Open(ctx context.Context, e outbox.DeadEvent) (string, error) 
 		if err != nil || created {
 			return row, err
 		}
-		// An event of another tenant that has the same id has the name, or somebody has added it meanwhile.
+		// An event of another tenant with the same id has the name, or it was added meanwhile.
 		if found, err := l.letters.Get(ctx, Engine, row); err != nil || found.InstanceID == e.TenantID {
 			return row, err
 		}
@@ -69,7 +69,7 @@ func (l *Letters) Open(ctx context.Context, e outbox.DeadEvent) (string, error) 
 	return "", fmt.Errorf("dead event %s: the names of its dead letter are taken", e.ID)
 }
 
-// follows makes the letter the successor of those that are there, and ends what is pending of them: there is one at a time.
+// follows makes the letter the successor of existing ones, and ends pending ones: only one is pending at a time.
 func (l *Letters) follows(ctx context.Context, letter *engine.DeadLetter, there []engine.DeadLetter) error {
 	notes := followedNote
 	for _, before := range there {
@@ -112,7 +112,7 @@ func (l *Letters) Close(ctx context.Context, c outbox.Closing) error {
 	return errors.Join(errs...)
 }
 
-// of returns the dead letters of an event, oldest first. Events of several tenants may have one id.
+// of returns the dead letters of an event, oldest first. Events of several tenants may share an id.
 func (l *Letters) of(ctx context.Context, tenantID, id string) ([]engine.DeadLetter, error) {
 	all, err := l.letters.Of(ctx, Engine, id)
 	if err != nil {
@@ -136,7 +136,7 @@ func indexOf(letters []engine.DeadLetter, row string) int {
 	return -1
 }
 
-// newLetter is the dead letter of an event.
+// newLetter returns the dead letter of an event.
 func newLetter(e outbox.DeadEvent) (engine.DeadLetter, error) {
 	original, err := payload.Marshal(messageOf(e))
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// An event dies whatever its size and its characters are: one of which the dead letter does not fit would be tried for ever.
+// An event can die with any size and any characters: an event whose dead letter did not fit would be retried for
+// ever.
 func TestSizesOfDeadEvents(t *testing.T) {
 	t.Parallel()
 	store := tables.NewMemory()
@@ -48,7 +49,7 @@ func TestSizesOfDeadEvents(t *testing.T) {
 	}
 }
 
-// The dead letter of an event that an older version took, however deep its payload is, can be written and read.
+// The dead letter of an event from an older version, with any depth of its payload, can be written and read.
 func TestDeadEventsThatAreTooDeep(t *testing.T) {
 	t.Parallel()
 	for levels, kept := range map[int]bool{payload.MaxDepth: true, payload.MaxDepth + 1: false, 10_000: false} {

@@ -8,7 +8,7 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 )
 
-// maxPayload is the largest payload that a dead letter repeats, in bytes. The event keeps it in any case.
+// maxPayload bounds the payload that a dead letter repeats, in bytes. The event keeps it anyway.
 const maxPayload = 128 << 10
 
 // message is the original message of a dead event: a CloudEvent in JSON.
@@ -23,7 +23,7 @@ type message struct {
 	TraceParent     string          `json:"traceparent,omitempty"`
 	DataContentType string          `json:"datacontenttype,omitempty"`
 	Data            json.RawMessage `json:"data,omitempty"`
-	// DataSize is the length of data that is left out because it is long, or nested too deep to be read in here.
+	// DataSize is the length of omitted data that is long, or nested too deep to be read here.
 	DataSize int `json:"datasize,omitempty"`
 }
 

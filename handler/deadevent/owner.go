@@ -10,18 +10,18 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Owner carries decisions about the dead letters of events out in the outbox.
+// Owner carries out decisions about the dead letters of events in the outbox.
 type Owner struct{ admin *outbox.Admin }
 
-// NewOwner makes the outbox decide on its dead letters. The outbox has to be one whose Letters are of the same.
+// NewOwner makes the outbox decide on its dead letters. The Letters of the outbox must be over the same dead letters.
 func NewOwner(letters *engine.DeadLetters, admin *outbox.Admin) *Owner {
 	o := &Owner{admin}
 	letters.OnDecide(Engine, o.decide)
 	return o
 }
 
-// decide is an engine.OwnerFunc. An event whose dead letter is resolved or expired is skipped, and one whose dead letter is
-// pending again is dead again.
+// decide is an engine.OwnerFunc. An event whose dead letter is resolved or expired is skipped, and one whose dead
+// letter is pending again is dead again.
 func (o *Owner) decide(ctx context.Context, letter engine.DeadLetter, c engine.Decision) error {
 	d := outbox.Decision{By: c.By, At: c.At, Letter: letter.RowKey}
 	if c.Notes != nil {
@@ -45,13 +45,14 @@ func (o *Owner) decide(ctx context.Context, letter engine.DeadLetter, c engine.D
 	return nil
 }
 
-// left says of an error of the outbox that the event is not any more what its dead letter is about, or not there.
+// left reports whether an error of the outbox means that the event is no longer in the state of its dead letter, or
+// missing.
 func left(err error) bool {
 	return errors.Is(err, outbox.ErrState) || errors.Is(err, outbox.ErrNotFound) || errors.Is(err, tables.ErrNotFound)
 }
 
-// Retry starts the event of a dead letter over. It is an engine.RetryFunc. An event that is not dead any more was started over
-// before, or has left: that is what was asked for.
+// Retry restarts the event of a dead letter. It is an engine.RetryFunc. An event that is no longer dead was restarted
+// before, or has been delivered: the retry has its result already.
 func (o *Owner) Retry(ctx context.Context, letter engine.DeadLetter) (messageID string, err error) {
 	err = o.admin.Act(ctx, outbox.ActionRetry, letter.InstanceID, letter.MessageID,
 		outbox.Decision{By: letter.RetriedBy, At: letter.RetriedAtUtc, Letter: letter.RowKey})

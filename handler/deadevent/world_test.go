@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const tenant = "contoso"
 
-// world is an outbox with its dead letters, and a destination that takes, refuses or cannot be sent to.
+// world is an outbox with its dead letters, and a destination that accepts, refuses or cannot be reached.
 type world struct {
 	tables *tables.Memory
 	queues *queues.Memory
@@ -57,7 +57,7 @@ func (w *world) pass(d time.Duration) {
 	w.now = w.now.Add(d)
 }
 
-// answers is how the destination answers from now on; nil takes all.
+// answers sets the destination's answers from now on; nil accepts all.
 func (w *world) answers(answer func(id string) error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -140,7 +140,7 @@ func (p *process) status(t testing.TB, id string) outbox.Status {
 	return r.Status
 }
 
-// of returns the dead letters of an event as they are now, oldest first.
+// of returns the current dead letters of an event, oldest first.
 func (p *process) of(t testing.TB, id string) (letters []engine.DeadLetter) {
 	t.Helper()
 	found, err := p.letters.Of(t.Context(), Engine, id)

@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// callTime bounds a request for a message. The work is over then, or goes on beside it.
+// callTime bounds a request for a message. The work is over then, or continues in parallel.
 const callTime = 10 * time.Second
 
 // message is a message that the process keeps hidden.
@@ -22,15 +22,15 @@ type message struct {
 	mu      sync.Mutex
 	sent    queues.Message
 	renewal *time.Timer
-	settled bool // somebody else sees to it
+	settled bool // it is settled elsewhere
 }
 
-// delivery is what a host would send when it had received the message for the first time.
+// delivery returns the delivery of a host that received the message for the first time.
 func (m *message) delivery() engine.Delivery {
 	return engine.Delivery{Queue: m.queue, ID: m.sent.ID, Body: m.body, DequeueCount: 1, InsertedAt: m.sent.InsertedAt}
 }
 
-// keep renews the time for which the message is hidden, the first time after a while, until it is put to rest.
+// keep renews the time for which the message is hidden, first after a while, until it is settled.
 func (m *message) keep(first time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,7 +62,7 @@ func (m *message) renew() {
 	m.renewal.Reset(next)
 }
 
-// putBack shows the message after a while.
+// putBack makes the message visible after a delay.
 func (m *message) putBack(_ context.Context, away time.Duration) error {
 	return m.rest("put back", func(ctx context.Context) error {
 		_, err := m.store.Renew(ctx, m.queue, m.sent.ID, m.sent.PopReceipt, away)
@@ -80,7 +80,7 @@ func (m *message) settle(failure error) {
 		failed := m.delivery()
 		failed.DequeueCount++ // the failed attempt was one
 		body, err := engine.Again(failed)
-		if err != nil || len(body) > queues.MaxBody { // there is no room for the number: this attempt does not count
+		if err != nil || len(body) > queues.MaxBody { // no room for the count: this attempt does not count
 			body = m.body
 		}
 		_, err = m.store.Update(ctx, m.queue, m.sent.ID, m.sent.PopReceipt, body, m.store.config.Retry)
@@ -88,7 +88,7 @@ func (m *message) settle(failure error) {
 	})
 }
 
-// rest does what puts the message to rest, once. What fails is done by the queue, which shows the message when it is not hidden any more.
+// rest settles the message, once. If that fails, the queue makes the message visible when it expires.
 func (m *message) rest(what string, do func(ctx context.Context) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,7 +111,7 @@ func (m *message) call(do func(ctx context.Context) error) error {
 	return do(ctx)
 }
 
-// isLost says that somebody else has received the message, or deleted it.
+// isLost reports whether another process has received or deleted the message.
 func isLost(err error) bool {
 	return errors.Is(err, queues.ErrPopReceipt) || errors.Is(err, queues.ErrNotFound)
 }

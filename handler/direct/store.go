@@ -23,28 +23,30 @@ const (
 	DefaultRetry     = 30 * time.Second
 )
 
-// closeTime is how long Close waits for what runs. It has been told to end, and its messages become visible in any case.
+// closeTime bounds the wait of Close for running work. It has been canceled, and its messages become visible anyway.
 const closeTime = 5 * time.Second
 
-// Work works on a delivery as if a host had sent it. nil says that its message may be deleted; an error leaves the message for another
-// attempt. putBack, which may be called once before it returns, makes the message visible after a while, and its
-// attempt does not count: then what Work returns is not looked at. The end of ctx says that the program ends.
+// Work handles a delivery like one of a host. nil means that its message may be deleted; an error leaves the message
+// for another attempt. Work may call putBack once before it returns. putBack makes the message visible after a delay
+// without counting the attempt; then the result of Work is ignored. The end of ctx means that the program ends.
 type Work func(ctx context.Context, d engine.Delivery, putBack func(ctx context.Context, away time.Duration) error) error
 
 // Config configures a Store. Queues is required.
 type Config struct {
 	Queues queues.Store
-	// Insurance is how long a message is hidden for the process that has sent it. It is renewed while the work lasts.
+	// Insurance is the time for which a message is hidden for its sending process. It is renewed while the work
+	// lasts.
 	Insurance time.Duration
-	// Limit is how many messages of one queue are worked on at once.
+	// Limit bounds the messages of one queue in progress.
 	Limit int
-	// Near is how soon a message has to be due that the process waits for, Late how much later than that the queue shows it, and Timers
-	// how many of these there may be.
+	// Near bounds the delay of a message that the process waits for, Late is how much later the queue shows it, and
+	// Timers bounds their number.
 	Near, Late time.Duration
 	Timers     int
-	// Retry is after what time the queue shows a message whose work has failed, as the host's visibilityTimeout is.
+	// Retry is the delay after which the queue shows a message whose work has failed, like the host's
+	// visibilityTimeout.
 	Retry time.Duration
-	// Log takes what becomes of messages beside their work; nil means no log.
+	// Log logs failures outside of the work; nil means no log.
 	Log *slog.Logger
 }
 
@@ -66,7 +68,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Store is a queues.Store whose Send has the process work on what it sends. Make it with New; it is safe for concurrent use.
+// Store is a queues.Store whose Send makes the process handle the message. Make it with New; it is safe for
+// concurrent use.
 type Store struct {
 	queues.Store
 	config Config
@@ -80,7 +83,7 @@ type Store struct {
 	closed  bool
 	running map[string]int // by queue
 	waiting map[*message]*time.Timer
-	sending int // messages that are due later and on their way into the queue
+	sending int // delayed messages that are being sent
 }
 
 // New makes a Store that serves no queue.
@@ -91,10 +94,10 @@ func New(c Config) *Store {
 	return s
 }
 
-// Serve has the process work on what it sends to a queue. It belongs to the wiring: nothing is sent yet.
+// Serve makes the process handle its own messages to a queue. It is part of the wiring: nothing is sent yet.
 func (s *Store) Serve(queue string, w Work) { s.works[queue] = w }
 
-// Send sends a message, and has the process work on it when it is due, if the queue is served and there is room.
+// Send sends a message, and lets the process handle it when it is due, if the queue is served and a slot is free.
 func (s *Store) Send(ctx context.Context, queue string, body []byte, delay time.Duration) (string, error) {
 	if !s.admit(queue, delay) {
 		return s.Store.Send(ctx, queue, body, delay)
@@ -110,10 +113,10 @@ func (s *Store) Send(ctx context.Context, queue string, body []byte, delay time.
 	switch {
 	case errors.Is(err, queues.ErrOutcomeUnknown) && storage.SingleTry(ctx):
 		return "", err
-	case errors.Is(err, queues.ErrOutcomeUnknown): // a second copy is the last
+	case errors.Is(err, queues.ErrOutcomeUnknown): // it sends at most one more copy
 		return s.Store.Send(queues.WithSingleTry(ctx), queue, body, delay)
 	case errors.Is(err, queues.ErrThrottled):
-		return s.Store.Send(ctx, queue, body, delay) // it repeats the request, which SendHidden must not
+		return s.Store.Send(ctx, queue, body, delay) // it retries the request, which SendHidden must not
 	case err != nil:
 		return "", err
 	}
@@ -126,7 +129,7 @@ func (s *Store) Send(ctx context.Context, queue string, body []byte, delay time.
 	return sent.ID, nil
 }
 
-// admit makes room for a message, and says whether there is any.
+// admit reserves room for a message, and reports whether it succeeded.
 func (s *Store) admit(queue string, delay time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +146,7 @@ func (s *Store) admit(queue string, delay time.Duration) bool {
 	return s.enter(queue)
 }
 
-// enter takes a place for work on a message, and says whether there was one. The caller holds mu.
+// enter takes a slot for work on a message, and reports whether one was free. The caller holds mu.
 func (s *Store) enter(queue string) bool {
 	if s.running[queue] >= s.config.Limit {
 		return false
@@ -153,7 +156,7 @@ func (s *Store) enter(queue string) bool {
 	return true
 }
 
-// dismiss gives back the room of a message that was not sent.
+// dismiss frees the room of a message that was not sent.
 func (s *Store) dismiss(queue string, delay time.Duration) {
 	if delay == 0 {
 		s.leave(queue)
@@ -171,14 +174,14 @@ func (s *Store) leave(queue string) {
 	s.runs.Done()
 }
 
-// run works on a message that stays hidden for a time, in the place that was taken for it.
+// run handles a message that stays hidden for a time, in its reserved slot.
 func (s *Store) run(m *message, hidden time.Duration) {
 	defer s.leave(m.queue)
 	m.keep(hidden / 2)
 	m.settle(s.works[m.queue](s.base, m.delivery(), m.putBack))
 }
 
-// await works on a message when it is due. Without a place then, a host does, when the queue shows the message.
+// await handles a message when it is due. Without a free slot then, a host does, when the queue shows the message.
 func (s *Store) await(m *message, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,7 +201,7 @@ func (s *Store) await(m *message, wait time.Duration) {
 	})
 }
 
-// Close ends the work, and waits for it for a moment. The messages of what waits for its time are shown by the queue.
+// Close ends the work, and waits for it for a moment. The queue shows the messages that wait for their time.
 func (s *Store) Close() {
 	s.mu.Lock()
 	s.closed = true

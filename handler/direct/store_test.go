@@ -27,7 +27,7 @@ const queue = "served"
 
 var errWork = errors.New("the work failed")
 
-// world is a queue, what was worked on, and what its requests were.
+// world is a queue, with the handled messages and the requests.
 type world struct {
 	t      *testing.T
 	memory *queues.Memory
@@ -35,7 +35,7 @@ type world struct {
 	began  time.Time
 
 	mu   sync.Mutex
-	done []string // bodies and when, since the world began
+	done []string // bodies and times since the start
 }
 
 func newWorld(t *testing.T) *world {
@@ -58,7 +58,7 @@ func (w *world) send(s *Store, body string, delay time.Duration) {
 	testenv.Must(s.Send(w.t.Context(), queue, []byte(body), delay))(w.t)
 }
 
-// note remembers a body that was worked on.
+// note records a handled body.
 func (w *world) note(d engine.Delivery) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,7 +71,7 @@ func (w *world) worked() []string {
 	return append([]string{}, w.done...)
 }
 
-// shown are the messages that a host would receive.
+// shown returns the messages visible to a host.
 func (w *world) shown() []queues.Message {
 	w.t.Helper()
 	found, err := w.memory.Receive(w.t.Context(), queue, queues.MaxReceive, time.Hour)
@@ -79,7 +79,7 @@ func (w *world) shown() []queues.Message {
 	return found
 }
 
-// length is how many messages the queue has, hidden ones included.
+// length returns the number of messages in the queue, hidden ones included.
 func (w *world) length() int {
 	w.t.Helper()
 	n, err := w.memory.Length(w.t.Context(), queue)
@@ -96,7 +96,7 @@ func (w *world) operations() (names []string) {
 
 type putBack = func(ctx context.Context, away time.Duration) error
 
-// A store that serves a queue is a store like any other to who receives from others.
+// For receivers of other senders' messages, a serving store is like any other.
 func TestStore(t *testing.T) {
 	t.Parallel()
 	queuestest.Run(t, func(t *testing.T) queues.Store {
@@ -106,7 +106,8 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// What is sent is worked on at once or when it is due, with two requests, and by what a host would be told of it.
+// A sent message is handled immediately or when it is due, with two requests, and with the same delivery as by a
+// host.
 func TestAtOnceAndWhenDue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -127,7 +128,7 @@ func TestAtOnceAndWhenDue(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		testenv.Equal(t, "worked on", []string{"now after 0s", "soon after 1.5s", "later after 10m0s"}, w.worked())
-		// In the order of their ends; the two Sends are what was too late, and what was refused.
+		// In the order of their ends; the two Sends are the late message, and the refused one.
 		want := "SendHidden SendHidden SendHidden Send Send Delete Delete Delete"
 		got := w.operations()
 		if strings.Count(strings.Join(got, " "), "Delete") != 3 || len(got) != len(strings.Fields(want)) {
@@ -139,7 +140,7 @@ func TestAtOnceAndWhenDue(t *testing.T) {
 	})
 }
 
-// What is beyond the limits is sent for the hosts, and there is room again when something has ended.
+// A message beyond the limits is sent for the hosts, and room is free again when another has ended.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -164,7 +165,7 @@ func TestLimits(t *testing.T) {
 		if got := w.worked(); len(got) != 5 {
 			t.Errorf("worked on %v", got)
 		}
-		if n := len(w.shown()); n != 1 { // the timer that had a place to wait in, but none to run
+		if n := len(w.shown()); n != 1 { // the timer that had room to wait, but no slot to run
 			t.Errorf("%d timers are left to hosts by now", n)
 		}
 		time.Sleep(DefaultLate)
@@ -172,7 +173,7 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// Long work keeps its message hidden, for as long as storage lets it.
+// Long work keeps its message hidden, as long as storage allows it.
 func TestLongWork(t *testing.T) {
 	t.Parallel()
 	for name, refuse := range map[string]bool{"it is renewed": false, "it cannot be renewed": true} {
@@ -193,7 +194,7 @@ func TestLongWork(t *testing.T) {
 			}
 			testenv.Equal(t, "what was worked on", 2, len(w.worked()))
 			want := map[bool]int{true: 2}[refuse]
-			if n := w.length(); n != want || shown != want { // who has received them has them
+			if n := w.length(); n != want || shown != want { // its receivers have it
 				t.Errorf("%d messages were shown, %d are left, want %d", shown, n, want)
 			}
 			renewals := strings.Count(strings.Join(w.operations(), " "), "Renew")
@@ -204,7 +205,7 @@ func TestLongWork(t *testing.T) {
 	}
 }
 
-// What fails comes again after a while, with the attempt counted; what is put back, when it was said, without.
+// A failed message is redelivered after a while, with the attempt counted; a requeued one after its delay, without.
 func TestComesAgain(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("x", queues.MaxBody)
@@ -246,7 +247,7 @@ func TestComesAgain(t *testing.T) {
 	}
 }
 
-// A process that ends tells its work, and begins nothing more; the queue shows what waits for its time.
+// A process that ends cancels its work, and begins no more; the queue shows the messages that wait for their time.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -269,8 +270,8 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// Whatever happens at any request, a message that Send has taken is worked on by the process, or shown to a host in time, and one whose
-// work was done is not shown but for a fault.
+// With any fault at any request, an accepted message is handled by the process, or shown to a host in time, and a
+// finished one is shown only after a fault.
 func TestEveryFault(t *testing.T) {
 	t.Parallel()
 	faultstest.UpTo(t, faults.Faults(), 6, faulty)
@@ -279,13 +280,13 @@ func TestEveryFault(t *testing.T) {
 func faulty(t *testing.T, plan *faults.Plan) {
 	w := newWorld(t)
 	w.plan.At, w.plan.Fault = plan.At, plan.Fault
-	work := map[string]time.Duration{"quick": 0, "slow": 40 * time.Second, "due": 0} // how long it takes
+	work := map[string]time.Duration{"quick": 0, "slow": 40 * time.Second, "due": 0} // its duration
 	failed := map[string]bool{}
 	s := w.open(Config{}, func(_ context.Context, d engine.Delivery, _ putBack) error {
 		original := engine.Original(d)
 		time.Sleep(work[string(original)])
 		if w.plan.Crashed() {
-			return errWork // the process is gone, and its work with it
+			return errWork // the process is dead, with its work
 		}
 		w.note(d)
 		return nil
@@ -297,7 +298,7 @@ func faulty(t *testing.T, plan *faults.Plan) {
 		}
 	}
 	seen := map[string]bool{}
-	for range 5 * 60 { // a host, which looks every second
+	for range 5 * 60 { // a host, which polls every second
 		time.Sleep(time.Second)
 		for _, m := range w.shown() {
 			body := string(engine.Original(engine.Delivery{ID: m.ID, Body: queues.Decode(m.Text)}))
@@ -322,7 +323,7 @@ func faulty(t *testing.T, plan *faults.Plan) {
 	}
 }
 
-// A message whose outcome stays unknown is there twice at most, and once in a context that allows one try.
+// A message with an unknown outcome exists at most twice, and once in a context that allows a single try.
 func TestUnknownOutcomes(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

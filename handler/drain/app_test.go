@@ -17,12 +17,12 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// slowApp is an app whose engine has a quick activity, one that takes an hour unless it is told to stop, and one at the end. No
-// activity may be tried twice.
+// slowApp is an app whose engine has a quick activity, one that takes an hour unless it is canceled, and one at the
+// end. Activities have one attempt.
 type slowApp struct {
 	begun, running, ended atomic.Int64
-	quick                 atomic.Bool // an hour is nothing
-	stubborn              bool        // it does not look at its context
+	quick                 atomic.Bool // the hour takes no time
+	stubborn              bool        // it ignores its context
 }
 
 func (s *slowApp) app() handler.App {
@@ -68,7 +68,8 @@ func (s *slowApp) app() handler.App {
 	}}
 }
 
-// two are two processes of the app over the same stores. The first has a run at its slow activity, and done gives what it delivered.
+// two returns two processes of the app over the same stores. The first runs its slow activity, and done receives the
+// number of its deliveries.
 func (s *slowApp) two(t *testing.T, slow bool) (one, two *handlertest.Host, done chan int) {
 	t.Helper()
 	one = handlertest.New(t, s.app(), nil)
@@ -82,13 +83,13 @@ func (s *slowApp) two(t *testing.T, slow bool) (one, two *handlertest.Host, done
 	return one, two, done
 }
 
-// counts holds how many slow activities run and have begun, and how many runs have ended.
+// counts checks the numbers of running and started slow activities, and of ended runs.
 func (s *slowApp) counts(t *testing.T, running, begun, ended int64) {
 	t.Helper()
 	testenv.Equal(t, "running, begun, ended", [3]int64{running, begun, ended}, [3]int64{s.running.Load(), s.begun.Load(), s.ended.Load()})
 }
 
-// succeeded holds that these runs succeeded, and that no attempt of a message or of an activity was used up.
+// succeeded checks that these runs succeeded, and that no attempt of a message or of an activity was used up.
 func succeeded(t *testing.T, h *handlertest.Host, runs ...string) {
 	t.Helper()
 	want, got := map[string]bool{}, map[string]bool{}
@@ -105,8 +106,8 @@ func succeeded(t *testing.T, h *handlertest.Host, runs ...string) {
 	}
 }
 
-// A drain of twenty minutes in the midst of work, with two processes, which are killed then: nothing runs once it is said so, no
-// attempt of a message or of an activity is used up, and everything is done in the end, at once.
+// A drain of twenty minutes during work, after which both processes are killed. Nothing runs when storage reports so,
+// no attempt of a message or of an activity is used up, and all work continues immediately and ends.
 func TestAnAppIsDrained(t *testing.T) {
 	t.Parallel()
 	for _, slow := range []bool{false, true} { // the first round may be committed already, or not
@@ -122,7 +123,7 @@ func TestAnAppIsDrained(t *testing.T) {
 			testenv.Equal(t, "reported as running", map[string]int{}, running(t, store, f))
 			s.counts(t, 0, 1, 0)
 
-			// More comes meanwhile: messages, a schedule, a sweep.
+			// More work arrives meanwhile: messages, a schedule, a sweep.
 			one.Send("slow-queue", `{"correlationId": "c2", "input": {"slow": true}}`)
 			if two.Schedule("slow", "", time.Now()) != 1 || !two.Tick("orchestration-sweep-timer", time.Now()) {
 				t.Error("a timer failed")
@@ -134,7 +135,7 @@ func TestAnAppIsDrained(t *testing.T) {
 			}
 			s.counts(t, 0, 1, 0)
 
-			// It continues, and is drained again before anything of it has ended.
+			// It continues, and is drained again before any of it has ended.
 			testenv.OK(t, store.End(t.Context()))
 			time.Sleep(time.Minute)
 			go func() { done <- one.Deliver() }()
@@ -156,8 +157,8 @@ func TestAnAppIsDrained(t *testing.T) {
 	}
 }
 
-// A process that is to end hands back what it has in hand, and another continues it at that moment: no attempt is used up. What it
-// gets afterwards is there for the other one a second later.
+// A process that ends hands back its work in progress, and another continues it immediately: no attempt is used up.
+// Later messages reach the other one a second later.
 func TestAProcessLeaves(t *testing.T) {
 	t.Parallel()
 	for _, slow := range []bool{false, true} {
@@ -168,7 +169,7 @@ func TestAProcessLeaves(t *testing.T) {
 			go one.Leave()
 			synctest.Wait()
 			s.counts(t, 0, 1, 0)
-			<-done // it came to its host at once, which still takes messages, and so it is away for a second
+			<-done // its host received it immediately, and so it is delayed for a second
 			testenv.Equal(t, "how long it took to hand back what ran", 0, time.Since(began))
 			s.quick.Store(true)
 			time.Sleep(time.Second)
@@ -176,7 +177,7 @@ func TestAProcessLeaves(t *testing.T) {
 			s.counts(t, 0, 2, 1)
 
 			one.Send("slow-queue", `{"correlationId": "c2", "input": {"slow": true}}`)
-			one.Deliver() // its host lives on, and takes it
+			one.Deliver() // its host is still alive, and receives it
 			two.Deliver()
 			s.counts(t, 0, 2, 1)
 			time.Sleep(time.Second)
@@ -190,7 +191,7 @@ func TestAProcessLeaves(t *testing.T) {
 	}
 }
 
-// A process that is told to end, and an app that is drained, give back what was taken at once, without using up an attempt.
+// A stopping process, and a drained app, requeue messages that they handle directly, without using up an attempt.
 func TestTakenAtOnceAndGivenBack(t *testing.T) {
 	t.Parallel()
 	for name, away := range map[string]time.Duration{"it ends": 0, "it is drained": time.Minute} {
@@ -221,7 +222,7 @@ func TestTakenAtOnceAndGivenBack(t *testing.T) {
 	}
 }
 
-// An activity that does not look at its context is left behind, and starts over: it holds up no drain.
+// An activity that ignores its context is left behind, and starts over: it does not block a drain.
 func TestAStubbornActivity(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -244,6 +245,6 @@ func TestAStubbornActivity(t *testing.T) {
 		host.Deliver()
 		s.counts(t, 1, 2, 1)
 		succeeded(t, host, "c1")
-		time.Sleep(time.Hour) // the first one comes to its end
+		time.Sleep(time.Hour) // the first one ends
 	})
 }

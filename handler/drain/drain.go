@@ -1,15 +1,15 @@
 // Package drain stops the work of an app for an update, in all of its processes, without losing time or attempts.
 //
-// A flag in storage says that the app is drained, and until when: one that is forgotten ends by itself. Every process reads it
-// when an invocation comes, and while it works every few seconds; one without work reads nothing. While the flag is set, a
-// process puts messages back that come, without using up attempts, and ends the contexts of what it runs, so that orchestrations
-// park at their last round. It reports how much still runs until that is nothing.
+// A flag in storage drains the app until a time, at which a forgotten flag expires. Every process reads it at an
+// invocation, and while it works every few seconds; an idle one reads nothing. While the flag is set, a process
+// requeues received messages, without using up attempts, and ends the contexts of its work, so that orchestrations
+// park at their last round. It reports how much still runs until nothing does.
 //
-// It promises that once Store.Look says that nothing runs, Notice after Begin or later, no process works on a delivery: every
-// orchestration is committed, every message answered or put back, and a process that is killed then holds up nothing. What it
-// cannot promise: a host still takes messages, to have them put back, and one that it takes in the moment in which it is killed
-// comes back when the host's lease ends; a process that does not reach storage is not seen; and an activity that does not look at
-// its context is left behind, as at the end of an invocation's time, and begins anew afterwards.
+// Once Store.Look reports that nothing runs, Notice after Begin or later, no process works on a delivery: every
+// orchestration is committed, every message answered or requeued, and killing a process then delays nothing. Limits:
+// a host still receives messages, which are requeued, and a message that it receives in the moment in which it is
+// killed is redelivered when the host's lease expires. A process that does not reach storage is not seen. An activity
+// that ignores its context is left behind, as after an invocation's timeout, and starts over afterwards.
 //
 // It owns the partition "drain" of the table hostLocks.
 package drain
@@ -29,25 +29,25 @@ import (
 )
 
 const (
-	// Interval is how often a process that works reads the flag.
+	// Interval is the interval at which a working process reads the flag.
 	Interval = 3 * time.Second
-	// Notice is how long after Begin every process that works has told of itself: one that looked just before lets work in for
-	// an interval, and looks again within another.
+	// Notice is the time after Begin by which every working process has reported: one that read just before admits
+	// work for an interval, and reads again within another.
 	Notice = 2*Interval + readLimit + reportLimit + Interval
-	// DefaultLength is how long an app is drained unless somebody ends it.
+	// DefaultLength is the default duration of a drain.
 	DefaultLength = 30 * time.Minute
 	// MaxLength bounds that.
 	MaxLength = 24 * time.Hour
 
 	readLimit   = 3 * time.Second
 	reportLimit = 3 * time.Second
-	// maxNodes bounds how many processes are looked at.
+	// maxNodes bounds the processes that are read.
 	maxNodes = 10_000
-	// batch is how many rows a transaction may delete.
+	// batch bounds the rows that a transaction deletes.
 	batch = 100
 )
 
-// The keys and columns of the flag, and of what processes report.
+// The keys and columns of the flag, and of the reports.
 const (
 	partition     = "drain"
 	flagRow       = "flag"
@@ -60,31 +60,31 @@ const (
 	columnSeen    = "SeenUtc"
 )
 
-// ErrLength: a time is out of bounds.
+// ErrLength: a duration is out of bounds.
 var ErrLength = errors.New("an app is drained for a second to a day")
 
-// Flag says that an app is drained.
+// Flag is the flag of a drained app.
 type Flag struct {
-	// ID tells drains apart.
+	// ID identifies a drain.
 	ID string `json:"id"`
-	// By is who began it.
+	// By is the operator that began it.
 	By    string    `json:"by"`
 	Began time.Time `json:"began"`
-	// Until is when it ends by itself.
+	// Until is its expiry.
 	Until time.Time `json:"until"`
 }
 
 // Set reports whether the app is drained at a time.
 func (f Flag) Set(now time.Time) bool { return f.ID != "" && now.Before(f.Until) }
 
-// Node is what a process has reported of itself.
+// Node is the report of a process.
 type Node struct {
 	Name    string    `json:"name"`
 	Running int       `json:"running"`
 	Seen    time.Time `json:"seen"`
 }
 
-// Store is where flag and reports are. Tables is required.
+// Store stores the flag and the reports. Tables is required.
 type Store struct {
 	Tables tables.Store
 	// Now is the clock; nil means time.Now.
@@ -98,7 +98,7 @@ func (s Store) now() time.Time {
 	return time.Now().UTC()
 }
 
-// Begin drains the app, or drains it anew.
+// Begin drains the app, or restarts a drain.
 func (s Store) Begin(ctx context.Context, by string, length time.Duration) (Flag, error) {
 	if length < time.Second || length > MaxLength {
 		return Flag{}, fmt.Errorf("%v: %w", length, ErrLength)
@@ -117,7 +117,7 @@ func (s Store) Begin(ctx context.Context, by string, length time.Duration) (Flag
 	return f, s.write(ctx, "begin to drain", flagRow, map[string]any{columnID: f.ID, columnBy: f.By, columnBegan: f.Began, columnUntil: f.Until})
 }
 
-// End lets the app work again. It may be repeated.
+// End ends the drain. It may be repeated.
 func (s Store) End(ctx context.Context) error {
 	f, err := s.Flag(ctx)
 	if err != nil || f.ID == "" {
@@ -126,7 +126,7 @@ func (s Store) End(ctx context.Context) error {
 	return s.write(ctx, "end the drain", flagRow, map[string]any{columnID: "", columnBy: f.By, columnBegan: f.Began, columnUntil: s.now()})
 }
 
-// serviceTime is the clock of storage: that of whoever drains an app may be wrong, and processes would not see that it is drained.
+// serviceTime returns the clock of storage: the operator's clock may be wrong, and processes would not see the drain.
 func (s Store) serviceTime(ctx context.Context) (time.Time, error) {
 	var answer tables.Response
 	if _, err := s.Flag(tables.WithCaptureResponse(ctx, &answer)); err != nil {
@@ -138,7 +138,7 @@ func (s Store) serviceTime(ctx context.Context) (time.Time, error) {
 	return s.now(), nil
 }
 
-// Flag reads the flag; its zero value says that the app has never been drained.
+// Flag reads the flag; its zero value means that the app has never been drained.
 func (s Store) Flag(ctx context.Context) (Flag, error) {
 	row, err := s.Tables.Get(ctx, hostlock.DefaultTable, tables.Key{Partition: partition, Row: flagRow})
 	if errors.Is(err, tables.ErrNotFound) {
@@ -150,8 +150,8 @@ func (s Store) Flag(ctx context.Context) (Flag, error) {
 	return Flag{ID: row.String(columnID), By: row.String(columnBy), Began: row.Time(columnBegan), Until: row.Time(columnUntil)}, nil
 }
 
-// Look gives the processes that have reported since the flag was set and of which something still runs. Before Notice has
-// passed since then, one that works may not have reported yet.
+// Look returns the processes that have reported running work since the flag was set. Before Notice has passed, a
+// working process may not have reported yet.
 func (s Store) Look(ctx context.Context, f Flag) (running []Node, err error) {
 	q := nodeRows()
 	for seen := 0; seen < maxNodes; {
@@ -161,7 +161,7 @@ func (s Store) Look(ctx context.Context, f Flag) (running []Node, err error) {
 		}
 		for _, row := range page.Entities {
 			if n := row.Int(columnRunning); row.String(columnID) == f.ID && n > 0 {
-				name, _ := tables.UnescapeKey(row.Row[len(nodePrefix):]) // what cannot be read is not named
+				name, _ := tables.UnescapeKey(row.Row[len(nodePrefix):]) // an unreadable name is empty
 				running = append(running, Node{Name: cmp.Or(name, row.Row), Running: int(n), Seen: row.Time(columnSeen)})
 			}
 		}
@@ -177,7 +177,7 @@ func nodeRows() tables.Query {
 	return tables.Query{Partition: partition, From: nodePrefix, To: tables.PrefixEnd(nodePrefix)}
 }
 
-// forget deletes what was reported in the drain before.
+// forget deletes the reports of the previous drain.
 func (s Store) forget(ctx context.Context) error {
 	for {
 		page, err := s.Tables.Query(ctx, hostlock.DefaultTable, nodeRows())
@@ -203,7 +203,7 @@ func within(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// report notes how much runs in a process.
+// report records how much runs in a process.
 func (s Store) report(ctx context.Context, f Flag, node string, running int) error {
 	return s.write(ctx, "report what still runs", nodePrefix+tables.EscapeKey(node), map[string]any{columnID: f.ID, columnRunning: int64(running), columnSeen: s.now()})
 }

@@ -37,7 +37,7 @@ func running(t *testing.T, s drain.Store, f drain.Flag) map[string]int {
 	return all
 }
 
-// What runs when an app is drained gets to know within the notice, is reported until it ends, and nothing begins.
+// Running work of a drained app is canceled within the notice and reported until it ends, and no work begins.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestDrain(t *testing.T) {
 		synctest.Wait()
 		testenv.Equal(t, "", map[string]int{}, running(t, store, f))
 
-		// It ends when somebody says so.
+		// It ends on request.
 		testenv.OK(t, store.End(t.Context()))
 		time.Sleep(drain.Interval)
 		work, leave, err = busy.Enter(t.Context())
@@ -102,8 +102,8 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// A gate that is closed for good ends what is inside, with the cause of who closes it, and waits for that. Nothing comes in any more,
-// not even when storage stands still.
+// A gate that is closed for good ends the work inside, with the closer's cause, and waits for it. It admits nothing
+// any longer, even while storage hangs.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -150,12 +150,12 @@ func TestClose(t *testing.T) {
 		if _, _, err := idle.Enter(t.Context()); !errors.Is(err, stopping) || time.Since(began) != 0 {
 			t.Errorf("the idle one, after %v: %v", time.Since(began), err)
 		}
-		time.Sleep(drain.Notice) // the watch gives storage up
+		time.Sleep(drain.Notice) // the watch stops waiting for storage
 		synctest.Wait()
 	})
 }
 
-// An app that was never drained, and one whose storage does not answer, work. What was read last counts.
+// An app that was never drained, and one whose storage does not answer, works. The last read flag counts.
 func TestGateWithoutStorage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -188,7 +188,8 @@ func TestGateWithoutStorage(t *testing.T) {
 	})
 }
 
-// A process without work asks storage for nothing, and one that works asks once in an interval, however many come.
+// An idle process makes no storage request, and a working one makes one in an interval, for any number of
+// invocations.
 func TestGateAsksSeldom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -228,7 +229,7 @@ func TestLength(t *testing.T) {
 	}
 }
 
-// Many processes are all seen.
+// All of many processes are seen.
 func TestLookSeesAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -250,7 +251,7 @@ func TestLookSeesAll(t *testing.T) {
 		}
 		synctest.Wait()
 		testenv.Equal(t, "", map[string]int{}, running(t, store, f))
-		// What was reported is forgotten by the next drain.
+		// The next drain deletes the reports.
 		testenv.Must(store.Begin(t.Context(), "ann", time.Hour))(t)
 		if page, err := store.Tables.Query(t.Context(), "hostLocks", tables.Query{Partition: "drain"}); err != nil || len(page.Entities) != 1 {
 			t.Errorf("%d rows, %v", len(page.Entities), err)

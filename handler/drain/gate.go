@@ -9,7 +9,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/outage"
 )
 
-// Gate lets the work of a process in, while the app is not drained. Make it with NewGate; it is safe for concurrent use.
+// Gate admits the work of a process while the app is not drained. Make it with NewGate; it is safe for concurrent
+// use.
 type Gate struct {
 	store Store
 	node  string
@@ -18,29 +19,30 @@ type Gate struct {
 
 	mu      sync.Mutex
 	flag    Flag
-	looked  time.Time // when the flag was read, or tried to be
+	looked  time.Time // when the flag was last read, or tried to be
 	reading bool
 	next    int
 	inside  map[int]context.CancelCauseFunc
 	watched bool
-	// emptied tells the watch that nothing is inside any more.
+	// emptied signals the watch that nothing is inside any longer.
 	emptied chan struct{}
-	closed  error         // why nothing is let in any more; nil while the gate is not closed for good
+	closed  error         // why no work is admitted any longer; nil while the gate is not closed for good
 	left    chan struct{} // closed when nothing is inside after that
 }
 
-// NewGate makes the gate of a process, whose name is node. cause is why the contexts of what is inside end.
+// NewGate makes the gate of a process, whose name is node. cause is the cause of the ended contexts inside.
 func NewGate(s Store, node string, cause error, log *slog.Logger) *Gate {
 	return &Gate{store: s, node: node, cause: cause, log: log, inside: map[int]context.CancelCauseFunc{}, emptied: make(chan struct{}, 1), left: make(chan struct{})}
 }
 
-// Enter lets work in: it goes on in a context that ends when the app is drained or the gate is closed, and calls leave at its end,
-// once. With an error the work is not to begin, and leave is nil: it is the gate's cause when the app is drained, and that of Close.
+// Enter admits work: it runs in a context that ends when the app is drained or the gate is closed, and calls leave at
+// its end, once. After an error the work must not begin, and leave is nil: the error is the gate's cause when the app
+// is drained, and that of Close.
 //
-// When the flag cannot be read, what was read last counts: an app that has lost its storage has other sorrows.
+// When the flag cannot be read, the last value counts: an app without storage has other problems.
 func (g *Gate) Enter(ctx context.Context) (work context.Context, leave func(), err error) {
 	if err := g.closedFor(); err != nil {
-		return nil, nil, err // who closes it has no time for storage
+		return nil, nil, err // a closing gate has no time for storage
 	}
 	g.refresh(ctx)
 	g.mu.Lock()
@@ -67,15 +69,15 @@ func (g *Gate) Enter(ctx context.Context) (work context.Context, leave func(), e
 		if len(g.inside) == 0 {
 			select {
 			case g.emptied <- struct{}{}:
-			default: // it has been told
+			default: // already signaled
 			}
 			g.tellLeft()
 		}
 	}, nil
 }
 
-// Close lets nothing in any more, and ends the contexts of what is inside with a cause. It returns when nothing is inside, or when
-// ctx ends, and says how much still is. Nothing opens the gate again; a second call waits again.
+// Close admits nothing any longer, and ends the contexts inside with a cause. It returns when nothing is inside, or
+// when ctx ends, with the number of those left. Nothing opens the gate again; a second call waits again.
 func (g *Gate) Close(ctx context.Context, cause error) (running int) {
 	g.mu.Lock()
 	if g.closed == nil {
@@ -95,10 +97,10 @@ func (g *Gate) Close(ctx context.Context, cause error) (running int) {
 	return len(g.inside)
 }
 
-// tellLeft tells who closes the gate that nothing is inside any more. The caller holds the lock.
+// tellLeft signals Close that nothing is inside any longer. The caller holds the lock.
 func (g *Gate) tellLeft() {
 	if g.closed != nil && len(g.inside) == 0 {
-		close(g.left) // once: nothing comes in any more
+		close(g.left) // once: nothing is admitted any longer
 	}
 }
 
@@ -108,7 +110,7 @@ func (g *Gate) closedFor() error {
 	return g.closed
 }
 
-// refresh reads the flag, if nobody has for an interval, and nobody does. An end of ctx does not make it stop half-way.
+// refresh reads the flag, unless it was read within an interval or is being read. It completes even if ctx ends.
 func (g *Gate) refresh(ctx context.Context) {
 	g.mu.Lock()
 	if g.reading || !g.looked.IsZero() && g.store.now().Sub(g.looked) < Interval {
@@ -132,8 +134,7 @@ func (g *Gate) refresh(ctx context.Context) {
 	}
 }
 
-// watch reads the flag for as long as something runs. When the app is drained it ends what runs, and reports until that is
-// nothing.
+// watch reads the flag while work runs. When the app is drained it ends the work, and reports until none is left.
 func (g *Gate) watch() {
 	tick := time.NewTicker(Interval)
 	defer tick.Stop()
@@ -155,7 +156,7 @@ func (g *Gate) watch() {
 	}
 }
 
-// stop ends the contexts of what is inside, if the app is drained.
+// stop ends the contexts inside, if the app is drained.
 func (g *Gate) stop() (flag Flag, drained bool, running int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -168,7 +169,7 @@ func (g *Gate) stop() (flag Flag, drained bool, running int) {
 	return g.flag, drained, len(g.inside)
 }
 
-// unwatch ends the watch, unless something has come in meanwhile.
+// unwatch ends the watch, unless work has been admitted meanwhile.
 func (g *Gate) unwatch() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -17,11 +17,11 @@ func caller(tenant string, roles ...string) accesstest.Caller {
 	return accesstest.Caller{Tenant: tenant, Object: "ann", Name: "ann@example.com", AppRoles: roles}
 }
 
-// person is what the platform says of somebody of a tenant.
+// person returns the platform's header of a user of a tenant.
 func person(tenant string, roles ...string) string { return caller(tenant, roles...).Header() }
 
-// Every operation on what belongs to another tenant is answered as if it were not there, leaves it as it is, and is recorded as
-// refused if it would have been a change.
+// Every operation on another tenant's instance is answered as for a missing one, leaves it unchanged, and is recorded
+// as refused if it would have been a change.
 func TestAnotherTenant(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -45,9 +45,9 @@ func TestAnotherTenant(t *testing.T) {
 			{http.MethodPost, "/instances/" + id + "/suspend", "", http.StatusNotFound},
 			{http.MethodPost, "/instances/" + id + "/resume", "", http.StatusNotFound},
 			{http.MethodPost, "/instances/" + id + "/rewind", "", http.StatusNotFound},
-			{http.MethodPost, "/instances/" + id + "/restart", "", http.StatusBadRequest}, // as for an instance that is not there
+			{http.MethodPost, "/instances/" + id + "/restart", "", http.StatusBadRequest}, // as for a missing instance
 			{http.MethodPost, "/instances/" + id + "/restart?restartWithNewInstanceId=false", "", http.StatusBadRequest},
-			{http.MethodDelete, "/instances/" + id, "", http.StatusForbidden}, // an operator purges nothing
+			{http.MethodDelete, "/instances/" + id, "", http.StatusForbidden}, // operators may not purge
 			{http.MethodPost, "/orchestrators/Gate/" + id, `"x"`, http.StatusConflict},
 		} {
 			rec := b.send(t, r.method, base+r.path, r.body, "X-MS-CLIENT-PRINCIPAL", red, "Content-Type", "application/json")
@@ -80,7 +80,7 @@ func TestAnotherTenant(t *testing.T) {
 	testenv.Equal(t, "the audit log", map[audit.Outcome]int{audit.Refused: 18, audit.Done: 1}, outcomes)
 }
 
-// Whatever changes something is recorded with who did it and what its target was: one entry for each request.
+// Every change is recorded with its caller and its target: one entry for each request.
 func TestChangesAreRecorded(t *testing.T) {
 	t.Parallel()
 	b := filled(t)
@@ -128,7 +128,7 @@ func TestChangesAreRecorded(t *testing.T) {
 	testenv.Equal(t, "what is tried, of what changes something", routes, tried)
 }
 
-// Who is nobody, or may not, learns what to do.
+// A refused caller gets the remedy.
 func TestDoorRefuses(t *testing.T) {
 	t.Parallel()
 	b := filled(t)
@@ -143,7 +143,7 @@ func TestDoorRefuses(t *testing.T) {
 		"unreadable":  {"e30x", http.StatusForbidden, "cannot be read"},
 		"no identity": {caller("").Header(), http.StatusForbidden, "tid and oid"},
 	} {
-		// Outside of /api, no key has been asked for.
+		// Outside of /api, the host has checked no key.
 		rec := b.send(t, http.MethodPost, "/runtime/webhooks/durabletask/instances/Running/terminate", "", "X-MS-CLIENT-PRINCIPAL", c.header)
 		if got := body[problem](t, rec); rec.Code != c.status || !strings.Contains(got.Message, c.message) {
 			t.Errorf("%s: %d %+v", name, rec.Code, got)

@@ -20,7 +20,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// answer is what a request gets: a body as JSON, or none.
+// answer is the answer to a request: a JSON body, or none.
 type answer struct {
 	status int
 	body   any // nil for none
@@ -29,13 +29,13 @@ type answer struct {
 
 func nothing(status int) answer { return answer{status: status} }
 
-// document is a body of any JSON.
+// document returns a body of any JSON.
 func document(status int, body any) answer { return answer{status: status, body: body} }
 
-// problem is an error as the extension shows one.
+// problem is an error in the extension's form.
 type problem struct {
 	Message string `json:"Message"`
-	// ExceptionMessage says more.
+	// ExceptionMessage is the detailed message.
 	ExceptionMessage string `json:"ExceptionMessage,omitempty"`
 }
 
@@ -47,21 +47,21 @@ func message(status int, text string, cause error) answer {
 	return document(status, p)
 }
 
-// refusal is a request that is refused, with what is wrong.
+// refusal is a refused request, with the reason.
 type refusal struct {
 	status int
 	text   string
 	cause  error
 }
 
-// Error is the text of the answer.
+// Error returns the text of the answer.
 func (r *refusal) Error() string { return r.text }
 
 func badArgument(why string) error {
 	return &refusal{http.StatusBadRequest, "One or more of the arguments submitted is incorrect", errors.New(why)}
 }
 
-// failed is the answer to an error.
+// failed returns the answer to an error.
 func (s *server) failed(in *call, err error) answer {
 	var refused *refusal
 	var conflict *engine.ConflictError
@@ -110,7 +110,7 @@ func (s *server) failed(in *call, err error) answer {
 	case errors.Is(err, orchestrator.ErrActive), errors.Is(err, orchestrator.ErrExists):
 		return message(http.StatusConflict, "An orchestration of this instance id exists already and has not ended.", nil)
 	default:
-		if !errors.Is(err, context.Canceled) { // a caller who left is no trouble
+		if !errors.Is(err, context.Canceled) { // a disconnected caller is no failure
 			s.Log.Error("request of the API of Durable Functions failed", "method", in.http.Method, "path", in.http.URL.Path, "error", engine.Redact(err.Error()))
 		}
 		return message(http.StatusInternalServerError, "Something went wrong while processing your request", nil)
@@ -131,7 +131,7 @@ func (a answer) send(c echo.Context) error {
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(a.body); err != nil {
-		return err // unreachable unless a row holds what is no JSON
+		return err // unreachable unless a row contains invalid JSON
 	}
 	header.Set(echo.HeaderContentLength, strconv.Itoa(b.Len()))
 	return c.Blob(a.status, "application/json; charset=utf-8", b.Bytes())

@@ -22,7 +22,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// A start waits for as long as it is asked to, and answers with the output, where it stands, or where to look.
+// A start waits for the requested time, and answers with the output, the status, or the polling address.
 func TestStartAndWait(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -144,7 +144,7 @@ func TestListPages(t *testing.T) {
 	}
 }
 
-// Clients that use the address of the extension itself are served where a host lets them through, in any letters.
+// The extension's own addresses work if the host forwards them, in any letter case.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	b := filled(t)
@@ -204,8 +204,8 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-// A damaged instance is listed by its status, without payloads, beside the others; a command for it is not accepted, and a
-// purge by filter passes it by.
+// A damaged instance is listed by its status, without payloads, among the others; a command for it is not accepted,
+// and a purge by filter skips it.
 func TestDamagedInstance(t *testing.T) {
 	t.Parallel()
 	b := filled(t)
@@ -241,7 +241,7 @@ func TestDamagedInstance(t *testing.T) {
 	}
 }
 
-// A body that is as deep as may be is taken; one that is deeper is refused, with the limit, and does no harm.
+// A body at the depth limit is accepted; a deeper one is refused, with the limit, and does no harm.
 func TestDeepBodies(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -273,8 +273,8 @@ func TestDeepBodies(t *testing.T) {
 	}
 }
 
-// The host repeats a request without a body when the handler dies under it, with the id that it has given to the request.
-// Whenever that happens, the repeat changes nothing; a request of its own does.
+// The host repeats a request without a body when the handler dies during it, with the same invocation id. At any
+// point, the repeat changes nothing; a new request does.
 func TestRepeatsByTheHost(t *testing.T) {
 	t.Parallel()
 	const first, second = "0b8a4a62-7df5-4f4e-9a3c-3a6ad4cf2f11", "5e0d7c3b-17a9-4a4e-8d55-9f3f6f4ad1c7"
@@ -305,7 +305,7 @@ func repeat(t *testing.T, path, first, second string) {
 	}
 }
 
-// executions lists the orchestrations with how often they were begun.
+// executions lists the orchestrations with their numbers of executions.
 func (b *bench) executions(t *testing.T) (all []string) {
 	t.Helper()
 	found, _, err := b.runtime.List(t.Context(), orchestrator.Filter{}, 100, "")

@@ -32,7 +32,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// base is the address that the Functions host forwards for people, and machines the one for clients with a key.
+// base is the address that the Functions host forwards for users, and machines the one for clients with a key.
 const (
 	base     = "/api/runtime/webhooks/durabletask"
 	machines = "/api/machine/runtime/webhooks/durabletask"
@@ -46,7 +46,7 @@ type bench struct {
 	tables  tables.Store
 	queues  queues.Store
 	log     bytes.Buffer
-	// changed lets the code of Turns decide otherwise than before, and mended lets that of Flaky succeed.
+	// changed makes the code of Turns decide differently, and mended makes that of Flaky succeed.
 	changed, mended atomic.Bool
 }
 
@@ -61,7 +61,7 @@ func newBench(t *testing.T) *bench {
 		}
 		return "hello " + name, nil
 	})
-	// hello greets; one name is nobody's.
+	// hello greets; one name fails.
 	hello := orchestrator.NewOrchestrator("Hello", func(ctx *orchestrator.Context, name string) (string, error) {
 		return greet.Call(ctx, name).Await()
 	})
@@ -86,7 +86,7 @@ func newBench(t *testing.T) *bench {
 	b.runtime, err = orchestrator.New(orchestrator.Config{Tables: store, Blobs: blobs.NewMemory(), Queues: b.queues, StatusChanged: b.list.Record,
 		Orchestrators: []orchestrator.AnyOrchestrator{hello, gate, b.turns(), b.flaky()}, Activities: []orchestrator.AnyActivity{greet}, Log: slog.New(slog.DiscardHandler)})
 	testenv.OK(t, err)
-	// The other API shares the router, and answers to what begins with /api.
+	// The other API shares the router, and answers everything below /api.
 	other := api.Config{History: engine.NewHistory(store, ""), DeadLetters: engine.NewDeadLetters(store, ""), Engines: []string{"hmac"}, Door: b.door()}
 	err = errors.Join(b.runtime.Prepare(t.Context()), b.list.Prepare(t.Context()), b.door().Audit.CreateTable(t.Context()), api.Register(b.echo, other),
 		Register(b.echo, Config{PublicURL: "https://app.example.net", Runtime: b.runtime, List: b.list.List, Door: b.door(), Log: slog.New(slog.NewTextHandler(&b.log, nil))}))
@@ -94,14 +94,15 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// door lets machines do everything, people of the tenant "home" what their roles allow, and operators of others theirs.
+// door grants machines everything, users of the tenant "home" the permissions of their roles, and operators of other
+// tenants theirs.
 func (b *bench) door() access.Door {
 	return access.Door{Name: "durable", Audit: &audit.Log{Tables: b.tables}, Control: access.Control{EasyAuth: true,
 		Policy: access.Policy{HomeTenant: accesstest.ID("home"), OtherTenants: access.Operator, Keys: string(access.Administrator)}}}
 }
 
-// send sends a request as the host forwards it; headers are name, value, name, value. One that names nobody comes from a machine
-// with a key.
+// send sends a request as the host forwards it; headers are name, value, name, value. A request without credentials
+// comes from a machine with a key.
 func (b *bench) send(t *testing.T, method, target, body string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	var content io.Reader
@@ -109,7 +110,7 @@ func (b *bench) send(t *testing.T, method, target, body string, headers ...strin
 		content = strings.NewReader(body)
 	}
 	r := httptest.NewRequestWithContext(t.Context(), method, target, content)
-	r.Host = "evil.example" // whatever a caller says: links have the configured address
+	r.Host = "evil.example" // regardless of it, links have the configured address
 	r.Header.Set("X-Forwarded-Host", "evil.example")
 	r.Header.Set("X-Forwarded-Proto", "http")
 	for i := 0; i < len(headers); i += 2 {
@@ -126,14 +127,14 @@ func (b *bench) send(t *testing.T, method, target, body string, headers ...strin
 	return rec
 }
 
-// drive delivers what is in the runtime's queues, what is due later included.
+// drive delivers the messages of the runtime's queues, delayed ones included.
 func (b *bench) drive(t *testing.T) {
 	t.Helper()
 	for b.deliver(t.Context(), t) {
 	}
 }
 
-// deliver delivers a batch of each queue; false when there was none.
+// deliver delivers a batch of each queue; false for none.
 func (b *bench) deliver(ctx context.Context, t *testing.T) (some bool) {
 	t.Helper()
 	for _, queue := range []string{b.runtime.SignalQueue(), b.runtime.ScheduleQueue()} {
@@ -159,7 +160,7 @@ func (b *bench) deliver(ctx context.Context, t *testing.T) (some bool) {
 	return some
 }
 
-// begin starts an instance and lets it run as far as it gets.
+// begin starts an instance and lets it run as far as possible.
 func (b *bench) begin(t *testing.T, name, id, input string) {
 	t.Helper()
 	if rec := b.send(t, http.MethodPost, base+"/orchestrators/"+name+"/"+id, input); rec.Code != http.StatusAccepted {
@@ -168,7 +169,8 @@ func (b *bench) begin(t *testing.T, name, id, input string) {
 	b.drive(t)
 }
 
-// filled has instances in every status, called as that; "ended" is Completed, and "Pending" nobody has taken up yet.
+// filled returns a bench with instances in every status, named after it; "ended" is Completed, and "Pending" is not
+// started yet.
 func filled(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// row is a request and what the extension answers to it.
+// row is a request and the extension's answer.
 type row struct {
 	name, method, path, body string
 	headers                  []string
@@ -22,7 +22,7 @@ type row struct {
 	check   func(t *testing.T, b *bench, rec *httptest.ResponseRecorder)
 }
 
-// contract is the table of the extension's API, row by row, and every status code of a row.
+// contract returns the table of the extension's API, row by row, with every status code.
 func contract() []row {
 	const asJSON = "application/json"
 	instance := func(id string) string { return "/instances/" + id }
@@ -191,7 +191,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// isCheckStatus checks the answer to what has begun, for a certain instance, or for one with an id of 32 digits.
+// isCheckStatus checks the answer to a start, for a certain instance, or for one with an id of 32 digits.
 func isCheckStatus(id string) func(*testing.T, *bench, *httptest.ResponseRecorder) {
 	return func(t *testing.T, b *bench, rec *httptest.ResponseRecorder) {
 		t.Helper()
@@ -222,7 +222,7 @@ func hasInput(id, input string) func(*testing.T, *bench, *httptest.ResponseRecor
 	}
 }
 
-// lists checks which instances a list has, in whatever order.
+// lists checks the instances of a list, in any order.
 func lists(ids ...string) func(*testing.T, *bench, *httptest.ResponseRecorder) {
 	return func(t *testing.T, _ *bench, rec *httptest.ResponseRecorder) {
 		t.Helper()
@@ -241,7 +241,7 @@ func lists(ids ...string) func(*testing.T, *bench, *httptest.ResponseRecorder) {
 	}
 }
 
-// purges checks how many instances a purge says it has deleted, -1 for an error, and which are gone.
+// purges checks the number of instances that a purge reports, -1 for an error, and which are deleted.
 func purges(n int, ids ...string) func(*testing.T, *bench, *httptest.ResponseRecorder) {
 	return func(t *testing.T, b *bench, rec *httptest.ResponseRecorder) {
 		t.Helper()
@@ -256,7 +256,7 @@ func purges(n int, ids ...string) func(*testing.T, *bench, *httptest.ResponseRec
 	}
 }
 
-// shows checks the whole JSON of an instance that is called by its status.
+// shows checks the whole JSON of an instance that is named by its status.
 func shows(id, input, output, custom string) func(*testing.T, *bench, *httptest.ResponseRecorder) {
 	return func(t *testing.T, _ *bench, rec *httptest.ResponseRecorder) {
 		t.Helper()
@@ -280,7 +280,7 @@ func texts(m map[string]json.RawMessage) map[string]string {
 	return all
 }
 
-// reaches lets the messages take effect and checks where the instance stands then.
+// reaches lets the messages take effect and checks the status of the instance.
 func reaches(id, status string) func(*testing.T, *bench, *httptest.ResponseRecorder) {
 	return func(t *testing.T, b *bench, _ *httptest.ResponseRecorder) {
 		t.Helper()
@@ -297,7 +297,7 @@ func reaches(id, status string) func(*testing.T, *bench, *httptest.ResponseRecor
 	}
 }
 
-// pollsAgain checks what tells a client to look again.
+// pollsAgain checks the answer that asks a client to poll again.
 func pollsAgain(id string) func(*testing.T, *bench, *httptest.ResponseRecorder) {
 	return func(t *testing.T, _ *bench, rec *httptest.ResponseRecorder) {
 		t.Helper()

@@ -18,50 +18,50 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// bases are the addresses that the API answers at.
+// bases returns the base addresses of the API.
 func bases() []string {
 	return []string{"/api/runtime/webhooks/durabletask", "/runtime/webhooks/durabletask"}
 }
 
 const (
-	// maxBody bounds what is read of a request's body, in bytes.
+	// maxBody bounds the bytes read of a request's body.
 	maxBody = 1 << 20
-	// DefaultTimeout is how long a request may take when Config does not say. It lies below the 230 s after which the load
-	// balancer of a Functions app gives up on an answer.
+	// DefaultTimeout is the default of Config.Timeout. It is below the 230 s after which the load balancer of a
+	// Functions app times out.
 	DefaultTimeout = 220 * time.Second
-	// settle is what of that time a request has left for its answer when it has waited.
+	// settle is the part of that time that a request has left for its answer after a wait.
 	settle = 10 * time.Second
 )
 
-// Config says what the API works on.
+// Config configures the API.
 type Config struct {
 	// Runtime runs the orchestrations; required.
 	Runtime *orchestrator.Runtime
-	// Admit, if it is set, makes of a start what its orchestrator needs, or refuses it, as engine.Pipeline.Admit does.
+	// Admit, if it is set, prepares a start for its orchestrator, or refuses it, as engine.Pipeline.Admit does.
 	Admit func(ctx context.Context, s orchestrator.Start) (orchestrator.Start, error)
-	// List lists orchestrations, as catalog.Catalog does; nil means Runtime.List, which reads past all their rounds.
+	// List lists orchestrations, as catalog.Catalog does; nil means Runtime.List, which reads all their rounds.
 	List func(ctx context.Context, f orchestrator.Filter, limit int, continuation string) ([]orchestrator.Summary, string, error)
-	// PublicURL is the address of the app for its clients, as in "https://app.azurewebsites.net": links begin with it. What a
-	// request calls the host decides nothing, since the caller chooses that. With "" links begin with their path.
+	// PublicURL is the address of the app for its clients, as in "https://app.azurewebsites.net": links begin with
+	// it. The host name in a request is ignored, since the caller chooses it. With "" links begin with their path.
 	PublicURL string
-	// Door tells who calls, and records what callers change; required.
+	// Door authenticates callers, and records their changes; required.
 	Door access.Door
-	// Owners say whose it is what engines act on, as for the API.
+	// Owners returns the owners of engines' data, as for the API.
 	Owners api.Owners
 	// Timeout bounds one request, waits included; 0 means DefaultTimeout.
 	Timeout time.Duration
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Log takes what goes wrong; nil means no log.
+	// Log logs failures; nil means no log.
 	Log *slog.Logger
 }
 
-// server is what the endpoints share.
+// server is the shared state of the endpoints.
 type server struct {
 	Config
 }
 
-// Register mounts the API on e. Its error says what is wrong with c.
+// Register mounts the API on e. It returns an error for an invalid c.
 func Register(e *echo.Echo, c Config) error {
 	if c.Runtime == nil || c.Timeout < 0 {
 		return errors.New("register the API of Durable Functions: a runtime is required, and a time-out that is not negative")
@@ -84,14 +84,14 @@ func Register(e *echo.Echo, c Config) error {
 	s := &server{c}
 	e.Pre(canonical)
 	for _, base := range bases() {
-		// As the API does, for whatever method: others of the server must not take them.
+		// As in the API, for any method: other routes of the server must not match them.
 		e.RouteNotFound(base, s.serve)
 		e.RouteNotFound(base+"/*", s.serve)
 	}
 	return nil
 }
 
-// canonical puts the base address into its own letters.
+// canonical converts the base address to its own case.
 func canonical(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		u := c.Request().URL
@@ -105,7 +105,7 @@ func canonical(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// split takes a path apart: the base address, and the rest, which begins with a slash or is empty, still escaped.
+// split splits a path: the base address, and the rest, which begins with a slash or is empty, still escaped.
 func split(u *url.URL) (base, rest string, ok bool) {
 	path := u.EscapedPath()
 	for _, base := range bases() {
@@ -116,7 +116,7 @@ func split(u *url.URL) (base, rest string, ok bool) {
 	return "", "", false
 }
 
-// Routes lists what the API answers to, as api.Routes does, at the address that a Functions host forwards.
+// Routes lists the routes of the API, like api.Routes, at the address that a Functions host forwards.
 func Routes() []api.Route {
 	base := bases()[0]
 	routes := []api.Route{
@@ -135,19 +135,19 @@ func Routes() []api.Route {
 	return routes
 }
 
-// call is a request at work.
+// call is a request in progress.
 type call struct {
 	ctx  context.Context
 	http *http.Request
-	base string // the address that it came to, below which links lie
+	base string // its base address, which links use
 	path []string
 	query
 
 	door  *access.Call
-	after string // what its change has made of its target
+	after string // the new state of a change's target
 }
 
-// serve is the way of every request: its limits, its endpoint, its answer.
+// serve handles every request: its limits, its endpoint, its answer.
 func (s *server) serve(c echo.Context) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), s.Timeout)
 	defer cancel()
@@ -156,7 +156,7 @@ func (s *server) serve(c echo.Context) error {
 	base, rest, _ := split(r.URL)
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		q = r.URL.Query() // what of it can be read
+		q = r.URL.Query() // its readable part
 	}
 	in := &call{ctx: ctx, http: r, query: query(q)}
 	in.base = s.PublicURL + in.outside(base)
@@ -196,19 +196,19 @@ func (s *server) answer(in *call) (out answer) {
 	return out
 }
 
-// errPanicked is what the audit log says of a change whose endpoint did not return.
+// errPanicked is the audit log's error of a change whose endpoint panicked.
 var errPanicked = errors.New("the endpoint panicked")
 
-// correlationID is the caller's id of the request, or a new one.
+// correlationID returns the caller's id of the request, or a new one.
 func (in *call) correlationID() string { return api.CorrelationID(in.http.Header) }
 
-// endpoint is what a request needs, and what answers it, with an error that failed understands; the zero value is none.
+// endpoint is the permission of a request, and its function, whose errors failed understands; the zero value is none.
 type endpoint struct {
 	need access.Permission
 	run  func(in *call) (answer, error)
 }
 
-// operations are what can be done to an instance, by their names in small letters.
+// operations returns the operations on an instance, by their names in lower case.
 func (s *server) operations() map[string]endpoint {
 	return map[string]endpoint{
 		"terminate": s.told("terminate", (*orchestrator.Runtime).Terminate),
@@ -252,5 +252,5 @@ func (s *server) route(in *call) endpoint {
 // is compares a word of the path.
 func (in *call) is(at int, word string) bool { return strings.EqualFold(in.path[at], word) }
 
-// instance is the id in the path.
+// instance returns the id in the path.
 func (in *call) instance() string { return in.path[1] }

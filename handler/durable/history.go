@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// historyEvent is an event of an instance as the extension shows it: calls that have ended are one event.
+// historyEvent is an event of an instance in the extension's form: an ended call is one event.
 type historyEvent struct {
 	EventType           string
 	FunctionName        string              `json:",omitempty"`
@@ -25,17 +25,17 @@ type historyEvent struct {
 	Timestamp           time.Time
 }
 
-// teller turns rounds into the events of the extension.
+// teller converts rounds to the events of the extension.
 type teller struct {
 	found          orchestrator.Inspection
 	input, results bool
 	events         []historyEvent
-	open           map[int]orchestrator.RoundEvent // calls that have not ended, by their number
-	at             map[int]int                     // where their events are
+	open           map[int]orchestrator.RoundEvent // calls that have not ended, by number
+	at             map[int]int                     // indexes of their events
 	folded         []int                           // events that became part of others
 }
 
-// historyOf is the latest execution of an instance, event by event.
+// historyOf returns the latest execution of an instance, event by event.
 func historyOf(found orchestrator.Inspection, input, results bool) []historyEvent {
 	t := teller{found: found, input: input, results: results, open: map[int]orchestrator.RoundEvent{}, at: map[int]int{}}
 	for _, r := range found.Rounds {
@@ -107,7 +107,7 @@ func (t *teller) decided(e orchestrator.RoundEvent) {
 	}
 }
 
-// ended makes one event of the beginning and the end of a call.
+// ended merges the beginning and the end of a call into one event.
 func (t *teller) ended(e orchestrator.RoundEvent, h historyEvent) {
 	begun, ok := t.open[e.Call]
 	if !ok {

@@ -9,13 +9,13 @@ import (
 	"github.com/vibedata/roundhouse/internal/urlpath"
 )
 
-// What taskHub and connection are called in links; nothing depends on them.
+// The names of taskHub and connection in links; nothing depends on them.
 const (
 	defaultTaskHub    = "Roundhouse"
 	defaultConnection = "Storage"
 )
 
-// links is how a client goes on with an instance.
+// links are the links of an instance for its client.
 type links struct {
 	ID                    string `json:"id"`
 	StatusQueryGetURI     string `json:"statusQueryGetUri"`
@@ -27,7 +27,7 @@ type links struct {
 	ResumePostURI         string `json:"resumePostUri"`
 }
 
-// checkStatus is the answer to what has begun: where to look, and when.
+// checkStatus returns the answer to a start: the polling address, and the interval.
 func (in *call) checkStatus(id string) answer {
 	path := in.base + "/instances/" + urlpath.Escape(id)
 	suffix := in.suffix()
@@ -47,12 +47,13 @@ func (in *call) checkStatus(id string) answer {
 	return out
 }
 
-// suffix is what every link has in its query. The caller's key is not in it: links are logged, stored and handed on.
+// suffix returns the query of every link. It does not contain the caller's key: links are logged, stored and passed
+// on.
 func (in *call) suffix() string {
 	return "taskHub=" + url.QueryEscape(in.or("taskHub", defaultTaskHub)) + "&connection=" + url.QueryEscape(in.or("connection", defaultConnection))
 }
 
-// again is the path and the query of the request itself, without the caller's key.
+// again returns the path and the query of the request itself, without the caller's key.
 func (in *call) again() string {
 	var parts []string
 	for part := range strings.SplitSeq(in.http.URL.RawQuery, "&") {
@@ -71,7 +72,7 @@ func (in *call) again() string {
 	return path + "?" + strings.Join(parts, "&")
 }
 
-// outside is a path as the caller has to use it: below the address for machines, if the request came to that.
+// outside returns a path for the caller: below the address for machines, if the request came to that.
 func (in *call) outside(path string) string {
 	if rest, ok := strings.CutPrefix(path, "/api/"); ok && access.FromMachine(in.ctx) {
 		return access.MachinePrefix + rest

@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// defaultTop and maxTop are how many instances a page of a list has, and may have.
+	// defaultTop and maxTop are the default and maximum length of a page.
 	defaultTop = 100
 	maxTop     = 500
-	// continuationHeader carries the place behind a page, in and out.
+	// continuationHeader carries the continuation token, in and out.
 	continuationHeader = "x-ms-continuation-token"
-	// parallel is how many instances of a page are read at the same time.
+	// parallel bounds the instances of a page that are read in parallel.
 	parallel = 8
-	// purgeSlice is how many instances are purged between two looks at the clock.
+	// purgeSlice is the number of instances to purge between two checks of the time.
 	purgeSlice = 50
 )
 
-// list shows instances. With the input of those that go on, and the output of those that have ended, a page costs a query
-// an instance.
+// list lists instances. With the input of active ones, and the output of ended ones, a page costs one query for each
+// instance.
 func (s *server) list(in *call) (answer, error) {
 	f := orchestrator.Filter{Prefix: in.text("instanceIdPrefix"), TenantID: in.door.Principal.Scope}
 	f.CreatedFrom, _ = in.when("createdTimeFrom")
@@ -59,10 +59,10 @@ func (s *server) list(in *call) (answer, error) {
 	return out, nil
 }
 
-// tokenOf is a place as a header carries it: a place can be an id, and headers change blanks and what is not ASCII.
+// tokenOf returns a place for a header: a place can be an id, and headers change blanks and non-ASCII characters.
 func tokenOf(place string) string { return base64.RawURLEncoding.EncodeToString([]byte(place)) }
 
-// placeOf reads a token, which comes from outside; whether a list has such a place is its own to check.
+// placeOf reads a token, which is external data; the list itself checks whether it has such a place.
 func placeOf(token string) (string, error) {
 	place, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil || tokenOf(string(place)) != token {
@@ -71,8 +71,8 @@ func placeOf(token string) (string, error) {
 	return string(place), nil
 }
 
-// inspectAll reads the instances of a page. What was purged meanwhile is left out; of what cannot be read, its status is
-// shown, without input and output.
+// inspectAll reads the instances of a page. Instances purged meanwhile are left out; an unreadable one has only its
+// status, without input and output.
 func (s *server) inspectAll(in *call, found []orchestrator.Summary) ([]shown, error) {
 	views := make([]*shown, len(found))
 	input := in.flag("showInput", true)
@@ -88,7 +88,7 @@ func (s *server) inspectAll(in *call, found []orchestrator.Summary) ([]shown, er
 		}
 		group.Go(func() (err error) {
 			defer func() {
-				if p := recover(); p != nil { // nobody above this goroutine could recover for it
+				if p := recover(); p != nil { // no other code recovers in this goroutine
 					err = fmt.Errorf("panic: %v", p)
 				}
 			}()
@@ -116,12 +116,12 @@ func (s *server) inspectAll(in *call, found []orchestrator.Summary) ([]shown, er
 	return all, nil
 }
 
-// purged says how many instances were purged.
+// purged is the number of purged instances.
 type purged struct {
 	InstancesDeleted int `json:"instancesDeleted"`
 }
 
-// purge deletes an instance that has ended. One that goes on is left alone.
+// purge deletes an ended instance. An active one is not touched.
 func (s *server) purge(in *call) (answer, error) {
 	status, err := s.own(in)
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *server) purge(in *call) (answer, error) {
 	return document(http.StatusOK, purged{1}), nil
 }
 
-// purgeMany deletes the instances that a filter selects and that have ended, as many as there is time for.
+// purgeMany deletes the selected instances that have ended, within the available time.
 func (s *server) purgeMany(in *call) (answer, error) {
 	var f orchestrator.Filter
 	var ok bool

@@ -20,7 +20,7 @@ const (
 	maxEventName = 256
 )
 
-// going is an instance that has not ended. The answer is 404 or 410 for any other.
+// going returns an instance that has not ended. The answer is 404 or 410 for any other.
 func (s *server) going(in *call) (orchestrator.Summary, error) {
 	status, err := s.own(in)
 	if err == nil && status.Ended() {
@@ -29,7 +29,7 @@ func (s *server) going(in *call) (orchestrator.Summary, error) {
 	return status, err
 }
 
-// own is an instance that the caller may see; another tenant's does not exist.
+// own returns an instance that the caller may see; another tenant's does not exist.
 func (s *server) own(in *call) (orchestrator.Summary, error) {
 	status, err := s.Runtime.Status(in.ctx, in.instance())
 	if err == nil && !in.door.Principal.Sees(status.TenantID) {
@@ -50,7 +50,7 @@ func (in *call) begin(action string, s orchestrator.Summary, reason string) erro
 // errGone: the instance has ended.
 var errGone = &refusal{status: http.StatusGone}
 
-// told is the endpoint of a command.
+// told returns the endpoint of a command.
 func (s *server) told(action string, tell func(rt *orchestrator.Runtime, ctx context.Context, id, reason string) error) endpoint {
 	return endpoint{access.OrchestrationsCommand, func(in *call) (answer, error) {
 		reason, err := in.reason()
@@ -62,7 +62,7 @@ func (s *server) told(action string, tell func(rt *orchestrator.Runtime, ctx con
 			return gone(err)
 		}
 		if damaged := s.Runtime.Readable(in.ctx, in.instance()); damaged != nil && in.door.Principal.Sees(status.TenantID) {
-			return answer{}, damaged // nobody could carry it out
+			return answer{}, damaged // no runtime could carry it out
 		}
 		if err != nil {
 			return answer{}, err
@@ -85,7 +85,7 @@ func (in *call) reason() (string, error) {
 	return strings.ToValidUTF8(reason, "\uFFFD"), nil
 }
 
-// gone answers with 410, and without a body, if that is what the error says.
+// gone answers errGone with 410 and without a body, and returns any other error.
 func gone(err error) (answer, error) {
 	if errors.Is(err, errGone) {
 		return nothing(http.StatusGone), nil
@@ -93,7 +93,7 @@ func gone(err error) (answer, error) {
 	return answer{}, err
 }
 
-// raise hands an event to an instance.
+// raise sends an event to an instance.
 func (s *server) raise(in *call) (answer, error) {
 	status, err := s.going(in)
 	if err != nil {
@@ -119,7 +119,7 @@ func (s *server) raise(in *call) (answer, error) {
 	return nothing(http.StatusAccepted), nil
 }
 
-// rewind lets an instance go on that has failed.
+// rewind rewinds a failed instance.
 func (s *server) rewind(in *call) (answer, error) {
 	reason, err := in.reason()
 	if err != nil {
@@ -147,7 +147,7 @@ func (s *server) rewind(in *call) (answer, error) {
 	return nothing(http.StatusAccepted), nil
 }
 
-// restart starts an instance over: as a new one, or under the same id.
+// restart restarts an instance: as a new one, or under the same id.
 func (s *server) restart(in *call) (answer, error) {
 	wait, err := in.patience()
 	if err != nil {
@@ -177,7 +177,7 @@ func (s *server) restart(in *call) (answer, error) {
 	return s.begun(in, id, wait)
 }
 
-// inputOf is the input of an instance.
+// inputOf returns the input of an instance.
 func inputOf(in orchestrator.Inspection) json.RawMessage {
 	if len(in.Outcome.Input) == 0 {
 		return json.RawMessage("null")

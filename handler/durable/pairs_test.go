@@ -13,7 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// What a client asks for is what is read: the value of a body, the parameters of a list in any letters, the place behind a
+// A client's request is read as sent: the value of a body, the parameters of a list in any case, the place behind a
 // page.
 func FuzzRequests(f *testing.F) {
 	fuzzvalue.Seeds(f)

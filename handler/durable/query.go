@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// query reads parameters as the extension does: names in any case, and what cannot be read is not there.
+// query reads parameters like the extension: names in any case, and invalid values are ignored.
 type query url.Values
 
 func (q query) values(name string) []string {
@@ -42,7 +42,7 @@ func (q query) number(name string) (int, bool) {
 	return n, err == nil
 }
 
-// maxSeconds bounds a time that is given in seconds: a day.
+// maxSeconds bounds a time in seconds: a day.
 const maxSeconds = 86_400
 
 // seconds reads a time in seconds.
@@ -57,7 +57,7 @@ func (q query) seconds(name string) (time.Duration, bool) {
 // earliest is the first time that tables can store.
 var earliest = time.Date(1601, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// when reads a time; without an offset it is UTC. The + of an offset becomes a blank when the sender does not encode it.
+// when reads a time; without an offset it is UTC. An unencoded + of an offset arrives as a blank.
 func (q query) when(name string) (time.Time, bool) {
 	value := strings.TrimSpace(q.text(name))
 	for _, text := range []string{value, strings.ReplaceAll(value, " ", "+")} {
@@ -65,7 +65,7 @@ func (q query) when(name string) (time.Time, bool) {
 			t, err := time.Parse(layout, text)
 			if y := t.Year(); err == nil && y >= 1 && y <= 9999 {
 				if t = t.UTC(); t.Before(earliest) {
-					return earliest, true // clients send the smallest date of theirs for "since ever"
+					return earliest, true // clients send their smallest date for "since ever"
 				}
 				return t, true
 			}
@@ -74,7 +74,7 @@ func (q query) when(name string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// statuses reads runtimeStatus. all is false when there is one that does not exist.
+// statuses reads runtimeStatus. all is false if one does not exist.
 func (q query) statuses() (known []orchestrator.Status, all bool) {
 	all = true
 	for _, value := range q.values("runtimeStatus") {
@@ -86,14 +86,14 @@ func (q query) statuses() (known []orchestrator.Status, all bool) {
 			}
 			known = append(known, status)
 			if status == orchestrator.Running {
-				known = append(known, orchestrator.Retrying, orchestrator.Stalled) // which are shown as that
+				known = append(known, orchestrator.Retrying, orchestrator.Stalled) // which are shown as Running
 			}
 		}
 	}
 	return known, all
 }
 
-// statusOf is a status of the extension here. What has continued as new is running.
+// statusOf converts a status of the extension. An instance that has continued as new is running.
 func statusOf(name string) (orchestrator.Status, bool) {
 	for _, s := range []orchestrator.Status{orchestrator.Pending, orchestrator.Running, orchestrator.Suspended, orchestrator.Completed,
 		orchestrator.Failed, orchestrator.Terminated, orchestrator.Canceled} {

@@ -24,7 +24,7 @@ import (
 // maxInstanceID bounds the id of an instance, in characters.
 const maxInstanceID = 256
 
-// start starts an orchestration, in place of one that has ended, and waits for it if it is asked to.
+// start starts an orchestration, in place of an ended one, and waits for it if requested.
 func (s *server) start(in *call) (answer, error) {
 	input, err := in.json(false)
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *server) begin(in *call, what orchestrator.Start, wait *patience) (answe
 	return s.begun(in, what.ID, wait)
 }
 
-// newID is a new id for what a request begins: the same one when the host repeats the request.
+// newID returns a new id for a request's start: the same one when the host repeats the request.
 func (in *call) newID(of string) string {
 	key := api.RequestKey(in.http.Header)
 	if key == "" {
@@ -101,7 +101,7 @@ func (in *call) newID(of string) string {
 	return uuid.NewSHA1(uuid.NameSpaceOID, []byte("durable\n"+of+"\n"+key+in.door.Principal.Scope)).String()
 }
 
-// begun is the answer to what has begun.
+// begun returns the answer to a start.
 func (s *server) begun(in *call, id string, wait *patience) (answer, error) {
 	if wait == nil {
 		return in.checkStatus(id), nil
@@ -124,13 +124,13 @@ func (s *server) begun(in *call, id string, wait *patience) (answer, error) {
 	}
 }
 
-// patience says how long to wait, and how often to look.
+// patience is the time to wait, and the polling interval.
 type patience struct{ timeout, interval time.Duration }
 
-// leastInterval keeps a wait from looking all the time: each look is a transaction.
+// leastInterval bounds the polling rate: each poll is a transaction.
 const leastInterval = 100 * time.Millisecond
 
-// patience reads timeout and pollingInterval; nil when one of them is missing.
+// patience reads timeout and pollingInterval; nil if one of them is missing.
 func (in *call) patience() (*patience, error) {
 	timeout, given := in.seconds("timeout")
 	interval, too := in.seconds("pollingInterval")
@@ -145,7 +145,7 @@ func (in *call) patience() (*patience, error) {
 	return &patience{timeout, max(interval, leastInterval)}, nil
 }
 
-// wait looks until the orchestration has ended or the time is over.
+// wait polls until the orchestration has ended or the time is over.
 func (s *server) wait(ctx context.Context, id string, p patience) (ended bool, err error) {
 	timeout := max(0, min(p.timeout, s.Timeout-settle))
 	over := time.NewTimer(timeout)
@@ -169,7 +169,7 @@ func (s *server) wait(ctx context.Context, id string, p patience) (ended bool, e
 	}
 }
 
-// json reads the body, one JSON value. No body is null, unless there has to be one.
+// json reads the body, one JSON value. An empty body is null, unless one is required.
 func (in *call) json(required bool) (json.RawMessage, error) {
 	text, err := io.ReadAll(in.http.Body)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// turns waits for the event open, or for another one when its code was changed.
+// turns returns an orchestrator that waits for the event open, or for another one with changed code.
 func (b *bench) turns() orchestrator.AnyOrchestrator {
 	return orchestrator.NewOrchestrator("Turns", func(ctx *orchestrator.Context, _ string) (string, error) {
 		if b.changed.Load() {
@@ -22,7 +22,7 @@ func (b *bench) turns() orchestrator.AnyOrchestrator {
 	})
 }
 
-// flaky fails until it is mended.
+// flaky returns an orchestrator that fails until it is fixed.
 func (b *bench) flaky() orchestrator.AnyOrchestrator {
 	return orchestrator.NewOrchestrator("Flaky", func(*orchestrator.Context, string) (string, error) {
 		if !b.mended.Load() {
@@ -39,7 +39,7 @@ func (b *bench) attempt(t *testing.T) {
 	testenv.Must(b.runtime.Run(t.Context(), s))(t)
 }
 
-// troubled has an instance between two attempts, and one whose code cannot go on, called as their states.
+// troubled returns a bench with an instance between two attempts, and a stalled one, named after their states.
 func troubled(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t)
@@ -66,7 +66,8 @@ func (b *bench) raise(t *testing.T, id, name string) {
 	b.drive(t)
 }
 
-// The extension has no words for these states: both are Running, without an output, and a list of what runs has them.
+// The extension has no names for these states: both are Running, without an output, and a list of running instances
+// has them.
 func TestWhatHasNotEndedRuns(t *testing.T) {
 	t.Parallel()
 	b := troubled(t)
@@ -101,7 +102,7 @@ func TestWhatHasNotEndedRuns(t *testing.T) {
 	}
 }
 
-// What is asked of them is answered as for what runs.
+// Requests for them are answered as for running instances.
 func TestCommandsToWhatHasNotEnded(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"Retrying", "Stalled"} {
@@ -135,7 +136,7 @@ func TestCommandsToWhatHasNotEnded(t *testing.T) {
 	}
 }
 
-// A wait is for the end: neither state is one, and an attempt that succeeds ends it.
+// A wait is for the end: neither state ends it, and a successful attempt does.
 func TestWaitIsForTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

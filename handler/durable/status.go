@@ -9,10 +9,10 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// timeLayout is how the extension writes the times of an instance.
+// timeLayout is the extension's format of an instance's times.
 const timeLayout = "2006-01-02T15:04:05Z"
 
-// shown is an instance as the extension shows it.
+// shown is an instance in the extension's form.
 type shown struct {
 	Name          string              `json:"name"`
 	InstanceID    string              `json:"instanceId"`
@@ -25,7 +25,7 @@ type shown struct {
 	HistoryEvents []historyEvent      `json:"historyEvents,omitempty"`
 }
 
-// status shows one instance.
+// status returns one instance.
 func (s *server) status(in *call) (answer, error) {
 	if _, err := s.own(in); err != nil {
 		return answer{}, err
@@ -49,7 +49,7 @@ func (s *server) status(in *call) (answer, error) {
 	}
 }
 
-// inspect reads an instance. One that goes on and of which neither input nor history is wanted costs a read of one row.
+// inspect reads an instance. Without input or history, an active one costs a read of one row.
 func (s *server) inspect(in *call, id string, input, history, results bool) (shown, orchestrator.Status, error) {
 	if !input && !history {
 		summary, err := s.Runtime.Status(in.ctx, id)
@@ -77,8 +77,8 @@ func summaryOf(s orchestrator.Summary) shown {
 		CreatedTime: timeOf(s.CreatedAt), LastUpdated: timeOf(s.UpdatedAt)}
 }
 
-// runtimeStatus is a status in the extension's words, which has none for what is between two attempts, or waits for its
-// code to be mended: both have not ended, and go on by themselves.
+// runtimeStatus converts a status to the extension's, which has no names for Retrying and Stalled: both have not
+// ended, and continue by themselves.
 func runtimeStatus(s orchestrator.Status) orchestrator.Status {
 	if s == orchestrator.Retrying || s == orchestrator.Stalled {
 		return orchestrator.Running
@@ -88,7 +88,7 @@ func runtimeStatus(s orchestrator.Status) orchestrator.Status {
 
 func timeOf(t time.Time) string { return t.UTC().Format(timeLayout) }
 
-// textOrJSON is a text as JSON: as it is, if it is that already.
+// textOrJSON returns a text as JSON: unchanged, if it is JSON already.
 func textOrJSON(text string) json.RawMessage {
 	if text == "" {
 		return nil
@@ -100,8 +100,8 @@ func textOrJSON(text string) json.RawMessage {
 	return quoted
 }
 
-// outputOf is the result of an instance without secrets, the text of its failure, or the reason for which it was terminated;
-// nothing of one that has not ended.
+// outputOf returns the result of an instance without secrets, the text of its failure, or the reason of its
+// termination; nothing for an active one.
 func outputOf(out orchestrator.Outcome) json.RawMessage {
 	if out.Ended() && out.Failure != nil {
 		text := out.Failure.Message

@@ -1,8 +1,8 @@
-// Package function describes the functions of an app as the Functions host wants them described: a function.json in a folder
-// with the function's name.
+// Package function describes the functions of an app for the Functions host: a function.json in a folder with the
+// function's name.
 //
-// It promises the one form in which this program serves a function: queue messages come in as bytes, HTTP requests are
-// forwarded as they are. It owns no storage keys.
+// It has the one form in which this program serves a function: queue messages arrive as bytes, HTTP requests are
+// forwarded unchanged. It owns no storage keys.
 package function
 
 import (
@@ -16,22 +16,22 @@ import (
 	"strings"
 )
 
-// Names of the trigger bindings, under which the host sends what a function is called with.
+// Names of the trigger bindings, under which the host sends a function's input.
 const (
 	QueueParameter = "message"
 	TimerParameter = "timer"
 )
 
-// Level is what the host asks of the caller of an HTTP function.
+// Level is the authentication that the host requires from the caller of an HTTP function.
 type Level string
 
-// Anonymous asks for nothing, Key for a key of the function or of the host.
+// Anonymous requires nothing, Key a key of the function or of the host.
 const (
 	Anonymous Level = "anonymous"
 	Key       Level = "function"
 )
 
-// storage is the setting of the account that the queues are in.
+// storage is the setting of the queues' account.
 const storage = "AzureWebJobsStorage"
 
 // Function is a function: its name, and its bindings, of which the first is the trigger.
@@ -55,26 +55,26 @@ type Binding struct {
 	Route      string   `json:"route,omitempty"`
 }
 
-// Queue is a function that listens to a queue.
+// Queue returns a function that listens to a queue.
 func Queue(name, queue string) Function {
 	return Function{name, []Binding{{Type: "queueTrigger", Direction: "in", Name: QueueParameter, QueueName: queue, Connection: storage, DataType: "binary"}}}
 }
 
-// Timer is a function that runs when an NCRONTAB expression of six fields says so, UTC.
+// Timer returns a function that runs by an NCRONTAB expression of six fields, UTC.
 func Timer(name, schedule string) Function {
 	return Function{name, []Binding{{Type: "timerTrigger", Direction: "in", Name: TimerParameter, Schedule: schedule}}}
 }
 
-// Unmonitored is a Timer of which the host keeps no status: it writes nothing when the function runs, and does not make up for what
-// was missed.
+// Unmonitored returns a Timer without a status at the host: the host writes nothing when the function runs, and does
+// not make up for missed occurrences.
 func Unmonitored(name, schedule string) Function {
 	f := Timer(name, schedule)
 	f.Bindings[0].UseMonitor = new(bool)
 	return f
 }
 
-// HTTP is a function that is called at /api/{route}, with the methods given in lower case; with get, also with head. The host
-// forwards a request as it is only when there are these two bindings.
+// HTTP returns a function that is called at /api/{route}, with the methods given in lower case; with get, also with
+// head. The host forwards a request unchanged only with these two bindings.
 func HTTP(name, route string, level Level, methods ...string) Function {
 	if slices.Contains(methods, "get") && !slices.Contains(methods, "head") {
 		methods = append(slices.Clone(methods), "head")
@@ -85,7 +85,7 @@ func HTTP(name, route string, level Level, methods ...string) Function {
 	}}
 }
 
-// JSON is the function's function.json.
+// JSON returns the function's function.json.
 func (f Function) JSON() ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -95,7 +95,7 @@ func (f Function) JSON() ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// Write lays the function out: its folder in dir, with its function.json.
+// Write writes the function's folder in dir, with its function.json.
 func (f Function) Write(dir string) error {
 	text, err := f.JSON()
 	folder := filepath.Join(dir, f.Name)
@@ -111,12 +111,12 @@ func (f Function) Write(dir string) error {
 	return nil
 }
 
-// Check says what is wrong with functions that one app is to have: two of one name, two that listen to one queue, of which
-// each would get a part of the messages, or two with one route, which a route with a rest of its path ("dlq/{*path}") shares
-// with all below it.
+// Check returns the errors of an app's functions: two with one name, two that listen to one queue, of which each
+// would get a part of the messages, or two with one route. A route with a rest of its path ("dlq/{*path}") covers all
+// routes below it.
 func Check(all []Function) error {
 	var errs []error
-	taken := map[string]string{} // by what: name of the function
+	taken := map[string]string{} // key to the function's name
 	take := func(what, name string) {
 		if other, twice := taken[what]; twice {
 			errs = append(errs, fmt.Errorf("%s belongs to two functions, %s and %s", what, other, name))
@@ -135,7 +135,7 @@ func Check(all []Function) error {
 	return errors.Join(append(errs, checkRests(all))...)
 }
 
-// checkRests finds routes that belong to the rest of another's path.
+// checkRests finds routes below the rest of another route's path.
 func checkRests(all []Function) error {
 	var errs []error
 	for _, wide := range all {
@@ -152,7 +152,7 @@ func checkRests(all []Function) error {
 	return errors.Join(errs...)
 }
 
-// Sorted is all in the order of their names.
+// Sorted returns all, sorted by name.
 func Sorted(all []Function) []Function {
 	return slices.SortedFunc(slices.Values(all), func(a, b Function) int { return strings.Compare(a.Name, b.Name) })
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// reminders is an app whose engine waits for two days, and for a payment meanwhile.
+// reminders returns an app whose engine waits for two days, and for a payment meanwhile.
 func reminders(*handler.Platform) ([]engine.Definition, error) {
 	remind := orchestrator.NewActivity("remind", mail)
 	run := func(ctx *orchestrator.Context, r engine.Request[string]) (string, error) {
@@ -26,8 +26,8 @@ func reminders(*handler.Platform) ([]engine.Definition, error) {
 		Operations: []orchestrator.AnyActivity{remind}, Schedules: []engine.Schedule{{Cron: "0 0 9 * * *"}}}}, nil
 }
 
-// A test of an app in a bubble of virtual time: a message, an event over the API, two days that take no time, and a slot of a
-// schedule. It is a function here, and a Test function in a test file.
+// A test of an app in a bubble of virtual time: a message, an event over the API, two days that take no time, and a
+// slot of a schedule. Here it is a plain function; in a test file it is a Test function.
 func Example() {
 	_ = func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {

@@ -1,12 +1,13 @@
-// Package handlertest runs a whole app in a test: on memory stores, with what the Functions host does (messages are delivered,
-// timers fire, HTTP requests come in) done by the test. It owns no storage keys.
+// Package handlertest runs a whole app in a test: on memory stores, with the test as the Functions host (it delivers
+// messages, fires timers and sends HTTP requests). It owns no storage keys.
 //
 //	h := handlertest.New(t, handler.App{Engines: engines}, nil)
 //	h.Send("backup-queue", `{"correlationId": "c1", "input": {"days": 7}}`)
 //	h.Deliver()
 //	entries := h.History("backup")
 //
-// An app takes at once what it sends to itself; here it does not, unless a test sets ROUNDHOUSE_DIRECT, because Deliver delivers.
+// An app handles its own messages immediately; here it does not, unless a test sets ROUNDHOUSE_DIRECT, because
+// Deliver delivers.
 //
 // In a bubble of testing/synctest, time is virtual: time.Sleep lets timers of any length become due, which Deliver then delivers.
 package handlertest
@@ -30,13 +31,13 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// visibility is for how long a message is away that was delivered, as in the host.json of new modules.
+// visibility is the time until a failed message is redelivered, as in the host.json of new modules.
 const visibility = 30 * time.Second
 
 // maxDeliveries bounds Deliver: an app that sends messages for ever fails its test.
 const maxDeliveries = 10_000
 
-// Host is an app on memory stores. What fails, fails the test.
+// Host is an app on memory stores. An error fails the test.
 type Host struct {
 	t       testing.TB
 	app     handler.App
@@ -45,20 +46,20 @@ type Host struct {
 	// disabled are functions that are not called.
 	disabled map[string]bool
 
-	// Tables, Queues and Blobs are what the app keeps its state in. With ROUNDHOUSE_PAYLOAD_KEY, payloads in it are encrypted.
+	// Tables, Queues and Blobs are the app's stores. With ROUNDHOUSE_PAYLOAD_KEY, payloads in them are encrypted.
 	Tables *tables.Memory
 	Queues *queues.Memory
 	Blobs  *blobs.Memory
 }
 
-// New starts an app with settings, beside those that a developer's host sets. With WEBSITE_SITE_NAME it is an app in Azure. It is
-// closed when the test ends.
+// New starts an app with settings, in addition to those of a developer's host. With WEBSITE_SITE_NAME it is an app in
+// Azure. It is closed when the test ends.
 func New(t testing.TB, a handler.App, settings map[string]string) *Host {
 	t.Helper()
 	return NewWith(t, a, settings, func(*handler.Config) {})
 }
 
-// NewWith is New for an app whose configuration change may change, such as to put faults around its stores.
+// NewWith is New for an app whose configuration change may change, for example to add faults to its stores.
 func NewWith(t testing.TB, a handler.App, settings map[string]string, change func(c *handler.Config)) *Host {
 	t.Helper()
 	h := &Host{t: t, app: a, Tables: tables.NewMemory(), Queues: queues.NewMemory(), Blobs: blobs.NewMemory()}
@@ -67,8 +68,8 @@ func NewWith(t testing.TB, a handler.App, settings map[string]string, change fun
 	return h
 }
 
-// Restart ends the app's process and starts another one, which goes on with what is in the stores. The settings and the
-// configuration are the other process's alone.
+// Restart ends the app's process and starts another one, which continues with the same stores. The settings and the
+// configuration are for the new process alone.
 func (h *Host) Restart(settings map[string]string, change func(c *handler.Config)) {
 	h.t.Helper()
 	if h.handler != nil {
@@ -91,8 +92,8 @@ func (h *Host) Restart(settings map[string]string, change func(c *handler.Config
 	}
 }
 
-// Leave ends the work of the app's process as a signal to stop does: what it has in hand is put back for others, and what is
-// delivered to it afterwards, too.
+// Leave ends the work of the app's process like a signal to stop: its work in progress is requeued for others, and
+// later deliveries, too.
 func (h *Host) Leave() {
 	h.t.Helper()
 	if err := h.handler.Leave(h.t.Context()); err != nil {
@@ -100,10 +101,10 @@ func (h *Host) Leave() {
 	}
 }
 
-// lookup finds the settings of a test, with what the host and its host.json say.
+// lookup finds the settings of a test, and those of the host and its host.json.
 func lookup(settings map[string]string) func(string) (string, bool) {
 	host := map[string]string{"AZURE_FUNCTIONS_ENVIRONMENT": "Development", "FUNCTIONS_CORETOOLS_ENVIRONMENT": "true", "AzureWebJobsStorage": "UseDevelopmentStorage=true", "FUNCTIONS_CUSTOMHANDLER_PORT": "0",
-		"ROUNDHOUSE_DIRECT": "0", // the test says when messages are delivered
+		"ROUNDHOUSE_DIRECT": "0", // the test delivers messages
 		"AzureFunctionsJobHost__extensions__queues__maxDequeueCount": "100"}
 	return func(name string) (string, bool) {
 		if value, ok := settings[name]; ok {
@@ -117,8 +118,7 @@ func lookup(settings map[string]string) func(string) (string, bool) {
 // Manifest describes the app.
 func (h *Host) Manifest() handler.Manifest { return h.handler.Manifest() }
 
-// Disable has Deliver leave the queue of a function alone, or listen to it again: what the app setting
-// AzureWebJobs.{function}.Disabled does.
+// Disable stops deliveries to a function, or resumes them, like the app setting AzureWebJobs.{function}.Disabled.
 func (h *Host) Disable(function string, disabled bool) {
 	h.t.Helper()
 	if _, ok := h.handler.Manifest().Functions[function]; !ok {
@@ -130,7 +130,7 @@ func (h *Host) Disable(function string, disabled bool) {
 	h.disabled[function] = disabled
 }
 
-// Send puts a message into a queue.
+// Send sends a message to a queue.
 func (h *Host) Send(queue, body string) {
 	h.t.Helper()
 	if _, err := h.Queues.Send(h.t.Context(), queue, []byte(body), 0); err != nil {
@@ -138,13 +138,13 @@ func (h *Host) Send(queue, body string) {
 	}
 }
 
-// Deliver delivers the messages that are due, and those that these lead to, until none is due any more, and says how many
-// deliveries the app has taken. What it refuses stays in its queue and is due again after 30 s.
+// Deliver delivers the due messages, and those that they cause, until none is due, and returns the number of accepted
+// deliveries. A refused message stays in its queue and is due again after 30 s.
 func (h *Host) Deliver() (taken int) {
 	h.t.Helper()
 	for deliveries := 0; ; {
 		before := deliveries
-		if err := h.handler.Settled(h.t.Context()); err != nil { // events, which may leave wake-ups behind
+		if err := h.handler.Settled(h.t.Context()); err != nil { // deliveries of events, which may leave wake-ups behind
 			h.t.Fatal(err)
 		}
 		for queue, name := range h.listens {
@@ -152,7 +152,7 @@ func (h *Host) Deliver() (taken int) {
 				continue
 			}
 			received, err := h.Queues.Receive(h.t.Context(), queue, queues.MaxReceive, visibility)
-			if err != nil && !errors.Is(err, queues.ErrNotFound) { // as the host, it waits for queues that are not there
+			if err != nil && !errors.Is(err, queues.ErrNotFound) { // like the host, it waits for missing queues
 				h.t.Fatal(err)
 			}
 			for _, m := range received {
@@ -174,15 +174,15 @@ func (h *Host) Deliver() (taken int) {
 	}
 }
 
-// Tick fires a timer function for the time at which it was due, and says whether it succeeded.
+// Tick fires a timer function for the time at which it was due, and reports whether it succeeded.
 func (h *Host) Tick(name string, due time.Time) bool {
 	h.t.Helper()
 	return h.invoke(name, function.TimerParameter, map[string]any{"ScheduleStatus": map[string]any{"Next": due}, "IsPastDue": false},
 		map[string]any{"sys": map[string]any{"UtcNow": due.Add(time.Second)}})
 }
 
-// Schedule sends what an occurrence of a schedule sends, of all its items, and says how many messages. An app does so itself for what
-// is due, when the timer "schedules-timer" ticks.
+// Schedule sends the messages of an occurrence of a schedule, of all its targets, and returns their number. An app
+// itself sends due slots when the timer "schedules-timer" fires.
 func (h *Host) Schedule(engine, schedule string, slot time.Time) (sent int) {
 	h.t.Helper()
 	sent, err := h.handler.SendSlot(h.t.Context(), engine, schedule, slot)
@@ -206,11 +206,11 @@ func (h *Host) invoke(name, parameter string, value any, metadata map[string]any
 	return status == http.StatusOK
 }
 
-// ServeHTTP has the app's process answer a request as it comes, such as over a Network.
+// ServeHTTP lets the app's process answer a request, for example over a Network.
 func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.handler.ServeHTTP(w, r) }
 
-// Do sends an HTTP request, such as POST /api/orders, with JSON in its body. On a developer's host, it comes from the local user;
-// as makes it one of somebody else, as accesstest.Caller.Sign does.
+// Do sends an HTTP request, such as POST /api/orders, with JSON in its body. On a developer's host, it comes from the
+// local user; as sets another caller, like accesstest.Caller.Sign.
 func (h *Host) Do(method, path, body string, as ...func(*http.Request)) (status int, answer string) {
 	h.t.Helper()
 	req := httptest.NewRequestWithContext(h.t.Context(), method, path, strings.NewReader(body))
@@ -224,7 +224,7 @@ func (h *Host) Do(method, path, body string, as ...func(*http.Request)) (status 
 	return rec.Code, rec.Body.String()
 }
 
-// History is what the history has of an engine, newest first, up to a hundred entries.
+// History returns the history of an engine, newest first, up to a hundred entries.
 func (h *Host) History(name string) []engine.Entry {
 	h.t.Helper()
 	page, err := engine.NewHistory(h.tables(), "").List(h.t.Context(), engine.HistoryFilter{Engines: []string{name}, Limit: engine.MaxLimit})
@@ -234,7 +234,7 @@ func (h *Host) History(name string) []engine.Entry {
 	return page.Entries
 }
 
-// DeadLetters are an engine's dead letters, newest first, up to a hundred.
+// DeadLetters returns an engine's dead letters, newest first, up to a hundred.
 func (h *Host) DeadLetters(name string) []engine.DeadLetter {
 	h.t.Helper()
 	page, err := engine.NewDeadLetters(h.tables(), "").List(h.t.Context(), engine.DeadLetterFilter{Engines: []string{name}, Limit: engine.MaxLimit})
@@ -244,8 +244,8 @@ func (h *Host) DeadLetters(name string) []engine.DeadLetter {
 	return page.DeadLetters
 }
 
-// Outcome is how an orchestration stands or has ended. The id of an engine's run is "{engine}-{correlation id}", of a singleton's
-// "{engine}-{instance id}" or "{engine}-{tenant id}".
+// Outcome returns the state or the end of an orchestration. The id of an engine's run is "{engine}-{correlation id}",
+// of a singleton's "{engine}-{instance id}" or "{engine}-{tenant id}".
 func (h *Host) Outcome(id string) orchestrator.Outcome {
 	h.t.Helper()
 	rows, _, data := h.handler.Stores()
@@ -260,7 +260,7 @@ func (h *Host) Outcome(id string) orchestrator.Outcome {
 	return outcome
 }
 
-// tables is what the app keeps its rows in, as the app sees it.
+// tables returns the app's table store, as the app uses it.
 func (h *Host) tables() tables.Store {
 	rows, _, _ := h.handler.Stores()
 	return rows

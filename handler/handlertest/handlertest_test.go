@@ -14,7 +14,7 @@ import (
 
 func mail(_ context.Context, to string) (string, error) { return "reminded " + to, nil }
 
-// The queue of a function that is disabled is left alone, and worked off when the function is enabled.
+// The queue of a disabled function is not read, and processed when the function is enabled.
 func TestDisable(t *testing.T) {
 	t.Parallel()
 	h := handlertest.New(t, handler.App{Engines: reminders}, nil)
@@ -27,7 +27,7 @@ func TestDisable(t *testing.T) {
 	}
 }
 
-// The host of a test does what the Functions host does: it delivers messages and events, and timers when they are due.
+// The host of a test behaves like the Functions host: it delivers messages and events, and timers when they are due.
 func TestHost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

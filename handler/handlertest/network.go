@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Network is a network in memory, on which apps reach each other, and servers of the test, by address. Its connections do not keep
-// the time of a bubble from passing. Give its Dial to the apps (handler.Config.Dial).
+// Network is an in-memory network, on which apps reach each other, and servers of the test, by address. Its
+// connections do not block the time of a bubble. Pass its Dial to the apps (handler.Config.Dial).
 type Network struct {
 	t testing.TB
 
@@ -25,7 +25,7 @@ func NewNetwork(t testing.TB) *Network {
 	return &Network{t: t, hosts: map[string]*listener{}, down: map[string]bool{}}
 }
 
-// Serve has a handler answer at an address, such as 127.0.0.1:7071.
+// Serve serves a handler at an address, such as 127.0.0.1:7071.
 func (n *Network) Serve(address string, h http.Handler) {
 	n.t.Helper()
 	l := &listener{address: address, conns: make(chan net.Conn), closed: make(chan struct{})}
@@ -41,7 +41,7 @@ func (n *Network) Serve(address string, h http.Handler) {
 	})
 }
 
-// Down cuts an address off, or connects it again. Connections that are there stay.
+// Down disconnects an address, or connects it again. Existing connections stay.
 func (n *Network) Down(address string, down bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -67,10 +67,10 @@ func (n *Network) Dial(ctx context.Context, _, address string) (net.Conn, error)
 	}
 }
 
-// errRefused: nobody listens at an address.
+// errRefused: an address has no listener.
 var errRefused = errors.New("connection refused")
 
-// listener takes the connections to an address.
+// listener accepts the connections to an address.
 type listener struct {
 	address string
 	conns   chan net.Conn

@@ -17,14 +17,14 @@ import (
 // minKey is the least length of a key or signature, in bytes.
 const minKey = 16
 
-// Authorize says who may send, as engine.Intake wants it.
+// Authorize checks the sender's permission, for engine.Intake.
 type Authorize = func(ctx context.Context, r *http.Request) error
 
-// Verify says who may send a body, as engine.Intake wants it.
+// Verify checks the sender of a body, for engine.Intake.
 type Verify = func(ctx context.Context, header http.Header, body []byte) error
 
-// Signed lets in the events of an outbox that are signed. known, if it is set, says of an event that is whether it is one for this
-// app: engine.ErrNotTaken for another.
+// Signed admits the signed events of an outbox. known, if it is set, checks whether a signed event is for this app:
+// engine.ErrNotTaken if not.
 func Signed(events receiver.Receiver, known func(ctx context.Context, e receiver.Event) error) Verify {
 	return func(ctx context.Context, header http.Header, body []byte) error {
 		e, err := events.Verify(ctx, header, body)
@@ -40,7 +40,7 @@ func Signed(events receiver.Receiver, known func(ctx context.Context, e receiver
 	}
 }
 
-// CheckKey says what is wrong with a key or a signature: it is too short, or has characters with which it never fits.
+// CheckKey returns the error in a key or a signature: too short, or with impossible characters.
 func CheckKey(key string) error {
 	if len(key) < minKey {
 		return fmt.Errorf("set %d characters or more", minKey)
@@ -48,7 +48,7 @@ func CheckKey(key string) error {
 	return keytext.Plain(key)
 }
 
-// Signature lets in who has a value in a query parameter: what the publisher of an address has put into it.
+// Signature admits senders with a value in a query parameter, which is part of the published address.
 func Signature(parameter, value string) Authorize {
 	return func(_ context.Context, r *http.Request) error {
 		if value == "" || !same(r.URL.Query().Get(parameter), value) {
@@ -58,8 +58,8 @@ func Signature(parameter, value string) Authorize {
 	}
 }
 
-// KeyOrToken lets in who has the key (in x-functions-key, or the query parameter code), or a good token. A key that is wrong
-// is not made good by a token. Without a key there are only tokens, and the other way round.
+// KeyOrToken admits senders with the key (in x-functions-key, or the query parameter code), or a valid token. A token
+// does not make up for a wrong key. Without a key only tokens are accepted, and vice versa.
 func KeyOrToken(key string, tokens *Entra) Authorize {
 	return func(ctx context.Context, r *http.Request) error {
 		given := r.Header.Get("x-functions-key")
@@ -77,7 +77,7 @@ func KeyOrToken(key string, tokens *Entra) Authorize {
 	}
 }
 
-// same compares in a time that tells nothing, the length included.
+// same compares in constant time, the length included.
 func same(got, want string) bool {
 	a, b := sha256.Sum256([]byte(got)), sha256.Sum256([]byte(want))
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1

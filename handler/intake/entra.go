@@ -20,7 +20,7 @@ import (
 const (
 	// DefaultAuthority is Microsoft Entra in the public cloud.
 	DefaultAuthority = "https://login.microsoftonline.com"
-	// MarketplaceCaller is the application id of the commercial marketplace, in whose name webhooks come.
+	// MarketplaceCaller is the application id of the commercial marketplace, which sends webhooks.
 	MarketplaceCaller = "20e940b3-4c77-4b0b-9a53-9e16a1b010a7"
 	// AlertsCaller is the application id of Azure Monitor's action groups.
 	AlertsCaller = "461e8683-5575-4561-ac7f-899cc907d62a"
@@ -29,18 +29,18 @@ const (
 	maxKeys  = 1 << 20  // bytes of a key set
 	// keysTimeout bounds the request for the key set, well below a sender's patience.
 	keysTimeout = 3 * time.Second
-	// minKeyAge is how long a key set is not fetched again: a stream of tokens with made-up signatures must not become a
-	// stream of requests to the issuer.
+	// minKeyAge is the minimum age of a key set before it is fetched again: a stream of tokens with forged signatures
+	// must not become a stream of requests to the issuer.
 	minKeyAge = 30 * time.Second
 )
 
-// EntraConfig says whose tokens are good. All but the last three are required.
+// EntraConfig selects the accepted tokens. All but the last three are required.
 type EntraConfig struct {
 	// Tenant is the id of our tenant, which issues the tokens.
 	Tenant string
-	// Audiences are the application ids, or their URIs, that tokens may be for: ours.
+	// Audiences are our application ids, or their URIs, for which tokens are accepted.
 	Audiences []string
-	// Callers are the application ids in whose name tokens may be.
+	// Callers are the application ids of accepted callers.
 	Callers []string
 	// Authority is the address of Microsoft Entra; DefaultAuthority when empty.
 	Authority string
@@ -50,7 +50,7 @@ type EntraConfig struct {
 	Now func() time.Time
 }
 
-// Validate reports everything that is wrong with the configuration, joined into one error.
+// Validate returns all errors of the configuration, joined into one.
 func (c EntraConfig) Validate() error {
 	var errs []error
 	if _, err := entraid.Parse(c.Tenant); err != nil {
@@ -73,15 +73,15 @@ func (c EntraConfig) Validate() error {
 	return nil
 }
 
-// Entra verifies tokens of Microsoft Entra, version 1 and 2: signature, issuer, tenant, audience, caller and life time. It
-// is safe for concurrent use. Keys are fetched when a token needs one that is not known, and kept.
+// Entra verifies tokens of Microsoft Entra, version 1 and 2: signature, issuer, tenant, audience, caller and life
+// time. It is safe for concurrent use. Keys are fetched when a token needs an unknown one, and cached.
 type Entra struct {
 	config   EntraConfig
 	issuers  []string
 	verifier *oidc.IDTokenVerifier
 }
 
-// NewEntra checks the configuration. It does not go to the network.
+// NewEntra checks the configuration. It does not use the network.
 func NewEntra(c EntraConfig) (*Entra, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -105,14 +105,15 @@ func NewEntra(c EntraConfig) (*Entra, error) {
 	keys := oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), &client), c.Authority+"/"+c.Tenant+"/discovery/v2.0/keys")
 	return &Entra{
 		config: c,
-		// Version 1 and version 2, of this tenant and of no other.
+		// Version 1 and version 2, of this tenant only.
 		issuers: []string{"https://sts.windows.net/" + c.Tenant + "/", c.Authority + "/" + c.Tenant + "/v2.0"},
-		// Issuer and audience have several good values each, so they are checked here and not there.
+		// Issuer and audience have several valid values each, so they are checked here.
 		verifier: oidc.NewVerifier("", noting{keys}, &oidc.Config{SkipIssuerCheck: true, SkipClientIDCheck: true, SupportedSigningAlgs: []string{oidc.RS256}, Now: c.Now}),
 	}, nil
 }
 
-// Authorize takes the token of a request. The error is engine.ErrUnauthorized, or another one when nobody can say.
+// Authorize checks the token of a request. The error is engine.ErrUnauthorized, or another one when the keys are
+// unavailable.
 func (e *Entra) Authorize(ctx context.Context, r *http.Request) error {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || token == "" || len(token) > maxToken {
@@ -149,11 +150,11 @@ func (e *Entra) Authorize(ctx context.Context, r *http.Request) error {
 	return nil
 }
 
-// unreachableKey finds, in a context, the place for the reason why keys could not be fetched: the verifier itself does not
-// tell that from a bad signature.
+// unreachableKey finds, in a context, the place for the reason why keys could not be fetched: the verifier itself
+// does not distinguish that from an invalid signature.
 type unreachableKey struct{}
 
-// noting notes why keys could not be fetched.
+// noting records why keys could not be fetched.
 type noting struct{ keys oidc.KeySet }
 
 // VerifySignature implements oidc.KeySet.
@@ -170,8 +171,8 @@ func (n noting) VerifySignature(ctx context.Context, token string) ([]byte, erro
 // errKeys marks a key set that could not be fetched.
 var errKeys = errors.New("the issuer's keys cannot be had")
 
-// keyFetcher fetches the key set. That happens for signatures of which the known keys are not the maker: forgeries, and
-// tokens by a key that is new. Between two fetches it cannot tell one from the other, and says so rather than refuse.
+// keyFetcher fetches the key set, when the known keys do not match a signature: for forgeries, and for tokens by a
+// new key. Between two fetches it cannot distinguish them, and returns that instead of a refusal.
 type keyFetcher struct {
 	next http.RoundTripper // http.DefaultTransport when nil
 	now  func() time.Time

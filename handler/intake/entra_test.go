@@ -54,7 +54,7 @@ func TestTokens(t *testing.T) {
 	testenv.Equal(t, "readings of the key set", 1, d.issuer.Asked())
 }
 
-// Whatever the spelling of ids in the settings, tokens are taken; an id that never fits is refused at the start.
+// Tokens are accepted for any spelling of ids in the settings; an impossible id is refused at the start.
 func TestSpellingsOfIDs(t *testing.T) {
 	t.Parallel()
 	issuer := marketplacefake.NewIssuer(t, tenant)
@@ -112,7 +112,7 @@ func TestForgedTokens(t *testing.T) {
 	}
 }
 
-// While the keys cannot be had, or a new one is not known yet, the sender is told to come again; then it is known.
+// While the keys are unavailable, or a new one is unknown, the sender is asked to retry; then it is known.
 func TestKeySet(t *testing.T) {
 	t.Parallel()
 	d := newDoor(t, through)

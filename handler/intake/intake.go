@@ -1,14 +1,14 @@
-// Package intake serves the intakes of engines (engine.Intake): the ways over HTTP by which others send messages that become
-// messages of engines' queues; and it knows how senders prove who they are.
+// Package intake serves the intakes of engines (engine.Intake): HTTP endpoints whose requests become messages of
+// engines' queues; and it authenticates senders.
 //
-// What it promises:
-//   - A message is taken (with a status of success) only when it is in its queue. Whatever went wrong otherwise is answered
-//     so that its sender repeats what may yet succeed, and with 4xx what may not.
+// Promises:
+//   - A message is accepted (with a status of success) only when it is in its queue. Other answers make the sender
+//     retry a request that may succeed later; permanent errors get 4xx.
 //   - A sender gets its answer well within the ten seconds that senders wait: Config.Timeout bounds a request.
-//   - Who sends is known before the body is read, or, where it is signed, before anything is made of it; the body is bounded, and one that its engine would not understand is
-//     refused with 400.
-//   - What the same sender repeats has the same correlation id, if its engine derives one. What does not fit a queue message
-//     travels by way of a blob (engine.Claims).
+//   - The sender is authenticated before the body is read, or, if the body is signed, before it is used; the body is
+//     bounded, and one that its engine cannot decode is refused with 400.
+//   - A repeated request of a sender has the same correlation id, if its engine derives one. A body that exceeds a
+//     queue message goes into a blob (engine.Claims).
 //
 // Bodies, tokens and keys are never logged. The package owns no storage keys.
 package intake
@@ -29,29 +29,29 @@ import (
 )
 
 const (
-	// DefaultTimeout is how long a request may take when Config does not say.
+	// DefaultTimeout is the default of Config.Timeout.
 	DefaultTimeout = 8 * time.Second
 	// maxBody bounds a body in bytes: an alert may have 256 KiB.
 	maxBody = 512 << 10
 )
 
-// Config says which intakes there are and what they work with. Queues and Claims are required.
+// Config configures the intakes. Queues and Claims are required.
 type Config struct {
 	Queues queues.Store
 	Claims *engine.Claims
-	// Engines are the engines whose intakes are served; one that is closed does not exist.
+	// Engines are the engines with intakes; a closed intake does not exist.
 	Engines []engine.Definition
-	// Ready waits until messages can be taken, or says why not; nil means that they always can.
+	// Ready waits until messages can be accepted, or returns the reason why not; nil means always ready.
 	Ready func(ctx context.Context) error
 	// Timeout bounds one request; DefaultTimeout when 0, and less than 10 s.
 	Timeout time.Duration
 	// Now is the clock of the answers; time.Now when nil.
 	Now func() time.Time
-	// Log takes one record for every request; nil means no log.
+	// Log logs one record for every request; nil means no log.
 	Log *slog.Logger
 }
 
-// Validate reports everything that is wrong with the configuration, joined into one error.
+// Validate returns all errors of the configuration, joined into one.
 func (c Config) Validate() error {
 	var errs []error
 	if c.Queues == nil || c.Claims == nil {
@@ -63,7 +63,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// intake is what the routes share.
+// intake is the shared state of the routes.
 type intake struct {
 	ready   func(ctx context.Context) error
 	queues  queues.Store
@@ -96,8 +96,8 @@ func (c Config) routes() []route {
 	return routes
 }
 
-// Register mounts the intakes on e, in any letter case of their paths, as the host matches them. It returns the error of
-// c.Validate and then registers nothing.
+// Register mounts the intakes on e, in any letter case of their paths, as the host matches them. If c.Validate
+// returns an error, Register returns it and registers nothing.
 func Register(e *echo.Echo, c Config) error {
 	if err := c.Validate(); err != nil {
 		return fmt.Errorf("register the intakes: %w", err)

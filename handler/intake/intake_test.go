@@ -52,14 +52,14 @@ const (
 	application  = "/subscriptions/1c2f6d3e-9e3f-4a44-8a2e-6f1d1d4a6f11/resourceGroups/rg/providers/Microsoft.Solutions/applications/app"
 )
 
-// door is a server with all intakes, and what is behind it.
+// door is a server with all intakes, and their storage.
 type door struct {
 	issuer *marketplacefake.Issuer
 	server *httptest.Server
 	queues *queues.Memory
 	blobs  *blobs.Memory
 	log    *strings.Builder
-	later  atomic.Int64 // by which the clock is ahead
+	later  atomic.Int64 // how far the clock is ahead
 }
 
 func newDoor(t *testing.T, intercept faults.Interceptor) *door {
@@ -88,7 +88,7 @@ func newDoor(t *testing.T, intercept faults.Interceptor) *door {
 			{Name: orders, Queue: orders, Intakes: []engine.Intake{{Route: "orders"}, {Route: "closed-orders", Closed: true}}},
 		}})
 	testenv.OK(t, err)
-	// The neighbours on the same server, whose routes are wider.
+	// Other APIs on the same server, with wider routes.
 	store := tables.NewMemory()
 	testenv.OK(t, errors.Join(trigger.Mount(e, trigger.Config{}),
 		api.Register(e, api.Config{History: engine.NewHistory(store, ""), DeadLetters: engine.NewDeadLetters(store, ""), Engines: []string{"alerts"},
@@ -125,7 +125,7 @@ func (d *door) send(t *testing.T, r request) (int, http.Header) {
 	return resp.StatusCode, resp.Header
 }
 
-// messages are the messages of a queue.
+// messages returns the messages of a queue.
 func (d *door) messages(t *testing.T, queue string) []engine.Message {
 	t.Helper()
 	received, err := d.queues.Receive(t.Context(), queue, queues.MaxReceive, time.Minute)
@@ -266,7 +266,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A message that could not be stored is the sender's to repeat.
+// The sender has to retry a message that could not be stored.
 func TestStorageFails(t *testing.T) {
 	t.Parallel()
 	for _, broken := range []string{"Send", "Put"} {
@@ -293,7 +293,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// An engine without an adapter takes the envelope, but no blob and nothing for another engine.
+// An engine without an adapter accepts the envelope, but no blob and nothing for another engine.
 func TestEnvelope(t *testing.T) {
 	t.Parallel()
 	d := newDoor(t, through)
@@ -318,7 +318,8 @@ func TestEnvelope(t *testing.T) {
 	}
 }
 
-// A store that does not answer costs the sender no more than the time-out: it is told to come again before it gives up.
+// A store that does not answer delays the sender no longer than the timeout: the sender is asked to retry before it
+// times out itself.
 func TestSlowStorage(t *testing.T) {
 	t.Parallel()
 	slow := func(ctx context.Context, _ faults.Call, _ func(context.Context) error) error {
@@ -335,12 +336,12 @@ func TestSlowStorage(t *testing.T) {
 	testenv.Equal(t, "status", http.StatusServiceUnavailable, answer.Code)
 }
 
-// deepen gives a body so many levels, by a member that nobody reads.
+// deepen adds so many levels to a body, by a member that is not read.
 func deepen(body string, levels int) string {
 	return strings.TrimSuffix(body, "}") + `,"more":` + strings.Repeat("[", levels-1) + strings.Repeat("]", levels-1) + "}"
 }
 
-// An alert travels in a message, which has a level of its own; of a webhook, what is not read stays behind.
+// An alert is stored in a message, which adds a level; a webhook's unused members are dropped.
 func TestDeepBodies(t *testing.T) {
 	t.Parallel()
 	d := newDoor(t, through)

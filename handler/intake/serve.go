@@ -17,7 +17,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/payload"
 )
 
-// The reasons for which a message is not taken.
+// The reasons why a message is refused.
 var (
 	errUnavailable = errors.New("the sender cannot be verified at present")
 	errMethod      = errors.New("messages are sent with POST")
@@ -26,10 +26,10 @@ var (
 	errDeclined    = errors.New("the publisher declines the change")
 )
 
-// retryAfter is what a sender is told to wait, in seconds.
+// retryAfter is the value of Retry-After for senders, in seconds.
 const retryAfter = 30
 
-// refusal is how an error is answered. Senders repeat 5xx, and 429; the rest they do not, or in vain.
+// refusal is the answer to an error. Senders repeat 5xx, and 429; other answers they do not repeat, or in vain.
 type refusal struct {
 	status        int
 	code, message string
@@ -56,7 +56,7 @@ func refusalOf(err error) refusal {
 	}
 }
 
-// serve takes one message.
+// serve handles one request.
 func (in *intake) serve(r route) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		began := in.now()
@@ -101,12 +101,12 @@ func reason(err error) string {
 	return engine.Redact(err.Error())
 }
 
-// take brings a message into its queue.
+// take puts a message into its queue.
 func (in *intake) take(ctx context.Context, r route, w http.ResponseWriter, req *http.Request) (correlationID string, err error) {
 	if req.Method != http.MethodPost {
 		return "", errMethod
 	}
-	if r.Authorize != nil { // without it and Verify, the host has asked for a key
+	if r.Authorize != nil { // without it and Verify, the host has checked a key
 		if err := r.Authorize(ctx, req); err != nil {
 			return "", err
 		}
@@ -123,7 +123,7 @@ func (in *intake) take(ctx context.Context, r route, w http.ResponseWriter, req 
 	m, err := r.target.Accept(body)
 	if err != nil {
 		cause := errBody
-		if r.Verify != nil { // the sender is known, and is told what is wrong
+		if r.Verify != nil { // the sender is authenticated, and gets the reason
 			cause = engine.ErrNotTaken
 		}
 		return "", fmt.Errorf("%w: %w", cause, err)
@@ -146,10 +146,10 @@ func (in *intake) take(ctx context.Context, r route, w http.ResponseWriter, req 
 	return m.CorrelationID, nil
 }
 
-// read reads a body. The connection's own deadline is that of the request, so a sender that trickles is cut off.
+// read reads a body. The connection's own deadline is that of the request, so a slow sender is cut off.
 func read(w http.ResponseWriter, req *http.Request) ([]byte, error) {
 	if deadline, ok := req.Context().Deadline(); ok {
-		_ = http.NewResponseController(w).SetReadDeadline(deadline) // a writer without deadlines is one of a test
+		_ = http.NewResponseController(w).SetReadDeadline(deadline) // a writer without deadlines comes from a test
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxBody))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {

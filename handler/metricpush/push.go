@@ -1,9 +1,9 @@
-// Package metricpush sends the metrics of the program away by OTLP over HTTP, for those who cannot scrape it: an app that scales to zero has
-// nobody to be scraped.
+// Package metricpush sends the metrics of the program by OTLP over HTTP, where scraping is impossible: an app that
+// scales to zero has no process to scrape.
 //
-// What it promises: everything that the page for Prometheus has is sent, with the same names, labels and units, once in every interval, and
-// once more when the program leaves. What cannot be sent is not kept: counters go on from where they are, so the next message has
-// it. A receiver that does not answer holds up nothing.
+// It sends every metric of the Prometheus page, with the same names, labels and units, once in every interval, and
+// once more when the program leaves. Failed messages are not kept: counters are cumulative, so the next message has
+// them. A receiver that does not answer delays nothing.
 //
 // The package owns no storage keys. It starts one goroutine, which Close ends.
 package metricpush
@@ -26,28 +26,30 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Defaults of Config, as the specification of OpenTelemetry has them, but for the time, which is shorter: the program leaves within seconds.
+// Defaults of Config, from the specification of OpenTelemetry, except for the timeout, which is shorter: the program
+// leaves within seconds.
 const (
 	DefaultInterval = time.Minute
 	DefaultTimeout  = 10 * time.Second
 	DefaultService  = "roundhouse"
 )
 
-// Config says where metrics are sent, and as whose.
+// Config configures the receiver and the sender's attributes.
 type Config struct {
-	// Endpoint is the whole address of the receiver, with its path, such as https://collector:4318/v1/metrics; "" sends nothing.
+	// Endpoint is the whole address of the receiver, with its path, such as https://collector:4318/v1/metrics; ""
+	// sends nothing.
 	Endpoint string
-	// Headers go with each message: keys, for example.
+	// Headers are sent with each message: keys, for example.
 	Headers map[string]string
-	// Interval is how often they are sent, Timeout how long that may take; 0 means their defaults.
+	// Interval is the interval of the messages, Timeout bounds a message; 0 means their defaults.
 	Interval, Timeout time.Duration
-	// Attributes describe the program beside its name, version and instance.
+	// Attributes describe the program in addition to its name, version and instance.
 	Attributes map[string]string
 	// Service, Version and Instance name the program, "" for Service means DefaultService.
 	Service, Version, Instance string
 }
 
-// Pusher sends. The zero value sends nothing. Its methods are safe for concurrent use.
+// Pusher sends metrics. The zero value sends nothing. Its methods are safe for concurrent use.
 type Pusher struct {
 	config Config
 	gather prometheus.Gatherer
@@ -58,13 +60,14 @@ type Pusher struct {
 	closed   bool
 }
 
-// New makes a Pusher of what is gathered. It sends nothing before Start.
+// New makes a Pusher of gathered metrics. It sends nothing before Start.
 func New(c Config, gather prometheus.Gatherer, log *slog.Logger) *Pusher {
 	c.Interval, c.Timeout, c.Service = cmp.Or(c.Interval, DefaultInterval), cmp.Or(c.Timeout, DefaultTimeout), cmp.Or(c.Service, DefaultService)
 	return &Pusher{config: c, gather: gather, log: log}
 }
 
-// Start begins to send. Without an endpoint, after Close and when it was called before, it does nothing. It does not go to the network.
+// Start starts sending. Without an endpoint, after Close and after a first call, it does nothing. It does not use the
+// network.
 func (p *Pusher) Start(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,7 +85,7 @@ func (p *Pusher) Start(ctx context.Context) error {
 	return nil
 }
 
-// resource is who sends.
+// resource returns the sender's attributes.
 func (p *Pusher) resource() *resource.Resource {
 	c := p.config
 	all := []attribute.KeyValue{}
@@ -97,7 +100,7 @@ func (p *Pusher) resource() *resource.Resource {
 	return resource.NewSchemaless(all...)
 }
 
-// Close sends what there is, and sends nothing from then on; ctx bounds it. It may be repeated.
+// Close sends the current metrics, and nothing after that; ctx bounds it. It may be repeated.
 func (p *Pusher) Close(ctx context.Context) error {
 	p.mu.Lock()
 	provider := p.provider
@@ -112,14 +115,14 @@ func (p *Pusher) Close(ctx context.Context) error {
 	return nil
 }
 
-// told is an exporter whose failures are in the log: the SDK would write them to standard error. It also mends what the bridge makes
-// of exemplars.
+// told is an exporter that logs its failures: the SDK would write them to standard error. It also fixes the bridge's
+// exemplars.
 type told struct {
 	metric.Exporter
 	log *slog.Logger
 }
 
-// Export sends, and tells the log when that fails.
+// Export sends metrics, and logs failures.
 func (t told) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {
 	for _, scope := range m.ScopeMetrics {
 		for _, one := range scope.Metrics {
@@ -134,7 +137,7 @@ func (t told) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {
 	return nil
 }
 
-// decodeTraces makes trace ids of what the bridge hands on as the text of one: OTLP has them in binary.
+// decodeTraces decodes the trace ids that the bridge passes on as text: OTLP has them in binary.
 func decodeTraces(h metricdata.Histogram[float64]) {
 	for _, point := range h.DataPoints {
 		for i, e := range point.Exemplars {

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// receiver takes what is sent, as a collector does.
+// receiver accepts messages, like a collector.
 type receiver struct {
 	*httptest.Server
 	got    chan *collector.ExportMetricsServiceRequest
@@ -80,7 +80,7 @@ func sent(t *testing.T, r *collector.ExportMetricsServiceRequest, name string) *
 	return nil
 }
 
-// What was counted is sent when the program leaves, at the latest, with who has sent it, its labels, and its exemplars.
+// Counts are sent at the latest when the program leaves, with the sender's attributes, labels, and exemplars.
 func TestPush(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, http.StatusOK)
@@ -115,7 +115,7 @@ func TestPush(t *testing.T) {
 	testenv.Equal(t, fmt.Sprintf("headers %v", r.header), "k", r.header.Get("x-key"))
 }
 
-// It is sent again and again, not only at the end.
+// Metrics are sent regularly, not only at the end.
 func TestInterval(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, http.StatusOK)
@@ -131,7 +131,7 @@ func TestInterval(t *testing.T) {
 	}
 }
 
-// A receiver that refuses is in the log, and ends nothing.
+// A refusal of the receiver is logged, and ends nothing.
 func TestReceiverThatRefuses(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, http.StatusForbidden)

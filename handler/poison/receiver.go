@@ -13,35 +13,35 @@ import (
 )
 
 const (
-	// DefaultLimit is how many messages of a queue a run takes unless Config says otherwise.
+	// DefaultLimit is the default of Config.Limit.
 	DefaultLimit = 10 * queues.MaxReceive
-	// Hidden is for how long a message is away that was received: longer than a run takes, and than the time between two, so that
-	// the next run takes others while those that failed are still away.
+	// Hidden is the time for which a received message is hidden: longer than a run, and than the interval between
+	// two, so that the next run receives others while failed ones are still hidden.
 	Hidden = 10 * time.Minute
 
-	// deleteTimeout bounds the deletion of a message, which goes on when the time of the run is over.
+	// deleteTimeout bounds the deletion of a message, which continues after the run timed out.
 	deleteTimeout = 5 * time.Second
 )
 
 // Queue is a poison queue.
 type Queue struct {
-	// Name is the queue's.
+	// Name is the name of the queue.
 	Name string
-	// Handle works on a message. nil says that it can be deleted. It must not panic.
+	// Handle handles a message. nil means that it can be deleted. It must not panic.
 	Handle func(ctx context.Context, d engine.Delivery) error
 }
 
-// Config says what a Receiver works on. Limit has a default; the rest is required.
+// Config configures a Receiver. Limit has a default; the rest is required.
 type Config struct {
-	// Queues are the queues as they are in storage: what is encrypted in them is for Handle to decrypt.
+	// Queues are the raw queues in storage: Handle decrypts encrypted messages.
 	Queues queues.Store
 	// From are the poison queues.
 	From []Queue
-	// Limit is how many messages of each queue a run takes, in full batches of queues.MaxReceive; 0 means DefaultLimit.
+	// Limit bounds the messages of each queue in a run, in full batches of queues.MaxReceive; 0 means DefaultLimit.
 	Limit int
 }
 
-// Receiver takes messages out of poison queues. It is safe for concurrent use, in several processes, too.
+// Receiver handles the messages of poison queues. It is safe for concurrent use, also in several processes.
 type Receiver struct{ config Config }
 
 // New makes a Receiver.
@@ -50,8 +50,8 @@ func New(c Config) *Receiver {
 	return &Receiver{c}
 }
 
-// Receive takes what is in the poison queues, and returns how many messages it has taken: they are handled, and deleted. The error
-// says what stays, or what could not be looked at.
+// Receive handles the messages of the poison queues, and returns the number of handled and deleted ones. The error
+// describes the remaining messages, and unreadable queues.
 func (r *Receiver) Receive(ctx context.Context) (taken int, err error) {
 	var (
 		group sync.WaitGroup
@@ -70,7 +70,7 @@ func (r *Receiver) Receive(ctx context.Context) (taken int, err error) {
 	return taken, errors.Join(errs...)
 }
 
-// receive takes what is in a queue, batch by batch. One that is not full was the last.
+// receive handles the messages of a queue, batch by batch. A batch that is not full is the last.
 func (r *Receiver) receive(ctx context.Context, q Queue) (taken int, err error) {
 	var stay []error
 	for full := true; full && taken+len(stay) < r.config.Limit && ctx.Err() == nil; {
@@ -88,7 +88,7 @@ func (r *Receiver) receive(ctx context.Context, q Queue) (taken int, err error) 
 	return taken, stayed(q, stay)
 }
 
-// stayed is the error of messages that stay in a queue: how many, and why the first of them does.
+// stayed returns the error of messages that stay in a queue: their number, and the reason of the first.
 func stayed(q Queue, errs []error) error {
 	if len(errs) == 0 {
 		return nil
@@ -96,8 +96,8 @@ func stayed(q Queue, errs []error) error {
 	return fmt.Errorf("poison queue %s: %d messages stay, and come again in %v; one of them: %w", q.Name, len(errs), Hidden, errs[0])
 }
 
-// handle has the messages of a batch handled, one after the other, so that the second of a pair finds what the first has left. It
-// returns an error for each that stays.
+// handle handles the messages of a batch, one after the other, so that the second of a pair finds the result of the
+// first. It returns an error for each that stays.
 func (r *Receiver) handle(ctx context.Context, q Queue, batch []queues.Message) (stay []error) {
 	for _, m := range batch {
 		if err := r.settle(ctx, q, m); err != nil {
@@ -107,7 +107,7 @@ func (r *Receiver) handle(ctx context.Context, q Queue, batch []queues.Message) 
 	return stay
 }
 
-// settle has a message handled, and deletes it. When another receiver has it meanwhile, it is that one's to delete.
+// settle handles a message, and deletes it. If another receiver has it meanwhile, that one deletes it.
 func (r *Receiver) settle(ctx context.Context, q Queue, m queues.Message) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("not handled: %w", context.Cause(ctx))

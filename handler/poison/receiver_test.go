@@ -28,16 +28,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errRefused = errors.New("no")
 
-// world is storage with poison queues, and what was handled of them.
+// world is storage with poison queues, and the handled messages.
 type world struct {
 	t     *testing.T
 	store *queues.Memory
 	names []string
 
 	mu sync.Mutex
-	// letters are what is kept of a message: handling it again changes nothing.
+	// letters are the results of messages: handling one again changes nothing.
 	letters map[string]string
-	// fails says whether a message cannot be handled.
+	// fails reports whether a message cannot be handled.
 	fails func(body string) bool
 }
 
@@ -49,7 +49,7 @@ func newWorld(t *testing.T, names ...string) *world {
 	return w
 }
 
-// send puts texts into a queue as the host does, and says how they are kept.
+// send sends texts to a queue as the host does, and returns their results.
 func (w *world) send(queue string, texts ...string) map[string]string {
 	w.t.Helper()
 	sent := map[string]string{}
@@ -61,7 +61,7 @@ func (w *world) send(queue string, texts ...string) map[string]string {
 	return sent
 }
 
-// process is a receiver over a store of its own.
+// process returns a receiver over a store of its own.
 func (w *world) process(store queues.Store, limit int) *poison.Receiver {
 	c := poison.Config{Queues: store, Limit: limit}
 	for _, name := range w.names {
@@ -92,7 +92,7 @@ func (w *world) left() (n int) {
 	return n
 }
 
-// kept checks what was kept, and how many messages stay.
+// kept checks the results, and how many messages stay.
 func (w *world) kept(want map[string]string, left int) {
 	w.t.Helper()
 	testenv.Equal(w.t, "kept", want, w.letters)
@@ -101,7 +101,7 @@ func (w *world) kept(want map[string]string, left int) {
 	}
 }
 
-// Whatever is in whatever queues is handled once, with its bytes, and nothing stays, whether one process takes it or two at once.
+// Each message in any queue is handled once, with its bytes, and none stays, with one process or two in parallel.
 func TestRandomMessages(t *testing.T) {
 	t.Parallel()
 	sample.Repeat(t)
@@ -126,7 +126,7 @@ func TestRandomMessages(t *testing.T) {
 	}
 }
 
-// A process that is hit at any call of storage loses nothing: another one takes what it has left, ten minutes later at the latest.
+// A process that fails at any storage call loses nothing: another one handles the rest, at most ten minutes later.
 func TestFaultAtEveryCall(t *testing.T) {
 	t.Parallel()
 	faultstest.EachCall(t, faults.Faults(), 5, func(t *testing.T, plan *faults.Plan) {
@@ -141,8 +141,8 @@ func TestFaultAtEveryCall(t *testing.T) {
 	})
 }
 
-// A queue that fails keeps none of the others from their turn, one that is not there is empty and stays away, and the error says
-// what could not be looked at.
+// A failing queue does not block the others, a missing one is empty and is not created, and the error names
+// unreadable queues.
 func TestQueuesThatFail(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "a-poison", "b-poison", "c-poison")
@@ -166,7 +166,7 @@ func TestQueuesThatFail(t *testing.T) {
 	}
 }
 
-// A message that fails stays, however often, is told of, and lets the others have their turn; when it can be handled, it is.
+// A failing message stays without a limit, is reported, and does not block the others; when it can be handled, it is.
 func TestMessagesThatFail(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -197,7 +197,7 @@ func TestMessagesThatFail(t *testing.T) {
 	})
 }
 
-// A run takes no more than its limit of a queue, and nothing after the end of its time.
+// A run receives at most its limit of a queue, and nothing after its timeout.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "a-poison", "b-poison")
@@ -207,7 +207,7 @@ func TestBounds(t *testing.T) {
 		t.Errorf("%d taken, %v", taken, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	w.fails = func(string) bool { cancel(); return false } // the time ends while the first is handled
+	w.fails = func(string) bool { cancel(); return false } // the context ends while the first is handled
 	taken, err := w.process(w.store, 0).Receive(ctx)
 	if taken != 1 || !errors.Is(err, context.Canceled) || w.left() != queues.MaxReceive-1 {
 		t.Errorf("%d taken, %d left, %v", taken, w.left(), err)

@@ -7,33 +7,33 @@ import (
 	"sync"
 )
 
-// errPlanning is what a store says while a plan is made to who wants more of it than to create something.
+// errPlanning is the error of a store during a plan, for any call that does not create storage.
 var errPlanning = errors.New("nothing is read or written while it is planned what has to be there")
 
-// Keeper knows which tables, queues and containers a program needs, and has them made again when one of them turns out to be
-// missing: somebody has deleted it. Stores around which it is (Tables, Queues, Blobs) tell it. It is safe for concurrent use.
+// Keeper knows the tables, queues and containers of a program, and creates them again when one of them was deleted.
+// The stores that it wraps (Tables, Queues, Blobs) report that. It is safe for concurrent use.
 type Keeper struct {
 	mu    sync.Mutex
 	names map[string]bool
-	again func(ctx context.Context) error // nil while nobody can make anything
+	again func(ctx context.Context) error // nil before Use
 }
 
-// NewKeeper makes a keeper of nothing.
+// NewKeeper makes a keeper without storage.
 func NewKeeper() *Keeper { return &Keeper{names: map[string]bool{}} }
 
-// Use says what makes everything again: Preparation.Again.
+// Use sets the function that creates everything again: Preparation.Again.
 func (k *Keeper) Use(again func(ctx context.Context) error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.again = again
 }
 
-// Plan asks steps what they would create, without a request, and gives all names, in their order. A step that wants to read something
-// first is left out: name what it creates with Need.
+// Plan runs steps without requests, and returns the names of the storage that they would create, in their order. A
+// step that reads first is left out: name its storage with Need.
 func (k *Keeper) Plan(ctx context.Context, steps ...Step) []string {
 	ctx = context.WithValue(ctx, planning, true)
 	for _, step := range steps {
-		_ = step(ctx) // that of who wanted more
+		_ = step(ctx) // that of a call that creates nothing
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -45,19 +45,19 @@ func (k *Keeper) Plan(ctx context.Context, steps ...Step) []string {
 	return all
 }
 
-// Need notes tables that the program needs.
+// Need adds tables that the program needs.
 func (k *Keeper) Need(tables ...string) {
 	for _, name := range tables {
 		k.note(table(name))
 	}
 }
 
-// purpose is what a context is for.
+// purpose is the purpose of a context.
 type purpose int
 
 const (
-	planning purpose = iota // it is asked what would be created
-	making                  // something is made: what is missing is no news
+	planning purpose = iota // storage to be created is collected
+	making                  // storage is being created: missing storage is expected
 )
 
 func is(ctx context.Context, what purpose) bool { return ctx.Value(what) != nil }
@@ -72,7 +72,7 @@ func (k *Keeper) note(name string) {
 	k.names[name] = true
 }
 
-// create creates something that the program needs.
+// create creates storage of the program.
 func (k *Keeper) create(ctx context.Context, name string, create func(context.Context) error) error {
 	k.note(name)
 	if is(ctx, planning) {
@@ -81,7 +81,7 @@ func (k *Keeper) create(ctx context.Context, name string, create func(context.Co
 	return create(ctx)
 }
 
-// kept makes a call, and once more when what it needs was missing and has been made. missing says whether an error means that.
+// kept makes a call, and repeats it after creating missing storage. missing reports whether an error means that.
 func (k *Keeper) kept(ctx context.Context, name string, missing func(error) bool, call func(context.Context) error) error {
 	if is(ctx, planning) {
 		return errPlanning

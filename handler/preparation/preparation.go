@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// parallel is how many steps run at the same time. A step is a request or a few.
+	// parallel bounds the steps that run in parallel. A step is a request or a few.
 	parallel = 16
-	// roundLimit bounds a round when storage takes requests and does not answer them.
+	// roundLimit bounds a round when storage accepts requests and does not answer them.
 	roundLimit = 30 * time.Second
 
-	// againPause is how long what Again has found counts.
+	// againPause is the time for which the result of Again counts.
 	againPause = 5 * time.Second
 
 	firstDelay = time.Second
@@ -26,59 +26,61 @@ const (
 
 // Errors of this package.
 var (
-	// ErrUnprepared: not everything is prepared. The text of the error says what is missing.
+	// ErrUnprepared: not everything is prepared. The text of the error names the missing parts.
 	ErrUnprepared = errors.New("storage is not prepared yet")
-	// ErrUntried is that what is missing is not known yet: the first round is not over.
+	// ErrUntried: the missing parts are not known yet, because the first round is not over.
 	ErrUntried = errors.New("the first round is not over")
 
 	errEnded = errors.New("nobody prepares it any more")
 )
 
-// Step makes one thing, or a few that belong together, where they are missing. It may be called again after it has failed.
+// Step creates one object, or a few related ones, if they are missing. It may be repeated after a failure.
 type Step = func(ctx context.Context) error
 
-// Preparation is everything that a program needs. A nil Preparation needs nothing. It is safe for concurrent use.
+// Preparation is the preparation of a program. A nil Preparation is always prepared. It is safe for concurrent use.
 type Preparation struct {
 	log      *slog.Logger
-	prepared chan struct{} // closed when everything is
-	ended    chan struct{} // closed when Run has given up, because the program stops
-	why      error         // why it has; read after ended is closed
+	prepared chan struct{} // closed when everything is prepared
+	ended    chan struct{} // closed when Run has ended because the program stops
+	why      error         // the reason; read after ended is closed
 
 	work   Work
 	round  sync.Mutex // held by the one round that runs
-	asked  bool       // Known has said what it knows; guarded by round
-	stages [][]Step   // what is left, of the first stage; guarded by round
-	// madeAt is when the last call of Again ended, and madeErr how; guarded by round.
+	asked  bool       // Known has been called; guarded by round
+	stages [][]Step   // remaining stages, the first in part; guarded by round
+	// madeAt is when the last call of Again ended, and madeErr its error; guarded by round.
 	madeAt  time.Time
 	madeErr error
 
 	mu   sync.Mutex
-	last error // why the last round has failed
+	last error // error of the last round
 }
 
-// Work is what a Preparation does.
+// Work is the work of a Preparation.
 type Work struct {
-	// Known says whether Make was done before, by any process, for just this program: then it is left out. nil does not know, and an
-	// error knows nothing.
+	// Known reports whether any process has done Make before, for this very program: then it is skipped. nil and an
+	// error mean unknown.
 	Known func(ctx context.Context) (bool, error)
-	// Make are the stages of what has to be there, and Mark is the last of them: what lets Known know, nil for nothing.
+	// Make are the stages of the required storage, and Mark is the last of them: it records that for Known, nil for
+	// none.
 	Make [][]Step
 	Mark Step
-	// Always is what every process does, when the rest is there.
+	// Always are the steps of every process, after the rest.
 	Always []Step
 }
 
-// New makes a preparation of stages that has done nothing yet. The log is required.
+// New makes a preparation of stages that have not run yet. The log is required.
 func New(log *slog.Logger, stages ...[]Step) *Preparation {
 	return NewOf(log, Work{Make: stages})
 }
 
-// NewOf makes a preparation that has done nothing yet. The log is required.
+// NewOf makes a preparation of work that has not run yet. The log is required.
 func NewOf(log *slog.Logger, w Work) *Preparation {
 	return &Preparation{log: log, work: w, last: ErrUntried, prepared: make(chan struct{}), ended: make(chan struct{})}
 }
 
-// Run tries until everything is prepared (nil), or ctx ends (its cause). From then on, nobody waits any more. It is called once.
+// Run tries until everything is prepared (nil), or ctx ends (its cause). After that, no caller waits any longer. It
+// is called once.
 func (p *Preparation) Run(ctx context.Context) (err error) {
 	if p == nil {
 		return nil
@@ -109,7 +111,7 @@ func (p *Preparation) Run(ctx context.Context) (err error) {
 	}
 }
 
-// Try makes one round. The error is a *RoundError. When everything is prepared, there is nothing to do.
+// Try makes one round. The error is a *RoundError. When everything is prepared, it does nothing.
 func (p *Preparation) Try(ctx context.Context) error {
 	if p == nil {
 		return nil
@@ -128,7 +130,7 @@ func (p *Preparation) Try(ctx context.Context) error {
 	return err
 }
 
-// needed are the stages that there are to do: all of them, when it cannot be found out.
+// needed returns the stages to run: all of them, if their state is unknown.
 func (p *Preparation) needed(ctx context.Context) [][]Step {
 	known := false
 	if p.work.Known != nil {
@@ -144,7 +146,7 @@ func (p *Preparation) needed(ctx context.Context) [][]Step {
 	return append(p.made(), p.work.Always)
 }
 
-// made are the stages of what has to be there.
+// made returns the stages of the required storage.
 func (p *Preparation) made() [][]Step {
 	stages := slices.Clone(p.work.Make)
 	if p.work.Mark != nil {
@@ -153,7 +155,7 @@ func (p *Preparation) made() [][]Step {
 	return stages
 }
 
-// through does stage after stage, and gives what is left. The error is a *RoundError.
+// through runs stage after stage, and returns the remaining ones. The error is a *RoundError.
 func (p *Preparation) through(ctx context.Context, stages [][]Step) (left [][]Step, err error) {
 	for len(stages) > 0 {
 		failed, errs := p.all(ctx, stages[0])
@@ -165,8 +167,8 @@ func (p *Preparation) through(ctx context.Context, stages [][]Step) (left [][]St
 	return nil, nil
 }
 
-// Again makes everything once more, whatever is known, because something has turned out to be missing. Calls at the same time, and
-// those of a moment later, share what the first has found.
+// Again creates everything once more, regardless of Known, because storage is missing. Concurrent calls, and those of
+// a moment later, share the result of the first.
 func (p *Preparation) Again(ctx context.Context) error {
 	p.round.Lock()
 	defer p.round.Unlock()
@@ -185,7 +187,7 @@ func (p *Preparation) Again(ctx context.Context) error {
 	return nil
 }
 
-// failed keeps the outcome of a round.
+// failed records the result of a round.
 func (p *Preparation) failed(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -195,7 +197,7 @@ func (p *Preparation) failed(err error) {
 	p.last = err
 }
 
-// all runs steps at the same time, and gives those that have failed, in their order, with their errors.
+// all runs steps in parallel, and returns the failed ones, in their order, with their errors.
 func (p *Preparation) all(ctx context.Context, steps []Step) (left []Step, errs []error) {
 	results := make([]error, len(steps))
 	var group sync.WaitGroup
@@ -216,7 +218,8 @@ func (p *Preparation) all(ctx context.Context, steps []Step) (left []Step, errs 
 	return left, errs
 }
 
-// guarded makes a panic an error: it happens in a goroutine that nobody else guards, and would end the process each time.
+// guarded converts a panic to an error: no other code recovers in this goroutine, and the process would end each
+// time.
 func (p *Preparation) guarded(ctx context.Context, step Step) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -227,8 +230,8 @@ func (p *Preparation) guarded(ctx context.Context, step Step) (err error) {
 	return step(ctx)
 }
 
-// Await waits until everything is prepared. The error is ErrUnprepared, with what the last round has met, when ctx ends before,
-// or when the program stops: then it is also the cause of the end of Run's context.
+// Await waits until everything is prepared. The error is ErrUnprepared, with the errors of the last round, when ctx
+// ends before, or when the program stops: then it is also the cause of Run's context.
 func (p *Preparation) Await(ctx context.Context) error {
 	if p == nil {
 		return nil
@@ -243,7 +246,7 @@ func (p *Preparation) Await(ctx context.Context) error {
 	return nil
 }
 
-// unlessPrepared is why somebody does not wait any longer. Run ends when everything is prepared, too.
+// unlessPrepared returns the reason why a caller no longer waits. Run also ends when everything is prepared.
 func (p *Preparation) unlessPrepared(why error) error {
 	if err := p.Err(); err != nil {
 		return fmt.Errorf("%w (%w)", err, why)
@@ -251,7 +254,7 @@ func (p *Preparation) unlessPrepared(why error) error {
 	return nil
 }
 
-// Err is nil when everything is prepared, and otherwise ErrUnprepared with what the last round has met.
+// Err returns nil when everything is prepared, and otherwise ErrUnprepared with the errors of the last round.
 func (p *Preparation) Err() error {
 	if p == nil {
 		return nil

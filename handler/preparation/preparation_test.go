@@ -20,10 +20,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// quiet is no log.
+// quiet discards the log.
 var quiet = slog.New(slog.DiscardHandler)
 
-// step succeeds at its n-th call, and counts calls.
+// step returns a step that succeeds at its n-th call, and a counter of calls.
 func step(succeedsAt int, err error) (Step, *atomic.Int32) {
 	calls := &atomic.Int32{}
 	return func(context.Context) error {
@@ -34,7 +34,7 @@ func step(succeedsAt int, err error) (Step, *atomic.Int32) {
 	}, calls
 }
 
-// What has succeeded is not repeated, and a stage waits for all of the one before.
+// A successful step is not repeated, and a stage waits for all steps of the previous one.
 func TestOnlyWhatFailedIsRepeated(t *testing.T) {
 	t.Parallel()
 	good, goodCalls := step(1, nil)
@@ -55,7 +55,7 @@ func TestOnlyWhatFailedIsRepeated(t *testing.T) {
 	}
 }
 
-// Storage that comes after an hour is found within 15 s, and who has waited goes on.
+// Storage that becomes available after an hour is found within 15 s, and waiting callers continue.
 func TestStorageThatComesLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestNobodyWaitsLongerThanItsContextOrTheProgram(t *testing.T) {
 	})
 }
 
-// Steps run at the same time, but not more of them than the limit, and a round ends although storage hangs.
+// Steps run in parallel, up to the limit, and a round ends although storage hangs.
 func TestRoundsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestRoundsAreBounded(t *testing.T) {
 	})
 }
 
-// A step that panics is one that fails: others succeed, and the process goes on.
+// A step that panics is a failed one: others succeed, and the process continues.
 func TestAStepThatPanics(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

@@ -10,28 +10,28 @@ import (
 )
 
 const (
-	// maxCauses is how many different causes a text names, and maxText how much of the error that stands for one, in bytes.
+	// maxCauses bounds the different causes in a text, and maxText the example of each, in bytes.
 	maxCauses = 4
 	maxText   = 400
 )
 
-// RoundError says which steps of a round have failed.
+// RoundError lists the failed steps of a round.
 type RoundError struct {
-	// Tried is how many steps were tried, and Failures are the errors of those that failed.
+	// Tried is the number of tried steps, and Failures are the errors of the failed ones.
 	Tried    int
 	Failures []error
 }
 
-// Unwrap gives the errors of the steps.
+// Unwrap returns the errors of the steps.
 func (e *RoundError) Unwrap() []error { return e.Failures }
 
-// kind is what steps fail of, with what an operator does about it.
+// kind is a kind of failure, with the remedy.
 type kind struct {
 	err  error
 	text string
 }
 
-// kinds are those that are told apart. What is none of them stands for itself.
+// kinds returns the distinguished kinds. Any other error is its own kind.
 func kinds() []kind {
 	return []kind{
 		{tables.ErrDenied, "refused: the app's identity needs the roles that docs/settings.md lists, and may get them while the app runs"},
@@ -40,13 +40,13 @@ func kinds() []kind {
 	}
 }
 
-// cause is what one kind of failures has in common.
+// cause is the common part of failures of one kind.
 type cause struct {
 	text, example string
 	count         int
 }
 
-// Error is one line: how many steps have failed, and an example of each cause.
+// Error returns one line: how many steps have failed, and an example of each cause.
 func (e *RoundError) Error() string {
 	var causes []cause
 	for _, err := range e.Failures {
@@ -71,7 +71,7 @@ func (e *RoundError) Error() string {
 	return fmt.Sprintf("%d of %d steps failed: %s", len(e.Failures), e.Tried, strings.Join(out, "; "))
 }
 
-// explain gives the cause of an error, and its own text, both in one line.
+// explain returns the cause of an error, and its own text, both in one line.
 func explain(err error) (text, example string) {
 	example = strings.Join(strings.Fields(err.Error()), " ")
 	if len(example) > maxText {

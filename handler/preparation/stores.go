@@ -11,13 +11,12 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// notFound says that a call has met nothing where it can only mean that the table, queue or container is missing.
+// notFound reports whether a call has failed because the table, queue or container is missing.
 func notFound(err error) bool { return errors.Is(err, tables.ErrNotFound) }
 
 func never(error) bool { return false }
 
-// Tables puts the keeper around s. Queries, and writes that insert, find out that a table is missing; what they are answered with for
-// want of a row is not that.
+// Tables wraps s. Queries, and writes that insert, detect a missing table; a missing row is not that.
 func (k *Keeper) Tables(s tables.Store) tables.Store { return tableStore{s, k} }
 
 type tableStore struct {
@@ -25,7 +24,7 @@ type tableStore struct {
 	keeper *Keeper
 }
 
-// CreateTable creates a table, or notes it.
+// CreateTable creates a table, or records it in a plan.
 func (s tableStore) CreateTable(ctx context.Context, name string) error {
 	return s.keeper.create(ctx, table(name), func(ctx context.Context) error { return s.Store.CreateTable(ctx, name) })
 }
@@ -52,12 +51,12 @@ func (s tableStore) Scan(ctx context.Context, name string, scan tables.Scan) (pa
 func (s tableStore) Apply(ctx context.Context, name string, ops ...tables.Op) error {
 	missing := notFound
 	if slices.ContainsFunc(ops, func(op tables.Op) bool { return op.Kind == tables.OpReplace || op.Kind == tables.OpDelete }) {
-		missing = never // a row may be what is missing
+		missing = never // a row may be missing instead
 	}
 	return s.keeper.kept(ctx, table(name), missing, func(ctx context.Context) error { return s.Store.Apply(ctx, name, ops...) })
 }
 
-// Queues puts the keeper around s: who sends finds out that a queue is missing.
+// Queues wraps s: senders detect a missing queue.
 func (k *Keeper) Queues(s queues.Store) queues.Store { return queueStore{s, k} }
 
 type queueStore struct {
@@ -65,7 +64,7 @@ type queueStore struct {
 	keeper *Keeper
 }
 
-// CreateQueue creates a queue, or notes it.
+// CreateQueue creates a queue, or records it in a plan.
 func (s queueStore) CreateQueue(ctx context.Context, name string) error {
 	return s.keeper.create(ctx, queue(name), func(ctx context.Context) error { return s.Store.CreateQueue(ctx, name) })
 }
@@ -85,7 +84,7 @@ func (s queueStore) SendHidden(ctx context.Context, name string, body []byte, hi
 	return sent, err
 }
 
-// Blobs puts the keeper around s: who writes a blob that need not be there finds out that a container is missing.
+// Blobs wraps s: writers of blobs detect a missing container.
 func (k *Keeper) Blobs(s blobs.Store) blobs.Store { return blobStore{s, k} }
 
 type blobStore struct {
@@ -93,7 +92,7 @@ type blobStore struct {
 	keeper *Keeper
 }
 
-// CreateContainer creates a container, or notes it.
+// CreateContainer creates a container, or records it in a plan.
 func (s blobStore) CreateContainer(ctx context.Context, name string) error {
 	return s.keeper.create(ctx, container(name), func(ctx context.Context) error { return s.Store.CreateContainer(ctx, name) })
 }

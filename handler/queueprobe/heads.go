@@ -12,23 +12,22 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// Head is what is known of a queue by looking at it.
+// Head describes the next message of a queue.
 type Head struct {
 	Queue string
-	// Messages is roughly how many it has, hidden ones included.
+	// Messages is the approximate length, hidden messages included.
 	Messages int
-	// Age is how long ago the message was sent that is next to be received; 0 without one. The delay of a message that was to come
-	// later is part of it.
+	// Age is the time since the next message was sent; 0 without one. It includes the delay of a delayed message.
 	Age time.Duration
-	// Stuck is for how long these looks have found that message there, and not received meanwhile: then nobody receives from the
-	// queue. 0 without one, and at the first look.
+	// Stuck is the time for which these checks have found that message, not received meanwhile: then no host receives
+	// from the queue. 0 without one, and at the first check.
 	Stuck time.Duration
 }
 
-// parallelLooks bounds the queues that are looked at at the same time.
+// parallelLooks bounds the queues that are checked in parallel.
 const parallelLooks = 8
 
-// Heads looks at queues, and remembers what it saw: that a message waits which nobody receives shows in two looks. It is safe for
+// Heads checks queues, and keeps the results: a message that no host receives shows in two checks. It is safe for
 // concurrent use.
 type Heads struct {
 	// Queues is the store, Names are the queues; both are required.
@@ -41,14 +40,14 @@ type Heads struct {
 	seen map[string]sighting
 }
 
-// sighting is what was next to be received, and since when it is known to be.
+// sighting is the next message, and since when it is known to be.
 type sighting struct {
 	id    string
 	count int64
 	since time.Time
 }
 
-// Look looks at all queues: one request for each, and another one for each that is not empty. A queue that is missing is empty.
+// Look checks all queues: one request for each, and another one for each that is not empty. A missing queue is empty.
 func (h *Heads) Look(ctx context.Context) ([]Head, error) {
 	heads := make([]Head, len(h.Names))
 	group, ctx := errgroup.WithContext(ctx)
@@ -85,7 +84,7 @@ func (h *Heads) look(ctx context.Context, name string) (Head, error) {
 	return head, nil
 }
 
-// note remembers what is next to be received, and says for how long it has been.
+// note records the next message, and returns for how long it has been the next one.
 func (h *Heads) note(name string, next queues.Message, found bool, now time.Time) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// quiet is for how long nothing may come before a probe is sent.
+	// quiet is the time without a message before a probe is sent.
 	quiet = 30 * time.Minute
-	// rest is how long a process does not record again that messages come.
+	// rest is the interval at which a process records that messages arrive.
 	rest = 5 * time.Minute
-	// deafAfter is how many looks have to find a probe missing.
+	// deafAfter is the number of checks that have to find a probe missing.
 	deafAfter = 2
-	// resend is at which of them another probe is sent: the first, and then every hour.
+	// resend is the number of checks between two probes: another is sent at the first, and then every hour.
 	resend = 12
-	// silentAfter is how old the last look may be. One that has nothing to do leaves no trace for half an hour.
+	// silentAfter is the maximum age of the last check. An idle one leaves no trace for half an hour.
 	silentAfter = quiet + 3*lookEvery
-	// lookEvery is how far two looks that count are apart, but for a moment: as the timer fires.
+	// lookEvery is the minimum interval between two checks that count: the interval of the timer.
 	lookEvery = 5 * time.Minute
-	// recordTimeout bounds the record that something has come, before which the message is not handled.
+	// recordTimeout bounds the record of a message's arrival, before which the message is not handled.
 	recordTimeout = 5 * time.Second
 )
 
@@ -44,29 +44,29 @@ const (
 	columnHeard   = "HeardAtUtc"
 )
 
-// Config says what is probed. All but Now are required.
+// Config configures a probe. All but Now are required.
 type Config struct {
 	Tables tables.Store
 	// Table is the table of the probe's rows.
 	Table  string
 	Queues queues.Store
-	// Queue is the queue that is probed.
+	// Queue is the probed queue.
 	Queue string
 	Log   *slog.Logger
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// Probe is that of one queue. It is safe for concurrent use.
+// Probe probes one queue. It is safe for concurrent use.
 type Probe struct {
 	config Config
 	now    func() time.Time
 
 	mu       sync.Mutex
-	recorded time.Time // when this process has recorded last that something has come
+	recorded time.Time // when this process last recorded an arrival
 }
 
-// New makes a probe. It sends nothing.
+// New makes a probe. It sends no request.
 func New(c Config) (*Probe, error) {
 	if c.Tables == nil || c.Queues == nil || c.Table == "" || c.Queue == "" || c.Log == nil {
 		return nil, errors.New("probe of a queue: tables and a table, queues and a queue, and a log are required")
@@ -78,22 +78,22 @@ func New(c Config) (*Probe, error) {
 	return p, nil
 }
 
-// message is what is sent.
+// message is the content of a probe.
 type message struct {
 	SentAt time.Time `json:"roundhouseQueueProbe"`
 }
 
-// mark is how a probe begins: other messages need not be decoded.
+// mark is the prefix of a probe: other messages need not be decoded.
 const mark = `{"roundhouseQueueProbe":`
 
-// probed says whether a delivery is a probe.
+// probed reports whether a delivery is a probe.
 func probed(d engine.Delivery) bool {
 	body := engine.Original(d)
 	var m message
 	return bytes.HasPrefix(body, []byte(mark)) && json.Unmarshal(body, &m) == nil && !m.SentAt.IsZero()
 }
 
-// Listen makes a handler of the queue note that messages come, and takes the probes out.
+// Listen makes a handler of the queue record the arrival of messages, and drop probes.
 func (p *Probe) Listen(next trigger.QueueHandler) trigger.QueueHandler {
 	return func(ctx context.Context, d engine.Delivery) error {
 		is := probed(d)
@@ -105,7 +105,7 @@ func (p *Probe) Listen(next trigger.QueueHandler) trigger.QueueHandler {
 	}
 }
 
-// Poison takes the probes out of what the host has given up.
+// Poison drops probes from the messages that the host has abandoned.
 func (p *Probe) Poison(next trigger.QueueHandler) trigger.QueueHandler {
 	return func(ctx context.Context, d engine.Delivery) error {
 		if probed(d) {
@@ -115,8 +115,8 @@ func (p *Probe) Poison(next trigger.QueueHandler) trigger.QueueHandler {
 	}
 }
 
-// heard records that something has come, unless this process did so a moment ago. A record that fails is made with the next
-// message, or the next probe.
+// heard records an arrival, unless this process did so recently. A failed record is repeated with the next message,
+// or the next probe.
 func (p *Probe) heard(ctx context.Context, always bool) {
 	now := p.now().UTC()
 	if !p.due(now, always) {
@@ -139,7 +139,7 @@ func (p *Probe) due(now time.Time, always bool) bool {
 	return true
 }
 
-// Look is the timer's part, every five minutes, in one process at a time.
+// Look does the check of the timer, every five minutes, in one process at a time.
 func (p *Probe) Look(ctx context.Context) error {
 	s, err := p.State(ctx)
 	if err != nil {
@@ -147,7 +147,7 @@ func (p *Probe) Look(ctx context.Context) error {
 	}
 	now := p.now().UTC()
 	switch {
-	case s.outstanding() && now.Sub(s.LookedAt) < lookEvery-skew: // somebody has run the function by hand
+	case s.outstanding() && now.Sub(s.LookedAt) < lookEvery-skew: // an operator has run the function manually
 		return nil
 	case s.outstanding():
 		s.Missing++
@@ -156,7 +156,7 @@ func (p *Probe) Look(ctx context.Context) error {
 		}
 		return p.send(ctx, now)
 	case now.Sub(s.HeardAt) >= quiet:
-		// The record comes first: the probe may be there before the call returns.
+		// The record comes first: the probe may arrive before the call returns.
 		if err := p.record(ctx, now, 0, now); err != nil {
 			return err
 		}
@@ -181,7 +181,7 @@ func (p *Probe) write(ctx context.Context, row string, properties map[string]any
 func (p *Probe) send(ctx context.Context, now time.Time) error {
 	body, err := json.Marshal(message{now})
 	if err != nil {
-		return fmt.Errorf("probe %s: %w", p.config.Queue, err) // unreachable: times of this century are JSON
+		return fmt.Errorf("probe %s: %w", p.config.Queue, err) // unreachable: times of this century are valid JSON
 	}
 	if _, err := p.config.Queues.Send(ctx, p.config.Queue, body, 0); err != nil {
 		return fmt.Errorf("probe %s: %w", p.config.Queue, err)
@@ -189,7 +189,7 @@ func (p *Probe) send(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// State reads what is known of the queue.
+// State reads the state of the queue.
 func (p *Probe) State(ctx context.Context) (State, error) {
 	page, err := p.config.Tables.Query(ctx, p.config.Table, tables.Query{Partition: partition})
 	if err != nil {

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const queue = "orchestration-signals"
 
-// world is an app of two processes: one has the timer, and the other listens.
+// world is an app with two processes: one has the timer, and the other listens.
 type world struct {
 	t         *testing.T
 	queues    *queues.Memory
@@ -52,7 +52,7 @@ func (w *world) process(rows tables.Store) *Probe {
 	return p
 }
 
-// looks lets time pass, with a look every five minutes. When the host listens, what is there is delivered at once.
+// looks advances the time, with a check every five minutes. If the host listens, messages are delivered immediately.
 func (w *world) looks(d time.Duration, listens bool) {
 	w.t.Helper()
 	for range d / lookEvery {
@@ -87,7 +87,7 @@ func (w *world) state() State {
 	return s
 }
 
-// The queue is called deaf when, and only when, nobody listens to it.
+// The queue is deaf if and only if no host listens to it.
 func TestDeafness(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -102,7 +102,7 @@ func TestDeafness(t *testing.T) {
 		{"somebody listens again", func(w *world) { w.looks(3*time.Hour, false); w.deliver() }, false},
 		{"the app was stopped for a night", func(w *world) {
 			w.looks(time.Hour, true)
-			w.looks(quiet, false) // a probe is under way when it stops
+			w.looks(quiet, false) // a probe is in flight when it stops
 			time.Sleep(12 * time.Hour)
 			w.looks(lookEvery, true)
 		}, false},
@@ -136,7 +136,7 @@ func TestDeafness(t *testing.T) {
 	}
 }
 
-// The app is told of messages, and not of probes, in whatever form they come back.
+// The app gets messages, and no probes, in any form of delivery.
 func TestProbesAreTakenOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -166,7 +166,8 @@ func TestProbesAreTakenOut(t *testing.T) {
 	})
 }
 
-// An hour costs a request a look and three more for each of two probes; one in which messages come costs one in five minutes.
+// An hour costs one request for each check and three more for each of two probes; an hour with messages costs one in
+// five minutes.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -193,7 +194,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// While nobody listens, there is one probe more an hour, not one a look.
+// Without a listener, one probe is added in an hour, not one in each check.
 func TestProbesDoNotPileUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -205,7 +206,7 @@ func TestProbesDoNotPileUp(t *testing.T) {
 	})
 }
 
-// What storage refuses holds up no message, and a probe that was not sent is sent with the next look.
+// A storage failure delays no message, and an unsent probe is sent with the next check.
 func TestTroubleWithStorage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -259,7 +260,8 @@ func TestConfigIsChecked(t *testing.T) {
 	}
 }
 
-// A message that nobody receives is seen to wait for as long as it is looked at; one that is received, or comes back, is not.
+// A message that no host receives is stuck for as long as it is checked; one that is received, or redelivered, is
+// not.
 func TestHeads(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -292,7 +294,7 @@ func TestHeads(t *testing.T) {
 		_, err = store.Receive(t.Context(), "work", 1, time.Minute)
 		testenv.OK(t, err)
 		look(2, 0, 0)
-		time.Sleep(2 * time.Minute) // it is back: somebody has received it meanwhile
+		time.Sleep(2 * time.Minute) // redelivered: a host has received it meanwhile
 		look(2, 14*time.Minute, 0)
 		time.Sleep(time.Minute)
 		look(2, 15*time.Minute, time.Minute)
@@ -300,6 +302,6 @@ func TestHeads(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		look(2, 16*time.Minute, 0) // it was received between two looks, and is back
+		look(2, 16*time.Minute, 0) // it was received between two checks, and is redelivered
 	})
 }

@@ -13,20 +13,20 @@ const (
 	rolesSetting      = "ROUNDHOUSE_ROLES"
 	homeTenantSetting = "ROUNDHOUSE_HOME_TENANT"
 	auditSetting      = "ROUNDHOUSE_AUDIT_RETENTION"
-	// defaultAuditKeep is how long the audit log is kept, leastAuditKeep the least that it can be.
+	// defaultAuditKeep is the default retention of the audit log, leastAuditKeep the minimum.
 	defaultAuditKeep = 400 * 24 * time.Hour
 	leastAuditKeep   = 31 * 24 * time.Hour
 )
 
-// Access says who may do what, and for how long it is kept who did what.
+// Access holds the access policy, and the retention of the audit log.
 type Access struct {
 	access.Control
-	// AuditKeep is how long the audit log is kept (ROUNDHOUSE_AUDIT_RETENTION, a Go duration; 400 days unless set).
+	// AuditKeep is the retention of the audit log (ROUNDHOUSE_AUDIT_RETENTION, a Go duration; 400 days unless set).
 	AuditKeep time.Duration
 }
 
-// accessFrom reads ROUNDHOUSE_ROLES, ROUNDHOUSE_HOME_TENANT, ROUNDHOUSE_AUDIT_RETENTION, and what the platform and the local
-// host say of themselves.
+// accessFrom reads ROUNDHOUSE_ROLES, ROUNDHOUSE_HOME_TENANT, ROUNDHOUSE_AUDIT_RETENTION, and the variables of the
+// platform and the local host.
 func accessFrom(r *Reader) (Access, error) {
 	var s Access
 	var errs [4]error
@@ -47,9 +47,9 @@ func accessFrom(r *Reader) (Access, error) {
 	return s, errors.Join(errs[:]...)
 }
 
-// developersMachine says whether the host is one of a developer: it is the local host or that of Core Tools, which say so, and
-// there is no sign of the platform. CONTAINER_NAME, which one plan has beside its WEBSITE_SITE_NAME, is none: other containers
-// have it, too, those that people develop in for example.
+// developersMachine reports whether the host runs on a developer's machine: the environment names the local host or
+// Core Tools, and has no variable of the platform. CONTAINER_NAME, which one plan has next to its WEBSITE_SITE_NAME,
+// does not count: other containers have it, too, such as development containers.
 func developersMachine(r *Reader) bool {
 	for _, name := range []string{"WEBSITE_INSTANCE_ID", "WEBSITE_SITE_NAME", "CONTAINER_APP_NAME"} {
 		if r.Text(name) != "" {

@@ -13,10 +13,10 @@ import (
 
 const home = "7d6a8a3e-0a0c-4c8e-9f0b-1d2c3b4a5e6f"
 
-// signIn is what the platform says of itself, with its authentication on.
+// signIn is the environment of the platform, with authentication on.
 var signIn = emulator.With("WEBSITE_SITE_NAME", "app", "WEBSITE_AUTH_ENABLED", "True")
 
-// local is what a host says of itself on a developer's machine.
+// local is the environment of a host on a developer's machine.
 var local = emulator.With("AZURE_FUNCTIONS_ENVIRONMENT", "Development", "FUNCTIONS_CORETOOLS_ENVIRONMENT", "true")
 
 func TestAccessSettings(t *testing.T) {
@@ -53,7 +53,7 @@ func TestAccessSettings(t *testing.T) {
 	}
 }
 
-// What is wrong with who may do what stops the app, and the error names the setting.
+// An invalid access policy stops the app, and the error names the setting.
 func TestBadAccessSettings(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

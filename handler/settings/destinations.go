@@ -18,26 +18,28 @@ import (
 	"github.com/vibedata/roundhouse/services/outbound"
 )
 
-// defaultSource is the attribute source of the events. It holds the tenant, because keys are unique within one only.
+// defaultSource is the source attribute of the events. It contains the tenant, because keys are unique within one
+// only.
 const defaultSource = "/roundhouse/{tenant}"
 
 // Destination is a destination in ROUNDHOUSE_OUTBOX: one of HTTP, Instance, Queue and Log.
 type Destination struct {
 	HTTP *HTTPDestination `json:"http"`
-	// Instance sends events to the addresses of the instances that they are about, which the registry has. It is an HTTP
-	// destination without a URL, always structured, whose secrets may be those of instances (outbound.Auth.For).
+	// Instance sends events to the addresses of their instances in the registry. It is an HTTP destination without a
+	// URL, always structured, whose secrets may be those of instances (outbound.Auth.For).
 	Instance *HTTPDestination  `json:"instance"`
 	Queue    *QueueDestination `json:"queue"`
 	Log      *struct{}         `json:"log"`
 }
 
-// Origin names the events of a destination: outbox.HTTPConfig says how.
+// Origin names the events of a destination, as in outbox.HTTPConfig.
 type Origin struct {
 	Source  string `json:"source"`
 	Subject string `json:"subject"`
 }
 
-// HTTPDestination is an address that events are sent to, and what tells it who sends. URL is required, and may hold a credential.
+// HTTPDestination is an address for events, with the sender's authentication. URL is required, and may contain a
+// credential.
 type HTTPDestination struct {
 	Origin
 	outbound.Auth
@@ -48,7 +50,7 @@ type HTTPDestination struct {
 	Timeout        duration `json:"timeout"`
 }
 
-// QueueDestination is a queue of the storage account that events are put into.
+// QueueDestination is a queue of the storage account for events.
 type QueueDestination struct {
 	Origin
 	Queue string `json:"queue"`
@@ -66,8 +68,8 @@ func (d *duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// readDestinations reads and checks the document of destinations and routes. No error repeats a URL: it may hold a
-// credential.
+// readDestinations reads and checks the document of destinations and routes. No error contains a URL: it may contain
+// a credential.
 func (o *Outbox) readDestinations(text string, required bool) error {
 	if text == "" {
 		if required {
@@ -109,12 +111,12 @@ func unexpectedEnd(err error) error {
 	return err
 }
 
-// checkDestinations names everything that is wrong with destinations and routes, with the way to it in the document.
+// checkDestinations returns all errors of destinations and routes, with their paths in the document.
 func (o *Outbox) checkDestinations() error {
 	var errs []error
 	there := outbox.Destinations{}
 	for _, name := range slices.Sorted(maps.Keys(o.Destinations)) {
-		there[name] = outbox.NewLog(nil) // the router asks only whether it is there
+		there[name] = outbox.NewLog(nil) // the router only checks that it exists
 		errs = append(errs, within("destinations."+name, o.Destinations[name].validate(o.Options.DeliveryTimeout)))
 	}
 	if len(o.Routes) == 0 {
@@ -137,7 +139,7 @@ func (d Destination) validate(deliveryTimeout time.Duration) error {
 	}
 	if d.Queue != nil {
 		kinds++
-		// The stand-in is for the store that a name is not checked against.
+		// The store is a placeholder: the name is not checked with it.
 		errs = append(errs, within("queue", d.Queue.Config(queues.NewMemory(), nil).Validate()))
 	}
 	if d.Log != nil {
@@ -149,7 +151,7 @@ func (d Destination) validate(deliveryTimeout time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// anyInstance stands for an instance and its address where there is none to look at yet.
+// anyInstance is a placeholder for an instance and its address.
 const (
 	anyInstance = "instance"
 	anyAddress  = "https://instance.invalid/"
@@ -165,7 +167,7 @@ func (h HTTPDestination) validateInstance(deliveryTimeout time.Duration) error {
 	return errors.Join(h.ValidateFor(), h.Of(anyInstance, anyAddress).validate(deliveryTimeout))
 }
 
-// Of is the destination of one instance, at its address, which gets no credentials of the app.
+// Of returns the destination of one instance, at its address, which gets no credentials of the app.
 func (h HTTPDestination) Of(instanceID, address string) HTTPDestination {
 	h.Auth, h.URL, h.Structured = h.For(instanceID), address, true
 	h.Audience, h.ClientCertificate = "", ""
@@ -180,18 +182,18 @@ func (h HTTPDestination) validate(deliveryTimeout time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// Config is the transport's configuration; keys may be nil.
+// Config returns the transport's configuration; keys may be nil.
 func (h HTTPDestination) Config(keys outbox.SigningKeys) outbox.HTTPConfig {
 	return outbox.HTTPConfig{URL: h.URL, Source: cmp.Or(h.Source, defaultSource), Subject: h.Subject, Structured: h.Structured, Keys: keys,
 		Timeout: time.Duration(h.Timeout), AllowPlaintext: h.AllowPlaintext, Allow: h.Allow}
 }
 
-// Config is the transport's configuration over its stores.
+// Config returns the transport's configuration over its stores.
 func (q QueueDestination) Config(messages queues.Store, data blobs.Store) outbox.QueueConfig {
 	return outbox.QueueConfig{Queue: q.Queue, Queues: messages, Blobs: data, Source: cmp.Or(q.Source, defaultSource), Subject: q.Subject}
 }
 
-// within puts before every line of an error where in the settings it is.
+// within adds its place in the settings to every line of an error.
 func within(where string, err error) error {
 	if err == nil {
 		return nil

@@ -7,10 +7,10 @@ import (
 	"github.com/vibedata/roundhouse/handler/direct"
 )
 
-// mostDirect bounds the setting: each message that is worked on keeps an orchestration in memory.
+// mostDirect bounds the setting: each message in progress keeps an orchestration in memory.
 const mostDirect = 1000
 
-// directFrom reads how many messages of a queue the process works on that it has sent itself; 0 for none.
+// directFrom reads how many of its own messages of a queue the process handles in parallel; 0 for none.
 func directFrom(r *Reader) (int, error) {
 	const name = "ROUNDHOUSE_DIRECT"
 	text := r.Text(name)
@@ -24,7 +24,7 @@ func directFrom(r *Reader) (int, error) {
 	return n, nil
 }
 
-// Disabled says whether a function is switched off for the host (AzureWebJobs.<name>.Disabled).
+// Disabled reports whether a function is disabled for the host (AzureWebJobs.<name>.Disabled).
 func Disabled(r *Reader, function string) bool {
 	for _, name := range []string{"AzureWebJobs." + function + ".Disabled", "AzureWebJobs_" + function + "_Disabled"} {
 		switch value, _ := r.lookup(name); value {

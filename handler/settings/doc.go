@@ -1,6 +1,6 @@
-// Package settings reads what the environment tells an app: the settings of every app ([Load]), and those that its engines
-// ask for ([Reader]). docs/settings.md describes them.
+// Package settings reads an app's environment: the settings of every app ([Load]), and those of its engines
+// ([Reader]). docs/settings.md describes them.
 //
-// It promises that everything that is missing or wrong is told at once, with what to do about it, and that no error repeats
-// a value that may be a secret. It reads the environment and host.json, and owns no storage keys.
+// All missing and invalid settings are reported together, with the remedy, and no error repeats a value that may be a
+// secret. The package reads the environment and host.json, and owns no storage keys.
 package settings

@@ -7,8 +7,8 @@ import (
 	"github.com/vibedata/roundhouse/handler/settings"
 )
 
-// An engine reads its settings as if they were right, and the app reports what is missing or wrong, all at once. Engines get their
-// reader as Platform.Settings.
+// An engine reads its settings as if they were valid, and the app reports missing and invalid ones, all together.
+// Engines get their reader as Platform.Settings.
 func ExampleReader() {
 	environment := map[string]string{"BACKUP_EVERY": "soon", "BACKUP_DATABASES": "shop, ledger"}
 	r := settings.NewReader(func(name string) (string, bool) { value, ok := environment[name]; return value, ok })

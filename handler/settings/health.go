@@ -10,10 +10,10 @@ import (
 	"github.com/vibedata/roundhouse/handler/api/health"
 )
 
-// healthSetting is what the settings of the health checks begin with.
+// healthSetting is the prefix of the settings of the health checks.
 const healthSetting = "ROUNDHOUSE_HEALTH_"
 
-// Health are the limits of the health checks. What is not set is the checks' default.
+// Health holds the limits of the health checks. Unset ones have the checks' defaults.
 type Health struct {
 	Thresholds health.Thresholds
 	Timeout    time.Duration

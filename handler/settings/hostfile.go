@@ -14,8 +14,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/jsonc"
 )
 
-// The host's own defaults. Without functionTimeout the limit depends on the plan: 5 minutes on the Consumption plan is
-// the least that any of them gives.
+// The host's own defaults. Without functionTimeout the limit depends on the plan: 5 minutes on the Consumption plan
+// is the minimum of all plans.
 const (
 	defaultFunctionTimeout = 5 * time.Minute
 	defaultMaxDequeueCount = 5
@@ -24,15 +24,16 @@ const (
 // unlimited is a functionTimeout of "-1".
 const unlimited time.Duration = -1
 
-// HostFile is what this program has to know of host.json, with the host's defaults for what it does not say.
+// HostFile holds the fields of host.json for this program, with the host's defaults for missing ones.
 type HostFile struct {
-	// FunctionTimeout is when the host gives an invocation up and, two seconds later, kills this process; or unlimited.
+	// FunctionTimeout is the timeout after which the host fails an invocation and, two seconds later, kills this
+	// process; or unlimited.
 	FunctionTimeout time.Duration
-	// MaxDequeueCount is how often the host delivers a message before it moves it to the poison queue.
+	// MaxDequeueCount is the number of deliveries after which the host moves a message to the poison queue.
 	MaxDequeueCount int
 }
 
-// RequestTimeout is how long a request may take that may take up to longest: an answer has to come before the host gives up.
+// RequestTimeout returns the timeout of a request, up to longest: the answer has to come before the host's timeout.
 func (h HostFile) RequestTimeout(longest time.Duration) time.Duration {
 	if h.FunctionTimeout == unlimited {
 		return longest
@@ -41,7 +42,7 @@ func (h HostFile) RequestTimeout(longest time.Duration) time.Duration {
 }
 
 // readHostFile reads host.json in dir. Like the host, it lets the environment override a value by the name
-// AzureFunctionsJobHost__<path>, and takes the defaults when there is no such file.
+// AzureFunctionsJobHost__<path>, and uses the defaults without such a file.
 func readHostFile(dir string, r *Reader) (HostFile, error) {
 	path := filepath.Join(dir, "host.json")
 	var file struct {
@@ -76,7 +77,7 @@ func readHostFile(dir string, r *Reader) (HostFile, error) {
 	return h, errors.Join(timeoutErr, countErr)
 }
 
-// hostValue is the text of a value of host.json, a string or a number, or of the variable that overrides it.
+// hostValue returns the text of a value of host.json, a string or a number, or of the variable that overrides it.
 func hostValue(value json.RawMessage, r *Reader, variable string) string {
 	if text, ok := r.find(variable); ok && text != "" {
 		return text
@@ -102,7 +103,7 @@ func parseTimeSpan(text string) (time.Duration, error) {
 	}
 	var n [4]time.Duration // days, hours, minutes, seconds
 	for i, part := range parts[1:] {
-		v, _ := strconv.Atoi("0" + part) // digits only, or empty: the expression saw to it
+		v, _ := strconv.Atoi("0" + part) // digits only, or empty, by the expression
 		n[i] = time.Duration(v)
 	}
 	if n[1] > 23 || n[2] > 59 || n[3] > 59 {

@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/entraid"
 )
 
-// InstanceID is the setting of the managed instance that the app belongs to.
+// InstanceID is the setting of the app's managed instance.
 const InstanceID = "ROUNDHOUSE_INSTANCE_ID"
 
 const (
@@ -20,11 +20,11 @@ const (
 	maxTenantID   = 256
 )
 
-// Instance is the managed instance that an app belongs to.
+// Instance is the app's managed instance.
 type Instance struct {
-	// ID is its id in the registry, "" when it is not set.
+	// ID is its id in the registry, "" if unset.
 	ID string
-	// TenantID is whose it is, "" for nobody in particular.
+	// TenantID is its tenant, "" for none.
 	TenantID string
 }
 

@@ -10,7 +10,8 @@ import (
 	"github.com/vibedata/roundhouse/handler/metricpush"
 )
 
-// The settings of OpenTelemetry that say where metrics go, beside OTEL_EXPORTER_OTLP_... in general and for metrics alone.
+// The settings of OpenTelemetry for the destination of metrics, in addition to the general and the specific
+// OTEL_EXPORTER_OTLP_... ones.
 const (
 	metricsExporter = "OTEL_METRICS_EXPORTER"
 	otlpMetrics     = "OTEL_EXPORTER_OTLP_METRICS_"
@@ -24,8 +25,8 @@ const (
 // leastExport keeps metrics from costing more than the work.
 const leastExport = time.Second
 
-// pushFrom reads where metrics are sent. Nothing is, unless OTEL_METRICS_EXPORTER is otlp; then an endpoint is required. The
-// settings of what is not used are not looked at: they may be those of another exporter.
+// pushFrom reads the destination of metrics. None is used unless OTEL_METRICS_EXPORTER is otlp; then an endpoint is
+// required. Unused settings are not checked: they may be those of another exporter.
 func pushFrom(r *Reader) (metricpush.Config, error) {
 	switch exporter := r.Text(metricsExporter); {
 	case strings.EqualFold(r.Text(sdkDisabled), "true"), exporter == "", exporter == "none", exporter == "prometheus":
@@ -52,7 +53,7 @@ func pushFrom(r *Reader) (metricpush.Config, error) {
 	return c, errors.Join(errs[:]...)
 }
 
-// milliseconds reads a time as OpenTelemetry has them.
+// milliseconds reads a time in OpenTelemetry's form.
 func milliseconds(r *Reader, name string, usual time.Duration) (time.Duration, error) {
 	text := r.Text(name)
 	if text == "" {
@@ -66,7 +67,7 @@ func milliseconds(r *Reader, name string, usual time.Duration) (time.Duration, e
 	return d, nil
 }
 
-// withFunctionApp adds what the platform says of the app, unless it is set.
+// withFunctionApp adds the platform's attributes of the app, unless they are set.
 func withFunctionApp(r *Reader, attributes map[string]string) map[string]string {
 	if attributes == nil {
 		attributes = map[string]string{}

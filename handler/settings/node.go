@@ -7,16 +7,17 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/nodes"
 )
 
-// Node is how the processes of the app see that one of them has died.
+// Node configures how the processes of the app detect that one of them has died.
 type Node struct {
-	// Interval is how often a process with work renews its sign of life (ROUNDHOUSE_NODE_INTERVAL, a Go duration; 10 s unless set).
+	// Interval is the interval of the heartbeats of a working process (ROUNDHOUSE_NODE_INTERVAL, a Go duration; 10 s
+	// unless set).
 	Interval time.Duration
-	// Death is how old its sign of life is when others take over (ROUNDHOUSE_NODE_DEATH, a Go duration of one and a half intervals or
-	// more; 15 s unless set).
+	// Death is the age of the last heartbeat at which others take over (ROUNDHOUSE_NODE_DEATH, a Go duration of one
+	// and a half intervals or more; 15 s unless set).
 	Death time.Duration
 }
 
-// leastInterval keeps the sign of life from costing more than the work.
+// leastInterval keeps heartbeats from costing more than the work.
 const leastInterval = time.Second
 
 func nodeFrom(r *Reader) (Node, error) {

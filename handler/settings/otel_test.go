@@ -10,14 +10,14 @@ import (
 	"github.com/vibedata/roundhouse/handler/metricpush"
 )
 
-// Traces go where the standard settings of OpenTelemetry say, and nowhere without them.
+// Traces go to the endpoint in the standard settings of OpenTelemetry, and nowhere without them.
 func TestTracingFrom(t *testing.T) {
 	t.Parallel()
 	const base = "http://collector:4318"
 	for name, c := range map[string]struct {
 		set  map[string]string
 		want Tracing
-		bad  string // what the error names
+		bad  string // the subject of the error
 	}{
 		"nothing":   {nil, Tracing{Service: "roundhouse", Ratio: 1}, ""},
 		"a base":    {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": base}, Tracing{Service: "roundhouse", Ratio: 1, Endpoint: base + "/v1/traces"}, ""},

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// otlp is what settings begin with that hold for all that OpenTelemetry sends; those for one kind have its name behind that.
+// otlp is the prefix of the general OTLP settings; those for one signal have its name after that.
 const otlp = "OTEL_EXPORTER_OTLP_"
 
-// first is the first of the settings that is set, or else the last.
+// first returns the first of the settings that is set, or else the last.
 func first(r *Reader, names ...string) string {
 	for _, name := range names {
 		if r.Text(name) != "" {
@@ -19,8 +19,8 @@ func first(r *Reader, names ...string) string {
 	return names[len(names)-1]
 }
 
-// endpointFrom is the whole address for what settings of its own begin with, "" for none: that of those as it is, or the general one
-// with the path of what is sent.
+// endpointFrom returns the whole address for the signal with its own prefix, "" for none: its specific address
+// unchanged, or the general one with the path of the signal.
 func endpointFrom(r *Reader, own string) (string, error) {
 	name := own + "ENDPOINT"
 	text := r.Text(name)
@@ -33,7 +33,7 @@ func endpointFrom(r *Reader, own string) (string, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
-		return "", fmt.Errorf("%s: set an address that begins with http:// or https://", name) // it may hold a credential
+		return "", fmt.Errorf("%s: set an address that begins with http:// or https://", name) // it may contain a credential
 	}
 	if name == otlp+"ENDPOINT" {
 		u = u.JoinPath("v1", strings.ToLower(strings.Trim(strings.TrimPrefix(own, otlp), "_")))
@@ -41,7 +41,7 @@ func endpointFrom(r *Reader, own string) (string, error) {
 	return u.String(), nil
 }
 
-// protocolFrom refuses what is not supported.
+// protocolFrom refuses unsupported protocols.
 func protocolFrom(r *Reader, own string) error {
 	if name := first(r, own+"PROTOCOL", otlp+"PROTOCOL"); r.Text(name) != "" && r.Text(name) != "http/protobuf" {
 		return fmt.Errorf("%s is %q: set http/protobuf, or nothing; nothing is sent in another way", name, r.Text(name))
@@ -49,8 +49,8 @@ func protocolFrom(r *Reader, own string) error {
 	return nil
 }
 
-// pairsFrom reads name=value pairs with commas between them, in the form of W3C baggage. An error does not show values: they may be
-// keys.
+// pairsFrom reads comma-separated name=value pairs, in the form of W3C baggage. An error contains no values: they may
+// be keys.
 func pairsFrom(r *Reader, name string) (map[string]string, error) {
 	pairs := map[string]string{}
 	for part := range strings.SplitSeq(r.Text(name), ",") {

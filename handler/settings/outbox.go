@@ -12,16 +12,16 @@ import (
 const (
 	// outboxSetting is the JSON document of destinations and routes, and the prefix of the outbox's other settings.
 	outboxSetting = "ROUNDHOUSE_OUTBOX"
-	// defaultRetention is how long processed events are kept.
+	// defaultRetention is the default retention of processed events.
 	defaultRetention = 30 * 24 * time.Hour
 )
 
-// Outbox is everything that the environment tells about the outbox.
+// Outbox holds all settings of the outbox.
 type Outbox struct {
 	// Options are the outbox's (ROUNDHOUSE_OUTBOX_BATCH_SIZE and so on, see docs/settings.md).
 	Options outbox.Options
-	// Retention is how long processed and skipped events are kept (ROUNDHOUSE_OUTBOX_RETENTION, a Go duration of an hour
-	// or more; 30 days unless set).
+	// Retention is the retention of processed and skipped events (ROUNDHOUSE_OUTBOX_RETENTION, a Go duration of an
+	// hour or more; 30 days unless set).
 	Retention time.Duration
 	// Destinations and Routes are those of ROUNDHOUSE_OUTBOX. With the storage emulator it may be missing: then every
 	// event goes to the log.
@@ -35,7 +35,8 @@ type outboxOption struct {
 	set    func(o *Outbox, text string) error
 }
 
-// outboxOptions lists the settings by what follows ROUNDHOUSE_OUTBOX_; the first are the outbox document's.
+// outboxOptions lists the settings by the part of the name after ROUNDHOUSE_OUTBOX_; the first are the outbox
+// document's.
 func outboxOptions() []outboxOption {
 	return []outboxOption{
 		{"POLL_INTERVAL_SECONDS", number(func(o *Outbox) *int { return &o.Options.PollIntervalSeconds })},
@@ -58,7 +59,8 @@ func outboxOptions() []outboxOption {
 	}
 }
 
-// number sets a whole number of 1 or more: the options take 0 for their default, which is not what who sets 0 means.
+// number sets a whole number of 1 or more: in the options 0 means the default, which an operator who sets 0 does not
+// expect.
 func number(field func(*Outbox) *int) func(*Outbox, string) error {
 	return func(o *Outbox, text string) error {
 		n, err := strconv.Atoi(text)
@@ -98,7 +100,7 @@ func setKeyForm(o *Outbox, text string) error {
 	return nil
 }
 
-// outboxFrom reads the settings of the outbox. Only the emulator can do without destinations.
+// outboxFrom reads the settings of the outbox. Destinations are optional only with the emulator.
 func outboxFrom(r *Reader, required bool) (Outbox, error) {
 	o := Outbox{Options: outbox.DefaultOptions(), Retention: defaultRetention}
 	var errs []error

@@ -77,7 +77,7 @@ func TestOutboxSettingsRefused(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		env  []string
-		want []string // one a line of the error
+		want []string // one line of the error each
 	}{
 		"no number":            {[]string{"ROUNDHOUSE_OUTBOX_BATCH_SIZE", "many"}, []string{`ROUNDHOUSE_OUTBOX_BATCH_SIZE is "many": set a whole number`}},
 		"zero":                 {[]string{"ROUNDHOUSE_OUTBOX_MAX_RETRIES", "0"}, []string{`ROUNDHOUSE_OUTBOX_MAX_RETRIES is "0": set a whole number of 1 or more`}},

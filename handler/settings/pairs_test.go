@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 )
 
-// The destinations and routes of the outbox are read as they are meant. What is refused says which setting it is.
+// The destinations and routes of the outbox are read as written. A refusal names the setting.
 func FuzzRoutes(f *testing.F) {
 	fuzzvalue.Seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) { checkRoutes(t, fuzzvalue.New(data)) })

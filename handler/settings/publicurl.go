@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// publicURLSetting reads where clients reach the app. A host says its own name in WEBSITE_HOSTNAME: Azure one that has a
-// certificate, a host in development one of this machine.
+// publicURLSetting reads the app's address for clients. A host sets its own name in WEBSITE_HOSTNAME: Azure one with
+// a certificate, a host in development one of this machine.
 func publicURLSetting(r *Reader) (string, error) {
 	const name, platform = "ROUNDHOUSE_PUBLIC_URL", "WEBSITE_HOSTNAME"
 	if text := r.Text(name); text != "" {
@@ -33,7 +33,7 @@ func publicURLSetting(r *Reader) (string, error) {
 	return u.String(), nil
 }
 
-// loopback says whether an address is on this machine.
+// loopback reports whether an address is on this machine.
 func loopback(u *url.URL) bool {
 	ip := net.ParseIP(u.Hostname())
 	return strings.EqualFold(u.Hostname(), "localhost") || ip != nil && ip.IsLoopback()

@@ -13,13 +13,14 @@ import (
 	"time"
 )
 
-// Reader reads settings out of the environment. What is missing or wrong is collected, so that whoever sets up an app learns
-// of everything at once: a read that fails gives the fallback, and Err tells.
+// Reader reads settings from the environment. It collects missing and invalid settings, so that the operator gets all
+// errors together: a failed read returns the fallback, and Err returns the errors.
 //
-// An empty variable counts as one that is not set, and space around a value as not there. No error repeats a value that may
-// be a secret or hold one.
+// An empty variable counts as unset, and space around a value is ignored. No error repeats a value that may be or
+// contain a secret.
 type Reader struct {
-	// Development says that the storage account is the emulator: what an app in Azure has to set may then be missing.
+	// Development means that the storage account is the emulator: settings that an app in Azure requires are then
+	// optional.
 	Development bool
 
 	lookup func(name string) (string, bool)
@@ -31,41 +32,41 @@ type Reader struct {
 	errs     []error
 }
 
-// NewReader reads through lookup, as os.LookupEnv does it.
+// NewReader reads through lookup, like os.LookupEnv.
 func NewReader(lookup func(name string) (string, bool)) *Reader {
 	return &Reader{lookup: lookup, names: map[string]bool{}, required: map[string]bool{}}
 }
 
-// Err is everything that is missing or wrong so far, one a line; nil when there is nothing.
+// Err returns all errors so far, one on each line; nil for none.
 func (r *Reader) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return errors.Join(r.errs...)
 }
 
-// Names are the settings that were asked for, sorted, whether they are set or not.
+// Names returns the sorted names of the settings that were read, set or not.
 func (r *Reader) Names() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Sorted(maps.Keys(r.names))
 }
 
-// Demanded are the settings that an app in Azure cannot do without, sorted, whether they are set or not. The storage account, of
-// which there are several forms, is not among them.
+// Demanded returns the sorted names of the settings that an app in Azure requires, set or not. The storage account,
+// of which there are several forms, is not among them.
 func (r *Reader) Demanded() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Sorted(maps.Keys(r.required))
 }
 
-// demand notes that an app in Azure cannot do without a setting.
+// demand records that an app in Azure requires a setting.
 func (r *Reader) demand(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.required[name] = true
 }
 
-// Reject notes what is wrong with a setting, in words that go on behind its name: "set a number". nil notes nothing.
+// Reject records the error in a setting, in words that follow its name: "set a number". nil records nothing.
 func (r *Reader) Reject(name string, err error) {
 	if err != nil {
 		r.note(fmt.Errorf("%s: %w", name, err))
@@ -77,20 +78,20 @@ func (r *Reader) note(errs ...error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, err := range errs {
-		// A setting that is read by several engines is wrong once.
+		// A setting that several engines read is one error.
 		if err != nil && !slices.ContainsFunc(r.errs, func(known error) bool { return known.Error() == err.Error() }) {
 			r.errs = append(r.errs, err)
 		}
 	}
 }
 
-// Text is a setting's text, "" when it is not set.
+// Text returns a setting's text, "" if it is unset.
 func (r *Reader) Text(name string) string {
 	value, _ := r.find(name)
 	return strings.TrimSpace(value)
 }
 
-// find looks a variable up and remembers its name.
+// find looks a variable up and records its name.
 func (r *Reader) find(name string) (string, bool) {
 	r.mu.Lock()
 	r.names[name] = true
@@ -98,8 +99,8 @@ func (r *Reader) find(name string) (string, bool) {
 	return r.lookup(name)
 }
 
-// Required is the text of a setting that an app in Azure cannot do without; with the emulator it may be missing. what says
-// what to set, as in "the address of the ledger".
+// Required returns the text of a setting that an app in Azure requires; with the emulator it is optional. what
+// describes the value, as in "the address of the ledger".
 func (r *Reader) Required(name, what string) string {
 	r.demand(name)
 	text := r.Text(name)
@@ -109,7 +110,7 @@ func (r *Reader) Required(name, what string) string {
 	return text
 }
 
-// Duration is a Go duration of least or more.
+// Duration returns a Go duration of least or more.
 func (r *Reader) Duration(name string, fallback, least time.Duration) time.Duration {
 	text := r.Text(name)
 	if text == "" {
@@ -123,7 +124,7 @@ func (r *Reader) Duration(name string, fallback, least time.Duration) time.Durat
 	return d
 }
 
-// List is a list of texts with commas between them; nil when it is not set.
+// List returns a comma-separated list of texts; nil if it is unset.
 func (r *Reader) List(name string) []string {
 	var list []string
 	for item := range strings.SplitSeq(r.Text(name), ",") {
@@ -134,7 +135,8 @@ func (r *Reader) List(name string) []string {
 	return list
 }
 
-// URL is an https address with a host and without a user, without a slash at its end. With the emulator it may be http.
+// URL returns an https address with a host and without a user, without a slash at its end. With the emulator it may
+// be http.
 func (r *Reader) URL(name, fallback string) string {
 	text := r.Text(name)
 	if text == "" {
@@ -148,7 +150,7 @@ func (r *Reader) URL(name, fallback string) string {
 	return strings.TrimSuffix(text, "/")
 }
 
-// JSON reads one JSON value into v, without members that v does not have, and says whether it did.
+// JSON reads one JSON value into v, without unknown members, and reports whether it succeeded.
 func (r *Reader) JSON(name string, v any) bool {
 	text := r.Text(name)
 	if text == "" {

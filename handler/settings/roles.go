@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Scope is what a role in Azure is assigned at. An engine may have scopes of its own, which no tool here knows.
+// Scope is the scope of a role assignment in Azure. An engine may have scopes of its own, which the tools here do not
+// know.
 type Scope string
 
 // The scopes of the platform: the app's storage account, its key vault, and the Application Insights component that the host
@@ -22,24 +23,24 @@ type Role struct {
 	Name  string `json:"name"`
 	// ID is the GUID of the role's definition, the same in every tenant.
 	ID string `json:"id"`
-	// With is a setting without which the role is not needed; "" where it always is.
+	// With is a setting that requires the role; "" if it is always required.
 	With string `json:"with,omitempty"`
 }
 
-// SecretsOfficer is the role of engines that write secrets (Reader.NeedsRole).
+// SecretsOfficer returns the role of engines that write secrets (Reader.NeedsRole).
 func SecretsOfficer() Role {
 	return Role{Scope: AtVault, Name: "Key Vault Secrets Officer", ID: "b86a8fe4-44ce-4948-aee5-eccb2c155cd7"}
 }
 
-// CertificatesOfficer is the role of engines that write certificates.
+// CertificatesOfficer returns the role of engines that write certificates.
 func CertificatesOfficer() Role {
 	return Role{Scope: AtVault, Name: "Key Vault Certificates Officer", ID: "a4417e6f-fecd-4de8-b567-7b0420556985"}
 }
 
-// Authentication is the host's setting that has its telemetry sent with the identity of the app.
+// Authentication is the host's setting that sends its telemetry with the identity of the app.
 const Authentication = "APPLICATIONINSIGHTS_AUTHENTICATION_STRING"
 
-// platformRoles are what every app needs. The host keeps its leases and keys in blobs, which takes an owner.
+// platformRoles returns the roles of every app. The host keeps its leases and keys in blobs, which requires an owner.
 func platformRoles() []Role {
 	return []Role{
 		{Scope: AtStorage, Name: "Storage Blob Data Owner", ID: "b7e6dc6d-f1e8-4753-8033-0f276bb0955b"},
@@ -51,8 +52,8 @@ func platformRoles() []Role {
 	}
 }
 
-// NeedsRole notes a role that the app's identity needs beside those of every app. Tools learn of it (Roles); nothing is assigned
-// or looked up here.
+// NeedsRole records a role that the app's identity needs in addition to those of every app. Tools read it (Roles);
+// nothing is assigned or checked here.
 func (r *Reader) NeedsRole(role Role) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,8 +62,7 @@ func (r *Reader) NeedsRole(role Role) {
 	}
 }
 
-// Roles are the roles that the app's identity needs: those of every app, and those that its engines have asked for, by scope
-// and name.
+// Roles returns the roles of the app's identity: those of every app, and those of its engines, by scope and name.
 func (r *Reader) Roles() []Role {
 	r.mu.Lock()
 	defer r.mu.Unlock()

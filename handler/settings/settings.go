@@ -16,8 +16,8 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// Names of settings that others have to know: Storage is the storage account of the app's tables, queues and blobs, which is
-// also the host's own, KeyVault the address of the vault, and Pollers the JSON document of the pollers.
+// Names of settings that other packages use: Storage is the storage account of the app's tables, queues and blobs,
+// which is also the host's own, KeyVault the address of the vault, and Pollers the JSON document of the pollers.
 const (
 	Storage  = "AzureWebJobsStorage"
 	KeyVault = "ROUNDHOUSE_KEY_VAULT_URL"
@@ -27,82 +27,84 @@ const (
 const (
 	payloadKey   = "ROUNDHOUSE_PAYLOAD_KEY"
 	purgeSetting = "ROUNDHOUSE_ORCHESTRATION_RETENTION"
-	// defaultPurgeAfter is how long orchestrations are kept once they have ended.
+	// defaultPurgeAfter is the default retention of ended orchestrations.
 	defaultPurgeAfter = 30 * 24 * time.Hour
 
 	blobSetting = "ROUNDHOUSE_BLOB_RETENTION"
-	// defaultBlobAge is twice as long as history and dead letters are kept, leastBlobAge longer than any writer needs to
-	// send what names its blob.
+	// defaultBlobAge is twice the retention of history and dead letters, leastBlobAge longer than any writer takes to
+	// send the message that names its blob.
 	defaultBlobAge = 180 * 24 * time.Hour
 	leastBlobAge   = 7 * 24 * time.Hour
 )
 
-// budgetMargin is how far the invocation budget has to stay below the host's functionTimeout, so that the handler can
-// park what it runs and answer before the host kills the process.
+// budgetMargin is the minimum difference between the invocation budget and the host's functionTimeout, so that the
+// handler can park its work and answer before the host kills the process.
 const budgetMargin = 30 * time.Second
 
-// Settings is what the environment tells every app. What its engines need, they read themselves (Reader).
+// Settings holds the settings of every app. Engines read their own (Reader).
 type Settings struct {
-	// Port is where to listen, on the loopback interface (FUNCTIONS_CUSTOMHANDLER_PORT, required; the host sets it).
-	// 0 takes any free port.
+	// Port is the listening port, on the loopback interface (FUNCTIONS_CUSTOMHANDLER_PORT, required; the host sets
+	// it). 0 takes any free port.
 	Port int
 	// Storage is the storage account (AzureWebJobsStorage, a connection string, or AzureWebJobsStorage__accountName
 	// and its companions for an identity; required).
 	Storage azure.Account
-	// KeyVaultURL is the vault that secrets live in (ROUNDHOUSE_KEY_VAULT_URL). It may be empty with the storage
-	// emulator only, and then means the development secret store.
+	// KeyVaultURL is the vault of the secrets (ROUNDHOUSE_KEY_VAULT_URL). It may be empty only with the storage
+	// emulator, and then means the development secret store.
 	KeyVaultURL string
-	// PayloadKey is the key of the vault that payloads are encrypted with (ROUNDHOUSE_PAYLOAD_KEY); "" for no encryption.
+	// PayloadKey is the vault's key for the encryption of payloads (ROUNDHOUSE_PAYLOAD_KEY); "" for no encryption.
 	PayloadKey string
-	// Budget is how long an invocation may work before it parks (ROUNDHOUSE_INVOCATION_BUDGET, a Go duration). It ends
-	// 30 s or more before functionTimeout. Unless set, it is 8 minutes, or what functionTimeout leaves if that is less.
+	// Budget is the time that an invocation may work before it parks (ROUNDHOUSE_INVOCATION_BUDGET, a Go duration).
+	// It ends 30 s or more before functionTimeout. Unless set, it is 8 minutes, or the rest of functionTimeout if
+	// that is less.
 	Budget time.Duration
-	// LogLevel is the least level that is logged (ROUNDHOUSE_LOG_LEVEL: debug, info, warn or error; info unless set).
+	// LogLevel is the minimum level of the log (ROUNDHOUSE_LOG_LEVEL: debug, info, warn or error; info unless set).
 	LogLevel slog.Level
 	// PublicURL is the address of the app in links (ROUNDHOUSE_PUBLIC_URL); unless set, that of WEBSITE_HOSTNAME, which hosts
 	// set, and "" without both.
 	PublicURL string
-	// Access says who may do what (ROUNDHOUSE_ROLES, a JSON document, and ROUNDHOUSE_HOME_TENANT), whether the platform
-	// authenticates callers (WEBSITE_AUTH_ENABLED, which the platform sets), and for how long it is kept who did what
-	// (ROUNDHOUSE_AUDIT_RETENTION).
+	// Access holds the access policy (ROUNDHOUSE_ROLES, a JSON document, and ROUNDHOUSE_HOME_TENANT), whether the
+	// platform authenticates callers (WEBSITE_AUTH_ENABLED, which the platform sets), and the retention of the audit
+	// log (ROUNDHOUSE_AUDIT_RETENTION).
 	Access Access
-	// Outbox is how events leave (ROUNDHOUSE_OUTBOX and what begins so).
+	// Outbox configures the outbox (ROUNDHOUSE_OUTBOX and settings with that prefix).
 	Outbox Outbox
-	// Push is where metrics are sent (OTEL_METRICS_EXPORTER, and what it needs).
+	// Push is the destination of metrics (OTEL_METRICS_EXPORTER, and its settings).
 	Push metricpush.Config
-	// Health holds the limits of the health checks (what begins with ROUNDHOUSE_HEALTH_).
+	// Health holds the limits of the health checks (settings with the prefix ROUNDHOUSE_HEALTH_).
 	Health Health
-	// Retention is how long orchestrations are kept once they have ended (ROUNDHOUSE_ORCHESTRATION_RETENTION, a Go
-	// duration of an hour or more; 30 days unless set).
+	// Retention is the retention of ended orchestrations (ROUNDHOUSE_ORCHESTRATION_RETENTION, a Go duration of an
+	// hour or more; 30 days unless set).
 	Retention time.Duration
-	// Tasks say who is asked about dead letters (ROUNDHOUSE_REVIEW_ROLES), and how long human tasks are kept once they have
-	// ended (ROUNDHOUSE_TASK_RETENTION, as above; 90 days unless set).
+	// Tasks holds the reviewers of dead letters (ROUNDHOUSE_REVIEW_ROLES), and the retention of ended human tasks
+	// (ROUNDHOUSE_TASK_RETENTION, as above; 90 days unless set).
 	Tasks Tasks
-	// BlobAge is how old a blob is that is deleted when nothing names it (ROUNDHOUSE_BLOB_RETENTION, a Go duration of a week
+	// BlobAge is the age at which an unreferenced blob is deleted (ROUNDHOUSE_BLOB_RETENTION, a Go duration of a week
 	// or more; 180 days unless set).
 	BlobAge time.Duration
-	// Instance is the managed instance that the app belongs to (ROUNDHOUSE_INSTANCE_ID, ROUNDHOUSE_TENANT_ID); nothing of it need be set.
+	// Instance is the app's managed instance (ROUNDHOUSE_INSTANCE_ID, ROUNDHOUSE_TENANT_ID); both are optional.
 	Instance Instance
 	// Pollers are the pollers of databases (ROUNDHOUSE_POLLERS, a JSON document).
 	Pollers []poller.Setting
-	// Node is how the processes of the app see that one of them has died (what begins with ROUNDHOUSE_NODE_).
+	// Node configures how the processes of the app detect that one of them has died (settings with the prefix
+	// ROUNDHOUSE_NODE_).
 	Node Node
-	// Direct is how many messages of a queue that it has sent itself the process works on at once (ROUNDHOUSE_DIRECT; 64 unless set,
-	// and 0 leaves all to the host).
+	// Direct is the number of its own messages of a queue that the process handles in parallel (ROUNDHOUSE_DIRECT; 64
+	// unless set, and 0 leaves all to the host).
 	Direct int
-	// Tracing is where traces go (the standard settings of OpenTelemetry).
+	// Tracing is the destination of traces (the standard settings of OpenTelemetry).
 	Tracing Tracing
-	// Host is what host.json says, in FUNCTIONS_APP_ROOT_PATH or else in the current directory.
+	// Host holds the values of host.json, in FUNCTIONS_APP_ROOT_PATH or else in the current directory.
 	Host HostFile
 }
 
-// Load reads the settings of every app. The error names every bad setting, one a line, and what to do.
+// Load reads the settings of every app. The error names every invalid setting, one on each line, with the remedy.
 func Load(r *Reader) (Settings, error) {
 	var s Settings
 	var errs [20]error
 	s.Port, errs[0] = portSetting(r)
 	s.Storage, errs[1] = azure.FromEnvironment(r.find, Storage)
-	r.Development = errs[1] != nil || s.Storage.Emulator // without an account, nothing else is known to be missing
+	r.Development = errs[1] != nil || s.Storage.Emulator // without an account, no other setting is known to be missing
 	s.KeyVaultURL, errs[2] = vaultSetting(r, !r.Development)
 	s.Host, errs[3] = readHostFile(r.Text("FUNCTIONS_APP_ROOT_PATH"), r)
 	if errs[3] == nil {
@@ -162,7 +164,7 @@ func vaultSetting(r *Reader, required bool) (string, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
-		// The value is not repeated: it may be a URL with a credential in it.
+		// The value is not repeated: it may be a URL with a credential.
 		return "", fmt.Errorf("%s is not a vault's URL: set it to https:// and the vault's host name, such as https://myvault.vault.azure.net", name)
 	}
 	return "https://" + u.Host, nil
@@ -212,7 +214,7 @@ func levelSetting(r *Reader) (slog.Level, error) {
 	return level, nil
 }
 
-// keepSetting reads how long something is kept: least or longer.
+// keepSetting reads a retention: least or longer.
 func keepSetting(r *Reader, name string, unset, least time.Duration) (time.Duration, error) {
 	text := r.Text(name)
 	if text == "" {

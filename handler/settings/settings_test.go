@@ -14,7 +14,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// emulator is the least that Load takes, with the host.json of the repository.
+// emulator holds the minimal settings for Load, with the host.json of the repository.
 var emulator = settingstest.Emulator("../..")
 
 const day = 24 * time.Hour
@@ -72,7 +72,7 @@ func TestLoadSettingsRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		env  settingstest.Environment
-		want []string // one a line of the error
+		want []string // one line of the error each
 	}{
 		{"everything", settingstest.Environment{
 			"FUNCTIONS_APP_ROOT_PATH":      "../..",

@@ -12,16 +12,16 @@ import (
 
 const (
 	taskSetting = "ROUNDHOUSE_TASK_RETENTION"
-	// reviewSetting says who is asked about dead letters.
+	// reviewSetting lists the roles of reviewers of dead letters.
 	reviewSetting = "ROUNDHOUSE_REVIEW_ROLES"
-	// defaultTaskRetention is how long human tasks are kept once they have ended.
+	// defaultTaskRetention is the default retention of ended human tasks.
 	defaultTaskRetention = 90 * 24 * time.Hour
 )
 
-// Tasks say for how long human tasks are kept, and who is asked what.
+// Tasks holds the settings of human tasks.
 type Tasks struct {
 	Retention time.Duration
-	// ReviewRoles are who is asked about dead letters.
+	// ReviewRoles are the roles of reviewers of dead letters.
 	ReviewRoles []string
 }
 
@@ -34,7 +34,7 @@ func tasksFrom(r *Reader) (Tasks, error) {
 	return s, errors.Join(keepErr, rolesErr)
 }
 
-// reviewRoles reads ROUNDHOUSE_REVIEW_ROLES, roles with commas between them; nil means that nobody is asked.
+// reviewRoles reads ROUNDHOUSE_REVIEW_ROLES, comma-separated roles; nil means no reviews.
 func reviewRoles(r *Reader) ([]string, error) {
 	text := r.Text(reviewSetting)
 	if text == "" {

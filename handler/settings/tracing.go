@@ -7,21 +7,22 @@ import (
 	"strings"
 )
 
-// Tracing is where traces go, as the standard settings of OpenTelemetry say it. Those that are not read here (limits, batches,
-// time-outs, certificates, resource attributes) its SDK reads itself.
+// Tracing is the destination of traces, from the standard settings of OpenTelemetry. The SDK reads the others itself
+// (limits, batches, timeouts, certificates, resource attributes).
 type Tracing struct {
-	// Endpoint is the address that OTLP over HTTP is posted to (OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, or what
-	// OTEL_EXPORTER_OTLP_ENDPOINT begins); "" for no traces, as with OTEL_TRACES_EXPORTER=none and OTEL_SDK_DISABLED=true.
+	// Endpoint is the address for OTLP over HTTP (OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, or OTEL_EXPORTER_OTLP_ENDPOINT
+	// with a path); "" for no traces, as with OTEL_TRACES_EXPORTER=none and OTEL_SDK_DISABLED=true.
 	Endpoint string
-	// Headers go along (OTEL_EXPORTER_OTLP_TRACES_HEADERS, OTEL_EXPORTER_OTLP_HEADERS). They may be secrets.
+	// Headers are sent with traces (OTEL_EXPORTER_OTLP_TRACES_HEADERS, OTEL_EXPORTER_OTLP_HEADERS). They may be
+	// secrets.
 	Headers map[string]string
-	// Ratio is the share of traces that are recorded of those that begin here (OTEL_TRACES_SAMPLER, OTEL_TRACES_SAMPLER_ARG).
+	// Ratio is the sampled share of traces that begin here (OTEL_TRACES_SAMPLER, OTEL_TRACES_SAMPLER_ARG).
 	Ratio float64
 	// Service is the name of the app in traces (OTEL_SERVICE_NAME; roundhouse unless set).
 	Service string
 }
 
-// tracingFrom reads where traces go.
+// tracingFrom reads the destination of traces.
 func tracingFrom(r *Reader) (Tracing, error) {
 	t := Tracing{Service: "roundhouse"}
 	if name := r.Text(serviceName); name != "" {
@@ -53,8 +54,8 @@ func tracingFrom(r *Reader) (Tracing, error) {
 	return t, nil
 }
 
-// samplerFrom is the share of traces that OTEL_TRACES_SAMPLER says. Traces of others follow their senders, as with the parentbased_
-// samplers: a run whose sender's trace is recorded would be missing in it.
+// samplerFrom returns the sampled share from OTEL_TRACES_SAMPLER. Traces of other senders follow their decision, as
+// with the parentbased_ samplers: otherwise a run would be missing in its sender's trace.
 func samplerFrom(r *Reader) (float64, error) {
 	const name, arg = "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG"
 	sampler, text := strings.TrimPrefix(r.Text(name), "parentbased_"), r.Text(arg)

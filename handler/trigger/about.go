@@ -7,23 +7,23 @@ import (
 	"sync"
 )
 
-// about is what is known of the work of an invocation. The handler tells more as it goes, also after it has been given up.
+// about holds the known fields of an invocation. The handler adds more as it runs, also after a timeout.
 type about struct {
-	call []slog.Attr // which invocation it is
+	call []slog.Attr // identity of the invocation
 	mu   sync.Mutex
 	told []slog.Attr
 }
 
 type aboutKey struct{}
 
-// begin returns the context of the work, which knows what it is about.
+// begin returns the context of the work, with these fields.
 func (a *about) begin(ctx context.Context, call ...slog.Attr) context.Context {
 	a.call = call
 	return context.WithValue(ctx, aboutKey{}, a)
 }
 
-// About is what is known of the invocation that ctx belongs to, as fields of the log: its id and function, and whose work it is, as far as
-// its handler has told that. How the work ended is the invocation's own line's.
+// About returns the known log fields of the invocation of ctx: its id and function, and the identity of its work, if
+// its handler has added it. The invocation's own line has the result of the work.
 func About(ctx context.Context) []slog.Attr {
 	a, ok := ctx.Value(aboutKey{}).(*about)
 	if !ok {
@@ -33,10 +33,10 @@ func About(ctx context.Context) []slog.Attr {
 	return merge(ids, a.call...)
 }
 
-// ends are the fields that say how work ended.
+// ends are the fields of the result of the work.
 var ends = [...]string{"fate", "status", "error", "durationMs"}
 
-// add notes what the handler tells. Its texts come from outside.
+// add adds the handler's fields. Their texts are external.
 func (a *about) add(attrs ...slog.Attr) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -48,7 +48,7 @@ func (a *about) add(attrs ...slog.Attr) {
 	}
 }
 
-// known is what is known by now.
+// known returns the fields that are known now.
 func (a *about) known() []slog.Attr {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -20,7 +20,7 @@ var testQueue = Queue{Queue: "hmac-rotation-queue", Parameter: "message"}
 
 const testInvocation = "0d3b0a5e-6f0e-4a86-9b5f-0a4f6f1f3c11"
 
-// hostMetadata is what the host sends with every queue message.
+// hostMetadata is the host's metadata of every queue message.
 const hostMetadata = `{"DequeueCount":"3","ExpirationTime":"9999-12-31T23:59:59+00:00","Id":"\"800ae4b3-bdd2-4c08-badd-f08e5a34b865\"",` +
 	`"InsertionTime":"2019-10-09T17:58:31+00:00","NextVisibleTime":"2019-10-09T18:08:32+00:00","PopReceipt":"\"AgAAAAMAAAAAAAAAAgtnj8x+1QE=\"",` +
 	`"sys":{"MethodName":"QueueTrigger","UtcNow":"2019-10-09T17:58:32.2205399Z","RandGuid":"24ad4c06-24ad-4e5b-8294-3da9714877e9"}}`
@@ -29,7 +29,7 @@ func body(data, meta string) string {
 	return `{"Data":{"message":` + data + `},"Metadata":` + meta + `}`
 }
 
-// delivery is what hostMetadata gives.
+// delivery returns the delivery for hostMetadata.
 func delivery(body string) engine.Delivery {
 	return engine.Delivery{
 		Queue:        "hmac-rotation-queue",
@@ -126,7 +126,7 @@ func TestDecodeDeliveryMetadata(t *testing.T) {
 	}
 }
 
-// In the text form a message can overwrite the host's metadata with its own members; those do not count.
+// In the text form a message can overwrite the host's metadata with its own members, which are ignored.
 func TestDecodeDeliveryIgnoresOverwrittenMetadata(t *testing.T) {
 	t.Parallel()
 	const message = `{"a":1,"dequeueCount":99,"Id":"x","nested":{"b":2}}`
@@ -188,14 +188,14 @@ func FuzzDecodeDelivery(f *testing.F) {
 		if d.Queue != testQueue.Queue || d.ID == "" || d.DequeueCount < 1 || d.Body == nil {
 			t.Errorf("delivery %+v of %q", d, invocation)
 		}
-		// An escaped or invalid character grows to 3 bytes at most.
+		// An escaped or invalid character grows to at most 3 bytes.
 		if len(d.Body) > 3*len(invocation) {
 			t.Errorf("%d bytes came out of %d", len(d.Body), len(invocation))
 		}
 	})
 }
 
-// Whatever a queue may hold comes through the binary form unchanged, and valid UTF-8 through the form encoded twice.
+// Any content of a queue passes through the binary form unchanged, and valid UTF-8 through the form encoded twice.
 func FuzzMessageText(f *testing.F) {
 	for _, text := range []string{"", "hello", `{"a":1}`, `"x"`, "aGk=", "\xff", "null"} {
 		f.Add([]byte(text))

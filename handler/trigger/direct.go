@@ -11,15 +11,15 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 )
 
-// Direct runs deliveries that no host has sent, because the process has put their messages into a queue itself, as if a host had:
-// with the same budget, the same wait until the program is ready, the same gate, and the same record in the log, which says direct.
+// Direct runs deliveries of the process's own messages like those of a host: with the same budget, the same wait for
+// a ready program, the same gate, and the same log record, marked direct.
 type Direct struct{ router router }
 
-// NewDirect takes from a Config what is said about all functions; Queues and Timers are not looked at.
+// NewDirect uses the common fields of a Config; Queues and Timers are ignored.
 func NewDirect(c Config) *Direct { return &Direct{c.router()} }
 
-// Run works on a delivery of a queue function. nil says that a host would delete the message: the work is done, or the message was
-// put back. The end of ctx is that of a program that stops.
+// Run handles a delivery of a queue function. nil means that a host would delete the message: the work is done, or
+// the message was requeued. The end of ctx means that the program stops.
 func (d *Direct) Run(ctx context.Context, function string, q Queue, v engine.Delivery) error {
 	began, r := time.Now(), d.router
 	id := uuid.NewString()

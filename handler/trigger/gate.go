@@ -11,36 +11,39 @@ import (
 )
 
 const (
-	// awayFor is how long a message is away that came while the app is drained, or before the program was ready.
+	// awayFor is the delay of a message that arrived while the app was drained, or before the program was ready.
 	awayFor = time.Minute
-	// passOn is how long a message is away that came to a program that stops. Its host, which still takes messages, would get it
-	// again at once.
+	// passOn is the delay of a message that arrived at a stopping program. Its host, which still receives messages,
+	// would get it again immediately otherwise.
 	passOn = time.Second
 )
 
-// Gate lets invocations in while the program is to work.
+// Gate admits invocations while the program is to work.
 type Gate interface {
-	// Enter lets work in, which goes on in the context that it gives and calls leave at its end. That context ends when the gate
-	// is closed, with a cause that is engine.ErrDrained. With an error, which is engine.ErrDrained, the work does not begin.
+	// Enter admits work, which runs in the returned context and calls leave at its end. That context ends when the
+	// gate is closed, with a cause that is engine.ErrDrained. After an error, which is engine.ErrDrained, the work
+	// does not begin.
 	Enter(ctx context.Context) (work context.Context, leave func(), err error)
 }
 
-// ErrClosed is the cause of the contexts of what is inside when a gate closes. For who looks at the time, that is over as well.
+// ErrClosed is the cause of the contexts inside when a gate closes. It is also ErrBudget, for code that checks the
+// time.
 var ErrClosed = fmt.Errorf("%w: %w", engine.ErrDrained, ErrBudget)
 
-// ErrStopping is the cause of the contexts of what runs when the program stops, or when the host does not wait for an answer any
-// more. It is ErrClosed for who works: what runs parks. What is put back is there for other processes at once.
+// ErrStopping is the cause of the contexts of running work when the program stops, or when the host no longer waits
+// for an answer. It is ErrClosed for the work, which parks. Requeued messages are visible for other processes
+// immediately.
 var ErrStopping error = stopping{}
 
-// stopping is ErrClosed with a text of its own: nobody has drained the app.
+// stopping is ErrClosed with a text of its own: the app is not drained.
 type stopping struct{}
 
 func (stopping) Error() string { return "the program stops" }
 
 func (stopping) Unwrap() error { return ErrClosed }
 
-// gated is the work of an invocation behind the gate. It waits for storage, because the host keeps the message for it meanwhile.
-// What is not let in, and what the closing of the gate made fail, is put back without using up an attempt.
+// gated returns the work of an invocation behind the gate. It waits for storage, because the host keeps the message
+// meanwhile. Refused work, and work that failed because the gate closed, is requeued without using up an attempt.
 func (r router) gated(inv invocation) func(context.Context) error {
 	run := func(ctx context.Context) error { return inv.run(outage.Wait(ctx)) }
 	if r.gate == nil || inv.ungated {
@@ -61,8 +64,8 @@ func (r router) gated(inv invocation) func(context.Context) error {
 	}
 }
 
-// turnAway puts a message back, or leaves out what is done later without it. The cause says what has closed the gate; when that is
-// the end of the program, the message is away for soon, and otherwise for a minute.
+// turnAway requeues a message, or skips work that is done later without it. The cause is the reason of the closed
+// gate; when the program ends, the message is delayed by soon, and otherwise by a minute.
 func (inv invocation) turnAway(ctx context.Context, cause, reason error, soon time.Duration) error {
 	if !errors.Is(cause, ErrStopping) {
 		soon = awayFor

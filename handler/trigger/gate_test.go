@@ -32,17 +32,17 @@ func (d *door) Enter(ctx context.Context) (context.Context, func(), error) {
 	return work, func() { d.left++; cancel(nil) }, nil
 }
 
-// A closed gate turns away what comes, and an error of what was inside when it closed is no failed delivery. How long a message is
-// away depends on what has closed the gate, and on whether it had begun.
+// A closed gate refuses invocations, and an error of work inside when it closed is no failed delivery. The delay of a
+// message depends on the reason of the closed gate, and on whether its work had begun.
 func TestGate(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("it stopped half-way")
-	const kept = time.Duration(-1) // not put back
+	const kept = time.Duration(-1) // not requeued
 	for name, tt := range map[string]struct {
 		closed, closes error
 		err            error // of the handler, after the gate has closed, if it does
 		expendable     bool
-		back           error // of putting it back
+		back           error // of the requeue
 		status         int
 		ran            bool
 		away           time.Duration
@@ -73,7 +73,7 @@ func TestGate(t *testing.T) {
 		q := c.Queues["rotate"]
 		q.PutBack, q.Expendable = func(ctx context.Context, _ engine.Delivery, d time.Duration) error {
 			away = d
-			return errors.Join(tt.back, ctx.Err()) // what is put back has time of its own
+			return errors.Join(tt.back, ctx.Err()) // a requeue has time of its own
 		}, tt.expendable
 		c.Queues["rotate"], c.Gate = q, gate
 		e, _ := mount(t, c)
@@ -87,15 +87,15 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// When the host hangs up, nobody takes an answer: what runs ends, its message is there for others at once, and the one that the host
-// had is deleted, unless the others do not have it.
+// When the host hangs up, no client receives an answer: running work ends, its message is visible for others
+// immediately, and the host's message is deleted, unless the requeue failed.
 func TestTheHostHangsUp(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("storage is down")
 	for name, tt := range map[string]struct {
 		hangsUp bool
 		err     error // of the handler
-		back    error // of putting it back
+		back    error // of the requeue
 		deleted int
 		putBack int
 	}{
@@ -141,7 +141,7 @@ func TestTheHostHangsUp(t *testing.T) {
 	}
 }
 
-// What waits for the program is put back at once when it stops, and otherwise for a while.
+// A waiting invocation is requeued immediately when the program stops, and otherwise with a delay.
 func TestWaitingWhenItStops(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[error]time.Duration{ErrStopping: 0, errors.New("no storage"): time.Minute} {
@@ -156,7 +156,7 @@ func TestWaitingWhenItStops(t *testing.T) {
 	}
 }
 
-// A timer waits for its next occurrence, unless it does not ask the gate.
+// A timer waits for its next occurrence, unless it is ungated.
 func TestGateOfTimers(t *testing.T) {
 	t.Parallel()
 	for _, ungated := range []bool{false, true} {
@@ -171,7 +171,8 @@ func TestGateOfTimers(t *testing.T) {
 	}
 }
 
-// A delivery of the process to itself is treated and recorded as one of a host: it passes the gate, may panic, and is put back.
+// A delivery of the process to itself is handled and recorded like a host's: it passes the gate, may panic, and is
+// requeued.
 func TestDirect(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("it stopped half-way")

@@ -15,12 +15,12 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Errors of an invocation that its handler did not return itself.
+// Errors of an invocation that do not come from its handler.
 var (
 	// ErrBudget is the cause of a handler's context that ended because the invocation's budget was used up.
 	ErrBudget = errors.New("the time budget of the invocation is used up")
-	// ErrIdle is what a TimerHandler returns when there was nothing to do. The occurrence has succeeded, and is logged for who
-	// debugs only.
+	// ErrIdle is the result of a TimerHandler without work. The occurrence has succeeded, and is logged at debug
+	// level.
 	ErrIdle = errors.New("there was nothing to do")
 
 	errNotReady = errors.New("the program is not ready yet")
@@ -36,18 +36,18 @@ const invocationIDHeader = "X-Azure-Functions-InvocationId"
 // until its functionTimeout.
 var success = []byte(`{"Outputs":{},"Logs":[],"ReturnValue":null}`)
 
-// invocation is a decoded call of the host: what to run, and what a log record should say about it.
+// invocation is a decoded call of the host: the work, and its fields for the log.
 type invocation struct {
 	run func(ctx context.Context) error
-	// about is what the handler tells of the work.
+	// about holds the handler's fields of the work.
 	about *about
-	// patience is how long it waits until the program is ready; 0 means half of the budget.
+	// patience is the time that it waits for a ready program; 0 means half of the budget.
 	patience time.Duration
-	// putBack is what becomes of it when that takes longer; nil means that it fails.
+	// putBack requeues it after a longer wait; nil means that it fails.
 	putBack func(ctx context.Context, away time.Duration) error
-	// acknowledge deletes its message; nil means that there is none.
+	// acknowledge deletes its message; nil means that it has none.
 	acknowledge func(ctx context.Context) error
-	// expendable: it can be left out. ungated: the gate is not asked.
+	// expendable means that it can be skipped, ungated that it ignores the gate.
 	expendable, ungated bool
 }
 
@@ -100,19 +100,19 @@ func (r router) serve(c echo.Context) error {
 	return r.answer(c, log, inv.describe(started), err)
 }
 
-// tell tells who counts.
+// tell calls Observe.
 func (r router) tell(ctx context.Context, o Observed) {
 	if r.observe != nil {
 		r.observe(ctx, o)
 	}
 }
 
-// describe is what a log record says about the invocation.
+// describe returns the log fields of the invocation.
 func (inv invocation) describe(began time.Time) []slog.Attr {
 	return merge(inv.about.known(), slog.Int64("durationMs", time.Since(began).Milliseconds()))
 }
 
-// answer logs how an invocation ended, and tells the host.
+// answer logs the result of an invocation, and answers the host.
 func (r router) answer(c echo.Context, log *slog.Logger, attrs []slog.Attr, err error) error {
 	if end := report(log, attrs, err); end.status != http.StatusOK {
 		return fail(c, end.status, err)
@@ -120,22 +120,22 @@ func (r router) answer(c echo.Context, log *slog.Logger, attrs []slog.Attr, err 
 	return c.JSONBlob(http.StatusOK, success)
 }
 
-// report logs how an invocation ended.
+// report logs the result of an invocation.
 func report(log *slog.Logger, attrs []slog.Attr, err error) end {
 	end := endOf(err)
 	attrs = merge(attrs, slog.String("outcome", end.outcome))
 	switch {
 	case err != nil && !errors.Is(err, ErrIdle):
 		attrs = merge(attrs, slog.String("error", publicText(err)))
-	case slices.ContainsFunc(attrs, func(a slog.Attr) bool { return a.Key == "error" }): // of work that is acknowledged all the same
+	case slices.ContainsFunc(attrs, func(a slog.Attr) bool { return a.Key == "error" }): // of work that is acknowledged anyway
 		end.level = max(end.level, slog.LevelWarn)
 	}
 	log.LogAttrs(context.Background(), end.level, "invocation", attrs...)
 	return end
 }
 
-// run calls work in a goroutine of its own, so that the host gets an answer in time even from a handler that does not
-// look at its context. Such a handler goes on in the background; its result comes too late and is dropped.
+// run calls work in a goroutine of its own, so that the host gets an answer in time even from a handler that ignores
+// its context. Such a handler continues in the background; its late result is dropped.
 func (r router) run(parent context.Context, log *slog.Logger, work func(context.Context) error) error {
 	ctx, cancel := r.limited(parent)
 	defer cancel()
@@ -161,7 +161,7 @@ func (r router) run(parent context.Context, log *slog.Logger, work func(context.
 	}
 }
 
-// end is how an invocation ended: for the log, and for the host.
+// end is the result of an invocation: for the log, and for the host.
 type end struct {
 	outcome string
 	level   slog.Level

@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// metadata is the Metadata object of an invocation. The host sends a scalar as a JSON string that holds JSON text ("1",
-// "\"id\""); its documentation shows plain values (1, "id"). Both are read, and what is missing or unreadable is zero.
+// metadata is the Metadata object of an invocation. The host sends a scalar as a JSON string that holds JSON text
+// ("1", "\"id\""); its documentation shows plain values (1, "id"). Both are read, and missing or invalid values are
+// zero.
 type metadata map[string]json.RawMessage
 
-// dropOverwritten removes what a message has replaced. Unless the trigger is binary, the host copies the top-level
-// members of a message that is a JSON object over its own metadata, ignoring case: a message could set its own
-// dequeue count.
+// dropOverwritten removes metadata that a message has replaced. Unless the trigger is binary, the host copies the
+// top-level members of a message that is a JSON object over its own metadata, ignoring case: a message could set its
+// own dequeue count.
 func (m metadata) dropOverwritten(message string) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal([]byte(message), &members) != nil {
@@ -33,7 +34,7 @@ func (m metadata) text(key string) string {
 	return scalar(m[key])
 }
 
-// count is a number of 1 or more; 1 when there is none.
+// count returns a number of 1 or more; 1 if it is missing.
 func (m metadata) count(key string) int {
 	n, err := strconv.ParseInt(scalar(m[key]), 10, 64)
 	if err != nil || n < 1 {
@@ -46,7 +47,8 @@ func (m metadata) time(key string) time.Time {
 	return instant(m[key])
 }
 
-// scalar is the text of a JSON scalar in any of the host's forms: 1, "1", "\"1\"". Objects, arrays and null are "".
+// scalar returns the text of a JSON scalar in any of the host's forms: 1, "1", "\"1\"". Objects, arrays and null are
+// "".
 func scalar(value json.RawMessage) string {
 	var s string
 	if json.Unmarshal(value, &s) == nil {
@@ -63,7 +65,7 @@ func scalar(value json.RawMessage) string {
 	return text
 }
 
-// instant is a time in the host's ISO 8601 form, in UTC.
+// instant returns a time in the host's ISO 8601 form, in UTC.
 func instant(value json.RawMessage) time.Time {
 	t, err := time.Parse(time.RFC3339, scalar(value))
 	if err != nil {
@@ -72,7 +74,7 @@ func instant(value json.RawMessage) time.Time {
 	return t.UTC()
 }
 
-// flag is a boolean; false when there is none.
+// flag returns a boolean; false if it is missing.
 func flag(value json.RawMessage) bool {
 	return strings.EqualFold(scalar(value), "true")
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// Whoever counts is told of every invocation of a function that there is, by a host or not, and how it ended.
+// Observe is called for every invocation of an existing function, by a host or not, with the result.
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	var told []Observed
@@ -48,8 +48,8 @@ func TestObserve(t *testing.T) {
 	testenv.Equal(t, "", want, told)
 }
 
-// The line of an invocation has what its handler has told of the work, and the lines within it have what is known by then. An error
-// makes it a warning, also when the message is acknowledged.
+// The line of an invocation has its handler's fields, and the lines within it have the fields known at that time. An
+// error makes it a warning, also when the message is acknowledged.
 func TestAbout(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -22,7 +22,7 @@ func (q Queue) decode(body []byte, invocationID string) (invocation, error) {
 	return q.invocation(d), nil
 }
 
-// invocation is what is done with a delivery.
+// invocation returns the work for a delivery.
 func (q Queue) invocation(d engine.Delivery) invocation {
 	inv := invocation{
 		about:      &about{told: []slog.Attr{slog.String("messageId", d.ID), slog.Int("dequeueCount", d.DequeueCount)}},
@@ -41,8 +41,8 @@ func (q Queue) invocation(d engine.Delivery) invocation {
 	return inv
 }
 
-// decodeDelivery reads the invocation of a queue function. The metadata may lack anything: a delivery without a count
-// is the first, and one without a message id (an administrator's manual run) is a message of its own, named by its
+// decodeDelivery reads the invocation of a queue function. Any metadata may be missing: a delivery without a count is
+// the first, and one without a message id (an administrator's manual run) is a message of its own, named by its
 // invocation.
 func decodeDelivery(q Queue, body []byte, invocationID string) (engine.Delivery, error) {
 	value, meta, err := decodeEnvelope(body, q.Parameter)
@@ -66,17 +66,17 @@ func decodeDelivery(q Queue, body []byte, invocationID string) (engine.Delivery,
 	}, nil
 }
 
-// messageText finds the text of the queue message in the value that the host sent for it, and says whether that was
-// the binary form. The forms, in the order in which they are tried:
+// messageText finds the text of the queue message in the host's value, and reports whether it was the binary form.
+// The forms, in the order in which they are tried:
 //
-//  1. a JSON string that is standard base64: the message's bytes, encoded once. This is what dataType "binary" gives,
-//     which all our functions declare.
-//  2. a JSON string that holds a JSON string: the text form of the host, encoded twice.
-//  3. any other JSON string: the text as it is, the form that the host's documentation shows.
+//  1. a JSON string that is standard base64: the message's bytes, encoded once. dataType "binary", which all our
+//     functions declare, produces it.
+//  2. a JSON string that contains a JSON string: the text form of the host, encoded twice.
+//  3. any other JSON string: the text itself, the form in the host's documentation.
 //  4. any other JSON value: its JSON text.
 //
-// 1 and 2 exclude each other, since base64 has no quotation marks. A message in form 3 that looks like form 1 or 2 is
-// taken for that; the host does not produce form 3.
+// 1 and 2 exclude each other, since base64 has no quotation marks. A message in form 3 that resembles form 1 or 2 is
+// treated as that; the host does not produce form 3.
 func messageText(value json.RawMessage) (text string, binary bool, err error) {
 	if value[0] != '"' {
 		if string(value) == "null" {
@@ -98,8 +98,8 @@ func messageText(value json.RawMessage) (text string, binary bool, err error) {
 	return s, false, nil
 }
 
-// decodeEnvelope takes from the body of an invocation the value of the trigger binding and the metadata. Metadata that
-// is not an object counts as none.
+// decodeEnvelope reads the value of the trigger binding and the metadata from the body of an invocation. Metadata
+// that is not an object is ignored.
 func decodeEnvelope(body []byte, parameter string) (value json.RawMessage, meta metadata, err error) {
 	var envelope struct {
 		Data     map[string]json.RawMessage

@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// queuePatience is how long a message waits for the program. One that is held counts as delivered: if the process dies
-	// meanwhile, that was an attempt.
+	// queuePatience is the time that a message waits for the program. A waiting message counts as delivered: if the
+	// process dies meanwhile, that was an attempt.
 	queuePatience = 30 * time.Second
-	// putBackLimit bounds the time in which a message is put back.
+	// putBackLimit bounds the requeue of a message.
 	putBackLimit = 20 * time.Second
 )
 
-// whenReady is the work of an invocation, begun when the program is ready. What is not, for longer than the invocation's patience,
-// is put back. If that is not possible either, because storage does not answer, it goes on waiting: the host could
-// not put the message back, too.
+// whenReady returns the work of an invocation, which begins when the program is ready. After the invocation's
+// patience, the message is requeued. If that is impossible, too, because storage does not answer, it continues to
+// wait: the host could not requeue the message either.
 func (r router) whenReady(inv invocation) func(context.Context) error {
 	if r.ready == nil {
 		return inv.run
@@ -42,13 +42,13 @@ func (r router) whenReady(inv invocation) func(context.Context) error {
 	}
 }
 
-// unanswered says whether a message could not be put back because storage does not answer.
+// unanswered reports whether a requeue failed because storage does not answer.
 func unanswered(err error) bool {
 	return !errors.Is(err, errPutBack) && (errors.Is(err, queues.ErrThrottled) || errors.Is(err, queues.ErrOutcomeUnknown))
 }
 
-// putBackFor puts the message of an invocation back that cannot be handled for a reason, and says so. It is away for a while. Where
-// that is not possible, the reason is why the invocation fails.
+// putBackFor requeues the message of an invocation that cannot be handled for a reason, with a delay, and reports
+// that. If the requeue fails, the invocation fails with the reason.
 func (inv invocation) putBackFor(ctx context.Context, reason error, away time.Duration) error {
 	if inv.putBack == nil {
 		return reason
@@ -61,7 +61,7 @@ func (inv invocation) putBackFor(ctx context.Context, reason error, away time.Du
 	return fmt.Errorf("%w: %w", errPutBack, reason)
 }
 
-// await waits until the program is ready, or patience is over, half of the budget at most: what is left is for the work.
+// await waits until the program is ready, or patience is over, at most half of the budget: the rest is for the work.
 func (r router) await(ctx context.Context, patience time.Duration) error {
 	if limit := r.budget / 2; patience == 0 || patience > limit {
 		patience = limit

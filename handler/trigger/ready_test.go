@@ -19,7 +19,7 @@ import (
 
 var errMissing = errors.New("storage is missing")
 
-// readyAfter is a program that is ready some time after now.
+// readyAfter returns a program that becomes ready some time after now.
 func readyAfter(d time.Duration) func(context.Context) error {
 	at := time.Now().Add(d)
 	return func(ctx context.Context) error {
@@ -34,15 +34,15 @@ func readyAfter(d time.Duration) func(context.Context) error {
 
 const timerBody = `{"Data":{"timer":{"ScheduleStatus":null,"IsPastDue":false}},"Metadata":{}}`
 
-// What comes before the program is ready waits for it. A message that has waited for too long uses up no attempt if it can be put
-// back; the answer is 503 otherwise, and for timers, which wait longer.
+// An invocation before the program is ready waits for it. A message that has waited too long uses up no attempt if it
+// can be requeued; otherwise the answer is 503, as for timers, which wait longer.
 func TestInvocationsWaitForTheProgram(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name     string
 		function string
 		ready    time.Duration
-		putBack  error // of a queue that can; nil for success
+		putBack  error // of a queue with a requeue; nil for success
 		status   int
 		outcome  string
 		took     time.Duration
@@ -92,7 +92,8 @@ func TestInvocationsWaitForTheProgram(t *testing.T) {
 	}
 }
 
-// A message that cannot be put back because storage does not answer goes on waiting: the host could not put it back, too.
+// A message that cannot be requeued because storage does not answer continues to wait: the host could not requeue it
+// either.
 func TestAMessageThatCannotBePutBackWaits(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -136,7 +137,7 @@ func TestTheProbeAnswersAtOnce(t *testing.T) {
 	testenv.Equal(t, "status", http.StatusOK, rec.Code)
 }
 
-// An occurrence without work is for who debugs. A run by hand does not claim to be the next occurrence.
+// An occurrence without work is logged at debug level. A manual run does not claim to be the next occurrence.
 func TestLogOfTimers(t *testing.T) {
 	t.Parallel()
 	const scheduled = `{"Data":{"timer":{"ScheduleStatus":{"Next":"2026-11-21T05:41:00+00:00"}}},"Metadata":{"sys":{"UtcNow":"2026-11-21T05:41:00.08Z"}}}`

@@ -6,16 +6,15 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 )
 
-// maxErrorText bounds what of an error leaves the process, in bytes.
+// maxErrorText bounds an error text in logs and answers, in bytes.
 const maxErrorText = 1024
 
-// publicText is the text of an error as it may appear in a log record or an answer: credentials blanked, bounded,
-// valid UTF-8.
+// publicText returns the text of an error for a log record or an answer: redacted, bounded, valid UTF-8.
 func publicText(err error) string {
 	return printable(engine.Redact(err.Error()))
 }
 
-// printable bounds a text that came from outside.
+// printable bounds an external text.
 func printable(text string) string {
 	if len(text) > maxErrorText {
 		text = text[:maxErrorText] + "..."

@@ -14,16 +14,16 @@ type TimerDelivery struct {
 	Function string
 	// InvocationID is the host's id of this run.
 	InvocationID string
-	// ScheduledAt is the occurrence that this run stands for, UTC. It is zero when the host keeps no schedule status:
-	// for schedules that fire more than once a minute, with useMonitor off, and in manual runs of such timers. In manual runs of
-	// others it is the next occurrence, which is still to come.
+	// ScheduledAt is the occurrence of this run, UTC. It is zero when the host keeps no schedule status: for
+	// schedules that fire more than once a minute, with useMonitor off, and in manual runs of such timers. In manual
+	// runs of other timers it is the next, future occurrence.
 	ScheduledAt time.Time
-	// LastAt is the occurrence before, UTC; zero when there was none or the host keeps no schedule status.
+	// LastAt is the previous occurrence, UTC; zero for none, or when the host keeps no schedule status.
 	LastAt time.Time
-	// FiredAt is the host's clock when it fired, UTC; zero when the host does not tell.
+	// FiredAt is the host's clock when it fired, UTC; zero when the host does not report it.
 	FiredAt time.Time
-	// IsPastDue says that the occurrence was missed and is being made up for. The host makes up for one only, however
-	// many were missed.
+	// IsPastDue means that the occurrence was missed and is run late. The host runs only one, for any number of
+	// missed ones.
 	IsPastDue bool
 }
 
@@ -36,17 +36,17 @@ func (t Timer) decode(function string, body []byte, invocationID string) (invoca
 	return invocation{
 		about: &about{told: d.describe()},
 		run:   func(ctx context.Context) error { return t.Handle(ctx, d) },
-		// The next occurrence does what this one leaves out.
+		// The next occurrence does the skipped work.
 		expendable: true,
 		ungated:    t.Ungated,
 	}, nil
 }
 
-// describe is what a log record says about the occurrence.
+// describe returns the log fields of the occurrence.
 func (d TimerDelivery) describe() []slog.Attr {
 	attrs := []slog.Attr{slog.Bool("pastDue", d.IsPastDue)}
 	switch {
-	case d.ScheduledAt.IsZero(): // a year 1 in a log looks like a fault
+	case d.ScheduledAt.IsZero(): // a year 1 in a log would look like an error
 	case d.early():
 		attrs = append(attrs, slog.Bool("byHand", true), slog.Time("nextAt", d.ScheduledAt))
 	default:
@@ -55,10 +55,11 @@ func (d TimerDelivery) describe() []slog.Attr {
 	return attrs
 }
 
-// timerPrecision is how much before an occurrence the host may fire for it.
+// timerPrecision is how early the host may fire before an occurrence.
 const timerPrecision = 2 * time.Second
 
-// early says that the occurrence is still to come: somebody has run the function by hand, and the host names the next one.
+// early reports whether the occurrence is in the future: an operator has run the function manually, and the host
+// names the next one.
 func (d TimerDelivery) early() bool {
 	return !d.FiredAt.IsZero() && d.ScheduledAt.Sub(d.FiredAt) > timerPrecision
 }
@@ -78,7 +79,7 @@ func decodeTimer(parameter string, body []byte) (TimerDelivery, error) {
 	}
 	var sys struct{ UtcNow json.RawMessage }
 	if json.Unmarshal(meta["sys"], &sys) != nil {
-		sys.UtcNow = nil // the run is what counts; the clock is an extra
+		sys.UtcNow = nil // the run matters; the clock is optional
 	}
 	return TimerDelivery{
 		ScheduledAt: instant(timer.ScheduleStatus.Next),

@@ -1,20 +1,21 @@
-// Package trigger turns the Functions host's custom-handler protocol into plain Go functions.
+// Package trigger converts the Functions host's custom-handler protocol to plain Go functions.
 //
 // The host starts the handler program, waits until GET / answers, and then sends every invocation of a queue or timer
-// function as POST /<functionName> with a JSON body. [Mount] registers both on an echo server; what the rest of the
-// program sees is a [QueueHandler] with an engine.Delivery or a [TimerHandler] with a [TimerDelivery]. HTTP functions
+// function as POST /<functionName> with a JSON body. [Mount] registers both on an echo server; the rest of the
+// program sees a [QueueHandler] with an engine.Delivery or a [TimerHandler] with a [TimerDelivery]. HTTP functions
 // are forwarded by the host on their own paths and do not pass through here.
 //
-// What it promises:
+// Promises:
 //   - A handler that returns nil is answered with 200, Content-Type application/json and a JSON object that is never
 //     empty. Anything else fails the invocation or, worse, leaves the host waiting until its functionTimeout, after
 //     which it kills the process with everything that runs in it.
-//   - A handler that returns an error, panics, or is still running at Budget plus Grace is answered with 500, and so is
-//     a body that cannot be decoded. The host then keeps the message: it is delivered again, and in the end moved to
-//     the poison queue. Nothing is acknowledged that did not succeed.
-//   - The handler's context ends at Budget, which has to lie well under functionTimeout.
-//   - What comes before the program is ready waits for it, within Budget. A message that has waited long enough is put back
-//     without using up an attempt, where its queue can do that; otherwise the invocation is answered with 503.
+//   - A handler that returns an error, panics, or is still running at Budget plus Grace is answered with 500, and so
+//     is a body that cannot be decoded. The host then keeps the message: it is redelivered, and in the end moved to
+//     the poison queue. Failed work is never acknowledged.
+//   - The handler's context ends at Budget, which must be well below functionTimeout.
+//   - An invocation before the program is ready waits for it, within Budget. A message that has waited long enough is
+//     requeued without using up an attempt, if its queue supports that; otherwise the invocation is answered with
+//     503.
 //
 // It stores nothing and owns no storage keys.
 package trigger
@@ -40,32 +41,33 @@ const (
 	DefaultMaxBody int64 = 1 << 20
 )
 
-// A QueueHandler works on one delivery of a queue message. nil acknowledges the message; an error leaves it in the
-// queue, to be delivered again. ctx ends when the invocation's budget is used up, the gate closes or the host hangs up; its cause
-// is ErrBudget, ErrClosed or ErrStopping.
+// A QueueHandler handles one delivery of a queue message. nil acknowledges the message; an error leaves it in the
+// queue, to be redelivered. ctx ends when the invocation's budget is used up, the gate closes or the host hangs up;
+// its cause is ErrBudget, ErrClosed or ErrStopping.
 type QueueHandler func(ctx context.Context, d engine.Delivery) error
 
-// A TimerHandler works on one occurrence of a timer. The host does not repeat a timer that returned an error.
-// ctx is as for a QueueHandler.
+// A TimerHandler handles one occurrence of a timer. The host does not repeat a timer that returned an error. ctx is
+// as for a QueueHandler.
 type TimerHandler func(ctx context.Context, d TimerDelivery) error
 
 // Queue is a function with a queueTrigger binding.
 type Queue struct {
-	// Queue is the name of the queue that the function listens to, as in its function.json.
+	// Queue is the name of the function's queue, as in its function.json.
 	Queue string
 	// Parameter is the name of the trigger binding, under which the host sends the message.
 	Parameter string
-	// Handle works on a delivery.
+	// Handle handles a delivery.
 	Handle QueueHandler
-	// PutBack sends the message of a delivery to its queue again, to be away for a while, so that the delivery uses up no attempt.
-	// It is called when the program is not ready, when the gate is closed, and for a delivery that fails because the gate was
+	// PutBack requeues the message of a delivery with a delay, so that the delivery uses up no attempt. It is called
+	// when the program is not ready, when the gate is closed, and for a delivery that fails because the gate was
 	// closed meanwhile. Without it, such a delivery fails.
 	PutBack func(ctx context.Context, d engine.Delivery, away time.Duration) error
-	// Acknowledge deletes the message of a delivery in the place of the host. It is called when the delivery has succeeded, or was put
-	// back, and the host has hung up. Without it, the message comes again when the host's lease ends.
+	// Acknowledge deletes the message of a delivery in place of the host. It is called when the delivery has
+	// succeeded, or was requeued, and the host has hung up. Without it, the message is redelivered when the host's
+	// lease expires.
 	Acknowledge QueueHandler
-	// Expendable says that what a message announces is found without it, too: while the app is drained, it is dropped, and when
-	// the program stops, it need not be possible to put it back.
+	// Expendable means that the announced work is found without the message, too: while the app is drained, it is
+	// dropped, and when the program stops, a failed requeue does not matter.
 	Expendable bool
 }
 
@@ -73,53 +75,54 @@ type Queue struct {
 type Timer struct {
 	// Parameter is the name of the trigger binding, under which the host sends the timer's state.
 	Parameter string
-	// Handle works on an occurrence.
+	// Handle handles an occurrence.
 	Handle TimerHandler
-	// Ungated says that the gate is not asked: the function runs while it is closed, too. It has to bear being stopped at any
-	// moment.
+	// Ungated means that the function ignores the gate: it runs while it is closed, too. It must tolerate being
+	// stopped at any moment.
 	Ungated bool
 }
 
-// Config says which functions there are and how long they may take. The zero value mounts the readiness probe only.
+// Config configures the functions and their time limits. The zero value mounts the readiness probe only.
 type Config struct {
 	// Queues are the queue functions by function name, in the exact case of their folder.
 	Queues map[string]Queue
 	// Timers are the timer functions by function name.
 	Timers map[string]Timer
-	// Budget is how long the context of a handler lives; 0 means DefaultBudget.
+	// Budget is the lifetime of a handler's context; 0 means DefaultBudget.
 	Budget time.Duration
-	// Grace is how long after Budget a handler may still return; then the host gets its answer without it.
-	// 0 means DefaultGrace.
+	// Grace is the time after Budget in which a handler may still return; then the host gets its answer without it. 0
+	// means DefaultGrace.
 	Grace time.Duration
-	// Ready waits until the program can work, or ctx ends; nil means that it always can. An invocation that comes before waits:
-	// of a queue for 30 s, so that a message is not held for long by a process that may never get there, and of a timer, which
-	// the host does not repeat, for half of Budget. Then a message is put back or its delivery is answered with 503, as the
-	// timer's is.
+	// Ready waits until the program can work, or ctx ends; nil means always ready. An earlier invocation waits: a
+	// queue's for 30 s, so that a process that may never be ready does not hold a message for long, and a timer's,
+	// which the host does not repeat, for half of Budget. Then a message is requeued, or the invocation is answered
+	// with 503.
 	Ready func(ctx context.Context) error
-	// Gate lets invocations in; nil lets all in. What it turns away is put back: for a minute while the app is drained, for a
-	// second when the program stops, and at once what had begun then. An expendable message is dropped, and a timer waits for its
-	// next occurrence.
+	// Gate admits invocations; nil admits all. Refused messages are requeued: for a minute while the app is drained,
+	// for a second when the program stops, and immediately for work that had begun. An expendable message is dropped,
+	// and a timer waits for its next occurrence.
 	Gate Gate
 	// MaxBody limits the body of an invocation, in bytes; 0 means DefaultMaxBody. The largest queue message is 64 KiB
 	// and takes 86 KiB in base64, or up to six times its size as escaped text.
 	MaxBody int64
-	// Observe is told how each invocation of a registered function ended, for counters; nil is told nothing. It must not block.
+	// Observe is called with the result of each invocation of a registered function, for counters; nil is not called.
+	// It must not block.
 	Observe func(ctx context.Context, o Observed)
-	// Log takes one record an invocation; nil means no log.
+	// Log logs one record for each invocation; nil means no log.
 	Log *slog.Logger
 }
 
 // Observed is an invocation that has ended.
 type Observed struct {
 	Function string
-	// Outcome is what the log says: done, idle, put back, not ready, retry, panicked or overran.
+	// Outcome is the outcome in the log: done, idle, put back, not ready, retry, panicked or overran.
 	Outcome string
-	// Direct says that no host has sent it (Direct).
+	// Direct means that no host has sent it (Direct).
 	Direct bool
 	Took   time.Duration
 }
 
-// Validate reports everything that is wrong with the configuration, joined into one error.
+// Validate returns all errors of the configuration, joined into one.
 func (c Config) Validate() error {
 	var errs []error
 	name := func(kind, function string) {
@@ -151,8 +154,8 @@ func (c Config) Validate() error {
 // Route is the pattern of the path of all functions.
 const Route = "/:function"
 
-// Mount registers on e the readiness probe, GET /, and the functions, POST /<functionName>. A function that is not
-// registered is answered with 404. It returns the error of c.Validate and then registers nothing.
+// Mount registers on e the readiness probe, GET /, and the functions, POST /<functionName>. An unregistered function
+// is answered with 404. If c.Validate returns an error, Mount returns it and registers nothing.
 func Mount(e *echo.Echo, c Config) error {
 	if err := c.Validate(); err != nil {
 		return fmt.Errorf("mount the functions: %w", err)
@@ -171,7 +174,7 @@ func Mount(e *echo.Echo, c Config) error {
 	return nil
 }
 
-// router is the configuration with its defaults, without functions.
+// router returns the configuration with its defaults, without functions.
 func (c Config) router() router {
 	r := router{
 		decoders: make(map[string]decoder, len(c.Queues)+len(c.Timers)),

@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// records is a log that tests read.
+// records is a readable log.
 type records struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -67,7 +67,7 @@ func invoke(e *echo.Echo, function, body string) *httptest.ResponseRecorder {
 	return rec
 }
 
-// errorText checks that the answer fails the invocation the way the host understands, and returns its text.
+// errorText checks that the answer fails the invocation for the host, and returns its text.
 func errorText(t *testing.T, rec *httptest.ResponseRecorder, status int) string {
 	t.Helper()
 	testenv.Equal(t, fmt.Sprintf("status: %s", rec.Body), status, rec.Code)
@@ -217,7 +217,7 @@ func TestChunkedBody(t *testing.T) {
 	}))
 	srv := httptest.NewServer(e)
 	defer srv.Close()
-	// A body that is no type known to net/http has no length.
+	// A body of a type unknown to net/http has no length.
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+"/rotate", io.MultiReader(strings.NewReader(goodBody)))
 	testenv.OK(t, err)
 	client := srv.Client()
@@ -251,7 +251,7 @@ func TestBudgetEndsTheContext(t *testing.T) {
 	})
 }
 
-// A handler that does not look at its context is answered for in time; what it does later harms nobody.
+// A handler that ignores its context is answered in time; its late actions have no effect.
 func TestOverrun(t *testing.T) {
 	t.Parallel()
 	for name, late := range map[string]func() error{

@@ -17,7 +17,7 @@ import (
 const DefaultTable = "orchestrationsList"
 
 const (
-	// maxPending bounds the orchestrations that wait to be written. The repair finds those beyond.
+	// maxPending bounds the orchestrations that wait to be written. The repair finds the dropped ones.
 	maxPending = 10_000
 	// maxOps bounds the operations of a transaction.
 	maxOps = 100
@@ -33,13 +33,13 @@ type Config struct {
 	// Runtime returns the runtime of the orchestrations. It is a function because the configuration of the runtime
 	// refers to the Catalog.
 	Runtime func() *orchestrator.Runtime
-	// Linger is how long a change waits for others, so that they are written together; the default is 2 s.
+	// Linger is the time for which a change waits for others, so that they are written together; the default is 2 s.
 	Linger time.Duration
 	// RepairEvery is the pause between the end of one repair and the beginning of the next; the default is 1 h.
 	RepairEvery time.Duration
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Log logs what cannot be written; nil means no log.
+	// Log logs failed writes; nil means no log.
 	Log *slog.Logger
 }
 
@@ -51,7 +51,7 @@ type Catalog struct {
 	pending map[string]change // by id
 	timer   *time.Timer       // nil when nothing is pending
 	closed  bool
-	dropped int // how many changes were not kept
+	dropped int // number of dropped changes
 	writing sync.WaitGroup
 
 	idleUntil time.Time // the repair has nothing to do before
@@ -63,7 +63,7 @@ type change struct {
 	previous []orchestrator.Status // earlier statuses, whose rows have to be deleted
 }
 
-// New makes a Catalog. The error names what is wrong with the configuration.
+// New makes a Catalog. It returns every error of the configuration.
 func New(c Config) (*Catalog, error) {
 	if c.Tables == nil || c.Runtime == nil || c.Linger < 0 || c.RepairEvery < 0 {
 		return nil, errors.New("catalog of orchestrations: tables and a runtime are required, and times that are not negative")
@@ -178,8 +178,7 @@ func (c *Catalog) Flush(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// requeue makes changes pending again that could not be written. Later changes of the same orchestration take
-// precedence.
+// requeue makes unwritten changes pending again. Later changes of the same orchestration take precedence.
 func (c *Catalog) requeue(batch []change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -195,8 +194,8 @@ func (c *Catalog) requeue(batch []change) {
 	}
 }
 
-// upserts returns operations for all rows of the orchestration, and not only for those that depend on the status,
-// because the process that was to write the others may have died. That costs operations, but no transaction.
+// upserts returns operations for all rows of the orchestration, including rows that do not depend on the status,
+// because the process that was to write them may have died. That costs operations, but no transaction.
 func (n change) upserts() []tables.Op {
 	names := n.all()
 	ops := make([]tables.Op, len(names))

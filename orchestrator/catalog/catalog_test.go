@@ -97,7 +97,7 @@ func newHouse(t *testing.T) *house {
 	return h
 }
 
-// begin is a process that begins: what the one before has not written is gone.
+// begin restarts the process: unwritten changes are lost.
 func (h *house) begin(t *testing.T) {
 	t.Helper()
 	c, err := New(Config{Tables: faults.Tables(h.store, h.meter.intercept), Runtime: func() *orchestrator.Runtime { return h.runtime }})
@@ -152,7 +152,7 @@ func (h *house) drive(t *testing.T) {
 	}
 }
 
-// rows are those of the list.
+// rows returns the rows of the list.
 func (h *house) rows(t *testing.T) (names []string) {
 	t.Helper()
 	for row, err := range tables.All(t.Context(), h.store, DefaultTable, tables.Query{Partition: listPartition}) {
@@ -164,7 +164,7 @@ func (h *house) rows(t *testing.T) (names []string) {
 	return names
 }
 
-// right are the rows that there have to be for what storage holds.
+// right returns the rows that the list should have for the stored orchestrations.
 func (h *house) right(t *testing.T) (names []string) {
 	t.Helper()
 	all, _, err := h.runtime.List(t.Context(), orchestrator.Filter{}, 1000, "")
@@ -178,7 +178,7 @@ func (h *house) right(t *testing.T) (names []string) {
 	return names
 }
 
-// pages lists everything, a page after the other.
+// pages lists everything, page by page.
 func (h *house) pages(t *testing.T, f orchestrator.Filter, limit int) []string {
 	t.Helper()
 	ids := []string{}
@@ -198,7 +198,8 @@ func (h *house) pages(t *testing.T, f orchestrator.Filter, limit int) []string {
 	return ids
 }
 
-// filled has one orchestration a minute: in turn completed, failed and waiting, of three tenants and the platform.
+// filled returns a house with one orchestration a minute: in turn completed, failed and waiting, of three tenants and
+// the platform.
 func filled(t *testing.T, n int) *house {
 	h := newHouse(t)
 	for i := range n {
@@ -278,7 +279,7 @@ func TestListSelects(t *testing.T) {
 	})
 }
 
-// What changes is written behind, together, and a list shows where things stand before that.
+// Changes are written later, together, and a list shows the current states before that.
 func TestListFollows(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		h := newHouse(t)
@@ -326,7 +327,7 @@ func TestListCostsItsPage(t *testing.T) {
 	})
 }
 
-// A page of a tenant costs the same however many orchestrations of others there are, whatever else the filter says.
+// A page of a tenant costs the same however many orchestrations of others exist, with any other filter.
 func TestListOfATenantCostsItsPage(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		costs := func(others int) (each []int) {
@@ -355,7 +356,7 @@ func TestListOfATenantCostsItsPage(t *testing.T) {
 	})
 }
 
-// A page of those that are parked costs as much among ten thousand as among a hundred, wherever it begins.
+// A page of parked orchestrations costs as much among ten thousand as among a hundred, from any start.
 func TestListOfTenThousandParked(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		const page = 50
@@ -412,7 +413,7 @@ func TestContinuations(t *testing.T) {
 	})
 }
 
-// What cannot be written waits, and what a process takes with it the repair finds.
+// Failed writes stay pending, and the repair finds changes lost with a process.
 func TestStorageFails(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		h := newHouse(t)
@@ -435,7 +436,7 @@ func TestStorageFails(t *testing.T) {
 	})
 }
 
-// What has lost its status is taken out of the list, and noted as damaged; the others are repaired beside it.
+// An orchestration without its status is removed from the list, and recorded as damaged; the others are repaired.
 func TestRepairNotesDamage(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		h := filled(t, 6)
@@ -457,7 +458,7 @@ func TestRepairNotesDamage(t *testing.T) {
 	})
 }
 
-// A list takes out what a status row has gone past, and what was purged.
+// A list deletes stale rows and the rows of purged orchestrations.
 func TestListTidies(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		h := filled(t, 9)
@@ -501,7 +502,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// Beyond its bound, and when it is closed, the list takes in no more. Closing it writes what waits, which has a limit in time.
+// A full list and a closed list drop changes. Close writes pending changes, within a time limit.
 func TestBounds(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c, err := New(Config{Tables: tables.NewMemory(), Runtime: func() *orchestrator.Runtime { return nil }, Linger: time.Hour})
@@ -531,7 +532,7 @@ func inBubble(t *testing.T, test func(*testing.T)) {
 	synctest.Test(t, test)
 }
 
-// noError ends a test that could not prepare what it needs.
+// noError ends a test whose preparation failed.
 func noError(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

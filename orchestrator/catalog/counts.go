@@ -11,14 +11,14 @@ import (
 // maxCount bounds the orchestrations of a status that are counted.
 const maxCount = maxPage
 
-// StatusCount is how many orchestrations have a status.
+// StatusCount is the number of orchestrations with a status.
 type StatusCount struct {
 	ByOrchestrator map[string]int
-	// More says that there are others, which were not counted.
+	// More means that others exist, which were not counted.
 	More bool
 }
 
-// Total is how many were counted.
+// Total returns the number that was counted.
 func (t StatusCount) Total() int {
 	total := 0
 	for _, n := range t.ByOrchestrator {
@@ -30,9 +30,9 @@ func (t StatusCount) Total() int {
 // StatusCounts holds counts by status.
 type StatusCounts map[orchestrator.Status]StatusCount
 
-// CountByStatus counts the orchestrations of some statuses, up to 1,000 of each. A status costs one query. With no more
-// than 16 orchestrations it also costs one read each, so that stale rows are not counted, and are deleted; with more,
-// the index is trusted. It is for statuses that few orchestrations have.
+// CountByStatus counts the orchestrations of some statuses, up to 1,000 of each. A status costs one query. Up to 16
+// orchestrations also cost one read each, so that stale rows are not counted, and are deleted; with more, the index
+// is trusted. Use it for statuses that few orchestrations have.
 func (c *Catalog) CountByStatus(ctx context.Context, statuses ...orchestrator.Status) (StatusCounts, error) {
 	census := StatusCounts{}
 	for _, s := range statuses {

@@ -17,7 +17,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// workshop is a house whose code changes: "turns" waits for another event when it is changed, "flaky" fails until it is mended.
+// workshop is a house whose code changes: "turns" waits for another event when it is changed, "flaky" fails until it
+// is fixed.
 type workshop struct {
 	*house
 	changed, mended atomic.Bool
@@ -47,7 +48,7 @@ func newWorkshop(t *testing.T) *workshop {
 	return w
 }
 
-// attempt runs one whose caller brings it again.
+// attempt drives an orchestration whose caller retries it.
 func (w *workshop) attempt(t *testing.T, id string) orchestrator.Outcome {
 	t.Helper()
 	out, err := w.runtime.Run(t.Context(), orchestrator.Start{ID: id, Orchestrator: "flaky", Input: []byte("1"), CorrelationID: "c", WillRetry: true})
@@ -57,7 +58,7 @@ func (w *workshop) attempt(t *testing.T, id string) orchestrator.Outcome {
 	return out
 }
 
-// signal raises an event for one that may not be able to take it.
+// signal raises an event for an orchestration that may be unable to handle it.
 func (w *workshop) signal(t *testing.T, id string) {
 	t.Helper()
 	noError(t, w.runtime.Raise(t.Context(), id, "open", []byte("1"), ""))
@@ -74,7 +75,8 @@ func (w *workshop) census(t *testing.T) string {
 	return fmt.Sprint("stalled ", c[orchestrator.Stalled].ByOrchestrator, ", retrying ", c[orchestrator.Retrying].ByOrchestrator)
 }
 
-// What is stalled or is tried again is in the views of these states for as long as it is, and is listed and counted there.
+// A stalled or retried orchestration is in the views of these states for as long as it lasts, and is listed and
+// counted there.
 func TestStatesOfWhatGoesOn(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorkshop(t)
@@ -108,14 +110,14 @@ func TestStatesOfWhatGoesOn(t *testing.T) {
 	})
 }
 
-// What a crash kept from the index, the repair brings: a state as well as its end.
+// The repair adds rows that a crash kept from the index: the row of a state as well as that of its end.
 func TestRepairOfStates(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorkshop(t)
 		w.start(t, "a", "turns", "", 1)
 		repaired := func(want string) {
 			t.Helper()
-			w.begin(t) // a process that knows nothing
+			w.begin(t) // a process without pending changes
 			time.Sleep(2 * time.Hour)
 			w.repair(t)
 			if got := w.census(t); got != want {
@@ -137,7 +139,7 @@ func TestRepairOfStates(t *testing.T) {
 	})
 }
 
-// The census does not cost more, however many there are; a few are looked at, and what is wrong of them is taken out.
+// The cost of the counts is bounded; a few rows are checked, and stale ones are deleted.
 func TestCensusIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -153,7 +155,7 @@ func TestCensusIsBounded(t *testing.T) {
 		"beyond that": {1001, 1000, true, 1, 0, 1001},
 	} {
 		h := newHouse(t)
-		for i := range test.rows { // of orchestrations that there are not
+		for i := range test.rows { // of orchestrations that do not exist
 			e := entry{id: fmt.Sprint(i), orchestrator: "gone", status: orchestrator.Stalled, created: time.Unix(int64(i), 0)}
 			noError(t, h.store.Apply(t.Context(), DefaultTable, tables.Insert(e.row(e.statusRows()[0]))))
 		}

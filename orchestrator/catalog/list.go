@@ -20,7 +20,7 @@ import (
 const (
 	// maxPage bounds a page.
 	maxPage = 1000
-	// minRows is how many rows a list reads at once at least, however short its page is.
+	// minRows is the minimum number of rows that a list reads in one query, however short its page is.
 	minRows = 16
 	// maxKey bounds a key, in bytes. maxEscapedID bounds escaped ids, which follow the prefix of their view.
 	maxKey       = 512
@@ -38,15 +38,15 @@ type found struct {
 	row       tables.Entity
 }
 
-// List returns orchestrations, newest first, or by their ids if the filter has a prefix: up to limit (1 to 1,000), and
-// a continuation for the following ones; "" at the end. A page is empty only at the end. The errors are
+// List returns up to limit (1 to 1,000) orchestrations, newest first, or by their ids if the filter has a prefix. The
+// continuation is for the next page, and is "" at the end. A page is empty only at the end. The errors are
 // orchestrator.ErrContinuation and those of storage.
 func (c *Catalog) List(ctx context.Context, f orchestrator.Filter, limit int, continuation string) ([]orchestrator.Summary, string, error) {
 	if limit < 1 || limit > maxPage {
 		return nil, "", fmt.Errorf("list of orchestrations: a page has 1 to %d, not %d", maxPage, limit)
 	}
 	if len(tables.EscapeKey(f.Prefix)) > maxEscapedID || !utf8.ValidString(f.Prefix) {
-		return nil, "", nil // no id begins so
+		return nil, "", nil // no id has this prefix
 	}
 	v := viewOf(f)
 	if continuation != "" && !v.has(continuation) {
@@ -67,7 +67,7 @@ func (c *Catalog) List(ctx context.Context, f orchestrator.Filter, limit int, co
 			if isStale(rows[i], s) {
 				stale = append(stale, tables.Delete(rows[i].row.Key, rows[i].row.ETag)) // the ETag keeps a row that was written again meanwhile
 			}
-			// An orchestration whose status has just changed is in two views, at one place.
+			// A just changed orchestration is in two views, at one place.
 			if rows[i].place != after && s.ID != "" && f.Matches(s) {
 				shown = append(shown, s)
 			}
@@ -84,7 +84,7 @@ func (c *Catalog) List(ctx context.Context, f orchestrator.Filter, limit int, co
 	}
 }
 
-// removeStale deletes stale rows of the index. A list does not fail when that fails.
+// removeStale deletes stale rows of the index. A failure does not fail the list.
 func (c *Catalog) removeStale(ctx context.Context, stale []tables.Op) {
 	if len(stale) > 0 {
 		if err := c.remove(ctx, stale[:min(len(stale), maxOps)]); err != nil {
@@ -93,13 +93,13 @@ func (c *Catalog) removeStale(ctx context.Context, stale []tables.Op) {
 	}
 }
 
-// view says where in the index a list reads: some ranges of rows, whose keys end with the same places.
+// view is the part of the index that a list reads: some ranges of rows, whose keys end with the same places.
 type view struct {
 	prefixes []string
-	from, to string // bound the places; "" is no bound
+	from, to string // bound the places; "" means unbounded
 	ids      bool   // the places are ids
 	prefix   string // prefix of the escaped ids
-	scope    string // the scope of the rows in the view by id; "" is no condition
+	scope    string // the scope of the rows in the view by id; "" does not filter
 }
 
 func viewOf(f orchestrator.Filter) view {
@@ -135,7 +135,7 @@ func viewOf(f orchestrator.Filter) view {
 	return v
 }
 
-// namesOf are the orchestrators that a filter selects, each once; none for all.
+// namesOf returns the orchestrators that a filter selects, each once; none for all.
 func namesOf(f orchestrator.Filter) []string {
 	if f.Orchestrator != "" {
 		return []string{f.Orchestrator}
@@ -143,7 +143,7 @@ func namesOf(f orchestrator.Filter) []string {
 	return slices.Compact(slices.Sorted(slices.Values(f.Orchestrators)))
 }
 
-// statusViews are the views of what has one of the statuses of a filter, and is of one of its orchestrators if it names some.
+// statusViews returns the views of the statuses of a filter, for each of its orchestrators if it names some.
 func statusViews(f orchestrator.Filter) (prefixes []string) {
 	names := namesOf(f)
 	for _, s := range slices.Compact(slices.Sorted(slices.Values(f.Statuses))) {
@@ -171,16 +171,16 @@ func isStale(r found, s orchestrator.Summary) bool {
 	return s.ID == "" || !slices.Contains(entryFor(s).all(), r.row.Row)
 }
 
-// entryFor returns what the index needs to know of an orchestration.
+// entryFor returns the indexed fields of an orchestration.
 func entryFor(s orchestrator.Summary) entry {
 	return entry{s.ID, s.Orchestrator, s.Tag, s.TenantID, s.CorrelationID, s.Status, s.CreatedAt}
 }
 
-// readView reads up to limit rows behind a place, in the order of the places. more says that others follow.
+// readView reads up to limit rows behind a place, in the order of the places. more reports whether others follow.
 func (c *Catalog) readView(ctx context.Context, v view, after string, limit int) (rows []found, more bool, err error) {
 	from := v.from
 	if after != "" {
-		from = after + " " // the first that can follow: keys have no control characters
+		from = after + " " // the first possible successor: keys have no control characters
 	}
 	for _, prefix := range v.prefixes {
 		q := tables.Query{Partition: listPartition, From: prefix + from, To: tables.PrefixEnd(prefix), Limit: limit}
@@ -228,7 +228,7 @@ func (c *Catalog) queryRows(ctx context.Context, q tables.Query) (rows []tables.
 	}
 }
 
-// read reads the status rows. The Summary of an orchestration that does not exist any more is zero.
+// read reads the status rows. The Summary of a purged orchestration is zero.
 func (c *Catalog) read(ctx context.Context, rows []found) ([]orchestrator.Summary, error) {
 	summaries := make([]orchestrator.Summary, len(rows))
 	group, ctx := errgroup.WithContext(ctx)

@@ -8,8 +8,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// The longest ids have their place in the index as all others have, and lists go on behind them; one that is longer is
-// refused when it is started.
+// The longest ids are indexed like all others, and lists continue behind them; a longer id is refused at the start.
 func TestTheLongestIDs(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

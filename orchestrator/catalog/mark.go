@@ -10,12 +10,12 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// markSlice is after how many marked orchestrations one call of Repair ends. It ends with a page.
+// markSlice is the number of marked orchestrations after which a call of Repair ends, at the end of a page.
 const markSlice = 1000
 
-// mark is the third step of a pass. For each orchestration in a bucket that differs, it replaces each row that there should
-// be by the same row with a mark, many in one transaction, which fails if one of them does not exist. So a row that is being
-// deleted does not come back, and a thousand orchestrations cost 63 to 125 transactions instead of 6,000 reads.
+// mark runs the third step of a pass. For each orchestration in a bucket that differs, it replaces each expected row
+// by the same row with a mark, many in one transaction, which fails if a row does not exist. So it never recreates a
+// row that is being deleted, and a thousand orchestrations cost 63 to 125 transactions instead of 6,000 reads.
 func (c *Catalog) mark(ctx context.Context, p pass) (mended int, next string, err error) {
 	next = p.next
 	marked := 0
@@ -106,7 +106,7 @@ func (c *Catalog) markRows(ctx context.Context, p pass, some ...orchestrator.Sum
 }
 
 // rewrite writes the rows of an orchestration in its current state. They are not marked: if the orchestration changes
-// at this moment, the sweep finds surplus rows, and also the rows of one that is gone.
+// at this moment, or is purged, the sweep finds the surplus rows.
 func (c *Catalog) rewrite(ctx context.Context, id string) error {
 	s, err := c.config.Runtime().Status(ctx, id)
 	if errors.Is(err, orchestrator.ErrNotFound) {

@@ -10,8 +10,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// What the index knows of an orchestration is read as it was written; each of its rows fits storage and stands in its view,
-// and the place in it continues every list that shows it.
+// An index entry is read as it was written; each of its rows fits storage and belongs to its view, and its place
+// continues every list that shows it.
 func FuzzEntries(f *testing.F) {
 	fuzzvalue.Seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -14,8 +14,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Whatever several processes do, whichever of them die, in whatever order they write what they have heard, and whatever
-// rows somebody takes away or adds: a pass later each filter agrees with a scan.
+// Several processes change orchestrations and die, write their changes in any order, and rows are deleted or added: a
+// pass later each filter agrees with a scan.
 func TestAPassMendsWhatever(t *testing.T) {
 	t.Parallel()
 	sample.Rapid(t)
@@ -39,7 +39,7 @@ func TestAPassMendsWhatever(t *testing.T) {
 			case 3:
 				_, _ = h.Repair(t.Context())
 			default:
-				_ = h.deed(rt)(t.Context()) // what cannot be done changes nothing
+				_ = h.deed(rt)(t.Context()) // an impossible change changes nothing
 				h.drive(t)
 			}
 		}
@@ -47,13 +47,13 @@ func TestAPassMendsWhatever(t *testing.T) {
 			c.kill()
 		}
 		h.process(t, same)
-		h.repair(t) // the one at work may have gone past what is wrong
+		h.repair(t) // a running pass may have passed the error
 		h.repair(t)
 		h.agreesOn(t, someFilters(steps))
 	})
 }
 
-// deed is something that is done to an orchestration.
+// deed returns a change of an orchestration.
 func (h *house) deed(rt *rapid.T) func(context.Context) error {
 	id, r := rapid.SampledFrom([]string{"a", "a/b", "b"}).Draw(rt, "id"), h.runtime
 	start := orchestrator.Start{ID: id, Orchestrator: rapid.SampledFrom([]string{"short", "bad", "gate"}).Draw(rt, "orchestrator"), Input: json.RawMessage("1"),
@@ -75,7 +75,7 @@ func (h *house) deed(rt *rapid.T) func(context.Context) error {
 	}).Draw(rt, "do")
 }
 
-// tamper takes a row away, or adds one that is none's.
+// tamper deletes a row, or adds one of no orchestration.
 func (h *house) tamper(t *testing.T, rt *rapid.T) {
 	t.Helper()
 	rows := h.rows(t)

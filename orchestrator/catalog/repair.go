@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// These are the stored steps of a pass; "" is none.
+// The stored steps of a pass; "" is none.
 const (
 	stepTruth = "truth"
 	stepRows  = "rows"
@@ -34,27 +34,27 @@ const (
 type pass struct {
 	began time.Time // beginning of the current pass, or of the last one
 	done  time.Time // end of the last finished pass; zero before the first
-	clean time.Time // when that began: errors from before have been repaired
+	clean time.Time // when that began: earlier errors have been repaired
 	step  string
 	// where the step continues, "" at its beginning: a continuation of orchestrations, or the key of the next row
 	next string
-	sums sums // of what the pass has read
+	sums sums // of the rows that the pass has read
 }
 
-// mark is the value in rows that this pass has found to be correct.
+// mark returns the mark of rows that this pass found to be correct.
 func (p pass) mark() int64 { return p.began.UnixMicro() }
 
-// Repair compares the whole index with all orchestrations, one slice in each call, and repairs it. It returns how many
-// orchestrations lacked rows plus how many rows belonged to none. The next call continues behind the slice, in any
-// process. After the last slice there is nothing to do for Config.RepairEvery. One call at a time is enough for all
+// Repair compares the whole index with all orchestrations, one slice in each call, and repairs it. It returns how
+// many orchestrations lacked rows plus how many rows belonged to none. The next call continues behind the slice, in
+// any process. After the last slice, Repair does nothing for Config.RepairEvery. One call at a time is enough for all
 // processes; several do no harm.
 //
-// A pass reads first, the last of the orchestrations and the first of the rows in one call: it adds up, in buckets of ids, the
-// rows that the orchestrations should have, and the rows that there are. What a change in between makes differ is looked at as if it were wrong. Buckets whose sums are equal are correct, and a pass
-// that finds no others is done. Else it goes over the orchestrations of the others, marks the rows that each should have, and
-// writes those that are missing; then over the rows, and deletes those without the mark that no orchestration should have.
-// Changes in between are judged by the current status, and a row is deleted only if nobody has written it since. So
-// what was wrong at the beginning of a pass is correct at its end.
+// A pass first reads the orchestrations and then the rows, the last slice of the one and the first of the other in
+// one call. It sums, in buckets of ids, the expected rows and the existing rows. A concurrent change counts as a
+// difference. Buckets with equal sums are correct, and a pass without others is done. Otherwise it marks the expected
+// rows of the orchestrations in the other buckets, and writes missing ones. Then it scans the rows, and deletes
+// unmarked rows that no orchestration should have. The current status decides about concurrent changes, and a row is
+// deleted only if it was not written since. So errors from before a pass are fixed at its end.
 func (c *Catalog) Repair(ctx context.Context) (mended int, err error) {
 	if mended, err = c.repair(ctx); err != nil {
 		return mended, fmt.Errorf("repair of the list of orchestrations: %w", err)
@@ -80,13 +80,13 @@ func (c *Catalog) repair(ctx context.Context) (mended int, err error) {
 			return 0, nil
 		}
 		p.began, p.step, p.next, p.sums = c.config.Now(), stepTruth, "", make(sums, buckets)
-		if err := c.savePass(ctx, p); err != nil { // the lag has to count from here even if the slice fails
+		if err := c.savePass(ctx, p); err != nil { // the lag counts from here even if the slice fails
 			return 0, err
 		}
 	}
 	first := p.step
 	mended, p, err = c.advance(ctx, p)
-	if err == nil && first == stepTruth && p.step == stepRows { // at once: less changes in between
+	if err == nil && first == stepTruth && p.step == stepRows { // immediately, so that fewer changes come in between
 		mended, p, err = c.advance(ctx, p)
 	}
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *Catalog) repair(ctx context.Context) (mended int, err error) {
 	return mended, c.savePass(ctx, p)
 }
 
-// following is the step that comes after one; "" ends the pass.
+// following returns the step after one; "" ends the pass.
 func (p pass) following() string {
 	switch {
 	case p.step == stepTruth:
@@ -122,7 +122,7 @@ func (c *Catalog) advance(ctx context.Context, p pass) (mended int, after pass, 
 		mended, p.next, err = c.sweep(ctx, p)
 	}
 	if errors.Is(err, orchestrator.ErrContinuation) {
-		return mended, pass{done: p.done, clean: p.clean, began: p.began}, nil // the place cannot be used, so the pass begins again
+		return mended, pass{done: p.done, clean: p.clean, began: p.began}, nil // the place is unusable, so the pass starts over
 	}
 	if err != nil || p.next != "" {
 		return mended, p, err
@@ -140,8 +140,8 @@ func (c *Catalog) pauseUntil(at time.Time) {
 	c.idleUntil = at
 }
 
-// RepairLag is for how long an error can have been in the index: the time since the beginning of the last finished
-// pass; before that is finished, since the beginning of the first pass; 0 before that. It costs a read.
+// RepairLag returns the maximum age of an error in the index: the time since the beginning of the last finished pass;
+// before one has finished, since the beginning of the first pass; 0 before that. It costs a read.
 func (c *Catalog) RepairLag(ctx context.Context) (time.Duration, error) {
 	p, err := c.loadPass(ctx)
 	if err != nil {
@@ -165,7 +165,7 @@ func (c *Catalog) loadPass(ctx context.Context) (pass, error) {
 	}
 	p := pass{e.Time(columnBegan), e.Time(columnDone), e.Time(columnClean), e.String(columnStep), e.String(columnNext), decodeSums(e.Bytes(columnSums))}
 	if p.sums == nil && (p.step == stepTruth || p.step == stepRows) {
-		p.step = "" // what the pass has read is lost, so it begins again
+		p.step = "" // the sums are lost, so the pass starts over
 	}
 	return p, nil
 }

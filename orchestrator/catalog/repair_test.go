@@ -20,7 +20,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// repair carries out a pass from its beginning to its end, and gives what it mended.
+// repair runs a whole pass, and returns the number of repairs.
 func (h *house) repair(t *testing.T) (mended int) {
 	t.Helper()
 	for {
@@ -39,7 +39,7 @@ func (h *house) repair(t *testing.T) (mended int) {
 	}
 }
 
-// process is another process with the list: what the one before has not written stays with that one.
+// process starts another process with the list: unwritten changes stay in the previous one.
 func (h *house) process(t *testing.T, intercept faults.Interceptor) *Catalog {
 	t.Helper()
 	c, err := New(Config{Tables: faults.Tables(h.store, intercept), Runtime: func() *orchestrator.Runtime { return h.runtime }, Linger: time.Hour, RepairEvery: 1})
@@ -51,7 +51,7 @@ func (h *house) process(t *testing.T, intercept faults.Interceptor) *Catalog {
 	return c
 }
 
-// kill takes what waits with it.
+// kill drops the pending changes.
 func (c *Catalog) kill() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,7 +71,8 @@ func (h *house) agrees(t testing.TB) {
 	h.agreesOn(t, filters())
 }
 
-// someFilters are one in a dozen, others for each case. The rows, which all filters read, are compared in every case.
+// someFilters returns one in a dozen, others for each case. The rows, which all filters read, are compared in every
+// case.
 func someFilters(n int) (some []orchestrator.Filter) {
 	for i, f := range filters() {
 		if i%12 == n%12 {
@@ -154,13 +155,13 @@ func filters() (all []orchestrator.Filter) {
 	return all
 }
 
-// step is one of a life. A silent one is not noted: the list learns of it by itself.
+// step is one step of a life. A silent step is not recorded: only the repair finds it.
 type step struct {
 	take   func(context.Context) error
 	silent bool
 }
 
-// life is what orchestrations can go through: they change every view that they are in.
+// life returns the steps that orchestrations can go through: they change every view that they are in.
 func (h *house) life() []step {
 	start := func(id, name, tag, tenant string) func(context.Context) error {
 		return func(ctx context.Context) error {
@@ -186,8 +187,8 @@ func (h *house) life() []step {
 	}
 }
 
-// Whatever becomes of the list's calls of storage, and whichever process goes on: a pass later each filter agrees with a
-// scan. A process dies at each call, and at the begin, the change and the end of an orchestration with what it has heard.
+// Storage calls of the list fail and processes die: a pass later each filter agrees with a scan. A process dies at
+// each call, and loses its pending changes at the begin, the change and the end of an orchestration.
 func TestAPassMendsWhatProcessesLeft(t *testing.T) {
 	t.Parallel()
 	for _, fault := range faults.Faults() {
@@ -220,12 +221,12 @@ func TestAPassMendsWhatProcessesLeft(t *testing.T) {
 	}
 }
 
-// A process dies with what it has heard after each step of a life, for every length of time that it hears, and another goes
-// on: a pass later each filter agrees with a scan.
+// A process dies with its pending changes after each step of a life, for every choice of recorded steps, and another
+// continues: a pass later each filter agrees with a scan.
 func TestAPassMendsWhatNobodyNoted(t *testing.T) {
 	t.Parallel()
 	steps := len((&house{}).life())
-	for deaf := range 1 << steps { // the steps that a process dies after
+	for deaf := range 1 << steps { // the steps whose changes are lost
 		if !sample.Keep(t, deaf) {
 			continue
 		}
@@ -248,8 +249,8 @@ func TestAPassMendsWhatNobodyNoted(t *testing.T) {
 	}
 }
 
-// A pass does not undo what happens while it is at work, nor miss it: at each of its calls of storage the orchestration
-// goes a step further, and that is noted at once, or later.
+// A pass neither undoes nor misses concurrent changes: at each of its storage calls the orchestration advances a
+// step, which is recorded immediately or later.
 func TestAPassAmongChanges(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{false, true} {
@@ -291,7 +292,7 @@ func changeAmongPass(t *testing.T, late bool, wrong, from, at int) (over bool) {
 	h.process(t, func(ctx context.Context, _ faults.Call, next func(context.Context) error) error {
 		if calls++; calls == at {
 			mine := h.Catalog
-			h.Catalog = others // of the process where it happens
+			h.Catalog = others // of the changing process
 			err := life[from].take(ctx)
 			h.drive(t)
 			if err == nil && !late {
@@ -316,7 +317,7 @@ func changeAmongPass(t *testing.T, late bool, wrong, from, at int) (over bool) {
 	return over
 }
 
-// spoil takes every other row of the index away, and adds others.
+// spoil deletes every other row of the index, and adds others.
 func (h *house) spoil(t *testing.T, wrong int) {
 	t.Helper()
 	if wrong == 0 {
@@ -331,7 +332,7 @@ func (h *house) spoil(t *testing.T, wrong int) {
 	}
 }
 
-// Rows that were not there, and rows that are none's: each view's is found, and so is what is no row of a view.
+// The repair finds missing rows and surplus rows of each view, and rows that belong to no view.
 func TestRepairOfEachRow(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -363,7 +364,7 @@ func TestRepairOfEachRow(t *testing.T) {
 			id = other.id
 		}
 		e := tables.Entity{Key: key(name), Properties: map[string]any{columnID: id}}
-		if name == "" { // no view's, and without an id
+		if name == "" { // of no view, and without an id
 			e = tables.Entity{Key: key("!")}
 		}
 		noError(t, h.store.Apply(t.Context(), DefaultTable, tables.Insert(e)))
@@ -371,7 +372,7 @@ func TestRepairOfEachRow(t *testing.T) {
 	}
 }
 
-// A pass goes on in whatever process, rests for a while when it is done, and its lag counts from when it began.
+// A pass continues in any process, pauses when it is done, and its lag counts from its beginning.
 func TestRepairRestsAndGoesOn(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		h := filled(t, 12)
@@ -381,10 +382,10 @@ func TestRepairRestsAndGoesOn(t *testing.T) {
 				t.Errorf("the lag is %v, want %v, %v", got, want, err)
 			}
 		}
-		lag(0) // there was no pass
+		lag(0) // before the first pass
 		slice := func(want string) {
 			t.Helper()
-			h.begin(t) // what has been done before is in storage only
+			h.begin(t) // earlier passes are in storage only
 			_, err := h.Repair(t.Context())
 			if p := must(h.loadPass(t.Context())); err != nil || p.step != want {
 				t.Errorf("then %q, want %q, %v", p.step, want, err)
@@ -392,7 +393,7 @@ func TestRepairRestsAndGoesOn(t *testing.T) {
 		}
 		slice("")
 		time.Sleep(5 * time.Minute)
-		lag(5 * time.Minute) // what was wrong when it began is right, and no more is known
+		lag(5 * time.Minute) // errors from before its beginning are fixed, and later ones unknown
 		time.Sleep(54 * time.Minute)
 		h.start(t, "new", "gate", "", 1)
 		slice("")
@@ -406,7 +407,7 @@ func TestRepairRestsAndGoesOn(t *testing.T) {
 	})
 }
 
-// A place that storage does not take any more begins the pass anew, and so does one of another version.
+// A place that storage no longer accepts restarts the pass, and so does a place of another version.
 func TestRepairFromAPlaceThatIsNone(t *testing.T) {
 	t.Parallel()
 	for name, columns := range map[string]map[string]any{
@@ -428,9 +429,10 @@ func TestRepairFromAPlaceThatIsNone(t *testing.T) {
 	}
 }
 
-// A pass over a thousand orchestrations of six rows reads 6 pages of rows, and besides a page of the orchestrations, which is
-// the runtime's; its place takes two calls for each slice, and one more at the beginning. With an error, that is read twice, and the
-// orchestrations in the bucket of the one that is wrong cost what they do. The test reads the place, too, after each slice.
+// A pass over a thousand orchestrations of six rows reads 6 pages of rows, and a page of the orchestrations, which
+// the runtime reads; its place takes two calls for each slice, and one more at the beginning. With an error, all that
+// is read twice, plus the cost of the orchestrations in the wrong bucket. The test also reads the place after each
+// slice.
 func TestRepairCost(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -458,7 +460,7 @@ func TestRepairCost(t *testing.T) {
 	}
 }
 
-// remove takes the row of a view away that is the nth.
+// remove deletes the nth row of a view.
 func (h *house) remove(t *testing.T, view string, n int) {
 	t.Helper()
 	for _, name := range h.rows(t) {
@@ -472,7 +474,7 @@ func (h *house) remove(t *testing.T, view string, n int) {
 	t.Fatalf("no row of %s", view)
 }
 
-// What storage refuses is told, and the slice is done again.
+// Storage errors are returned, and the slice is repeated.
 func TestRepairFails(t *testing.T) {
 	t.Parallel()
 	no := errors.New("no line")

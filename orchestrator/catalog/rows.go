@@ -24,7 +24,7 @@ const (
 	viewTag          = "t-"
 	viewCorrelation  = "c-"
 
-	// scopePrefix begins the views of one tenant's orchestrations.
+	// scopePrefix is the prefix of the views of one tenant's orchestrations.
 	scopePrefix = "o-"
 
 	columnID           = "Id"
@@ -33,14 +33,14 @@ const (
 	columnPass         = "Pass"  // mark of the pass that found the row to be correct
 )
 
-// entry is what the index knows of an orchestration.
+// entry holds the indexed fields of an orchestration.
 type entry struct {
 	id, orchestrator, tag, tenant, correlation string
 	status                                     orchestrator.Status
 	created                                    time.Time
 }
 
-// digest stands for a text in a key of bounded length.
+// digest converts a text to a key part of bounded length.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:12])
@@ -51,7 +51,7 @@ func newest(at time.Time) string {
 	return fmt.Sprintf("%019d", math.MaxInt64-max(0, at.UnixMicro()))
 }
 
-// place orders orchestrations in all views except the one by id.
+// place returns the sort key of orchestrations in all views except the one by id.
 func (e entry) place() string { return newest(e.created) + "-" + digest(e.id) }
 
 func idView(id string) string                 { return viewID + tables.EscapeKey(id) }
@@ -63,8 +63,8 @@ func bothView(name string, s orchestrator.Status) string {
 	return viewBoth + digest(name) + "-" + string(s) + "-"
 }
 
-// scopeOf is the prefix of the views of one tenant's orchestrations; "" is that of the views of all, which the platform
-// sees.
+// scopeOf returns the prefix of the views of one tenant's orchestrations; "" is the prefix of the views of all
+// tenants, which the platform reads.
 func scopeOf(id string) string {
 	if id == "" {
 		return ""
@@ -72,7 +72,7 @@ func scopeOf(id string) string {
 	return scopePrefix + digest(tenant.Fold(id)) + "-"
 }
 
-// scopes are those in which the orchestration is listed.
+// scopes returns the scopes in which the orchestration is listed.
 func (e entry) scopes() []string {
 	if e.tenant == "" {
 		return []string{""}
@@ -80,7 +80,7 @@ func (e entry) scopes() []string {
 	return []string{"", scopeOf(e.tenant)}
 }
 
-// statusRows are the rows that depend on the status, fixedRows those that do not.
+// statusRows returns the rows that depend on the status, fixedRows the other ones.
 func (e entry) statusRows() (rows []string) {
 	place := e.place()
 	for _, scope := range e.scopes() {
@@ -91,9 +91,9 @@ func (e entry) statusRows() (rows []string) {
 
 func (e entry) fixedRows() []string {
 	place := e.place()
-	rows := []string{idView(e.id)} // with the scope in its key, that of the longest id would be too long
+	rows := []string{idView(e.id)} // with the scope in its key, the row of the longest id would be too long
 	if e.correlation != "" {
-		rows = append(rows, correlationView(e.correlation)+place) // few have the same, so those of a tenant need no row of their own
+		rows = append(rows, correlationView(e.correlation)+place) // few share one, so a tenant needs no rows of its own
 	}
 	for _, scope := range e.scopes() {
 		rows = append(rows, scope+viewAll+place, scope+orchestratorView(e.orchestrator)+place)

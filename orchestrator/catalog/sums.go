@@ -9,18 +9,19 @@ import (
 )
 
 const (
-	// buckets is how many parts the orchestrations are divided into to compare them with the index. One that differs costs the
-	// marks of its orchestrations; eight bytes for each have to fit a property of the stored pass.
+	// buckets is the number of parts into which the orchestrations are divided for the comparison with the index. A
+	// part that differs costs the marks of its orchestrations; eight bytes for each have to fit a property of the
+	// stored pass.
 	buckets = 4096
 	// readPages bounds the pages of rows, or of orchestrations, that one call of Repair reads.
 	readPages = 10
 )
 
-// sums holds, for each bucket of ids, the sum over the rows that its orchestrations should have, less the sum over the rows
-// that there are. A sum that is not 0 shows that rows differ. An empty one was not made, and shows nothing.
+// sums holds, for each bucket of ids, the sum over the rows that its orchestrations should have, less the sum over
+// the existing rows. A sum that is not 0 shows that rows differ. Empty sums were not computed, and show nothing.
 type sums []uint64
 
-// add adds the row if it should be there, and takes it away if it is.
+// add adds an expected row to the sum, or subtracts an existing one.
 func (s sums) add(row tables.Entity, implied bool) {
 	id := row.String(columnID)
 	var text []byte
@@ -34,13 +35,13 @@ func (s sums) add(row tables.Entity, implied bool) {
 	s[hash([]byte(id))%buckets] += value
 }
 
-// hash is a good one: the sums of similar keys by a simpler one could be the same.
+// hash must be strong: with a simple one, sums of similar keys could be equal.
 func hash(text []byte) uint64 {
 	sum := sha256.Sum256(text)
 	return binary.BigEndian.Uint64(sum[:8])
 }
 
-// differ reports whether rows of the orchestration, or of one in the same bucket, may be wrong.
+// differ reports whether the orchestration, or another one in its bucket, may have wrong rows.
 func (s sums) differ(id string) bool {
 	return len(s) == 0 || s[hash([]byte(id))%buckets] != 0
 }
@@ -63,7 +64,7 @@ func (s sums) encode() []byte {
 	return out
 }
 
-// decodeSums reads what encode has made; of anything else it makes sums that were not made.
+// decodeSums reads the output of encode; any other text yields empty sums.
 func decodeSums(text []byte) sums {
 	if len(text) != 8*buckets {
 		return nil
@@ -75,7 +76,7 @@ func decodeSums(text []byte) sums {
 	return s
 }
 
-// sumOrchestrations is the first step of a pass: it adds the rows that a slice of the orchestrations should have.
+// sumOrchestrations runs the first step of a pass: it adds the expected rows of a slice of the orchestrations.
 func (c *Catalog) sumOrchestrations(ctx context.Context, p pass) (next string, err error) {
 	next = p.next
 	for range readPages {
@@ -96,7 +97,7 @@ func (c *Catalog) sumOrchestrations(ctx context.Context, p pass) (next string, e
 	return next, nil
 }
 
-// sumRows is the second step: it takes away the rows that there are.
+// sumRows runs the second step: it subtracts the existing rows.
 func (c *Catalog) sumRows(ctx context.Context, p pass) (next string, err error) {
 	return c.eachPage(ctx, p.next, func(rows []tables.Entity) error {
 		for _, row := range rows {
@@ -106,7 +107,7 @@ func (c *Catalog) sumRows(ctx context.Context, p pass) (next string, err error) 
 	})
 }
 
-// eachPage calls f with a slice of the rows, whatever their keys, and returns where the next slice begins, "" for none.
+// eachPage calls f with a slice of the rows, of any key, and returns the start of the next slice, "" for none.
 func (c *Catalog) eachPage(ctx context.Context, from string, f func([]tables.Entity) error) (next string, err error) {
 	next = from
 	for range readPages {
@@ -117,7 +118,7 @@ func (c *Catalog) eachPage(ctx context.Context, from string, f func([]tables.Ent
 		if err != nil || !more {
 			return "", err
 		}
-		next = rows[len(rows)-1].Row + " " // the first that can follow: keys have no control characters
+		next = rows[len(rows)-1].Row + " " // the first possible successor: keys have no control characters
 	}
 	return next, nil
 }

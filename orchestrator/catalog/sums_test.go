@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// A bucket differs just when a row of one of its orchestrations is missing, is another, or is none's; in any order, and over
+// A bucket differs if and only if a row of its orchestrations is missing, changed or surplus; in any order, and with
 // any stop in between.
 func TestSums(t *testing.T) {
 	t.Parallel()
@@ -41,7 +41,7 @@ func TestSums(t *testing.T) {
 				wrong.mark(id)
 				row.Properties[columnID] = "!"
 				wrong.mark("!")
-			case 3: // one more
+			case 3: // a surplus row
 				extra := tables.Entity{Key: key(row.Row + "0"), Properties: row.Properties}
 				s.add(extra, false)
 				wrong.mark(id)

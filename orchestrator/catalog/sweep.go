@@ -6,8 +6,9 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// sweep is the last step of a pass. It looks at every row of a bucket that differs, whatever its key, and deletes those that
-// no orchestration should have. Rows with the mark of the pass need no check; the others were written since, or are wrong.
+// sweep runs the last step of a pass. It checks every row of a bucket that differs, with any key, and deletes rows
+// that no orchestration should have. Rows with the mark of the pass need no check; the others were written since, or
+// are wrong.
 func (c *Catalog) sweep(ctx context.Context, p pass) (removed int, next string, err error) {
 	next, err = c.eachPage(ctx, p.next, func(rows []tables.Entity) error {
 		var doubtful []found

@@ -11,7 +11,7 @@ import (
 
 const insteadOfAddress = "addresses differ in every process; print the value, or a key of it"
 
-// addresses refuses calls and conversions that show an address: %p, %v of a pointer, uintptr of one.
+// addresses reports calls and conversions that show an address: %p, %v of a pointer, a conversion to uintptr.
 func (s *scan) addresses(c inspector.Cursor, call *ast.CallExpr) {
 	info := s.pass.TypesInfo
 	if target := info.Types[call.Fun]; target.IsType() {
@@ -62,7 +62,7 @@ func (s *scan) addresses(c inspector.Cursor, call *ast.CallExpr) {
 	}
 }
 
-// printed judges the method by which a value prints itself.
+// printed checks the method by which a value prints itself.
 func (s *scan) printed(c inspector.Cursor, operand ast.Expr) {
 	t := s.pass.TypesInfo.TypeOf(operand)
 	if t == nil || types.IsInterface(t) {
@@ -116,8 +116,8 @@ func verbs(format string) []verb {
 	return all
 }
 
-// showsAddress says whether fmt prints an address for a value of this type. What an interface holds is unknown.
-// reachable says whether fmt can call methods: it cannot for what is in a field that is not exported.
+// showsAddress reports whether fmt prints an address for a value of this type. The value in an interface is unknown.
+// reachable means that fmt can call methods: it cannot for values of unexported fields.
 func showsAddress(t types.Type, depth int, reachable bool) bool {
 	if t == nil || depth > 5 || reachable && formatsItself(t) {
 		return false

@@ -17,7 +17,7 @@ type place struct {
 // allowance is a comment that allows the findings of its line.
 type allowance struct {
 	comment *ast.Comment
-	reason  string // one without a reason allows nothing
+	reason  string // without a reason, it allows nothing
 	used    bool
 }
 
@@ -30,7 +30,7 @@ func allowances(fset *token.FileSet, files []*ast.File) map[place]*allowance {
 				if !ok || (rest != "" && !strings.HasPrefix(rest, " ") && !strings.HasPrefix(rest, "\t")) {
 					continue
 				}
-				reason, _, _ := strings.Cut(rest, "//") // a comment in the comment is no reason
+				reason, _, _ := strings.Cut(rest, "//") // a nested comment is no reason
 				all[placeOf(fset, c.Pos())] = &allowance{comment: c, reason: strings.TrimSpace(reason)}
 			}
 		}
@@ -38,7 +38,7 @@ func allowances(fset *token.FileSet, files []*ast.File) map[place]*allowance {
 	return all
 }
 
-// placeOf ignores //line comments: what counts is what the author sees beside each other.
+// placeOf returns the line of a position, and ignores //line comments: the author sees the real lines.
 func placeOf(fset *token.FileSet, pos token.Pos) place {
 	p := fset.PositionFor(pos, false)
 	return place{p.Filename, p.Line}

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/tools/go/ast/inspector"
 )
 
-// Analyzer reports what a replay cannot repeat, at the place in the orchestrator code that does it or calls what does it.
-// Findings name the path of calls and what to use instead; where that is mechanical, a suggested fix does it.
+// Analyzer reports operations in orchestrator code that a replay cannot repeat, at the operation or at the call that
+// leads to it. Findings name the path of calls and the replacement; a mechanical replacement is a suggested fix.
 var Analyzer = &analysis.Analyzer{
 	Name: "determinism",
 	Doc: `refuse what a replay cannot repeat in the code of orchestrators
@@ -24,7 +24,7 @@ A comment on the line, "//determinism:allow reason", allows an exception.`,
 	FactTypes: []analysis.Fact{new(taint), new(changes)},
 }
 
-// runtimePath is the package of Context. It is what makes replays deterministic, and is not judged itself.
+// runtimePath is the package of Context. It makes replays deterministic, and is not analyzed itself.
 const runtimePath = "github.com/vibedata/roundhouse/orchestrator"
 
 func run(pass *analysis.Pass) (any, error) {
@@ -47,7 +47,7 @@ func run(pass *analysis.Pass) (any, error) {
 	return nil, nil
 }
 
-// judged are the files of the package that are no tests.
+// judged returns the files of the package that are no tests.
 func judged(pass *analysis.Pass) []*ast.File {
 	var files []*ast.File
 	for _, f := range pass.Files {
@@ -58,20 +58,21 @@ func judged(pass *analysis.Pass) []*ast.File {
 	return files
 }
 
-// standardLibrary says whether the package belongs to it: no module of its own, and no host in the import path.
+// standardLibrary reports whether the package belongs to the standard library: it has no module of its own, and no
+// host in the import path.
 func standardLibrary(pass *analysis.Pass) bool {
 	first, _, _ := strings.Cut(pass.Pkg.Path(), "/")
 	noModule := pass.Module == nil || pass.Module.Path == "" || pass.Module.Path == "std"
 	return noModule && !strings.Contains(first, ".")
 }
 
-// testProgram says whether the package is the main one that go test makes up.
+// testProgram reports whether the package is the main package that go test generates.
 func testProgram(pass *analysis.Pass) bool {
 	return pass.Pkg.Name() == "main" && strings.HasSuffix(pass.Pkg.Path(), ".test")
 }
 
-// takesContext says whether a function of this type is orchestrator code: a parameter is a Context or holds one, or the
-// receiver does.
+// takesContext reports whether a function of this type is orchestrator code: a parameter is a Context or holds one,
+// or the receiver does.
 func takesContext(sig *types.Signature) bool {
 	for v := range sig.Params().Variables() {
 		if isContext(v.Type()) || holdsContext(v.Type(), 2) {
@@ -81,7 +82,7 @@ func takesContext(sig *types.Signature) bool {
 	return sig.Recv() != nil && holdsContext(sig.Recv().Type(), 2)
 }
 
-// holdsContext says whether values of t are structures with a Context in a field, in structures up to a depth.
+// holdsContext reports whether values of t are structures with a Context in a field, in structures up to a depth.
 func holdsContext(t types.Type, depth int) bool {
 	if p, ok := types.Unalias(t).(*types.Pointer); ok {
 		t = p.Elem()
@@ -99,7 +100,7 @@ func holdsContext(t types.Type, depth int) bool {
 	return false
 }
 
-// isContext says whether t is *orchestrator.Context.
+// isContext reports whether t is *orchestrator.Context.
 func isContext(t types.Type) bool {
 	p, ok := types.Unalias(t).(*types.Pointer)
 	return ok && isNamed(p.Elem(), runtimePath, "Context")

@@ -18,14 +18,14 @@ const (
 	packages = "./orchestrator/determinism/testdata/src/"
 )
 
-// Comments in the packages say what has to be found there, and nothing else may be.
+// Comments in the packages list the expected findings; any other finding is an error.
 func TestFindings(t *testing.T) {
 	testenv.Long(t) // the analyzer asks the go command for the packages
 	t.Parallel()
 	analysistest.Run(t, root, determinism.Analyzer, packages+"...")
 }
 
-// The golden files are what the suggested fixes make of the packages.
+// The golden files are the packages after the suggested fixes.
 func TestSuggestedFixes(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()

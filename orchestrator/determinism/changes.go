@@ -12,14 +12,14 @@ import (
 // write is a change of a variable or a field.
 type write struct {
 	at       inspector.Cursor
-	value    ast.Expr    // what it is set to; nil when that is unknown
-	function *types.Func // the function around it; nil outside of all
+	value    ast.Expr    // the new value; nil when unknown
+	function *types.Func // function around it; nil outside of functions
 }
 
-// setting is an expression that a statement changes, and what it is set to; nil when that is unknown.
+// setting is an expression that a statement changes, and its new value; nil when unknown.
 type setting struct{ target, value ast.Expr }
 
-// changes finds what changes variables and fields outside of orchestrator code.
+// changes finds the changes of variables and fields outside of orchestrator code.
 func (o *overview) changes(files inspector.Cursor, info *types.Info) {
 	nodes := []ast.Node{(*ast.AssignStmt)(nil), (*ast.IncDecStmt)(nil), (*ast.RangeStmt)(nil), (*ast.CallExpr)(nil)}
 	for c := range files.Preorder(nodes...) {
@@ -31,7 +31,7 @@ func (o *overview) changes(files inspector.Cursor, info *types.Info) {
 	}
 }
 
-// changed are the expressions that a statement or call changes.
+// changed returns the expressions that a statement or call changes.
 func changed(info *types.Info, n ast.Node) []setting {
 	var all []setting
 	switch n := n.(type) {
@@ -58,7 +58,7 @@ func changed(info *types.Info, n ast.Node) []setting {
 			all = append(all, setting{target: n.Args[0]})
 		}
 		if callee(info, n) == nil && !info.Types[n.Fun].IsType() && builtinName(info, n) == "" {
-			for _, arg := range n.Args { // it is unknown what is called
+			for _, arg := range n.Args { // the callee is unknown
 				if u, ok := ast.Unparen(arg).(*ast.UnaryExpr); ok && u.Op == token.AND && packageLevel(root(info, u.X)) {
 					all = append(all, setting{target: u.X})
 				}
@@ -71,7 +71,7 @@ func changed(info *types.Info, n ast.Node) []setting {
 	return slices.DeleteFunc(all, func(s setting) bool { return s.target == nil })
 }
 
-// change notes a change.
+// change records a change.
 func (o *overview) change(info *types.Info, c inspector.Cursor, set setting) {
 	x, _ := root(info, set.target).(*types.Var)
 	if x == nil {
@@ -101,7 +101,7 @@ func (o *overview) change(info *types.Info, c inspector.Cursor, set setting) {
 	}
 }
 
-// runsOutside says whether code in the middle of an orchestrator runs elsewhere, as an activity or a side effect.
+// runsOutside reports whether code in the middle of an orchestrator runs elsewhere, as an activity or a side effect.
 func runsOutside(info *types.Info, c inspector.Cursor) bool {
 	for around := range c.Enclosing((*ast.FuncLit)(nil)) {
 		if call, ok := around.Parent().Node().(*ast.CallExpr); ok && leadsOutside(info, call) {
@@ -111,8 +111,8 @@ func runsOutside(info *types.Info, c inspector.Cursor) bool {
 	return false
 }
 
-// isMaking says whether x belongs to something that is being made at c: a variable of the function, the receiver of a
-// method that returns it or that serves the making, or the parameter of an option.
+// isMaking reports whether x belongs to a value under construction at c: a variable of the function, the receiver of
+// a method that returns it or only serves constructors, or the parameter of an option.
 func (o *overview) isMaking(info *types.Info, c inspector.Cursor, x *types.Var) bool {
 	f := functionAround(info, c)
 	if packageLevel(x) {
@@ -136,13 +136,13 @@ func (o *overview) isMaking(info *types.Info, c inspector.Cursor, x *types.Var) 
 	return recv != nil && results.Len() == 1 && types.Identical(results.At(0).Type(), recv.Type())
 }
 
-// mentioned is where a function is mentioned.
+// mentioned is the place of a function name.
 type mentioned struct {
 	at     inspector.Cursor
 	called bool
 }
 
-// made finds the methods that are called for what is being made only.
+// made finds the methods that are called only during the construction of their receiver.
 func (o *overview) made(info *types.Info, sites map[*types.Func][]mentioned) {
 	for grown := true; grown; {
 		grown = false
@@ -165,7 +165,7 @@ func (o *overview) made(info *types.Info, sites map[*types.Func][]mentioned) {
 	}
 }
 
-// libraryChanges are functions of the standard library that change an argument, or their receiver (-1).
+// libraryChanges returns the functions of the standard library that change an argument, or their receiver (-1).
 func libraryChanges() []struct {
 	pkg      string
 	names    []string
@@ -177,7 +177,7 @@ func libraryChanges() []struct {
 		argument int
 	}{
 		{"math/rand", []string{"Rand.*", "Zipf.*"}, -1},
-		{"math/rand", []string{"New", "NewZipf"}, 0}, // that of the source, when it is used
+		{"math/rand", []string{"New", "NewZipf"}, 0}, // changes the source, when it is used
 		{"math/rand/v2", []string{"New", "NewZipf"}, 0},
 		{"math/rand/v2", []string{"Rand.*", "Zipf.*", "PCG.*", "ChaCha8.*"}, -1},
 		{"bytes", []string{"Buffer.Read*", "Buffer.Write*", "Buffer.Reset", "Buffer.Truncate", "Buffer.Next"}, -1},
@@ -195,7 +195,7 @@ func libraryChanges() []struct {
 	}
 }
 
-// changedByLibrary is what a call of the standard library changes; nil when it changes nothing.
+// changedByLibrary returns the expression that a call of the standard library changes; nil for none.
 func changedByLibrary(info *types.Info, call *ast.CallExpr) ast.Expr {
 	f := callee(info, call)
 	if f == nil || f.Pkg() == nil {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/tools/go/ast/inspector"
 )
 
-// dynamic judges the call of an interface method by the types that are behind the interface there. What the function
-// itself converts to an interface, or gets from its callers, has been judged where it is converted.
+// dynamic checks the call of an interface method by the possible types of the interface there. Values that the
+// function itself converts to an interface, or gets from its callers, have been checked at the conversion.
 func (s *scan) dynamic(c inspector.Cursor, method *types.Func, f finding) {
 	sel, ok := c.Node().(*ast.SelectorExpr)
 	if !ok {
@@ -35,7 +35,7 @@ func (s *scan) dynamic(c inspector.Cursor, method *types.Func, f finding) {
 		}
 	case !v.IsField() && s.within(v):
 		if _, ok := s.aliases[v].(*ast.TypeAssertExpr); !ok && s.sets[v] > 0 {
-			return // what it is set to is judged where that is converted
+			return // the value is checked at its conversion
 		}
 	case v.IsField() && !s.outlives(sel.X, v):
 		return
@@ -66,7 +66,7 @@ func (s *scan) follow(sel *ast.SelectorExpr, concrete []types.Type, method *type
 	}
 }
 
-// behind is the variable or field that holds the interface of a method call; nil when another expression gives it.
+// behind returns the variable or field that holds the interface of a method call; nil for any other expression.
 func (s *scan) behind(sel *ast.SelectorExpr) *types.Var {
 	info := s.pass.TypesInfo
 	if path, ok := info.Selections[sel]; ok && len(path.Index()) > 1 { // through embedded fields
@@ -93,7 +93,7 @@ func (s *scan) behind(sel *ast.SelectorExpr) *types.Var {
 	return nil
 }
 
-// concrete are the types that the package puts behind a variable of an interface type.
+// concrete returns the types that the package puts behind a variable of an interface type.
 func (in *inspection) concrete(v *types.Var, seen map[any]bool) []types.Type {
 	if seen[v] {
 		return nil
@@ -129,7 +129,7 @@ func (in *inspection) typesOf(e ast.Expr, seen map[any]bool) []types.Type {
 	return nil
 }
 
-// returned are the types that a function of the package returns as its first result.
+// returned returns the types of the first result of a function of the package.
 func (in *inspection) returned(f *types.Func, seen map[any]bool) []types.Type {
 	if f == nil || in.bodies[f.Origin()] == nil || seen[f.Origin()] {
 		return nil
@@ -146,8 +146,8 @@ func (in *inspection) returned(f *types.Func, seen map[any]bool) []types.Type {
 	return all
 }
 
-// implementers are the types of this package, and of those that it imports, that implement the interface of a method.
-// Interfaces of the standard library are implemented by too many.
+// implementers returns the types of this package, and of those that it imports, that implement the interface of a
+// method. Interfaces of the standard library have too many implementations.
 func (in *inspection) implementers(method *types.Func) []types.Type {
 	i, ok := method.Signature().Recv().Type().Underlying().(*types.Interface)
 	if !ok || method.Pkg() == nil || in.standard(method.Pkg().Path()) {
@@ -174,7 +174,7 @@ func (in *inspection) implementers(method *types.Func) []types.Type {
 	return all
 }
 
-// methodOf is the method of t that a call of an interface's method runs; nil for those of interfaces.
+// methodOf returns the method of t that a call of an interface's method runs; nil for those of interfaces.
 func methodOf(t types.Type, method *types.Func) *types.Func {
 	found, _, _ := types.LookupFieldOrMethod(t, true, method.Pkg(), method.Name())
 	f, ok := found.(*types.Func)
@@ -184,7 +184,7 @@ func methodOf(t types.Type, method *types.Func) *types.Func {
 	return f.Origin()
 }
 
-// bring judges a value that becomes one of an interface type: its methods count as mentioned.
+// bring checks a value that is converted to an interface type: its methods count as mentioned.
 func (s *scan) bring(c inspector.Cursor, value ast.Expr, to types.Type) {
 	for _, f := range s.brought(c, value, to) {
 		s.add(f)
@@ -212,7 +212,7 @@ func (in *inspection) brought(c inspector.Cursor, value ast.Expr, to types.Type)
 	return all
 }
 
-// returns judges what a return statement makes of its results.
+// returns checks the results of a return statement.
 func (s *scan) returns(c inspector.Cursor, n *ast.ReturnStmt) {
 	var results *types.Tuple
 	for around := range c.Enclosing((*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)) {
@@ -236,7 +236,7 @@ func (s *scan) returns(c inspector.Cursor, n *ast.ReturnStmt) {
 	}
 }
 
-// literal judges what a composite literal makes of its elements.
+// literal checks the elements of a composite literal.
 func (s *scan) literal(c inspector.Cursor, n *ast.CompositeLit) {
 	t := s.pass.TypesInfo.TypeOf(n)
 	if t == nil {
@@ -264,7 +264,7 @@ func (s *scan) literal(c inspector.Cursor, n *ast.CompositeLit) {
 	}
 }
 
-// arguments judges what a call makes of its arguments.
+// arguments checks the arguments of a call.
 func (s *scan) arguments(c inspector.Cursor, call *ast.CallExpr) {
 	info := s.pass.TypesInfo
 	if info.Types[call.Fun].IsType() {
@@ -291,12 +291,14 @@ func (s *scan) arguments(c inspector.Cursor, call *ast.CallExpr) {
 	}
 }
 
-// judgedBySource says whether a function is of a package that is neither of the standard library nor the runtime.
+// judgedBySource reports whether a function's source is analyzed: its package is neither of the standard library nor
+// the runtime.
 func (in *inspection) judgedBySource(f *types.Func) bool {
 	return f.Pkg() != nil && f.Pkg().Path() != runtimePath && !in.standard(f.Pkg().Path())
 }
 
-// standard says whether a path belongs to the standard library: it has no host, and does not begin like this package's.
+// standard reports whether a path belongs to the standard library: it has no host, and does not share the first
+// element of this package's path.
 func (in *inspection) standard(path string) bool {
 	first, _, _ := strings.Cut(path, "/")
 	own, _, _ := strings.Cut(in.pass.Pkg.Path(), "/")

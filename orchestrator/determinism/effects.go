@@ -16,17 +16,17 @@ const (
 // receiver is the number of the receiver among the parameters.
 const receiver = -1
 
-// effect is that a function changes what a parameter leads to, or reads there what others change.
+// effect is a change of the value behind a parameter, or a read of a value there that others change.
 type effect struct {
 	Param   int
 	Act     string // a verb and its object
 	Instead string
 }
 
-// changes is the fact that a function has effects on its parameters.
+// changes is the fact that a function affects its parameters.
 type changes struct{ Effects []effect }
 
-// AFact marks changes as a fact that travels between packages.
+// AFact marks changes as a fact that packages export.
 func (*changes) AFact() {}
 
 func (c *changes) String() string {
@@ -37,25 +37,25 @@ func (c *changes) String() string {
 	return text
 }
 
-// change is a change of what a parameter leads to, or a read of what others change there.
+// change is a change of the value behind a parameter, or a read of a value there that others change.
 type change struct {
 	param int
 	at    finding
 }
 
-// passed is an argument of a call that leads to a parameter of the function itself, or to what all runs share.
+// passed is an argument of a call that refers to a parameter of the caller, or to shared state.
 type passed struct {
 	to     *types.Func
 	param  int // of to
 	own    int // of the function
 	root   *types.Var
-	shared bool // it leads to what all runs share, instead
-	apart  bool // it leads to what an isolated function must not change, instead
+	shared bool // it refers to state that all runs share, instead
+	apart  bool // it refers to state that an isolated function must not change, instead
 	at     finding
 }
 
-// write judges what a statement changes. Variables of packages, and those around an orchestrator, outlive a run, and
-// others see them.
+// write checks the change in a statement. Package variables, and variables around an orchestrator, outlive a run, and
+// other runs read them.
 func (s *scan) write(c inspector.Cursor) {
 	for _, set := range changed(s.pass.TypesInfo, c.Node()) {
 		if id := rootName(set.target); id != nil {
@@ -86,7 +86,7 @@ func (s *scan) change(own int, f finding) {
 	s.changes = append(s.changes, change{own, f})
 }
 
-// origin is the variable that an expression leads to, through variables that are set once.
+// origin returns the variable behind an expression, through variables that are set once.
 func (s *scan) origin(e ast.Expr) *types.Var {
 	v, _ := root(s.pass.TypesInfo, e).(*types.Var)
 	for range 5 {
@@ -102,7 +102,7 @@ func (s *scan) origin(e ast.Expr) *types.Var {
 	return v
 }
 
-// refers says whether a change of what a variable leads to is seen through its copies.
+// refers reports whether a change of the value behind a variable shows in its copies.
 func refers(t types.Type) bool {
 	switch t.Underlying().(type) {
 	case *types.Pointer, *types.Map, *types.Slice, *types.Interface, *types.Signature, *types.Chan:
@@ -111,7 +111,7 @@ func refers(t types.Type) bool {
 	return false
 }
 
-// indirect says whether an expression that begins with a parameter leads to something that the caller sees as well.
+// indirect reports whether an expression that begins with a parameter refers to a value that the caller sees as well.
 func (s *scan) indirect(e ast.Expr) bool {
 	if id, ok := ast.Unparen(e).(*ast.Ident); ok {
 		v, _ := s.pass.TypesInfo.ObjectOf(id).(*types.Var)
@@ -121,7 +121,7 @@ func (s *scan) indirect(e ast.Expr) bool {
 	return leadsOn(s.pass.TypesInfo, e)
 }
 
-// leadsOn says whether an expression leads from its root to something else, through a pointer, a map or a slice.
+// leadsOn reports whether an expression reaches another value from its root, through a pointer, a map or a slice.
 func leadsOn(info *types.Info, e ast.Expr) bool {
 	for {
 		switch x := ast.Unparen(e).(type) {
@@ -145,7 +145,7 @@ func leadsOn(info *types.Info, e ast.Expr) bool {
 	}
 }
 
-// captured says whether a variable is declared around the orchestrator, so that all runs share it.
+// captured reports whether a variable is declared around the orchestrator, so that all runs share it.
 func (s *scan) captured(v *types.Var) bool {
 	return !s.perRun && !packageLevel(v) && !v.IsField() && v.Pkg() == s.pass.Pkg && !s.within(v)
 }
@@ -173,7 +173,7 @@ func rootName(e ast.Expr) *ast.Ident {
 	}
 }
 
-// hand notes what a call passes on that all runs share, or that the caller has passed.
+// hand records arguments of a call that refer to shared state or to parameters of the caller.
 func (s *scan) hand(c inspector.Cursor, call *ast.CallExpr) {
 	f := callee(s.pass.TypesInfo, call)
 	if f == nil || f.Pkg() == nil || f.Pkg().Path() == runtimePath {
@@ -191,7 +191,7 @@ func (s *scan) hand(c inspector.Cursor, call *ast.CallExpr) {
 	}
 }
 
-// give notes that a parameter of a function that is called at c gets what an expression leads to.
+// give records that a parameter of the callee at c refers to the value of an expression.
 func (s *scan) give(c inspector.Cursor, to *types.Func, param int, e ast.Expr) {
 	v := s.origin(e)
 	if v == nil {
@@ -211,7 +211,7 @@ func (s *scan) give(c inspector.Cursor, to *types.Func, param int, e ast.Expr) {
 	s.passes = append(s.passes, p)
 }
 
-// spreadChanges hands effects on parameters from callees to callers.
+// spreadChanges propagates effects on parameters from callees to callers.
 func (in *inspection) spreadChanges() {
 	for _, f := range in.all {
 		if object, ok := f.object.(*types.Func); ok {
@@ -256,7 +256,7 @@ func (in *inspection) spreadChanges() {
 
 func (e effect) shared() bool { return e.Instead == insteadOfShared }
 
-// concludeChanges makes findings of the effects on what all runs share.
+// concludeChanges turns the effects on shared state into findings.
 func (in *inspection) concludeChanges() {
 	for _, f := range in.all {
 		object, _ := f.object.(*types.Func)
@@ -286,7 +286,7 @@ func (in *inspection) concludeChanges() {
 	}
 }
 
-// addEffect notes an effect, unless one on the same parameter is known.
+// addEffect records an effect, unless one on the same parameter is known.
 func (in *inspection) addEffect(f *types.Func, e effect) bool {
 	if slices.ContainsFunc(in.effects[f], func(known effect) bool { return known.Param == e.Param && known.Instead == e.Instead }) {
 		return false
@@ -295,7 +295,7 @@ func (in *inspection) addEffect(f *types.Func, e effect) bool {
 	return true
 }
 
-// effectsOf are the effects of a function on a parameter.
+// effectsOf returns the effects of a function on a parameter.
 func (in *inspection) effectsOf(f *types.Func, param int) []effect {
 	effects := in.effects[f]
 	if f.Pkg() != in.pass.Pkg {
@@ -306,7 +306,7 @@ func (in *inspection) effectsOf(f *types.Func, param int) []effect {
 	}
 	effects = slices.DeleteFunc(slices.Clone(effects), func(e effect) bool { return e.Param != param })
 	if i := slices.IndexFunc(effects, effect.shared); i >= 0 {
-		return effects[i : i+1] // what it reads besides does not matter
+		return effects[i : i+1] // other reads do not matter
 	}
 	return effects
 }
@@ -319,8 +319,8 @@ func ofAll(instead string) string {
 	return ""
 }
 
-// isolated judges the functions that a call of the runtime takes and that must change nothing around them: conditions,
-// side effects and activities.
+// isolated checks the function arguments of the runtime that must change nothing around them: conditions, side
+// effects and activities.
 func (s *scan) isolated(c inspector.Cursor, call *ast.CallExpr) {
 	f := callee(s.pass.TypesInfo, call)
 	if f == nil || f.Pkg() == nil || f.Pkg().Path() != runtimePath {
@@ -349,14 +349,14 @@ func (s *scan) isolated(c inspector.Cursor, call *ast.CallExpr) {
 	}
 }
 
-// isolation is the search for changes of what is declared around a function.
+// isolation is the search for changes of variables around a function.
 type isolation struct {
 	*scan
 	where, instead string
 	seen           map[ast.Node]bool
 }
 
-// function judges a function by its name or literal.
+// function checks a function, given as a name or a literal.
 func (i *isolation) function(c inspector.Cursor, e ast.Expr) {
 	info := i.pass.TypesInfo
 	switch e := ast.Unparen(e).(type) {
@@ -381,7 +381,7 @@ func (i *isolation) function(c inspector.Cursor, e ast.Expr) {
 	}
 }
 
-// literal judges a literal, and the local functions that it calls.
+// literal checks a literal, and the local functions that it calls.
 func (i *isolation) literal(at inspector.Cursor, lit *ast.FuncLit) {
 	around := func(v *types.Var) bool {
 		return v != nil && !packageLevel(v) && (v.Pos() < lit.Pos() || lit.End() <= v.Pos())

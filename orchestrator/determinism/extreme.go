@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// extreme says whether an if statement keeps a maximum or a minimum, with all that belongs to it:
+// extreme reports whether an if statement keeps a maximum or a minimum, with its related values:
 //
 //	if v > most { most = v }
 //	if !found || v > most || v == most && k < name { most, name, found = v, k, true }
 //
-// Elements that compare equal have to be equal in all that is kept, or the order would decide between them.
+// Elements that compare equal must be equal in all kept values, or the order would decide between them.
 func (o *orderly) extreme(s *ast.IfStmt) bool {
 	kept := map[types.Object]ast.Expr{}
 	for _, statement := range s.Body.List {
@@ -45,8 +45,8 @@ func (o *orderly) extreme(s *ast.IfStmt) bool {
 	return true
 }
 
-// unlessSkipped turns if v <= most { continue }, with what follows, into if v > most { what follows }; nil for all else. Of
-// floating-point numbers, one is not larger just because it is not less.
+// unlessSkipped converts if v <= most { continue }, with the following statements, to if v > most { following
+// statements }; nil for anything else. It excludes floating-point numbers: a NaN is neither less nor greater.
 func (o *orderly) unlessSkipped(s ast.Stmt, rest []ast.Stmt) *ast.IfStmt {
 	skip, ok := s.(*ast.IfStmt)
 	if !ok || skip.Init != nil || skip.Else != nil || len(skip.Body.List) != 1 || len(rest) == 0 {
@@ -65,7 +65,7 @@ func (o *orderly) unlessSkipped(s ast.Stmt, rest []ast.Stmt) *ast.IfStmt {
 	return &ast.IfStmt{Cond: &ast.BinaryExpr{X: cond.X, Op: opposite, Y: cond.Y}, Body: &ast.BlockStmt{List: rest}}
 }
 
-// assigned is the set of variables that a block of assignments sets.
+// assigned returns the set of variables that a block of assignments sets.
 func assigned(info *types.Info, b *ast.BlockStmt) map[types.Object]bool {
 	all := map[types.Object]bool{}
 	for _, s := range b.List {
@@ -76,7 +76,7 @@ func assigned(info *types.Info, b *ast.BlockStmt) map[types.Object]bool {
 	return all
 }
 
-// withoutFirst drops the question whether this is the first element: a flag that the body sets to the opposite.
+// withoutFirst drops the condition for the first element: a flag that the body sets to the opposite.
 func (o *orderly) withoutFirst(cond ast.Expr, kept map[types.Object]ast.Expr) ast.Expr {
 	or, ok := cond.(*ast.BinaryExpr)
 	if !ok || or.Op != token.LOR {
@@ -103,8 +103,8 @@ func (o *orderly) withoutFirst(cond ast.Expr, kept map[types.Object]ast.Expr) as
 	return ast.Unparen(or.Y)
 }
 
-// ordered says whether a condition compares with everything that is kept, one after the other; behind the loop's key no
-// two elements are equal.
+// ordered reports whether a condition compares all kept values, one after the other; after the loop's key, no two
+// elements are equal.
 func (o *orderly) ordered(cond ast.Expr, kept map[types.Object]ast.Expr) bool {
 	var tie ast.Expr
 	if or, ok := cond.(*ast.BinaryExpr); ok && or.Op == token.LOR {
@@ -133,8 +133,8 @@ func (o *orderly) ordered(cond ast.Expr, kept map[types.Object]ast.Expr) bool {
 	return o.isKey(from)
 }
 
-// compared is what a comparison compares with a variable that it is then assigned to: v and most in v > most and in
-// v.After(most).
+// compared returns the value that a comparison compares with a variable, which the value is then assigned to: v and
+// most in v > most and in v.After(most).
 func (o *orderly) compared(cond ast.Expr, kept map[types.Object]ast.Expr) (from ast.Expr, x types.Object) {
 	var a, b ast.Expr
 	switch cond := cond.(type) {
@@ -162,7 +162,7 @@ func (o *orderly) compared(cond ast.Expr, kept map[types.Object]ast.Expr) (from 
 	return nil, nil
 }
 
-// equal says whether an expression is from == x, or from.Equal(x).
+// equal reports whether an expression is from == x, or from.Equal(x).
 func (o *orderly) equal(e, from ast.Expr, x types.Object) bool {
 	var a, b ast.Expr
 	switch e := ast.Unparen(e).(type) {
@@ -185,8 +185,7 @@ func (o *orderly) equal(e, from ast.Expr, x types.Object) bool {
 	return types.ExprString(ast.Unparen(a)) == text && local(o.info, b) == x || types.ExprString(ast.Unparen(b)) == text && local(o.info, a) == x
 }
 
-// accumulates accepts the assignments of a variable whose order does not show: all = all && v, any = any || v,
-// most = max(most, v).
+// accumulates accepts assignments whose order has no effect: all = all && v, any = any || v, most = max(most, v).
 func (o *orderly) accumulates(to, from ast.Expr) bool {
 	x := local(o.info, to)
 	if x == nil {
@@ -231,8 +230,8 @@ func (o *orderly) setsSame(to, from ast.Expr) bool {
 	return local(o.info, to) != nil && o.same(from) && o.changes(to, "set to "+types.ExprString(from))
 }
 
-// leaves accepts a list of statements that ends the loop, when all lists that do so do the same: they set variables to
-// the same values, and return the same values or break.
+// leaves accepts a list of statements that ends the loop, if all such lists do the same: they set variables to the
+// same values, and return the same values or break.
 func (o *orderly) leaves(list []ast.Stmt) bool {
 	if len(list) == 0 {
 		return false
@@ -275,7 +274,7 @@ func (o *orderly) leaves(list []ast.Stmt) bool {
 	return true
 }
 
-// inner judges the body of a loop or a switch within the loop, where break means another statement.
+// inner checks the body of a loop or a switch within the loop, where break refers to another statement.
 func (o *orderly) inner(b *ast.BlockStmt) bool {
 	o.nested++
 	defer func() { o.nested-- }()

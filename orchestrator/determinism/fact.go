@@ -5,22 +5,22 @@ import (
 	"strings"
 )
 
-// taint is the fact that a function, or a variable that holds one, does what orchestrator code must not do.
+// taint is the fact that a function, or a variable that holds one, does something forbidden in orchestrator code.
 type taint struct {
-	// Steps lead there, each a verb and its object: "calls a.F", "calls time.Now". There is at least one.
+	// Steps lead to it, each a verb and its object: "calls a.F", "calls time.Now". Steps is not empty.
 	Steps []string
-	// Instead is what to do about the last one.
+	// Instead is the remedy for the last step.
 	Instead string
-	// Value says that it leads to a value that differs, and not only to an effect.
+	// Value means that the result differs between replays, and not only an effect.
 	Value bool
 }
 
-// AFact marks taint as a fact that travels between packages.
+// AFact marks taint as a fact that packages export.
 func (*taint) AFact() {}
 
 func (t *taint) String() string { return fmt.Sprintf("%s: %s", route(t.Steps), t.Instead) }
 
-// shown is how many steps of a path are written out; the rest is counted.
+// shown bounds the steps of a path that are written out; the rest is counted.
 const shown = 5
 
 func route(steps []string) string {

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// fixes replaces a qualified name by something of the Context, when one is in reach.
+// fixes replaces a qualified name by a method of the nearest Context.
 func (in *inspection) fixes(f finding) []analysis.SuggestedFix {
 	ctx := in.contextAt(f)
 	sel, ok := f.at.Node().(*ast.SelectorExpr)
@@ -21,8 +21,7 @@ func (in *inspection) fixes(f finding) []analysis.SuggestedFix {
 	}}
 }
 
-// contextAt is the name of the nearest Context that a parameter around a finding has, "" when there is none or when
-// something else has its name there.
+// contextAt returns the name of the nearest Context parameter around a finding, "" for none or for a shadowed name.
 func (in *inspection) contextAt(f finding) string {
 	for c := range f.at.Enclosing((*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)) {
 		for _, field := range parameters(c.Node()) {

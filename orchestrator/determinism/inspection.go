@@ -14,7 +14,7 @@ import (
 	"golang.org/x/tools/go/ast/inspector"
 )
 
-// inspection is one run over one package.
+// inspection is the analysis of one package.
 type inspection struct {
 	pass       *analysis.Pass
 	files      *inspector.Inspector
@@ -22,7 +22,7 @@ type inspection struct {
 	allowances map[place]*allowance
 	*overview
 	effects   map[*types.Func][]effect   // see effects.go
-	functions map[types.Object]*function // what findings can name
+	functions map[types.Object]*function // objects that findings can name
 	all       []*function                // in the order of the source
 	reported  map[string]bool
 }
@@ -30,23 +30,23 @@ type inspection struct {
 // function is a function of the package, a variable that holds one, or the literal of an orchestrator.
 type function struct {
 	object   types.Object // nil for a literal
-	judged   bool         // it is orchestrator code by its own type, so its findings are reported where they are
-	values   bool         // it is a variable, and only values that differ matter
+	judged   bool         // orchestrator code by its own type; its findings are reported in place
+	values   bool         // a variable; only values that differ matter
 	findings []finding
-	changes  []change // of what its parameters lead to
+	changes  []change // of the values behind its parameters
 	passes   []passed
 	taint    *taint
 }
 
-// finding is something in a function that orchestrator code must not do: by itself when it has an instead, or because of
-// what the function or variable does that it names.
+// finding is a forbidden operation in a function. Either instead is set, or the finding depends on the function or
+// variable that it names.
 type finding struct {
 	at        inspector.Cursor
 	pos       token.Pos
 	act       string // a verb and its object
 	instead   string
-	value     bool         // it gives a value that differs, rather than an effect
-	later     bool         // it is in a function that is handed on, not called
+	value     bool         // it yields a value that differs, rather than an effect
+	later     bool         // it is in a function that is passed on, not called
 	fix       string       // see rule.fix
 	follow    types.Object // nil when instead is set
 	allowance *allowance
@@ -76,13 +76,13 @@ func (in *inspection) collect() {
 	in.concludeChanges()
 }
 
-// variable scans what a variable is set to.
+// variable scans the values of a variable.
 func (in *inspection) variable(v *types.Var) {
 	f := &function{object: v}
 	switch values := in.held[v]; {
 	case len(values) > 0:
 		if sig, ok := v.Type().Underlying().(*types.Signature); ok {
-			// What takes a Context has been scanned as what it is.
+			// A function that takes a Context has been scanned as orchestrator code.
 			f.judged = takesContext(sig)
 		}
 		for _, value := range values {
@@ -112,7 +112,7 @@ func (in *inspection) add(f *function) {
 	}
 }
 
-// spread hands taints from callees to callers, the nearest first, and exports them as facts.
+// spread propagates taints from callees to callers, the nearest first, and exports them as facts.
 func (in *inspection) spread() {
 	type call struct {
 		from *function
@@ -148,7 +148,7 @@ func (in *inspection) spread() {
 	}
 }
 
-// known is the taint of a finding that does not depend on this package.
+// known returns the taint of a finding that does not depend on this package.
 func (in *inspection) known(f finding) *taint {
 	if f.follow == nil {
 		return &taint{Steps: []string{f.act}, Instead: f.instead, Value: f.value && !f.later}
@@ -160,8 +160,8 @@ func (in *inspection) known(f finding) *taint {
 	return nil
 }
 
-// local is the function of this package that a finding depends on. One that is judged itself is reported where it is,
-// not again where it is called.
+// local returns the function of this package that a finding depends on. Findings of orchestrator code are reported in
+// place, not again at its calls.
 func (in *inspection) local(f finding) *function {
 	if f.follow == nil {
 		return nil
@@ -172,8 +172,8 @@ func (in *inspection) local(f finding) *function {
 	return nil
 }
 
-// after is the taint of what does this to something with the taint t. The value shows when it is called or read, and when
-// others can set it already.
+// after returns the taint of a caller or reader of something with the taint t. The value shows at the call or the
+// read, and already at the assignment if others can set it.
 func (f finding) after(t *taint) *taint {
 	value := t.Value && !f.later && !strings.HasPrefix(f.act, "uses ") && !strings.HasPrefix(t.Steps[0], isSet)
 	return &taint{Steps: append([]string{f.act}, t.Steps...), Instead: t.Instead, Value: value}
@@ -189,7 +189,7 @@ func isFunc(o types.Object) bool {
 	return ok
 }
 
-// report tells what the judged functions do wrong, and which allowances are.
+// report reports the findings of orchestrator code, and unused or unexplained allowances.
 func (in *inspection) report() {
 	for _, f := range in.all {
 		for _, at := range f.findings {
@@ -221,7 +221,7 @@ func (in *inspection) report() {
 
 func inSource(a, b *allowance) int { return cmp.Compare(a.comment.Pos(), b.comment.Pos()) }
 
-// diagnose reports a finding once, however many literals around it are judged.
+// diagnose reports a finding once, for any number of literals around it.
 func (in *inspection) diagnose(f finding, t *taint) {
 	message := fmt.Sprintf("orchestrator code %s: %s", route(t.Steps), t.Instead)
 	key := fmt.Sprint(f.pos, message)

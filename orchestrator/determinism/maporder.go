@@ -9,34 +9,34 @@ import (
 	"golang.org/x/tools/go/ast/inspector"
 )
 
-// orderFree says whether the range loop at c leads to the same whatever the order. With distinctKeys the loop's key is
-// another one in each round.
+// orderFree reports whether the range loop at c has the same result in any order. distinctKeys means that the loop's
+// key differs in each round.
 func orderFree(p *purity, c inspector.Cursor, distinctKeys bool) bool {
 	info, loop := p.info, c.Node().(*ast.RangeStmt)
 	key, value := defined(info, loop.Key), defined(info, loop.Value)
 	if loop.Tok == token.ASSIGN {
-		return false // the last key stays behind
+		return false // the last key remains
 	}
 	if key == nil && value == nil {
-		return true // all rounds are alike
+		return true // all rounds are equal
 	}
 	o := &orderly{info: info, purity: p, loop: loop, changed: map[types.Object]string{}, ranged: rangedMap(info, loop)}
 	if distinctKeys {
 		o.key = key
 	}
-	// The first walk learns what changes, the second judges with that knowledge.
+	// The first walk collects the changes, the second checks with them.
 	for range 2 {
 		if !o.block(loop.Body) {
 			return false
 		}
 	}
 	if o.exit != "" && len(o.changed) > 0 {
-		return false // the rounds before the exit leave something behind
+		return false // the rounds before the exit have effects
 	}
 	return !slices.ContainsFunc(o.collected, func(x types.Object) bool { return !sortedAfter(info, c, x) })
 }
 
-// rangedMap is the variable that leads to the map behind a loop; nil when there is none.
+// rangedMap returns the variable that leads to the map behind a loop; nil for none.
 func rangedMap(info *types.Info, loop *ast.RangeStmt) types.Object {
 	if iterator, ok := loop.X.(*ast.CallExpr); ok && len(iterator.Args) > 0 {
 		return root(info, iterator.Args[0])
@@ -44,7 +44,7 @@ func rangedMap(info *types.Info, loop *ast.RangeStmt) types.Object {
 	return root(info, loop.X)
 }
 
-// defined is the variable that an identifier defines; nil for the blank one and for none.
+// defined returns the variable that an identifier defines; nil for the blank identifier and for none.
 func defined(info *types.Info, e ast.Expr) types.Object {
 	id, ok := e.(*ast.Ident)
 	if !ok || id.Name == "_" {
@@ -53,16 +53,16 @@ func defined(info *types.Info, e ast.Expr) types.Object {
 	return info.Defs[id]
 }
 
-// orderly judges the body of a loop over a map.
+// orderly checks the body of a loop over a map.
 type orderly struct {
 	info      *types.Info
 	purity    *purity
 	loop      *ast.RangeStmt
 	nested    int                     // loops and switches around the statement, within the loop
-	exit      string                  // how the body leaves the loop early, with what it sets before
-	key       types.Object            // another one in each round; nil when there is none
-	ranged    types.Object            // the map, when a variable leads to it
-	changed   map[types.Object]string // what the body changes, and how: two ways for one variable depend on the order
+	exit      string                  // how the body leaves the loop early, with the assignments before
+	key       types.Object            // differs in each round; nil for none
+	ranged    types.Object            // the map, when it has a variable
+	changed   map[types.Object]string // the body's changes, and how: two ways for one variable depend on the order
 	collected []types.Object          // slices that are appended to
 }
 
@@ -133,7 +133,7 @@ func (o *orderly) assignment(s *ast.AssignStmt) bool {
 	return true
 }
 
-// assigns judges one of the assignments of a statement.
+// assigns checks one of the assignments of a statement.
 func (o *orderly) assigns(s *ast.AssignStmt, to, from ast.Expr) bool {
 	if x := local(o.info, to); o.ofRound(x) && x != o.key {
 		return o.pure(from)
@@ -167,7 +167,7 @@ func (o *orderly) integer(to ast.Expr, how string) bool {
 	return false
 }
 
-// sets: each round sets another element, or all set elements to the same constant.
+// sets accepts that each round sets another element, or all set elements to the same constant.
 func (o *orderly) sets(to *ast.IndexExpr, from ast.Expr) bool {
 	if !o.pure(from) {
 		return false
@@ -185,7 +185,7 @@ func (o *orderly) sets(to *ast.IndexExpr, from ast.Expr) bool {
 	return ok && len(literal.Elts) == 0 && o.changes(to.X, "set to zero")
 }
 
-// appends: in any order, when it is sorted later.
+// appends accepts an append to a slice that is sorted later.
 func (o *orderly) appends(to, from ast.Expr) bool {
 	call, ok := from.(*ast.CallExpr)
 	if !ok || builtinName(o.info, call) != "append" {
@@ -199,7 +199,7 @@ func (o *orderly) appends(to, from ast.Expr) bool {
 	return o.changes(to, "append")
 }
 
-// local is the variable of a function that an expression names.
+// local returns the variable of a function that an expression names.
 func local(info *types.Info, e ast.Expr) types.Object {
 	id, ok := ast.Unparen(e).(*ast.Ident)
 	if !ok {
@@ -214,12 +214,12 @@ func local(info *types.Info, e ast.Expr) types.Object {
 
 func (o *orderly) isKey(e ast.Expr) bool { return o.key != nil && local(o.info, e) == o.key }
 
-// same says whether an expression has one value in all rounds: it is pure and names nothing of a round.
+// same reports whether an expression has the same value in all rounds: it is pure and names nothing of a round.
 func (o *orderly) same(e ast.Expr) bool {
 	return o.pure(e) && !mentions(o.info, e, o.ofRound)
 }
 
-// ofRound says whether a variable is a new one in each round.
+// ofRound reports whether each round has its own instance of a variable.
 func (o *orderly) ofRound(x types.Object) bool {
 	return x != nil && o.loop.Pos() <= x.Pos() && x.Pos() < o.loop.End()
 }
@@ -235,13 +235,14 @@ func mentions(info *types.Info, n ast.Node, wanted func(types.Object) bool) bool
 	return found
 }
 
-// elsewhere says whether an element is not one of the map that is ranged over: whether new ones are visited is random.
+// elsewhere reports whether an element belongs to another map than the ranged one: a range may or may not visit new
+// elements.
 func (o *orderly) elsewhere(e *ast.IndexExpr) bool {
 	r := root(o.info, e.X)
 	return r != nil && r != o.ranged
 }
 
-// changes notes that the body changes a variable, and says whether it does so in this way only.
+// changes records that the body changes a variable, and reports whether it does so in this way only.
 func (o *orderly) changes(target ast.Expr, how string) bool {
 	x := root(o.info, target)
 	if x == nil || x == o.key || !o.pureBut(target, x) {
@@ -254,7 +255,7 @@ func (o *orderly) changes(target ast.Expr, how string) bool {
 	return true
 }
 
-// pure says whether an expression has the same value in any order of the rounds, and no effect.
+// pure reports whether an expression has the same value in any order of the rounds, and no effect.
 func (o *orderly) pure(e ast.Expr) bool { return o.pureBut(e, nil) }
 
 func (o *orderly) pureBut(e ast.Expr, but types.Object) bool {
@@ -278,7 +279,7 @@ func (o *orderly) pureBut(e ast.Expr, but types.Object) bool {
 	return pure
 }
 
-// harmless calls have no effect, and the same result for the same arguments.
+// harmless reports whether a call has no effect, and the same result for the same arguments.
 func (o *orderly) harmless(call *ast.CallExpr) bool {
 	switch builtinName(o.info, call) {
 	case "len", "cap", "min", "max":

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/tools/go/ast/inspector"
 )
 
-// mention judges a name: what it stands for is refused by a rule, or has to be followed.
+// mention checks a name: a rule forbids its object, or the analysis follows it.
 func (s *scan) mention(c inspector.Cursor, id *ast.Ident) {
 	object := s.pass.TypesInfo.Uses[id]
 	variable := false
@@ -64,20 +64,20 @@ func (s *scan) mention(c inspector.Cursor, id *ast.Ident) {
 	s.add(f)
 }
 
-// isKey says whether a name is the key of an element of a literal.
+// isKey reports whether a name is the key of an element of a literal.
 func isKey(c inspector.Cursor) bool {
 	pair, ok := c.Parent().Node().(*ast.KeyValueExpr)
 	return ok && pair.Key == c.Node()
 }
 
-// variable judges the mention of a variable or a field.
+// variable checks the mention of a variable or a field.
 func (s *scan) variable(c inspector.Cursor, v *types.Var, f finding) {
 	e := c.Node().(ast.Expr)
 	if s.covered[rootName(e)] && !carries(v.Type()) {
-		return // it is written, and judged for that
+		return // it is written, and checked for that
 	}
 	if types.IsInterface(elementOf(v.Type())) && callsMethod(c) {
-		return // dynamic judges the method
+		return // dynamic checks the method
 	}
 	lasts := packageLevel(v) || s.outlives(e, v)
 	switch {
@@ -93,7 +93,7 @@ func (s *scan) variable(c inspector.Cursor, v *types.Var, f finding) {
 		if sel, ok := c.Parent().Node().(*ast.SelectorExpr); ok && sel.X == e {
 			field, ok := s.pass.TypesInfo.Uses[sel.Sel].(*types.Var)
 			if ok && (ofRuntime(field.Type()) || len(s.writes[field.Origin()]) > 0 || len(s.writes[v]) == 0 && s.constantField(v, field)) {
-				return // the field is judged
+				return // the field is checked
 			}
 		}
 		if own, ok := s.own[s.origin(e)]; ok && v.IsField() {
@@ -102,7 +102,7 @@ func (s *scan) variable(c inspector.Cursor, v *types.Var, f finding) {
 		}
 		if !packageLevel(v) && !v.IsField() {
 			if !isFunctionNode(s.start.Node()) {
-				return // it is read where the value is made
+				return // it is read during construction
 			}
 			if w, ok := s.changedLater(v); ok {
 				f.follow, f.act, f.instead = nil, f.act+", which "+isSet+setBy(w), insteadOfRead
@@ -119,7 +119,7 @@ func (s *scan) variable(c inspector.Cursor, v *types.Var, f finding) {
 	s.add(f)
 }
 
-// readField notes that the function reads a field, behind a parameter, that others change.
+// readField records that the function reads a field, behind a parameter, that others change.
 func (s *scan) readField(own int, v *types.Var, f finding) {
 	if writes := s.writes[v]; len(writes) > 0 {
 		f.act, f.instead, f.follow = f.act+", which "+isSet+setBy(writes[0]), insteadOfRead, nil
@@ -127,7 +127,7 @@ func (s *scan) readField(own int, v *types.Var, f finding) {
 	}
 }
 
-// callsMethod says whether c, or an element of it, is what a method is selected from.
+// callsMethod reports whether a method of c, or of an element of it, is selected.
 func callsMethod(c inspector.Cursor) bool {
 	for {
 		switch p := c.Parent().Node().(type) {
@@ -145,7 +145,7 @@ func callsMethod(c inspector.Cursor) bool {
 	}
 }
 
-// elementOf is the type of the elements of a collection, of collections of them, and so on; t for anything else.
+// elementOf returns the type of the elements of a collection, of collections of them, and so on; t for anything else.
 func elementOf(t types.Type) types.Type {
 	for {
 		switch u := t.Underlying().(type) {
@@ -161,7 +161,7 @@ func elementOf(t types.Type) types.Type {
 	}
 }
 
-// constantField says whether a variable of the package has been given a constant, or nothing, in a field.
+// constantField reports whether a variable of the package has a constant, or nothing, in a field.
 func (in *inspection) constantField(v, field *types.Var) bool {
 	value := in.aliases[v]
 	if u, ok := value.(*ast.UnaryExpr); ok {
@@ -176,8 +176,8 @@ func (in *inspection) constantField(v, field *types.Var) bool {
 	})
 }
 
-// plain says whether values of a type are data alone, so that what they are made from shows in them: those of basic types,
-// times, and collections and structures of such.
+// plain reports whether values of a type are data alone: values of basic types, times, and collections and structures
+// of such. Their origin shows in them.
 func plain(t types.Type, depth int) bool {
 	if depth < 0 {
 		return false
@@ -205,8 +205,8 @@ func plain(t types.Type, depth int) bool {
 	return false
 }
 
-// ofRuntime says whether values of a type are those of the runtime, which stand for a name: activities, orchestrators, and
-// collections of them.
+// ofRuntime reports whether values of a type are those of the runtime, which stand for a name: activities,
+// orchestrators, and collections of them.
 func ofRuntime(t types.Type) bool {
 	t = elementOf(t)
 	if p, ok := types.Unalias(t).(*types.Pointer); ok {
@@ -216,8 +216,8 @@ func ofRuntime(t types.Type) bool {
 	return ok && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == runtimePath
 }
 
-// outlives says whether the variable or field v, mentioned by e, may be set by others than the function, or was set
-// where nothing is judged: it is around an orchestrator, or a field of something that is not made in it.
+// outlives reports whether the variable or field v, mentioned by e, may be set outside of the function, or was set in
+// unchecked code: it is around an orchestrator, or a field of a value from elsewhere.
 func (s *scan) outlives(e ast.Expr, v *types.Var) bool {
 	if !v.IsField() {
 		if s.outside[s.heldOnce(v)] {
@@ -239,7 +239,7 @@ func (s *scan) outlives(e ast.Expr, v *types.Var) bool {
 	return !s.madeHere(r)
 }
 
-// heldOnce is the function that a variable holds for good.
+// heldOnce returns the function in a variable that is set once.
 func (s *scan) heldOnce(v *types.Var) ast.Node {
 	for _, value := range s.held[v] {
 		if s.outside[value] {
@@ -249,7 +249,8 @@ func (s *scan) heldOnce(v *types.Var) ast.Node {
 	return nil
 }
 
-// madeHere says whether a variable of the function holds what a literal in it makes, so that the literal is judged.
+// madeHere reports whether a variable of the function holds a value of a literal in it, so that the literal is
+// checked.
 func (s *scan) madeHere(v *types.Var) bool {
 	if s.parameters[v] || !s.within(v) {
 		return false
@@ -285,7 +286,7 @@ func (s *scan) changedLater(v *types.Var) (write, bool) {
 	return write{}, false
 }
 
-// isSet begins the act of what sets a variable.
+// isSet begins the description of an assignment to a variable.
 const isSet = "is set "
 
 func setBy(w write) string {
@@ -295,7 +296,7 @@ func setBy(w write) string {
 	return "by " + nameOf(w.function)
 }
 
-// setElsewhere is a finding for a variable of the package, or a field, that is changed after the initialization.
+// setElsewhere returns a finding for a variable of the package, or a field, that changes after the initialization.
 func (in *inspection) setElsewhere(v *types.Var) []finding {
 	if !packageLevel(v) && (!v.IsField() || carries(v.Type())) || ofRuntime(v.Type()) {
 		return nil
@@ -311,7 +312,7 @@ func (in *inspection) setElsewhere(v *types.Var) []finding {
 	return nil
 }
 
-// initialValues are what a variable of the package is set to while the package is initialized.
+// initialValues returns the values of a variable of the package during the initialization of the package.
 func (in *inspection) initialValues(v *types.Var) []ast.Expr {
 	if !plain(v.Type(), 3) {
 		return nil
@@ -328,7 +329,7 @@ func (in *inspection) initialValues(v *types.Var) []ast.Expr {
 	return values
 }
 
-// forOutside says whether something of the runtime's package is not meant for orchestrators: it takes a context.Context
+// forOutside reports whether an object of the runtime's package is not for orchestrators: it takes a context.Context
 // and no *Context.
 func forOutside(o types.Object) bool {
 	f, ok := o.(*types.Func)
@@ -343,7 +344,7 @@ func forOutside(o types.Object) bool {
 	return false
 }
 
-// expression is the whole of what a name is the end of: pkg.Name, x.method; and says whether it is called.
+// expression returns the whole expression that a name ends: pkg.Name, x.method; and reports whether it is called.
 func expression(name inspector.Cursor) (whole inspector.Cursor, called bool) {
 	whole = name
 	if sel, ok := whole.Parent().Node().(*ast.SelectorExpr); ok && sel.Sel == name.Node() {
@@ -367,7 +368,7 @@ func expression(name inspector.Cursor) (whole inspector.Cursor, called bool) {
 	}
 }
 
-// qualified says whether n is the name of something in another package.
+// qualified reports whether n names an object of another package.
 func qualified(info *types.Info, n ast.Node) bool {
 	sel, ok := n.(*ast.SelectorExpr)
 	if !ok {
@@ -381,7 +382,8 @@ func qualified(info *types.Info, n ast.Node) bool {
 	return ok
 }
 
-// nameOf names an object for people: "time.Now", "sync.Mutex.Lock", "helper" for what is local to a function.
+// nameOf returns an object's name for messages: "time.Now", "sync.Mutex.Lock", "helper" for an object local to a
+// function.
 func nameOf(o types.Object) string {
 	if f, ok := o.(*types.Func); ok {
 		return f.Pkg().Name() + "." + plainName(f)
@@ -395,7 +397,7 @@ func nameOf(o types.Object) string {
 	return o.Name()
 }
 
-// plainName is the name within the package: "Now", "Mutex.Lock".
+// plainName returns the name within the package: "Now", "Mutex.Lock".
 func plainName(o types.Object) string {
 	f, ok := o.(*types.Func)
 	if !ok || f.Signature().Recv() == nil {

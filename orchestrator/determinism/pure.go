@@ -6,8 +6,8 @@ import (
 	"go/types"
 )
 
-// purity knows which functions of the package have no effect, and the same result for the same arguments as long as
-// nothing changes.
+// purity knows the functions of the package that have no effect, and return the same result for the same arguments
+// while nothing changes.
 type purity struct {
 	info   *types.Info
 	bodies map[*types.Func]*ast.FuncDecl
@@ -15,7 +15,7 @@ type purity struct {
 	known  map[ast.Node]bool
 }
 
-// call says whether a call has no effect.
+// call reports whether a call has no effect.
 func (p *purity) call(call *ast.CallExpr) bool {
 	if p.info.Types[call.Fun].IsType() {
 		return true
@@ -44,12 +44,12 @@ func (p *purity) call(call *ast.CallExpr) bool {
 	return true
 }
 
-// function says whether a function changes nothing but its own variables, and calls only such functions.
+// function reports whether a function changes only its own variables, and calls only such functions.
 func (p *purity) function(n ast.Node) bool {
 	if pure, ok := p.known[n]; ok {
 		return pure
 	}
-	p.known[n] = true // of a recursion, the rest decides
+	p.known[n] = true // in a recursion, the other statements decide
 	pure := true
 	ast.Inspect(n, func(inner ast.Node) bool {
 		switch inner := inner.(type) {
@@ -73,7 +73,7 @@ func (p *purity) function(n ast.Node) bool {
 	return pure
 }
 
-// harmlessLibrary says whether a function of a library has no effect, and the same result for the same arguments.
+// harmlessLibrary reports whether a function of a library has no effect, and the same result for the same arguments.
 func harmlessLibrary(f *types.Func) bool {
 	if f.Pkg() == nil {
 		return false

@@ -16,23 +16,24 @@ const (
 	insteadOfOrder  = "take slices.Sorted of it"
 )
 
-// rule refuses names of a package outside of this module.
+// rule forbids names of a package outside of this module.
 type rule struct {
 	// pkg is an import path; a trailing /* stands for each package one level below.
 	pkg string
-	// only and except are patterns (path.Match) over functions, variables and methods: "Now", "Err*", "Timer.*". No only
-	// means all.
+	// only and except are patterns (path.Match) over functions, variables and methods: "Now", "Err*", "Timer.*". An
+	// empty only means all.
 	only, except []string
 	instead      string
-	// fix replaces the qualified name in a call, behind "ctx."; a * stands for the name. Empty when it takes more than that.
+	// fix replaces the qualified name in a call, behind "ctx."; a * stands for the name. Empty when a fix takes more
+	// than that.
 	fix string
-	// value says that what is refused gives values that differ between processes or in time.
+	// value means that the forbidden name yields values that differ between processes or over time.
 	value bool
-	// ordered tells iterators that are fine where their order is dealt with.
+	// ordered marks iterators that are allowed where the code handles their order.
 	ordered bool
 }
 
-// rules are all rules; the first that fits holds.
+// rules returns all rules; the first match applies.
 func rules() []rule {
 	harmless := []string{"Err*", "*.Error", "*.Unwrap", "*.Is", "*.Timeout", "*.Temporary", "*.String"}
 	but := func(names ...string) []string { return append(names, harmless...) }
@@ -92,7 +93,7 @@ func rules() []rule {
 	}
 }
 
-// rulebook has the rules by package.
+// rulebook holds the rules by package.
 type rulebook map[string][]rule
 
 func newRulebook() rulebook {
@@ -103,7 +104,7 @@ func newRulebook() rulebook {
 	return book
 }
 
-// find is the rule that refuses an object.
+// find returns the rule that forbids an object.
 func (b rulebook) find(o types.Object) (rule, bool) {
 	if _, isVar := o.(*types.Var); isVar && !packageLevel(o) {
 		return rule{}, false

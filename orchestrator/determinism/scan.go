@@ -25,12 +25,13 @@ type scan struct {
 	*function
 	start   inspector.Cursor
 	home    ast.Node           // the outermost orchestrator code around, or else the function itself
-	perRun  bool               // what is declared around home belongs to one run
+	perRun  bool               // variables around home belong to one run
 	own     map[*types.Var]int // the parameters of the function; its receiver is receiver
-	covered map[ast.Node]bool  // channel operations that belong to a select, and names of what is written
+	covered map[ast.Node]bool  // channel operations of a select, and names that are written
 }
 
-// scan finds what a function does, the literals inside it included, except those that run outside of orchestrators.
+// scan finds the findings of a function, the literals inside it included, except those that run outside of
+// orchestrators.
 func (in *inspection) scan(start inspector.Cursor, f *function) *function {
 	s := &scan{inspection: in, function: f, start: start, home: start.Node(), own: map[*types.Var]int{}, covered: map[ast.Node]bool{}}
 	if around := outermost(in.pass.TypesInfo, start); around != nil {
@@ -57,7 +58,7 @@ func (in *inspection) scan(start inspector.Cursor, f *function) *function {
 	return f
 }
 
-// runsNow says whether a node is no function that is only handed on: one that is not called where it stands.
+// runsNow reports whether a node is not a function that is only passed on, without a call in place.
 func runsNow(c inspector.Cursor) bool {
 	lit, ok := c.Node().(*ast.FuncLit)
 	if !ok {
@@ -157,7 +158,7 @@ func (s *scan) rangeOver(c inspector.Cursor, n *ast.RangeStmt) {
 	}
 }
 
-// is says whether the underlying type is a T, for a type parameter whether it can be one.
+// is reports whether the underlying type is a T, or can be one for a type parameter.
 func is[T types.Type](t types.Type) bool {
 	if t == nil {
 		return false
@@ -190,7 +191,7 @@ func hasTerm[T types.Type](constraint types.Type) bool {
 	}
 }
 
-// builtin judges the calls of builtin functions.
+// builtin checks the calls of builtin functions.
 func (s *scan) builtin(c inspector.Cursor, call *ast.CallExpr) {
 	switch builtinName(s.pass.TypesInfo, call) {
 	case "make":
@@ -217,7 +218,7 @@ func packageLevel(o types.Object) bool {
 	return o != nil && o.Pkg() != nil && o.Parent() == o.Pkg().Scope()
 }
 
-// root is the variable that an expression is a part of, or that leads to it: x in x.f[i], nil when there is none.
+// root returns the variable of which an expression is a part, or that leads to it: x in x.f[i], nil for none.
 func root(info *types.Info, e ast.Expr) types.Object {
 	for {
 		switch x := ast.Unparen(e).(type) {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/tools/go/ast/inspector"
 )
 
-// orderedIterator says whether the order of maps.Keys and its siblings does not show where their name stands at c.
+// orderedIterator reports whether the order of maps.Keys and its variants has no effect at c.
 func orderedIterator(p *purity, c inspector.Cursor) bool {
 	info := p.info
 	iterator := around(c)
@@ -47,7 +47,7 @@ func orderedIterator(p *purity, c inspector.Cursor) bool {
 	return false
 }
 
-// extremeOf says whether n takes the maximum or the minimum of a slice.
+// extremeOf reports whether n takes the maximum or the minimum of a slice.
 func extremeOf(info *types.Info, n ast.Node) bool {
 	call, ok := n.(*ast.CallExpr)
 	if !ok {
@@ -57,7 +57,7 @@ func extremeOf(info *types.Info, n ast.Node) bool {
 	return f != nil && (f.FullName() == "slices.Max" || f.FullName() == "slices.Min")
 }
 
-// around is the parent of c without parentheses and instantiations.
+// around returns the parent of c without parentheses and instantiations.
 func around(c inspector.Cursor) inspector.Cursor {
 	for p := c.Parent(); ; p = p.Parent() {
 		switch p.Node().(type) {
@@ -68,7 +68,7 @@ func around(c inspector.Cursor) inspector.Cursor {
 	}
 }
 
-// sortedAfter says whether the slice x is sorted behind the statement at c, before anything else is done with it.
+// sortedAfter reports whether the slice x is sorted behind the statement at c, before any other use.
 func sortedAfter(info *types.Info, c inspector.Cursor, x types.Object) bool {
 	start := c.Node()
 	for ; ; c = c.Parent() {
@@ -92,7 +92,7 @@ func sortedAfter(info *types.Info, c inspector.Cursor, x types.Object) bool {
 	}
 }
 
-// following are the statements behind the one at c, in the list that it is part of.
+// following returns the statements after the one at c, in the same list.
 func following(c inspector.Cursor) []ast.Stmt {
 	s, ok := c.Node().(ast.Stmt)
 	if !ok {
@@ -110,7 +110,7 @@ func following(c inspector.Cursor) []ast.Stmt {
 	return list[slices.Index(list, s)+1:]
 }
 
-// sorts says whether a statement sorts all of x.
+// sorts reports whether a statement sorts all of x.
 func sorts(info *types.Info, s ast.Stmt, x types.Object) bool {
 	e, ok := s.(*ast.ExprStmt)
 	if !ok {
@@ -132,7 +132,7 @@ func sorts(info *types.Info, s ast.Stmt, x types.Object) bool {
 	return false
 }
 
-// wraps says whether an expression is x, or x in conversions and sort.Reverse.
+// wraps reports whether an expression is x, or x in conversions and sort.Reverse.
 func wraps(info *types.Info, e ast.Expr, x types.Object) bool {
 	e = ast.Unparen(e)
 	if call, ok := e.(*ast.CallExpr); ok && len(call.Args) == 1 {
@@ -143,7 +143,7 @@ func wraps(info *types.Info, e ast.Expr, x types.Object) bool {
 	return local(info, e) == x
 }
 
-// disturbs says whether a statement can see the order of x, or leave the way to the sort with x in hand.
+// disturbs reports whether a statement can see the order of x, or skip the sort and still use x.
 func disturbs(info *types.Info, s ast.Node, x types.Object) bool {
 	found := false
 	ast.Inspect(s, func(n ast.Node) bool {
@@ -164,7 +164,8 @@ func disturbs(info *types.Info, s ast.Node, x types.Object) bool {
 	return found
 }
 
-// usedOutside says whether a loop around uses x anywhere but in one part of it: its next round would come by there.
+// usedOutside reports whether a surrounding loop uses x outside of one part of it: its next round would see the
+// order.
 func usedOutside(info *types.Info, loop, part ast.Node, x types.Object) bool {
 	found := false
 	ast.Inspect(loop, func(n ast.Node) bool {

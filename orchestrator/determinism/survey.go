@@ -7,17 +7,17 @@ import (
 	"golang.org/x/tools/go/ast/inspector"
 )
 
-// overview is what is known about a package before anything is judged.
+// overview holds facts about a package that are collected before the analysis.
 type overview struct {
-	// outside holds the expressions that are no orchestrator code even in the middle of one: the functions given to
-	// NewActivity and SideEffect.
+	// outside holds expressions that are not orchestrator code even inside of it: the functions given to NewActivity
+	// and SideEffect.
 	outside map[ast.Node]bool
-	// held lists what variables and fields are set to that carry functions: those of a function or interface type, and
-	// slices, arrays and maps of them. For a parameter it is what the calls in this package pass.
+	// held lists the values of variables and fields that carry functions: those of a function or interface type, and
+	// slices, arrays and maps of them. For a parameter it lists the arguments in this package.
 	held map[*types.Var][]ast.Expr
-	// aliases maps each variable that is set once to what it is set to.
+	// aliases maps each variable that is set once to its value.
 	aliases map[*types.Var]ast.Expr
-	// sets is how often a variable is set.
+	// sets counts the assignments to a variable.
 	sets map[*types.Var]int
 	// parameters are those of all functions, receivers included.
 	parameters map[*types.Var]bool
@@ -25,15 +25,15 @@ type overview struct {
 	bodies map[*types.Func]*ast.FuncDecl
 	// purity knows the functions without effects.
 	purity *purity
-	// entries are methods that are used as values outside of orchestrator code, to register them for one.
+	// entries holds methods that are used as values outside of orchestrator code, to register an orchestrator.
 	entries map[*types.Func]bool
-	// perRun are functions that orchestrator code mentions, so what they make may belong to one run.
+	// perRun holds functions that orchestrator code mentions: values that they create may belong to one run.
 	perRun map[*types.Func]bool
-	// initial are functions that run while the package is initialized, and at no other time.
+	// initial holds functions that run only during the initialization of the package.
 	initial map[*types.Func]bool
-	// making are methods that are called for what their caller makes, and for nothing else.
+	// making holds methods that are called only on values under construction.
 	making map[*types.Func]bool
-	// writes are the changes of variables and fields outside of orchestrator code.
+	// writes holds the changes of variables and fields outside of orchestrator code.
 	writes map[*types.Var][]write
 }
 
@@ -78,7 +78,7 @@ func survey(files inspector.Cursor, info *types.Info) *overview {
 	return o
 }
 
-// leadsOutside says whether the functions that a call is given run outside of orchestrators.
+// leadsOutside reports whether the function arguments of a call run outside of orchestrators.
 func leadsOutside(info *types.Info, call *ast.CallExpr) bool {
 	f := callee(info, call)
 	if f == nil || f.Pkg() == nil || f.Pkg().Path() != runtimePath {
@@ -109,7 +109,7 @@ func (o *overview) functions(files inspector.Cursor, info *types.Info) {
 	}
 }
 
-// settings finds out what variables are set to.
+// settings finds the values of variables.
 func (o *overview) settings(files inspector.Cursor, info *types.Info) {
 	set := func(target, value ast.Expr) {
 		id := named(target)
@@ -144,7 +144,7 @@ func (o *overview) settings(files inspector.Cursor, info *types.Info) {
 	for c := range files.Preorder(nodes...) {
 		switch n := c.Node().(type) {
 		case *ast.ValueSpec:
-			if len(n.Values) > 0 { // nobody can call a zero value
+			if len(n.Values) > 0 { // a zero value cannot be called
 				setAll(expressions(n.Names), n.Values)
 			}
 		case *ast.AssignStmt:
@@ -161,7 +161,7 @@ func (o *overview) settings(files inspector.Cursor, info *types.Info) {
 	}
 }
 
-// only is the only expression of a list, nil when there is none or more.
+// only returns the only expression of a list, nil for any other number.
 func only(list []ast.Expr) ast.Expr {
 	if len(list) != 1 {
 		return nil
@@ -169,14 +169,14 @@ func only(list []ast.Expr) ast.Expr {
 	return ast.Unparen(list[0])
 }
 
-// hold notes what a variable or field is set to, when it carries functions.
+// hold records a value of a variable or field that carries functions.
 func (o *overview) hold(info *types.Info, v *types.Var, value ast.Expr) {
 	if value != nil && carries(v.Type()) {
 		o.put(info, v, v.Type(), value)
 	}
 }
 
-// put notes a value of type t of a variable, or the elements that it consists of.
+// put records a value of type t of a variable, or its elements.
 func (o *overview) put(info *types.Info, v *types.Var, t types.Type, value ast.Expr) {
 	element := t
 	switch u := t.Underlying().(type) {
@@ -215,7 +215,7 @@ func (o *overview) put(info *types.Info, v *types.Var, t types.Type, value ast.E
 	o.held[v] = append(o.held[v], ast.Unparen(value))
 }
 
-// putReturned notes the function literals that a function of the package returns.
+// putReturned records the function literals that a function of the package returns.
 func (o *overview) putReturned(info *types.Info, v *types.Var, f *types.Func) {
 	if f == nil || o.bodies[f.Origin()] == nil {
 		return
@@ -233,7 +233,7 @@ func (o *overview) putReturned(info *types.Info, v *types.Var, f *types.Func) {
 	})
 }
 
-// passes notes what a call passes to a function of the package.
+// passes records the arguments of a call to a function of the package.
 func (o *overview) passes(info *types.Info, call *ast.CallExpr) {
 	f := callee(info, call)
 	if f == nil || o.bodies[f.Origin()] == nil {
@@ -254,7 +254,7 @@ type fieldValue struct {
 	value ast.Expr
 }
 
-// fieldsOf are the fields that a composite literal sets, in the order of the source.
+// fieldsOf returns the fields that a composite literal sets, in the order of the source.
 func fieldsOf(info *types.Info, n *ast.CompositeLit) []fieldValue {
 	t := info.TypeOf(n)
 	if p, ok := t.Underlying().(*types.Pointer); ok { // a literal within a literal may leave out &T
@@ -276,8 +276,8 @@ func fieldsOf(info *types.Info, n *ast.CompositeLit) []fieldValue {
 	return fields
 }
 
-// carries says whether values of a type may lead to functions: they are functions, have methods behind an interface, or
-// are collections of such.
+// carries reports whether values of a type may lead to functions: they are functions, have methods behind an
+// interface, or are collections of such.
 func carries(t types.Type) bool {
 	if t == nil || types.Identical(t, types.Universe.Lookup("error").Type()) {
 		return false
@@ -297,9 +297,9 @@ func carries(t types.Type) bool {
 	return false
 }
 
-// mentions finds out where functions are mentioned.
+// mentions finds the places where functions are mentioned.
 func (o *overview) mentions(files inspector.Cursor, info *types.Info) {
-	from := map[*types.Func]map[*types.Func]bool{} // nil stands for the declaration of a variable
+	from := map[*types.Func]map[*types.Func]bool{} // nil means the declaration of a variable
 	dynamic := map[string]bool{}                   // names of methods that are called through interfaces
 	sites := map[*types.Func][]mentioned{}
 	for c := range files.Preorder((*ast.Ident)(nil)) {
@@ -351,13 +351,13 @@ func (o *overview) mentions(files inspector.Cursor, info *types.Info) {
 	}
 }
 
-// formOfOrchestrator says whether a method has the parameters and results of an orchestrator. A receiver that holds a
-// Context belongs to one run.
+// formOfOrchestrator reports whether a method has the parameters and results of an orchestrator. A receiver that
+// holds a Context belongs to one run.
 func formOfOrchestrator(sig *types.Signature) bool {
 	return sig.Recv() != nil && !holdsContext(sig.Recv().Type(), 2) && sig.Params().Len() == 2 && isContext(sig.Params().At(0).Type()) && sig.Results().Len() == 2
 }
 
-// outermost is the outermost orchestrator code around a node, nil when there is none.
+// outermost returns the outermost orchestrator code around a node, nil for none.
 func outermost(info *types.Info, c inspector.Cursor) (outermost ast.Node) {
 	for around := range c.Enclosing((*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)) {
 		var t types.Type
@@ -374,7 +374,7 @@ func outermost(info *types.Info, c inspector.Cursor) (outermost ast.Node) {
 	return outermost
 }
 
-// functionAround is the declared function around a node.
+// functionAround returns the declared function around a node.
 func functionAround(info *types.Info, c inspector.Cursor) *types.Func {
 	for around := range c.Enclosing((*ast.FuncDecl)(nil)) {
 		f, _ := info.Defs[around.Node().(*ast.FuncDecl).Name].(*types.Func)
@@ -399,7 +399,7 @@ func isFunction(t types.Type) bool {
 	return ok
 }
 
-// callee is the declared function or method that a call names; nil for all others.
+// callee returns the declared function or method that a call names; nil for all others.
 func callee(info *types.Info, call *ast.CallExpr) *types.Func {
 	if id := named(call.Fun); id != nil {
 		f, _ := info.Uses[id].(*types.Func)
@@ -408,7 +408,7 @@ func callee(info *types.Info, call *ast.CallExpr) *types.Func {
 	return nil
 }
 
-// named is the identifier of a possibly qualified, possibly instantiated name.
+// named returns the identifier of a possibly qualified, possibly instantiated name.
 func named(e ast.Expr) *ast.Ident {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.Ident:

@@ -8,22 +8,22 @@ import (
 	"github.com/vibedata/roundhouse/internal/sample"
 )
 
-// CrashEverywhere runs a scenario without a crash, and then, for every storage call of the runtime, with a process that
-// dies before the call and with one that dies after it; another process goes on. Attempts, retries and rewinds are
-// included. Each run is a subtest. It fails when status, output or error differ from the run without a crash, or when
-// Check fails. The package comment says what is expected of activities.
+// CrashEverywhere runs a scenario without a crash, and then, for every storage call of the runtime, with a process
+// that dies before the call and with one that dies after it; another process continues. Attempts, retries and rewinds
+// are included. Each run is a subtest. It fails when status, output or error differ from the run without a crash, or
+// when Check fails. The package comment lists the requirements for activities.
 //
-// scenario is called for every run, inside of the bubble, so that the state of its activities is new each time. A crash
-// takes almost no virtual time, but it changes times. Of the output, what the type Out holds is compared: if real
-// activities draw random values, or times are returned, choose an Out without them, or fake the activities.
+// CrashEverywhere calls scenario for every run, inside of the bubble, so that each run has new state for its
+// activities. A crash takes almost no virtual time, but it changes times. Outputs are compared as values of Out: if
+// real activities draw random values, or return times, choose an Out without them, or fake the activities.
 //
-// The package comment says in "Samples" when a run tries only some of the crashes.
+// The section "Samples" of the package comment explains when a run tries only some of the crashes.
 func CrashEverywhere[In, Out any](t *testing.T, scenario func(t *testing.T) Scenario[In, Out]) {
 	t.Helper()
 	counted := &faults.Plan{}
 	want := run(t, scenario, counted, nil)
 	if t.Failed() {
-		return // crashes would only say the same again
+		return // crashes would only report the same failure
 	}
 	for i, call := range counted.Calls() {
 		for _, fault := range []faults.Fault{faults.CrashBefore, faults.CrashAfter} {

@@ -9,8 +9,8 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/orchestratortest"
 )
 
-// A test of an orchestrator that waits for two days, which take no time, with its activity faked; and then with a crash at
-// every storage call. It is a function here, and a Test function in a test file.
+// A test of an orchestrator that waits for two days, which take no time, with a fake activity; and then with a crash
+// at every storage call. Here it is a plain function; in a test file it is a Test function.
 func Example() {
 	mail := orchestrator.NewActivity("mail", func(context.Context, string) (bool, error) { panic("tests send no mail") })
 	reminder := orchestrator.NewOrchestrator("reminder", func(ctx *orchestrator.Context, to string) (string, error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/orchestratortest"
 )
 
-// This file reads as the manual of the package. First, an orchestration that is worth a test: an order is charged, waits
-// for approval, and is shipped by a sub-orchestration that waits for the parcel to be picked up.
+// This file is the manual of the package. First, an orchestration that needs a test: an order is charged, waits for
+// approval, and is shipped by a sub-orchestration that waits for the parcel to be picked up.
 
 type Order struct {
 	ID    string
@@ -21,7 +21,7 @@ type Order struct {
 
 var errDeclined = errors.New("the card was declined")
 
-// store is everything that the orchestrators are made of.
+// store holds the orchestrators and their activities.
 type store struct {
 	charge *orchestrator.Activity[Order, string]
 	refund *orchestrator.Activity[string, bool]
@@ -69,7 +69,7 @@ func (s *store) runShip(ctx *orchestrator.Context, order string) (string, error)
 	return label + " with " + carrier, err
 }
 
-// scenario is an order that goes well: what follows changes parts of it.
+// scenario returns an order that succeeds; the tests below change parts of it.
 func (s *store) scenario() orchestratortest.Scenario[Order, string] {
 	return orchestratortest.Scenario[Order, string]{
 		Orchestrator:  s.order,
@@ -86,13 +86,13 @@ func (s *store) scenario() orchestratortest.Scenario[Order, string] {
 			orchestratortest.Fake(s.refund, func(context.Context, string) (bool, error) { return true, nil }),
 		},
 		Steps: []orchestratortest.Step{
-			{Event: "approved", Data: true}, // as soon as somebody waits for it
+			{Event: "approved", Data: true}, // as soon as the order waits for it
 			{At: 48 * time.Hour, Event: "picked up", Data: "a van", To: "ship"},
 		},
 	}
 }
 
-// A run gives the typed result, how long it took in virtual time, and what was called.
+// A run returns the typed result, its duration in virtual time, and its calls.
 func TestAnOrderIsShipped(t *testing.T) {
 	t.Parallel()
 	s := newStore()
@@ -112,7 +112,7 @@ func TestAnOrderIsShipped(t *testing.T) {
 	}
 }
 
-// Without the step that approves, the time-out fires: three days take no time.
+// Without the step that approves, the timeout fires: three days take no time.
 func TestAnOrderExpires(t *testing.T) {
 	t.Parallel()
 	sc := newStore().scenario()
@@ -123,7 +123,7 @@ func TestAnOrderExpires(t *testing.T) {
 	}
 }
 
-// An orchestration that fails does not fail the test: its error is there to look at.
+// An orchestration that fails does not fail the test: the test reads its error.
 func TestADeclinedCardIsNotRetried(t *testing.T) {
 	t.Parallel()
 	s := newStore()
@@ -153,8 +153,8 @@ func TestAnOrderIsTerminated(t *testing.T) {
 	}
 }
 
-// Whatever storage call the process dies at, the order ends the same, and nobody is charged twice: the bank knows the
-// idempotency key. The scenario is made anew for each run, so that each has a bank of its own.
+// The process dies at any storage call: the order ends the same, and the customer is charged once, because the bank
+// knows the idempotency key. Each run has its own scenario, and so its own bank.
 func TestAnOrderSurvivesCrashes(t *testing.T) {
 	t.Parallel()
 	orchestratortest.CrashEverywhere(t, func(*testing.T) orchestratortest.Scenario[Order, string] {
@@ -174,7 +174,7 @@ func TestAnOrderSurvivesCrashes(t *testing.T) {
 	})
 }
 
-// The bank is down for two deliveries of the message that starts the order; the third goes well, and charges once.
+// The bank is down for two deliveries of the start message; the third succeeds, and charges once.
 func TestAnOrderIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	s := newStore()
@@ -192,8 +192,8 @@ func TestAnOrderIsTriedAgain(t *testing.T) {
 	}
 }
 
-// Whatever call fails for good, before or after it has done its work: after a second chance, the order is shipped, and nobody
-// is charged twice: the bank knows the order.
+// Any call fails for good, before or after its work: after a second attempt the order is shipped, and the customer is
+// charged once, because the bank knows the order.
 func TestAnOrderHasASecondChance(t *testing.T) {
 	t.Parallel()
 	orchestratortest.FailEverywhere(t, func(*testing.T) orchestratortest.Scenario[Order, string] {
@@ -213,7 +213,7 @@ func TestAnOrderHasASecondChance(t *testing.T) {
 	})
 }
 
-// The order decides today as it did when its history was written, so the code may be deployed under running orders.
+// The order decides today as when its history was written, so the code may be deployed under running orders.
 func TestOldOrdersGoOn(t *testing.T) {
 	t.Parallel()
 	orchestratortest.Golden(t, "testdata/order.json", newStore().scenario())

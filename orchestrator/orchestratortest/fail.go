@@ -14,27 +14,27 @@ import (
 
 // FailEverywhere runs a scenario as it is and then, for every attempt of every activity that ran, four times with a
 // failure there: permanent or ordinary, before or after the activity's function has run. Later attempts of the same
-// call fail, too, so the call fails for good. What fails because of that gets another attempt: when it is Retrying, its
-// start message comes again; when it is Failed, a person rewinds it, once.
+// call fail, too, so the call fails for good. A run that fails because of that gets another attempt: a Retrying run
+// gets its start message again; a Failed run is rewound, once.
 //
-// Each run is a subtest. It has to end like the run without a failure, in status, output and error, or as Failed with
-// the error that the call was given; and Check must not fail. Scenario.Fallback allows other outputs. Times, calls and
+// Each run is a subtest. It must end like the run without a failure, in status, output and error, or as Failed with
+// the injected error of the call; and Check must not fail. Scenario.Fallback allows other outputs. Times, calls and
 // the ledger are not compared, but Check sees them. So an engine fails its test if it succeeds on work that it undid,
-// does work twice, or cannot continue after half of it, provided that Check or the fakes can tell.
+// does work twice, or cannot continue after half of it, provided that Check or the fakes detect it.
 //
-// scenario is called for every run, inside of the bubble, as in CrashEverywhere. The package comment says more in
-// "Failures", and in "Samples" when a run tries only some of them.
+// FailEverywhere calls scenario for every run, inside of the bubble, as in CrashEverywhere. See "Failures" in the
+// package comment, and "Samples" for when a run tries only some of them.
 func FailEverywhere[In, Out any](t *testing.T, scenario func(t *testing.T) Scenario[In, Out]) {
 	t.Helper()
 	failEverywhere(t, scenario, sample.Keep)
 }
 
-// failEverywhere is FailEverywhere for the failures that keep chooses by their names.
+// failEverywhere is FailEverywhere for the failures whose names keep accepts.
 func failEverywhere[In, Out any](t *testing.T, scenario func(t *testing.T) Scenario[In, Out], keep func(t testing.TB, name ...any) bool) {
 	t.Helper()
 	want := run(t, scenario, &faults.Plan{}, nil)
 	if t.Failed() {
-		return // failures would only say the same again
+		return // failures would only report the same failure
 	}
 	for i, e := range want.Ledger {
 		for _, applied := range []bool{false, true} {
@@ -69,12 +69,12 @@ type failing struct {
 	happened  atomic.Bool
 }
 
-// text is the error of the call.
+// text returns the error of the call.
 func (f *failing) text() string {
 	return fmt.Sprintf("FailEverywhere made this call of %s fail", f.activity)
 }
 
-// name is the name of the subtest.
+// name returns the name of the subtest.
 func (f *failing) name() string {
 	name := "ordinary"
 	if f.permanent {
@@ -86,7 +86,7 @@ func (f *failing) name() string {
 	return name + "-before"
 }
 
-// errorFor returns the error of an attempt; nil when it is not to fail.
+// errorFor returns the injected error of an attempt; nil for none.
 func (f *failing) errorFor(info orchestrator.ActivityInfo) error {
 	if f == nil || info.IdempotencyKey() != f.call || info.Attempt < f.attempt {
 		return nil
@@ -99,11 +99,11 @@ func (f *failing) errorFor(info orchestrator.ActivityInfo) error {
 	return err
 }
 
-// allows reports whether a run may end so. fallback says that the code was allowed to return another output, and that
-// it saw the failure.
+// allows reports whether a run may end with this result. fallback means that the code may return another output, and
+// saw the failure.
 func (f *failing) allows(want, got string, status orchestrator.Status, fallback bool) bool {
 	return got == want || status == orchestrator.Failed && strings.Contains(got, f.text()) || status == orchestrator.Completed && fallback
 }
 
-// hasHappened reports whether there is a failure, and it has happened.
+// hasHappened reports whether the injected failure has happened; false without one.
 func (f *failing) hasHappened() bool { return f != nil && f.happened.Load() }

@@ -11,20 +11,20 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/orchestratortest"
 )
 
-// shop sells one thing: it takes it from the stock, charges for it, and sends it. What it does wrong, if anything, is for
-// FailEverywhere to find.
+// shop sells one article: it takes it from the stock, charges for it, and sends it. FailEverywhere has to find its
+// bugs, if any.
 type shop struct {
-	// restocks is an undo that is not idempotent: it puts a thing back that was never taken.
+	// restocks is an undo that is not idempotent: it returns an article that was never taken.
 	restocks bool
-	// remembers is a memory outside of the run: what was taken once is not taken again, although it was put back.
+	// remembers is a memory outside of the run: an article taken once is not taken again, although it was returned.
 	remembers bool
-	// charges is work without a key: it is done as often as it is asked for.
+	// charges is work without a key: each call repeats it.
 	charges bool
-	// swallows ignores that it could not be sent.
+	// swallows ignores a failure to send.
 	swallows bool
-	// refuses is work that cannot be asked for twice: it fails when it finds that it is done.
+	// refuses is work that cannot be repeated: it fails when it is already done.
 	refuses bool
-	// notes is an output of its own when the mail could not be sent.
+	// notes is another output when the mail could not be sent.
 	notes bool
 }
 
@@ -85,7 +85,7 @@ func (s shop) scenario(*testing.T) orchestratortest.Scenario[string, string] {
 	}
 }
 
-// What is right passes, and is found wrong by nobody.
+// Correct shops pass, and each bug is found.
 func TestFailEverywhere(t *testing.T) {
 	t.Parallel()
 	orchestratortest.FailEverywhere(t, shop{}.scenario)
@@ -100,7 +100,7 @@ func TestFailEverywhere(t *testing.T) {
 	})
 }
 
-// Every call is made to fail, in each way, and gets its second chance.
+// Every call fails once in each way, and gets its second attempt.
 func TestFailEverywhereCoversEveryCall(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
@@ -127,8 +127,8 @@ func TestFailEverywhereCoversEveryCall(t *testing.T) {
 	}
 }
 
-// People who were asked are asked again when the next attempt begins anew, and events reach the new sub-orchestrations: the
-// run does not hang.
+// Tasks are answered again when the next attempt starts over, and events reach the new sub-orchestrations: the run
+// does not hang.
 func TestPeopleAndEventsAreThereForTheSecondChance(t *testing.T) {
 	t.Parallel()
 	orchestratortest.FailEverywhere(t, func(*testing.T) orchestratortest.Scenario[none, string] {
@@ -146,7 +146,7 @@ func TestPeopleAndEventsAreThereForTheSecondChance(t *testing.T) {
 				return "", err
 			}
 			if _, err := look.Call(ctx, "it").Await(); err != nil {
-				if _, err := look.Call(ctx, "again").Await(); err != nil { // from now on, nothing is kept
+				if _, err := look.Call(ctx, "again").Await(); err != nil { // from now on, no result is kept
 					return "", err
 				}
 				return "", err

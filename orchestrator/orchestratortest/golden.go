@@ -16,13 +16,13 @@ import (
 // package.
 const goldenVariable = "ROUNDHOUSE_GOLDEN"
 
-// Golden replays the history in a file, such as testdata/order.json, and fails when the orchestrator decides otherwise
-// than it did when the file was written: then the change would stall the orchestrations that run while it is deployed.
-// It runs no activity. Sub-orchestrations have files and scenarios of their own.
+// Golden replays the history in a file, such as testdata/order.json, and fails when the orchestrator decides
+// differently than when the file was written. Such a change would stall orchestrations that run while it is deployed.
+// Golden runs no activity. Sub-orchestrations have files and scenarios of their own.
 //
-// With ROUNDHOUSE_GOLDEN=write in the environment, Golden runs the scenario first and writes the file, with all inputs
-// and results. A file that is kept while the code changes protects the orchestrations that the old code started, so
-// prefer adding files to rewriting them.
+// With ROUNDHOUSE_GOLDEN=write in the environment, Golden runs the scenario first and writes the file, with all
+// inputs and results. A file that stays unchanged while the code changes protects the orchestrations that the old
+// code started, so prefer adding files to rewriting them.
 func Golden[In, Out any](t *testing.T, file string, s Scenario[In, Out]) {
 	t.Helper()
 	if os.Getenv(goldenVariable) == "write" {
@@ -52,7 +52,7 @@ func write(file string, history []byte) error {
 	return os.WriteFile(file, append(history, '\n'), 0o644)
 }
 
-// replay checks that an orchestration's code decides again what its history records.
+// replay checks that an orchestration's code repeats the decisions that its history records.
 func (w *world) replay(ctx context.Context, out orchestrator.Outcome) error {
 	history, err := w.outside.Export(ctx, out.ID)
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 type Entry struct {
 	Activity string
 	Input    json.RawMessage
-	// Info says for which attempt of which call it ran.
+	// Info identifies the call and its attempt.
 	Info orchestrator.ActivityInfo
-	// Err is the error that the caller got. It is not nil for a run that did its work and that FailEverywhere made fail
-	// afterwards.
+	// Err is the error that the caller got. It is not nil if the function did its work and FailEverywhere made it
+	// fail afterwards.
 	Err error
 }
 
-// String is the entry on one line.
+// String returns the entry on one line.
 func (e Entry) String() string {
 	text := fmt.Sprintf("%s %s of %s, attempt %d", e.Activity, e.Input, e.Info.IdempotencyKey(), e.Info.Attempt)
 	if e.Err != nil {
@@ -33,13 +33,13 @@ func (e Entry) String() string {
 
 var errNotReturned = errors.New("it did not return")
 
-// ledger records what activities did, in the order in which they began.
+// ledger records the runs of activities, in the order of their start.
 type ledger struct {
 	mu      sync.Mutex
 	entries []*Entry
 }
 
-// enter records that a function begins, and returns what to call when it has ended.
+// enter records the start of a function, and returns a function that records its end.
 func (l *ledger) enter(e Entry) (ended func(error)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,7 +66,7 @@ func (w *world) instrument(activities []orchestrator.AnyActivity) []orchestrator
 	all := slices.Clone(activities)
 	for i, a := range all {
 		if a == nil {
-			continue // NewRuntime says so
+			continue // NewRuntime reports the error
 		}
 		all[i] = orchestrator.Around(a, func(ctx context.Context, input json.RawMessage, next func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
 			return w.perform(ctx, a.Name(), input, next)

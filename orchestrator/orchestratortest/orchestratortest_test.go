@@ -18,7 +18,8 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/orchestratortest"
 )
 
-// brokenVariable makes TestFailures run the test of this name in broken: only another process can watch a test fail.
+// brokenVariable makes TestFailures run the test of this name in broken: only another process can observe a test
+// failure.
 const brokenVariable = "ORCHESTRATORTEST_BROKEN"
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -26,10 +27,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type brokenTest struct {
 	test   func(t *testing.T)
 	says   []string
-	panics bool // nothing else ends what does not come back
+	panics bool // only a panic ends code that does not return
 }
 
-// broken are tests that have to fail, and what they have to say.
+// broken returns tests that must fail, and their messages.
 func broken() map[string]brokenTest {
 	type none = struct{}
 	simple := func(fn func(*orchestrator.Context, none) (int, error)) orchestratortest.Scenario[none, int] {
@@ -49,7 +50,7 @@ func broken() map[string]brokenTest {
 			orchestratortest.SetStillness(time.Second)
 			s := simple(func(ctx *orchestrator.Context, _ none) (int, error) {
 				for {
-					_ = ctx.Sleep(time.Hour) // what a cancellation gives
+					_ = ctx.Sleep(time.Hour) // result of a cancellation
 				}
 			})
 			s.Steps = []orchestratortest.Step{{At: 90 * time.Minute, Command: "cancel"}}
@@ -126,7 +127,7 @@ func broken() map[string]brokenTest {
 	}
 }
 
-// What cannot be right fails the test and says why.
+// An invalid test fails and reports the reason.
 func TestFailures(t *testing.T) {
 	if b, ok := broken()[os.Getenv(brokenVariable)]; ok {
 		b.test(t)
@@ -158,7 +159,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// The same run gives the same history, and what is written can be replayed.
+// The same run writes the same history, and the file can be replayed.
 func TestGoldenWrites(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "new", "order.json")
 	t.Setenv("ROUNDHOUSE_GOLDEN", "write")
@@ -176,7 +177,7 @@ func TestGoldenWrites(t *testing.T) {
 	}
 }
 
-// Untimed events come one for each wait, also over continue-as-new, in children and in coroutines.
+// Untimed events arrive once for each wait, also over continue-as-new, in children and in coroutines.
 func TestEventsComeWhenTheyAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	next := func(ctx *orchestrator.Context) (int, error) { return orchestrator.Event[int](ctx, "Number").Await() }
@@ -213,8 +214,8 @@ func TestEventsComeWhenTheyAreWaitedFor(t *testing.T) {
 	})
 }
 
-// A sub-orchestration that fails goes on as its next execution, long activities take virtual time only, and so does a
-// timer that is longer than a message may be delayed.
+// A failed sub-orchestration continues as its next execution, long activities take only virtual time, and so does a
+// timer beyond the longest message delay.
 func TestLongRuns(t *testing.T) {
 	t.Parallel()
 	work := orchestrator.NewActivity("work", func(ctx context.Context, d time.Duration) (string, error) {
@@ -246,7 +247,7 @@ func TestLongRuns(t *testing.T) {
 	}
 }
 
-// A cancellation interrupts what is waited for, here and in a sub-orchestration; both undo what they have done.
+// A cancellation interrupts waits, here and in a sub-orchestration; both undo their work.
 func TestAnOrchestrationIsCanceled(t *testing.T) {
 	t.Parallel()
 	undo := orchestrator.NewActivity("undo", func(_ context.Context, who string) (string, error) { return who, nil })
@@ -275,7 +276,7 @@ func TestAnOrchestrationIsCanceled(t *testing.T) {
 				Check: func(t *testing.T, r orchestratortest.Result[string]) {
 					want := orchestrator.Canceled
 					if to != "" {
-						want = orchestrator.Failed // the parent was not canceled, and returns what it got
+						want = orchestrator.Failed // the parent was not canceled, and returns its result
 					}
 					if r.Status != want || !errors.Is(r.Err, orchestrator.ErrCanceled) || len(r.Called("undo")) != 2 || r.Elapsed.Round(time.Minute) != time.Hour {
 						t.Error(r)
@@ -286,7 +287,7 @@ func TestAnOrchestrationIsCanceled(t *testing.T) {
 	}
 }
 
-// What is started and not waited for runs, too, and steps reach it.
+// Detached orchestrations run, too, and steps reach them.
 func TestDetachedOrchestrationsRun(t *testing.T) {
 	t.Parallel()
 	orchestratortest.CrashEverywhere(t, func(*testing.T) orchestratortest.Scenario[int, int] {
@@ -320,7 +321,7 @@ func TestDetachedOrchestrationsRun(t *testing.T) {
 	})
 }
 
-// A fan-out of any width runs in the one process that there is.
+// A fan-out of any width runs in the one process.
 func TestWideFanOut(t *testing.T) {
 	t.Parallel()
 	square := orchestrator.NewActivity("square", func(_ context.Context, n int) (int, error) { return n * n, nil })
@@ -338,7 +339,7 @@ func TestWideFanOut(t *testing.T) {
 	}
 }
 
-// What an orchestrator publishes leaves once, however often the process crashes.
+// A published event leaves once, at any number of crashes.
 func TestPublished(t *testing.T) {
 	t.Parallel()
 	step := orchestrator.NewActivity("step", func(_ context.Context, n int) (int, error) { return n + 1, nil })

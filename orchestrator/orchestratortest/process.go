@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// This is how a host handles messages that failed.
+// These values are a host's, for failed messages.
 const (
 	redelivery    = 30 * time.Second
 	maxDeliveries = 5
@@ -72,8 +72,8 @@ func (p *process) invoke(run, acknowledge func() error, again func(delay time.Du
 	})
 }
 
-// begin handles the message that starts the orchestration. With over, what it asks for is done, but its process may
-// have died before everything was finished.
+// begin handles the message that starts the orchestration. over means that the attempt has ended, but its process may
+// have died before finishing the rest.
 func (p *process) begin(over bool) {
 	p.invoke(func() error {
 		if over {
@@ -86,17 +86,17 @@ func (p *process) begin(over bool) {
 		}
 		return err
 	}, func() error {
-		p.world.message.acknowledged.Store(true) // of a run that is Retrying, it is put back
+		p.world.message.acknowledged.Store(true) // of a Retrying run, it is requeued
 		return nil
 	}, func(delay time.Duration) error {
 		if delay > 0 {
 			return fmt.Errorf("start: %w", orchestrator.ErrElsewhere)
 		}
-		return nil // the next process begins again
+		return nil // the next process restarts it
 	})
 }
 
-// giveUp ends the orchestration after its last attempt.
+// giveUp fails the orchestration after its last attempt.
 func (p *process) giveUp() {
 	p.invoke(func() error {
 		return p.rt.GiveUp(p.ctx, id, id, errors.New("it was given up"))

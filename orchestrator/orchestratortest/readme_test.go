@@ -15,7 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/orchestratortest"
 )
 
-// The engine of the README, over a site in memory. internal/architecture sees to it that the README's compiles.
+// The engine of the README, with a site in memory. internal/architecture compiles the README's code.
 
 type change struct{ InstanceID, Component, Version string }
 
@@ -27,11 +27,11 @@ type upgrade struct {
 
 type upgraded struct{ Updated int }
 
-// installation is where the engine works: it knows which versions are installed.
+// installation is the target of the engine: it holds the installed versions.
 type installation struct {
 	mu       sync.Mutex
 	versions map[string]string
-	broken   int // in how many attempts of the orchestration verify fails
+	broken   int // number of attempts of the orchestration in which verify fails
 }
 
 func (i *installation) install(component, version string) {
@@ -57,7 +57,7 @@ func (i *installation) rollback(_ context.Context, c change) (struct{}, error) {
 	return struct{}{}, nil
 }
 
-// all says whether every component has the version.
+// all reports whether every component has the version.
 func (i *installation) all(version string) bool {
 	for installed := range maps.Values(i.versions) {
 		if installed != version {
@@ -67,7 +67,8 @@ func (i *installation) all(version string) bool {
 	return true
 }
 
-// scenario is an update from version 1 to 2 that has to end with all of it and Completed, or with nothing of it and Failed.
+// scenario returns an update from version 1 to 2 that must end as Completed with every component updated, or as
+// Failed with none.
 func (i *installation) scenario(steps ...orchestratortest.Step) orchestratortest.Scenario[upgrade, upgraded] {
 	retry := orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 5, FirstInterval: 2 * time.Second, Jitter: 0.5})
 	update := orchestrator.NewActivity("update", i.update, retry)
@@ -106,7 +107,7 @@ func (i *installation) scenario(steps ...orchestratortest.Step) orchestratortest
 				right = r.Output.Updated == 2 && i.all("2")
 			}
 			if slices.ContainsFunc(steps, func(s orchestratortest.Step) bool { return s.Command == "cancel" }) && r.Status == orchestrator.Failed && strings.Contains(r.Err.Error(), "activity rollback") {
-				right = true // a person has to see to it, and is told
+				right = true // a person has to repair it, and is notified
 			}
 			if !right {
 				t.Errorf("installed is %v\n%v\n%v", i.versions, r, r.Ledger)
@@ -149,8 +150,8 @@ func TestTheReadmesEngine(t *testing.T) {
 	}
 }
 
-// The engine as it was at first: it rolls back by calls of its own and does not say what they take back. That is right, too,
-// because its next attempt begins anew.
+// The first version of the engine: it rolls back by its own calls and does not register them as compensations. This
+// is also correct, because its next attempt starts over.
 func TestRollbackByHand(t *testing.T) {
 	t.Parallel()
 	scenario := func(*testing.T) orchestratortest.Scenario[upgrade, upgraded] {

@@ -9,21 +9,21 @@ import (
 
 // message is the message that starts the orchestration.
 type message struct {
-	after        int // the last execution before it came: it asks for the next one
+	after        int // the last execution before it: it asks for the next one
 	acknowledged atomic.Bool
 }
 
 // recovery is the state of retries after a failure of the orchestration.
 type recovery struct {
-	retryAt time.Time       // when the start message comes again; zero when it does not
+	retryAt time.Time       // when the start message is redelivered; zero for never
 	retried bool            // another attempt was made
 	stopped bool            // a step canceled or terminated the orchestration
 	rewound map[string]bool // orchestrations that were rewound after the failure
-	repeats []bool          // steps that happen again when somebody waits for them
+	repeats []bool          // steps that are repeated for the next wait
 }
 
-// attempts is how many attempts a Retrying orchestration has made since its start message came for the first time, or
-// since it was rewound.
+// attempts returns the number of attempts of a Retrying orchestration since its first start message, or since it was
+// rewound.
 func attempts(out orchestrator.Outcome) int {
 	n := 1
 	for i := len(out.Earlier) - 1; i >= 0 && out.Earlier[i].Status == orchestrator.Retrying; i-- {
@@ -53,7 +53,7 @@ func (s *simulation) begin() {
 	s.process.begin(over && out.Execution > s.world.message.after)
 }
 
-// retry delivers the start message of a Retrying orchestration again when it is due, or gives it up.
+// retry redelivers the start message of a Retrying orchestration when it is due, or fails the orchestration.
 func (s *simulation) retry() bool {
 	s.t.Helper()
 	w := s.world
@@ -81,7 +81,7 @@ func (s *simulation) retry() bool {
 	return true
 }
 
-// retries reports whether a step is still to deliver the start message again.
+// retries reports whether a later step redelivers the start message.
 func (w *world) retries() bool {
 	for i, step := range w.steps {
 		if step.Command == commandRetry && !w.done[i] {
@@ -92,7 +92,7 @@ func (w *world) retries() bool {
 }
 
 // rewindFailed rewinds orchestrations that have failed because of the injected failure, once for each orchestration
-// without a caller. An orchestration that a step has stopped stays so.
+// without a caller. An orchestration that a step has stopped stays stopped.
 func (s *simulation) rewindFailed() (bool, error) {
 	w := s.world
 	if !w.failing.hasHappened() || !s.rests() {
@@ -114,11 +114,11 @@ func (s *simulation) rewindFailed() (bool, error) {
 	return false, nil
 }
 
-// repeatSteps lets people who have done their part do it again when they are asked again, because the next attempt may
-// begin anew and call other sub-orchestrations. Events of the orchestration itself are kept for it.
+// repeatSteps repeats finished steps when they are waited for again, because the next attempt may start over and call
+// other sub-orchestrations. Events of the orchestration itself are kept for it.
 func (w *world) repeatSteps() {
 	if w.failing == nil {
-		return // the scenario says itself what they do
+		return // the scenario has steps of its own for that
 	}
 	for i, step := range w.steps {
 		if w.done[i] && (step.Task != "" || step.Event != "" && step.To != "") {

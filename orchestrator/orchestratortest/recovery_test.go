@@ -15,7 +15,7 @@ import (
 
 type none = struct{}
 
-// flaky is an orchestration whose activity fails in the executions before the given one.
+// flaky returns an orchestration whose activity fails in the executions before the given one.
 func flaky(until int, permanent bool) orchestratortest.Scenario[none, string] {
 	work := orchestrator.NewActivity("work", func(ctx context.Context, in string) (string, error) {
 		err := errors.New("not yet")
@@ -44,7 +44,7 @@ func flaky(until int, permanent bool) orchestratortest.Scenario[none, string] {
 	}
 }
 
-// Every way to another attempt, wherever the process dies: how the run ends, when, and what ran.
+// Every way to another attempt, with a crash at any point: the outcome, the time, and the activities that ran.
 func TestAttempts(t *testing.T) {
 	t.Parallel()
 	number := orchestratortest.Step{Event: "number", Data: 7}
@@ -101,7 +101,7 @@ func TestAttempts(t *testing.T) {
 	}
 }
 
-// The ledger has every function that ran, whoever made the activity: the real ones, fakes, and what wraps them.
+// The ledger has every function that ran: real activities, fakes, and wrappers around them.
 func TestEveryActivityIsInTheLedger(t *testing.T) {
 	t.Parallel()
 	type wrapped struct{ orchestrator.AnyActivity }
@@ -140,8 +140,8 @@ func TestEveryActivityIsInTheLedger(t *testing.T) {
 	}
 }
 
-// Sub-orchestrations that are canceled at their caller's end are driven to their end, with what they clean up, before the
-// world is looked at; those that are abandoned go on.
+// Sub-orchestrations that are canceled at their caller's end are driven to their end, with their clean-up, before
+// Check runs; abandoned ones continue.
 func TestChildrenEndWithTheirCaller(t *testing.T) {
 	t.Parallel()
 	orchestratortest.CrashEverywhere(t, func(*testing.T) orchestratortest.Scenario[none, int] {

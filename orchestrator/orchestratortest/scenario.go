@@ -15,13 +15,13 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// longerWithFailure multiplies the limit of a run with a failure, because its attempts can begin anew.
+// longerWithFailure multiplies the limit of a run with a failure, because its attempts can start over.
 const longerWithFailure = 3
 
 // DefaultLimit is the default of Scenario.Limit.
 const DefaultLimit = 366 * 24 * time.Hour
 
-// Scenario is an orchestration and the world around it. Only Orchestrator is required. In is the input of the
+// Scenario is an orchestration and its environment. Only Orchestrator is required. In is the input of the
 // orchestrator and Out its output; both travel as JSON. The orchestration's id and its correlation id are "test".
 type Scenario[In, Out any] struct {
 	Orchestrator orchestrator.AnyOrchestrator
@@ -32,30 +32,30 @@ type Scenario[In, Out any] struct {
 	// Activities are real activities and fakes (see Fake). A fake replaces the real activity of its name, so fakes can
 	// be added to an engine's own list.
 	Activities []orchestrator.AnyActivity
-	// Steps are what others do to the orchestration. Each happens once, as soon as it can; of several that can, the
+	// Steps are external actions on the orchestration. Each happens once, as soon as it can; of several that can, the
 	// first.
 	Steps []Step
-	// Attempts is how often the start message comes when the orchestration fails with an error that another attempt can
-	// fix. It is Retrying then, for 30 s, until the message comes again. After the last attempt it is given up, and
-	// Failed. 0 means 1: it is Failed at once. Each step "retry" adds one. After a rewind, attempts are counted from
-	// the beginning.
+	// Attempts is the number of deliveries of the start message when the orchestration fails with an error that
+	// another attempt can fix. It is Retrying then, for 30 s, until the redelivery. After the last attempt it is
+	// Failed. 0 means 1: it is Failed immediately. Each step "retry" adds one. A rewind resets the count.
 	Attempts int
-	// Fallback allows the orchestrator to complete with another output when a call fails, such as one that says what is
-	// missing. FailEverywhere then leaves the output to Check, unless another attempt was made.
+	// Fallback allows the orchestrator to complete with another output when a call fails, such as one that lists the
+	// missing parts. FailEverywhere then leaves the output to Check, unless another attempt was made.
 	Fallback bool
-	// Limit is the virtual time in which the orchestration has to end; 0 means DefaultLimit. An orchestration that
-	// never ends by itself needs a Step that ends it.
+	// Limit is the virtual time in which the orchestration has to end; 0 means DefaultLimit. An endless orchestration
+	// needs a Step that ends it.
 	Limit time.Duration
 	// Check, if it is set, is called at the end of every run, inside of the bubble, including the runs of
 	// CrashEverywhere and FailEverywhere.
 	Check func(t *testing.T, r Result[Out])
 }
 
-// Step is something that happens to an orchestration from outside: an event, a person's answer, or a command.
+// Step is an external action on an orchestration: an event, an answer to a task, or a command.
 type Step struct {
-	// At is when it happens, in virtual time since the start. With 0, an event comes when it is waited for, and a
-	// command as soon as the orchestration waits for anything. "retry" and "rewind" happen as soon as the orchestration
-	// is Retrying or Failed, and "redeliver" as soon as the message was acknowledged; with At, not before that time.
+	// At is the time of the step, in virtual time since the start. With 0, an event is sent when it is waited for,
+	// and a command as soon as the orchestration waits for anything. "retry" and "rewind" happen as soon as the
+	// orchestration is Retrying or Failed, and "redeliver" happens as soon as the message was acknowledged. With At,
+	// a step does not happen before that time.
 	At time.Duration
 	// Event is the name of an event (case does not matter), Data its value, which travels as JSON.
 	Event string
@@ -64,15 +64,15 @@ type Step struct {
 	// when the task is open.
 	Task string
 	By   string
-	// Command is "suspend", "resume", "cancel" or "terminate", and Reason why; or one of these:
+	// Command is "suspend", "resume", "cancel" or "terminate", and Reason its reason; or one of these:
 	//
-	//	"retry"      the message that started the orchestration comes again, now that it is Retrying
-	//	"rewind"     a person rewinds it, now that it is Failed
-	//	"redeliver"  the message that started it comes once more, although it was acknowledged
+	//	"retry"      redelivers the start message of a Retrying orchestration
+	//	"rewind"     rewinds a Failed orchestration, as an operator does
+	//	"redeliver"  delivers the start message once more, although it was acknowledged
 	Command string
 	Reason  string
-	// To is the name of the orchestrator of a sub-orchestration or a detached orchestration to which the step applies
-	// instead: to the first one, in the order of the calls and then of the ids, that the step fits.
+	// To is the name of the orchestrator of a sub-orchestration or a detached orchestration that gets the step
+	// instead: the first matching one, in the order of the calls and then of the ids.
 	To string
 }
 
@@ -80,17 +80,17 @@ type Step struct {
 type Result[Out any] struct {
 	// Status is Completed, Failed, Canceled or Terminated.
 	Status orchestrator.Status
-	// Output is what the orchestrator returned; the zero value unless Status is Completed.
+	// Output is the result of the orchestrator; the zero value unless Status is Completed.
 	Output Out
 	// Err is nil if Status is Completed, else an *orchestrator.Failure; if it is Canceled, an orchestrator.ErrCanceled.
 	Err error
-	// Calls is everything that was called, in order, over all executions: activities, timers, events and
-	// sub-orchestrations, each sub-orchestration followed by its own calls. An attempt of the orchestration that kept
-	// the result of a call lists it again, with Call.Reused. Starts of detached orchestrations are not calls.
+	// Calls lists every call, in order, over all executions: activities, timers, events and sub-orchestrations, each
+	// sub-orchestration followed by its own calls. An attempt of the orchestration that kept the result of a call
+	// lists it again, with Call.Reused. Starts of detached orchestrations are not calls.
 	Calls []orchestrator.Call
-	// Published is what all orchestrations published (Context.Publish), each event once.
+	// Published lists the events of all orchestrations (Context.Publish), each once.
 	Published []orchestrator.Publication
-	// Ledger is the runs of activities' functions, in the order in which they began: in all attempts, of all
+	// Ledger lists the runs of activities' functions, in the order of their start: in all attempts, of all
 	// orchestrations, detached ones included, and in processes that crashed.
 	Ledger []Entry
 	// Elapsed is the virtual time from start to end, rounded to milliseconds.
@@ -112,7 +112,7 @@ func (r Result[Out]) Called(activity string) []orchestrator.Call {
 	})
 }
 
-// String is the end and the calls, one on each line.
+// String returns the end and the calls, one on each line.
 func (r Result[Out]) String() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s after %v", r.ending(), r.Elapsed)
@@ -125,27 +125,27 @@ func (r Result[Out]) String() string {
 	return text.String()
 }
 
-// ending is what has to be the same however often the process crashes.
+// ending returns the text that must be equal at any number of crashes.
 func (r Result[Out]) ending() string {
 	if r.Err != nil {
 		return fmt.Sprintf("%s: %v", r.Status, r.Err)
 	}
 	text, err := json.Marshal(r.Output)
 	if err != nil {
-		text = fmt.Appendf(nil, "%+v", r.Output) // it can be read, but not written
+		text = fmt.Appendf(nil, "%+v", r.Output) // values that can be read, but not written as JSON
 	}
 	return fmt.Sprintf("%s: %s", r.Status, text)
 }
 
-// Fake returns an activity with the function fn that replaces the given one. The options of that, such as its retries,
-// apply to the fake.
+// Fake returns an activity with the function fn that replaces the given one. Its options, such as retries, apply to
+// the fake.
 func Fake[In, Out any](activity *orchestrator.Activity[In, Out], fn func(context.Context, In) (Out, error)) orchestrator.AnyActivity {
 	return fake{orchestrator.NewActivity(activity.Name(), fn)}
 }
 
 type fake struct{ orchestrator.AnyActivity }
 
-// Run runs a scenario once. The test fails, and ends, when the run cannot come to an end (see the package's promises).
+// Run runs a scenario once. The test fails, and ends, when the run cannot end (see the package's promises).
 func Run[In, Out any](t *testing.T, s Scenario[In, Out]) Result[Out] {
 	t.Helper()
 	return run(t, func(*testing.T) Scenario[In, Out] { return s }, &faults.Plan{}, nil)
@@ -233,7 +233,7 @@ func (s Step) validate() error {
 	return nil
 }
 
-// String says what happens, to which orchestration and when.
+// String describes the step, its orchestration and its time.
 func (s Step) String() string {
 	what := s.Command
 	if s.Event != "" {

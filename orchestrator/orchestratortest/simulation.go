@@ -12,8 +12,8 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// simulation runs a world as a host would, on the goroutine of the test. It does one thing at a time and waits until
-// everybody is done with it, so that runs are reproducible.
+// simulation runs a world as a host would, on the goroutine of the test. It does one action at a time and waits until
+// it is finished, so that runs are reproducible.
 type simulation struct {
 	t       *testing.T
 	world   *world
@@ -54,9 +54,8 @@ func simulate(t *testing.T, w *world, plan *faults.Plan) orchestrator.Outcome {
 	}
 }
 
-// startProcess starts a process, which gets the start message unless that is acknowledged. An attempt that has ended is
-// not made again by it, because the scenario does not contain another one; the process only finishes what the attempt
-// left.
+// startProcess starts a process, which gets the start message unless it is acknowledged. The process does not repeat
+// an attempt that has ended, because the scenario contains no other one; it only finishes the rest.
 func (s *simulation) startProcess(plan *faults.Plan) {
 	s.t.Helper()
 	var err error
@@ -82,7 +81,7 @@ func (s *simulation) rests() bool {
 	return running == 0 && s.world.message.acknowledged.Load()
 }
 
-// act does the next thing there is to do, if any.
+// act does the next action, if any.
 func (s *simulation) act() bool {
 	s.t.Helper()
 	_, err := s.process.state()
@@ -108,7 +107,7 @@ func (s *simulation) act() bool {
 	return acted
 }
 
-// idle reports whether nothing will happen any more.
+// idle reports whether no further action is possible.
 func (s *simulation) idle() bool {
 	s.t.Helper()
 	running, _ := s.process.state()

@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 )
 
-// These commands are about attempts.
+// Commands about attempts.
 const (
 	commandRetry     = "retry"
 	commandRewind    = "rewind"
@@ -24,14 +24,14 @@ func commands() []string {
 	return []string{"suspend", "resume", "cancel", "terminate", commandRetry, commandRewind, commandRedeliver}
 }
 
-// schedule makes the simulation look at steps when their times come.
+// schedule makes the simulation check steps when they are due.
 func (w *world) schedule() {
 	for _, s := range w.steps {
 		time.AfterFunc(s.At, w.notify)
 	}
 }
 
-// step does the first step that can be done, and reports whether there was one.
+// step does the first possible step, and reports whether it found one.
 func (w *world) step(ctx context.Context) (bool, error) {
 	var all []orchestrator.Outcome
 	for i, s := range w.steps {
@@ -98,7 +98,7 @@ func (w *world) do(ctx context.Context, i int, s Step, out orchestrator.Outcome)
 	case commandRedeliver:
 		after := out.Execution
 		if !out.Ended() {
-			after-- // it goes on with this one
+			after-- // it continues with this one
 		}
 		w.sendStart(after)
 		return nil
@@ -119,7 +119,7 @@ func (w *world) do(ctx context.Context, i int, s Step, out orchestrator.Outcome)
 	return w.outside.Raise(ctx, out.ID, s.Event, s.Data, fmt.Sprintf("step-%d", i+1))
 }
 
-// openTask returns the first open task of that name; the zero Ref when there is none.
+// openTask returns the first open task of that name; the zero Ref for none.
 func (w *world) openTask(ctx context.Context, name string, out orchestrator.Outcome) (tasks.Ref, error) {
 	for _, c := range out.Calls {
 		if c.Kind != orchestrator.TaskCall || c.Name != name || !c.EndedAt.IsZero() {

@@ -13,11 +13,11 @@ import (
 // counts as stalled.
 var maxSilence = 30 * time.Second
 
-// checks is how often the watchdog checks in that time.
+// checks is the number of checks of the watchdog in that time.
 const checks = 6
 
-// watchdog notices an orchestrator that does not return and keeps its goroutine. The clock of the bubble stands still
-// then, so it has to be noticed from outside of the bubble. A nil watchdog does nothing.
+// watchdog detects an orchestrator that does not return and keeps its goroutine. The clock of the bubble does not
+// advance then, so the watchdog runs outside of the bubble. A nil watchdog does nothing.
 type watchdog struct {
 	on    atomic.Bool
 	beats atomic.Int64 // counts signs of life
@@ -56,7 +56,7 @@ func startWatchdog(t *testing.T) (d *watchdog, stop func()) {
 
 func (d *watchdog) beat() { d.beats.Add(1) }
 
-// blockedStacks returns the stacks of orchestrators that are not waiting by their Context.
+// blockedStacks returns the stacks of orchestrators that are not waiting in their Context.
 func blockedStacks() string {
 	all := make([]byte, 1<<20)
 	all = all[:runtime.Stack(all, true)]

@@ -22,7 +22,7 @@ import (
 // id is the orchestration's id and correlation id.
 const id = "test"
 
-// world is what outlives a process: storage, and those who do the steps.
+// world outlives a process: it holds the storage, and does the steps.
 type world struct {
 	start         orchestrator.Start
 	orchestrators []orchestrator.AnyOrchestrator
@@ -36,10 +36,10 @@ type world struct {
 	tables    *tables.Memory
 	blobs     *blobs.Memory
 	queues    notifyingQueue
-	outside   *orchestrator.Runtime // for looking and signalling; it never crashes
+	outside   *orchestrator.Runtime // reads and signals; it never crashes
 	begin     time.Time
-	changed   chan struct{} // receives when there may be something to do
-	done      []bool        // which steps have been done
+	changed   chan struct{} // receives when an action may be possible
+	done      []bool        // the steps that are done
 	raised    map[raisedEvent]int
 	published *publications
 	ledger    *ledger
@@ -109,12 +109,12 @@ func (n *publications) all() []orchestrator.Publication {
 	return slices.Clone(n.events)
 }
 
-// notify says that something has happened.
+// notify reports a change to the simulation.
 func (w *world) notify() {
 	w.beat()
 	select {
 	case w.changed <- struct{}{}:
-	default: // it is known already
+	default: // already notified
 	}
 }
 
@@ -145,7 +145,7 @@ func (m notifyingQueue) redeliver(ctx context.Context, queue string, msg queues.
 }
 
 // tree returns the orchestration and its sub-orchestrations, each before those that it called, and then the detached
-// orchestrations with theirs; none before the orchestration has begun.
+// orchestrations with theirs; none before the orchestration has started.
 func (w *world) tree(ctx context.Context) ([]orchestrator.Outcome, error) {
 	seen := map[string]bool{}
 	all, err := w.subtree(ctx, id, seen)
@@ -196,7 +196,7 @@ func executions(out orchestrator.Outcome) []orchestrator.Outcome {
 	return append(out.Earlier[:len(out.Earlier):len(out.Earlier)], out)
 }
 
-// calls returns what an orchestration called, each sub-orchestration followed by its own calls.
+// calls returns the calls of an orchestration, each sub-orchestration followed by its own calls.
 func (w *world) calls(ctx context.Context, out orchestrator.Outcome, seen map[string]bool) ([]orchestrator.Call, error) {
 	var all []orchestrator.Call
 	for _, x := range executions(out) {
@@ -208,7 +208,7 @@ func (w *world) calls(ctx context.Context, out orchestrator.Outcome, seen map[st
 			seen[c.Child] = true
 			child, err := w.outside.Get(ctx, c.Child)
 			if errors.Is(err, orchestrator.ErrNotFound) {
-				continue // the caller ended before it began
+				continue // the caller ended before its start
 			}
 			if err != nil {
 				return nil, err
@@ -223,8 +223,8 @@ func (w *world) calls(ctx context.Context, out orchestrator.Outcome, seen map[st
 	return all, nil
 }
 
-// waits reports whether an orchestration waits for an event: it asked for more of them than came. Events that an
-// execution leaves unread go to the next; an attempt after a failure gets all of them again.
+// waits reports whether an orchestration waits for an event: it has asked for more events than it got. An execution's
+// unread events go to the next one; an attempt after a failure gets all of them again.
 func (w *world) waits(out orchestrator.Outcome, event string) bool {
 	if out.Ended() {
 		return false
@@ -248,7 +248,7 @@ func (w *world) waits(out orchestrator.Outcome, event string) bool {
 	return false
 }
 
-// waitsFor describes what the orchestrations that have not ended wait for.
+// waitsFor describes the waits of the orchestrations that have not ended.
 func (w *world) waitsFor(ctx context.Context) string {
 	all, err := w.tree(ctx)
 	if err != nil {

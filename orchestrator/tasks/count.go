@@ -8,15 +8,15 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Count is how many tasks wait for people.
+// Count holds the numbers of open and overdue tasks.
 type Count struct {
-	// Open are all of them, and Overdue those whose due time has passed; each up to MaxCount.
+	// Open counts the open tasks, and Overdue those whose due time has passed; each up to MaxCount.
 	Open, Overdue int
-	// LongestOverdue is by how much that one is overdue that is furthest behind.
+	// LongestOverdue is the age of the oldest missed due time.
 	LongestOverdue time.Duration
 }
 
-// MaxCount is up to where tasks are counted.
+// MaxCount bounds Open and Overdue.
 const MaxCount = 1000
 
 // Count counts the open tasks, in one or two queries: they are listed by due time.

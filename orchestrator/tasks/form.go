@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/payload"
 )
 
-// noReferences refuses to load other schemas, because a form has to be self-contained.
+// noReferences refuses to load other schemas, because a form is self-contained.
 type noReferences struct{}
 
 func (noReferences) Load(url string) (any, error) {

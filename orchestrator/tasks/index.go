@@ -21,7 +21,7 @@ const (
 	columnRank     = "Rank"
 )
 
-// These are the prefixes of the views of the index.
+// The prefixes of the views of the index.
 const (
 	viewOpen         = "o-"
 	viewAssignee     = "a-"
@@ -42,7 +42,7 @@ func (t Task) rank() int64 {
 	return int64(t.Seq)
 }
 
-// digest stands for a text in a key of bounded length.
+// digest converts a text to a key part of bounded length.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:12])
@@ -61,7 +61,7 @@ func (t Task) sortKey() string {
 	return due + "-" + micros(t.CreatedAt) + "-" + t.digest()
 }
 
-// viewPrefix is the key prefix of a view for a name.
+// viewPrefix returns the key prefix of a view for a name.
 func viewPrefix(view, name string) string { return view + digest(strings.ToLower(name)) + "-" }
 
 // indexKeys returns the keys under which lists find the task.
@@ -132,7 +132,7 @@ func (s *Service) sync(ctx context.Context, t Task) error {
 	return s.config.Tables.Apply(ctx, s.config.Index, ops...)
 }
 
-// indexRow returns a row of the index, with what a list shows of the task.
+// indexRow returns a row of the index, with the fields that a list shows.
 func (t Task) indexRow(key string) tables.Entity {
 	p := map[string]any{"Orchestration": t.Orchestration, "TaskId": t.ID, "Name": t.Name, "Orchestrator": t.Orchestrator,
 		"CorrelationId": t.CorrelationID, "TenantId": t.TenantID, "Status": string(t.Status), "Roles": textOf(t.Roles), "Assignee": t.Assignee, "AssigneeName": t.AssigneeName,

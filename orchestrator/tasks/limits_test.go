@@ -16,7 +16,7 @@ func ofLength(unit string, n int) string { return strings.Repeat(unit, n/len(uni
 
 func document(n int) json.RawMessage { return json.RawMessage(`"` + strings.Repeat("<", n-2) + `"`) }
 
-// A task at its limits is created and shown as it was asked for; beyond one it is refused, with the limit.
+// A task at its limits is created and read back unchanged; beyond one it is refused, with the limit.
 func TestSizesOfTasks(t *testing.T) {
 	t.Parallel()
 	form := func(n int) json.RawMessage {

@@ -23,7 +23,7 @@ type Filter struct {
 	DueBefore time.Time
 }
 
-// Page is one page of a list; Continuation is for the next, "" on the last.
+// Page is one page of a list; Continuation continues it, and is "" on the last page.
 type Page struct {
 	Tasks        []Task
 	Continuation string
@@ -36,9 +36,9 @@ const MaxPage = 100
 const maxRowsRead = 10_000
 
 // List returns tasks: open ones by due time, ended ones newest first. The cost of a page of the tasks of an assignee,
-// of a role, of an orchestrator or of a tenant depends on that page only. When several of these are given, the others
-// are looked for among the rows of the first one, in this order. A page may be short when that takes too long, and is
-// empty only at the end.
+// of a role, of an orchestrator or of a tenant depends on that page only. With several of these, List filters the
+// rows of the first one, in this order. A page may be short when many rows do not match, and is empty only at the
+// end.
 func (s *Service) List(ctx context.Context, f Filter, limit int, continuation string) (Page, error) {
 	if limit < 1 || limit > MaxPage {
 		return Page{}, fmt.Errorf("%w: a page has 1 to %d tasks, not %d", ErrInvalid, MaxPage, limit)
@@ -110,8 +110,8 @@ func (f Filter) matches(t Task) bool {
 	}
 }
 
-// Retention deletes tasks that ended before a time, with their events, at most limit of them; more says that others are
-// left. Open tasks are never deleted.
+// Retention deletes tasks that ended before a time, with their events, at most limit of them; more reports whether
+// others are left. Open tasks are never deleted.
 func (s *Service) Retention(ctx context.Context, before time.Time, limit int) (deleted int, more bool, err error) {
 	from := viewEnded + fmt.Sprintf("%019d", maxMicros-before.UnixMicro())
 	page, err := s.config.Tables.Query(ctx, s.config.Index, tables.Query{Partition: indexPartition, From: from, To: tables.PrefixEnd(viewEnded), Limit: limit})

@@ -70,7 +70,7 @@ func TestListOrder(t *testing.T) {
 	}
 }
 
-// A page of somebody's tasks costs one transaction, however many other tasks there are.
+// A page of an assignee's tasks costs one transaction, however many other tasks exist.
 func TestListCostsItsPage(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t, tables.NewMemory())
@@ -88,8 +88,8 @@ func TestListCostsItsPage(t *testing.T) {
 	}
 }
 
-// Retention takes what ended long enough ago, slice by slice, and never what is open; how a task ended stays for its
-// orchestration.
+// Retention deletes tasks that ended long enough ago, slice by slice, and never open ones; the end of a task stays
+// for its orchestration.
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t, tables.NewMemory())
@@ -131,7 +131,7 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// What a task may hold, and what its form lets somebody answer.
+// The limits of a task, and the answers that its form permits.
 func TestLimitsAndForms(t *testing.T) {
 	t.Parallel()
 	long := func(n int) string { return strings.Repeat("x", n) }
@@ -182,7 +182,7 @@ func TestLimitsAndForms(t *testing.T) {
 	}
 }
 
-// The tasks of an orchestration are what Get shows of each, in one query; a bound on the rows says when there are more.
+// Of returns the tasks of an orchestration as Get returns each, in one query; a bound on the rows reports more.
 func TestTasksOfAnOrchestration(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t, tables.NewMemory())

@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// A task that may be created is read as it was, with its events and its end, and shown so in lists.
+// A valid task is read back as it was written, with its events and its end, and lists return the same.
 func FuzzTaskRows(f *testing.F) {
 	fuzzvalue.Seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -27,8 +27,8 @@ func Create(t Task) []tables.Op {
 	return []tables.Op{tables.Insert(t.entity()), tables.Insert(e.entity(t.Ref, t.Seq))}
 }
 
-// Cancel returns the operation that cancels a task, for the transaction of the round that does not want it any more. It
-// fails if somebody has completed the task.
+// Cancel returns the operation that cancels a task, for the transaction of the round that no longer waits for it. It
+// fails if a person has completed the task.
 func Cancel(r Ref, at time.Time, note string) tables.Op {
 	return tables.Insert(End{Status: Canceled, At: at, Note: note}.entity(r))
 }
@@ -98,7 +98,7 @@ func textOf(names []string) string {
 	return string(text)
 }
 
-// listOf is the inverse of textOf. Any other text gives no list.
+// listOf returns the inverse of textOf. It returns no list for any other text.
 func listOf(text string) []string {
 	var names []string
 	_ = json.Unmarshal([]byte(text), &names)

@@ -21,14 +21,14 @@ type Config struct {
 	Tables tables.Store
 	// Table is the table of the orchestrations, Index that of the index.
 	Table, Index string
-	// Guard makes sure that the orchestration looks at the task later, in case Wake fails. Wake tells the orchestration
-	// that the task was completed. Both get the same time.
+	// Guard schedules a later check of the orchestration, in case Wake fails. Wake notifies the orchestration that
+	// the task was completed. Both get the same time.
 	Guard, Wake func(ctx context.Context, r Ref, at time.Time) error
 	// Now is the clock; the default is time.Now.
 	Now func() time.Time
 }
 
-// Service is how people find, claim and complete human tasks. It is safe for concurrent use.
+// Service finds, claims and completes human tasks. It is safe for concurrent use.
 type Service struct{ config Config }
 
 // NewService makes a Service. It does not validate c.
@@ -71,8 +71,9 @@ func (s *Service) Get(ctx context.Context, r Ref) (Task, error) {
 	return t, nil
 }
 
-// Of returns the human tasks of an orchestration with their events, in the order of their ids; those that retention has deleted
-// are left out. It reads at most limit rows, in a transaction for every 1,000 of them; more says that there are others.
+// Of returns the human tasks of an orchestration with their events, in the order of their ids; those that retention
+// has deleted are left out. It reads at most limit rows, in a transaction for every 1,000 of them; more reports
+// whether others exist.
 func (s *Service) Of(ctx context.Context, orchestration string, limit int) (all []Task, more bool, err error) {
 	if !(Ref{orchestration, "1-1"}).valid() {
 		return nil, false, nil
@@ -141,7 +142,7 @@ func (r Ref) valid() bool {
 	return validID.MatchString(r.ID) && r.Orchestration != "" && utf8.ValidString(r.Orchestration) && len(tables.EscapeKey(r.Orchestration)) <= maxPartition
 }
 
-// Ended returns how a task ended, nil when it has not. It costs one transaction.
+// Ended returns the end of a task, nil for an open one. It costs one transaction.
 func (s *Service) Ended(ctx context.Context, r Ref) (*End, error) {
 	e, err := s.config.Tables.Get(ctx, s.config.Table, r.key(endSuffix))
 	switch {
@@ -153,7 +154,8 @@ func (s *Service) Ended(ctx context.Context, r Ref) (*End, error) {
 	return endOf(e), nil
 }
 
-// openFor reads a task for a person who wants to change it. etag is the version that the person has seen, "" for any.
+// openFor reads an open task for a person who is about to change it. etag is the version that the person has seen, ""
+// for any.
 func (s *Service) openFor(ctx context.Context, r Ref, by Person, etag string) (Task, error) {
 	t, err := s.Get(ctx, r)
 	switch {
@@ -169,7 +171,7 @@ func (s *Service) openFor(ctx context.Context, r Ref, by Person, etag string) (T
 	return t, errors.Join(validName(by.ID), validName(by.Name))
 }
 
-// Claim assigns a task to the person who asks for it and has one of its roles. Repeating it changes nothing.
+// Claim assigns a task to the caller, who has one of its roles. Repeating it changes nothing.
 func (s *Service) Claim(ctx context.Context, r Ref, by Person, etag string) (Task, error) {
 	t, err := s.openFor(ctx, r, by, etag)
 	switch {
@@ -201,8 +203,9 @@ func (s *Service) Release(ctx context.Context, r Ref, by Person, etag, note stri
 	return s.change(ctx, t, Event{Kind: EventReleased, By: by.ID, ByName: by.Name, Roles: t.Roles, Note: note})
 }
 
-// Assign assigns a task to somebody, whose ID has to be given; the Name is shown until the person acts. An unassigned task may be assigned by those who may claim it, an assigned one by
-// its assignee, and both by a Person with All.
+// Assign assigns a task to another person, whose ID is required; the Name is shown until that person acts. People
+// with permission to claim a task may assign it while it is unassigned, its assignee may while it is assigned, and a
+// Person with All always.
 func (s *Service) Assign(ctx context.Context, r Ref, by, to Person, etag, note string) (Task, error) {
 	if to.ID == "" {
 		return Task{}, fmt.Errorf("%w: assign task %s: to whom?", ErrInvalid, r)
@@ -227,7 +230,7 @@ func (s *Service) Assign(ctx context.Context, r Ref, by, to Person, etag, note s
 	return s.change(ctx, t, e)
 }
 
-// Escalate gives an open task other roles and another assignee, once, for its orchestration.
+// Escalate returns an open task other roles and another assignee, once, for its orchestration.
 func (s *Service) Escalate(ctx context.Context, r Ref, roles []string, assignee string, at time.Time) error {
 	for range changeTries {
 		t, err := s.Get(ctx, r)
@@ -248,10 +251,10 @@ func (s *Service) Escalate(ctx context.Context, r Ref, roles []string, assignee 
 	return fmt.Errorf("escalate task %s: %w", r, ErrChanged)
 }
 
-// changeTries bounds how often a change is tried again because of concurrent changes.
+// changeTries bounds the retries of a change after concurrent changes.
 const changeTries = 5
 
-// change writes an event and the changed task, unless somebody has changed the task since it was read.
+// change writes an event and the changed task, unless the task has changed since it was read.
 func (s *Service) change(ctx context.Context, t Task, e Event) (Task, error) {
 	if len(e.Note) > MaxNote {
 		return t, fmt.Errorf("%w: a note has at most %d bytes, not %d", ErrInvalid, MaxNote, len(e.Note))
@@ -281,7 +284,7 @@ func sameEvent(a, b Event) bool {
 	return a.Kind == b.Kind && a.By == b.By && a.At.Equal(b.At) && a.Assignee == b.Assignee
 }
 
-// verify finds out the outcome of a transaction after an inconclusive answer. When the task has changed since it was
+// verify determines the outcome of a transaction after an inconclusive answer. When the task has changed since it was
 // read, the error is ErrChanged.
 func (s *Service) verify(ctx context.Context, t Task, err error, applied func(Task) bool) error {
 	unsure := errors.Is(err, tables.ErrOutcomeUnknown)
@@ -302,9 +305,9 @@ func (s *Service) verify(ctx context.Context, t Task, err error, applied func(Ta
 	return ErrChanged
 }
 
-// Complete ends a task with an answer. Its assignee may complete it, those who may claim it if it is unassigned, and a
-// Person with All. One of several wins; the others get a *ConflictError. Repeating it by the same person with the same
-// answer changes nothing, and tells the orchestration again.
+// Complete ends a task with an answer. Its assignee may complete it, people with permission to claim it if it is
+// unassigned, and a Person with All. The first wins; the others get a *ConflictError. Repeating it by the same person
+// with the same answer changes nothing, and notifies the orchestration again.
 func (s *Service) Complete(ctx context.Context, r Ref, by Person, output json.RawMessage, etag, note string) (Task, error) {
 	t, err := s.openFor(ctx, r, by, etag)
 	if err != nil {
@@ -333,7 +336,7 @@ func (s *Service) Complete(ctx context.Context, r Ref, by Person, output json.Ra
 	return s.complete(ctx, t, End{Status: Completed, By: by.ID, ByName: by.Name, At: s.now(), Note: redact.Text(note), Output: output})
 }
 
-// complete writes the end of the task, and then tells the orchestration.
+// complete writes the end of the task, and then notifies the orchestration.
 func (s *Service) complete(ctx context.Context, t Task, n End) (Task, error) {
 	if err := s.config.Guard(ctx, t.Ref, n.At); err != nil {
 		return t, fmt.Errorf("complete task %s: %w", t.Ref, err)

@@ -81,7 +81,7 @@ func people() map[string]tasks.Person {
 	}
 }
 
-// action is one thing that somebody does.
+// action is one call of a person.
 type action struct {
 	what, who, to string
 	answer        bool
@@ -105,7 +105,7 @@ func (a action) do(ctx context.Context, d *tasks.Service, r tasks.Ref) error {
 	return err
 }
 
-// model is what a task has to be.
+// model is the expected state of a task.
 type model struct {
 	assignee, endedBy string
 	roles             []string
@@ -115,7 +115,7 @@ type model struct {
 	escalated         bool
 }
 
-// expect changes the model as the action has to change the task, and gives the error that it has to answer.
+// expect applies the action to the model, and returns the expected error.
 func (m *model) expect(a action) error {
 	p := people()[a.who]
 	mine := m.assignee != "" && strings.EqualFold(m.assignee, p.ID)
@@ -189,7 +189,7 @@ func (m *model) status() tasks.Status {
 	return tasks.Created
 }
 
-// check holds the task and every list against the model.
+// check compares the task and every list with the model.
 func (m *model) check(o *fixture, r tasks.Ref) error {
 	ctx := context.Background()
 	task, err := o.Get(ctx, r)
@@ -232,7 +232,7 @@ func newModel() *model {
 	return &model{roles: []string{"approver"}, events: []tasks.EventKind{tasks.EventCreated}}
 }
 
-// Whatever people do, in whatever order: tasks, events, errors and lists are those of the model.
+// After any sequence of actions, tasks, events, errors and lists equal those of the model.
 func TestDeskIsAsItsModel(t *testing.T) {
 	t.Parallel()
 	sample.Rapid(t)
@@ -263,8 +263,8 @@ func TestDeskIsAsItsModel(t *testing.T) {
 	})
 }
 
-// Whatever call of storage fails or dies, and however: repeated by the same person, the action has happened once, and the
-// lists show it.
+// A storage call fails or the process dies at it: after the same person repeats the action, it has happened once, and
+// the lists show it.
 func TestActionsSurviveEveryFault(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ before, then action }{
@@ -280,7 +280,7 @@ func TestActionsSurviveEveryFault(t *testing.T) {
 			ctx := t.Context()
 			for _, fault := range faults.Faults() {
 				if fault == faults.Slow {
-					continue // it is Applied behind one's back: the service itself does not wait
+					continue // another process applied it: the service itself does not wait
 				}
 				for at, happened := 1, true; happened; at++ {
 					o, m := newFixture(t, tables.NewMemory()), newModel()
@@ -311,7 +311,8 @@ func TestActionsSurviveEveryFault(t *testing.T) {
 	}
 }
 
-// A completion whose orchestration cannot be told is an error, and completes nothing when not even the sweeper would know.
+// A completion that cannot notify its orchestration is an error, and completes nothing when the sweeper would not
+// find it either.
 func TestCompletionTellsTheOrchestration(t *testing.T) {
 	t.Parallel()
 	o := newFixture(t, tables.NewMemory())

@@ -15,11 +15,11 @@ import (
 
 // Test for these errors with errors.Is.
 var (
-	// ErrNotFound: there is no such task, or it belongs to another tenant.
+	// ErrNotFound: the task does not exist, or belongs to another tenant.
 	ErrNotFound = errors.New("no such task")
-	// ErrForbidden: the person may not do that to the task.
+	// ErrForbidden: the person lacks the permission.
 	ErrForbidden = errors.New("not allowed")
-	// ErrConflict: the state of the task does not allow the change; a *ConflictError says who was faster.
+	// ErrConflict: the state of the task does not allow the change; a *ConflictError names the person who was faster.
 	ErrConflict = errors.New("the task is somebody else's, or has ended")
 	// ErrChanged: the task has changed since the given ETag.
 	ErrChanged = errors.New("the task has changed")
@@ -53,11 +53,11 @@ const (
 
 // Ref identifies a task.
 type Ref struct {
-	// Orchestration is the id of the orchestration that waits. ID is the waiting token of its wait.
+	// Orchestration is the id of the waiting orchestration. ID is the waiting token of its wait.
 	Orchestration, ID string
 }
 
-// String is the reference in errors.
+// String returns the reference in errors.
 func (r Ref) String() string { return r.Orchestration + "/" + r.ID }
 
 // Task is a human task in its current state. Times are UTC, in microseconds; zero means none.
@@ -69,18 +69,18 @@ type Task struct {
 	// TenantID is the tenant that the task belongs to, "" for the platform itself.
 	TenantID string
 	Status   Status
-	// Roles are the effective roles: people with one of them may claim the task. With none, everybody may.
+	// Roles are the effective roles: people with one of them may claim the task. Without roles, everybody may.
 	Roles []string
-	// Assignee is the id of the person that has the task, AssigneeName that person's name as far as it is known.
+	// Assignee is the id of the assigned person, AssigneeName the name if known.
 	Assignee, AssigneeName string
-	// Payload is what the person is shown. Form is a JSON schema of the answer; nil for none.
+	// Payload is shown to the assignee. Form is a JSON schema of the answer; nil for none.
 	Payload, Form json.RawMessage
 	CreatedAt     time.Time
 	DueAt         time.Time
 	ChangedAt     time.Time
 	// Seq counts the events, without the end.
 	Seq int
-	// End is how it ended, nil while it is open.
+	// End is the end of the task, nil while it is open.
 	End *End
 	// Events is its history, oldest first; lists leave it out.
 	Events []Event
@@ -91,7 +91,7 @@ type Task struct {
 // Open reports whether the task has not ended.
 func (t Task) Open() bool { return t.End == nil }
 
-// End is how a task ended.
+// End describes the end of a task.
 type End struct {
 	Status Status
 	// By is the id of the person, ByName the name, for reading.
@@ -105,7 +105,7 @@ type End struct {
 // EventKind is the kind of an Event.
 type EventKind string
 
-// These are the kinds of events (persistence document, section 2.3).
+// The kinds of events (persistence document, section 2.3).
 const (
 	EventCreated    EventKind = "created"
 	EventAssigned   EventKind = "assigned"
@@ -128,7 +128,7 @@ type Event struct {
 	Note                   string
 }
 
-// ConflictError says why a task cannot be changed: it has Status, set by By, whose name is ByName, since At.
+// ConflictError is the reason why a task cannot be changed: it has Status, set by By, whose name is ByName, since At.
 type ConflictError struct {
 	Ref        Ref
 	Status     Status
@@ -136,7 +136,7 @@ type ConflictError struct {
 	At         time.Time
 }
 
-// Error names the task, and who was faster.
+// Error names the task and the person who was faster.
 func (e *ConflictError) Error() string {
 	return fmt.Sprintf("task %s is %s by %q since %s", e.Ref, strings.ToLower(string(e.Status)), e.By, e.At.Format(time.RFC3339))
 }
@@ -152,14 +152,14 @@ func (t Task) conflict() error {
 	return &ConflictError{t.Ref, t.Status, t.Assignee, t.AssigneeName, t.ChangedAt}
 }
 
-// Person is who reads or changes a task.
+// Person reads or changes a task.
 type Person struct {
-	// ID is what the person is known by: it does not change, and nobody else gets it. Name is for reading.
+	// ID identifies the person: it does not change and is not reused. Name is for display.
 	ID, Name string
 	Roles    []string
 	// TenantID restricts the person to the tasks of one tenant; "" does not.
 	TenantID string
-	// All allows the person everything on every task, as it does the holder of a function key.
+	// All permits every change of every task, as a function key does.
 	All bool
 }
 

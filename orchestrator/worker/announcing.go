@@ -7,14 +7,14 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// announcing is a queue store that tells of the messages that this process sends and that are visible at once, so that it
-// does not wait for its own next poll.
+// announcing is a queue store that wakes the listener for each message that this process sends for immediate
+// delivery. The listener does not wait for its next poll then.
 type announcing struct {
 	queues.Store
 	tell func(queue string)
 }
 
-// Send sends a message and tells of it.
+// Send sends a message and wakes its listener.
 func (a announcing) Send(ctx context.Context, queue string, body []byte, delay time.Duration) (string, error) {
 	id, err := a.Store.Send(ctx, queue, body, delay)
 	if err == nil && delay <= 0 {
@@ -23,7 +23,7 @@ func (a announcing) Send(ctx context.Context, queue string, body []byte, delay t
 	return id, err
 }
 
-// wake lets the listener of a queue look at once.
+// wake makes the listener of a queue poll immediately.
 func (w *Worker) wake(queue string) {
 	for _, l := range w.listeners {
 		if l.queue != queue {

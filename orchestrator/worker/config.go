@@ -13,41 +13,44 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Config says what a Worker runs. The zero value is valid: a worker in memory that knows no orchestrator.
+// Config configures a Worker. The zero value is valid: a worker in memory without orchestrators.
 type Config struct {
-	// Runtime says which orchestrators and activities there are, where they are kept, and all that concerns a single
-	// orchestration. Tables, Queues and Blobs are given all three, or none: then they are in memory. An orchestration that is
-	// started with WillRetry is not started again by a Worker.
+	// Runtime lists the orchestrators and activities, and holds their stores and the limits of a single
+	// orchestration. Set Tables, Queues and Blobs together, or none of them: then they are in memory. A Worker does
+	// not restart an orchestration that was started with WillRetry.
 	Runtime orchestrator.Config
 	// Schedules start orchestrations at set times.
 	Schedules []Schedule
-	// Concurrency is how many messages of each of the three queues are worked on at once; default 100. A message keeps its
-	// place while its orchestration is driven, short timers included (Runtime.InlineWait). Runtime.MaxActivities bounds the
-	// activities.
+	// Concurrency bounds the messages of each of the three queues that are in progress; default 100. A message keeps
+	// its slot while its orchestration is driven, short timers included (Runtime.InlineWait). Runtime.MaxActivities
+	// bounds the activities.
 	Concurrency int
-	// MaxPollInterval is how long an empty queue is left alone at most; default 1 s. What this process sends it works on at
-	// once, so the interval matters for what others send and for what is due later. On Azure, a poll is a transaction: three
-	// queues, and their poison queues at a tenth of that, cost about 285,000 a day with the default.
+	// MaxPollInterval is the longest pause between polls of an empty queue; default 1 s. A worker handles messages of
+	// its own process immediately, so the interval only delays messages of other processes and messages that are due
+	// later. On Azure, a poll is a transaction: three queues, and their poison queues at a tenth of that, cost about
+	// 285,000 a day with the default.
 	MaxPollInterval time.Duration
-	// Visibility is for how long a received message is hidden, renewed while it is worked on: how long the work of a worker
-	// that died waits; default 30 s, at least 2 s.
+	// Visibility is the time for which a received message is hidden, renewed while it is in progress. After that time
+	// another worker receives the message of a worker that died; default 30 s, at least 2 s.
 	Visibility time.Duration
-	// RetryDelay is after what time a message that failed comes again, doubled with each failure up to 10 min; default 5 s.
+	// RetryDelay is the delay before a failed message is redelivered, doubled with each failure up to 10 min; default
+	// 5 s.
 	RetryDelay time.Duration
-	// MaxDequeueCount is how often a message is received before it is a dead letter or poison; default 8.
+	// MaxDequeueCount is the number of deliveries after which a message is dead-lettered or moved to the poison
+	// queue; default 8.
 	MaxDequeueCount int
-	// SweepInterval is how often orchestrations are looked for whose message was lost; default 1 min. One worker does it at a
-	// time.
+	// SweepInterval is the interval of the search for orchestrations whose message was lost; default 1 min. One
+	// worker does it at a time.
 	SweepInterval time.Duration
-	// Retention is how long orchestrations are kept once they have ended; 0 keeps them for ever. Payloads in blobs that a
-	// dead process has left go with them, while no message waits.
+	// Retention is the time for which ended orchestrations are kept; 0 keeps them for ever. Payload blobs left by a
+	// dead process are deleted with them, when all queues are empty.
 	Retention time.Duration
-	// StopTimeout is how long what is at work may go on when the context of Run ends; default 0. Then activities are canceled,
-	// and run again in another worker; orchestrations are put down where they are.
+	// StopTimeout is the time that messages in progress have when the context of Run ends; default 0. After it,
+	// activities are canceled and run again in another worker; orchestrations stop after their last round.
 	StopTimeout time.Duration
 }
 
-// withDefaults fills what was left out.
+// withDefaults sets the defaults of empty fields.
 func (c Config) withDefaults() Config {
 	if c.Runtime.Tables == nil && c.Runtime.Queues == nil && c.Runtime.Blobs == nil {
 		c.Runtime.Tables, c.Runtime.Queues, c.Runtime.Blobs = tables.NewMemory(), queues.NewMemory(), blobs.NewMemory()
@@ -72,7 +75,7 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// validate names everything that is wrong with a configuration.
+// validate returns every error of a configuration.
 func (c Config) validate() error {
 	var errs []error
 	if c.Runtime.Tables == nil || c.Runtime.Queues == nil || c.Runtime.Blobs == nil {

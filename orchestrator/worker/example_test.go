@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/worker"
 )
 
-// running is a worker at work, and what ends it.
+// running starts a worker, and returns a function that stops it.
 func running(c worker.Config) (*worker.Worker, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w, err := worker.New(ctx, c)
@@ -27,7 +27,7 @@ func running(c worker.Config) (*worker.Worker, func()) {
 	}
 }
 
-// An orchestration waits for an event, which somebody sends by the runtime.
+// An orchestration waits for an event, which a caller sends through the runtime.
 func Example() {
 	purchase := orchestrator.NewOrchestrator("purchase", func(ctx *orchestrator.Context, item string) (string, error) {
 		by, err := orchestrator.Event[string](ctx, "approved").Await()
@@ -46,7 +46,7 @@ func Example() {
 	// Output: a desk, approved by Ada <nil>
 }
 
-// Executed again under its id, an orchestration is not run again.
+// A second Execute with the same id does not run the orchestration again.
 func ExampleExecute() {
 	greet := orchestrator.NewActivity("greet", func(_ context.Context, name string) (string, error) {
 		fmt.Println("greeting", name)
@@ -65,7 +65,7 @@ func ExampleExecute() {
 	// Hello, World <nil>
 }
 
-// Every working day at seven in Berlin, whichever worker is there; a slot that was missed is started up to an hour later.
+// Every working day at seven in Berlin, on any one worker; a missed slot is started up to an hour later.
 func ExampleSchedule() {
 	report := orchestrator.NewOrchestrator("report", func(ctx *orchestrator.Context, kind string) (string, error) { return kind + " by " + ctx.ID(), nil })
 	berlin, err := time.LoadLocation("Europe/Berlin")

@@ -9,8 +9,9 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// Start starts an orchestration, and returns when that is durable. id identifies it: a repeated start with the same input
-// changes nothing, and one with another input is refused with ErrExists. The errors are those of orchestrator.Runtime.Start.
+// Start starts an orchestration, and returns when the start is durable. id identifies it: a repeated start with the
+// same input changes nothing, and one with another input is refused with ErrExists. The errors are those of
+// orchestrator.Runtime.Start.
 func Start[In, Out any](ctx context.Context, w *Worker, o *orchestrator.Orchestrator[In, Out], id string, in In) error {
 	input, err := payload.Marshal(in)
 	if err != nil {
@@ -20,9 +21,9 @@ func Start[In, Out any](ctx context.Context, w *Worker, o *orchestrator.Orchestr
 	return err
 }
 
-// Result waits until an orchestration has ended, and gives what it returned. For one that failed, the error wraps
-// its *orchestrator.Failure, which errors.As finds; other errors say that it was stopped, or are about waiting, which may be
-// repeated.
+// Result waits for the end of an orchestration and returns its result. For a failed one, the error wraps its
+// *orchestrator.Failure, which errors.As finds. Other errors report that it was stopped, or that waiting failed and
+// may be repeated.
 func Result[In, Out any](ctx context.Context, w *Worker, o *orchestrator.Orchestrator[In, Out], id string) (out Out, err error) {
 	end, err := w.runtime.Wait(ctx, id)
 	switch {
@@ -41,8 +42,8 @@ func Result[In, Out any](ctx context.Context, w *Worker, o *orchestrator.Orchest
 	return out, nil
 }
 
-// Execute is Start and Result: it runs an orchestration to its end. When ctx ends before, the orchestration goes on; called
-// again with the same id, Execute waits for it again.
+// Execute is Start and Result: it runs an orchestration to its end. When ctx ends before, the orchestration
+// continues; a second call with the same id waits for it.
 func Execute[In, Out any](ctx context.Context, w *Worker, o *orchestrator.Orchestrator[In, Out], id string, in In) (out Out, err error) {
 	if err := Start(ctx, w, o, id, in); err != nil {
 		return out, err

@@ -10,20 +10,20 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// shortestPause is how long an empty queue is left alone at first; each poll that finds nothing doubles it, up to
+// shortestPause is the first pause between polls of an empty queue; each poll that finds nothing doubles it, up to
 // Config.MaxPollInterval.
 const shortestPause = 10 * time.Millisecond
 
-// listener takes the messages of one queue.
+// listener receives the messages of one queue.
 type listener struct {
 	queue  string
-	poison string // where messages go whose process died each time; "" for a poison queue, which gives them up
-	dead   string // where messages go that failed each time
+	poison string // for messages whose process died each time; "" for a poison queue, which abandons them
+	dead   string // for messages that failed each time
 	store  queues.Store
 	work   work
 	config Config
-	slots  chan struct{} // one for each message at work
-	woken  chan struct{} // says that there is a message
+	slots  chan struct{} // one for each message in progress
+	woken  chan struct{} // signals that a message is visible
 	log    *slog.Logger
 }
 
@@ -32,8 +32,8 @@ func (w *Worker) listener(queue string, does work) *listener {
 		slots: make(chan struct{}, w.config.Concurrency), woken: make(chan struct{}, 1), log: w.log.With("queue", queue)}
 }
 
-// poisonListener takes the messages of the poison queue of a queue. All poison listeners of a process share the one place of
-// alone, so that a message which takes the process down is found out.
+// poisonListener receives the messages of the poison queue of a queue. All poison listeners of a process share the
+// one slot of alone, which isolates a message that crashes the process.
 func (w *Worker) poisonListener(queue string, does work, alone chan struct{}) *listener {
 	l := w.listener(queue, does)
 	l.queue, l.poison, l.slots, l.log = l.poison, "", alone, w.log.With("queue", l.poison)
@@ -42,8 +42,8 @@ func (w *Worker) poisonListener(queue string, does work, alone chan struct{}) *l
 	return l
 }
 
-// listen takes messages until ctx ends, and returns when all of them have come to rest. Their work may go on until the end of
-// working.
+// listen receives messages until ctx ends, and returns when all of them are settled. Their work may continue until
+// the end of working.
 func (l *listener) listen(ctx, working context.Context) {
 	var busy sync.WaitGroup
 	defer busy.Wait()
@@ -81,7 +81,7 @@ func (l *listener) listen(ctx, working context.Context) {
 	}
 }
 
-// reserve takes places for messages, one at least: it waits for that one. 0 says that ctx has ended.
+// reserve takes free slots for messages; it waits for the first. 0 means that ctx has ended.
 func (l *listener) reserve(ctx context.Context) (places int) {
 	if ctx.Err() != nil {
 		return 0
@@ -101,14 +101,15 @@ func (l *listener) reserve(ctx context.Context) (places int) {
 	return places
 }
 
-// receive is not given up when the worker stops: messages may be hidden already, and nobody would know.
+// receive is not canceled when the worker stops: messages may be hidden already, and would wait for their visibility
+// timeout.
 func (l *listener) receive(ctx context.Context, most int) ([]queues.Message, error) {
 	ctx, cancel := detached(ctx)
 	defer cancel()
 	return l.store.Receive(ctx, l.queue, most, l.config.Visibility)
 }
 
-// rest waits until it is time to look again; true says that there is a message.
+// rest waits for the next poll; woken reports that a message is visible.
 func (l *listener) rest(ctx context.Context, d time.Duration) (woken bool) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

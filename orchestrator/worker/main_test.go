@@ -28,14 +28,14 @@ const (
 	activityQueue = "orchestration-activities"
 )
 
-// world is storage that outlives workers, and what ran on it.
+// world is storage that outlives workers, and counts of the activities that ran.
 type world struct {
 	tables tables.Store
 	queues queues.Store
 	blobs  blobs.Store
 
 	mu   sync.Mutex
-	runs map[string]int // of activities, by their input
+	runs map[string]int // of activities, by input
 }
 
 func newWorld() *world {
@@ -55,7 +55,7 @@ func (w *world) count(what string) int {
 	return w.runs[what]
 }
 
-// step is an activity that gives its input back after a while.
+// step returns an activity that returns its input after a while.
 func (w *world) step(takes time.Duration) *orchestrator.Activity[string, string] {
 	return orchestrator.NewActivity("step", func(ctx context.Context, in string) (string, error) {
 		if takes > 0 {
@@ -70,7 +70,8 @@ func (w *world) step(takes time.Duration) *orchestrator.Activity[string, string]
 	})
 }
 
-// order is an orchestrator that uses all that a worker is for: activities, a timer that outlasts a driver, and an event.
+// order returns an orchestrator that uses every feature of a worker: activities, a timer that outlasts a driver, and
+// an event.
 func order(delay time.Duration, step *orchestrator.Activity[string, string]) *orchestrator.Orchestrator[string, string] {
 	return orchestrator.NewOrchestrator("order", func(ctx *orchestrator.Context, in string) (string, error) {
 		first, err := step.Call(ctx, in+"-first").Await()
@@ -89,14 +90,14 @@ func order(delay time.Duration, step *orchestrator.Activity[string, string]) *or
 	})
 }
 
-// config is what a worker of the world runs, with storage that a plan breaks; nil leaves it whole.
+// config returns the configuration of a worker of the world, with storage that a plan breaks; nil breaks nothing.
 func (w *world) config(plan *faults.Plan, orchestrators []orchestrator.AnyOrchestrator, activities ...orchestrator.AnyActivity) worker.Config {
 	c := worker.Config{Runtime: orchestrator.Config{Tables: w.tables, Queues: w.queues, Blobs: w.blobs, Orchestrators: orchestrators, Activities: activities,
 		Log: slog.New(slog.DiscardHandler)}}
 	if plan != nil {
 		intercept := func(ctx context.Context, call faults.Call, next func(context.Context) error) error {
 			switch {
-			case call.Operation != "Receive": // there are too many polls, and none of them changes anything
+			case call.Operation != "Receive": // too many polls, and none of them changes anything
 				return plan.Intercept(ctx, call, next)
 			case plan.Crashed():
 				return faults.ErrCrashed
@@ -109,7 +110,7 @@ func (w *world) config(plan *faults.Plan, orchestrators []orchestrator.AnyOrches
 	return c
 }
 
-// mustRun starts a worker; stop ends it and waits until it has come to rest.
+// mustRun starts a worker; stop ends it and waits until Run returns.
 func mustRun(t *testing.T, c worker.Config) (w *worker.Worker, stop func()) {
 	t.Helper()
 	w = must(worker.New(t.Context(), c))(t)
@@ -175,7 +176,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// A worker runs once, and comes to rest.
+// Run may be called once.
 func TestRunTwice(t *testing.T) {
 	t.Parallel()
 	w, stop := mustRun(t, newWorld().config(nil, nil))
@@ -203,7 +204,7 @@ func inBubble(t *testing.T, test func(*testing.T)) {
 	synctest.Test(t, test)
 }
 
-// noError ends a test that could not prepare what it needs.
+// noError ends a test whose preparation failed.
 func noError(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -214,7 +215,7 @@ func noError(t testing.TB, err error) {
 // errorOf returns the error of a call whose result does not matter.
 func errorOf[T any](_ T, err error) error { return err }
 
-// must returns the result of a call, and ends a test that could not prepare what it needs.
+// must returns the result of a call, and ends a test whose preparation failed.
 func must[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()

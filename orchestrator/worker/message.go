@@ -12,26 +12,26 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// longestRetry bounds the delay of a message that fails again and again.
+// longestRetry bounds the delay of a message that fails repeatedly.
 const longestRetry = 10 * time.Minute
 
-// errDied says why a message is poison.
+// errDied is the reason why a message is poison.
 var errDied = errors.New("the process died each time that it worked on the message")
 
-// work is what is done with the messages of a queue.
+// work handles the messages of a queue.
 type work struct {
-	// handle works on a message; nil means that it may be deleted.
+	// handle handles a message; nil means that it may be deleted.
 	handle func(ctx context.Context, body []byte) error
-	// giveUp ends what a message was for; cause says why.
+	// giveUp abandons a message because of cause.
 	giveUp func(ctx context.Context, body []byte, cause error) error
-	// failsForGood says that a message is given up, too, that fails without taking the process down.
+	// failsForGood means that a message that keeps failing is abandoned, too, even if the process survives.
 	failsForGood bool
 }
 
-// take sees one message through.
+// take handles one message from receipt to settlement.
 func (l *listener) take(ctx, working context.Context, m queues.Message) {
 	switch {
-	case ctx.Err() != nil: // received while the worker was stopping: another one shall have it at once
+	case ctx.Err() != nil: // received while the worker was stopping: release it immediately for another worker
 		l.release(working, m, m.PopReceipt, 0)
 	case m.DequeueCount > int64(l.config.MaxDequeueCount) && l.poison != "":
 		l.move(working, m, l.poison, errDied)
@@ -46,7 +46,7 @@ func (l *listener) take(ctx, working context.Context, m queues.Message) {
 	}
 }
 
-// settle puts a message to rest after its work.
+// settle deletes, delays or moves a message after its work.
 func (l *listener) settle(ctx context.Context, m queues.Message, body []byte, failure error) {
 	switch {
 	case failure == nil:
@@ -71,8 +71,8 @@ func (l *listener) settle(ctx context.Context, m queues.Message, body []byte, fa
 	}
 }
 
-// passes says that an error is not the message's: another process has the orchestration, it is not started yet, or
-// storage is busy or away.
+// passes reports whether an error is transient: another process drives the orchestration, it is not started yet, or
+// storage is throttled or unavailable.
 func passes(err error) bool {
 	for _, passing := range []error{orchestrator.ErrElsewhere, orchestrator.ErrEarly, tables.ErrThrottled, tables.ErrOutcomeUnknown, tables.ErrDenied,
 		context.Canceled, context.DeadlineExceeded} {
@@ -83,12 +83,12 @@ func passes(err error) bool {
 	return false
 }
 
-// retryDelay is after what time a message comes again that failed for the nth time.
+// retryDelay returns the delay after the nth failure of a message.
 func (l *listener) retryDelay(n int64) time.Duration {
 	return durations.Doubled(l.config.RetryDelay, int(min(n-1, 16)), longestRetry)
 }
 
-// putBack sends the message again, for later, so that this attempt does not count.
+// putBack requeues the message with a delay, so that this attempt does not count.
 func (l *listener) putBack(ctx context.Context, m queues.Message, body []byte, delay time.Duration, reason error) {
 	call, cancel := detached(ctx)
 	defer cancel()
@@ -108,7 +108,7 @@ func (l *listener) delete(ctx context.Context, m queues.Message) {
 	}
 }
 
-// release lets a message come again after a delay.
+// release makes a message visible again after a delay.
 func (l *listener) release(ctx context.Context, m queues.Message, receipt string, delay time.Duration) {
 	call, cancel := detached(ctx)
 	defer cancel()
@@ -117,8 +117,8 @@ func (l *listener) release(ctx context.Context, m queues.Message, receipt string
 	}
 }
 
-// hide keeps a message hidden from others until shown is called, which gives the pop receipt that is valid then. A renewal
-// that failed is tried again soon.
+// hide keeps a message hidden until shown is called, which returns the current pop receipt. A failed renewal is
+// retried soon.
 func (l *listener) hide(ctx context.Context, m queues.Message) (shown func() (receipt string)) {
 	done, receipts := make(chan struct{}), make(chan string)
 	go func() {

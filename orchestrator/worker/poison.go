@@ -14,13 +14,13 @@ const (
 	// poisonSuffix names a poison queue, as the Functions host does, and deadSuffix a dead-letter queue.
 	poisonSuffix = "-poison"
 	deadSuffix   = "-dead-letters"
-	// poisonDequeueCount is how often a message of a poison queue is tried.
+	// poisonDequeueCount is the number of deliveries of a message of a poison queue.
 	poisonDequeueCount = 2
-	// poisonPollFactor is how much longer a poison queue is left alone than another queue.
+	// poisonPollFactor multiplies the poll interval of a poison queue.
 	poisonPollFactor = 10
 )
 
-// signal works on a message of the signal queue or of the schedule queue.
+// signal handles a message of the signal queue or of the schedule queue.
 func (w *Worker) signal(ctx context.Context, body []byte) error {
 	s, err := orchestrator.DecodeSignal(body)
 	if err != nil {
@@ -30,8 +30,8 @@ func (w *Worker) signal(ctx context.Context, body []byte) error {
 	return err
 }
 
-// giveUpSignal ends an orchestration that takes the process down, and has those told who wait for it. The signal itself is
-// a dead letter all the same: ErrNotFound and others say that there is nothing to end.
+// giveUpSignal fails an orchestration that crashes the process, and notifies its waiters. The signal itself is
+// dead-lettered anyway: errors such as ErrNotFound mean that no orchestration is left to fail.
 func (w *Worker) giveUpSignal(ctx context.Context, body []byte, cause error) error {
 	s, err := orchestrator.DecodeSignal(body)
 	if err != nil {
@@ -47,12 +47,12 @@ func (w *Worker) giveUpSignal(ctx context.Context, body []byte, cause error) err
 	return w.runtime.Send(ctx, orchestrator.Signal{InstanceID: out.ID, Type: orchestrator.InternalContinue})
 }
 
-// giveUpActivities lets activities fail, so that their orchestration decides what follows.
+// giveUpActivities fails activities, so that their orchestration handles the failure.
 func (w *Worker) giveUpActivities(ctx context.Context, body []byte, cause error) error {
 	return w.runtime.GiveUpActivities(ctx, body, cause.Error())
 }
 
-// giveUp ends what a message was for, and removes it. What passes by itself brings it again.
+// giveUp abandons a message and removes it. After a transient error the message is redelivered.
 func (l *listener) giveUp(ctx context.Context, m queues.Message, cause error) {
 	call, cancel := detached(ctx)
 	defer cancel()
@@ -81,7 +81,7 @@ func (l *listener) move(ctx context.Context, m queues.Message, queue string, rea
 	l.delete(ctx, m)
 }
 
-// textSender is a store that also puts a text as it is: what no Send has written has to stay what it is.
+// textSender is a store that can also send a text unchanged: a dead letter has to equal the received message.
 type textSender interface {
 	SendText(ctx context.Context, queue, text string, delay time.Duration) (id string, err error)
 }

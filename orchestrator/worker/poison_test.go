@@ -11,7 +11,8 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// What cannot be understood is a dead letter at once, as it is; what is for nobody, after the day for which it may be early.
+// An unreadable message is dead-lettered immediately and unchanged; a message for an unknown orchestration after a
+// day, for which it may be early.
 func TestDeadLetters(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld()
@@ -35,7 +36,7 @@ func TestDeadLetters(t *testing.T) {
 	})
 }
 
-// An event that comes before its orchestration is not lost.
+// An event that arrives before its orchestration is not lost.
 func TestEventBeforeStart(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld()
@@ -52,7 +53,7 @@ func TestEventBeforeStart(t *testing.T) {
 	})
 }
 
-// die is a process that takes all messages of a queue and dies with them, as often as a worker would let it.
+// die is a process that receives all messages of a queue and dies with them, up to the limit of a worker.
 func (w *world) die(t *testing.T, queue string, times int) {
 	t.Helper()
 	for range times {
@@ -79,7 +80,7 @@ func (w *world) poison(t *testing.T, queue string) {
 	w.die(t, queue+"-poison", 2)
 }
 
-// What was at work each time that a process died, but was not the cause, comes to its end.
+// A message that was in progress each time that a process died, but was not the cause, is handled to its end.
 func TestABystander(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld()
@@ -100,7 +101,8 @@ func TestABystander(t *testing.T) {
 	})
 }
 
-// An orchestration that takes the process down each time ends as Failed, and whoever has to know is told; its signal is kept.
+// An orchestration that crashes the process each time ends as Failed, and its waiters are notified; its signal is
+// kept.
 func TestAProcessThatDiesWithASignal(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, told := newWorld(), make(chan orchestrator.Outcome, 10)
@@ -129,7 +131,7 @@ func TestAProcessThatDiesWithASignal(t *testing.T) {
 	})
 }
 
-// Activities that take the process down, or that no worker knows, fail, and their orchestration decides what follows.
+// Activities that crash the process, or that no worker knows, fail, and their orchestration handles it.
 func TestActivitiesThatAreGivenUp(t *testing.T) {
 	t.Parallel()
 	for name, deadly := range map[string]bool{"process died": true, "unknown activity": false} {
@@ -146,7 +148,7 @@ func TestActivitiesThatAreGivenUp(t *testing.T) {
 				})
 				c := w.config(nil, orchestrators(o), step)
 				c.Runtime.MaxInlineActivities = 2
-				// A process that only drives: what is to be spread stays in the queue.
+				// A process that only drives: activities to be spread stay in the queue.
 				driver := must(orchestrator.New(c.Runtime))(t)
 				noError(t, errorOf(worker.New(t.Context(), c)))
 				noError(t, errorOf(driver.Run(t.Context(), orchestrator.Start{ID: "a", Orchestrator: "fan", Input: []byte(`""`)})))

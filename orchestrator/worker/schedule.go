@@ -11,12 +11,12 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// slotForm is how the id of an orchestration names its slot, in UTC.
+// slotForm is the format of a slot in the id of an orchestration, in UTC.
 const slotForm = "2006-01-02T15:04:05Z"
 
-// Schedule starts an orchestration at set times. Each of these times, a slot, is one orchestration, whose id is the name of
-// the schedule, a hyphen, and the slot in UTC, as in "report-2026-11-22T19:00:00Z". So any number of workers may have the same
-// schedule, and each slot is started once.
+// Schedule starts an orchestration at set times. Each of these times, a slot, is one orchestration, whose id is the
+// name of the schedule, a hyphen, and the slot in UTC, as in "report-2026-11-22T19:00:00Z". Any number of workers may
+// have the same schedule; each slot is started once.
 type Schedule struct {
 	// Name names the schedule; it is unique.
 	Name string
@@ -25,11 +25,12 @@ type Schedule struct {
 	// Orchestrator is the name of the orchestrator, Input its argument as JSON; none is null.
 	Orchestrator string
 	Input        json.RawMessage
-	// Location is the time zone of Cron; default UTC. When its clock is set forward, a time that is left out comes as much later; when
-	// it is set back, a time that is shown twice is one slot. An expression for all hours follows the time that passes.
+	// Location is the time zone of Cron; default UTC. When the clock is set forward, a skipped time is shifted by the
+	// same amount; when it is set back, a repeated time is one slot. An expression for all hours follows elapsed
+	// time.
 	Location *time.Location
-	// CatchUp is how long ago a slot may be that no worker was there for: the latest one is started when a worker comes;
-	// default 5 min. It has to be shorter than Config.Retention, or a slot could be started twice.
+	// CatchUp bounds the age of a missed slot: the first worker that runs again starts the latest one; default 5 min.
+	// It must be shorter than Config.Retention, or a slot could be started twice.
 	CatchUp time.Duration
 }
 
@@ -39,7 +40,7 @@ type schedule struct {
 	expression ncrontab.Expression
 }
 
-// checkSchedules names everything that is wrong with the schedules.
+// checkSchedules returns every error of the schedules.
 func checkSchedules(c Config) (errs []error) {
 	known, names := map[string]bool{}, map[string]bool{}
 	for _, o := range c.Runtime.Orchestrators {
@@ -67,7 +68,7 @@ func checkSchedules(c Config) (errs []error) {
 	return errs
 }
 
-// parsed is the schedule with its defaults, ready to be followed. Its expression was checked before.
+// parsed returns the schedule with its expression parsed and its defaults set. Its expression was checked before.
 func (s Schedule) parsed() schedule {
 	if s.Location == nil {
 		s.Location = time.UTC
@@ -80,8 +81,8 @@ func (s Schedule) parsed() schedule {
 	return schedule{s, expression}
 }
 
-// follow starts the slots of a schedule until ctx ends. A start that fails is tried again until it succeeds or its slot is
-// too long ago.
+// follow starts the slots of a schedule until ctx ends. A failed start is retried until it succeeds or its slot is
+// older than CatchUp.
 func (w *Worker) follow(ctx context.Context, s schedule) {
 	for since := time.Now().Add(-s.CatchUp); ctx.Err() == nil; {
 		slot, due := s.next(since, time.Now())
@@ -102,8 +103,7 @@ func (w *Worker) follow(ctx context.Context, s schedule) {
 	}
 }
 
-// next is the slot to start: the latest that is due after since, as far as CatchUp goes back, or else the next one that will
-// be.
+// next returns the slot to start: the latest that is due after since, within CatchUp, or else the next future one.
 func (s schedule) next(since, now time.Time) (slot time.Time, due bool) {
 	if earliest := now.Add(-s.CatchUp); since.Before(earliest) {
 		since = earliest

@@ -16,7 +16,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// ids are those of all orchestrations that there are, in order.
+// ids returns the ids of all orchestrations, in order.
 func (w *world) ids(t *testing.T) (ids []string) {
 	t.Helper()
 	for row, err := range tables.ScanAll(t.Context(), w.tables, "orchestrations", tables.Scan{Row: "status"}) {
@@ -29,7 +29,7 @@ func (w *world) ids(t *testing.T) (ids []string) {
 	return ids
 }
 
-// Each slot is started once, whoever is there. A bubble begins at midnight UTC of 2000-01-01.
+// Each slot is started once, on any worker. A bubble begins at midnight UTC of 2000-01-01.
 func TestSchedules(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld()
@@ -40,14 +40,14 @@ func TestSchedules(t *testing.T) {
 			{Name: "quarters", Cron: "0 */15 * * * *", Orchestrator: "report", Input: []byte(`"q"`)},
 			{Name: "morning", Cron: "0 0 9 * * *", Orchestrator: "report", Input: []byte(`"m"`), Location: berlin},
 		}
-		time.Sleep(7*time.Hour + 18*time.Minute) // the slot of 07:15 was missed, and is not too long ago
+		time.Sleep(7*time.Hour + 18*time.Minute) // the slot of 07:15 was missed, and is within CatchUp
 		first, stop1 := mustRun(t, c)
 		_, stop2 := mustRun(t, c)
 		time.Sleep(50 * time.Minute) // 08:08
 		stop1()
 		time.Sleep(10 * time.Minute)
 		stop2()
-		time.Sleep(time.Hour) // 08:30 to 09:15 have nobody
+		time.Sleep(time.Hour) // no worker runs from 08:30 to 09:15
 		_, stop3 := mustRun(t, c)
 		time.Sleep(20 * time.Minute) // 09:38
 		stop3()
@@ -62,7 +62,7 @@ func TestSchedules(t *testing.T) {
 	})
 }
 
-// A slot that was started with another input, by a program before this one, is started: nothing is left out.
+// A schedule continues after a slot that an earlier program started with another input: no slot is skipped.
 func TestScheduleWithAnotherInput(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld()
@@ -85,7 +85,7 @@ func TestScheduleWithAnotherInput(t *testing.T) {
 	})
 }
 
-// What has been kept for long enough goes, and so does a payload that nothing names; the rest stays.
+// Orchestrations are deleted after their retention, and so are unreferenced payloads; the rest stays.
 func TestRetention(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld()

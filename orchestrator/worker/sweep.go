@@ -10,23 +10,23 @@ import (
 )
 
 const (
-	// sweeperJob is the lock that one sweeper at a time holds, of all workers and hosts that share the storage, and
-	// retentionJob the one of who purges.
+	// sweeperJob is the lock of the one active sweeper among all workers and hosts that share the storage, and
+	// retentionJob that of the one purger.
 	sweeperJob   = "sweeper"
 	retentionJob = "retention"
-	// jobLease is how long others wait when one dies at work.
+	// jobLease is the lease of a job's lock: others wait for it when the holder dies.
 	jobLease = time.Minute
-	// sweepLimit is how many orchestrations one sweep wakes.
+	// sweepLimit bounds the orchestrations that one sweep wakes.
 	sweepLimit = 1000
-	// purgeInterval is how often it is looked for what has been kept for long enough, purgeSlice how many go at a time.
+	// purgeInterval is the interval of the purge, purgeSlice the size of its slices.
 	purgeInterval = time.Hour
 	purgeSlice    = 100
-	// blobAge is how old a payload is at least that a dead process has left: it is written before what names it.
+	// blobAge is the minimum age of an orphaned payload: a payload is written before the row that names it.
 	blobAge = 72 * time.Hour
 )
 
-// keepSweeping wakes orchestrations whose messages are lost, until ctx ends. It begins later than the listeners: a message that
-// is to be given up must not be overtaken by one that wakes the same orchestration.
+// keepSweeping wakes orchestrations whose messages are lost, until ctx ends. It starts later than the listeners: a
+// message to be abandoned must not be overtaken by one that wakes the same orchestration.
 func (w *Worker) keepSweeping(ctx context.Context) {
 	pause(ctx, w.config.SweepInterval)
 	every(ctx, w.config.SweepInterval, func() {
@@ -45,7 +45,7 @@ func (w *Worker) keepPurging(ctx context.Context) {
 	every(ctx, purgeInterval, func() { w.alone(ctx, retentionJob, w.purge) })
 }
 
-// purge removes orchestrations that ended long enough ago, and then payloads in blobs that nothing names.
+// purge removes orchestrations that ended long enough ago, and then unreferenced payload blobs.
 func (w *Worker) purge(ctx context.Context) error {
 	ended := orchestrator.Filter{EndedBefore: time.Now().Add(-w.config.Retention)}
 	for next, more := "", true; more; more = next != "" {
@@ -69,7 +69,7 @@ func (w *Worker) purge(ctx context.Context) error {
 	return nil
 }
 
-// holdsMessages says that there are messages in any of the queues: they may name payloads, and queues cannot be searched.
+// holdsMessages reports whether any queue has messages: they may name payloads, and queues cannot be searched.
 func (w *Worker) holdsMessages(ctx context.Context) (bool, error) {
 	for _, l := range w.listeners {
 		for _, queue := range []string{l.queue, l.dead} {
@@ -81,7 +81,7 @@ func (w *Worker) holdsMessages(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// alone does a job unless another worker is at it. What fails is tried again at the next time.
+// alone runs a job unless another worker is running it. A failed job is retried at the next interval.
 func (w *Worker) alone(ctx context.Context, job string, do func(ctx context.Context) error) {
 	err := w.locks.Do(ctx, job, jobLease, do)
 	if err != nil && !errors.Is(err, hostlock.ErrHeld) && ctx.Err() == nil {

@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// after is the first occurrence after t. An expression that names hours is read on the clock of the zone: each of its times is one
-// occurrence, on every day. A time that the clock leaves out comes as much later as the clock is set forward, and one that it shows
-// twice comes when it is shown first. An expression for all hours, such as "every ten minutes", follows the time that passes.
+// after returns the first occurrence after t. An expression that names hours is read on the clock of the zone: each
+// of its times is one occurrence on every day. A time that the clock skips is shifted by the same amount. A time that
+// the clock shows twice occurs when it is shown first. An expression for all hours, such as "every ten minutes",
+// follows elapsed time.
 func (s schedule) after(t time.Time) time.Time {
 	if s.everyHour() {
 		return s.expression.Next(t.In(s.Location))
@@ -19,7 +20,7 @@ func (s schedule) after(t time.Time) time.Time {
 	return next
 }
 
-// everyHour says whether the expression is for all hours, or for every so many.
+// everyHour reports whether the expression is for all hours, or for every nth hour.
 func (s schedule) everyHour() bool {
 	fields := strings.Fields(s.Cron)
 	if len(fields) < 5 {
@@ -29,7 +30,7 @@ func (s schedule) everyHour() bool {
 	return strings.ContainsAny(hour, "*?") || hour == "0-23"
 }
 
-// onClock is the first occurrence after t, without the times that are left out just before t.
+// onClock returns the first occurrence after t, without the times skipped just before t.
 func (s schedule) onClock(t time.Time) time.Time {
 	for wall := wallOf(t, offset(t, s.Location)); ; {
 		if wall = s.expression.Next(wall); wall.IsZero() {
@@ -41,7 +42,8 @@ func (s schedule) onClock(t time.Time) time.Time {
 	}
 }
 
-// leftOut is the first occurrence after t that the clock leaves out where it was last set forward; the zero time for none.
+// leftOut returns the first occurrence after t that the clock skipped when it was last set forward; the zero time for
+// none.
 func (s schedule) leftOut(t time.Time) time.Time {
 	change, _ := t.In(s.Location).ZoneBounds()
 	if change.IsZero() {
@@ -56,8 +58,8 @@ func (s schedule) leftOut(t time.Time) time.Time {
 	return wall.Add(-before).In(s.Location)
 }
 
-// instant is when a clock in a zone first shows a time; for a time that it leaves out, when it would have shown it without being set
-// forward.
+// instant returns when a clock in a zone first shows a time; for a skipped time, when the clock would have shown it
+// without being set forward.
 func instant(wall time.Time, zone *time.Location) time.Time {
 	near := wall.Add(-offset(wall, zone)).In(zone)
 	from, to := near.ZoneBounds()
@@ -80,10 +82,10 @@ func instant(wall time.Time, zone *time.Location) time.Time {
 	return near
 }
 
-// wallOf is what a clock shows at t that is ahead of UTC by an offset, as if it were UTC.
+// wallOf returns the clock time at t, ahead of UTC by an offset, as if it were UTC.
 func wallOf(t time.Time, ahead time.Duration) time.Time { return t.UTC().Add(ahead) }
 
-// offset is by how much the clock of a zone is ahead of UTC at t.
+// offset returns how far the clock of a zone is ahead of UTC at t.
 func offset(t time.Time, zone *time.Location) time.Duration {
 	_, seconds := t.In(zone).Zone()
 	return time.Duration(seconds) * time.Second

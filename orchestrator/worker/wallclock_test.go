@@ -3,13 +3,13 @@ package worker
 import (
 	"testing"
 	"time"
-	_ "time/tzdata" // zones, whatever the machine has
+	_ "time/tzdata" // zones, even if the machine has none
 
 	"pgregory.net/rapid"
 )
 
-// slots are the occurrences of an expression on some days of a zone, each asked for from the one before, and from shortly before now,
-// as a worker does.
+// slots returns the occurrences of an expression on some days of a zone. It computes each from the previous one, and
+// from shortly before now, as a worker does.
 func slots(t testing.TB, zone, cron, from string, days int) (all []string) {
 	t.Helper()
 	loc, err := time.LoadLocation(zone)
@@ -40,7 +40,7 @@ func slots(t testing.TB, zone, cron, from string, days int) (all []string) {
 	}
 }
 
-// A time of the clock is one slot on every day, however the clock is set.
+// A clock time is one slot on every day, however the clock is set.
 func TestClockChanges(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -82,7 +82,7 @@ func TestClockChanges(t *testing.T) {
 	}
 }
 
-// In every zone and year, a daily time is once on each day that the calendar has.
+// In every zone and year, a daily time occurs once on each calendar day.
 func TestOnceADay(t *testing.T) {
 	t.Parallel()
 	zones := []string{"Europe/Berlin", "America/New_York", "America/Sao_Paulo", "Australia/Lord_Howe", "Africa/Casablanca", "Asia/Gaza", "America/Havana", "Asia/Tehran", "Atlantic/Azores", "UTC"}
@@ -97,7 +97,7 @@ func TestOnceADay(t *testing.T) {
 		day := time.Date(rapid.IntRange(1990, 2030).Draw(r, "year"), 1, 1, 12, 0, 0, 0, time.UTC)
 		at := s.after(time.Date(day.Year(), 1, 1, 0, 0, 0, 0, loc).Add(-time.Second))
 		for range 365 {
-			// A time that is left out at the end of a day comes on the next one.
+			// A time skipped at the end of a day occurs on the next day.
 			if got := at.In(loc).Format(time.DateOnly); got != day.Format(time.DateOnly) && at.Add(-2*time.Hour).In(loc).Format(time.DateOnly) != day.Format(time.DateOnly) {
 				r.Fatalf("%s %02d:%02d: %v, want a slot on %s", zone, hour, minute, at, day.Format(time.DateOnly))
 			}

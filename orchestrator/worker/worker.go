@@ -14,10 +14,10 @@ import (
 	"github.com/vibedata/roundhouse/tables/hostlock"
 )
 
-// storeTimeout bounds a storage call that is not given up when the worker stops.
+// storeTimeout bounds a storage call that is not canceled when the worker stops.
 const storeTimeout = 30 * time.Second
 
-// Worker works on the orchestrations of one storage account. New makes it.
+// Worker runs the orchestrations of one storage account. New makes it.
 type Worker struct {
 	config    Config
 	runtime   *orchestrator.Runtime
@@ -29,8 +29,8 @@ type Worker struct {
 	ran       atomic.Bool
 }
 
-// New checks the configuration, naming everything that is wrong with it, and creates the tables, queues and container that
-// are missing. Nothing is worked on before Run.
+// New checks the configuration, returns every error in it, and creates missing tables, queues and the container.
+// Messages are handled only after Run.
 func New(ctx context.Context, c Config) (*Worker, error) {
 	c = c.withDefaults()
 	if err := c.validate(); err != nil {
@@ -66,12 +66,12 @@ func (w *Worker) prepare(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Runtime is what the worker runs orchestrations with: by it they are started, sent events, looked at and stopped. It may be
-// used as long as the stores, Run or not.
+// Runtime returns the runtime of the worker, which starts, signals, reads and stops orchestrations. It can be used as
+// long as the stores, even without Run.
 func (w *Worker) Runtime() *orchestrator.Runtime { return w.runtime }
 
-// Run works until ctx ends and everything at work has come to rest, which takes up to Config.StopTimeout, plus the
-// Runtime.Grace of activities. It may be called once; the error says that it was.
+// Run handles messages until ctx ends and all messages in progress are settled, which takes up to Config.StopTimeout,
+// plus the Runtime.Grace of activities. It may be called once; a second call returns an error.
 func (w *Worker) Run(ctx context.Context) error {
 	if w.ran.Swap(true) {
 		return errors.New("worker: Run was called before: make another Worker")
@@ -106,7 +106,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// every does something at once, and again each time that an interval has passed, until ctx ends.
+// every calls do immediately and after each interval, until ctx ends.
 func every(ctx context.Context, interval time.Duration, do func()) {
 	for ctx.Err() == nil {
 		do()
@@ -126,7 +126,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// detached is a context for a call of storage that is seen through when the worker stops.
+// detached returns a context for a storage call that completes even when the worker stops.
 func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 }

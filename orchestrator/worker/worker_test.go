@@ -19,7 +19,7 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// What a worker's own process starts, it works on at once, although the queue was empty for hours.
+// A worker handles messages of its own process immediately, although the queue was empty for hours.
 func TestExecuteAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld()
@@ -31,7 +31,7 @@ func TestExecuteAtOnce(t *testing.T) {
 		defer stop()
 		time.Sleep(3 * time.Hour)
 		began := time.Now()
-		for range 2 { // again, it only waits
+		for range 2 { // the second call only waits
 			greeting, err := worker.Execute(t.Context(), run, greet, "greet-1", "World")
 			if err != nil || greeting != "Hello, World" {
 				t.Errorf("%q, %v", greeting, err)
@@ -45,7 +45,7 @@ func TestExecuteAtOnce(t *testing.T) {
 	})
 }
 
-// A caller learns why there is no result.
+// A caller learns why an orchestration has no result.
 func TestResultOfAFailure(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld()
@@ -66,7 +66,7 @@ func TestResultOfAFailure(t *testing.T) {
 	})
 }
 
-// Timers and events come when they are due, or at most a poll later. An idle worker polls, and does not spin.
+// Timers and events are handled when they are due, or at most a poll later. An idle worker polls, and does not spin.
 func TestTimerAndEvent(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, polls := newWorld(), 0
@@ -98,7 +98,7 @@ func TestTimerAndEvent(t *testing.T) {
 	})
 }
 
-// Every message is lost: the sweeper finds what waits.
+// Every message is lost: the sweeper wakes waiting orchestrations.
 func TestLostMessages(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld()
@@ -116,8 +116,8 @@ func TestLostMessages(t *testing.T) {
 	})
 }
 
-// Many orchestrations, and more activities than one process should have, on two workers: each activity runs once, also one
-// that takes much longer than messages are hidden.
+// Many orchestrations, and more activities than one process may run, on two workers: each activity runs once, also
+// one that outlasts the visibility of its message.
 func TestTwoWorkers(t *testing.T) {
 	t.Parallel()
 	const many, wide = 20, 40
@@ -185,7 +185,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// A worker dies at every storage call, or the call fails: another one, or itself, brings the orchestration to its end.
+// A worker dies at every storage call, or the call fails: another worker, or the same one, drives the orchestration
+// to its end.
 func TestCrashAtEveryCall(t *testing.T) {
 	t.Parallel()
 	run := func(t *testing.T, plan *faults.Plan) {
@@ -212,7 +213,7 @@ func TestCrashAtEveryCall(t *testing.T) {
 			t.Errorf("%s %s %v: %v", out.Status, out.Output, out.Failure, w.runs)
 		}
 		plan.Wait()
-		time.Sleep(15 * time.Minute) // what was left comes again, and is known
+		time.Sleep(15 * time.Minute) // the remaining messages are redelivered and recognized
 		w.mustLength(t, signalQueue, 0)
 		w.mustLength(t, signalQueue+"-dead-letters", 0)
 	}

@@ -1,5 +1,5 @@
-// Command backfill gives the outbox rows of before there were idempotency keys what new rows have (docs/outbox.md). It
-// works in slices, beside everything else, and tells after each how far it is; one that was interrupted goes on with
+// Command backfill adds the columns of new rows to outbox rows from before idempotency keys (docs/outbox.md). It
+// works in slices, in parallel to the app, and prints its progress after each; an interrupted one continues with
 // -continuation, or from the beginning, which does no harm.
 //
 //	AzureWebJobsStorage=... go run ./scripts/backfill -tenant contoso
@@ -30,12 +30,12 @@ func main() {
 	}
 }
 
-// admin is what the command needs of an outbox.
+// admin is the part of an outbox that the command uses.
 type admin interface {
 	Backfill(ctx context.Context, tenant, continuation string, limit int) (outbox.BackfillProgress, error)
 }
 
-// open connects to the storage account that the handler uses.
+// open connects to the handler's storage account.
 func open() (admin, error) {
 	a, err := azure.FromEnvironment(os.LookupEnv, "AzureWebJobsStorage")
 	if err != nil {
@@ -54,7 +54,7 @@ func open() (admin, error) {
 	return outbox.NewAdmin(o), nil
 }
 
-// progress is a line of the output: what has been done so far, and where to go on.
+// progress is a line of the output: the finished work, and where to continue.
 type progress struct {
 	Tenant       string `json:"tenant"`
 	Scanned      int    `json:"scanned"`

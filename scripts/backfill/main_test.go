@@ -16,7 +16,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// old is an outbox with rows of before there were keys.
+// old returns an outbox with rows from before idempotency keys.
 func old(t *testing.T, rows int) *outbox.Admin {
 	t.Helper()
 	store := tables.NewMemory()

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// azuriteConcurrency is more than Azurite, which has one thread, can work on.
+	// azuriteConcurrency exceeds the parallelism of Azurite, which has one thread.
 	azuriteConcurrency = 32
-	// azuriteStart bounds the start, with an installation from npm in it.
+	// azuriteStart bounds the start, including an installation from npm.
 	azuriteStart = 5 * time.Minute
 )
 
-// overAzurite measures how much of the transactions that an Azurite can take orchestrations get out of it.
+// overAzurite measures the share of an Azurite's possible transactions that orchestrations reach.
 func overAzurite() scenario {
 	metrics := []metric{
 		{"azurite/sequence3/orchestrations_per_s", "orchestrations/s", ""},
@@ -50,8 +50,8 @@ func overAzurite() scenario {
 	}}
 }
 
-// sideBySide measures orchestrations and bare transactions in turns, because Azurite slows down as it fills. Each round
-// has a new table, for the same reason.
+// sideBySide measures orchestrations and bare transactions in turns, because Azurite slows down as it fills. Each
+// round has a new table, for the same reason.
 type sideBySide struct {
 	tables tables.Store
 	blobs  blobs.Store
@@ -78,8 +78,8 @@ func (b *sideBySide) measure(ctx context.Context, d time.Duration) ([]float64, e
 	return []float64{orchestrations, raw, transactions / raw}, nil
 }
 
-// orchestrate runs sequences of three activities and gives how many ended in a second, and how many table transactions
-// were made for them.
+// orchestrate runs sequences of three activities and returns how many ended in a second, and how many table
+// transactions they made.
 func (b *sideBySide) orchestrate(ctx context.Context, d time.Duration) (orchestrations, transactions float64, err error) {
 	var calls atomic.Int64
 	count := func(ctx context.Context, _ faults.Call, next func(context.Context) error) error {
@@ -96,7 +96,7 @@ func (b *sideBySide) orchestrate(ctx context.Context, d time.Duration) (orchestr
 	return orchestrations, orchestrations * perOrchestration, err
 }
 
-// apply makes the transactions of such orchestrations without a runtime and gives how many were made in a second.
+// apply makes the transactions of such orchestrations without a runtime and returns how many were made in a second.
 func (b *sideBySide) apply(ctx context.Context, d time.Duration, rounds [][]tables.Op) (float64, error) {
 	table := b.nextTable()
 	if err := b.tables.CreateTable(ctx, table); err != nil {
@@ -120,7 +120,7 @@ func (b *sideBySide) nextTable() string {
 	return fmt.Sprintf("bench%d", b.made)
 }
 
-// into gives the operations for another partition.
+// into returns the operations for another partition.
 func into(partition string, ops []tables.Op) []tables.Op {
 	out := make([]tables.Op, len(ops))
 	for i, op := range ops {
@@ -130,20 +130,20 @@ func into(partition string, ops []tables.Op) []tables.Op {
 	return out
 }
 
-// recorder is a store that keeps what is applied to it.
+// recorder is a store that records the applied operations.
 type recorder struct {
 	tables.Store
 	applied [][]tables.Op
 }
 
-// Apply applies and keeps the operations.
+// Apply applies and records the operations.
 func (r *recorder) Apply(ctx context.Context, table string, ops ...tables.Op) error {
 	r.applied = append(r.applied, faults.Copied(ops))
 	return r.Store.Apply(ctx, table, ops...)
 }
 
-// recordRounds gives the transactions of one orchestration of three activities as the runtime makes them, so that the
-// raw ones have their shape and size.
+// recordRounds returns the transactions of one orchestration of three activities as the runtime makes them, so that
+// the raw ones have their shape and size.
 func recordRounds(ctx context.Context) ([][]tables.Op, error) {
 	store := &recorder{Store: tables.NewMemory()}
 	r, err := newRig(ctx, orchestrator.Config{Tables: store, Blobs: blobs.NewMemory()})

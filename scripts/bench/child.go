@@ -11,10 +11,10 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// child counts what a sub-orchestration costs that is waited for, beyond an orchestration that calls none.
+// child counts the cost of a sub-orchestration with a waiting caller, beyond an orchestration without calls.
 func child(ctx context.Context, _ *house) (int, error) { return family(ctx, nothing) }
 
-// childTimer counts the same for one that waits for an hour.
+// childTimer counts the same for a sub-orchestration that waits for an hour.
 func childTimer(ctx context.Context, _ *house) (int, error) { return family(ctx, anHour) }
 
 func family(ctx context.Context, what string) (int, error) {
@@ -39,7 +39,7 @@ func family(ctx context.Context, what string) (int, error) {
 	return n, errors.Join(err, getErr)
 }
 
-// deliverAny hands one signal that is due to a new process, if there is one. To find none is the host's business.
+// deliverAny delivers one due signal to a new process, if there is one. Finding none is no error here.
 func (w *waitingRoom) deliverAny(ctx context.Context, rt *orchestrator.Runtime) (bool, error) {
 	for _, name := range []string{rt.ScheduleQueue(), rt.SignalQueue()} {
 		received, err := w.queues.Receive(ctx, name, 1, time.Minute)

@@ -26,9 +26,9 @@ import (
 )
 
 const (
-	// consoleTabs is how many browsers look at once.
+	// consoleTabs is the number of open browser tabs.
 	consoleTabs = 10
-	// consoleRows is how many rows a page of the console has.
+	// consoleRows is the number of rows of a console page.
 	consoleRows = 50
 )
 
@@ -59,7 +59,7 @@ func newConsoleApp(ctx context.Context, rows int) (consoleApp, error) {
 	return consoleApp{d}, errors.Join(d.handler.Start(ctx), fillDeadLetters(ctx, engine.NewDeadLetters(memory, ""), rows))
 }
 
-// consoleSettings are those of a developer's host, where messages are handled when they are delivered.
+// consoleSettings returns those of a developer's host, where messages are handled when they are delivered.
 func consoleSettings(name string) (string, bool) {
 	if name == "ROUNDHOUSE_DIRECT" {
 		return "0", true
@@ -85,7 +85,7 @@ func fillDeadLetters(ctx context.Context, letters *engine.DeadLetters, rows int)
 	return group.Wait()
 }
 
-// page asks for a page, as a browser does.
+// page requests a page, like a browser.
 func (a consoleApp) page(ctx context.Context, path string) (*httptest.ResponseRecorder, error) {
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil)
 	r.Host = "localhost"
@@ -98,7 +98,7 @@ func (a consoleApp) page(ctx context.Context, path string) (*httptest.ResponseRe
 	return rec, nil
 }
 
-// text is what a page has, and how many bytes of it are sent.
+// text returns the content of a page, and the number of bytes sent.
 func (a consoleApp) text(ctx context.Context, path string) (text string, sent int, err error) {
 	rec, err := a.page(ctx, path)
 	if err != nil {
@@ -115,7 +115,8 @@ func (a consoleApp) text(ctx context.Context, path string) (text string, sent in
 
 var loadedAssets = regexp.MustCompile(`(?:href|src)="(` + console.Root + `/assets/[^"]+)"`)
 
-// consoleFirstPage measures what a browser loads that opens the console for the first time: the page, and all that it names.
+// consoleFirstPage measures the requests of a browser that opens the console for the first time: the page, and all
+// its resources.
 func consoleFirstPage() scenario {
 	metrics := []metric{{"console/first_page/kB", "kB", "goal less than 60: the home page, compressed, with style, script and icon"}}
 	return scenario{metrics, func(ctx context.Context, _ time.Duration) ([]float64, error) {
@@ -139,7 +140,7 @@ func consoleFirstPage() scenario {
 	}}
 }
 
-// consoleLists measures how much longer the list of dead letters takes when there are many.
+// consoleLists measures how much longer the list of dead letters takes with many of them.
 func consoleLists() scenario {
 	metrics := []metric{{fmt.Sprintf("console/list/%d/ratio", manyRows), "ratio", fmt.Sprintf("goal 1.3 or less: the time of a page of %d dead letters of %d, divided by that of %d", consoleRows, manyRows, fewRows)}}
 	return scenario{metrics, func(ctx context.Context, d time.Duration) ([]float64, error) {
@@ -166,9 +167,9 @@ func consoleLists() scenario {
 	}}
 }
 
-// consolePolling counts what open pages that look for news cost storage: as many tabs of one page, for each page that does. Within the
-// time that a browser allows for it, one look holds for all of them; that time is two thirds of the interval. The page of an operation shows
-// work that waits for what it has sent first.
+// consolePolling counts the storage cost of open pages that poll for news: as many tabs of one page, for each polling
+// page. Within the browser's cache time, one result serves all tabs; that time is two thirds of the interval. The
+// page of an operation shows work that first waits for its messages.
 func consolePolling() scenario {
 	metrics := []metric{{"console/polling/tx_per_s", "transactions/s",
 		fmt.Sprintf("goal less than 1: %d open tabs of the page that costs most, each looking every %v, which is the default, or as seldom as the page says", consoleTabs, console.Interval)}}
@@ -209,8 +210,8 @@ func consolePolling() scenario {
 	}}
 }
 
-// looks is how many transactions in a second the tabs of a page cost that look at it so often: the first of them asks storage, and the
-// others hear what it has found as long as that holds.
+// looks returns the transactions in a second of tabs that poll a page at an interval: the first reads storage, and
+// the others get its result while it is valid.
 func (a consoleApp) looks(ctx context.Context, path string, every time.Duration) (float64, error) {
 	rec, err := a.page(ctx, path)
 	if err != nil {
@@ -233,7 +234,7 @@ func (a consoleApp) looks(ctx context.Context, path string, every time.Duration)
 	return float64(first) / holds.Seconds(), nil
 }
 
-// look asks whether a page has news, and gives the status of the answer.
+// look polls a page, and returns the status of the answer.
 func (a consoleApp) look(ctx context.Context, path, tag string, holds time.Duration) int {
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil)
 	r.Host = "localhost"

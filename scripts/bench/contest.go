@@ -19,20 +19,20 @@ type contestant struct {
 	sampler func(ctx context.Context, sample string, d time.Duration) ([]float64, error)
 }
 
-// field is who takes part in a contest: the runtime first, then its peers, unless they are missing.
+// field lists the contestants: the runtime first, then its peers, unless they are missing.
 type field struct {
 	contestants []contestant
 	missing     error
 	leave       func()
 }
 
-// sampled is what a contestant's samples gave, a row for each round.
+// sampled holds the samples of a contestant, a row for each round.
 type sampled struct {
 	name   string
 	rounds [][]float64
 }
 
-// fight samples one after the other, round after round, because whatever slows the machine down has to slow down all.
+// fight takes samples one after the other, round after round, because a slow machine has to affect all contestants.
 func (f field) fight(ctx context.Context, c contest, d time.Duration) ([]sampled, error) {
 	results := make([]sampled, len(f.contestants))
 	for range peerRounds {
@@ -48,13 +48,13 @@ func (f field) fight(ctx context.Context, c contest, d time.Duration) ([]sampled
 	return results, nil
 }
 
-// arena builds the peers' program and runs it beside this one.
+// arena builds the peers' program and runs it next to this one.
 type arena struct{}
 
 // tmpfs is a file system in memory.
 const tmpfs = "/dev/shm"
 
-// enter gives the field of a contest. That the peers' modules cannot be had is no error.
+// enter returns the field of a contest. Unavailable modules of the peers are no error.
 func (a arena) enter(ctx context.Context, c contest) (field, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -73,7 +73,7 @@ func (a arena) enter(ctx context.Context, c contest) (field, error) {
 	return f, nil
 }
 
-// buildPeers builds the program that is a module of its own beside this package.
+// buildPeers builds the program in the module next to this package.
 func buildPeers(ctx context.Context, program string) error {
 	mod, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {
@@ -97,7 +97,7 @@ func (arena) ours(self string) func(context.Context, string, time.Duration) ([]f
 	}
 }
 
-// theirs are the best forms of the peers.
+// theirs returns the best forms of the peers.
 func (arena) theirs(program, dir string, c contest) []contestant {
 	peer := func(name, config, where string) contestant {
 		return contestant{name, func(ctx context.Context, sample string, d time.Duration) ([]float64, error) {
@@ -110,7 +110,7 @@ func (arena) theirs(program, dir string, c contest) []contestant {
 		}}
 	}
 	var out []contestant
-	if c.sample != "replay" { // a database in memory ends with the process that it would be replayed after
+	if c.sample != "replay" { // a database in memory ends with its process, before the replay
 		out = append(out, peer("dbos v1.8.0, SQLite in memory, one connection", "dbos-memory", dir))
 	}
 	out = append(out, peer("dbos v1.8.0, SQLite WAL in a file", "dbos-wal", dir))

@@ -14,23 +14,24 @@ import (
 )
 
 const (
-	// directSamples is how many requests of each kind are measured, directPause how far they are apart: nothing else goes on meanwhile.
+	// directSamples is the number of measured requests of each kind, directPause their interval: nothing else runs
+	// meanwhile.
 	directSamples = 100
 	directPause   = 100 * time.Millisecond
-	// directRest is how long a host takes to come to rest: each poll that finds nothing is later than the one before.
+	// directRest is the time until a host is idle: each poll that finds nothing increases the next interval.
 	directRest = 25 * time.Second
-	// directNap is how long the timers are: for less than half a minute, an orchestration is not parked. directLimit is how long is waited
-	// for what is not taken at once.
+	// directNap is the length of the timers: an orchestration is not parked for less than half a minute. directLimit
+	// bounds the wait for work that is not done immediately.
 	directNap   = 45 * time.Second
 	directLimit = time.Minute
 )
 
-// directKind is a kind of request, and how long it took from the request to its effect, which the orchestration's own record says.
+// directKind is a kind of request, with the time from the request to its effect, by the orchestration's own record.
 type directKind struct {
 	name, goal string
-	// before prepares an orchestration; nil: nothing to prepare.
+	// before prepares an orchestration; nil for none.
 	before func(ctx context.Context, url, id string) error
-	// request is what is measured from its beginning; nil: what before has begun is measured.
+	// request is measured from its beginning; nil: the request of before is measured.
 	request func(ctx context.Context, url, id string) error
 	effect  func(o orchestrator.Outcome, requested time.Time) time.Duration
 }
@@ -61,7 +62,7 @@ func directKinds() []directKind {
 	}
 }
 
-// takenAtOnce measures how long what an app takes over HTTP takes to its effect, when everything is at rest, under a local host with the
+// takenAtOnce measures the time from an HTTP request to its effect, in an idle app, under a local host with the
 // deployed host.json.
 func takenAtOnce() scenario {
 	var metrics []metric
@@ -101,7 +102,7 @@ func measureDirect(ctx context.Context, dir string, account azure.Account) ([]fl
 	return values, nil
 }
 
-// measure gives how long each request took to its effect, in milliseconds.
+// measure returns the time of each request to its effect, in milliseconds.
 func (k directKind) measure(ctx context.Context, cluster *hosts.Cluster, url string) ([]float64, error) {
 	name := func(i int) string { return fmt.Sprintf("%s-%d", k.name, i) }
 	if k.before != nil {
@@ -109,7 +110,7 @@ func (k directKind) measure(ctx context.Context, cluster *hosts.Cluster, url str
 			if err := k.before(ctx, url, name(i)); err != nil {
 				return nil, err
 			}
-			if err := pause(ctx, directPause); err != nil { // timers that are set at once are due at once
+			if err := pause(ctx, directPause); err != nil { // timers that start together are due together
 				return nil, err
 			}
 		}

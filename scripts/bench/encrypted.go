@@ -13,8 +13,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// encryption compares the speed of sequences whose payloads are encrypted, and of those that run with encryption turned off,
-// as every app without a key does, with the speed on plain stores.
+// encryption compares the speed of sequences with encrypted payloads, and of those with encryption turned off, as in
+// every app without a key, with the speed on plain stores.
 func encryption() scenario {
 	metrics := []metric{
 		{"memory/sequence3/encryption_on/ratio", "ratio", "of the speed on plain stores; goal 0.5 or more"},
@@ -34,7 +34,8 @@ func encryption() scenario {
 	}}
 }
 
-// sequencesPerSecond is how many sequences of three activities run a second, one at a time, with an encryption or none.
+// sequencesPerSecond returns how many sequences of three activities run in a second, one at a time, with an
+// encryption or none.
 func sequencesPerSecond(ctx context.Context, d time.Duration, with *codec.Config) (float64, error) {
 	c := orchestrator.Config{Tables: tables.NewMemory(), Blobs: blobs.NewMemory()}
 	if with != nil {
@@ -52,7 +53,7 @@ func sequencesPerSecond(ctx context.Context, d time.Duration, with *codec.Config
 	return saturate(ctx, 1, d, func(ctx context.Context) error { return r.run(ctx, "sequence", 3) })
 }
 
-// fixedKey wraps data keys without a vault, in as many bytes as an RSA key of 2,048 bits does.
+// fixedKey wraps data keys without a vault, in as many bytes as an RSA key of 2,048 bits.
 type fixedKey struct{}
 
 func (fixedKey) aead() (cipher.AEAD, error) {

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// eternalTurns is how often the orchestration continues as new.
+	// eternalTurns is the number of times that the orchestration continues as new.
 	eternalTurns = 1000
-	// eternalResult is the size of the result that each of its executions gets, in bytes: a blob holds it.
+	// eternalResult is the size of the result of each execution, in bytes: a blob holds it.
 	eternalResult = 100 << 10
 	eternalID     = "eternal"
 )
 
-// eternal counts what storage holds of an orchestration that continued as new for long: it is not to grow.
+// eternal counts the stored rows of an orchestration that has continued as new often: they must not grow.
 func eternal() scenario {
 	name := fmt.Sprintf("storage/eternal/%d/", eternalTurns)
 	metrics := []metric{

@@ -8,11 +8,11 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// buffered is how many events come before the orchestration asks for one.
+// buffered is the number of events that arrive before the orchestration waits for one.
 const buffered = 10_000
 
-// events times how long a new process needs to replay an orchestration that has read many events that were kept for it.
-// memory/replay/10000 is about half as many results.
+// events times how long a new process takes to replay an orchestration that has read many buffered events.
+// memory/replay/10000 has about half as many results.
 func events() scenario {
 	return scenario{[]metric{{"events/10000/us_per_event", "us", "as one of the 5,000 results of memory/replay/10000"}}, func(ctx context.Context, d time.Duration) ([]float64, error) {
 		c, err := newBuffered(ctx, buffered)
@@ -24,7 +24,7 @@ func events() scenario {
 	}}
 }
 
-// newBuffered is an orchestration that has read n events, all of which came before it asked.
+// newBuffered returns an orchestration that has read n events, all of which arrived before its wait.
 func newBuffered(ctx context.Context, n int) (*cutOff, error) {
 	c := receiving(n, true, func(ctx *orchestrator.Context, n int, _, wait, last *orchestrator.Activity[int, int]) (int, error) {
 		if _, err := wait.Call(ctx, n).Await(); err != nil {
@@ -40,7 +40,7 @@ func newBuffered(ctx context.Context, n int) (*cutOff, error) {
 	return c, c.begin(ctx)
 }
 
-// raised is how many events the orchestration has been given.
+// raised returns the number of events in the orchestration's history.
 func raised(ctx context.Context, runtime *orchestrator.Runtime) (int, error) {
 	n := 0
 	for next, more := "", true; more; more = next != "" {

@@ -15,15 +15,15 @@ type figure struct {
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit"`
 
-	note string // what to compare it with, for people
+	note string // the value to compare it with
 }
 
-// jsonLine prints a figure for programs.
+// jsonLine prints a figure as JSON.
 func jsonLine(out io.Writer, f figure) error {
 	return json.NewEncoder(out).Encode(f)
 }
 
-// table prints a figure for people.
+// table prints a figure as text.
 func table(out io.Writer, f figure) error {
 	value := strconv.FormatFloat(f.Value, 'f', -1, 64)
 	line := fmt.Sprintf("%-56s %12s %-18s %s", f.Name, value, f.Unit, f.note)
@@ -31,7 +31,7 @@ func table(out io.Writer, f figure) error {
 	return err
 }
 
-// rounded keeps four digits that count, and all of a whole number.
+// rounded keeps four significant digits, and all digits of a whole number.
 func rounded(v float64) float64 {
 	if v == 0 || math.IsInf(v, 0) || math.IsNaN(v) {
 		return v

@@ -37,7 +37,7 @@ type house struct {
 	worked atomic.Int64 // activities that have run
 }
 
-// newHouse makes everything that a deployment finds in place.
+// newHouse creates everything that a deployment finds.
 func newHouse(ctx context.Context) (*house, error) {
 	h := &house{tables: tables.NewMemory(), blobs: blobs.NewMemory(), queues: queues.NewMemory()}
 	runtime, pipeline, err := h.process(&faults.Plan{})
@@ -47,7 +47,7 @@ func newHouse(ctx context.Context) (*house, error) {
 	return h, errors.Join(runtime.Prepare(ctx), pipeline.Prepare(ctx))
 }
 
-// process is the engine in a process of its own, whose storage calls count counts.
+// process returns the engine in a process of its own, whose storage calls count counts.
 func (h *house) process(count *faults.Plan) (*orchestrator.Runtime, *engine.Pipeline, error) {
 	store, log, d := faults.Tables(h.tables, count.Intercept), slog.New(slog.DiscardHandler), h.definition()
 	runtime, err := orchestrator.New(orchestrator.Config{Tables: store, Blobs: faults.Blobs(h.blobs, count.Intercept), Log: log,
@@ -60,8 +60,8 @@ func (h *house) process(count *faults.Plan) (*orchestrator.Runtime, *engine.Pipe
 	return runtime, pipeline, err
 }
 
-// definition is an engine that works a plan off. Its first activity is an operation, which the history shows: engines
-// have a few of those, however many activities they call.
+// definition returns an engine that carries out a plan. Its first activity is an operation, which the history shows:
+// engines have a few of those, for any number of activities.
 func (h *house) definition() engine.Definition {
 	work := func(_ context.Context, n int) (int, error) { h.worked.Add(1); return n + 1, nil }
 	operation, step := orchestrator.NewActivity("operation", work), orchestrator.NewActivity("step", work)
@@ -89,14 +89,14 @@ func (h *house) definition() engine.Definition {
 	}
 }
 
-// deliver sends a message, hands it over as the host does and gives the number of storage transactions from the host's
-// get to its delete. Messages with one plan are one message: the second is a duplicate.
+// deliver sends a message, delivers it as the host does and returns the number of storage transactions from the
+// host's get to its delete. Messages with one plan are one message: the second is a duplicate.
 func (h *house) deliver(ctx context.Context, p plan) (int, error) {
 	calls, err := h.calls(ctx, p)
 	return len(calls), err
 }
 
-// calls is deliver, and gives the transactions.
+// calls is deliver, and returns the transactions.
 func (h *house) calls(ctx context.Context, p plan) ([]faults.Call, error) {
 	if err := h.send(ctx, p); err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (h *house) calls(ctx context.Context, p plan) ([]faults.Call, error) {
 	return count.Calls(), err
 }
 
-// send puts a plan into the engine's queue.
+// send sends a plan to the engine's queue.
 func (h *house) send(ctx context.Context, p plan) error {
 	input, err := json.Marshal(p)
 	if err != nil {

@@ -18,26 +18,27 @@ import (
 )
 
 const (
-	// idleTenants is how many tenants have had events before the hour that is counted.
+	// idleTenants is the number of tenants with events before the measured hour.
 	idleTenants = 25
-	// hostLease is how often the host renews the lease by which one of its instances is the primary one: its lease of 15 s, three
-	// seconds before it would end.
+	// hostLease is the renewal interval of the lease of the host's primary instance: its lease of 15 s, three seconds
+	// before it expires.
 	hostLease = 12 * time.Second
-	// listenerLock is for how long the host takes the lease of a timer when host.json does not say: it renews it at half of that.
+	// listenerLock is the default lease of a timer at the host, which renews it at half of that.
 	listenerLock = time.Minute
-	// flagInterval is how long the handler does not ask again whether the app is drained.
+	// flagInterval is the interval of the handler's check whether the app is drained.
 	flagInterval = 3 * time.Second
-	// often is how many times a timer function fires in an hour at least that is called without a pause in between.
+	// often is the minimum number of runs in an hour of a timer function that is called without a pause in between.
 	often = 60
-	// pollingInterval is how rarely the host asks an empty queue when host.json does not say.
+	// pollingInterval is the host's default maximum polling interval of an empty queue.
 	pollingInterval = time.Minute
 )
 
-// idleNode counts the requests of an hour in which nothing happens, of one node in the publisher's context. What timer functions
-// do is counted on the wire: each is called as often as in an hour, and at least twice. What the first call does of one that fires once
-// an hour beyond what the second does is its work of a night, of which an hour gets a part. What the host does by itself is computed by
-// its rules: it asks each queue of a function every maxPollingInterval, renews the lease of each timer function at half of listenerLockPeriod, its own every 12 s,
-// and writes the status of a timer after each run, unless that is off or the timer fires more than once a minute.
+// idleNode counts the requests of an idle hour of one node in the publisher's profile. The requests of timer
+// functions are counted on the wire: each is called as often as in an hour, and at least twice. For an hourly one,
+// the extra requests of its first call are its nightly work, of which an hour gets a part. The host's own requests
+// are computed by its rules: it polls each queue of a function every maxPollingInterval, renews the lease of each
+// timer function at half of listenerLockPeriod, its own every 12 s, and writes the status of a timer after each run.
+// It does not write the status if that is off or the timer fires more than once a minute.
 func idleNode() scenario {
 	metrics := []metric{
 		{"idle/host/polls", "requests/h", "the host's, of the queues of all queue functions"},
@@ -63,7 +64,7 @@ func idleNode() scenario {
 	}}
 }
 
-// must is a file's text: what cannot be read is no JSON.
+// must returns a file's text: an unreadable file is no JSON.
 func must(text []byte, err error) []byte {
 	if err != nil {
 		return []byte(err.Error())
@@ -71,7 +72,7 @@ func must(text []byte, err error) []byte {
 	return text
 }
 
-// hour is what an hour's requests are computed of.
+// hour is the input for the computation of an hour's requests.
 type hour struct {
 	functions map[string]binding
 	host      struct {
@@ -88,7 +89,7 @@ type binding struct {
 	UseMonitor     *bool
 }
 
-// functions are those of the program, as it describes itself.
+// functions returns those of the program, as it describes itself.
 func (p program) functions(ctx context.Context) (map[string]binding, error) {
 	cmd := exec.CommandContext(ctx, p.path, "manifest")
 	cmd.Env = append(os.Environ(), "ROUNDHOUSE_CONTEXT=publisher", "FUNCTIONS_APP_ROOT_PATH=.")
@@ -106,7 +107,7 @@ func (p program) functions(ctx context.Context) (map[string]binding, error) {
 	return all, nil
 }
 
-// byHost is what the host does by itself.
+// byHost returns the host's own requests.
 func (h hour) byHost() (polls, leases float64, err error) {
 	poll, pollErr := duration(h.host.Extensions.Queues.MaxPollingInterval, pollingInterval)
 	lock, lockErr := duration(h.host.Singleton.ListenerLockPeriod, listenerLock)
@@ -128,7 +129,7 @@ func (h hour) byHost() (polls, leases float64, err error) {
 	return polls, leases, nil
 }
 
-// duration reads a time as host.json has it, "hh:mm:ss".
+// duration reads a time in the form of host.json, "hh:mm:ss".
 func duration(text string, otherwise time.Duration) (time.Duration, error) {
 	if text == "" {
 		return otherwise, nil
@@ -136,7 +137,7 @@ func duration(text string, otherwise time.Duration) (time.Duration, error) {
 	return time.ParseDuration(strings.Replace(strings.Replace(text, ":", "h", 1), ":", "m", 1) + "s")
 }
 
-// anHour is how often a timer fires in an hour, on average over a day.
+// anHour returns how often a timer fires in an hour, on average over a day.
 func (b binding) anHour() float64 {
 	expression, err := ncrontab.Parse(b.Schedule)
 	if err != nil {
@@ -149,8 +150,8 @@ func (b binding) anHour() float64 {
 	return float64(fired) / 24
 }
 
-// handler is what the handler does in its timers, over storage in which some tenants have had events. The hour begins when the outbox
-// has looked at these once more, and knows that nothing of them is left.
+// handler returns the handler's requests in its timers, over storage in which some tenants have had events. The hour
+// begins when the outbox has checked these once more, and knows that nothing of them is left.
 func (h hour) handler(ctx context.Context, w *wire, p program) (all float64, err error) {
 	c, err := p.start(ctx, w)
 	if err != nil {
@@ -173,9 +174,9 @@ func (h hour) handler(ctx context.Context, w *wire, p program) (all float64, err
 	return all, err
 }
 
-// call counts what the handler sends when a timer function is called, after a pause or at once.
+// call counts the handler's requests when a timer function is called, after a pause or immediately.
 func (h hour) call(ctx context.Context, w *wire, c *deployed, name string, pause bool) (float64, error) {
-	if pause { // for long enough for the handler to ask again whether the app is drained
+	if pause { // long enough for the handler to check again whether the app is drained
 		time.Sleep(flagInterval)
 		if _, err := w.rest(ctx); err != nil {
 			return 0, err
@@ -186,7 +187,7 @@ func (h hour) call(ctx context.Context, w *wire, c *deployed, name string, pause
 	return float64(w.count() - before), err
 }
 
-// anHourOf is how much of what was counted in the calls of a timer function belongs to an hour.
+// anHourOf returns the share of an hour in the counted calls of a timer function.
 func anHourOf(calls []float64, often float64) (all float64) {
 	if often <= 1 {
 		first, again := calls[0], calls[1]
@@ -216,7 +217,7 @@ func (c *deployed) fire(ctx context.Context, name string) error {
 	return nil
 }
 
-// hadEvents lets tenants add events, and has them delivered, an hour ago.
+// hadEvents lets tenants add and deliver events an hour ago.
 func hadEvents(ctx context.Context, a azure.Account) error {
 	t, tablesErr := azure.NewTables(a)
 	q, queuesErr := azure.NewQueues(a)

@@ -10,14 +10,14 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// linearUnits is how many units are measured at each size, in so many orchestrations of that size as it takes, so that
-// each size has the same part of what the garbage collector does.
+// linearUnits is the number of measured units at each size, in as many orchestrations of that size as needed, so that
+// each size has the same share of garbage collection.
 const linearUnits = 50_000
 
-// linearSizes are the numbers of units of an orchestration that are compared.
+// linearSizes returns the numbers of units of an orchestration that are compared.
 func linearSizes() []int { return []int{500, 5000, linearUnits} }
 
-// growths lists the shapes of orchestrations whose cost of a unit should not grow with the number of units.
+// growths lists the shapes of orchestrations whose cost for each unit should not grow with the number of units.
 func growths() []struct {
 	name string
 	make func(n int) *cutOff
@@ -34,8 +34,8 @@ func growths() []struct {
 	}
 }
 
-// linears measures what a unit costs in a run, and in the replay of it by a process that knows nothing, at each size. It is
-// the time of the processor, because a unit that waits for other programs takes no more of that.
+// linears measures the cost of a unit in a run, and in its replay by a new process, at each size. It is processor
+// time, which does not grow when a unit waits for other programs.
 func linears() []scenario {
 	var all []scenario
 	for _, g := range growths() {
@@ -62,7 +62,8 @@ func linears() []scenario {
 	return all
 }
 
-// linear gives what a unit takes in the runs and in the replays of so many orchestrations of n units, in microseconds.
+// linear returns the time of a unit in the runs and in the replays of so many orchestrations of n units, in
+// microseconds.
 func linear(ctx context.Context, n, orchestrations int, make func(int) *cutOff) (run, replay float64, err error) {
 	for range orchestrations {
 		c := make(n)
@@ -81,7 +82,7 @@ func linear(ctx context.Context, n, orchestrations int, make func(int) *cutOff) 
 	return run / units, replay / units, nil
 }
 
-// processorTime is what this process has used of the processors.
+// processorTime returns this process's processor time.
 func processorTime() time.Duration {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
@@ -104,7 +105,7 @@ func coroutines(ctx *orchestrator.Context, n int, step, _, last *orchestrator.Ac
 	return last.Call(ctx, n).Await()
 }
 
-// bufferedEvents takes n events one by one, all of which came while an activity ran. Its run is timed from there.
+// bufferedEvents takes n events one by one, all of which arrived while an activity ran. Its run is timed from there.
 func bufferedEvents(n int) *cutOff {
 	return receiving(n, true, func(ctx *orchestrator.Context, n int, _, wait, last *orchestrator.Activity[int, int]) (int, error) {
 		if _, err := wait.Call(ctx, n).Await(); err != nil {
@@ -117,7 +118,7 @@ func bufferedEvents(n int) *cutOff {
 	})
 }
 
-// deliveredEvents waits for n events that come while it runs.
+// deliveredEvents waits for n events that arrive while it runs.
 func deliveredEvents(n int) *cutOff {
 	return receiving(n, false, func(ctx *orchestrator.Context, n int, _, wait, last *orchestrator.Activity[int, int]) (int, error) {
 		wait.Call(ctx, n) // while it runs, the orchestration is not parked
@@ -137,8 +138,8 @@ func take(ctx *orchestrator.Context, n int) error {
 	return nil
 }
 
-// receiving is an orchestration that is delivered n events while its activity wait runs. With all, that ends when they
-// are all in its history, and the run is timed from there; otherwise it ends with the process.
+// receiving returns an orchestration that is delivered n events while its activity wait runs. With all, that ends
+// when they are all in its history, and the run is timed from there; otherwise it ends with the process.
 func receiving(n int, all bool, code code) *cutOff {
 	c := newCutOff(n, code)
 	c.calls = n + 2
@@ -159,7 +160,7 @@ func receiving(n int, all bool, code code) *cutOff {
 	return c
 }
 
-// deliver begins to deliver n events at once. Each delivery lasts as long as the process.
+// deliver starts delivering n events in parallel. Each delivery lasts as long as the process.
 func (c *cutOff) deliver(ctx context.Context, runtime *orchestrator.Runtime, n int) {
 	for i := range n {
 		c.deliveries.Go(func() {

@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	// fewRows and manyRows are the sizes of history that lists are compared over.
+	// fewRows and manyRows are the compared sizes of history.
 	fewRows  = 100
 	manyRows = 100_000
 	// azuriteRows is the longer one over Azurite.
 	azuriteRows = 2_000
 	// rowsPerRun fills the largest transaction that the history makes.
 	rowsPerRun = 33
-	// listSamples is how often each list is timed at least.
+	// listSamples is the minimum number of samples of each list.
 	listSamples = 10
 	listEngine  = "hmac"
 	// fillConcurrency is low because Azurite takes long over a transaction of a hundred rows.
 	fillConcurrency = 2
 )
 
-// lists counts what a page of a list costs in storage transactions, whatever the length of the history.
+// lists counts the cost of a list page in storage transactions, for any length of the history.
 func lists() scenario {
 	metrics := []metric{
 		{fmt.Sprintf("tx/list/%d", fewRows), "transactions", "budget 3: one query for each of what succeeded, what failed, and what failed and was made good"},
@@ -70,9 +70,9 @@ func listsInMemory() scenario {
 	}}
 }
 
-// listsOverAzurite measures how much longer a page of a longer history takes, beside the bare queries that it is made of:
-// Azurite reads all rows of a table for every query, whatever its range, so these take longer, too. For the same reason,
-// and because it looks through a partition for every row that it writes, the longer history is no longer than this.
+// listsOverAzurite measures how much longer a page of a longer history takes, next to the bare queries of the page:
+// Azurite reads all rows of a table for every query, for any range, so these take longer, too. It also searches a
+// partition for every row that it writes, so the longer history is no longer than this.
 func listsOverAzurite() scenario {
 	metrics := []metric{{"azurite/list/ratio", "ratio", "goal 1.3 or less: by what a page grows from 100 to 2,000 rows, divided by what its bare queries do"}}
 	return scenario{metrics, func(ctx context.Context, d time.Duration) (values []float64, err error) {
@@ -99,8 +99,7 @@ func listsOverAzurite() scenario {
 	}}
 }
 
-// inTurns times works one after the other, over and over, because whatever slows the machine down has to slow down all of
-// them, and gives the median of each.
+// inTurns times works in turns, because a slow machine has to affect all of them, and returns the median of each.
 func inTurns(ctx context.Context, d time.Duration, works ...func(context.Context) error) ([]float64, error) {
 	measured, err := repeat(ctx, d, func(ctx context.Context, slice time.Duration) ([]float64, error) {
 		samples := make([][]float64, len(works))
@@ -129,7 +128,7 @@ func inTurns(ctx context.Context, d time.Duration, works ...func(context.Context
 	return out, nil
 }
 
-// bareQueries are those of a page, by the keys that the history documents: one a list, at the same time.
+// bareQueries returns the queries of a page, by the documented keys of the history: one for each list, in parallel.
 func bareQueries(store tables.Store, table string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		group, ctx := errgroup.WithContext(ctx)

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// manyLetters is how many dead letters the longer table has: each is a transaction of its own.
+	// manyLetters is the number of dead letters in the longer table: each is a transaction of its own.
 	manyLetters = 20_000
-	// letterCauses is of how many causes they are.
+	// letterCauses is the number of their causes.
 	letterCauses = 20
 )
 

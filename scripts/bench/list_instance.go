@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// rareInstance has one row of the history, the oldest, so that a list that reads its way to it reads all of them.
+// rareInstance has one row of the history, the oldest, so that a list without an index reads all of them.
 const rareInstance = "rare"
 
 // listsByInstance counts the queries of a list that finds one row of the history by its instance, in a process that has just

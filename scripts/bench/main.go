@@ -1,26 +1,28 @@
-// Command bench measures what the runtime costs: storage transactions, counted on the memory store over the whole path
-// of an engine message; speed and memory on the memory store, which has no latency of its own; how much of what an
-// Azurite can do is left to orchestrations; how fast pollers read a PostgreSQL; and how long it takes until orchestrations go on
-// when hosts are killed that had them in hand, whose leases on messages are those of the real one.
+// Command bench measures the cost of the runtime. It counts storage transactions on the memory store over the whole
+// path of an engine message. It measures speed and memory on the memory store, which has no latency of its own, and
+// the share of an Azurite's throughput that orchestrations reach. It measures the speed of pollers on a PostgreSQL.
+// It measures the time until orchestrations continue after their hosts are killed, with the real host's leases on
+// messages.
 //
-//	go run ./scripts/bench                  a table with the budget or the goal beside each figure
+//	go run ./scripts/bench                  a table with the budget or the goal next to each figure
 //	go run ./scripts/bench --json           one JSON object a line: {"name":"tx/sequence/3","value":8,"unit":"transactions"}
 //	go run ./scripts/bench --only memory/   the figures whose names begin so
 //
-// What compares with other Go libraries of its kind (--only peers/) builds the program in the folder peers, a module of its
-// own, and runs it in turns with this one, each sample in a new process. Where their modules cannot be had, it compares with
-// what they did on another day on another machine, and says so in each line.
+// The comparison with similar Go libraries (--only peers/) builds the program in the folder peers, a module of its
+// own, and runs it in turns with this one, each sample in a new process. If their modules are unavailable, it
+// compares with earlier results from another machine, and each line states that.
 //
 // The garbage collector is set as the handler sets it (GOGC=200, unless the environment says otherwise).
 //
-// It judges nothing: a figure that misses its goal is no error. Azurite runs in memory on free ports, PostgreSQL in a
-// temporary folder, local hosts are further processes of this program, and all end with the command; nothing else is started. What
-// of the first two is not installed comes from npm into the user's cache folder, and stays there.
+// A figure that misses its goal is no error. Azurite runs in memory on free ports, PostgreSQL in a temporary folder,
+// local hosts are further processes of this program, and all end with the command; nothing else is started. If one of
+// the first two is missing, npm installs it into the user's cache folder, where it stays.
 //
-// How long it takes to the effect of a request (--only direct/) is measured under the local host, whose polls of idle queues are 14 s
-// apart as those of the deployed host.json. With ROUNDHOUSE_DIRECT=0 it shows what the way by the host takes.
+// The time to the effect of a request (--only direct/) is measured under the local host, which polls idle queues
+// every 14 s as with the deployed host.json. With ROUNDHOUSE_DIRECT=0 it measures the way through the host.
 //
-// What recovery takes (--only recovery/) is mostly waited for, a quarter of an hour in all. -time does not change it.
+// The measurement of recovery (--only recovery/) takes a quarter of an hour, mostly waiting. -time does not change
+// it.
 package main
 
 import (
@@ -47,7 +49,7 @@ type options struct {
 	sample string
 }
 
-// gcPercent is the handler's: what is timed is the runtime as it is deployed.
+// gcPercent is the handler's: the runtime is timed as deployed.
 const gcPercent = 200
 
 func main() {
@@ -108,7 +110,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	return o, err
 }
 
-// run measures what was asked for and prints each figure as soon as it is there.
+// run takes the requested measurements and prints each figure as soon as it is available.
 func (o options) run(ctx context.Context, out io.Writer) error {
 	if o.sample != "" {
 		return sample(ctx, o.sample, o.time, out)

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The names are what others build on: they may become more, but not change.
+// Other tools use the names: they may be added, but not changed.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	want := []string{
@@ -161,7 +161,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// Only the figures that were asked for are shown, although p50 and p99 come out of one measurement.
+// Only the requested figures are shown, although p50 and p99 come from one measurement.
 func TestOnlyOneOfAScenario(t *testing.T) {
 	t.Parallel()
 	var stdout, stderr bytes.Buffer
@@ -173,14 +173,14 @@ func TestOnlyOneOfAScenario(t *testing.T) {
 	}
 }
 
-// What pollers do to storage is told to the transaction.
+// The storage cost of pollers is exact.
 func TestPollerCost(t *testing.T) {
 	t.Parallel()
 	values := testenv.Must(pollerCost().measure(t.Context(), 0))(t)
 	testenv.Equal(t, "tx_per_batch and idle_tx_per_hour", []float64{1, 364}, values)
 }
 
-// What is measured with a PostgreSQL gives a value for each name.
+// A measurement with PostgreSQL returns a value for each name.
 func TestPollersWithPostgres(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// rounds is how often a timed measurement is repeated, one more to warm up not counted.
+// rounds is the number of repeats of a timed measurement, without the warm-up.
 const rounds = 5
 
-// repeat measures once to warm up, then in rounds that share d, and gives what each round gave.
+// repeat measures once to warm up, then in rounds that share d, and returns the results of the rounds.
 func repeat(ctx context.Context, d time.Duration, round func(ctx context.Context, slice time.Duration) ([]float64, error)) ([][]float64, error) {
 	var all [][]float64
 	for i := range rounds + 1 {
-		runtime.GC() // what came before is not this round's to pay
+		runtime.GC() // earlier garbage must not count for this round
 		values, err := round(ctx, d/rounds)
 		if err != nil {
 			return nil, err
@@ -29,7 +29,7 @@ func repeat(ctx context.Context, d time.Duration, round func(ctx context.Context
 	return all, nil
 }
 
-// saturate has concurrent workers do their work over and over for d and gives how often they did it in a second.
+// saturate runs work repeatedly in concurrent workers for d and returns the rate in a second.
 func saturate(ctx context.Context, concurrent int, d time.Duration, work func(context.Context) error) (float64, error) {
 	var done atomic.Int64
 	began := time.Now()
@@ -49,7 +49,7 @@ func saturate(ctx context.Context, concurrent int, d time.Duration, work func(co
 	return float64(done.Load()) / time.Since(began).Seconds(), err
 }
 
-// timed does work over and over for d, at least so often, and gives how long each took, in microseconds.
+// timed runs work repeatedly for d, at least so often, and returns each duration, in microseconds.
 func timed(ctx context.Context, d time.Duration, least int, work func(context.Context) (time.Duration, error)) ([]float64, error) {
 	var samples []float64
 	for began := time.Now(); len(samples) < least || time.Since(began) < d; {
@@ -62,16 +62,16 @@ func timed(ctx context.Context, d time.Duration, least int, work func(context.Co
 	return samples, nil
 }
 
-// median is the median of all that the rounds gave.
+// median returns the median of the results of all rounds.
 func median(rounds [][]float64) float64 { return percentile(rounds, 50) }
 
-// percentile is the smallest value of all the rounds that p percent of them do not exceed.
+// percentile returns the smallest value of all the rounds that p percent of them do not exceed.
 func percentile(rounds [][]float64, p int) float64 {
 	sorted := slices.Sorted(slices.Values(slices.Concat(rounds...)))
 	return sorted[max(0, (len(sorted)*p+99)/100-1)]
 }
 
-// column is the value with this number out of each round.
+// column returns the value with this number from each round.
 func column(rounds [][]float64, i int) [][]float64 {
 	out := make([][]float64, len(rounds))
 	for r, values := range rounds {

@@ -14,7 +14,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Everything that is timed can be measured, however short the time. Azurite is stopped when its scenario is over.
+// Every timed scenario works in a short time. Azurite is stopped when its scenario is over.
 func TestTimedScenarios(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
@@ -94,7 +94,7 @@ func TestErrorsEndMeasurements(t *testing.T) {
 	}
 }
 
-// What is replayed is the history and nothing else, every time.
+// Every replay has exactly the same history.
 func TestReplayChangesNothing(t *testing.T) {
 	t.Parallel()
 	c := newCutOff(7, calls)
@@ -104,13 +104,13 @@ func TestReplayChangesNothing(t *testing.T) {
 			t.Fatalf("replay: %v, %v", took, err)
 		}
 	}
-	c.calls = 6 // of code that would call one activity less
+	c.calls = 6 // of code with one activity less
 	if _, err := c.replay(t.Context()); err == nil {
 		t.Error("a replay that differs from the history was measured")
 	}
 }
 
-// Each shape does its units in the run, and nothing but replays them after it.
+// Each shape does its units in the run, and only replays them after it.
 func TestLinear(t *testing.T) {
 	t.Parallel()
 	for _, g := range growths() {
@@ -124,7 +124,7 @@ func TestLinear(t *testing.T) {
 	}
 }
 
-// An event that wakes an orchestration with a history is told to the transaction.
+// The cost of an event that wakes an orchestration with a history is exact.
 func TestParkedEvents(t *testing.T) {
 	t.Parallel()
 	s := parkedEvents()
@@ -167,7 +167,7 @@ func TestRecordedRounds(t *testing.T) {
 	}
 }
 
-// What stays in memory is seen: the heap's part and that of goroutines. Not parallel with others, which use memory too.
+// Retained memory is measured: that of the heap and of goroutines. Not parallel with others, which use memory too.
 func TestInUse(t *testing.T) {
 	before := inUse()
 	kept := make([]byte, 8<<20)

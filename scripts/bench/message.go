@@ -10,11 +10,11 @@ import (
 type message struct {
 	name   string
 	budget int
-	// count brings it to its rest on new storage.
+	// count handles it on new storage.
 	count func(context.Context, *house) (int, error)
 }
 
-// messages lists what is counted, with what each may cost.
+// messages lists the counted messages, with their budgets.
 func messages() []message {
 	return []message{
 		{"tx/sequence/1", 1 + 5, delivered("sequence", 1)},

@@ -7,8 +7,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// No message costs more than its budget, and each does all of its work. Time is virtual, so that results that wait for
-// company wait as long on a slow machine as on a fast one.
+// No message costs more than its budget, and each does all of its work. Time is virtual, so that results that wait to
+// be batched wait as long on a slow machine as on a fast one.
 func TestBudgets(t *testing.T) {
 	t.Parallel()
 	activities := map[string]int64{"tx/sequence/1": 1, "tx/sequence/3": 3, "tx/sequence/5": 5, "tx/sequence/100": 100,

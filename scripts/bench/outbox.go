@@ -20,29 +20,29 @@ import (
 )
 
 const (
-	// burst is how many events a tenant adds, one at a time, before a dispatcher looks at it.
+	// burst is the number of events that a tenant adds, one at a time, before a dispatcher runs.
 	burst = 500
 	// azuriteBurst is the same over Azurite: a batch.
 	azuriteBurst = 50
-	// outboxTenants is how many tenants add at the same time.
+	// outboxTenants is the number of tenants that add in parallel.
 	outboxTenants = 8
-	// deliverySamples is from how many events the percentiles of the delay are, at least.
+	// deliverySamples is the minimum number of events for the percentiles of the delay.
 	deliverySamples = 1000
 )
 
-// outboxes lists what is measured of the outbox.
+// outboxes lists the measurements of the outbox.
 func outboxes() []scenario {
 	return []scenario{outboxCost(), outboxOverAzurite(), outboxInMemory(), outboxDelay()}
 }
 
-// mailroom is an outbox whose destination does nothing but count: what is measured is the outbox.
+// mailroom is an outbox whose destination only counts: the outbox is measured.
 type mailroom struct {
 	writer     *outbox.Writer
 	dispatcher *outbox.Dispatcher
-	delivered  chan struct{} // takes a token a delivery, if there is one
+	delivered  chan struct{} // receives a token for each delivery, if not nil
 }
 
-// Deliver takes an event.
+// Deliver counts an event.
 func (m *mailroom) Deliver(context.Context, outbox.Event) error {
 	if m.delivered != nil {
 		m.delivered <- struct{}{}
@@ -50,7 +50,7 @@ func (m *mailroom) Deliver(context.Context, outbox.Event) error {
 	return nil
 }
 
-// newMailroom makes an outbox with the default options, silent, and creates what it needs.
+// newMailroom makes an outbox with the default options, without a log, and creates its storage.
 func newMailroom(ctx context.Context, c outbox.Config) (*mailroom, error) {
 	c.Options, c.Logger = outbox.DefaultOptions(), slog.New(slog.DiscardHandler)
 	o, err := outbox.New(c)
@@ -81,7 +81,7 @@ func (m *mailroom) add(ctx context.Context, tenant string, n int) error {
 	return nil
 }
 
-// deliver delivers what is due of a tenant, which has to be n events.
+// deliver delivers the due events of a tenant, which must be n.
 func (m *mailroom) deliver(ctx context.Context, tenant string, n int) error {
 	result, err := m.dispatcher.Dispatch(ctx, tenant)
 	if err == nil && result.Delivered != n {
@@ -90,8 +90,8 @@ func (m *mailroom) deliver(ctx context.Context, tenant string, n int) error {
 	return err
 }
 
-// outboxCost counts what events cost from their addition until they are processed, all that the host does with the
-// wake-ups included.
+// outboxCost counts the cost of events from their addition until they are processed, including the host's handling of
+// the wake-ups.
 func outboxCost() scenario {
 	m := metric{"outbox/tx_per_message", "transactions", "goal 4 or less"}
 	return scenario{[]metric{m}, func(ctx context.Context, _ time.Duration) ([]float64, error) {
@@ -101,7 +101,7 @@ func outboxCost() scenario {
 }
 
 func countOutbox(ctx context.Context) (float64, error) {
-	var ahead atomic.Int64 // lets the delayed wake-up come
+	var ahead atomic.Int64 // makes the delayed wake-up due
 	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	c, count := memoryOutbox(), &faults.Plan{}
 	memory := queues.NewMemory()
@@ -123,7 +123,7 @@ func countOutbox(ctx context.Context) (float64, error) {
 	return float64(len(count.Calls())-before) / burst, err
 }
 
-// host does with the wake-ups what the Functions host and the handler do, until there are none.
+// host handles the wake-ups like the Functions host and the handler, until none is left.
 func (m *mailroom) host(ctx context.Context, queue queues.Store) (delivered int, err error) {
 	for {
 		wakes, err := queue.Receive(ctx, outbox.DefaultQueue, 32, time.Minute)
@@ -147,7 +147,7 @@ func (m *mailroom) host(ctx context.Context, queue queues.Store) (delivered int,
 	}
 }
 
-// outboxOverAzurite measures how many events an Azurite lets through.
+// outboxOverAzurite measures the throughput of events with an Azurite.
 func outboxOverAzurite() scenario {
 	m := metric{"outbox/azurite/messages_per_s", "messages/s", ""}
 	return scenario{[]metric{m}, func(ctx context.Context, d time.Duration) (values []float64, err error) {
@@ -172,7 +172,7 @@ func outboxOverAzurite() scenario {
 	}}
 }
 
-// outboxInMemory measures the same without a service behind it.
+// outboxInMemory measures the same in memory.
 func outboxInMemory() scenario {
 	m := metric{"outbox/memory/messages_per_s", "messages/s", "goal 20000 or more"}
 	return scenario{[]metric{m}, func(ctx context.Context, d time.Duration) ([]float64, error) {
@@ -180,8 +180,7 @@ func outboxInMemory() scenario {
 	}}
 }
 
-// outboxThroughput lets tenants add events and have them delivered, over and over, and gives how many were processed in a
-// second.
+// outboxThroughput lets tenants add and deliver events repeatedly, and returns how many were processed in a second.
 func outboxThroughput(ctx context.Context, d time.Duration, n int, config func() outbox.Config) ([]float64, error) {
 	rates, err := repeat(ctx, d, func(ctx context.Context, slice time.Duration) ([]float64, error) {
 		m, err := newMailroom(ctx, config())
@@ -204,8 +203,8 @@ func outboxThroughput(ctx context.Context, d time.Duration, n int, config func()
 	return []float64{median(rates)}, nil
 }
 
-// outboxDelay measures how long it takes from the call of Add until the destination has the event, one at a time. The
-// dispatcher is woken by its queue message, which is handed over at once: the host's polling is not in it.
+// outboxDelay measures the time from the call of Add until the destination has the event, one at a time. Its queue
+// message wakes the dispatcher immediately: the host's polling is not included.
 func outboxDelay() scenario {
 	metrics := []metric{{"outbox/add_to_delivered_ms/p50", "ms", ""}, {"outbox/add_to_delivered_ms/p99", "ms", ""}}
 	return scenario{metrics, func(ctx context.Context, d time.Duration) ([]float64, error) {
@@ -217,13 +216,13 @@ func outboxDelay() scenario {
 	}}
 }
 
-// announced is a queue that tells when a message was sent.
+// announced is a queue that signals each sent message.
 type announced struct {
 	queues.Store
 	sent chan struct{}
 }
 
-// Send sends and tells.
+// Send sends a message and signals it.
 func (a announced) Send(ctx context.Context, queue string, body []byte, delay time.Duration) (string, error) {
 	id, err := a.Store.Send(ctx, queue, body, delay)
 	a.sent <- struct{}{}
@@ -250,7 +249,7 @@ func idleDeliveries(ctx context.Context, d time.Duration) ([]float64, error) {
 				err = fmt.Errorf("%d events were delivered, want one", delivered)
 			}
 			if err != nil {
-				m.delivered <- struct{}{} // there is nothing to wait for
+				m.delivered <- struct{}{} // without a wait
 			}
 			return err
 		})

@@ -21,24 +21,24 @@ import (
 )
 
 const (
-	// overloadTime is for how long messages of the slow storage keep it busy, without what it does in vain.
+	// overloadTime is the time for which the messages keep the slow storage busy, not counting futile requests.
 	overloadTime = time.Minute
-	// overloadRequests is about how many requests a message costs.
+	// overloadRequests is the approximate number of requests of a message.
 	overloadRequests = 7
-	// overloadIdle is for how long the requests of an idle app are counted.
+	// overloadIdle is the time for which the requests of an idle app are counted.
 	overloadIdle = 30 * time.Second
 	// overloadLimit bounds the wait until all messages are done.
 	overloadLimit = 10 * time.Minute
-	// overloadDrained is how many messages two hosts drain that are killed and frozen.
+	// overloadDrained is the number of messages that two hosts drain while they are killed and frozen.
 	overloadDrained = 1500
 )
 
-// overloadSteps lists how long the slow storage serves each request, one at a time.
+// overloadSteps returns the times that the slow storage takes for each request, one at a time.
 func overloadSteps() []time.Duration {
 	return []time.Duration{60 * time.Millisecond, 150 * time.Millisecond, 400 * time.Millisecond}
 }
 
-// overloads lists what is measured of storage that is slow, and of too much work.
+// overloads returns the scenarios of slow storage and of too much work.
 func overloads() []scenario {
 	slow := []metric{
 		{"overload/goodput_ratio", "ratio", "goal 0.9: messages per request of storage that serves one at a time, against undisturbed storage; the worst of 60, 150 and 400 ms"},
@@ -58,7 +58,7 @@ func overloads() []scenario {
 	}
 }
 
-// throttle is what a Gate sees: it serves one request at a time, and counts.
+// throttle is slow storage for a Gate: it serves one request at a time, and counts requests and copies of signals.
 type throttle struct {
 	turn     sync.Mutex
 	took     atomic.Int64
@@ -78,7 +78,7 @@ func (s *throttle) see(r *http.Request) {
 	}
 }
 
-// during counts the requests while something is done.
+// during counts the requests during a call.
 func (s *throttle) during(do func() error) (float64, error) {
 	before := s.requests.Load()
 	err := do()
@@ -135,7 +135,7 @@ func behind(ctx context.Context, dir string, account azure.Account, n int) (*tri
 	return t, s, nil
 }
 
-// sendMany sends messages of short work: with activities alone, with a timer, and with children.
+// sendMany sends messages for short work: with activities only, with a timer, and with children.
 func (t *trial) sendMany(ctx context.Context, n int) (map[string]hosts.Progress, error) {
 	all := map[string]hosts.Progress{}
 	for i := range n {

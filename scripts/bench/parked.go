@@ -14,10 +14,10 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// parkedCount is how many orchestrations are parked at once; it makes what does not grow with them small.
+// parkedCount is the number of parked orchestrations; it makes constant costs negligible.
 const parkedCount = 5000
 
-// parked weighs what a process keeps in memory for an orchestration that it has left to storage.
+// parked measures a process's memory for a parked orchestration.
 func parked() scenario {
 	return scenario{[]metric{{"memory/parked/bytes", "bytes", "goal 0, within some bytes of noise"}}, func(ctx context.Context, d time.Duration) ([]float64, error) {
 		samples, err := repeat(ctx, d, func(ctx context.Context, _ time.Duration) ([]float64, error) {
@@ -27,22 +27,22 @@ func parked() scenario {
 		if err != nil {
 			return nil, err
 		}
-		return []float64{max(0, median(samples))}, nil // less than nothing is noise
+		return []float64{max(0, median(samples))}, nil // a negative value is noise
 	}}
 }
 
-// lostTables is a store that can forget the one behind it.
+// lostTables is a store that can drop the one behind it.
 type lostTables struct{ tables.Store }
 
-// park parks n orchestrations and tells by how many bytes heap and stacks have grown. The store is dropped before the
-// second look, so its rows do not count; the runtime is there at both, and goroutines that were left behind would be.
+// park parks n orchestrations and returns by how many bytes heap and stacks have grown. The store is dropped before
+// the second measurement, so its rows do not count; the runtime exists at both, and leaked goroutines would count.
 func park(ctx context.Context, n int) (int64, error) {
 	store := &lostTables{tables.NewMemory()}
 	r, err := parkingRuntime(ctx, store)
 	if err != nil {
 		return 0, err
 	}
-	// The time that is left is shorter than the wait for the next attempt, so Run parks at once.
+	// The remaining time is shorter than the wait for the next attempt, so Run parks immediately.
 	ctx, cancel := context.WithTimeout(ctx, time.Hour)
 	defer cancel()
 	before := inUse()
@@ -76,10 +76,10 @@ func parkingRuntime(ctx context.Context, store tables.Store) (*orchestrator.Runt
 	return r, r.Prepare(ctx)
 }
 
-// inUse is what heap and stacks hold once everything that is not in use is gone.
+// inUse returns the memory of heap and stacks after garbage collection.
 func inUse() int64 {
 	runtime.GC()
-	runtime.GC() // pools keep what they hold for one collection more
+	runtime.GC() // pools keep their content for one more collection
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc + m.StackInuse)

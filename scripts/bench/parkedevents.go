@@ -15,14 +15,15 @@ import (
 )
 
 const (
-	// historyBefore is how many events the history of the parked orchestration has when the first letter comes.
+	// historyBefore is the number of events in the parked orchestration's history when the first letter arrives.
 	historyBefore = 2000
-	// letters is how many come in the process that has the orchestration, and in as many new processes as visitors.
+	// letters is the number of letters in the process that has the orchestration, and visitors the number in as many
+	// new processes.
 	letters  = 100
 	visitors = 10
 )
 
-// mailbox works through its history's activities, then takes events for ever.
+// mailbox runs its history's activities, then takes events for ever.
 func mailbox(step *orchestrator.Activity[int, int]) *orchestrator.Orchestrator[string, string] {
 	return orchestrator.NewOrchestrator("mailbox", func(ctx *orchestrator.Context, event string) (string, error) {
 		always := func(int) *orchestrator.Activity[int, int] { return step }
@@ -37,7 +38,7 @@ func mailbox(step *orchestrator.Activity[int, int]) *orchestrator.Orchestrator[s
 	})
 }
 
-// parkedEvents measures what an event costs whose orchestration is parked and has a history.
+// parkedEvents measures the cost of an event for a parked orchestration with a history.
 func parkedEvents() scenario {
 	name := func(what string) string { return fmt.Sprintf("events/parked/%d/%s", historyBefore, what) }
 	metrics := []metric{
@@ -79,7 +80,7 @@ func parkedEvents() scenario {
 	}}
 }
 
-// eventPart is a part of what an event costs, by the operation.
+// eventPart is a part of an event's cost, by operation.
 type eventPart struct{ name, operation, note string }
 
 func eventParts() []eventPart {
@@ -90,7 +91,7 @@ func eventParts() []eventPart {
 	}
 }
 
-// raised counts an event that is raised, in all and by part. What is no part is in the sum alone.
+// raised counts the cost of an event, in total and by part. Other costs are in the sum alone.
 func (w *waitingRoom) raised(ctx context.Context, raise func(context.Context) error) ([]float64, error) {
 	before := len(w.count.Calls())
 	if err := raise(ctx); err != nil {
@@ -110,7 +111,7 @@ func (w *waitingRoom) raised(ctx context.Context, raise func(context.Context) er
 	return values, nil
 }
 
-// byQueue has another process than the one that accepts an event receive it.
+// byQueue lets another process receive the event than the one that accepts it.
 func (w *waitingRoom) byQueue(ctx context.Context) error {
 	runtime, err := w.process()
 	if err != nil {
@@ -122,7 +123,7 @@ func (w *waitingRoom) byQueue(ctx context.Context) error {
 	return w.signal(ctx, runtime.SignalQueue(), orchestrator.Running)
 }
 
-// byAcceptor has the process that accepts an event take it, as the handler does.
+// byAcceptor lets the process that accepts an event handle it, as the handler does.
 func (w *waitingRoom) byAcceptor(ctx context.Context) error {
 	store := direct.New(direct.Config{Queues: faults.Queues(w.queues, w.count.Intercept)})
 	defer store.Close()
@@ -154,8 +155,8 @@ func (w *waitingRoom) byAcceptor(ctx context.Context) error {
 	}
 }
 
-// letters delivers n events, one after the other, each to the process that it is given, and gives the median of how long
-// it took until the orchestration was parked again, in microseconds.
+// letters delivers n events, one after the other, each to its given process, and returns the median time until the
+// orchestration was parked again, in microseconds.
 func (w *waitingRoom) letters(ctx context.Context, n int, sent *int, process func() (*orchestrator.Runtime, error)) (float64, error) {
 	var us []float64
 	for range n {

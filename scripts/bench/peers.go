@@ -6,30 +6,31 @@ import (
 	"time"
 )
 
-// peerRounds is how often each of those that are compared is sampled, in turns.
+// peerRounds is the number of samples of each contestant, in turns.
 const peerRounds = 3
 
-// contest is a sample that is taken of the runtime and of its peers alike, and what is compared of it.
+// contest is a sample of the runtime and of its peers, with the compared values.
 type contest struct {
 	sample string // its name for the programs that take it
-	// durableTask says that durabletask-go takes part. In the others it is far behind: each turn costs it a poll.
+	// durableTask means that durabletask-go takes part. In the other contests it is far behind: each turn costs it a
+	// poll.
 	durableTask bool
 	duels       []duel
 }
 
-// duel compares one value of the samples. The ratio says how many times better the runtime is than the best peer.
+// duel compares one value of the samples. The ratio is how many times better the runtime is than the best peer.
 type duel struct {
 	name         string
 	unit         string
 	higher       bool // more is better
 	goal         float64
-	ours, theirs int // which of the values
-	// known is the best peer's value where none can be measured, and whose it is.
+	ours, theirs int // the compared values
+	// known is the best peer's known value if none can be measured, with its source.
 	known   float64
 	knownOf string
 }
 
-// Where the values come from that stand in for peers which cannot be measured.
+// The sources of the known values of unavailable peers.
 const (
 	knownDate    = "2026-11-22"
 	knownMachine = "another machine of 2 cores, quiet, Go 1.26.8"
@@ -38,7 +39,7 @@ const (
 	knownDurable = "durabletask-go, SQLite, a fan-out's history"
 )
 
-// contests lists what is compared.
+// contests lists the comparisons.
 func contests() []contest {
 	return []contest{
 		{"sequence3/1", false, []duel{{"sequence3/1", "orchestrations/s", true, 12, 0, 0, 1003, knownShm}}},
@@ -72,7 +73,7 @@ func (d duel) names() (ours, best, ratio string) {
 	return "peers/" + d.name + "/ours", "peers/" + d.name + "/best", "peers/" + d.name + "/ratio"
 }
 
-// scenario measures a contest among those who enter.
+// scenario measures a contest among the contestants of enter.
 func (c contest) scenario(enter func(context.Context, contest) (field, error)) scenario {
 	var metrics []metric
 	for _, d := range c.duels {
@@ -101,14 +102,14 @@ func (c contest) scenario(enter func(context.Context, contest) (field, error)) s
 	return scenario{metrics, measure}
 }
 
-// verdict is a value that came out of a duel, and what it is.
+// verdict is a value of a duel, with its meaning.
 type verdict struct {
 	value float64
 	note  string
 }
 
-// decide compares the medians of the rounds: the first contestant's with the best of the others', or with the known value
-// where there are no others. missing says why there are none. It gives our value, the best peer's, and the ratio.
+// decide compares the medians of the rounds: the first contestant's with the best of the others', or with the known
+// value if there are no others. missing is the reason for that. It returns our value, the best peer's, and the ratio.
 func (d duel) decide(results []sampled, missing error) [3]verdict {
 	ours := median(column(results[0].rounds, d.ours))
 	best, bestNote, whom := d.measured(results[1:])
@@ -128,7 +129,7 @@ func (d duel) decide(results []sampled, missing error) [3]verdict {
 	}
 }
 
-// measured gives the best of the peers that were measured, if any was.
+// measured returns the best of the peers that were measured, if any was.
 func (d duel) measured(results []sampled) (best float64, note, whom string) {
 	for _, r := range results {
 		if m := median(column(r.rounds, d.theirs)); note == "" || (m > best) == d.higher {

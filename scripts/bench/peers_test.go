@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// scripted is a contestant whose samples are known beforehand, one a round.
+// scripted returns a contestant with given samples, one for each round.
 func scripted(order *[]string, name string, rounds ...[]float64) contestant {
 	return contestant{name, func(context.Context, string, time.Duration) ([]float64, error) {
 		*order = append(*order, name)
@@ -26,7 +26,7 @@ func entering(f field) func(context.Context, contest) (field, error) {
 	return func(context.Context, contest) (field, error) { return f, nil }
 }
 
-// The ratio is that of the medians, to the best of the peers, and is above 1 where the runtime is better.
+// The ratio is that of the medians, to the best of the peers, and is above 1 if the runtime is better.
 func TestContest(t *testing.T) {
 	t.Parallel()
 	both := contest{sample: "some", duels: []duel{
@@ -58,7 +58,7 @@ func TestContest(t *testing.T) {
 	}
 }
 
-// Where no peer can be measured, the ratio says whose the value is, from when and where, and why.
+// Without measured peers, the line names the source of the known value, its date and machine, and the reason.
 func TestContestWithoutPeers(t *testing.T) {
 	t.Parallel()
 	var order []string
@@ -76,7 +76,7 @@ func TestContestWithoutPeers(t *testing.T) {
 	}
 }
 
-// A peer that fails ends the comparison, and so does one that does not know the sample.
+// A failing peer ends the comparison, and so does one that does not know the sample.
 func TestContestFails(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")

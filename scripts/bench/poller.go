@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	// batchRows is how many rows the batches have whose transactions are counted.
+	// batchRows is the number of rows in the counted batches.
 	batchRows = 10
-	// manyBatches is by how many batches the two ticks differ that are compared.
+	// manyBatches is the difference in batches between the two compared ticks.
 	manyBatches = 100
 )
 
-// pollers lists what is measured of the pollers.
+// pollers lists the measurements of the pollers.
 func pollers() []scenario {
 	return []scenario{pollerCost(), pollerThroughput(), pollerLag()}
 }
 
-// newPoller makes a poller, silent, whose state is in memory, and counts what it does to that. Without a handler its rows
-// are dropped.
+// newPoller makes a poller without a log, whose state is in memory, and counts its storage calls. Without a handler
+// its rows are dropped.
 func newPoller(ctx context.Context, memory *blobs.Memory, c poller.RunnerConfig) (*poller.Runner, *faults.Plan, error) {
 	count := &faults.Plan{}
 	if err := (poller.BlobStore{Blobs: memory}).Create(ctx); err != nil {
@@ -40,7 +40,7 @@ func newPoller(ctx context.Context, memory *blobs.Memory, c poller.RunnerConfig)
 	return runner, count, err
 }
 
-// drained runs a tick that has to deliver all rows that there are, so many.
+// drained runs a tick that must deliver all rows, so many.
 func drained(ctx context.Context, r *poller.Runner, rows int) (poller.Result, error) {
 	result, err := r.Tick(ctx)
 	if err == nil && (!result.Drained || result.Rows != rows) {
@@ -49,7 +49,7 @@ func drained(ctx context.Context, r *poller.Runner, rows int) (poller.Result, er
 	return result, err
 }
 
-// pollerCost counts what pollers do to storage: for a batch, and in an hour without rows.
+// pollerCost counts the storage cost of pollers: for a batch, and in an hour without rows.
 func pollerCost() scenario {
 	metrics := []metric{
 		{"poller/tx_per_batch", "transactions", fmt.Sprintf("budget 1, the commit: a tick of %d batches less a tick of 1, divided by %d", manyBatches+1, manyBatches)},
@@ -69,7 +69,7 @@ func pollerCost() scenario {
 	}}
 }
 
-// tickCost counts the transactions of the first tick of a poller that has so many batches to deliver.
+// tickCost counts the transactions of the first tick of a poller with so many batches to deliver.
 func tickCost(ctx context.Context, batches int) (int, error) {
 	options := poller.Options{BatchSize: batchRows, MaxBatch: batchRows}
 	runner, count, err := newPoller(ctx, blobs.NewMemory(), poller.RunnerConfig{Source: numbered(batches * batchRows), Options: options})
@@ -83,8 +83,8 @@ func tickCost(ctx context.Context, batches int) (int, error) {
 	return len(count.Calls()), err
 }
 
-// idleHour counts the transactions of an hour in which a poller with the default schedule and options finds no rows, after
-// it has delivered some. The hour is that of a clock which goes from one tick to the next.
+// idleHour counts the transactions of an hour in which a poller with the default schedule and options finds no rows,
+// after it has delivered some. The hour is that of a clock that jumps from one tick to the next.
 func idleHour(ctx context.Context) (int, error) {
 	parser, err := cron.TryNewParser(cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 	if err != nil {
@@ -118,15 +118,15 @@ func idleHour(ctx context.Context) (int, error) {
 // numbered is a source of so many rows, in memory.
 type numbered int
 
-// Definition is that of a table.
+// Definition returns that of a table.
 func (numbered) Definition() poller.Definition {
 	return poller.Definition{Dialect: "memory", SourceID: "bench", Object: "rows", Cursor: "id", Keys: []string{"id"}, Bound: "single-writer"}
 }
 
-// Check finds nothing wrong.
+// Check reports no problem.
 func (numbered) Check(context.Context) ([]string, error) { return nil, nil }
 
-// Fetch gives rows behind a place.
+// Fetch returns rows behind a place.
 func (n numbered) Fetch(_ context.Context, after poller.Cursor, limit, _ int) (poller.Batch, error) {
 	last := 0
 	if !after.IsZero() {
@@ -145,7 +145,7 @@ func (n numbered) Fetch(_ context.Context, after poller.Cursor, limit, _ int) (p
 	return b, nil
 }
 
-// End is the last row.
+// End returns the last row.
 func (n numbered) End(context.Context) (poller.Cursor, error) {
 	return poller.Cursor{Kind: "integer", Value: strconv.Itoa(int(n))}, nil
 }

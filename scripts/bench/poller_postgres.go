@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver of those who write
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver of the writers
 	"golang.org/x/sync/errgroup"
 
 	"github.com/vibedata/roundhouse/blobs"
@@ -18,21 +18,21 @@ import (
 )
 
 const (
-	// postgresStart is how long PostgreSQL may take to start.
+	// postgresStart bounds the start of PostgreSQL.
 	postgresStart = 2 * time.Minute
-	// pollerRows is how many rows a tick reads when its speed is measured.
+	// pollerRows is the number of rows in a tick that measures the speed.
 	pollerRows = 100_000
-	// lagRate is how many rows a second are written when the lag is measured, lagSamples how many rows at least. lagWriters
-	// share them, each row in a transaction of its own.
+	// lagRate is the number of rows written in a second for the lag, lagSamples the minimum number of rows.
+	// lagWriters share them, each row in a transaction of its own.
 	lagRate    = 1000
 	lagSamples = 1000
 	lagWriters = 4
-	// lagInterval is the time between two ticks then, lagPatience how long the last rows may take.
+	// lagInterval is the interval of the ticks then, lagPatience bounds the wait for the last rows.
 	lagInterval = 100 * time.Millisecond
 	lagPatience = 30 * time.Second
 )
 
-// ledger is a table of a PostgreSQL server that is there for one measurement.
+// ledger is a table of a PostgreSQL server for one measurement.
 type ledger struct {
 	db  *sql.DB
 	dsn string
@@ -66,8 +66,8 @@ func (l ledger) source(cursor, bound string) (*sqlsource.Source, error) {
 	return sqlsource.Open(sqlsource.Config{Dialect: sqlsource.Postgres, DSN: l.dsn, SourceID: "bench", Table: "orders", Cursor: cursor, Keys: []string{"id"}, Bound: bound})
 }
 
-// pollerThroughput measures how fast rows come through a poller, with the default options and the bound that is the default
-// for PostgreSQL, whose settle window they have behind them. Nothing is done with them.
+// pollerThroughput measures the throughput of a poller, with the default options and the default bound for
+// PostgreSQL, with rows behind its settle window. The handler does nothing.
 func pollerThroughput() scenario {
 	m := metric{"poller/postgres/rows_per_s", "rows/s", "goal 50000 or more: rows of 6 columns by time and key, a handler that does nothing, the state in memory"}
 	return scenario{[]metric{m}, func(ctx context.Context, d time.Duration) (values []float64, err error) {
@@ -93,7 +93,7 @@ func pollerThroughput() scenario {
 	}}
 }
 
-// readAll is one tick of a new poller, which opens its connection, too.
+// readAll runs one tick of a new poller, which opens its connection, too.
 func (l ledger) readAll(ctx context.Context) (err error) {
 	source, err := l.source("changed", sqlsource.BoundSettle)
 	if err != nil {
@@ -108,9 +108,9 @@ func (l ledger) readAll(ctx context.Context) (err error) {
 	return err
 }
 
-// pollerLag measures how long rows take from their commit to the handler, while they are written at a steady rate. The
-// schedule would be most of it, so the ticks come closer together than any schedule has them, and the bound is the one
-// without a settle window.
+// pollerLag measures the time of rows from their commit to the handler, while they are written at a steady rate. The
+// schedule would dominate it, so the ticks are closer together than in any schedule, and the bound is the one without
+// a settle window.
 func pollerLag() scenario {
 	m := metric{"poller/lag_ms/p99", "ms", fmt.Sprintf("goal 150 or less: at %d rows/s, ticks %v apart instead of the schedule's 10s, bound xid", lagRate, lagInterval)}
 	return scenario{[]metric{m}, func(ctx context.Context, d time.Duration) (values []float64, err error) {
@@ -125,8 +125,8 @@ func pollerLag() scenario {
 	}}
 }
 
-// lags writes and polls so many rows at the same time, and gives how long each took, in milliseconds. A row counts as
-// committed when the writer knows; the handler may be quicker than that, which is no time.
+// lags writes and polls so many rows in parallel, and returns the time of each, in milliseconds. A row counts as
+// committed when the writer gets the answer; an earlier handler counts as 0.
 func (l ledger) lags(ctx context.Context, rows int) ([]float64, error) {
 	committed, delivered := make([]time.Time, rows), make([]time.Time, rows)
 	source, err := l.source("xid", sqlsource.BoundXID)
@@ -166,7 +166,7 @@ func (l ledger) lags(ctx context.Context, rows int) ([]float64, error) {
 	return out, nil
 }
 
-// write writes a row for each place of committed, at lagRate, and puts down when it was.
+// write writes a row for each place of committed, at lagRate, and records the time.
 func (l ledger) write(ctx context.Context, committed []time.Time) error {
 	began := time.Now()
 	group, ctx := errgroup.WithContext(ctx)

@@ -8,10 +8,10 @@ import (
 	"github.com/vibedata/roundhouse/internal/faults"
 )
 
-// tally is how many storage transactions something costs, by what they are billed as.
+// tally counts storage transactions by their billing category.
 type tally struct{ tables, queues, blobReads, blobWrites int }
 
-// tallied sorts calls by what they are billed as.
+// tallied counts calls by their billing category.
 func tallied(calls []faults.Call) tally {
 	var t tally
 	for _, c := range calls {
@@ -47,9 +47,9 @@ func (t tally) String() string {
 	return text + " transactions"
 }
 
-// What 10,000 transactions cost in US dollars, in a general-purpose v2 account with locally redundant storage, pay as you
-// go: tables in East US and West Europe, and queues and hot block blobs in West US. docs/performance.md says where they
-// are from; whoever pays should look at the list of the day.
+// The price of 10,000 transactions in US dollars, in a general-purpose v2 account with locally redundant storage, pay
+// as you go: tables in East US and West Europe, and queues and hot block blobs in West US. docs/performance.md has
+// their source; the current list applies to a bill.
 const (
 	pricesAsOf     = "tables July 2026, queues and blobs July 2024, LRS, general-purpose v2"
 	tablesPrice    = 0.00036
@@ -58,20 +58,20 @@ const (
 	blobWritePrice = 0.055
 )
 
-// million is the price of a million times the tally, in US dollars.
+// million returns the price of a million times the tally, in US dollars.
 func (t tally) million() float64 {
 	each := float64(t.tables)*tablesPrice + float64(t.queues)*queuesPrice + float64(t.blobReads)*blobReadPrice + float64(t.blobWrites)*blobWritePrice
 	return each / 10_000 * 1_000_000
 }
 
-// priced is something that Durable Functions can do, too.
+// priced is a shape that Durable Functions has, too.
 type priced struct {
 	name    string
 	count   func(context.Context) (tally, error)
 	durable tally
 }
 
-// pricedShapes lists what has a price. A message is counted from the sender's put.
+// pricedShapes lists the shapes with a price. A message is counted from its sending.
 func pricedShapes() []priced {
 	return []priced{
 		{"sequence/3", messageTally("sequence", 3), durableSequence(3)},
@@ -83,7 +83,7 @@ func pricedShapes() []priced {
 	}
 }
 
-// prices gives what a million runs cost, beside Durable Functions'.
+// prices returns the price of a million runs, next to that of Durable Functions.
 func prices() []scenario {
 	var all []scenario
 	for _, p := range pricedShapes() {
@@ -102,7 +102,7 @@ func prices() []scenario {
 	return all
 }
 
-// messageTally counts an engine message that works through n activities, with its history, its sender's put included.
+// messageTally counts an engine message that works through n activities, with its history and its sending.
 func messageTally(shape string, n int) func(context.Context) (tally, error) {
 	return func(ctx context.Context) (tally, error) {
 		h, err := newHouse(ctx)

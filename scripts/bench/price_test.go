@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// What Durable Functions asks for is what its code was read to, added up by hand.
+// The requests of Durable Functions equal a manual sum from reading its code.
 func TestDurableFunctions(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -47,7 +47,7 @@ func TestTally(t *testing.T) {
 	}
 }
 
-// Everything that has a price was counted, and costs no more than it does with Durable Functions.
+// Every priced shape was counted, and costs no more than with Durable Functions.
 func TestPrices(t *testing.T) {
 	t.Parallel()
 	for _, s := range prices() {

@@ -9,41 +9,43 @@ import (
 )
 
 const (
-	// recoveryRuns is how often each way to break is repeated, recoveryAtOnce how many of that are under way at once: most of it is
-	// waiting, each has storage and hosts of its own, and more would measure the machine.
+	// recoveryRuns is the number of runs of each breakage, recoveryAtOnce the number of parallel ones: most of a run
+	// is waiting, each has storage and hosts of its own, and more would measure the machine.
 	recoveryRuns   = 20
 	recoveryAtOnce = 5
-	// recoveryLimit is how long is waited for what goes on. What takes longer counts with this time, and is told of.
+	// recoveryLimit bounds the wait for orchestrations to continue. A longer one counts with this time, and is
+	// reported.
 	recoveryLimit = 90 * time.Second
-	// signEvery is how often a node renews its sign of life, by default. What breaks does so at another moment of it in each run.
+	// signEvery is the default interval of a node's heartbeat. The breakage comes at another moment of it in each
+	// run.
 	signEvery = 10 * time.Second
-	// away is how long storage is.
+	// away is the duration of a storage outage.
 	away = 12 * time.Second
-	// hostsGiveUp is after what time without storage the real host ends itself.
+	// hostsGiveUp is the time without storage after which the real host ends itself.
 	hostsGiveUp = 10 * time.Second
 )
 
-// breakage is a way to break hosts that have orchestrations in hand.
+// breakage is a way to break hosts with orchestrations in progress.
 type breakage struct {
 	name  string
 	goal  string
 	hosts int
 	work  []load
-	// strike breaks something, and gives when that what was in hand could go on, with what was in hand.
+	// strike breaks a part, and returns when work could continue, with the work in progress.
 	strike func(context.Context, *trial) (time.Time, hosts.Hand, error)
-	// on says what it is to have gone on.
+	// on reports whether an orchestration has continued.
 	on func(before, now hosts.Progress) bool
 }
 
-// load is work that is sent before something breaks.
+// load is work that is sent before the breakage.
 type load struct {
 	count int
 	work  hosts.Work
 }
 
-// mixed is in the midst of long activities, of timers and of what an event has woken when something breaks; steady commits a round
-// every half second. Both leave hosts room for more: one asks for no messages while it has nine of a queue in hand. What a host hands
-// back that ends has to find room at the other one, so the load of that is half.
+// mixed is in the middle of long activities, of timers and of event handling at the breakage; steady commits a round
+// every half second. Both leave hosts capacity: a host receives no messages while it has nine of a queue in progress.
+// Work handed back by an ending host needs capacity at the other one, so the load for that is half.
 func mixed(n int) []load {
 	return []load{
 		{3 * n, hosts.Work{Calls: 30, Lasts: 3 * time.Second}},
@@ -56,7 +58,7 @@ func steady(n int) []load {
 	return []load{{6 * n, hosts.Work{Calls: 300, Lasts: 500 * time.Millisecond}}}
 }
 
-// breakages lists the ways in which hosts are broken.
+// breakages lists the breakages.
 func breakages() []breakage {
 	return []breakage{
 		{"host_killed", "goal 30", 2, mixed(2), killFuller, hosts.FurtherOn},
@@ -68,7 +70,7 @@ func breakages() []breakage {
 	}
 }
 
-// recoveries lists what is measured of recovery.
+// recoveries lists the measurements of recovery.
 func recoveries() []scenario {
 	var all []scenario
 	for _, b := range breakages() {
@@ -77,7 +79,7 @@ func recoveries() []scenario {
 	return append(all, takeoverOfMany(), signsOfLife())
 }
 
-// scenario measures how long it takes until the last orchestration that was in hand has gone on, over all runs.
+// scenario measures the time until the last orchestration in progress has continued, over all runs.
 func (b breakage) scenario() scenario {
 	name := "recovery/" + b.name
 	metrics := []metric{

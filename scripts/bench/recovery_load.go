@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// streamEvery is how often a short orchestration is sent beside the long ones.
+	// streamEvery is the interval of short orchestrations next to the long ones.
 	streamEvery = 250 * time.Millisecond
-	// settled is how long the hosts work before something breaks.
+	// settled is the time that the hosts work before the breakage.
 	settled = 3 * time.Second
-	// fillTimeout bounds the wait until all is under way.
+	// fillTimeout bounds the wait until all work is in progress.
 	fillTimeout = time.Minute
 )
 
-// fill sends the work, waits until all of it is under way, and has a stream of short ones come from then on.
+// fill sends the work, waits until all of it is in progress, and starts a stream of short ones.
 func (t *trial) fill(ctx context.Context, work []load) error {
 	var all, wait []string
 	for _, l := range work {
@@ -51,7 +51,7 @@ func (t *trial) fill(ctx context.Context, work []load) error {
 	return pause(ctx, settled)
 }
 
-// underWay waits until all of these are as they have to be.
+// underWay waits until all of these satisfy as.
 func (t *trial) underWay(ctx context.Context, ids []string, as func(hosts.Progress) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, fillTimeout)
 	defer cancel()
@@ -70,13 +70,13 @@ func (t *trial) underWay(ctx context.Context, ids []string, as func(hosts.Progre
 func (t *trial) stream(ctx context.Context) {
 	for n := 0; pause(ctx, streamEvery) == nil; n++ {
 		id := fmt.Sprintf("short-%d", n)
-		if err := t.Send(ctx, id, hosts.Work{Calls: 2, Lasts: 500 * time.Millisecond}); err == nil { // else the next one will do as well
+		if err := t.Send(ctx, id, hosts.Work{Calls: 2, Lasts: 500 * time.Millisecond}); err == nil { // on an error, the next one is enough
 			t.streamed = append(t.streamed, hosts.ID(id))
 		}
 	}
 }
 
-// fuller is the host that has most in hand.
+// fuller returns the host with the most work in progress.
 func (t *trial) fuller() *hosts.Host {
 	most := t.hosts[0]
 	for _, h := range t.hosts[1:] {
@@ -87,7 +87,7 @@ func (t *trial) fuller() *hosts.Host {
 	return most
 }
 
-// struck reads what the broken hosts had in hand. It is an error if that is nothing: then nothing would be measured.
+// struck returns the work in progress of the broken hosts. Without any, it is an error: nothing would be measured.
 func (t *trial) struck(ctx context.Context, all ...*hosts.Host) (hosts.Hand, error) {
 	hand, err := t.InHand(ctx, all...)
 	if err == nil && len(hand.Begun) == 0 {

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// many is how many orchestrations the node has in hand that dies with so many, and manyLimit how long is waited for them.
+	// many is the number of orchestrations in progress of the node that dies, and manyLimit bounds the wait for them.
 	many      = 1000
 	manyLimit = 5 * time.Minute
-	// survivors are those that are left then.
+	// survivors is the number of remaining nodes.
 	survivors = 2
 )
 
-// takeoverOfMany measures how long it takes until all go on that one node had in hand, when these are many. Each is in a timer, which
-// is due when they are taken over, and has an activity of a second left.
+// takeoverOfMany measures the time until all orchestrations of one node continue, if these are many. Each is in a
+// timer, which is due when they are taken over, and has an activity of a second left.
 func takeoverOfMany() scenario {
 	metrics := []metric{
 		{"recovery/thousand/taken_over_s", "s", fmt.Sprintf("goal 60: until a survivor has taken over %d children that a killed host had in hand", many)},
@@ -86,7 +86,7 @@ func (t *trial) killWithMany(ctx context.Context) ([]float64, error) {
 	return []float64{took.Seconds(), last.Seconds(), float64(len(inHand)), float64(takenOver), float64(late)}, err
 }
 
-// awaitTaken waits until a node has been taken over from, and gives how many orchestrations that were.
+// awaitTaken waits until a node has been taken over, and returns the number of its orchestrations.
 func (t *trial) awaitTaken(ctx context.Context) (int, error) {
 	for {
 		all, err := nodes.List(ctx, t.Tables, "")

@@ -17,11 +17,11 @@ import (
 	"github.com/vibedata/roundhouse/internal/hosts"
 )
 
-// minutes is in how many of them requests are counted: the first one has the begin of the work, the second one the row of each
-// minute.
+// minutes is the number of minutes in which requests are counted: the first has the start of the work, the second the
+// row of each minute.
 const minutes = 2
 
-// signsOfLife counts the requests with which a node says that it lives, in the minute that has most.
+// signsOfLife counts the requests of a node's heartbeat, in the minute with the most.
 func signsOfLife() scenario {
 	metrics := []metric{
 		{"recovery/requests/idle", "requests/min", "goal 0"},
@@ -44,7 +44,7 @@ func signsOfLife() scenario {
 	}}
 }
 
-// countSigns counts the requests of a handler about its sign of life while it works, in the minute that has most.
+// countSigns counts the heartbeat requests of a working handler, in the minute with the most.
 func countSigns(ctx context.Context, dir string, account azure.Account, work []load) (int64, error) {
 	var n atomic.Int64
 	gate, err := hosts.NewGate(account, func(r *http.Request) {
@@ -82,7 +82,8 @@ func countSigns(ctx context.Context, dir string, account azure.Account, work []l
 	return most, nil
 }
 
-// isSign says whether a request is about the message or the row of a node. Work of this kind puts nothing else into the queue.
+// isSign reports whether a request is for the message or the row of a node. This work sends nothing else to the
+// queue.
 func isSign(r *http.Request) bool {
 	switch path := r.URL.Path; {
 	case strings.Contains(path, "/orchestration-schedules/messages"):

@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/hosts"
 )
 
-// killFuller kills the host that has most in hand, with its handler; the other one lives.
+// killFuller kills the host with the most work in progress, with its handler; the other one lives.
 func killFuller(ctx context.Context, t *trial) (time.Time, hosts.Hand, error) {
 	victim := t.fuller()
 	since := time.Now()
@@ -18,8 +18,8 @@ func killFuller(ctx context.Context, t *trial) (time.Time, hosts.Hand, error) {
 	return since, hand, err
 }
 
-// killHandler kills the handler alone; its host lives, and starts it again. What was in hand is read before, since the next handler
-// takes over at once.
+// killHandler kills the handler alone; its host lives, and restarts it. The work in progress is read before, since
+// the next handler takes over immediately.
 func killHandler(ctx context.Context, t *trial) (time.Time, hosts.Hand, error) {
 	victim := t.hosts[0]
 	hand, err := t.struck(ctx, victim)
@@ -30,7 +30,7 @@ func killHandler(ctx context.Context, t *trial) (time.Time, hosts.Hand, error) {
 	return since, hand, victim.KillHandler()
 }
 
-// endFuller asks the host that has most in hand to end; the other one lives.
+// endFuller stops the host with the most work in progress; the other one lives.
 func endFuller(ctx context.Context, t *trial) (time.Time, hosts.Hand, error) {
 	victim := t.fuller()
 	hand, err := t.struck(ctx, victim)
@@ -54,8 +54,8 @@ func killAll(ctx context.Context, t *trial) (time.Time, hosts.Hand, error) {
 	return since, hand, err
 }
 
-// storageGone takes storage away for a while; hosts and handlers live. What had been received by then counts, whether it had
-// committed something or not. What nobody knows to have received had not begun: the answer that brought it may be lost.
+// storageGone makes storage unavailable for a while; hosts and handlers live. Work received before counts, whether it
+// had committed a round or not. A message with a lost answer has not begun.
 func storageGone(ctx context.Context, t *trial) (time.Time, hosts.Hand, error) {
 	hand, err := t.withoutStorage(ctx)
 	for _, id := range hand.NotBegun {
@@ -68,7 +68,7 @@ func storageGone(ctx context.Context, t *trial) (time.Time, hosts.Hand, error) {
 	return since, hand, err
 }
 
-// storageAndHostsGone takes storage away, and the hosts end for it; they are started again when it is back.
+// storageAndHostsGone makes storage unavailable, and the hosts end because of it; they are restarted when it is back.
 func storageAndHostsGone(ctx context.Context, t *trial) (time.Time, hosts.Hand, error) {
 	hand, err := t.withoutStorage(ctx)
 	if err = errors.Join(err, pause(ctx, hostsGiveUp)); err != nil {
@@ -87,7 +87,7 @@ func storageAndHostsGone(ctx context.Context, t *trial) (time.Time, hosts.Hand, 
 	return since, hand, err
 }
 
-// withoutStorage takes storage away, and reads what was in hand.
+// withoutStorage makes storage unavailable, and returns the work in progress.
 func (t *trial) withoutStorage(ctx context.Context) (hosts.Hand, error) {
 	t.endStream()
 	if err := t.gate.Shut(); err != nil {
@@ -96,7 +96,7 @@ func (t *trial) withoutStorage(ctx context.Context) (hosts.Hand, error) {
 	return t.struck(ctx, t.hosts...)
 }
 
-// unreceived are the short ones that were sent, have committed nothing, and are in no hand.
+// unreceived returns the short ones that were sent, have committed nothing, and are not in progress.
 func (t *trial) unreceived(ctx context.Context, hand hosts.Hand, before error) ([]string, error) {
 	if before != nil {
 		return nil, before

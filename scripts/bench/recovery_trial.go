@@ -16,7 +16,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/hosts"
 )
 
-// result is what one run gave. took is until the last one that was in hand had gone on.
+// result is the result of one run. took is the time until the last one in progress had continued.
 type result struct {
 	took                                 time.Duration
 	inHand, late, notBegun, notBegunLate int
@@ -28,12 +28,12 @@ type trial struct {
 	gate  *hosts.Gate
 	hosts []*hosts.Host
 	sent  int // long ones
-	// endStream ends the stream of short ones; streamed are those that it has sent, to be read after that.
+	// endStream ends the stream of short ones; streamed are its orchestrations, to be read after that.
 	endStream func()
 	streamed  []string
 }
 
-// repeat runs all runs of a breakage, some at once.
+// repeat runs all runs of a breakage, some in parallel.
 func (b breakage) repeat(ctx context.Context) ([]result, error) {
 	results := make([]result, recoveryRuns)
 	err := withAccounts(ctx, recoveryRuns, func(dir string, accounts []azure.Account) error {
@@ -54,7 +54,7 @@ func (b breakage) repeat(ctx context.Context) ([]result, error) {
 	return results, err
 }
 
-// withAccounts has work done over so many accounts of an Azurite, and with a folder, which stays when the work fails.
+// withAccounts runs work with so many accounts of an Azurite, and with a folder, which is kept when the work fails.
 func withAccounts(ctx context.Context, n int, work func(dir string, accounts []azure.Account) error) (err error) {
 	dir, err := os.MkdirTemp("", "roundhouse-recovery-")
 	if err != nil {
@@ -115,7 +115,7 @@ func (t *trial) start(ctx context.Context) error {
 func (t *trial) close() {
 	t.endStream()
 	t.Close()
-	_ = t.gate.Close() // nobody is left who would ask
+	_ = t.gate.Close() // no client is left
 }
 
 // run breaks hosts once.

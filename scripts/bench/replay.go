@@ -15,11 +15,11 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// replayed is how many activities the orchestration calls whose history is replayed. The last of them has not ended, so
-// the history holds the start, 5,000 calls and 4,999 results: 10,000 events.
+// replayed is the number of activity calls in the replayed history. The last of them has not ended, so the history
+// has the start, 5,000 calls and 4,999 results: 10,000 events.
 const replayed = 5000
 
-// replays times how long a new process needs from Run until the orchestration goes on where it was.
+// replays measures how long a new process takes from Run until the orchestration is where it was.
 func replays() scenario {
 	return scenario{[]metric{{"memory/replay/10000/ms", "ms", "goal under 50"}}, func(ctx context.Context, d time.Duration) ([]float64, error) {
 		c := newCutOff(replayed, calls)
@@ -31,7 +31,7 @@ func replays() scenario {
 	}}
 }
 
-// median is that of the times of replays, in microseconds.
+// median returns the median time of replays, in microseconds.
 func (c *cutOff) median(ctx context.Context, d time.Duration) (float64, error) {
 	samples, err := repeat(ctx, d, func(ctx context.Context, slice time.Duration) ([]float64, error) {
 		return timed(ctx, slice, 1, c.replay)
@@ -45,23 +45,24 @@ func (c *cutOff) median(ctx context.Context, d time.Duration) (float64, error) {
 // cutOff is an orchestration whose processes all end while its last activity runs. It can be replayed any number of times.
 type cutOff struct {
 	n       int
-	calls   int // that it makes, waits for events included
+	calls   int // its calls, waits for events included
 	code    code
 	tables  *tables.Memory
 	blobs   *blobs.Memory
 	queues  *queues.Memory
 	reached chan time.Duration                                             // when the last activity began
-	before  func(ctx context.Context, runtime *orchestrator.Runtime) error // the activity that waits goes on; nil for at once
-	// deliveries go on in the process that they were begun in. timedFrom is since when its run is timed, if not since its start.
+	before  func(ctx context.Context, runtime *orchestrator.Runtime) error // waits in the activity; nil for no wait
+	// deliveries run in the process in which they began. timedFrom is the start of the timed part of its run, if not
+	// the run's start.
 	deliveries sync.WaitGroup
 	timedFrom  time.Duration
-	clock      func() time.Duration // by which it is timed
+	clock      func() time.Duration // for its times
 }
 
 const cutOffID = "cut-off"
 
-// code is what the orchestration does n times; then it calls last. wait is an activity for the time in which others do
-// something to it.
+// code is the body of the orchestration, done n times; then it calls last. wait is an activity during which other
+// processes change the orchestration.
 type code func(ctx *orchestrator.Context, n int, step, wait, last *orchestrator.Activity[int, int]) (int, error)
 
 // calls calls n activities, one after the other, with last as the last of them.
@@ -78,7 +79,7 @@ func newCutOff(n int, code code) *cutOff {
 	return &cutOff{n: n, calls: n, code: code, tables: tables.NewMemory(), blobs: blobs.NewMemory(), queues: queues.NewMemory(), reached: make(chan time.Duration, 1), clock: wall(time.Now())}
 }
 
-// wall is a clock that began then.
+// wall returns a clock that began then.
 func wall(then time.Time) func() time.Duration {
 	return func() time.Duration { return time.Since(then) }
 }
@@ -89,7 +90,7 @@ func (c *cutOff) begin(ctx context.Context) error {
 	return err
 }
 
-// live is begin, and tells how long that took.
+// live is begin, and returns its duration.
 func (c *cutOff) live(ctx context.Context) (time.Duration, error) {
 	runtime, err := c.process()
 	if err != nil {
@@ -104,7 +105,7 @@ func (c *cutOff) live(ctx context.Context) (time.Duration, error) {
 	return took, err
 }
 
-// process is a runtime that knows nothing yet.
+// process returns a runtime that knows nothing yet.
 func (c *cutOff) process() (*orchestrator.Runtime, error) {
 	var runtime *orchestrator.Runtime
 	step := orchestrator.NewActivity("step", func(_ context.Context, n int) (int, error) { return n + 1, nil })
@@ -116,7 +117,7 @@ func (c *cutOff) process() (*orchestrator.Runtime, error) {
 	})
 	var err error
 	runtime, err = orchestrator.New(orchestrator.Config{Tables: c.tables, Blobs: c.blobs, Queues: c.queues, Log: slog.New(slog.DiscardHandler),
-		MaxInlineActivities: max(1, c.n), // none goes to the queue, however many are called at once
+		MaxInlineActivities: max(1, c.n), // none goes to the queue, for any number of parallel calls
 		Activities:          []orchestrator.AnyActivity{step, wait, last},
 		Orchestrators: []orchestrator.AnyOrchestrator{orchestrator.NewOrchestrator("cut-off", func(ctx *orchestrator.Context, n int) (int, error) {
 			return c.code(ctx, n, step, wait, last)
@@ -137,7 +138,7 @@ func (c *cutOff) replay(ctx context.Context) (time.Duration, error) {
 	return took, err
 }
 
-// drive runs the orchestration until the last activity begins, which ends the process, and tells how long that took.
+// drive runs the orchestration until the last activity begins, which ends the process, and returns the duration.
 func (c *cutOff) drive(ctx context.Context, runtime *orchestrator.Runtime, resume bool) (time.Duration, orchestrator.Outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -27,15 +27,16 @@ import (
 )
 
 const (
-	// requestLatency is how long each storage request takes while requests are counted, so that work overlaps as it does over a
-	// network.
+	// requestLatency is the duration of each storage request while requests are counted, so that work overlaps as
+	// over a network.
 	requestLatency = 2 * time.Millisecond
-	// loaded is how many messages make a load, and hostBatch how many the host handles at a time, as in host.json.
+	// loaded is the number of messages of a load, and hostBatch the number that the host handles at a time, as in
+	// host.json.
 	loaded    = 512
 	hostBatch = 16
 )
 
-// requests lists what is counted over the whole app: the handler as it is deployed, with the host's own requests.
+// requests lists the counts over the whole app: the deployed handler, with the host's own requests.
 func requests() []scenario {
 	all := []scenario{loneRequests()}
 	for _, m := range engineLoads() {
@@ -53,7 +54,7 @@ type requestCount struct {
 	counts map[string]int
 }
 
-// intercept counts a request, which takes its time.
+// intercept counts a request, with its latency.
 func (c *requestCount) intercept(ctx context.Context, call faults.Call, next func(context.Context) error) error {
 	c.note(call)
 	time.Sleep(requestLatency)
@@ -66,14 +67,14 @@ func (c *requestCount) note(call faults.Call) {
 	c.counts[call.Service+"/"+call.Target+"/"+call.Operation]++
 }
 
-// begin counts from here on.
+// begin resets the counts.
 func (c *requestCount) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.counts = map[string]int{}
 }
 
-// sum adds up what has one of the prefixes.
+// sum adds up the counts with one of the prefixes.
 func (c *requestCount) sum(prefixes ...string) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +92,7 @@ type countedApp struct {
 	*neighbors
 	handler *handler.Handler
 	queues  queues.Store
-	polled  *queues.Memory    // the same, not counted
+	polled  *queues.Memory    // the same, uncounted
 	listens map[string]string // functions by queue
 	done    atomic.Int64      // messages that were handled
 }
@@ -126,8 +127,8 @@ func countedSettings(name string) (string, bool) {
 	return value, ok
 }
 
-// host hands out what is due in the queues until nothing is and n messages were handled. Of each queue it takes the next batch when
-// half of the one before is done, as in host.json.
+// host delivers due messages until none is left and n messages were handled. Of each queue it receives the next batch
+// when half of the previous one is done, as in host.json.
 func (d *countedApp) host(ctx context.Context, n int64) error {
 	d.done.Store(0)
 	var group errgroup.Group
@@ -145,7 +146,7 @@ func (d *countedApp) host(ctx context.Context, n int64) error {
 			}
 			messages, err := d.polled.Receive(ctx, queue, hostBatch, time.Minute)
 			if errors.Is(err, queues.ErrNotFound) || err == nil && len(messages) == 0 {
-				continue // polls of an empty queue are no message's
+				continue // polls of an empty queue count for no message
 			}
 			if err != nil {
 				return errors.Join(err, group.Wait())
@@ -169,7 +170,7 @@ func (d *countedApp) host(ctx context.Context, n int64) error {
 	}
 }
 
-// invoke hands a message to its function, as the host does, and deletes it.
+// invoke delivers a message to its function, as the host does, and deletes it.
 func (d *countedApp) invoke(ctx context.Context, queue, name string, m queues.Message) error {
 	body, err := json.Marshal(map[string]any{"Data": map[string]any{function.QueueParameter: base64.StdEncoding.EncodeToString([]byte(m.Text))},
 		"Metadata": map[string]any{"Id": m.ID, "DequeueCount": m.DequeueCount, "InsertionTime": m.InsertedAt}})
@@ -192,7 +193,7 @@ func (d *countedApp) do(ctx context.Context, path string, body []byte, want int)
 	return nil
 }
 
-// call makes a request of the app.
+// call sends a request to the app.
 func (d *countedApp) call(ctx context.Context, method, path string, body []byte) (code int, answer []byte) {
 	req := httptest.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
 	req.Host = "localhost"

@@ -12,10 +12,10 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 )
 
-// apiCall is a call of the API, and all that follows from it until the app is at rest.
+// apiCall is a call of the API, with all its consequences until the app is idle.
 type apiCall struct {
 	name, goal string
-	// engine is whose messages have been handled before, one for each call; "" is none's.
+	// engine is the engine whose messages have been handled before, one for each call; "" for none.
 	engine       string
 	method, path string // {id} is the orchestration, {correlation} its correlation id, {row} the row key of its dead letter
 	body         string
@@ -23,13 +23,13 @@ type apiCall struct {
 	lines        string
 }
 
-// changeLines are those of most calls that change something. An orchestration that is started is looked out for.
+// changeLines are those of most calls that change something. A started orchestration is in the sweeper's index.
 const changeLines = "audit/apply orchestrationsParked/apply " + signalLines
 
-// countedCalls is how many calls are counted.
+// countedCalls is the number of counted calls.
 const countedCalls = 16
 
-// countedLinger is how long the list of orchestrations may be behind.
+// countedLinger is the maximum lag of the list of orchestrations.
 const countedLinger = 3 * time.Second
 
 func apiCalls() []apiCall {
@@ -56,11 +56,11 @@ func apiCalls() []apiCall {
 	}
 }
 
-// scenario counts what the calls cost each, by part, one after the other.
+// scenario counts the cost of each call, by part, one after the other.
 func (c apiCall) scenario() scenario {
 	return counted("requests/api/"+c.name, c.goal, c.lines, c.engine+"-queue", func(ctx context.Context, d *countedApp) (int, error) {
 		var all []called
-		for _, phase := range []string{"warm", "counted"} { // what happens once in a process is not counted
+		for _, phase := range []string{"warm", "counted"} { // one-time costs of a process are not counted
 			var err error
 			if all, err = c.prepare(ctx, d, phase); err != nil {
 				return 0, err
@@ -76,10 +76,10 @@ func (c apiCall) scenario() scenario {
 	})
 }
 
-// called is what a call is about.
+// called identifies the objects of a call.
 type called struct{ id, correlation, row, task string }
 
-// prepare has messages handled that leave behind what the calls are about.
+// prepare handles messages that leave the objects of the calls behind.
 func (c apiCall) prepare(ctx context.Context, d *countedApp, phase string) (all []called, err error) {
 	for i := range countedCalls {
 		correlation := messageID(c.name, phase, i)
@@ -94,7 +94,7 @@ func (c apiCall) prepare(ctx context.Context, d *countedApp, phase string) (all 
 	if c.engine == failingEngine {
 		return all, d.rowsOf(ctx, all)
 	}
-	return all, pause(ctx, countedLinger) // the list of orchestrations is behind
+	return all, pause(ctx, countedLinger) // the list of orchestrations lags
 }
 
 // rowsOf finds the dead letters.
@@ -112,7 +112,7 @@ func (d *countedApp) rowsOf(ctx context.Context, all []called) error {
 	return nil
 }
 
-// atRest waits until nothing is left of what the app has taken at once.
+// atRest waits until all directly handled messages are done.
 func (d *countedApp) atRest(ctx context.Context) error {
 	for {
 		if err := d.host(ctx, 0); err != nil {
@@ -128,7 +128,7 @@ func (d *countedApp) atRest(ctx context.Context) error {
 	}
 }
 
-// call makes a call, and waits for what follows.
+// call sends a call, and waits for its consequences.
 func (c apiCall) call(ctx context.Context, d *countedApp, one called) error {
 	with := strings.NewReplacer("{id}", url.PathEscape(one.id), "{correlation}", one.correlation, "{row}", url.PathEscape(one.row), "{task}", one.task)
 	code, answer := d.call(ctx, c.method, with.Replace(c.path), []byte(with.Replace(c.body)))

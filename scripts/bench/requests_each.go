@@ -28,17 +28,17 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// engineLoad is a load of messages of an engine, of which each finds the same.
+// engineLoad is a load of messages of an engine, each of which finds the same state.
 type engineLoad struct {
 	name, goal string
 	engine     string // name when ""
 	queue      string
-	lines      string // what is shown, as kinds has it
+	lines      string // the shown lines, as in kinds
 	n          int    // messages; loaded when 0
-	again      bool   // each does what it has done before, in a process that has just done it
+	again      bool   // each repeats earlier work, in a process that has just done it
 	alone      bool   // one after the other
-	// before prepares what the message with a number finds, body makes it of its id in place of a message with an input, and after does
-	// what an orchestration waits for; nil for nothing. What before does is not counted.
+	// before prepares the state for the message with a number, body makes it from its id instead of a message with an
+	// input, and after completes the wait of an orchestration; nil for none. The cost of before is not counted.
 	before func(ctx context.Context, d *countedApp, i int, id string) error
 	input  func(i int) any
 	body   func(i int, id string) ([]byte, error)
@@ -54,7 +54,7 @@ const (
 	signalLines   = "signals/send signals/delete "
 )
 
-// engineLoads are the messages that are counted.
+// engineLoads returns the counted messages.
 func engineLoads() []engineLoad {
 	return []engineLoad{
 		{name: hmac.Engine, goal: "goal 11", queue: hmac.Queue, lines: outboxLines + keyLines + runLines},
@@ -100,26 +100,26 @@ func engineLoads() []engineLoad {
 	}
 }
 
-// few is how many messages a load has whose engine takes its time.
+// few is the number of messages of a load for a slow engine.
 const few = 64
 
 func instanceID(i int) string    { return fmt.Sprintf("instance-%d", i) }
 func applicationID(i int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", i) }
 
-// offered is what the marketplace knows of a purchase.
+// offered adds a purchase to the marketplace.
 func offered(_ context.Context, d *countedApp, _ int, id string) error {
 	d.market.PutSubscription(marketplacefake.Subscription{ID: id, PlanID: "gold", Status: "PendingFulfillmentStart", TenantID: countedTenant})
 	d.market.PutOperation(marketplacefake.Operation{ID: id, SubscriptionID: id, Action: "Subscribe", PlanID: "gold", Status: "InProgress", At: time.Now()})
 	return nil
 }
 
-// purchase is what the marketplace sends when somebody has bought an instance.
+// purchase returns the marketplace's webhook for a purchase.
 func purchase(_ int, id string) ([]byte, error) {
 	return json.Marshal(map[string]string{"id": id, "activityId": id, "subscriptionId": id, "publisherId": countedTenant, "offerId": "platform", "planId": "gold",
 		"action": "Subscribe", "timeStamp": time.Now().UTC().Format(time.RFC3339), "status": "InProgress"})
 }
 
-// bootstrapped is the answer of an instance that has come up.
+// bootstrapped raises the answer of a started instance.
 func bootstrapped(ctx context.Context, d *countedApp, _ int, id string) error {
 	return d.do(ctx, "/api/orchestrations/"+provisioning.Engine+"-"+engine.DeriveCorrelationID("marketplace-operation", id)+"/events/"+provisioning.EventBootstrapped, []byte(`{"status":"Succeeded","version":"1.0"}`), http.StatusAccepted)
 }
@@ -127,13 +127,13 @@ func bootstrapped(ctx context.Context, d *countedApp, _ int, id string) error {
 // part is one line of a count: the requests whose names begin with a prefix.
 type part struct{ name, prefix string }
 
-// kinds are the last words of lines, and what is counted of a table, queue or container.
+// kinds returns the last words of lines, with the counted operations on a table, queue or container.
 func kinds() map[string]string {
 	return map[string]string{"get": "tables/%s/Get", "query": "tables/%s/Query", "scan": "tables/%s/Scan", "apply": "tables/%s/Apply",
 		"send": "queues/%s/Send", "receive": "queues/%s/Receive", "delete": "queues/%s/Delete", "wake": "queues/%s/", "put": "blobs/%s/Put"}
 }
 
-// parts are lines, by table or queue and by kind. queue is what the line of that name shows.
+// parts returns lines, by table or queue and by kind. queue is the queue of the line of that name.
 func parts(lines, queue string) (all []part) {
 	names := map[string]string{"history": engine.DefaultHistoryTable, "dlq": engine.DefaultDeadLetterTable, "outbox": outbox.DefaultTable, "queue": queue, "keySlots": hmac.SlotsTable,
 		"signals": "orchestration-signals"}
@@ -150,10 +150,10 @@ func parts(lines, queue string) (all []part) {
 	return all
 }
 
-// vaults are the development vault, which stands for another service.
+// vaults are the tables of the development vault, which replaces another service.
 var vaults = []string{"tables/" + secrets.DevelopmentTable + "/", "tables/" + certificates.DevelopmentTable + "/"}
 
-// counted is a scenario that counts requests, by part: of one message, or of one call.
+// counted returns a scenario that counts requests, by part: of one message, or of one call.
 func counted(name, goal, lines, queue string, count func(ctx context.Context, d *countedApp) (times int, err error)) scenario {
 	shown := parts(lines, queue)
 	var metrics []metric
@@ -176,7 +176,7 @@ func counted(name, goal, lines, queue string, count func(ctx context.Context, d 
 	}}
 }
 
-// lines are the values of parts, of the rest, of the vault and of the total, for each of n.
+// lines returns the values of parts, of the rest, of the vault and of the total, for each of n.
 func (d *countedApp) lines(all []part, n int) (values []float64) {
 	vault := d.sum(vaults...)
 	total := d.sum("") - vault
@@ -189,7 +189,7 @@ func (d *countedApp) lines(all []part, n int) (values []float64) {
 	return append(values, float64(rest)/float64(n), float64(vault)/float64(n), float64(total)/float64(n))
 }
 
-// scenario counts what the messages cost each, by part. What happens once in a process is not counted.
+// scenario counts the cost of each message, by part. One-time costs of a process are not counted.
 func (l engineLoad) scenario() scenario {
 	if l.engine == "" {
 		l.engine = l.name
@@ -210,7 +210,7 @@ func (l engineLoad) scenario() scenario {
 	})
 }
 
-// run has n messages handled, and does what they wait for. What sending costs is the sender's.
+// run handles n messages, and completes their waits. Sending them is not counted.
 func (l engineLoad) run(ctx context.Context, d *countedApp, phase string, from, n int) error {
 	batch := n
 	if l.alone {
@@ -237,7 +237,7 @@ func (l engineLoad) run(ctx context.Context, d *countedApp, phase string, from, 
 	return d.atRest(ctx)
 }
 
-// messageID is the correlation id of a message.
+// messageID returns the correlation id of a message.
 func messageID(name, phase string, i int) string {
 	return engine.DeriveCorrelationID("bench", name, phase, fmt.Sprint(i))
 }
@@ -270,8 +270,8 @@ func (l engineLoad) message(i int, id string) ([]byte, error) {
 	return json.Marshal(m)
 }
 
-// loneRequests counts what one message costs from its addition until it is settled, in a process that knows its tenant and has
-// added nothing for it for an hour.
+// loneRequests counts the cost of one event from its addition until it is settled, in a process that knows its tenant
+// and has added nothing for it for an hour.
 func loneRequests() scenario {
 	m := metric{"requests/outbox/lone", "requests", "goal 4"}
 	return scenario{[]metric{m}, func(ctx context.Context, _ time.Duration) ([]float64, error) {
@@ -302,6 +302,6 @@ func loneRequests() scenario {
 				return nil, errors.Join(err, fmt.Errorf("%d messages were left to a wake-up", wakes))
 			}
 		}
-		return []float64{float64(count.sum("") - 1)}, nil // without the look whether there are wake-ups
+		return []float64{float64(count.sum("") - 1)}, nil // without the check for wake-ups
 	}}
 }

@@ -39,22 +39,22 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Engines of the bench, beside those of Roundhouse. None publishes an event.
+// Engines of the bench, in addition to those of Roundhouse. None publishes an event.
 const (
 	plainEngine   = "plain"
-	failingEngine = "failing" // fails for good, the first time for each correlation id
+	failingEngine = "failing" // fails permanently, the first time for each correlation id
 	waitingEngine = "waiting" // waits for the event "go"
-	askingEngine  = "asking"  // waits for a person
+	askingEngine  = "asking"  // waits for a human task
 )
 
-// neighbors are those whom the engines need and who are no storage: fakes that answer over HTTP, and an authority.
+// neighbors are the other services of the engines: fakes that answer over HTTP, and an authority.
 type neighbors struct {
 	graph    *graphfake.Server
 	market   *marketplacefake.Market
 	updates  *updatetest.Server
 	patients *healthtest.Server
 	ca       *countedAuthority
-	registry *registry.Registry // not counted: it prepares what a message finds
+	registry *registry.Registry // uncounted: it prepares the state for a message
 }
 
 func newNeighbors(store tables.Store) (*neighbors, error) {
@@ -63,7 +63,7 @@ func newNeighbors(store tables.Store) (*neighbors, error) {
 		registry: registry.New(store, "")}, err
 }
 
-// register has an instance in the registry as if it had just been added, with some fields.
+// register adds an instance to the registry, with some fields.
 func (n *neighbors) register(ctx context.Context, id string, fields map[string]any) error {
 	there, err := n.registry.Get(ctx, id)
 	if err == nil {
@@ -84,7 +84,8 @@ func (n *neighbors) register(ctx context.Context, id string, fields map[string]a
 
 const countedTenant = "contoso"
 
-// engines are those of Roundhouse, as cmd/handler wires them, and those of the bench. Their publisher is the app's outbox.
+// engines returns those of Roundhouse, wired as in cmd/handler, and those of the bench. Their publisher is the app's
+// outbox.
 func (n *neighbors) engines(p *handler.Platform) ([]engine.Definition, error) {
 	all := simpleEngines()
 	for _, make := range []func(*handler.Platform) (engine.Definition, error){
@@ -99,7 +100,7 @@ func (n *neighbors) engines(p *handler.Platform) ([]engine.Definition, error) {
 	return all, nil
 }
 
-// simpleEngines wait, and then do their one operation.
+// simpleEngines returns engines that wait, and then run their one operation.
 func simpleEngines() []engine.Definition {
 	var failed sync.Map
 	simple := func(name string, wait func(ctx *orchestrator.Context) error, do func(correlation string) error) engine.Definition {
@@ -156,12 +157,12 @@ func (w hmacEvents) Publish(ctx context.Context, e hmac.Event) (string, error) {
 	return added.ID, err
 }
 
-// ID is the id of an event.
+// ID returns the id of an event.
 func (w hmacEvents) ID(e hmac.Event) string {
 	return w.Key(e.TenantID, e.Category, e.Entity, e.Kind, e.Version).String()
 }
 
-// spn has overlaps that are over at once.
+// spn returns the spn engine with overlaps that end immediately.
 func (n *neighbors) spn(p *handler.Platform) (engine.Definition, error) {
 	options := &policy.ClientOptions{Transport: n.graph}
 	graph, err1 := entra.NewGraph(graphfake.Address, n.graph.Credential(), options)
@@ -178,7 +179,7 @@ func (n *neighbors) spn(p *handler.Platform) (engine.Definition, error) {
 	return spn.Definition(steps), nil
 }
 
-// tls has no target to tell.
+// tls returns the tls engine without targets.
 func (n *neighbors) tls(p *handler.Platform) (engine.Definition, error) {
 	steps, err := enginetls.New(enginetls.Config{Vault: p.Certificates, Authority: n.ca, Tables: p.Tables, Targets: enginetls.StaticTargets{},
 		Distributor: &enginetls.HTTPDistributor{}})
@@ -200,7 +201,7 @@ func (n *neighbors) provisioning(p *handler.Platform) (engine.Definition, error)
 	return provisioning.Definition(steps), nil
 }
 
-// provisionedIn is the registry as the provisioning engine sees it.
+// provisionedIn is the registry for the provisioning engine.
 type provisionedIn struct{ *registry.Registry }
 
 // Create implements provisioning.Registry.
@@ -278,7 +279,7 @@ func countedAlerts(*handler.Platform) (engine.Definition, error) {
 	return alerts.Definition(steps), nil
 }
 
-// countedAuthority stands for an ACME server: it issues what it is asked for, in one step.
+// countedAuthority replaces an ACME server: it issues each requested certificate, in one step.
 type countedAuthority struct {
 	key  *ecdsa.PrivateKey
 	root *x509.Certificate
@@ -330,5 +331,5 @@ func (c *countedAuthority) Revoke(context.Context, []byte, enginetls.Reason) err
 	return fmt.Errorf("%w: nobody asks for it here", enginetls.ErrRefused)
 }
 
-// Tidy implements tls.Authority: there is nothing to take away.
+// Tidy implements tls.Authority: it has nothing to remove.
 func (c *countedAuthority) Tidy(context.Context) {}

@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// rig is a runtime with the orchestrations that are timed. Their activities do nothing, so what is timed is the runtime.
+// rig is a runtime with the timed orchestrations. Their activities do nothing, so the runtime is timed.
 type rig struct {
 	runtime *orchestrator.Runtime
 	started atomic.Int64
@@ -23,7 +23,7 @@ func newMemoryRig(ctx context.Context) (*rig, error) {
 	return newRig(ctx, orchestrator.Config{Tables: tables.NewMemory(), Blobs: blobs.NewMemory()})
 }
 
-// newRig adds orchestrators, activities and a silent log to a configuration, and makes table and container.
+// newRig adds orchestrators, activities and a silent log to a configuration, and creates table and container.
 func newRig(ctx context.Context, c orchestrator.Config) (*rig, error) {
 	step := orchestrator.NewActivity("step", func(_ context.Context, n int) (int, error) { return n + 1, nil })
 	always := func(int) *orchestrator.Activity[int, int] { return step }
@@ -53,7 +53,7 @@ func (r *rig) run(ctx context.Context, name string, n int) error {
 	return nil
 }
 
-// sequence calls n activities one after the other and gives n, if each adds 1.
+// sequence calls n activities one after the other and returns n, if each adds 1.
 func sequence(ctx *orchestrator.Context, n int, activity func(i int) *orchestrator.Activity[int, int]) (int, error) {
 	sum := 0
 	for i := range n {
@@ -66,7 +66,7 @@ func sequence(ctx *orchestrator.Context, n int, activity func(i int) *orchestrat
 	return sum, nil
 }
 
-// fanOut calls n activities at once and gives n, if each adds 1.
+// fanOut calls n activities in parallel and returns n, if each adds 1.
 func fanOut(ctx *orchestrator.Context, n int, activity func(i int) *orchestrator.Activity[int, int]) (int, error) {
 	futures := make([]*orchestrator.Future[int], n)
 	for i := range futures {

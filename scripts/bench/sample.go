@@ -12,11 +12,11 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// sampleLatencies is from how many orchestrations the percentiles of one sample's latency are, at least.
+// sampleLatencies is the minimum number of orchestrations for the percentiles of one sample's latency.
 const sampleLatencies = 500
 
-// samplers are what takes one sample of each contest in this process. The peers' program does the same for them:
-// a quarter of the time warms up, then it is measured.
+// samplers returns functions that take one sample of each contest in this process. The peers' program does the same
+// for them: a quarter of the time is the warm-up, then it measures.
 func samplers() map[string]func(context.Context, time.Duration) ([]float64, error) {
 	return map[string]func(context.Context, time.Duration) ([]float64, error){
 		"sequence3/1":    sampleRate(1, "sequence", 3, 1),
@@ -85,7 +85,7 @@ func warmTimes(ctx context.Context, d time.Duration, least, warm, n int) ([]floa
 	return runs(ctx, d, least, n)
 }
 
-// sampleReplays gives the milliseconds of a replay of 10,000 events, of a sequence and of a fan-out.
+// sampleReplays returns the milliseconds of a replay of 10,000 events, of a sequence and of a fan-out.
 func sampleReplays(ctx context.Context, d time.Duration) ([]float64, error) {
 	var out []float64
 	for _, shape := range []code{calls, fannedOut} {
@@ -93,7 +93,7 @@ func sampleReplays(ctx context.Context, d time.Duration) ([]float64, error) {
 		if err := c.begin(ctx); err != nil {
 			return nil, err
 		}
-		runtime.GC() // what came before is not the replays' to pay
+		runtime.GC() // earlier garbage must not count for the replays
 		us, err := timed(ctx, d, 1, c.replay)
 		if err != nil {
 			return nil, err
@@ -103,7 +103,7 @@ func sampleReplays(ctx context.Context, d time.Duration) ([]float64, error) {
 	return out, nil
 }
 
-// fannedOut calls all activities but the last at once.
+// fannedOut calls all activities but the last in parallel.
 func fannedOut(ctx *orchestrator.Context, n int, step, _, last *orchestrator.Activity[int, int]) (int, error) {
 	if _, err := fanOut(ctx, n-1, func(int) *orchestrator.Activity[int, int] { return step }); err != nil {
 		return 0, err

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// scenario measures what belongs together.
+// scenario measures related metrics.
 type scenario struct {
 	metrics []metric
-	// measure gives one value for each metric, in their order. d is for how long to measure.
+	// measure returns one value for each metric, in their order. d is the duration of the measurement.
 	measure func(ctx context.Context, d time.Duration) ([]float64, error)
 }
 
-// metric is something that can be measured.
+// metric is a measured value.
 type metric struct {
 	name string
 	unit string
-	goal string // what the value should be, for people. A comparison sets it when it knows whom it compared with.
+	goal string // goal of the value. A comparison sets it to its counterpart.
 }
 
-// scenarios lists everything that can be measured, in the order in which it is.
+// scenarios lists all measurements, in their order.
 func scenarios() []scenario {
 	var all []scenario
 	for _, m := range messages() {
@@ -43,7 +43,7 @@ func scenarios() []scenario {
 	return append(all, recoveries()...)
 }
 
-// selected gives the scenarios that measure something with a name that begins with prefix.
+// selected returns the scenarios with a metric whose name begins with prefix.
 func selected(all []scenario, prefix string) []scenario {
 	var out []scenario
 	for _, s := range all {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// latencySamples is from how many orchestrations the percentiles of the latency are, at least.
+// latencySamples is the minimum number of orchestrations for the percentiles of the latency.
 const latencySamples = 2000
 
-// speeds lists what is timed on the memory store.
+// speeds lists the timings on the memory store.
 func speeds() []scenario {
 	var all []scenario
 	for _, concurrent := range []int{1, 10, 100} {
@@ -28,7 +28,7 @@ func speeds() []scenario {
 	return all
 }
 
-// throughput runs orchestrations of n activities, so many at once, each counting as weight.
+// throughput runs orchestrations of n activities, so many in parallel, each counting as weight.
 func throughput(m metric, concurrent int, name string, n int, weight float64) scenario {
 	return scenario{[]metric{m}, func(ctx context.Context, d time.Duration) ([]float64, error) {
 		rates, err := repeat(ctx, d, func(ctx context.Context, slice time.Duration) ([]float64, error) {

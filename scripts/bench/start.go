@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// starts counts what the handler sends to storage when it starts and everything is there: the deployed program in the publisher's
-// context, on the wire. Its first start, which makes everything, is not counted.
+// starts counts the handler's storage requests at a start with existing storage: the deployed program in the
+// publisher's profile, on the wire. Its first start, which creates everything, is not counted.
 func starts() scenario {
 	metrics := []metric{
 		{"start/requests", "requests", ""},
@@ -37,7 +37,7 @@ func starts() scenario {
 	}}
 }
 
-// overWire builds the handler and does something with it over a counted wire.
+// overWire builds the handler and runs do with a counted wire.
 func overWire(ctx context.Context, do func(w *wire, p program) error) (err error) {
 	p, err := buildHandler(ctx)
 	if err != nil {

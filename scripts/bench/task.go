@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// fewTasks and manyTasks are the sizes of the worklists that are compared.
+	// fewTasks and manyTasks are the compared sizes of the worklists.
 	fewTasks  = 100
 	manyTasks = 10_000
 	taskPage  = 50
 )
 
-// clerk is who completes tasks.
+// clerk returns the person who completes tasks.
 func clerk() tasks.Person { return tasks.Person{ID: "clerk", Roles: []string{"clerk"}} }
 
-// taskCompletion counts what it takes to complete a human task, and then to wake the orchestration that waits for it.
+// taskCompletion counts the cost of completing a human task, and then of waking its orchestration.
 func taskCompletion() scenario {
 	metrics := []metric{
 		{"task/complete_tx", "transactions", "budget 6: read, look-out for the sweeper, end, signal, and the index, which is read and written"},
@@ -44,7 +44,7 @@ func taskCompletion() scenario {
 	}}
 }
 
-// taskLists measures how much longer a page of a role's tasks takes when there are many, beside one when there are few.
+// taskLists measures how much longer a page of a role's tasks takes with many tasks than with few.
 func taskLists() scenario {
 	metrics := []metric{{fmt.Sprintf("task/list/%d/ratio", manyTasks), "ratio", fmt.Sprintf("goal 1.3 or less: the time of a page of %d tasks, divided by that of a page of %d", manyTasks, fewTasks)}}
 	return scenario{metrics, func(ctx context.Context, d time.Duration) ([]float64, error) {
@@ -64,7 +64,7 @@ func taskLists() scenario {
 	}}
 }
 
-// worklist is a page of a desk that has so many open tasks. It has to cost one transaction.
+// worklist returns a page of a service with so many open tasks. It has to cost one transaction.
 func worklist(ctx context.Context, n int) (func(context.Context) error, error) {
 	store, plan := tables.NewMemory(), &faults.Plan{}
 	service := tasks.NewService(tasks.Config{Tables: faults.Tables(store, plan.Intercept), Table: "orchestrations", Index: "index"})
@@ -95,7 +95,7 @@ func worklist(ctx context.Context, n int) (func(context.Context) error, error) {
 	return page, nil
 }
 
-// askClerk is an orchestration that waits for a person.
+// askClerk returns an orchestration that waits for a human task.
 func askClerk(ctx *orchestrator.Context) (string, error) {
 	said, err := orchestrator.AskPerson[string](ctx, orchestrator.HumanTask{Name: "look", Roles: clerk().Roles}).Await()
 	return said.Output, err

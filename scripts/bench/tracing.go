@@ -15,11 +15,12 @@ import (
 	"github.com/vibedata/roundhouse/tracing"
 )
 
-// sampledShare is the share of traces that are recorded where they are sampled.
+// sampledShare is the share of sampled traces.
 const sampledShare = 0.1
 
-// traces compares what sequences take whose traces go to a collector, a tenth of them, and those whose trace contexts are passed on
-// only, with those of a runtime that nobody traces; and counts the storage requests that a recorded trace adds.
+// traces compares the duration of sequences with that of an untraced runtime. In one case a tenth of the traces goes
+// to a collector, in the other the trace contexts are only passed on. It also counts the storage requests that a
+// recorded trace adds.
 func traces() scenario {
 	metrics := []metric{
 		{"tracing/off/ratio", "ratio", "goal 1.00: time of a sequence without a tracer, the traceparent of its message passed on, to that of one without"},
@@ -44,10 +45,11 @@ func traces() scenario {
 	}}
 }
 
-// turns is how often the kinds take turns in a slice, so that whatever else the machine does meets all of them.
+// turns is the number of turns in a slice, so that other load on the machine affects all kinds.
 const turns = 8
 
-// tracedInTurns gives what a sequence takes without a tracer and with one that samples, divided by what one takes without a trace.
+// tracedInTurns returns the duration of a sequence without a tracer and with a sampling one, divided by that of one
+// without a trace.
 func tracedInTurns(ctx context.Context, slice time.Duration, collector string) ([]float64, error) {
 	kinds := []struct {
 		endpoint, trace string
@@ -89,7 +91,7 @@ func storageCalls(ctx context.Context, endpoint string, share float64) (int, err
 	return len(count.Calls()), errors.Join(err, tracer.Close(ctx))
 }
 
-// tracedRig is a rig with a tracer, or without one when there is no endpoint.
+// tracedRig returns a rig with a tracer, or without one when there is no endpoint.
 func tracedRig(ctx context.Context, c orchestrator.Config, endpoint string, share float64) (*rig, *tracing.Tracer, error) {
 	tracer, err := tracing.New(ctx, tracing.Config{Endpoint: endpoint, Ratio: share})
 	if err != nil {

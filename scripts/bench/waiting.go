@@ -14,22 +14,22 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// What an orchestration of the waiting room can wait for, beside an event by its name.
+// The waits of a waiting room's orchestration, other than an event by its name.
 const (
 	nothing = ""
 	anHour  = "an hour"
 	aPerson = "a person"
 )
 
-// waitingRoom is a runtime whose orchestrations wait for signals, with a clock that can be put forward. Each process is
-// a new one, so nothing is warm.
+// waitingRoom is a runtime whose orchestrations wait for signals, with an adjustable clock. Each process is a new
+// one, so nothing is warm.
 type waitingRoom struct {
 	tables *tables.Memory
 	blobs  *blobs.Memory
 	queues *queues.Memory
 	ahead  time.Duration
 	count  *faults.Plan
-	cached int // how many events its processes keep in memory; close them then
+	cached int // cached events of its processes; close them then
 	open   []*orchestrator.Runtime
 }
 
@@ -45,7 +45,7 @@ func (w *waitingRoom) process() (*orchestrator.Runtime, error) {
 	return w.processOver(faults.Queues(w.queues, w.count.Intercept))
 }
 
-// processOver is a process that sends by a store of queues.
+// processOver returns a process that sends through a store of queues.
 func (w *waitingRoom) processOver(sends queues.Store) (*orchestrator.Runtime, error) {
 	wait := orchestrator.NewOrchestrator("wait", func(ctx *orchestrator.Context, what string) (string, error) {
 		switch what {
@@ -78,7 +78,8 @@ func (w *waitingRoom) close() {
 	}
 }
 
-// start starts an orchestration that waits for nothing, for an hour, for a person or for an event, and counts from there.
+// start starts an orchestration that waits for nothing, for an hour, for a task or for an event, and counts from
+// there.
 func (w *waitingRoom) start(ctx context.Context, name, what string) (*orchestrator.Runtime, error) {
 	rt, err := w.process()
 	if err != nil {
@@ -98,8 +99,8 @@ func (w *waitingRoom) start(ctx context.Context, name, what string) (*orchestrat
 	return rt, err
 }
 
-// signal hands the one signal that is due in a queue to a new process, as the host does, and says as what the orchestration
-// has to come to rest.
+// signal delivers the one due signal of a queue to a new process, as the host does, and checks the resulting status
+// of the orchestration.
 func (w *waitingRoom) signal(ctx context.Context, name string, want orchestrator.Status) error {
 	rt, err := w.process()
 	if err != nil {
@@ -121,14 +122,14 @@ func (w *waitingRoom) signal(ctx context.Context, name string, want orchestrator
 	return errors.Join(err, queue.Delete(ctx, name, received[0].ID, received[0].PopReceipt))
 }
 
-// timer counts what timerTally does.
+// timer returns the total of timerTally.
 func timer(ctx context.Context, _ *house) (int, error) {
 	t, err := timerTally(ctx)
 	return t.total(), err
 }
 
-// timerTally counts what an orchestration costs that waits for an hour, from its start to its end, beyond one that does not
-// wait: all that storage sees of a timer, the look-out of the sweeper included.
+// timerTally counts the cost of an orchestration that waits for an hour, from its start to its end, beyond one
+// without a wait: all storage calls of a timer, including the sweeper's index.
 func timerTally(ctx context.Context) (tally, error) {
 	without := newWaitingRoom()
 	if _, err := without.start(ctx, "wait", nothing); err != nil {
@@ -144,13 +145,13 @@ func timerTally(ctx context.Context) (tally, error) {
 	return tallied(w.count.Calls()).minus(tallied(without.count.Calls())), err
 }
 
-// event counts what eventTally does.
+// event returns the total of eventTally.
 func event(ctx context.Context, _ *house) (int, error) {
 	t, err := eventTally(ctx)
 	return t.total(), err
 }
 
-// eventTally counts what it takes to wake a parked orchestration by an event.
+// eventTally counts the cost of waking a parked orchestration by an event.
 func eventTally(ctx context.Context) (tally, error) {
 	w := newWaitingRoom()
 	rt, err := w.start(ctx, "wait", "go")

@@ -25,9 +25,10 @@ import (
 )
 
 const (
-	// wireDelay is what each request takes at least on the counted wire, so that what is sent at once can be told from what waits.
+	// wireDelay is the minimum duration of each request on the counted wire, which distinguishes parallel requests
+	// from sequential ones.
 	wireDelay = 10 * time.Millisecond
-	// wireQuiet is how long nothing has to be sent for a process to be at rest.
+	// wireQuiet is the time without a request after which a process counts as idle.
 	wireQuiet = time.Second
 )
 
@@ -37,7 +38,7 @@ type exchange struct {
 	what         string
 }
 
-// wire is an Azurite behind proxies that note every request: what a process sends is counted, whatever it makes of it inside.
+// wire is an Azurite behind proxies that record every request: a process's requests are counted on the network.
 type wire struct {
 	server  *azurite.Server
 	proxies []*http.Server
@@ -68,7 +69,7 @@ func newWire(ctx context.Context) (*wire, error) {
 	return w, nil
 }
 
-// proxy listens in the place of a service of the account.
+// proxy replaces a service of the account.
 func (w *wire) proxy(endpoint string) (port int, err error) {
 	to, err := url.Parse(endpoint)
 	if err != nil {
@@ -92,21 +93,21 @@ func (w *wire) proxy(endpoint string) (port int, err error) {
 	return listener.Addr().(*net.TCPAddr).Port, nil
 }
 
-// reset forgets what was sent.
+// reset discards the recorded requests.
 func (w *wire) reset() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.seen = nil
 }
 
-// count is how much was sent since the last reset.
+// count returns the number of requests since the last reset.
 func (w *wire) count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.seen)
 }
 
-// rest waits until nothing is sent any more, and gives what was.
+// rest waits until no request is sent any longer, and returns the requests.
 func (w *wire) rest(ctx context.Context) ([]exchange, error) {
 	for count := -1; ; {
 		w.mu.Lock()
@@ -132,7 +133,7 @@ func (w *wire) close() error {
 	return errors.Join(append(errs, w.server.Close())...)
 }
 
-// oneAfterAnother is the longest chain of exchanges of which each began when the one before had ended.
+// oneAfterAnother returns the longest chain of exchanges, each of which began after the previous one had ended.
 func oneAfterAnother(all []exchange) int {
 	chain, free := 0, time.Time{}
 	for _, x := range slices.SortedFunc(slices.Values(all), func(a, b exchange) int { return a.ended.Compare(b.ended) }) {
@@ -143,7 +144,7 @@ func oneAfterAnother(all []exchange) int {
 	return chain
 }
 
-// program is the handler as it is deployed, compiled once.
+// program is the deployed handler, compiled once.
 type program struct{ folder, path string }
 
 func buildHandler(ctx context.Context) (program, error) {
@@ -161,13 +162,13 @@ func buildHandler(ctx context.Context) (program, error) {
 
 func (p program) remove() error { return os.RemoveAll(p.folder) }
 
-// deployed is a handler that runs, over a counted wire.
+// deployed is a running handler, over a counted wire.
 type deployed struct {
 	cmd     *exec.Cmd
 	address string
 }
 
-// start starts a handler in the publisher's context, and returns when it says that storage is prepared.
+// start starts a handler in the publisher's profile, and returns when its log reports that storage is prepared.
 func (p program) start(ctx context.Context, w *wire) (*deployed, error) {
 	cmd := exec.CommandContext(ctx, p.path)
 	cmd.Env = append(os.Environ(), "FUNCTIONS_CUSTOMHANDLER_PORT=0", "FUNCTIONS_APP_ROOT_PATH=.", "AZURE_FUNCTIONS_ENVIRONMENT=Development",
@@ -183,7 +184,7 @@ func (p program) start(ctx context.Context, w *wire) (*deployed, error) {
 	var text strings.Builder
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		var record struct{ Msg, Address string }
-		_ = json.Unmarshal(lines.Bytes(), &record) // other lines are none
+		_ = json.Unmarshal(lines.Bytes(), &record) // other lines are not JSON
 		switch record.Msg {
 		case "listening":
 			c.address = record.Address
@@ -196,14 +197,14 @@ func (p program) start(ctx context.Context, w *wire) (*deployed, error) {
 	return nil, errors.Join(fmt.Errorf("the handler ended before storage was prepared: %.2000s", &text), cmd.Wait())
 }
 
-// stop ends a handler as a signal does.
+// stop stops a handler with a signal.
 func (c *deployed) stop() {
 	_ = c.cmd.Process.Signal(syscall.SIGTERM)
-	_ = c.cmd.Wait() // the error is that it was stopped
+	_ = c.cmd.Wait() // the error reports that it was stopped
 }
 
-// kill ends a handler as the host does.
+// kill kills a handler as the host does.
 func (c *deployed) kill() {
 	_ = c.cmd.Process.Kill()
-	_ = c.cmd.Wait() // the error is that it was killed
+	_ = c.cmd.Wait() // the error reports that it was killed
 }

@@ -27,7 +27,7 @@ const (
 	subtest = "TestCrash/after-3"
 )
 
-// What a lane prints of the events of `go test -json`.
+// The output of a lane for events of `go test -json`.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	long := make([]event, 100)
@@ -130,7 +130,7 @@ func TestLanes(t *testing.T) {
 				want = []int{64}
 			}
 			if name == "all" && p.Name == "hosts" {
-				want = []int{1} // the code that is tested runs in other processes, without the detector
+				want = []int{1} // the tested code runs in other processes, without the detector
 			}
 			if diff := cmp.Diff(want, shares); diff != "" {
 				t.Errorf("lane %s, package %s: shares:\n%s", name, p.Name, diff)
@@ -147,7 +147,7 @@ func TestGoroutinesAreFound(t *testing.T) {
 		"wg.Go(func() {})":              true,
 		"if ok { go func() {}() }":      true,
 		"f()":                           false,
-		"x.Go()":                        false, // no function is handed over
+		"x.Go()":                        false, // no function is passed
 		"synctest.Test(t, func() {})":   false,
 		`fmt.Println("go f() is text")`: false,
 	} {

@@ -1,13 +1,14 @@
-// Command lane runs the tests of one lane: short, change or all. It is what `make test`, `.ci/run` and `make test-all` call.
+// Command lane runs the tests of one lane: short, change or all. `make test`, `.ci/run` and `make test-all` call it.
 //
 //	go run ./scripts/lane short              stores in memory and virtual time only: 90 seconds
-//	go run ./scripts/lane change             every package, a sample of what is enumerated: what a pull request has to pass
+//	go run ./scripts/lane change             every package with a sample of the enumerated cases: for a pull request
 //	go run ./scripts/lane all                everything, and the race detector everywhere: every night
 //	go run ./scripts/lane change ./outbox    the same for some packages
-//	go run ./scripts/lane -load 20 -times 10 short    ten times beside 20 busy threads: a test that fails by chance shows
+//	go run ./scripts/lane -load 20 -times 10 short    ten times next to 20 busy threads: shows flaky tests
 //
-// It prints a line for each package that ends, with its seconds and what is left, at most 30 lines for a test that fails, with the
-// command that repeats it last, and the slowest packages at its end. Packages share the servers that it starts.
+// It prints a line for each package that ends, with its seconds and the remaining packages, and the slowest packages
+// at the end. For a test that fails it prints at most 30 lines, the last of which is the command that repeats the
+// test. Packages share the servers that it starts.
 package main
 
 import (
@@ -33,7 +34,7 @@ import (
 // lane is one way of running the tests.
 type lane struct {
 	passes []pass
-	// servers says whether the tests need any.
+	// servers means that the tests need servers.
 	servers bool
 	// modules are further modules in the repository whose tests belong to the lane.
 	modules []string
@@ -45,12 +46,12 @@ type pass struct {
 	// share is sample.Share; 0 leaves it to the tests.
 	share int
 	pick  func(pkg) bool
-	// beside runs the pass beside the others: its tests mostly wait for other processes.
+	// beside runs the pass in parallel to the others: its tests mostly wait for other processes.
 	beside bool
 }
 
-// lanes are what there is to choose from. A test runs once in a lane, but for the race detector at night: it sees a sample, because it
-// makes every case five to ten times slower.
+// lanes are the available lanes. A test runs once in a lane, except for the race detector at night: it runs a sample,
+// because it makes every case five to ten times slower.
 var lanes = map[string]lane{
 	"short": {passes: []pass{{args: []string{"-short", "-timeout=10m"}, pick: every}}},
 	"change": {servers: true, modules: modules, passes: []pass{
@@ -135,7 +136,7 @@ func burn(ctx context.Context, threads int) {
 	}
 }
 
-// options are what the command line says of a lane.
+// options are the lane's options on the command line.
 type options struct {
 	name, seed string
 	share      int // 0 is that of each pass
@@ -188,7 +189,7 @@ func (l lane) run(ctx context.Context, o options) error {
 	return p.finish()
 }
 
-// phases returns what the lane runs, one after the other, and the packages of this module.
+// phases returns the phases of the lane, in order, and the packages of this module.
 func (l lane) phases(ctx context.Context, o options) (all []phase, pkgs []pkg, err error) {
 	patterns := o.patterns
 	if len(patterns) == 0 {
@@ -244,7 +245,7 @@ func hasDetector(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// commit returns the current commit, or the date where git does not know one.
+// commit returns the current commit, or the date if git does not know one.
 func commit(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {

@@ -57,9 +57,9 @@ func list(ctx context.Context, dir string, patterns []string) ([]pkg, error) {
 	return found, nil
 }
 
-// concurrent reports whether the package starts goroutines of its own, outside of its tests: the race detector can find something in
-// it. Main packages start their goroutines in other processes, which tests build without the detector. Packages with browser tests would
-// take minutes; the nightly lane has the detector for them, too.
+// concurrent reports whether the package starts goroutines of its own, outside of its tests: the race detector can
+// find races in it. Main packages start their goroutines in other processes, which tests build without the detector.
+// Packages with browser tests would take minutes; the nightly lane runs them with the detector, too.
 func (p pkg) concurrent() bool {
 	return p.startsGoroutines && p.Name != "main" && !p.imports(p.Module.Path+"/internal/browser")
 }
@@ -74,7 +74,7 @@ func (p pkg) imports(path string) bool {
 	return slices.Contains(p.TestImports, path) || slices.Contains(p.XTestImports, path)
 }
 
-// inspect reads what `go list` does not tell.
+// inspect reads facts that `go list` does not report.
 func (p *pkg) inspect() error {
 	for _, name := range slices.Concat(p.TestGoFiles, p.XTestGoFiles) {
 		info, err := os.Stat(filepath.Join(p.Dir, name))

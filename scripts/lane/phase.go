@@ -14,21 +14,21 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// interruptGrace is how long tests that were interrupted may take to end.
+// interruptGrace bounds the time that interrupted tests have to end.
 const interruptGrace = 10 * time.Second
 
 // phase is one `go test` over some packages of one module.
 type phase struct {
 	dir  string
 	args []string
-	env  []string // what the tests have besides this process's environment
+	env  []string // in addition to this process's environment
 	pkgs []pkg
-	// beside runs the phase beside the others.
+	// beside runs the phase in parallel to the others.
 	beside bool
 }
 
-// run runs the phase's tests. A test that fails is no error here; progress counts it. lint vets the code, so the tests do not;
-// -trimpath lets every checkout use what another one has compiled.
+// run runs the phase's tests. A failed test is no error here; progress counts it. lint vets the code, so the tests do
+// not; -trimpath lets every checkout reuse another one's compiled packages.
 func (ph phase) run(ctx context.Context, p *progress) error {
 	command := append([]string{"test", "-json", "-trimpath", "-vet=off"}, ph.args...)
 	for _, one := range ph.pkgs {
@@ -53,7 +53,7 @@ func (ph phase) run(ctx context.Context, p *progress) error {
 	return errors.Join(err, ctx.Err())
 }
 
-// repeat returns the command that runs a failed test again. The lane's servers are gone by then; the test starts its own.
+// repeat returns the command that reruns a failed test. The lane's servers are gone by then; the test starts its own.
 func (ph phase) repeat(pkg, test string) string {
 	words := slices.DeleteFunc(slices.Clone(ph.env), func(v string) bool { return strings.HasPrefix(v, testenv.Servers+"=") })
 	words = append(words, "go test")

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// failureLines is the most that is printed of a failure.
+	// failureLines bounds the printed lines of a failure.
 	failureLines = 30
-	// stillEvery is how often the packages that run are named while none ends.
+	// stillEvery is the interval at which running packages are printed while none ends.
 	stillEvery = 20 * time.Second
-	// slowMost is how many packages and tests the end names.
+	// slowMost is the number of slowest packages and tests at the end.
 	slowMost = 10
 )
 
@@ -32,13 +32,13 @@ type event struct {
 // key names a test, or with no test a package or a build.
 type key struct{ pkg, test string }
 
-// result is how a package ended.
+// result is the result of a package.
 type result struct {
 	name    string
 	seconds float64
 }
 
-// progress reads what the tests of a lane report and prints what a person wants to see of it.
+// progress reads the test events of a lane and prints a summary.
 type progress struct {
 	out   io.Writer
 	began time.Time
@@ -78,7 +78,7 @@ func (p *progress) read(events io.Reader, ph phase) {
 			p.take(e, ph)
 		} else if len(line) > 0 {
 			p.mu.Lock()
-			fmt.Fprintf(p.out, "%s", line) // the go command's own words
+			fmt.Fprintf(p.out, "%s", line) // the go command's own output
 			p.mu.Unlock()
 		}
 		if err != nil {
@@ -150,12 +150,13 @@ func (p *progress) takePackage(e event, ph phase) {
 	maps.DeleteFunc(p.output, func(k key, _ []string) bool { return k.pkg == e.Package })
 }
 
-// explain prints what failed in a package: each test that failed by itself, or what the package printed when no test did.
+// explain prints the failures of a package: each test that failed by itself, or the package's output when no test
+// did.
 func (p *progress) explain(e event, ph phase) {
 	names := p.failedTests[e.Package]
 	for _, name := range names {
 		if slices.ContainsFunc(names, func(other string) bool { return strings.HasPrefix(other, name+"/") }) {
-			continue // its subtest says it
+			continue // its subtest reports it
 		}
 		p.print(p.output[key{e.Package, name}], ph.repeat(e.Package, name))
 	}
@@ -164,7 +165,7 @@ func (p *progress) explain(e event, ph phase) {
 		if e.FailedBuild != "" {
 			output = p.output[key{e.FailedBuild, ""}]
 		}
-		for k, lines := range p.output { // a test that never ended: a panic, or the time limit
+		for k, lines := range p.output { // a test that never ended: a panic, or a timeout
 			if k.pkg == e.Package && k.test != "" {
 				output = append(output, lines...)
 			}
@@ -173,7 +174,7 @@ func (p *progress) explain(e event, ph phase) {
 	}
 }
 
-// noise is what a failure's output has for the go command, not for a reader.
+// noise matches lines of a failure's output for the go command, not for readers.
 var noise = regexp.MustCompile(`^\s*(=== (RUN|PAUSE|CONT|NAME)|--- PASS|PASS$|ok\s)`)
 
 // print prints the first lines of a failure, and the command that repeats it.
@@ -191,14 +192,14 @@ func (p *progress) print(output []string, repeat string) {
 	}
 }
 
-// watch names the packages that run, now and then, until the function that it returns is called.
+// watch prints the running packages, regularly, until the returned function is called.
 func (p *progress) watch() (stop func()) {
 	done := make(chan struct{})
 	go p.still(done)
 	return sync.OnceFunc(func() { close(done) })
 }
 
-// still names the packages that run whenever no package has ended for a while.
+// still prints the running packages when none has ended for a while.
 func (p *progress) still(done <-chan struct{}) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -250,7 +251,7 @@ func (p *progress) finish() error {
 	return nil
 }
 
-// slowest prints the slowest of what has ended.
+// slowest prints the slowest of the ended ones.
 func (p *progress) slowest(what string, ended []result) {
 	slices.SortFunc(ended, func(a, b result) int { return cmp.Compare(b.seconds, a.seconds) })
 	fmt.Fprintf(p.out, "Slowest %s:\n", what)
@@ -259,7 +260,7 @@ func (p *progress) slowest(what string, ended []result) {
 	}
 }
 
-// within is a package's path within its module.
+// within returns a package's path within its module.
 func within(path string) string {
 	parts := strings.SplitN(path, "/", 4)
 	if len(parts) < 4 {

@@ -14,8 +14,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// serve starts the servers that tests of the packages share. The environment it returns leads the tests to them. A server that this
-// machine lacks is left out: the tests skip, or fail where everything is demanded. stop is never nil.
+// serve starts the servers that tests of the packages share. The returned environment has their addresses. A server
+// that this machine lacks is left out: the tests skip, or fail if all tests are required. stop is never nil.
 func serve(ctx context.Context, pkgs []pkg) (env []string, stop func(), err error) {
 	dir, err := os.MkdirTemp("", "lane")
 	if err != nil {

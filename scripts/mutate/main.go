@@ -1,11 +1,12 @@
-// Command mutate measures what the tests catch: it changes one place of a package at a time and runs the package's tests against it.
+// Command mutate measures how many bugs the tests catch: it changes one place of a package at a time and runs the
+// package's tests on it.
 //
 //	go run ./scripts/mutate -n 50 ./outbox                     50 random mutants of one package
 //	go run ./scripts/mutate -n 200 -seed 7 ./engine ./poller   the same ones each time
 //	go run ./scripts/mutate -against ../before ./outbox        survivors are tried with the tests of another checkout, too
 //
-// A mutant that the -short tests do not catch is tried with the sample of the change lane, and then with every case. The tree is not
-// changed: mutants are compiled through an overlay.
+// A mutant that survives the -short tests is tried with the sample of the change lane, and then with every case. The
+// tree is not changed: mutants are compiled through an overlay.
 package main
 
 import (
@@ -121,7 +122,7 @@ func tryAll(ctx context.Context, mutants []mutant, first int, stages []stage) er
 	return nil
 }
 
-// Results besides a stage's name.
+// Results in addition to a stage's name.
 const (
 	uncompiled = "invalid"
 	survived   = "SURVIVED"
@@ -156,7 +157,7 @@ func (m mutant) try(ctx context.Context, stages []stage) (by string, err error) 
 	return survived, nil
 }
 
-// overlay writes the file that leads the go command in root to the mutant.
+// overlay writes the overlay file that points the go command in root to the mutant.
 func (m mutant) overlay(dir, root, changed string) (path string, err error) {
 	file, err := filepath.Abs(filepath.Join(root, m.file))
 	if err != nil {

@@ -18,11 +18,11 @@ import (
 type mutant struct {
 	folder, file string // relative to the module
 	line         int
-	change       string // what it is, for people
+	change       string // description of the change
 	source       []byte
 }
 
-// String names the place and the change.
+// String describes the place and the change.
 func (m mutant) String() string { return fmt.Sprintf("%s:%d: %s", m.file, m.line, m.change) }
 
 // find returns every mutant of the packages' files, tests left out.
@@ -98,14 +98,14 @@ func mutants(file string, source []byte) ([]mutant, error) {
 				add(n.Pos(), n.End(), other)
 			}
 		case *ast.ImportSpec, *ast.Field:
-			return false // tags and types are no behaviour
+			return false // tags and types do not change behavior
 		}
 		return true
 	})
 	return all, nil
 }
 
-// operators are what a binary operator becomes.
+// operators are the replacements of a binary operator.
 var operators = map[token.Token][]token.Token{
 	token.LAND: {token.LOR}, token.LOR: {token.LAND},
 	token.EQL: {token.NEQ}, token.NEQ: {token.EQL},
@@ -118,7 +118,7 @@ func text(source []byte, set *token.FileSet, n ast.Node) string {
 	return string(source[set.Position(n.Pos()).Offset:set.Position(n.End()).Offset])
 }
 
-// change says what a mutant changes, in one line.
+// change describes a mutant's change, in one line.
 func change(before []byte, after string) string {
 	before = bytes.Join(bytes.Fields(before), []byte(" "))
 	if after == "" {

@@ -9,7 +9,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Each kind of change is found in its place, and nothing outside of behaviour.
+// Each kind of change is found in its place, and nothing else.
 func TestMutants(t *testing.T) {
 	t.Parallel()
 	found, err := mutants("a/a.go", []byte(`package a

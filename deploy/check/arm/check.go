@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/deploy/check/bicep"
 )
 
-// Check says what is wrong with a resource, one sentence each; none means that nothing is.
+// Check returns the mistakes in a resource, one sentence each. The result is empty if there are none.
 func (t *Types) Check(r *bicep.Resource) []string {
 	place, err := t.resource(r.Type)
 	if err != nil {
@@ -26,7 +26,7 @@ func (t *Types) Check(r *bicep.Resource) []string {
 		}
 		return c.found
 	}
-	// These are the language's own, and no members of the resource.
+	// These members belong to the language, not to the resource.
 	own := []string{"parent", "scope", "dependsOn"}
 	without := &bicep.Object{Values: r.Body.Values, Lines: r.Body.Lines}
 	for _, key := range r.Body.Keys {
@@ -48,9 +48,9 @@ func (c *checker) say(line int, way, format string, args ...any) {
 	c.found = append(c.found, fmt.Sprintf("%s:%d: %s: %s%s", c.resource.File, line, c.resource.Symbol, strings.TrimPrefix(way+": ", ": "), fmt.Sprintf(format, args...)))
 }
 
-// check holds a value against a type.
+// check checks a value against a type.
 func (c *checker) check(value any, want at, way string, line int) {
-	if value == nil { // null stands for a member that is left out
+	if value == nil { // null means an omitted member
 		return
 	}
 	switch value.(type) {
@@ -93,7 +93,7 @@ func (c *checker) check(value any, want at, way string, line int) {
 	}
 }
 
-// is says what is wrong with a value that is of another kind.
+// is returns a value as a T and reports a value of another kind.
 func is[T any](c *checker, value any, way string, line int, what string) (T, bool) {
 	typed, ok := value.(T)
 	if !ok {
@@ -116,7 +116,7 @@ func (c *checker) follow(from at, ref, way string, line int) (at, bool) {
 	return next, err == nil
 }
 
-// members holds the members of an object against those of its type.
+// members checks the members of an object against those of its type.
 func (c *checker) members(o *bicep.Object, from at, known map[string]property, others *reference, way string, line int) {
 	for _, key := range o.Keys {
 		inner := strings.TrimPrefix(way+"."+key, ".")
@@ -143,7 +143,7 @@ func (c *checker) members(o *bicep.Object, from at, known map[string]property, o
 	}
 }
 
-// discriminated holds an object against the one type, of several, that a member of it names.
+// discriminated checks an object against one of several types, which a member of the object selects.
 func (c *checker) discriminated(o *bicep.Object, want at, way string, line int) {
 	var elements map[string]reference
 	if err := json.Unmarshal(want.Elements, &elements); err != nil {
@@ -152,7 +152,7 @@ func (c *checker) discriminated(o *bicep.Object, want at, way string, line int) 
 	}
 	which, ok := o.Values[want.Discriminator].(string)
 	if !ok {
-		return // it is known at the deployment only
+		return // known only during the deployment
 	}
 	element, ok := elements[which]
 	if !ok {
@@ -170,8 +170,9 @@ func (c *checker) discriminated(o *bicep.Object, want at, way string, line int) 
 	}
 }
 
-// union holds a value against alternatives. Types that name values and take any text besides are taken at their names: services
-// use that to add values later, and what is no name is a slip far more often than news.
+// union checks a value against alternatives. If a type lists values and also accepts any text, only the listed values
+// are accepted: services use such types to be able to add values later, but an unlisted value is far more often a
+// typing mistake than a new value.
 func (c *checker) union(value any, want at, way string, line int) {
 	var elements []reference
 	if err := json.Unmarshal(want.Elements, &elements); err != nil {
@@ -188,7 +189,7 @@ func (c *checker) union(value any, want at, way string, line int) {
 		case next.Kind == "StringLiteralType":
 			names = append(names, next.Value)
 		case next.Kind != "StringType":
-			return // a choice between kinds: nothing is known of it
+			return // a choice between kinds, which cannot be checked
 		}
 	}
 	if text, ok := is[string](c, value, way, line, "a string"); ok && len(names) > 0 && !slices.Contains(names, text) {

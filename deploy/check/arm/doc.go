@@ -1,7 +1,7 @@
-// Package arm holds what templates deploy against the types that Azure Resource Manager publishes: whether a resource type has
-// the API version, whether its body has only members that there are and all that it needs, and whether literals have the right
-// kind and are among the values that the type names.
+// Package arm checks the resources of templates against the types that Azure Resource Manager publishes: the API
+// version of a resource type must exist, the body must have all required members and no unknown ones, and literals
+// must have the right kind and be among the values that the type lists.
 //
-// It reads the files types.json as the generator of github.com/Azure/bicep-types-az writes them. A value that is not known before
-// a deployment is taken for right.
+// It reads the types.json files that the generator of github.com/Azure/bicep-types-az writes. It accepts every value
+// that is unknown before a deployment.
 package arm

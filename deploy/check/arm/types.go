@@ -11,7 +11,7 @@ import (
 
 // Types are the published types.
 type Types struct {
-	// where has the folder and the reference of each resource type, by its name with the version.
+	// where is the folder and the reference of each resource type, by name with version.
 	where map[string]place
 	files map[string][]node
 }
@@ -51,7 +51,8 @@ type reference struct {
 	Ref string `json:"$ref"`
 }
 
-// Open reads the index of one or more folders of generated types; what the first one has counts.
+// Open reads the index of one or more folders of generated types. If several folders have a type, the first one
+// counts.
 func Open(dirs ...string) (*Types, error) {
 	t := &Types{where: map[string]place{}, files: map[string][]node{}}
 	for _, dir := range dirs {
@@ -74,7 +75,8 @@ func Open(dirs ...string) (*Types, error) {
 	return t, nil
 }
 
-// resource finds a resource type. The error of one that is not there tells which versions are, if there are any.
+// resource returns a resource type. If the version does not exist, the error lists the existing versions, if there
+// are any.
 func (t *Types) resource(name string) (at, error) {
 	if found, ok := t.where[name]; ok {
 		return t.follow(at{dir: found.dir}, found.ref)
@@ -101,7 +103,7 @@ type at struct {
 	node
 }
 
-// follow goes to a type: file#/7, or #/7 in the same file.
+// follow returns the type of a reference: file#/7, or #/7 in the same file.
 func (t *Types) follow(from at, ref string) (at, error) {
 	name, number, ok := strings.Cut(ref, "#/")
 	if name == "" {

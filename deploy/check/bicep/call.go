@@ -11,13 +11,13 @@ import (
 	sitter "github.com/tree-sitter/go-tree-sitter"
 )
 
-// tenantID and token are what tenant().tenantId and uniqueString() give here.
+// tenantID and token are the results of tenant().tenantId and uniqueString() in this package.
 const (
 	tenantID = "00000000-0000-4000-8000-000000000001"
 	token    = "abcdefghijklm"
 )
 
-// call is the value of a function.
+// call returns the result of a function call.
 func (s *scope) call(n *sitter.Node) (any, error) {
 	name := s.text(n.ChildByFieldName("function"))
 	var args []any
@@ -42,7 +42,7 @@ func (s *scope) call(n *sitter.Node) (any, error) {
 	return value, nil
 }
 
-// functions are those of the language that the templates use.
+// functions returns the functions of the language that the templates use.
 func functions() map[string]func(s *scope, args []any) (any, error) {
 	return map[string]func(s *scope, args []any) (any, error){
 		"concat":                 concat,
@@ -105,7 +105,7 @@ func empty(_ *scope, args []any) (any, error) {
 	return nil, fmt.Errorf("%T is neither empty nor not", args[0])
 }
 
-// joined stands for ids and for what is made of them: all that it is made of, with slashes.
+// joined replaces functions that return IDs or values derived from IDs: it joins the arguments with slashes.
 func joined(_ *scope, args []any) (any, error) {
 	var parts []string
 	for _, arg := range args {
@@ -156,7 +156,7 @@ func replaced(_ *scope, args []any) (any, error) {
 	return strings.ReplaceAll(fmt.Sprint(args[0]), fmt.Sprint(args[1]), fmt.Sprint(args[2])), nil
 }
 
-// text is a value as JSON, or a string as it is.
+// text returns a value as JSON, or a string unchanged.
 func text(_ *scope, args []any) (any, error) {
 	if s, ok := args[0].(string); ok {
 		return s, nil

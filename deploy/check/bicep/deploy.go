@@ -10,26 +10,26 @@ import (
 	sitter "github.com/tree-sitter/go-tree-sitter"
 )
 
-// Config says what is known beforehand.
+// Config holds the inputs of a deployment.
 type Config struct {
-	// Params are the parameters of the template; those that it has a default for can be left out.
+	// Params are the parameters of the template. Parameters with a default are optional.
 	Params map[string]any
-	// Runtime is what a deployed resource answers, by the way to the member, such as properties.vaultUri; nil means that
-	// nothing is known.
+	// Runtime returns a member of a deployed resource, by the path of the member, such as properties.vaultUri. If
+	// Runtime is nil, no such member is known.
 	Runtime func(r *Resource, way string) (any, bool)
 }
 
-// Deployment is what a template comes to.
+// Deployment is the result of a template.
 type Deployment struct {
-	// Resources are those of all modules.
+	// Resources are the resources of all modules.
 	Resources []*Resource
-	// Outputs are those of the template.
+	// Outputs are the outputs of the template.
 	Outputs map[string]any
-	// Used are the symbols that something refers to, as file:symbol, and Declared all parameters and variables.
+	// Used are the symbols that expressions refer to, as file:symbol; Declared are all parameters and variables.
 	Used, Declared map[string]bool
 }
 
-// Deploy works out what a template deploys.
+// Deploy computes the deployment of a template.
 func Deploy(path string, c Config) (*Deployment, error) {
 	d := &Deployment{Used: map[string]bool{}, Declared: map[string]bool{}}
 	s, err := d.open(path, "", c.Params, c.Runtime)
@@ -46,13 +46,14 @@ type scope struct {
 	out     *Deployment
 	way     string
 	runtime func(*Resource, string) (any, bool)
-	// known are the values of symbols so far, busy those that are being worked out, and locals the variables of loops.
+	// known are the values of symbols evaluated so far, busy are the symbols in evaluation, and locals are the
+	// variables of loops.
 	known  map[string]any
 	busy   map[string]bool
 	locals []map[string]any
 }
 
-// open reads a template, and checks which parameters it is given.
+// open reads a template and checks the parameters passed to it.
 func (d *Deployment) open(path, way string, params map[string]any, runtime func(*Resource, string) (any, bool)) (*scope, error) {
 	f, err := parse(path)
 	if err != nil {
@@ -85,7 +86,7 @@ func by(way string) string {
 	return " by the module " + way
 }
 
-// deploy works out everything that is declared, and gives the outputs.
+// deploy evaluates all declarations and returns the outputs.
 func (s *scope) deploy() (map[string]any, error) {
 	var errs []error
 	for _, name := range s.order {
@@ -105,7 +106,7 @@ func (s *scope) deploy() (map[string]any, error) {
 	return outputs, errors.Join(errs...)
 }
 
-// symbol is what a name stands for. at is where it is used, nil for its declaration.
+// symbol returns the value of a name. at is the place of the reference, nil for the declaration itself.
 func (s *scope) symbol(name string, at *sitter.Node) (any, error) {
 	for _, local := range slices.Backward(s.locals) {
 		if value, ok := local[name]; ok {
@@ -146,7 +147,7 @@ func (s *scope) declaration(name string, at *sitter.Node) (any, error) {
 	return nil, s.errorf(at, "nothing here has the name %s", name)
 }
 
-// each makes what a declaration says: one, one for each item of a loop, or none where its condition is false.
+// each evaluates a declaration: once, once for each item of a loop, or not at all if its condition is false.
 func (s *scope) each(n *sitter.Node, do func(body *sitter.Node) (any, error)) (any, error) {
 	switch n.Kind() {
 	case "for_statement":
@@ -162,7 +163,7 @@ func (s *scope) each(n *sitter.Node, do func(body *sitter.Node) (any, error)) (a
 	return do(n)
 }
 
-// resource is one resource.
+// resource evaluates a single resource.
 func (s *scope) resource(symbol string, n, body *sitter.Node) (*Resource, error) {
 	value, err := s.eval(body)
 	if err != nil {
@@ -176,7 +177,7 @@ func (s *scope) resource(symbol string, n, body *sitter.Node) (*Resource, error)
 	if err != nil {
 		return nil, err
 	}
-	head, _, _ := strings.Cut(s.text(n), "=") // a word of the language that is no node of the tree stands there
+	head, _, _ := strings.Cut(s.text(n), "=") // the keyword there is not a node of the tree
 	r := &Resource{File: s.path, Line: s.line(n), Module: s.way, Symbol: symbol, Type: fmt.Sprint(kind), Body: object,
 		Existing: strings.HasSuffix(strings.TrimSpace(head), "' existing")}
 	r.Parent, _ = object.Get("parent").(*Resource)

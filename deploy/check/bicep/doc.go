@@ -1,8 +1,8 @@
-// Package bicep reads Bicep files, and works out which resources they deploy for given parameters, as far as that can be known
-// without Azure.
+// Package bicep reads Bicep files and computes which resources they deploy for given parameters, as far as that is
+// possible without Azure.
 //
-// It promises that a file with a syntax error, an unknown symbol, a module parameter that is missing or unknown, or a function
-// that it does not know is an error, never passed over. What only Azure knows, such as the id of a resource, is an Unknown and
-// makes everything that follows from it unknown. It is no compiler: it knows the part of the language that the templates of this
-// repository use, and does not check types.
+// A syntax error, an unknown symbol, a missing or unknown module parameter, and an unknown function are always
+// errors; the package never ignores them. A value that only Azure knows, such as the ID of a resource, is an Unknown,
+// and so is everything computed from it. The package is not a compiler: it supports the part of the language that
+// this repository's templates use, and does not check types.
 package bicep

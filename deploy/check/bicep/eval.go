@@ -8,7 +8,7 @@ import (
 	sitter "github.com/tree-sitter/go-tree-sitter"
 )
 
-// eval is the value of an expression.
+// eval returns the value of an expression.
 func (s *scope) eval(n *sitter.Node) (any, error) {
 	switch n.Kind() {
 	case "string":
@@ -49,7 +49,7 @@ func (s *scope) eval(n *sitter.Node) (any, error) {
 	return nil, s.errorf(n, "a %s is nothing that this reader knows", n.Kind())
 }
 
-// stringValue is a string with its interpolations; one that is not known makes it unknown.
+// stringValue returns a string with its interpolations. If one of them is unknown, so is the string.
 func (s *scope) stringValue(n *sitter.Node) (any, error) {
 	var out strings.Builder
 	open := false
@@ -115,7 +115,7 @@ func (s *scope) object(n *sitter.Node) (any, error) {
 	return out, nil
 }
 
-// loop does something for each item of a collection; the result is unknown where that is.
+// loop calls a function for each item of a collection. The result is unknown if the collection is.
 func (s *scope) loop(n *sitter.Node, do func(body *sitter.Node) (any, error)) (any, error) {
 	parts := children(n)
 	names := []string{s.text(parts[0])}
@@ -223,7 +223,7 @@ func unknown(value any) bool {
 	return false
 }
 
-// member is a member of an object, a resource or a module.
+// member returns a member of an object, a resource or a module.
 func (s *scope) member(n *sitter.Node) (any, error) {
 	of, err := s.eval(n.ChildByFieldName("object"))
 	if err != nil {
@@ -241,7 +241,7 @@ func (s *scope) member(n *sitter.Node) (any, error) {
 		return s.answer(of, name), nil
 	case partial:
 		return s.answer(of.of, of.way+"."+name), nil
-	case nil: // what is not deployed: only .? may look into it
+	case nil: // not deployed: only .? may access its members
 		if strings.Contains(s.text(n), ".?") {
 			return nil, nil
 		}
@@ -252,16 +252,16 @@ func (s *scope) member(n *sitter.Node) (any, error) {
 	return nil, s.errorf(n, "%T has no members", of)
 }
 
-// partial is the way to a member of a resource.
+// partial is the path to a member of a resource.
 type partial struct {
 	of  *Resource
 	way string
 }
 
-// String makes messages readable.
+// String returns the path for messages.
 func (p partial) String() string { return p.of.Symbol + "." + p.way }
 
-// answer is what is known of a member of a resource.
+// answer returns a member of a deployed resource, if it is known.
 func (s *scope) answer(r *Resource, way string) any {
 	if way == "name" {
 		return r.Body.Get("name")

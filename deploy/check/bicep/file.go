@@ -9,18 +9,18 @@ import (
 	sitter "github.com/tree-sitter/go-tree-sitter"
 )
 
-// file is one parsed file. Its tree lives as long as the process.
+// file is a parsed file. Its tree lives as long as the process.
 type file struct {
 	path   string
 	source []byte
 	// params, vars and outputs are expressions by name; the expression of a parameter without a default is nil.
 	params, vars, outputs map[string]*sitter.Node
-	// resources and modules are declarations by symbol, and order is that of the file.
+	// resources and modules are declarations by symbol; order is their order in the file.
 	resources, modules map[string]*sitter.Node
 	order              []string
 }
 
-// parse reads a file. The error names every place that is no Bicep.
+// parse reads a file. The error names every place with a syntax error.
 func parse(path string) (*file, error) {
 	source, err := os.ReadFile(path)
 	if err != nil {
@@ -40,7 +40,7 @@ func parse(path string) (*file, error) {
 	return f, f.declare(root)
 }
 
-// syntax finds what the grammar could not read.
+// syntax returns an error for the parts that the grammar cannot parse.
 func (f *file) syntax(n *sitter.Node) error {
 	if n.IsError() || n.IsMissing() {
 		return f.errorf(n, "this is no Bicep: %.40q", f.text(n))
@@ -55,7 +55,7 @@ func (f *file) syntax(n *sitter.Node) error {
 	return errors.Join(errs...)
 }
 
-// declare finds the declarations.
+// declare collects the declarations.
 func (f *file) declare(root *sitter.Node) error {
 	var errs []error
 	for i := range root.NamedChildCount() {
@@ -92,7 +92,7 @@ func (f *file) declare(root *sitter.Node) error {
 	return errors.Join(errs...)
 }
 
-// initial is the expression behind the equals sign, nil without one.
+// initial returns the expression after the equals sign, or nil without one.
 func (f *file) initial(n *sitter.Node) *sitter.Node {
 	for i := range n.ChildCount() {
 		if n.Child(i).Kind() == "=" {
@@ -102,7 +102,7 @@ func (f *file) initial(n *sitter.Node) *sitter.Node {
 	return nil
 }
 
-// next is the first named child from an index on that is no comment.
+// next returns the first named child from an index on that is not a comment.
 func (f *file) next(n *sitter.Node, from uint) *sitter.Node {
 	for i := from; i < n.ChildCount(); i++ {
 		if c := n.Child(i); c.IsNamed() && c.Kind() != "comment" {
@@ -121,7 +121,7 @@ func (f *file) declared(name string) bool {
 	return false
 }
 
-// children are the named children that are no comments.
+// children returns the named children that are not comments.
 func children(n *sitter.Node) []*sitter.Node {
 	var all []*sitter.Node
 	for i := range n.NamedChildCount() {

@@ -7,10 +7,10 @@ import (
 
 // A value is a string, an int64, a bool, nil, a []any, an *Object, a *Resource, or an Unknown.
 
-// Unknown is what only a deployment knows. It says what it is, for messages.
+// Unknown is a value that is known only during a deployment. What describes it in messages.
 type Unknown struct{ What string }
 
-// Object is an object with its members in order, and the line that each is written in.
+// Object is an object with its members in order and the line of each member.
 type Object struct {
 	Keys   []string
 	Values map[string]any
@@ -19,7 +19,7 @@ type Object struct {
 
 func newObject() *Object { return &Object{Values: map[string]any{}, Lines: map[string]int{}} }
 
-// Get is a member, nil if there is none.
+// Get returns a member, or nil if it does not exist.
 func (o *Object) Get(path ...string) any {
 	var at any = o
 	for _, key := range path {
@@ -42,7 +42,8 @@ func (o *Object) set(key string, value any, line int) {
 	o.Values[key], o.Lines[key] = value, line
 }
 
-// merged is what union makes of two values: arrays without repetitions, objects member by member.
+// merged returns the union of two values, as Bicep's function union computes it: arrays without repetitions, objects
+// member by member.
 func merged(a, b any) any {
 	switch a := a.(type) {
 	case *Object:
@@ -69,22 +70,22 @@ func merged(a, b any) any {
 	return Unknown{"a union"}
 }
 
-// Resource is one resource that is deployed, or looked at if Existing.
+// Resource is a resource that is deployed, or only referred to if Existing is set.
 type Resource struct {
 	File string
 	Line int
-	// Module is the way to the template: the names of the modules, with slashes.
+	// Module is the path of the template: the names of the modules, joined with slashes.
 	Module, Symbol string
-	// Type is the type with its version behind an @.
+	// Type is the type with its version after an @.
 	Type     string
 	Existing bool
-	// Body is what is written of it, parent and scope included.
+	// Body is the declared body, including parent and scope.
 	Body *Object
 	// Parent and Scope are the resources of these members.
 	Parent, Scope *Resource
 }
 
-// Name is its name, as far as it is known.
+// Name returns the resource's name; parts of it can be unknown.
 func (r *Resource) Name() string {
 	name, _ := r.Body.Get("name").(string)
 	return name

@@ -1,5 +1,5 @@
-// Reads {"tables": {table: {type: [column]}}, "queries": [text]} from standard input, and writes for each query what Kusto's own parser says
-// of it: [{"columns": [name], "findings": [{"line": 1, "code": ..., "message": ...}]}]. Suggestions of style are left out.
+// Reads {"tables": {table: {type: [column]}}, "queries": [text]} from standard input, and writes the results of Kusto's own parser for
+// each query: [{"columns": [name], "findings": [{"line": 1, "code": ..., "message": ...}]}]. It omits suggestions of style.
 require("@kusto/language-service-next/bridge.min.js");
 require("@kusto/language-service-next/Kusto.Language.Bridge.min.js");
 

@@ -1,9 +1,9 @@
-// Package kql holds queries against Kusto's own parser and the published columns of the tables they read.
+// Package kql checks queries with Kusto's own parser against the published columns of the tables that they read.
 //
-// It promises that a syntax error, an operator or function that does not exist, and a table or column that is not published, is a finding. It
-// runs no query: what is in a dynamic column, and what a table holds, it does not know. Columns are those of the reference of Azure
-// Monitor's tables (tables.json). The parser is the npm package @kusto/language-service-next, which package npm installs, and wants
-// Node.js.
+// A syntax error, an unknown operator or function, and an unpublished table or column are always findings. The
+// package does not run queries, so it knows neither the contents of dynamic columns nor those of tables. The columns
+// are those of the reference of Azure Monitor's tables (tables.json). The parser is the npm package
+// @kusto/language-service-next, which the package installs with npm; it needs Node.js.
 package kql
 
 import (
@@ -27,20 +27,20 @@ var script string
 //go:embed tables.json
 var tables []byte
 
-// Finding is something that is wrong with a query.
+// Finding is a mistake in a query.
 type Finding struct {
-	// Line is that of the query, from 1 on.
+	// Line is the line in the query, from 1 on.
 	Line int
-	// Code is Kusto's name of what is wrong, Message says it.
+	// Code is Kusto's code of the mistake; Message describes it.
 	Code, Message string
 }
 
-// String is the finding in one line.
+// String returns the finding in one line.
 func (f Finding) String() string { return fmt.Sprintf("%d: %s (%s)", f.Line, f.Message, f.Code) }
 
-// Result is what the parser makes of a query.
+// Result is the parser's result for a query.
 type Result struct {
-	// Columns are those of its result.
+	// Columns are the columns of the query's result.
 	Columns  []string
 	Findings []Finding
 }

@@ -2,7 +2,7 @@ package dashboards
 
 import "fmt"
 
-// The uids of the dashboards, which are their names in addresses of Grafana, and those of their files.
+// The UIDs of the dashboards: their names in Grafana's addresses and the names of their files.
 const (
 	overviewUID = "roundhouse-overview"
 	engineUID   = "roundhouse-engine"
@@ -10,7 +10,7 @@ const (
 	runtimeUID  = "roundhouse-runtime"
 )
 
-// Files are all dashboards, by the name of their file.
+// Files returns all dashboards by file name.
 func Files() (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, b := range []board{overview(), engine(), outboxAndPollers(), runtime()} {

@@ -10,28 +10,29 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
 )
 
-// tag is that of all dashboards, by which each has links to the others.
+// tag is the tag of all dashboards. Grafana links dashboards with the same tag to each other.
 const tag = "roundhouse"
 
-// board is a dashboard before it is JSON.
+// board is a dashboard before its conversion to JSON.
 type board struct {
 	uid, title, about string
-	// variables are those that only this dashboard has.
+	// variables are the variables that only this dashboard has.
 	variables []cog.Builder[dashboard.VariableModel]
 	rows      []row
 }
 
-// row is a heading with the panels below it. They are laid out in the order in which they come, each line as wide as the dashboard, 24.
+// row is a heading with the panels below it. The panels are laid out in their order; each line is as wide as the
+// dashboard, 24 units.
 type row struct {
 	title  string
 	panels []cog.Builder[dashboard.Panel]
 }
 
-// json is what Grafana reads.
+// json returns the JSON that Grafana reads.
 func (b board) json() ([]byte, error) {
-	// Encoders of the SDK escape what only HTML has to.
+	// The SDK's encoders escape characters that need escaping only in HTML.
 	legible := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&")
-	//lint:ignore SA1019 the format that takes the place of this one is read by the newest versions of Grafana only
+	//lint:ignore SA1019 only the newest versions of Grafana read the format that replaces this one
 	d := dashboard.NewDashboardBuilder(b.title).Uid(b.uid).Description(b.about).Tags([]string{tag}).
 		Time("now-6h", "now").Refresh("1m").Timezone("browser").Editable().Tooltip(dashboard.DashboardCursorSyncCrosshair).
 		WithVariable(dashboard.NewDatasourceVariableBuilder("datasource").Label("Data source").Type("prometheus")).
@@ -78,36 +79,37 @@ func (b board) json() ([]byte, error) {
 	return []byte(legible.Replace(string(text)) + "\n"), nil
 }
 
-// inPlace has links where people look for them. The SDK puts them into a menu unless it is told where else, for which it has no word.
+// inPlace clears the placement of links, so that Grafana shows them at its default place. The SDK puts links into a
+// menu, and its builder has no value for the default place.
 func inPlace(links []dashboard.DashboardLink) {
 	for i := range links {
 		links[i].Placement = nil
 	}
 }
 
-// built is a panel that needs no more building.
+// built is a panel that is already built.
 type built dashboard.Panel
 
 // Build implements cog.Builder.
 func (b built) Build() (dashboard.Panel, error) { return dashboard.Panel(b), nil }
 
-// choice is a variable whose values are those of a label.
+// choice returns a variable whose values are those of a label.
 func choice(name, label, query string) *dashboard.QueryVariableBuilder {
 	return dashboard.NewQueryVariableBuilder(name).Label(label).Datasource(source()).Query(dashboard.StringOrMap{String: new(query)}).
 		Refresh(dashboard.VariableRefreshOnTimeRangeChanged).Sort(dashboard.VariableSortAlphabeticalAsc)
 }
 
-// choices is one of which several may be chosen; all are at first.
+// choices returns such a variable with multiple selection; all values are selected at first.
 func choices(name, label, query string) *dashboard.QueryVariableBuilder {
 	return choice(name, label, query).Multi(true).IncludeAll(true).AllValue(".*").Current(option("All", "$__all"))
 }
 
-// option is a value of a variable.
+// option returns a value of a variable.
 func option(text, value string) dashboard.VariableOption {
 	return dashboard.VariableOption{Text: dashboard.StringOrArrayOfString{String: &text}, Value: dashboard.StringOrArrayOfString{String: &value}}
 }
 
-// mark shows in all graphs when something was.
+// mark returns an annotation that marks the times of events in all graphs.
 func mark(name, color, title, query string) *dashboard.AnnotationQueryBuilder {
 	return dashboard.NewAnnotationQueryBuilder().Name(name).Datasource(source()).Enable(true).IconColor(color).TitleFormat(title).
 		Target(prometheus.NewDataqueryBuilder().Expr(query).Interval("60s").Range().RefId("Anno"))

@@ -1,7 +1,8 @@
-// Package dashboards makes the dashboards for Grafana in deploy/observability/grafana, which are files so that nobody needs Go to use
-// them. TestGenerated holds the files against this package and writes them anew.
+// Package dashboards makes the Grafana dashboards in deploy/observability/grafana. The dashboards are committed as
+// files, so using them does not require Go. TestGenerated compares the files with the output of this package and can
+// rewrite them.
 //
-// Its tests hold every query against promtool, the metrics that docs/observability.md has, and their labels; every link against
-// docs/recovery.md and the other dashboards. It is a module of its own, so that what only makes and tests dashboards is no dependency
-// of those who use Roundhouse.
+// The tests check every query with promtool, every metric and label against docs/observability.md, and every link
+// against docs/recovery.md and the other dashboards. The package is a module of its own, so that its dependencies are
+// not dependencies of Roundhouse's users.
 package dashboards

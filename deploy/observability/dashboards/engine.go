@@ -10,7 +10,7 @@ const (
 	ofActivity = `activity=~"$activity"`
 )
 
-// engine is what the chosen engines do, down to their activities.
+// engine returns the dashboard of the selected engines, including their activities.
 func engine() board {
 	return board{
 		uid: engineUID, title: "Roundhouse: engines",

@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// writeAnew is the environment variable that has TestGenerated write the files anew.
+	// writeAnew is the environment variable that makes TestGenerated rewrite the files.
 	writeAnew = "ROUNDHOUSE_UPDATE_DASHBOARDS"
 	folder    = "../grafana"
 )
 
-// The files are what this package makes, and no others are there. To write them anew:
+// The files are equal to this package's output, and there are no other files. To rewrite them:
 //
 //	ROUNDHOUSE_UPDATE_DASHBOARDS=1 go test -run TestGenerated
 func TestGenerated(t *testing.T) {
@@ -42,7 +42,7 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
-// Their addresses stay what they are: they are in bookmarks, and in links of other dashboards.
+// The UIDs of the dashboards do not change: bookmarks and the links of other dashboards contain them.
 func TestUIDs(t *testing.T) {
 	t.Parallel()
 	got := map[string]string{}
@@ -62,7 +62,7 @@ func TestUIDs(t *testing.T) {
 	}
 }
 
-// document is a dashboard as Grafana reads it, as far as the tests look at it.
+// document is a dashboard as Grafana reads it, limited to the members that the tests use.
 type document struct {
 	UID, Title, Description string
 	Tags                    []string
@@ -72,7 +72,7 @@ type document struct {
 	Annotations             struct{ List []annotation }
 }
 
-// drawing is a panel, or the heading of a row.
+// drawing is a panel or the heading of a row.
 type drawing struct {
 	ID                       int
 	Type, Title, Description string
@@ -117,7 +117,7 @@ type annotation struct {
 	Datasource        dataSource
 }
 
-// files are the paths of all dashboards.
+// files returns the paths of all dashboards.
 func files(t *testing.T) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(folder, "*.json"))
@@ -136,7 +136,7 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// documents are all dashboards, by the name of their file.
+// documents returns all dashboards, by the name of their file.
 func documents(t *testing.T) map[string]document {
 	t.Helper()
 	all := map[string]document{}
@@ -150,7 +150,7 @@ func documents(t *testing.T) map[string]document {
 	return all
 }
 
-// panelsOf are the panels of a dashboard that show something.
+// panelsOf returns the panels of a dashboard without the headings.
 func (d document) panelsOf() []drawing {
 	return slices.Collect(func(yield func(drawing) bool) {
 		for _, p := range d.Panels {
@@ -161,7 +161,7 @@ func (d document) panelsOf() []drawing {
 	})
 }
 
-// allLinks are the links of a dashboard and its panels, those of fields included.
+// allLinks returns the links of a dashboard and its panels, including those of fields.
 func (d document) allLinks(t *testing.T) []link {
 	t.Helper()
 	all := slices.Clone(d.Links)

@@ -11,19 +11,20 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// metric is what is known of one.
+// metric is the known facts of a metric.
 type metric struct {
 	kind   string
 	labels []string
-	// shared says that it is a gauge of what storage holds, which one process shows.
+	// shared marks a gauge of the contents of storage, which one process exports.
 	shared bool
 }
 
-// targetLabels are those that Prometheus adds.
+// targetLabels are the labels that Prometheus adds.
 var targetLabels = []string{"job", "instance"}
 
-// known are the metrics of the table in docs/observability.md, which a test of package handler holds against the program, and what
-// Prometheus and its rules add. deploy/observability holds those of Go and of the process against the registry.
+// known returns the metrics of the table in docs/observability.md and those that Prometheus and its rules add. A test
+// of package handler compares that table with the program. A test of deploy/observability compares the metrics of Go
+// and of the process with the registry.
 func known(t *testing.T) map[string]metric {
 	t.Helper()
 	all := map[string]metric{}
@@ -47,7 +48,7 @@ func known(t *testing.T) map[string]metric {
 	return all
 }
 
-// others are series that the program does not show by names of its own.
+// others returns series that the program does not export under names of its own.
 func others(t *testing.T) map[string]metric {
 	t.Helper()
 	all := map[string]metric{
@@ -69,7 +70,7 @@ func others(t *testing.T) map[string]metric {
 	return all
 }
 
-// rule is one of the rules for Prometheus.
+// rule is a Prometheus rule.
 type rule struct {
 	Record, Alert, Expr string
 	Labels              map[string]string
@@ -90,19 +91,19 @@ func rules(t *testing.T) (all []rule) {
 	return all
 }
 
-// checker looks at the parts of a query.
+// checker checks the parts of a query.
 type checker struct {
 	t       *testing.T
 	at      string
 	metrics map[string]metric
-	// used are the metrics that were met.
+	// used are the metrics found so far.
 	used map[string]bool
 }
 
-// around are the nearest function and the nearest aggregation around a part of a query.
+// around is the nearest function and the nearest aggregation around a part of a query.
 type around struct{ function, aggregation string }
 
-// labels checks a part of a query, and gives the labels that series of it may have.
+// labels checks a part of a query and returns the labels that its series may have.
 func (c *checker) labels(e metricsql.Expr, in around) []string {
 	switch e := e.(type) {
 	case *metricsql.MetricExpr:
@@ -138,7 +139,7 @@ func (c *checker) labelsOfAll(args []metricsql.Expr, in around) (all []string) {
 	return all
 }
 
-// have says that labels are missing.
+// have reports missing labels.
 func (c *checker) have(there, used []string, how string) {
 	for _, label := range used {
 		if !slices.Contains(there, label) {
@@ -147,7 +148,7 @@ func (c *checker) have(there, used []string, how string) {
 	}
 }
 
-// selected checks which series are selected, and what is done with them.
+// selected checks which series are selected and how they are used.
 func (c *checker) selected(e *metricsql.MetricExpr, in around) []string {
 	for _, filters := range e.LabelFilterss {
 		name := filters[0].Value
@@ -178,7 +179,7 @@ func (c *checker) selected(e *metricsql.MetricExpr, in around) []string {
 	return nil
 }
 
-// treated says when a metric is not treated as it has to be.
+// treated reports a metric that is used in a way that does not fit its kind.
 func (c *checker) treated(name string, of metric, in around) {
 	if strings.Contains(c.at, "variable ") {
 		return
@@ -196,7 +197,7 @@ func (c *checker) treated(name string, of metric, in around) {
 	}
 }
 
-// What is asked for is there, under its labels, and is treated as what it is; and what is there is shown.
+// Every query uses existing metrics and labels and treats each metric according to its kind; every metric is shown.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	metrics, used := known(t), map[string]bool{}
@@ -223,7 +224,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// The table of alerts has room for each: its query takes them, and no label of theirs is without a title.
+// The table of alerts covers every alert: its query selects each alert, and each of their labels has a title.
 func TestEveryAlertIsShown(t *testing.T) {
 	t.Parallel()
 	d := documents(t)["roundhouse-overview.json"]

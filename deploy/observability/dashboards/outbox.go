@@ -10,7 +10,7 @@ const (
 	ofPoller      = `poller=~"$poller"`
 )
 
-// outboxAndPollers is what leaves the app, and what it fetches.
+// outboxAndPollers returns the dashboard of the outbox and the pollers.
 func outboxAndPollers() board {
 	return board{
 		uid: outboxUID, title: "Roundhouse: outbox and pollers",

@@ -7,10 +7,11 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 )
 
-// firing are the alerts of deploy/observability/prometheus, as Prometheus keeps them.
+// firing selects the alerts of deploy/observability/prometheus from Prometheus' own series of alerts.
 const firing = `alertname=~"Roundhouse.+"`
 
-// overview is what who is woken looks at first: what waits for a person, what does not go on, and how the work goes.
+// overview returns the dashboard for an operator who has just received an alert: the items that wait for an operator,
+// the items that do not progress, and the state of the work.
 func overview() board {
 	return board{
 		uid: overviewUID, title: "Roundhouse: overview",
@@ -28,10 +29,10 @@ func overview() board {
 	}
 }
 
-// panels is for what takes several of them.
+// panels returns its arguments, for builder methods that take a slice.
 func panels(all ...cog.Builder[dashboard.Panel]) []cog.Builder[dashboard.Panel] { return all }
 
-// alerts are those that fire, the critical ones first.
+// alerts returns the table of firing alerts, the critical ones first.
 func alerts() cog.Builder[dashboard.Panel] {
 	query := "time() - " + ours("ALERTS_FOR_STATE", firing, `severity=~"critical|warning"`) +
 		" and ignoring (alertstate) " + ours("ALERTS", firing, `alertstate="firing"`)
@@ -108,13 +109,13 @@ func engines() []cog.Builder[dashboard.Panel] {
 	)
 }
 
-// toEngine leads from a series, or a row, of an engine to its dashboard.
+// toEngine returns a link from a series or a row of an engine to the engine's dashboard.
 func toEngine() cog.Builder[dashboard.DashboardLink] {
 	return dashboard.NewDashboardLinkBuilder("Engine").Type(dashboard.DashboardLinkTypeLink).
 		Url("/d/" + engineUID + "?var-engine=${__field.labels.engine}&${job:queryparam}&${datasource:queryparam}&${__url_time_range}")
 }
 
-// engineTable has what there is to say about each engine in a line.
+// engineTable returns a table with one row for each engine.
 func engineTable() cog.Builder[dashboard.Panel] {
 	return rows("Engines", about("Each engine, within the chosen time. An engine whose last success is not known has had none in a process of that time.", "RoundhouseEngineFailures", "RoundhouseDeadLettersPending"),
 		map[string]string{"engine": "Engine"}, nil,
@@ -128,12 +129,12 @@ func engineTable() cog.Builder[dashboard.Panel] {
 		{"title": "Engine", "url": "/d/" + engineUID + "?var-engine=${__value.raw}&${job:queryparam}&${datasource:queryparam}&${__url_time_range}"}}}})
 }
 
-// expiry is in how long the first credential of each engine expires.
+// expiry returns the time until the first credential of each engine expires.
 func expiry(matchers ...string) string {
 	return held("roundhouse_credentials_earliest_expiry_timestamp_seconds", "engine", matchers...) + " - time()"
 }
 
-// outcomes are attempts by what became of them.
+// outcomes returns a graph of attempts by outcome.
 func outcomes(title, description string, matchers ...string) *timeseries.PanelBuilder {
 	return painted(stacked(graph(title, description, eachMinute,
 		line{query: perMinute("roundhouse_engine_attempts_total", "outcome", matchers...), legend: "{{outcome}}"})),

@@ -12,7 +12,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 )
 
-// Units, by their names in Grafana.
+// Names of units in Grafana.
 const (
 	count      = "short"
 	seconds    = "s"
@@ -24,7 +24,7 @@ const (
 	cores      = "suffix: cores"
 )
 
-// Colors, by their names in Grafana.
+// Names of colors in Grafana.
 const (
 	green  = "green"
 	blue   = "blue"
@@ -35,10 +35,10 @@ const (
 	purple = "purple"
 )
 
-// recovery is what to do, for people.
+// recovery is the page with the instructions for operators.
 const recovery = "https://github.com/vibedata/roundhouse/blob/main/docs/recovery.md"
 
-// about is the description of a panel: what it shows, and the headings of docs/recovery.md that say what to do.
+// about returns the description of a panel: its content, and the headings of docs/recovery.md with the instructions.
 func about(text string, headings ...string) string {
 	var links []string
 	for _, h := range headings {
@@ -47,26 +47,26 @@ func about(text string, headings ...string) string {
 	return text + "\n\nWhat to do: " + strings.Join(links, ", ")
 }
 
-// anchor is that of a heading of words.
+// anchor returns the anchor of a heading that consists of words.
 func anchor(heading string) string { return strings.ReplaceAll(strings.ToLower(heading), " ", "-") }
 
-// source is the data source that was chosen.
+// source returns the selected data source.
 func source() common.DataSourceRef {
 	return common.DataSourceRef{Type: new("prometheus"), Uid: new("${datasource}")}
 }
 
-// colors says what the color of a value is by.
+// colors returns how a value gets its color.
 func colors(by dashboard.FieldColorModeId) *dashboard.FieldColorBuilder {
 	return dashboard.NewFieldColorBuilder().Mode(by)
 }
 
-// limit is a value from which on a number has a color.
+// limit is the value from which a number has a color.
 type limit struct {
 	from  float64
 	color string
 }
 
-// thresholds are a color and those that take its place from some values on.
+// thresholds returns a base color and the colors that replace it from the given values on.
 func thresholds(base string, limits ...limit) *dashboard.ThresholdsConfigBuilder {
 	steps := []dashboard.Threshold{{Color: base}}
 	for _, l := range limits {
@@ -75,7 +75,7 @@ func thresholds(base string, limits ...limit) *dashboard.ThresholdsConfigBuilder
 	return dashboard.NewThresholdsConfigBuilder().Mode(dashboard.ThresholdsModeAbsolute).Steps(steps)
 }
 
-// number shows one value as it is now. Without limits it has no color, because no value of it is bad.
+// number returns a panel with one current value. Without limits it has no color, because no value of it is bad.
 func number(title, description, unit, query string, limits ...limit) *stat.PanelBuilder {
 	base, mode := green, common.BigValueColorModeBackground
 	if len(limits) == 0 {
@@ -86,29 +86,30 @@ func number(title, description, unit, query string, limits ...limit) *stat.Panel
 		ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{"lastNotNull"})).
 		WithTarget(instant(query))
 	if unit == count {
-		p.Decimals(0) // an increase is worked out from what was scraped, and need not be whole
+		p.Decimals(0) // an increase is extrapolated from samples and is not always an integer
 	}
 	return p
 }
 
-// needed is a number of what there has to be: none is bad.
+// needed returns a number panel that marks a missing value as bad.
 func needed(p *stat.PanelBuilder) *stat.PanelBuilder {
 	return p.Thresholds(thresholds(red, limit{1, green})).ColorMode(common.BigValueColorModeBackground)
 }
 
-// instant asks for values of now: what nobody shows any more is no data, and not the last value that there was.
+// instant returns a query for current values: a series that is no longer exported shows as no data, not as its last
+// value.
 func instant(query string) *prometheus.DataqueryBuilder {
 	return prometheus.NewDataqueryBuilder().Datasource(source()).Expr(query).Instant().RefId("A")
 }
 
-// line is a query of a graph, and how its series are called.
+// line is a query of a graph with the format of the names of its series.
 type line struct {
 	query, legend string
-	// exemplars says that traces of single values are shown as well.
+	// exemplars also shows the traces of single values.
 	exemplars bool
 }
 
-// graph shows values over the chosen time.
+// graph returns a panel with values over the selected time.
 func graph(title, description, unit string, lines ...line) *timeseries.PanelBuilder {
 	p := timeseries.NewPanelBuilder().Title(title).Description(description).Unit(unit).Datasource(source()).Span(8).Height(8).
 		ColorScheme(colors(dashboard.FieldColorModeIdPaletteClassic)).AxisSoftMin(0).LineWidth(1).FillOpacity(10).ShowPoints(common.VisibilityModeNever).
@@ -125,7 +126,7 @@ func graph(title, description, unit string, lines ...line) *timeseries.PanelBuil
 	return p
 }
 
-// stacked makes the series of a graph add up.
+// stacked stacks the series of a graph.
 func stacked(p *timeseries.PanelBuilder) *timeseries.PanelBuilder {
 	return p.Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal)).FillOpacity(40)
 }
@@ -133,7 +134,7 @@ func stacked(p *timeseries.PanelBuilder) *timeseries.PanelBuilder {
 // paint is the color of the series with a name.
 type paint struct{ name, color string }
 
-// painted gives series the colors of what they mean.
+// painted gives series fixed colors by name.
 func painted(p *timeseries.PanelBuilder, paints ...paint) *timeseries.PanelBuilder {
 	for _, c := range paints {
 		p.OverrideByName(c.name, []dashboard.DynamicConfigValue{
@@ -143,16 +144,17 @@ func painted(p *timeseries.PanelBuilder, paints ...paint) *timeseries.PanelBuild
 	return p
 }
 
-// refID names a query of a panel: A, B, C.
+// refID returns the name of a query of a panel: A, B, C.
 func refID(i int) string { return string(rune('A' + i)) }
 
-// column is a query of a table, whose values it shows.
+// column is a query of a table and the column of its values.
 type column struct {
 	title, unit, query string
 	limits             []limit
 }
 
-// rows shows values of now, with a row for each combination of labels. shown are the titles of labels, hidden are labels without a column.
+// rows returns a table of current values, with a row for each combination of labels. shown are the titles of labels;
+// hidden are labels without a column.
 func rows(title, description string, shown map[string]string, hidden []string, columns ...column) *table.PanelBuilder {
 	p := table.NewPanelBuilder().Title(title).Description(description).Unit(count).Datasource(source()).Span(24).Height(8).
 		Footer(common.NewTableFooterOptionsBuilder().Show(false).Reducer([]string{}))
@@ -184,7 +186,7 @@ func rows(title, description string, shown map[string]string, hidden []string, c
 		WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{"excludeByName": exclude, "renameByName": rename}})
 }
 
-// colored gives the text of a column the color of its value.
+// colored colors the text of a column by its value.
 func colored(limits []limit) []dashboard.DynamicConfigValue {
 	steps := []map[string]any{{"color": "text", "value": nil}}
 	for _, l := range limits {
@@ -196,12 +198,12 @@ func colored(limits []limit) []dashboard.DynamicConfigValue {
 	}
 }
 
-// to leads to another dashboard, with the same choices.
+// to returns a link to another dashboard that keeps the selected time and variables.
 func to(uid, title string) cog.Builder[dashboard.DashboardLink] {
 	return dashboard.NewDashboardLinkBuilder(title).Type(dashboard.DashboardLinkTypeLink).Url("/d/" + uid + "?${__url_time_range}&${__all_variables}")
 }
 
-// links is for what takes several of them.
+// links returns its arguments, for builder methods that take a slice.
 func links(all ...cog.Builder[dashboard.DashboardLink]) []cog.Builder[dashboard.DashboardLink] {
 	return all
 }

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// A panel says what it is, in which unit, and where to read what to do; it asks the chosen data source, and covers no other one.
+// Every panel has a description, a unit and a link to the instructions. It queries the selected data source and
+// overlaps no other panel.
 func TestPanels(t *testing.T) {
 	t.Parallel()
 	for name, d := range documents(t) {
@@ -28,7 +29,7 @@ func TestPanels(t *testing.T) {
 				}
 			}
 			if p.Type == "row" {
-				titles = map[string]bool{} // a title is one of its row
+				titles = map[string]bool{} // titles are unique within a row
 				continue
 			}
 			if titles[p.Title] {
@@ -61,7 +62,7 @@ func overlap(a, b gridPosition) bool {
 	return a.X < b.X+b.W && b.X < a.X+a.W && a.Y < b.Y+b.H && b.Y < a.Y+a.H
 }
 
-// The data source and the job can be chosen; the job is that of the alert rules unless somebody does.
+// The data source and the job are variables. The default job is that of the alert rules.
 func TestVariables(t *testing.T) {
 	t.Parallel()
 	for name, d := range documents(t) {
@@ -89,7 +90,7 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// Links lead to headings of docs/recovery.md, and to dashboards and variables that there are.
+// Links lead to existing headings of docs/recovery.md, and to existing dashboards and variables.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	anchors := map[string]bool{}

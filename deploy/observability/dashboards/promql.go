@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// lookBack is for how long a value of what storage holds is good. It bridges a change of the process that shows it, as the alert rules
-// do; unlike a maximum over that time, it does not stay when the value falls.
+// lookBack is how long a value about the contents of storage is valid. It bridges a change of the exporting process,
+// as the alert rules do. Unlike a maximum over that time, it does not keep the old value when the value falls.
 const lookBack = "5m"
 
-// ours selects the series of a metric that the chosen job has.
+// ours selects the series of a metric for the selected job.
 func ours(metric string, matchers ...string) string {
 	return metric + "{" + strings.Join(append([]string{`job="$job"`}, matchers...), ", ") + "}"
 }
 
-// aggregated is an expression, aggregated by labels, which may be none.
+// aggregated returns an expression aggregated by labels. by may be empty.
 func aggregated(operator, by, expression string) string {
 	if by != "" {
 		operator += " by (" + by + ")"
@@ -22,32 +22,33 @@ func aggregated(operator, by, expression string) string {
 	return operator + " (" + expression + ")"
 }
 
-// held is a gauge of what storage holds: one process shows it, so the greatest value is the only one.
+// held returns a gauge of the contents of storage: only one process exports it, so the greatest value is the only
+// one.
 func held(metric, by string, matchers ...string) string {
 	return aggregated("max", by, "last_over_time("+ours(metric, matchers...)+"["+lookBack+"])")
 }
 
-// heldInAll is the sum of such a gauge over the values of its label.
+// heldInAll returns the sum of such a gauge over the values of its label.
 func heldInAll(metric, label string, matchers ...string) string {
 	return aggregated("sum", "", held(metric, label, matchers...))
 }
 
-// perSecond is by how much a counter grows in a second, in all processes together.
+// perSecond returns the increase of a counter per second, over all processes.
 func perSecond(metric, by string, matchers ...string) string {
 	return aggregated("sum", by, "rate("+ours(metric, matchers...)+"[$__rate_interval])")
 }
 
-// perMinute is the same for a minute, for what happens rarely.
+// perMinute returns the increase per minute, for rare events.
 func perMinute(metric, by string, matchers ...string) string {
 	return "60 * " + perSecond(metric, by, matchers...)
 }
 
-// within is by how much a counter grew within a time, in all processes together.
+// within returns the increase of a counter within a duration, over all processes.
 func within(duration, metric, by string, matchers ...string) string {
 	return aggregated("sum", by, "increase("+ours(metric, matchers...)+"["+duration+"])")
 }
 
-// quantile is one of a histogram, over all processes.
+// quantile returns a quantile of a histogram, over all processes.
 func quantile(q float64, histogram, by string, matchers ...string) string {
 	if by = "le, " + by; by == "le, " {
 		by = "le"
@@ -55,7 +56,7 @@ func quantile(q float64, histogram, by string, matchers ...string) string {
 	return fmt.Sprintf("histogram_quantile(%g, %s)", q, perSecond(histogram+"_bucket", by, matchers...))
 }
 
-// percentiles are the three that durations are looked at by.
+// percentiles returns the three percentiles that graphs of durations show.
 func percentiles(histogram string, matchers ...string) []line {
 	return []line{
 		{query: quantile(0.5, histogram, "", matchers...), legend: "p50", exemplars: true},
@@ -64,15 +65,16 @@ func percentiles(histogram string, matchers ...string) []line {
 	}
 }
 
-// ofLatest is a gauge of a poller in the process that committed last: the others show what was when they did.
+// ofLatest returns a gauge of a poller from the process that committed last: the values of the other processes date
+// from their own last commits.
 func ofLatest(metric string, matchers ...string) string {
 	last := ours("roundhouse_poller_last_success_timestamp_seconds", matchers...)
 	return fmt.Sprintf("max by (poller) (%s and on (instance, poller) (%s == on (poller) group_left () max by (poller) (%s)))",
 		ours(metric, matchers...), last, last)
 }
 
-// sinceLast is how long ago a time was, which a process shows as 0 as long as it has not seen it. Processes that are gone count as long as
-// they are within the chosen time.
+// sinceLast returns the time since an event. A process exports 0 until it has seen the event. Processes that have
+// ended count as long as they are within the selected time.
 func sinceLast(metric, by string, matchers ...string) string {
 	return "time() - " + aggregated("max", by, "last_over_time("+ours(metric, matchers...)+"[$__range]) > 0")
 }

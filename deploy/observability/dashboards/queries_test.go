@@ -11,21 +11,22 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// query is one that a dashboard has.
+// query is a query of a dashboard.
 type query struct {
-	// at says where it is, legend how its series are called.
+	// at is the place of the query; legend is the format of the names of its series.
 	at, expr, legend string
 	exemplar         bool
 }
 
-// filled are the variables of Grafana with values that they could have.
+// filled replaces Grafana's variables with example values.
 var filled = strings.NewReplacer("$__rate_interval", "5m", "$__range", "6h", "$job", "roundhouse", "$engine", ".*", "$activity", "a|b",
 	"$destination", ".*", "$poller", ".*", "$instance", ".*")
 
-// labelValues is what a variable asks for.
+// labelValues matches the query of a variable.
 var labelValues = regexp.MustCompile(`^label_values\((.+), (\w+)\)$`)
 
-// queries are those of all panels, annotations and variables, with values for the variables in them.
+// queries returns the queries of all panels, annotations and variables, with the variables in them replaced by
+// values.
 func queries(t *testing.T) (all []query) {
 	t.Helper()
 	for name, d := range documents(t) {
@@ -55,13 +56,13 @@ func queries(t *testing.T) (all []query) {
 	return all
 }
 
-// promtool runs the checker of Prometheus.
+// promtool runs Prometheus' checker.
 func promtool(t *testing.T, args ...string) {
 	t.Helper()
 	testenv.Run(t, ".", "promtool", "prometheus", args...)
 }
 
-// written is a file for promtool.
+// written writes a file for promtool and returns its path.
 func written(t *testing.T, dir, name, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(dir, name)
@@ -71,7 +72,7 @@ func written(t *testing.T, dir, name, text string) (path string) {
 	return path
 }
 
-// recorded are rules that record queries as q0, q1 and so on.
+// recorded returns rules that record queries as q0, q1 and so on.
 func recorded(exprs ...string) string {
 	text := "groups:\n  - name: queries\n    rules:\n"
 	for i, e := range exprs {
@@ -80,7 +81,7 @@ func recorded(exprs ...string) string {
 	return text
 }
 
-// Every query is one that Prometheus takes.
+// Prometheus accepts every query.
 func TestQueriesAreRead(t *testing.T) {
 	t.Parallel()
 	var exprs []string
@@ -93,7 +94,7 @@ func TestQueriesAreRead(t *testing.T) {
 	promtool(t, "check", "rules", written(t, t.TempDir(), "rules.yaml", recorded(exprs...)))
 }
 
-// What the dashboards compute is what they say: the values of a moment, out of series that there could be.
+// The queries of the dashboards compute the expected values from given series.
 func TestQueriesCompute(t *testing.T) {
 	t.Parallel()
 	find := func(at string) string {

@@ -7,7 +7,7 @@ import (
 
 const ofInstance = `instance=~"$instance"`
 
-// runtime is what carries the work: orchestrations, processes, locks and clocks.
+// runtime returns the dashboard of orchestrations, processes, locks and clocks.
 func runtime() board {
 	return board{
 		uid: runtimeUID, title: "Roundhouse: runtime",
@@ -106,7 +106,8 @@ func collector() []cog.Builder[dashboard.Panel] {
 	)
 }
 
-// usage is of what Go and the process tell. The quantile is called 1 on a page as text, and 1.0 on one as OpenMetrics.
+// usage returns the panels of the metrics of the Go runtime and the process. The quantile label is 1 in the text
+// format and 1.0 in the OpenMetrics format.
 func usage() []cog.Builder[dashboard.Panel] {
 	each := func(metric string) string { return aggregated("max", "instance", ours(metric, ofInstance)) }
 	return panels(

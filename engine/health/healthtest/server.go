@@ -1,5 +1,5 @@
-// Package healthtest is a management endpoint that says how components are, for tests: an HTTP server that speaks what
-// health.HTTP does, with components that are ill, do not answer, and answer badly. It keeps everything in memory.
+// Package healthtest is a management endpoint for tests: an HTTP server with the protocol of health.HTTP, with
+// components that are unhealthy, do not answer, or answer badly. It keeps everything in memory.
 package healthtest
 
 import (
@@ -16,7 +16,7 @@ import (
 
 // Server is the endpoint. It is safe for concurrent use.
 type Server struct {
-	// URL is where it listens.
+	// URL is the address of the server.
 	URL string
 
 	mu      sync.Mutex
@@ -25,29 +25,29 @@ type Server struct {
 	looks   map[string]int
 }
 
-// Answer is what a component says.
+// Answer is the answer of a component.
 type Answer struct {
 	// Status is the HTTP status, 0 for 200, and Body the body.
 	Status int
 	Body   string
-	// Hang leaves the request without an answer until its sender gives up.
+	// Hang leaves the request unanswered until its sender cancels it.
 	Hang bool
-	// Cut cuts the connection, the first time that it is asked for.
+	// Cut closes the connection at the first request.
 	Cut bool
 }
 
-// Pass is the answer of a component that is well.
+// Pass returns the answer of a healthy component.
 func Pass() Answer { return Answer{Body: `{"status":"pass"}`} }
 
-// Warn is the answer of a component that is not so well.
+// Warn returns the answer of a degraded component.
 func Warn() Answer { return Answer{Body: `{"status":"warn","output":"the disk is nearly full"}`} }
 
-// Fail is the answer of a component that is ill.
+// Fail returns the answer of an unhealthy component.
 func Fail() Answer {
 	return Answer{Status: http.StatusServiceUnavailable, Body: `{"status":"fail","output":"no database"}`}
 }
 
-// New makes a server that listens nowhere: only Client reaches it, also from inside of a bubble of testing/synctest.
+// New makes a server without a listener: only Client reaches it, also from inside of a bubble of testing/synctest.
 func New() *Server {
 	return &Server{URL: "http://health.test", answers: map[string]map[string]Answer{}, looks: map[string]int{}}
 }
@@ -69,12 +69,12 @@ func (s *Server) handler() http.Handler {
 	return mux
 }
 
-// Client hands requests to the server without a network.
+// Client passes requests to the server without a network.
 func (s *Server) Client() *http.Client { return &http.Client{Transport: direct{s.handler()}} }
 
 type direct struct{ handler http.Handler }
 
-// RoundTrip serves the request at once.
+// RoundTrip serves the request immediately.
 func (d direct) RoundTrip(r *http.Request) (response *http.Response, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -89,7 +89,7 @@ func (d direct) RoundTrip(r *http.Request) (response *http.Response, err error) 
 	return recorder.Result(), nil
 }
 
-// Set gives an instance a component that answers so from now on.
+// Set sets the answer of an instance's component from now on.
 func (s *Server) Set(instance, component string, a Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,21 +99,21 @@ func (s *Server) Set(instance, component string, a Answer) {
 	s.answers[instance][component] = a
 }
 
-// Spoil answers the next requests for lists of components so, each answer one.
+// Spoil sets the answers to the next requests for lists of components, one each.
 func (s *Server) Spoil(answers ...Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lists = append(s.lists, answers...)
 }
 
-// Forgive takes back what Spoil has spoiled and nobody has asked for yet.
+// Forgive discards the unused answers of Spoil.
 func (s *Server) Forgive() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lists = nil
 }
 
-// Looks is how often a component was asked.
+// Looks returns the number of requests to a component.
 func (s *Server) Looks(instance, component string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

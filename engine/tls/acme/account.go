@@ -16,14 +16,14 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// secretKind begins the name of the account key's secret.
+// secretKind is the prefix of the name of the account key's secret.
 const secretKind = "acme"
 
-// tagDirectory is the tag of an account key that names whose it is.
+// tagDirectory is the tag of an account key with its directory.
 const tagDirectory = "acmeDirectory"
 
-// ensureAccount opens the account, or finds the one that the key has: the authority tells by the key (RFC 8555, section
-// 7.3.1).
+// ensureAccount opens the account, or finds the account of the key: the authority identifies it by the key (RFC 8555,
+// section 7.3.1).
 func (a *Authority) ensureAccount(ctx context.Context) (acme.Account, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -42,15 +42,14 @@ func (a *Authority) ensureAccount(ctx context.Context) (acme.Account, error) {
 	return account, nil
 }
 
-// forgetAccount has the next call open the account again.
+// forgetAccount makes the next call open the account again.
 func (a *Authority) forgetAccount() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.account = nil
 }
 
-// accountKey reads the account's key, and makes one when there is none. Of several processes that make one, all take the
-// oldest.
+// accountKey reads the account's key, and makes one if none exists. Concurrent processes all use the oldest one.
 func (a *Authority) accountKey(ctx context.Context) (crypto.Signer, error) {
 	name := secrets.Name(secretKind, a.config.Directory)
 	version, found, err := a.keyVersion(ctx, name)
@@ -73,7 +72,7 @@ func (a *Authority) accountKey(ctx context.Context) (crypto.Signer, error) {
 	parsed, err := x509.ParsePKCS8PrivateKey(value)
 	key, ok := parsed.(crypto.Signer)
 	if err != nil || !ok {
-		// The parser's own error is left out: it is about a secret.
+		// The parser's own error is omitted: it may contain a secret.
 		return nil, fmt.Errorf("secret %s version %s is no key: disable it to have another account opened", name, version)
 	}
 	return key, nil
@@ -92,7 +91,7 @@ func (a *Authority) keyVersion(ctx context.Context, name string) (string, bool, 
 	return versions[at].Version, true, nil
 }
 
-// makeKey stores a new key. Whether it was stored shows in the versions.
+// makeKey stores a new key. The versions show whether it was stored.
 func (a *Authority) makeKey(ctx context.Context, name string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -1,9 +1,8 @@
 // Package acme is the certificate authority of the TLS engine over the ACME protocol (RFC 8555) with renewal information
 // (RFC 9773).
 //
-// It promises that one account is used for all orders: its key is made once and kept in the secret store, and every
-// process takes the one that is there. It keeps nothing else: orders live at the authority, and whoever calls keeps their
-// addresses.
+// One account is used for all orders: its key is made once and kept in the secret store, and every process uses it.
+// The package stores nothing else: orders are stored at the authority, and the caller keeps their addresses.
 //
 // Storage keys: the secret named acme-{hash of the directory's address} (see secrets.Name), the account's key in PKCS #8;
 // through [HTTP01], the partition "http-01" of the table tlsChallenges.
@@ -29,15 +28,15 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// Bounds of the talk with the authority.
+// Bounds of the requests to the authority.
 const (
 	requestTimeout = 30 * time.Second
 	pollTimeout    = 2 * time.Minute
 	cleanUpTimeout = 10 * time.Second
 )
 
-// maxLooks bounds how often one Issue looks where its order stands: to authorize, to finalize, to fetch, and as often again
-// because somebody else does the same at the same time.
+// maxLooks bounds the order reads of one Issue: to authorize, to finalize, to fetch, and as many again for concurrent
+// calls.
 const maxLooks = 6
 
 // Vault keeps the account's key.
@@ -46,7 +45,7 @@ type Vault interface {
 	secrets.Reader
 }
 
-// Config is what an Authority needs.
+// Config configures an Authority.
 type Config struct {
 	// Directory is the address of the authority's directory, with https. Using it means agreeing to the authority's terms of
 	// service. Required.
@@ -55,19 +54,19 @@ type Config struct {
 	Contact string
 	// Vault keeps the account's key. Required.
 	Vault Vault
-	// Solvers answer challenges; for each domain, the first is used whose type the authority offers. One or more.
+	// Solvers answer challenges; each domain uses the first whose type the authority offers. One or more.
 	Solvers []Solver
 	// Client talks to the authority; nil makes one.
 	Client *http.Client
-	// PollInterval is how often the authority is asked when it does not say; default 1 s.
+	// PollInterval is the polling interval when the authority gives none; default 1 s.
 	PollInterval time.Duration
 	// Now is the clock, time.Now when nil.
 	Now func() time.Time
-	// Log gets what goes wrong beside the point; default slog.Default().
+	// Log logs minor failures; default slog.Default().
 	Log *slog.Logger
 }
 
-// Validate names everything that is wrong.
+// Validate returns all errors.
 func (c Config) Validate() error {
 	var errs []error
 	if u, err := url.Parse(c.Directory); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
@@ -98,7 +97,7 @@ type Authority struct {
 
 var _ tls.Authority = (*Authority)(nil)
 
-// New validates config. It sends nothing yet.
+// New validates config. It sends no request.
 func New(config Config) (*Authority, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -134,8 +133,8 @@ func (a *Authority) Order(ctx context.Context, domains []string, replaces []byte
 	}
 	made, err := a.client.NewOrder(ctx, account, order)
 	if order.Replaces != "" && (isRefusal(err) || isProblem(err, acme.ProblemTypeServerInternal)) && !isProblem(err, acme.ProblemTypeRateLimited) {
-		// To say what is replaced is a courtesy. An authority that does not know the certificate, or has replaced it, or fails
-		// to look it up, gets the order without.
+		// The replaced certificate is optional. If the authority does not know it, has replaced it, or fails to look
+		// it up, the order is sent without it.
 		order.Replaces = ""
 		made, err = a.client.NewOrder(ctx, account, order)
 	}
@@ -145,7 +144,7 @@ func (a *Authority) Order(ctx context.Context, domains []string, replaces []byte
 	return made.Location, nil
 }
 
-// replaced is how the authority knows a certificate, "" when it does not.
+// replaced returns the authority's id of a certificate, "" for an unknown one.
 func (a *Authority) replaced(ctx context.Context, leaf []byte) string {
 	if leaf == nil {
 		return ""
@@ -204,7 +203,7 @@ func (a *Authority) Issue(ctx context.Context, address string, request []byte) (
 	return nil, err
 }
 
-// fetch downloads the chain of an order, the first where there are several.
+// fetch downloads the chain of an order, the first of several.
 func (a *Authority) fetch(ctx context.Context, account acme.Account, order acme.Order, limit *limit) ([][]byte, error) {
 	chains, err := a.client.GetCertificateChain(ctx, account, order.Certificate)
 	if err != nil {
@@ -228,12 +227,12 @@ func (a *Authority) Renewal(ctx context.Context, leaf []byte) (tls.Window, error
 	}
 	window := tls.Window{From: info.SuggestedWindow.Start.UTC(), To: info.SuggestedWindow.End.UTC(), Explanation: info.ExplanationURL}
 	if info.RetryAfter != nil {
-		window.Again = a.config.Now().Add(time.Until(*info.RetryAfter)) // the client reckons by the system's clock
+		window.Again = a.config.Now().Add(time.Until(*info.RetryAfter)) // the client uses the system's clock
 	}
 	return window, nil
 }
 
-// Revoke implements tls.Authority. The account's key signs, so only certificates of this account are revoked.
+// Revoke implements tls.Authority. It signs with the account's key, so only certificates of this account are revoked.
 func (a *Authority) Revoke(ctx context.Context, leaf []byte, reason tls.Reason) error {
 	certificate, err := x509.ParseCertificate(leaf)
 	code, known := reason.Code()
@@ -255,7 +254,7 @@ func (a *Authority) Revoke(ctx context.Context, leaf []byte, reason tls.Reason) 
 	return a.explain(limit, "revoke", err)
 }
 
-// decodeChain takes the certificates out of a PEM document.
+// decodeChain decodes the certificates of a PEM document.
 func decodeChain(document []byte) [][]byte {
 	var chain [][]byte
 	for block, rest := pem.Decode(document); block != nil; block, rest = pem.Decode(rest) {
@@ -266,7 +265,7 @@ func decodeChain(document []byte) [][]byte {
 	return chain
 }
 
-// contacts is the contact as the account has it.
+// contacts returns the contact in the form of the account.
 func (c Config) contacts() []string {
 	if c.Contact == "" {
 		return nil

@@ -48,7 +48,7 @@ func newWorld(t *testing.T, o pebble.Options) *world {
 	return w
 }
 
-// authority is a process's.
+// authority returns the Authority of a process.
 func (w *world) authority(t *testing.T, solvers ...acme.Solver) *acme.Authority {
 	t.Helper()
 	if solvers == nil {
@@ -120,11 +120,11 @@ func TestIssue(t *testing.T) {
 	if err != nil || len(page.Entities) != 0 {
 		t.Errorf("answers left behind: %v, %v", page.Entities, err)
 	}
-	// The next process takes the account that there is, and the order says what it replaces.
+	// The next process uses the existing account, and the order names the certificate that it replaces.
 	if chain, err = obtain(t, w.authority(t), leaf.Raw, domains...); err != nil {
 		t.Fatal(err)
 	}
-	// What was replaced, or is of another authority, is ordered all the same.
+	// An order for a replaced certificate, or one of another authority, succeeds anyway.
 	w.ca.Refuse(pebble.Refusal{Path: pebble.NewOrder, Status: http.StatusConflict, Type: "alreadyReplaced"})
 	if _, err := obtain(t, w.authority(t), chain[0], domains...); err != nil {
 		t.Errorf("replacing what was replaced: %v", err)
@@ -140,7 +140,7 @@ func TestIssue(t *testing.T) {
 	}
 }
 
-// An order that was taken so far by a process that died goes on in the next one, wherever it stopped.
+// After a crash at any point of an order, the next process continues it.
 func TestIssueGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pebble.Options{})
@@ -189,7 +189,7 @@ func TestFailures(t *testing.T) {
 	cases := []struct {
 		what    string
 		refuse  []pebble.Refusal
-		silent  bool // nobody answers challenges
+		silent  bool // challenges are not answered
 		domain  string
 		want    error
 		limited time.Duration
@@ -228,7 +228,7 @@ func TestFailures(t *testing.T) {
 			if c.want != nil {
 				return
 			}
-			// The next attempt, with the obstacle out of the way, succeeds.
+			// Without the fault, the next attempt succeeds.
 			w.ca.Challenges = w.http01
 			if _, err := obtain(t, w.authority(t), nil, c.domain); err != nil {
 				t.Errorf("afterwards: %v", err)
@@ -237,7 +237,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// An order that failed is gone: its next look says so.
+// A failed order is gone: its next read reports that.
 func TestInvalidOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pebble.Options{})
@@ -325,7 +325,7 @@ func TestHTTP01(t *testing.T) {
 	}
 }
 
-// An account key that nobody can use says so, and a disabled one is replaced.
+// An unusable account key is reported, and a disabled one is replaced.
 func TestAccountKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pebble.Options{})

@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/tls"
 )
 
-// Challenge is what shows that a domain is ours.
+// Challenge proves control of a domain.
 type Challenge struct {
 	// Domain is the domain, without the "*." of a wildcard.
 	Domain string
@@ -26,15 +26,15 @@ type Challenge struct {
 type Solver interface {
 	// Type is "http-01" or "dns-01".
 	Type() string
-	// Present returns when the authority can see the answer, from everywhere. It may be asked for the same again.
+	// Present returns when the authority can see the answer from everywhere. It may be repeated.
 	Present(ctx context.Context, c Challenge) error
-	// CleanUp takes the answer away; it need not be there.
+	// CleanUp removes the answer, which may be missing.
 	CleanUp(ctx context.Context, c Challenge) error
-	// Tidy takes away what processes have left that died.
+	// Tidy removes answers left by dead processes.
 	Tidy(ctx context.Context) error
 }
 
-// authorize shows that the domains of an order are ours.
+// authorize proves control of the domains of an order.
 func (a *Authority) authorize(ctx context.Context, account acme.Account, order acme.Order) error {
 	for _, address := range order.Authorizations {
 		authorization, err := a.client.GetAuthorization(ctx, account, address)
@@ -55,7 +55,7 @@ func (a *Authority) authorize(ctx context.Context, account acme.Account, order a
 	return nil
 }
 
-// solve answers one challenge and waits for the verdict.
+// solve answers one challenge and waits for its verdict.
 func (a *Authority) solve(ctx context.Context, account acme.Account, authorization acme.Authorization) error {
 	domain := authorization.IdentifierValue()
 	solver, offered := a.pick(authorization)
@@ -68,13 +68,13 @@ func (a *Authority) solve(ctx context.Context, account acme.Account, authorizati
 		return fmt.Errorf("present the %s challenge of %s: %w", solver.Type(), domain, err)
 	}
 	defer a.cleanUp(ctx, solver, challenge)
-	// A process that died may have said that the answer is there.
+	// A process that died may have accepted the challenge already.
 	if offered.Status == acme.StatusPending {
 		_, err := a.client.InitiateChallenge(ctx, account, offered)
 		if err != nil && (!isRefusal(err) || isProblem(err, acme.ProblemTypeRateLimited)) {
 			return err
 		}
-		// What is refused has been said by somebody else meanwhile; the verdict tells.
+		// If another process has accepted it, the call fails; the verdict decides.
 	}
 	verdict, err := a.client.PollAuthorization(ctx, account, authorization)
 	if err != nil && verdict.Status == acme.StatusInvalid {
@@ -103,12 +103,12 @@ func (a *Authority) Tidy(ctx context.Context) {
 	}
 }
 
-// cleanUp takes an answer away, also when the time is over.
+// cleanUp removes an answer, even after a timeout.
 func (a *Authority) cleanUp(ctx context.Context, solver Solver, challenge Challenge) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
 	defer cancel()
 	if err := solver.CleanUp(ctx, challenge); err != nil {
-		// What is left behind is of no use to anybody, and Tidy takes it away later.
+		// A leftover answer is useless, and Tidy removes it later.
 		a.config.Log.WarnContext(ctx, "an answer to a challenge was left behind", "domain", challenge.Domain, "type", solver.Type(), "error", err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Properties of a row of tls.ChallengesTable, beside those of HTTP01.
+// Properties of a row of tls.ChallengesTable, in addition to those of HTTP01.
 const (
 	propZone  = "Zone"
 	propName  = "Name"
@@ -23,19 +23,19 @@ const (
 )
 
 const (
-	// recordLeft is after how long a record is taken for one that a process has left which died. A step that presents one takes
+	// recordLeft is the age after which a record counts as left by a dead process. A step that presents one takes
 	// minutes.
 	recordLeft = 24 * time.Hour
-	// recordKeep is how long it is remembered that a record stands in a zone that is not configured any more.
+	// recordKeep is the retention of the row of a record in a zone that is no longer configured.
 	recordKeep = 30 * 24 * time.Hour
 )
 
-// DNS01 answers dns-01 challenges by TXT records. Before it makes one, it notes in a table where, so that the record is taken away
-// also when the process dies. Records of several orders for one name stand side by side.
+// DNS01 answers dns-01 challenges by TXT records. Before it creates one, it records its place in a table, so that the
+// record is removed even if the process dies. Records of several orders for one name coexist.
 type DNS01 struct {
 	// Tables holds tls.ChallengesTable. Required.
 	Tables tables.Store
-	// Zones are where records are made. Required.
+	// Zones are the zones of the records. Required.
 	Zones *dns.Zones
 	// Now is the clock, time.Now when nil.
 	Now func() time.Time
@@ -104,7 +104,7 @@ func (d DNS01) Tidy(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// remove takes a record away, and then the note of it.
+// remove removes a record, and then its row.
 func (d DNS01) remove(ctx context.Context, row tables.Entity) error {
 	zone, _ := row.Properties[propZone].(string)
 	name, _ := row.Properties[propName].(string)
@@ -115,12 +115,12 @@ func (d DNS01) remove(ctx context.Context, row tables.Entity) error {
 	}
 	err = d.Tables.Apply(ctx, tls.ChallengesTable, tables.Delete(row.Key, row.ETag))
 	if err == nil || errors.Is(err, tables.ErrNotFound) || errors.Is(err, tables.ErrPrecondition) {
-		return nil // somebody else was faster, or has presented it again
+		return nil // another process was faster, or has presented it again
 	}
 	return fmt.Errorf("forget the record %s: %w", name, err)
 }
 
-// recordKey addresses a record: that of one domain and one order.
+// recordKey returns the key of a record: of one domain and one order.
 func recordKey(c Challenge) tables.Key {
 	sum := sha256.Sum256([]byte(c.RecordName + " " + c.RecordValue))
 	return tables.Key{Partition: acme.ChallengeTypeDNS01, Row: hex.EncodeToString(sum[:])}

@@ -19,14 +19,14 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// zones are the zones of these tests: one of domains, one that a domain delegates its challenges to, and one of others.
+// zones are the zones of these tests: one of domains, one for delegated challenges, and one of others.
 var zones = map[string]string{
 	"example.test":    "@ IN A 127.0.0.1\n* IN A 127.0.0.1\nalias IN A 127.0.0.1\nlost IN A 127.0.0.1\n_acme-challenge.alias IN CNAME alias.validation.test.\n_acme-challenge.lost IN CNAME x.somewhere.test.",
 	"validation.test": "",
 	"somewhere.test":  "",
 }
 
-// byDNS is a world whose authority asks a real name server, and the solver that updates it.
+// byDNS returns a world whose authority queries a real name server, and the solver that updates it.
 func byDNS(t *testing.T, now func() time.Time) (*world, *named.Server, acme.DNS01) {
 	t.Helper()
 	server, err := named.Start(t.Context(), named.Config{Zones: zones})
@@ -53,7 +53,7 @@ func byDNS(t *testing.T, now func() time.Time) (*world, *named.Server, acme.DNS0
 	return w, server, acme.DNS01{Tables: w.tables, Zones: all, Now: now}
 }
 
-// left counts what is left of challenges: records at the name server, and notes of them.
+// left counts the leftovers of challenges: records at the name server, and rows.
 func (w *world) left(t *testing.T, server *named.Server, names ...string) (records, notes int) {
 	t.Helper()
 	for _, name := range names {
@@ -76,7 +76,8 @@ func (w *world) left(t *testing.T, server *named.Server, names ...string) (recor
 	return records, len(page.Entities)
 }
 
-// A wildcard, its domain, and a domain that delegates its challenges get a certificate, also by two orders at once.
+// A wildcard, its domain, and a domain that delegates its challenges get a certificate, also by two concurrent
+// orders.
 func TestIssueByDNS(t *testing.T) {
 	t.Parallel()
 	w, server, solver := byDNS(t, nil)
@@ -104,7 +105,7 @@ func TestIssueByDNS(t *testing.T) {
 	}
 }
 
-// A challenge that leads out of all zones is refused, and the error says where it leads.
+// A challenge outside of all zones is refused, and the error names its target.
 func TestAChallengeOutOfAllZones(t *testing.T) {
 	t.Parallel()
 	w, _, solver := byDNS(t, nil)
@@ -114,8 +115,8 @@ func TestAChallengeOutOfAllZones(t *testing.T) {
 	}
 }
 
-// A process that dies leaves a record, of which the table knows: it is taken away when it cannot be in use any more, and what stands
-// in a zone that is not configured any more is forgotten after a month.
+// A dead process leaves a record with its row: the record is removed when it cannot be in use any longer, and the row
+// of a record in an unconfigured zone is deleted after a month.
 func TestRecordsThatWereLeft(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

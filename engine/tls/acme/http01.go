@@ -22,15 +22,15 @@ const (
 	propPresented = "PresentedAtUtc"
 )
 
-// challengeKeep is how long a challenge is kept that a process has left which died: longer than an authority waits for one.
+// challengeKeep is the retention of a challenge left by a dead process: longer than an authority waits for one.
 const challengeKeep = 30 * 24 * time.Hour
 
-// tokenSyntax is what a token looks like (RFC 8555, section 8.1).
+// tokenSyntax is the syntax of a token (RFC 8555, section 8.1).
 var tokenSyntax = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
 
-// HTTP01 answers http-01 challenges out of a table, in whichever process the authority's request arrives. It is the
-// responder, too: an http.Handler for paths that end in the token. The authority asks the domain itself, on port 80, at
-// /.well-known/acme-challenge/{token}; what serves there sends those requests on, or redirects them.
+// HTTP01 answers http-01 challenges from a table, in the process that receives the authority's request. It is also
+// the responder: an http.Handler for paths that end in the token. The authority requests the domain itself, on port
+// 80, at /.well-known/acme-challenge/{token}; the server there forwards or redirects those requests.
 type HTTP01 struct {
 	// Tables holds tls.ChallengesTable. Required.
 	Tables tables.Store
@@ -89,7 +89,7 @@ func (h HTTP01) remove(ctx context.Context, key tables.Key, etag string) error {
 	return err
 }
 
-// Answer is what to answer for a token; false when nobody waits for it.
+// Answer returns the answer for a token; false for an unknown one.
 func (h HTTP01) Answer(ctx context.Context, token string) (string, bool, error) {
 	if !tokenSyntax.MatchString(token) {
 		return "", false, nil
@@ -121,11 +121,11 @@ func (h HTTP01) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain")
-	// A client that went away is its own business.
+	// A client that disconnects needs no answer.
 	_, _ = w.Write([]byte(answer))
 }
 
-// tokenKey addresses a challenge.
+// tokenKey returns the key of a challenge.
 func tokenKey(token string) tables.Key {
 	return tables.Key{Partition: acme.ChallengeTypeHTTP01, Row: token}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// What a process left that died is tidied up after a month; what others wait for stays.
+// Leftovers of dead processes are deleted after a month; pending challenges stay.
 func TestChallengesThatWereLeft(t *testing.T) {
 	t.Parallel()
 	store, now := tables.NewMemory(), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -15,17 +15,17 @@ import (
 	"github.com/vibedata/roundhouse/internal/durations"
 )
 
-// defaultLimit is how long to leave an authority alone that does not say how long.
+// defaultLimit is the pause when the authority gives none.
 const defaultLimit = time.Hour
 
-// hopeless are the problems that asking again does not mend.
+// hopeless are the problems that a repeat cannot fix.
 var hopeless = map[string]bool{
 	acme.ProblemTypeBadCSR: true, acme.ProblemTypeBadRevocationReason: true, acme.ProblemTypeBadPublicKey: true, acme.ProblemTypeCAA: true,
 	acme.ProblemTypeExternalAccountRequired: true, acme.ProblemTypeInvalidContact: true, acme.ProblemTypeRejectedIdentifier: true,
 	acme.ProblemTypeUnsupportedContact: true, acme.ProblemTypeUnsupportedIdentifier: true, acme.ProblemTypeUserActionRequired: true,
 }
 
-// limit is what the authority said, during one call, about when to come back. The client drops that header.
+// limit is the authority's Retry-After during one call. The client drops that header.
 type limit struct {
 	now func() time.Time
 
@@ -35,13 +35,13 @@ type limit struct {
 
 type limitKey struct{}
 
-// watchLimit lets limitWatch report what happens under a context.
+// watchLimit makes limitWatch report the requests of a context.
 func watchLimit(ctx context.Context, now func() time.Time) (context.Context, *limit) {
 	l := &limit{now: now}
 	return context.WithValue(ctx, limitKey{}, l), l
 }
 
-// limitWatch is a transport that notes when a refused request may come back.
+// limitWatch is a transport that records when a refused request may be repeated.
 type limitWatch struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -71,7 +71,7 @@ func (l *limit) note(resp *http.Response) {
 	}
 }
 
-// explain turns an error into one of package tls.
+// explain converts an error to one of package tls.
 func (a *Authority) explain(l *limit, doing string, err error) error {
 	if err == nil {
 		return nil
@@ -90,7 +90,7 @@ func (a *Authority) explain(l *limit, doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// comeBack is when to try again.
+// comeBack returns when to retry.
 func (l *limit) comeBack() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,26 +100,26 @@ func (l *limit) comeBack() time.Time {
 	return l.until.UTC()
 }
 
-// isFinal says that another look at the order does not settle an error. It does when somebody else has finalized it
-// meanwhile.
+// isFinal reports whether another read of the order cannot settle an error. A read settles it when another process
+// has finalized the order meanwhile.
 func isFinal(err error) bool {
 	var limited *tls.RateLimitedError
 	return errors.Is(err, tls.ErrRefused) || errors.As(err, &limited)
 }
 
-// isRefusal says that the authority answered, and the fault is on this side.
+// isRefusal reports whether the authority answered with a client error.
 func isRefusal(err error) bool {
 	var problem acme.Problem
 	return errors.As(err, &problem) && problem.Status >= 400 && problem.Status < 500
 }
 
-// isProblem says that the authority named this problem.
+// isProblem reports whether the authority returned this problem.
 func isProblem(err error, kind string) bool {
 	var problem acme.Problem
 	return errors.As(err, &problem) && problem.Type == kind
 }
 
-// detail is what the authority says.
+// detail returns the authority's message.
 func detail(err error) string {
 	var problem acme.Problem
 	if errors.As(err, &problem) && problem.Detail != "" {

@@ -1,5 +1,5 @@
-// Package updatetest is a management endpoint of components, for tests: an HTTP server that speaks what update.HTTP
-// does, with components that take their time, fail, and answer badly. It keeps everything in memory.
+// Package updatetest is a management endpoint of components for tests: an HTTP server with the protocol of
+// update.HTTP, with components that are slow, fail, and answer badly. It keeps everything in memory.
 package updatetest
 
 import (
@@ -14,7 +14,7 @@ import (
 
 // Server is the endpoint. It is safe for concurrent use.
 type Server struct {
-	// URL is where it listens.
+	// URL is the address of the server.
 	URL string
 
 	mu         sync.Mutex
@@ -26,19 +26,19 @@ type Server struct {
 
 type component struct {
 	version, state, message string
-	looks                   int // until it is ready
+	looks                   int // remaining checks until it is ready
 }
 
-// Fault spoils the next request with its method.
+// Fault fails the next request with its method.
 type Fault struct {
 	Method string
-	// Applied says that the request is carried out all the same.
+	// Applied means that the request is carried out anyway.
 	Applied bool
-	// Status is the answer; 0 cuts the connection.
+	// Status is the answer; 0 closes the connection.
 	Status int
 }
 
-// New makes a server that listens nowhere: only Client reaches it, also from inside of a bubble of testing/synctest.
+// New makes a server without a listener: only Client reaches it, also from inside of a bubble of testing/synctest.
 func New() *Server {
 	return &Server{URL: "http://components.test", components: map[string]*component{}, keys: map[string]bool{}}
 }
@@ -59,12 +59,12 @@ func (s *Server) handler() http.Handler {
 	return mux
 }
 
-// Client hands requests to the server without a network.
+// Client passes requests to the server without a network.
 func (s *Server) Client() *http.Client { return &http.Client{Transport: direct{s.handler()}} }
 
 type direct struct{ handler http.Handler }
 
-// RoundTrip serves the request at once.
+// RoundTrip serves the request immediately.
 func (d direct) RoundTrip(r *http.Request) (response *http.Response, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -76,14 +76,14 @@ func (d direct) RoundTrip(r *http.Request) (response *http.Response, err error) 
 	return recorder.Result(), nil
 }
 
-// Install puts a ready component of an instance there.
+// Install adds a ready component to an instance.
 func (s *Server) Install(instance, name, version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.components[instance+"\n"+name] = &component{version: version, state: "Ready"}
 }
 
-// Version is a component's; "" when there is none.
+// Version returns the version of a component; "" if it does not exist.
 func (s *Server) Version(instance, name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,29 +93,29 @@ func (s *Server) Version(instance, name string) string {
 	return ""
 }
 
-// Inject spoils requests to come, each fault one.
+// Inject adds faults to the next requests, one each.
 func (s *Server) Inject(faults ...Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = append(s.faults, faults...)
 }
 
-// Log is what was applied, in order: "instance component version", repetitions left out.
+// Log returns the applied requests, in order: "instance component version", without repeats.
 func (s *Server) Log() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.log)
 }
 
-// The versions that mean something to the server: a component that is asked for Broken fails, one that is asked for
-// Endless never gets ready, and Forbidden is refused.
+// The special versions of the server: a component that gets Broken fails, Endless never gets ready, and Forbidden is
+// refused.
 const (
 	Broken    = "0.0.0-broken"
 	Endless   = "0.0.0-endless"
 	Forbidden = "0.0.0-forbidden"
 )
 
-// looksUntilReady is how often a component is looked at before it is ready.
+// looksUntilReady is the number of checks until a component is ready.
 const looksUntilReady = 2
 
 func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
@@ -163,7 +163,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// apply does what a key asks for, once.
+// apply carries out the request of a key, once.
 func (s *Server) apply(key, what string, do func()) {
 	if s.keys[key] {
 		return

@@ -1,5 +1,5 @@
-// Package accesstest makes the requests of callers, for tests: what the platform and the host make of them. It owns no storage
-// keys.
+// Package accesstest makes the requests of callers, for tests, as the platform and the host pass them on. It owns no
+// storage keys.
 package accesstest
 
 import (
@@ -13,8 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/access"
 )
 
-// Caller is somebody whom the platform has authenticated. Tenant and Object may be any words, of which ID makes
-// ids; "" is left out.
+// Caller is an authenticated caller. Tenant and Object may be any words, which ID converts to ids; "" is left out.
 type Caller struct {
 	Tenant, Object, Name string
 	AppRoles, Groups     []string
@@ -22,13 +21,13 @@ type Caller struct {
 	Application bool
 }
 
-// ID is the id that stands for a word, of a tenant, a person or a group.
+// ID returns the id for a word, of a tenant, a user or a group.
 func ID(word string) string { return uuid.NewSHA1(uuid.NameSpaceOID, []byte(word)).String() }
 
-// ID is what the caller is known by.
+// ID returns the caller's id.
 func (c Caller) ID() string { return ID(c.Tenant) + "/" + ID(c.Object) }
 
-// Header is what Easy Auth says of the caller in X-MS-CLIENT-PRINCIPAL.
+// Header returns the caller's identity in Easy Auth's X-MS-CLIENT-PRINCIPAL.
 func (c Caller) Header() string {
 	type claim struct {
 		Type  string `json:"typ"`
@@ -58,10 +57,10 @@ func (c Caller) Header() string {
 	return base64.StdEncoding.EncodeToString(text)
 }
 
-// Sign makes a request one of the caller.
+// Sign adds the caller to a request.
 func (c Caller) Sign(r *http.Request) { r.Header.Set("X-MS-CLIENT-PRINCIPAL", c.Header()) }
 
-// Machine is a request as it is when it came to the address for machines, where the host has asked for a key.
+// Machine returns a request as it arrives at the address for machines, where the host has checked a key.
 func Machine(r *http.Request) *http.Request {
 	const api = "/api/"
 	out := r.Clone(r.Context())

@@ -10,45 +10,45 @@ import (
 )
 
 const (
-	// sliceSize is how much a slice has at most: some hundred transactions, a few seconds.
+	// sliceSize bounds a slice: some hundred transactions, a few seconds.
 	sliceSize = 100
-	// sliceSeconds is how long a slice takes at most that has a rate.
+	// sliceSeconds bounds the duration of a slice with a rate.
 	sliceSeconds = 10
-	// slicesPerRun is after how many slices the orchestration continues as new.
+	// slicesPerRun is the number of slices after which the orchestration continues as new.
 	slicesPerRun = 50
 	// sliceTimeout bounds one slice.
 	sliceTimeout = 2 * time.Minute
 )
 
-// ErrRefused: what works on a slice will never take it. It fails the operation at once.
+// ErrRefused: the worker of a slice will never accept it. It fails the operation immediately.
 var ErrRefused = errors.New("refused")
 
-// Kind is one kind of operation: its name, and what it does with a slice.
+// Kind is one kind of operation: its name, and the work on a slice.
 type Kind struct {
-	// Name is its orchestrator's, and how the ids of its operations begin.
+	// Name is the name of its orchestrator, and the prefix of the ids of its operations.
 	Name string
-	// Work works on one slice. What it does has to bear being done again.
+	// Work works on one slice. It must be repeatable.
 	Work func(ctx context.Context, s Slice) (Result, error)
-	// Returned counts those of the rows whose work has come to nothing since; nil for a kind without canaries.
+	// Returned counts the rows whose work has failed since; nil for a kind without canaries.
 	Returned func(ctx context.Context, rows []Row) (int, error)
 }
 
-// Slice is a part of what an operation works on.
+// Slice is a part of an operation's rows.
 type Slice struct {
 	Request
-	// Limit is how much it has at most, Continuation where it begins: Result.Continuation of the slice before.
+	// Limit bounds its rows, Continuation is its start: Result.Continuation of the previous slice.
 	Limit        int
 	Continuation string
 }
 
-// Result is what a slice has brought.
+// Result is the result of a slice.
 type Result struct {
-	// Done counts what was changed, PassedOver what could not be: in the wrong state, ended meanwhile, gone.
+	// Done counts the changed rows, PassedOver the others: in the wrong state, ended meanwhile, deleted.
 	Done       int `json:"done"`
 	PassedOver int `json:"passedOver"`
-	// Rows are what was changed, where the request has a canary.
+	// Rows are the changed rows, if the request has a canary.
 	Rows []Row `json:"rows,omitempty"`
-	// Continuation is where the next slice begins, "" behind the last.
+	// Continuation is the start of the next slice, "" after the last.
 	Continuation string `json:"continuation,omitempty"`
 }
 
@@ -58,7 +58,8 @@ type Row struct {
 	RowKey string `json:"rowKey"`
 }
 
-// Orchestrators are the durable functions of the kinds, and Activities what they call: both go into orchestrator.Config.
+// Orchestrators returns the orchestrators of the kinds, and Activities their activities: both go into
+// orchestrator.Config.
 func Orchestrators(kinds ...Kind) []orchestrator.AnyOrchestrator {
 	var all []orchestrator.AnyOrchestrator
 	for _, k := range kinds {
@@ -74,7 +75,7 @@ func Orchestrators(kinds ...Kind) []orchestrator.AnyOrchestrator {
 				}
 				s.add(done)
 				if s.Canary > 0 && s.Slices == 1 {
-					if err := ctx.SetStatus(s.shown()); err != nil { // who looks while it waits sees those that went first
+					if err := ctx.SetStatus(s.shown()); err != nil { // the status shows the canary during the wait
 						return s.Progress, err
 					}
 					if err := ctx.Sleep(s.canaryWait()); err != nil {
@@ -94,7 +95,7 @@ func Orchestrators(kinds ...Kind) []orchestrator.AnyOrchestrator {
 	return all
 }
 
-// Activities are what the Orchestrators call.
+// Activities returns the activities of the Orchestrators.
 func Activities(kinds ...Kind) []orchestrator.AnyActivity {
 	var all []orchestrator.AnyActivity
 	for _, k := range kinds {

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is the storage that outlives processes, with dead messages in it. It lives in a bubble.
+// world is the storage that outlives processes, with dead messages in it. It runs in a bubble.
 type world struct {
 	tables tables.Store
 	queues queues.Store
@@ -60,11 +60,11 @@ func newWorld(t *testing.T, messages int) *world {
 		_, err = d.Sweep(t.Context())
 	}
 	testenv.OK(t, err)
-	<-time.After(time.Minute) // an operation means what was there before it
+	<-time.After(time.Minute) // an operation selects rows from before its start
 	return w
 }
 
-// refusal is a destination that takes nothing.
+// refusal is a destination that refuses every event.
 type refusal struct{}
 
 func (refusal) Deliver(context.Context, outbox.Event) error {
@@ -78,7 +78,7 @@ func (w *world) outbox(t *testing.T, ts tables.Store, qs queues.Store) *outbox.O
 	return o
 }
 
-// process is a process whose calls go through a plan; nil: one that only counts.
+// process returns a process whose calls go through a plan; nil only counts.
 func (w *world) process(t *testing.T, plan *faults.Plan) *process {
 	t.Helper()
 	if plan == nil {
@@ -98,7 +98,7 @@ func (w *world) process(t *testing.T, plan *faults.Plan) *process {
 	return &process{r, admin, NewOperations(r, nil), plan}
 }
 
-// work handles signals as a host does, until there are none for a while or the process is dead.
+// work handles signals as a host does, until none comes for a while or the process is dead.
 func (p *process) work(t *testing.T, w *world) {
 	t.Helper()
 	for idle := 0; idle < 40 && !p.plan.Crashed(); {
@@ -137,7 +137,8 @@ func request() Request {
 	return Request{Action: string(outbox.ActionReplay), Status: string(outbox.StatusDead)}
 }
 
-// 5,300 messages are more slices than one run of the orchestration has; a short run has fewer. The process dies in the middle of them.
+// 5,300 messages are more slices than one run of the orchestration has; a short run has fewer. The process dies in
+// the middle of them.
 func TestManyMessagesWithADeathInTheMiddle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -160,7 +161,7 @@ func TestManyMessagesWithADeathInTheMiddle(t *testing.T) {
 		if err != nil || end.Status != orchestrator.Completed || end.Progress.Slices < messages/sliceSize {
 			t.Errorf("at the end: %+v, %v", end, err)
 		}
-		// What the dead process had changed of its last slice is not counted.
+		// The changes of the dead process in its last slice are not counted.
 		if done := end.Progress.Done; done > messages || done < messages-sliceSize {
 			t.Errorf("%d counted", done)
 		}
@@ -173,7 +174,7 @@ func TestManyMessagesWithADeathInTheMiddle(t *testing.T) {
 	})
 }
 
-// Whatever happens at whichever call, an operation that was accepted ends well.
+// With any fault at any call, an accepted operation succeeds.
 func TestCrashAtEveryCall(t *testing.T) {
 	t.Parallel()
 	const messages = 3
@@ -186,7 +187,7 @@ func TestCrashAtEveryCall(t *testing.T) {
 			p.work(t, w)
 		}
 		p = w.process(t, nil)
-		if err != nil { // the caller repeats the request that was not accepted
+		if err != nil { // the caller repeats a request that was not accepted
 			op, err = p.operations.Start(t.Context(), OutboxKind, request(), "key", "corr")
 			testenv.OK(t, err)
 		}
@@ -218,7 +219,7 @@ func TestWhatCannotSucceedFailsAtOnce(t *testing.T) {
 	}
 }
 
-// Messages that come while it runs are not meant.
+// Messages that are added while it runs are not selected.
 func TestOnlyWhatWasThereIsMeant(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 0)

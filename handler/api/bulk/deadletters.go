@@ -23,20 +23,20 @@ const (
 	ActionExpire = "expire"
 )
 
-// parallel is how many dead letters of a slice without a rate are worked on at the same time.
+// parallel bounds the dead letters of a slice without a rate that are changed in parallel.
 const parallel = 8
 
 // DeadLetters works on dead letters.
 type DeadLetters struct {
 	Letters *engine.DeadLetters
 	Retrier *engine.Retrier
-	// Engines are those that a request without an engine means.
+	// Engines are the engines of a request without one.
 	Engines []string
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// Kind is the kind DeadLetterKind. A retry that died in the middle goes on with the retry ids that it had given.
+// Kind returns the kind DeadLetterKind. A retry that died in the middle continues with its previous retry ids.
 func (d DeadLetters) Kind() Kind {
 	if d.Now == nil {
 		d.Now = time.Now
@@ -77,10 +77,10 @@ func (d DeadLetters) work(ctx context.Context, s Slice) (Result, error) {
 	return result, err
 }
 
-// errOther: a dead letter that was named is not pending, not there, or another tenant's.
+// errOther: a named dead letter is not pending, does not exist, or is another tenant's.
 var errOther = errors.New("not what is meant")
 
-// meant are the dead letters of a slice, and where the next one begins, "" behind the last.
+// meant returns the dead letters of a slice, and the start of the next one, "" after the last.
 func (d DeadLetters) meant(ctx context.Context, s Slice) ([]engine.DeadLetter, string, error) {
 	if len(s.Rows) > 0 {
 		return d.named(ctx, s)
@@ -99,8 +99,8 @@ func (d DeadLetters) meant(ctx context.Context, s Slice) ([]engine.DeadLetter, s
 	return page.DeadLetters, page.Token, err
 }
 
-// named are the dead letters of a slice of rows. Those that are not there, or that the request's tenant does not see, are without a
-// status.
+// named returns the dead letters of a slice of rows. Missing ones, and those that the request's tenant does not see,
+// have no status.
 func (d DeadLetters) named(ctx context.Context, s Slice) (letters []engine.DeadLetter, next string, err error) {
 	from := 0
 	if s.Continuation != "" {
@@ -125,7 +125,7 @@ func (d DeadLetters) named(ctx context.Context, s Slice) (letters []engine.DeadL
 	return letters, next, nil
 }
 
-// each works on the letters: at a rate one after the other, else some at the same time.
+// each works on the letters: with a rate one after the other, else some in parallel.
 func (d DeadLetters) each(ctx context.Context, letters []engine.DeadLetter, rate int, work func(context.Context, engine.DeadLetter) error) error {
 	if rate > 0 {
 		tick := time.NewTicker(time.Second / time.Duration(rate))
@@ -147,7 +147,7 @@ func (d DeadLetters) each(ctx context.Context, letters []engine.DeadLetter, rate
 	for _, l := range letters {
 		group.Go(func() (err error) {
 			defer func() {
-				if p := recover(); p != nil { // nobody above this goroutine could recover for it
+				if p := recover(); p != nil { // no other code recovers in this goroutine
 					err = fmt.Errorf("panic: %v", p)
 				}
 			}()
@@ -162,7 +162,7 @@ func (d DeadLetters) retry(ctx context.Context, l engine.DeadLetter, by string) 
 	return err
 }
 
-// expire leaves alone what is not pending any more: a decision on what is expired already would be one more.
+// expire skips a letter that is no longer pending: a decision on an expired one would be a second one.
 func (d DeadLetters) expire(ctx context.Context, l engine.DeadLetter, by string) error {
 	_, err := d.Letters.Decide(ctx, l.Engine, l.RowKey, engine.Decision{Status: engine.StatusExpired, By: by, At: d.Now()})
 	return err

@@ -46,11 +46,11 @@ func (w *world) bury(t *testing.T, n int, change func(i int, l *engine.DeadLette
 		}
 		testenv.Must(letters.Add(t.Context(), l))(t)
 	}
-	<-time.After(time.Minute) // an operation means what was there before it
+	<-time.After(time.Minute) // an operation selects rows from before its start
 	return letters
 }
 
-// retries takes all messages out of the queue and gives, by message id, the retry ids under which each was sent.
+// retries takes all messages out of the queue and returns, by message id, the retry ids of each.
 func (w *world) retries(t *testing.T) map[string]map[string]int {
 	t.Helper()
 	ids := map[string]map[string]int{}
@@ -86,7 +86,7 @@ func (w *world) counts(t *testing.T) engine.DeadLetterCounts {
 	return counts[0]
 }
 
-// 5,000 dead letters are retried by three processes at once, the first of which dies in the middle. A receiver sees each
+// Three processes retry 5,000 dead letters in parallel, and the first dies in the middle. A receiver sees each
 // message under one retry id, and all of them are resolved.
 func TestBulkRetryWithADeathInTheMiddle(t *testing.T) {
 	t.Parallel()
@@ -151,7 +151,7 @@ func TestBulkExpireByFilter(t *testing.T) {
 	})
 }
 
-// At three a second, fifty take their time, and a cancellation does not wait for all of them.
+// At three a second, fifty take some time, and a cancellation does not wait for all of them.
 func TestBulkRate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestBulkRate(t *testing.T) {
 		op, err := p.operations.Start(t.Context(), DeadLetterKind, Request{Action: ActionRetry, RatePerSecond: 3}, "", "corr")
 		testenv.OK(t, err)
 		var wait sync.WaitGroup
-		for range 2 { // one drives it, and one is there for the cancellation
+		for range 2 { // one drives it, and one handles the cancellation
 			wait.Go(func() { p.work(t, w) })
 		}
 		<-time.After(9 * time.Second)
@@ -217,7 +217,7 @@ func TestBulkCanary(t *testing.T) {
 	}
 }
 
-// An operation that is canceled while its canary is out leaves the rest alone, also when the canary sings.
+// An operation that is canceled during its canary does not change the rest, also when the canary fails.
 func TestACanceledCanary(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -238,8 +238,8 @@ func TestACanceledCanary(t *testing.T) {
 	})
 }
 
-// Rows that are named are what is meant, and nothing else: those of another tenant, that are not pending any more, or not there, are
-// passed over, whichever call of whichever process fails. Some go first, and the rest when none of them has come back.
+// Exactly the named rows are changed: those of another tenant, not pending or missing are skipped, with any fault at
+// any call of any process. Some are changed first, and the rest when none of them has failed again.
 func TestNamedRowsAtEveryCall(t *testing.T) {
 	t.Parallel()
 	run := func(t *testing.T, plan *faults.Plan) {
@@ -297,7 +297,7 @@ func TestNamedRowsAtEveryCall(t *testing.T) {
 	faultstest.EachCall(t, []faults.Fault{faults.CrashAfter}, 10, run)
 }
 
-// An operation for a tenant changes what that tenant may see, and nothing else.
+// An operation for a tenant changes only rows that the tenant may see.
 func TestBulkOfATenant(t *testing.T) {
 	t.Parallel()
 	owners := []string{"", "contoso", "Contoso", "fabrikam"}

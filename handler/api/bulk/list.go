@@ -10,25 +10,26 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// maxExamined is at how many operations one List looks, about: each costs a transaction, or two.
+// maxExamined bounds roughly the operations that one List reads: each costs a transaction, or two.
 const maxExamined = 500
 
 // Filter selects operations; a zero field does not filter.
 type Filter struct {
 	// Statuses are those of the orchestrations.
 	Statuses []orchestrator.Status
-	// By is a part of who decided on it, compared without case.
+	// By is a part of the decider's name, compared without case.
 	By string
-	// Tenant is the tenant whose rows it is on. "" is the platform, which sees all.
+	// Tenant limits the list to a tenant's operations. "" is the platform, which sees all.
 	Tenant string
 }
 
-// Lister lists orchestrations; that of a catalog gives the newest first.
+// Lister lists orchestrations; that of a catalog returns the newest first.
 type Lister func(ctx context.Context, f orchestrator.Filter, limit int, continuation string) ([]orchestrator.Summary, string, error)
 
-// List returns operations in the order of the lister, up to limit, and a continuation for the following ones; "" at the end. A page
-// is short of its limit, and can be empty, where By or Tenant select few of the many that were looked at. An operation whose
-// rounds cannot be read is listed without what it was asked for. The errors are those of the lister and of the runtime.
+// List returns operations in the order of the lister, up to limit, and a continuation for the following ones; "" at
+// the end. A page may be short, and even empty, if By or Tenant select few of the operations that were read. An
+// operation with unreadable rounds is listed without its request. The errors are those of the lister and of the
+// runtime.
 func (o *Operations) List(ctx context.Context, list Lister, f Filter, limit int, continuation string) ([]Operation, string, error) {
 	var found []Operation
 	for examined := 0; ; {
@@ -59,7 +60,7 @@ func (o *Operations) List(ctx context.Context, list Lister, f Filter, limit int,
 	}
 }
 
-// matches says whether the filter selects an operation, as far as the lister has not seen to that.
+// matches reports whether the filter selects an operation, beyond the lister's own filters.
 func (f Filter) matches(op Operation) bool {
 	return tenant.Sees(f.Tenant, op.Request.Tenant) && strings.Contains(strings.ToLower(op.Request.By), strings.ToLower(f.By))
 }

@@ -14,15 +14,15 @@ import (
 )
 
 var (
-	// ErrNotFound: there is no such operation.
+	// ErrNotFound: the operation does not exist.
 	ErrNotFound = errors.New("no such operation")
-	// ErrEnded: the operation has ended and cannot be canceled, paused or resumed any more.
+	// ErrEnded: the operation has ended and can no longer be canceled, paused or resumed.
 	ErrEnded = errors.New("the operation has ended")
-	// ErrKeyReused: the idempotency key belongs to an operation that was asked for something else.
+	// ErrKeyReused: the idempotency key belongs to an operation with another request.
 	ErrKeyReused = errors.New("the idempotency key belongs to another request")
 )
 
-// Operation is an operation as its caller sees it.
+// Operation is an operation for its caller.
 type Operation struct {
 	ID string
 	// Kind is the name of its Kind.
@@ -37,11 +37,11 @@ type Operation struct {
 	EndedAt time.Time
 }
 
-// Ended reports whether the operation has ended, well or not.
+// Ended reports whether the operation has ended, with any result.
 func (o Operation) Ended() bool { return !o.EndedAt.IsZero() }
 
-// Operations starts operations and tells of them, on a runtime that has the Orchestrators and the Activities. It is safe
-// for concurrent use.
+// Operations starts and reads operations, on a runtime that has the Orchestrators and the Activities. It is safe for
+// concurrent use.
 type Operations struct {
 	runtime *orchestrator.Runtime
 	now     func() time.Time
@@ -55,10 +55,10 @@ func NewOperations(r *orchestrator.Runtime, now func() time.Time) *Operations {
 	return &Operations{r, now}
 }
 
-// Start starts an operation of a kind, OutboxKind, DeadLetterKind or OrchestrationKind; when it returns without error, the
-// operation is durable. Without Request.To, what is added from now on is not meant. A key that is not "" makes it the same operation when the request is repeated,
-// with ErrKeyReused for another request; without one, each Start is an operation. The other errors are those of
-// Runtime.Start and Get.
+// Start starts an operation of a kind, OutboxKind, DeadLetterKind or OrchestrationKind; when it returns without
+// error, the operation is durable. Without Request.To, rows that are added from now on are not selected. With a key,
+// a repeated request is the same operation, and another request returns ErrKeyReused; without one, each Start is an
+// operation. The other errors are those of Runtime.Start and Get.
 func (o *Operations) Start(ctx context.Context, kind string, r Request, key, correlationID string) (Operation, error) {
 	id := kind + "-" + uuid.NewString()
 	if key != "" {
@@ -75,8 +75,8 @@ func (o *Operations) Start(ctx context.Context, kind string, r Request, key, cor
 	if err != nil && !errors.Is(err, orchestrator.ErrExists) {
 		return Operation{}, fmt.Errorf("start operation %s: %w", id, err)
 	}
-	// It may be the operation of an earlier request with the same key, whether the runtime said so or took it for that
-	// start repeated.
+	// It may be the operation of an earlier request with the same key: the runtime reported that, or treated this
+	// start as its repeat.
 	op, err := o.Get(ctx, id)
 	if err == nil && !asked.sameAs(op.Request) {
 		err = fmt.Errorf("start operation %s: %w", id, ErrKeyReused)
@@ -84,8 +84,8 @@ func (o *Operations) Start(ctx context.Context, kind string, r Request, key, cor
 	return op, err
 }
 
-// Get tells of an operation, for one transaction, or two until its first slice is recorded. The errors are ErrNotFound and
-// those of the runtime.
+// Get reads an operation, in one transaction, or two until its first slice is recorded. The errors are ErrNotFound
+// and those of the runtime.
 func (o *Operations) Get(ctx context.Context, id string) (Operation, error) {
 	kind, ok := kindOf(id)
 	if !ok {
@@ -105,23 +105,23 @@ func (o *Operations) Get(ctx context.Context, id string) (Operation, error) {
 	return op, nil
 }
 
-// read makes an operation of the status row of its orchestration.
+// read converts the status row of an orchestration to an operation.
 func (o *Operations) read(ctx context.Context, kind string, s orchestrator.Summary) (op Operation, err error) {
 	op = Operation{ID: s.ID, Kind: kind, CorrelationID: s.CorrelationID, Status: s.Status, CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, EndedAt: s.EndedAt}
 	op.Request, op.Progress, err = o.asked(ctx, s)
 	return op, err
 }
 
-// Is says whether an orchestration is an operation.
+// Is reports whether an orchestration is an operation.
 func Is(out orchestrator.Outcome) bool {
 	kind, ok := kindOf(out.ID)
 	return ok && kind == out.Orchestrator
 }
 
-// kinds are the names of all kinds.
+// kinds returns the names of all kinds.
 func kinds() []string { return []string{OutboxKind, DeadLetterKind, OrchestrationKind} }
 
-// kindOf is the kind of an operation with this id; ok is false for the id of none.
+// kindOf returns the kind of an operation with this id; ok is false for any other id.
 func kindOf(id string) (kind string, ok bool) {
 	for _, kind := range kinds() {
 		if rest, ok := strings.CutPrefix(id, kind+"-"); ok && uuid.Validate(rest) == nil {
@@ -131,7 +131,8 @@ func kindOf(id string) (kind string, ok bool) {
 	return "", false
 }
 
-// asked reads the custom status, and the input where there is none yet. What is neither as an operation has it is damaged.
+// asked reads the custom status, or the input if it is not set yet. If neither has the form of an operation, it is
+// damaged.
 func (o *Operations) asked(ctx context.Context, s orchestrator.Summary) (Request, Progress, error) {
 	if s.CustomStatus != "" {
 		var status shown
@@ -153,19 +154,19 @@ func decode(text string, out any) error {
 	return nil
 }
 
-// Cancel asks an operation to end after what its slice is doing, a paused one, too. The errors are ErrNotFound, ErrEnded and
-// those of the runtime.
+// Cancel cancels an operation, also a paused one: it ends after the current step of its slice. The errors are
+// ErrNotFound, ErrEnded and those of the runtime.
 func (o *Operations) Cancel(ctx context.Context, id, reason string) (Operation, error) {
 	return o.command(ctx, "cancel", id, func() error { return o.runtime.Cancel(ctx, id, reason) })
 }
 
-// Pause keeps an operation from beginning another slice until Resume. What its slice is doing it finishes first, and counts when it
-// goes on. The errors are those of Cancel.
+// Pause keeps an operation from beginning another slice until Resume. It finishes the current slice first, and counts
+// it when it continues. The errors are those of Cancel.
 func (o *Operations) Pause(ctx context.Context, id, reason string) (Operation, error) {
 	return o.command(ctx, "pause", id, func() error { return o.runtime.Suspend(ctx, id, reason) })
 }
 
-// Resume lets an operation go on that was paused. The errors are those of Cancel.
+// Resume continues a paused operation. The errors are those of Cancel.
 func (o *Operations) Resume(ctx context.Context, id, reason string) (Operation, error) {
 	return o.command(ctx, "resume", id, func() error { return o.runtime.Resume(ctx, id, reason) })
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/catalog"
 )
 
-// slow starts an operation that changes ten in a slice of ten seconds.
+// slow starts an operation that changes ten rows in a slice of ten seconds.
 func (p *process) slow(t *testing.T) Operation {
 	t.Helper()
 	op, err := p.operations.Start(t.Context(), DeadLetterKind, Request{Action: ActionExpire, Engine: "hmac", RatePerSecond: 1}, "", "corr")
@@ -25,7 +25,7 @@ func (p *process) slow(t *testing.T) Operation {
 	return op
 }
 
-// get is how an operation stands.
+// get returns the state of an operation.
 func (p *process) get(t *testing.T, id string) Operation {
 	t.Helper()
 	op, err := p.operations.Get(t.Context(), id)
@@ -33,7 +33,7 @@ func (p *process) get(t *testing.T, id string) Operation {
 	return op
 }
 
-// pauseInFirst pauses an operation in the middle of its first slice, and lets its process work until nothing comes.
+// pauseInFirst pauses an operation in the middle of its first slice, and lets its process work until it is idle.
 func (p *process) pauseInFirst(t *testing.T, w *world, id string) {
 	t.Helper()
 	done := make(chan struct{})
@@ -45,12 +45,12 @@ func (p *process) pauseInFirst(t *testing.T, w *world, id string) {
 	if _, err := p.operations.Pause(t.Context(), id, "why"); err != nil {
 		t.Error(err)
 	}
-	p.work(t, w) // another invocation hears of it
+	p.work(t, w) // another invocation handles it
 	<-done
 }
 
-// A paused operation finishes its slice and begins no other. It stays so for days and in other processes, asks storage for nothing
-// meanwhile, and goes on where it was.
+// A paused operation finishes its slice and begins no other. It stays paused for days and in other processes, makes
+// no storage request meanwhile, and continues from the same place.
 func TestPause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -61,9 +61,9 @@ func TestPause(t *testing.T) {
 		op := first.slow(t)
 		first.pauseInFirst(t, w, op.ID)
 		if got := first.get(t, op.ID); got.Status != orchestrator.Suspended || got.Progress.Done != 0 {
-			t.Fatalf("%+v", got) // what its slice has done is counted when it goes on
+			t.Fatalf("%+v", got) // its slice is counted when it continues
 		}
-		w.sweepFor(t, first, 24*time.Hour) // what is left of its slice is tidied
+		w.sweepFor(t, first, 24*time.Hour) // the rest of its slice is finished
 		second := w.process(t, nil)
 		w.sweepFor(t, second, 7*24*time.Hour)
 		idle := newWorld(t, 0)
@@ -91,7 +91,7 @@ func TestPause(t *testing.T) {
 	})
 }
 
-// sweepFor lets time pass, with a sweep every hour, and what signals come are handled.
+// sweepFor advances the time, with a sweep every hour, and handles signals.
 func (w *world) sweepFor(t *testing.T, p *process, d time.Duration) {
 	t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); {
@@ -101,7 +101,7 @@ func (w *world) sweepFor(t *testing.T, p *process, d time.Duration) {
 	}
 }
 
-// A paused operation that is canceled ends, and leaves the rest alone.
+// A paused operation that is canceled ends, and does not change the rest.
 func TestCancelWhilePaused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestCancelWhilePaused(t *testing.T) {
 	})
 }
 
-// A canary that comes back while the operation is paused ends it all the same, after it was resumed.
+// A canary that fails while the operation is paused ends the operation after it was resumed.
 func TestPauseInTheCanary(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestPauseInTheCanary(t *testing.T) {
 	})
 }
 
-// lister is a catalog of what a process's runtime has, which is filled.
+// lister returns a filled catalog of a process's runtime.
 func (w *world) lister(t *testing.T, p *process) Lister {
 	t.Helper()
 	c, err := catalog.New(catalog.Config{Tables: w.tables, Runtime: func() *orchestrator.Runtime { return p.runtime }})
@@ -176,8 +176,8 @@ func (p *process) pages(t *testing.T, list Lister, f Filter, limit int) (ids []s
 	}
 }
 
-// A list has the operations of all kinds, the newest first, as its filter selects them, however long its pages are; and nothing that only
-// looks like one.
+// A list has the selected operations of all kinds, the newest first, for pages of any length; and nothing that only
+// resembles one.
 func TestList(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestList(t *testing.T) {
 			testenv.OK(t, err)
 			<-time.After(time.Second)
 			newest = append([]Operation{op}, newest...)
-			if n == 5 { // those before have ended
+			if n == 5 { // the previous ones have ended
 				p.work(t, w)
 			}
 		}
@@ -231,7 +231,7 @@ func TestList(t *testing.T) {
 	})
 }
 
-// One list looks at so many at most, however few it finds; and it says when it could not look.
+// One list reads a bounded number, however few match; and it reports read errors.
 func TestListIsBounded(t *testing.T) {
 	t.Parallel()
 	p := newWorld(t, 0).process(t, nil)

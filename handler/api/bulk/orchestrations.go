@@ -10,7 +10,7 @@ import (
 // OrchestrationKind is the kind of operations on orchestrations.
 const OrchestrationKind = "orchestration-bulk"
 
-// ActionPurge deletes orchestrations that have ended.
+// ActionPurge deletes ended orchestrations.
 const ActionPurge = "purge"
 
 // Purger purges a slice of orchestrations; *orchestrator.Runtime is one.
@@ -18,8 +18,8 @@ type Purger interface {
 	PurgeAll(ctx context.Context, f orchestrator.Filter, limit int, continuation string) (orchestrator.Purged, error)
 }
 
-// Orchestrations is the kind OrchestrationKind. From and To of its requests bound the creation, OlderThanDays says how long
-// ago the orchestrations have ended at least. The purger is asked for at work: it is the runtime that the kind belongs to.
+// Orchestrations returns the kind OrchestrationKind. From and To of its requests bound the creation, OlderThanDays
+// the age of the end. purger is called during the work: it returns the runtime that the kind belongs to.
 func Orchestrations(purger func() Purger) Kind {
 	return Kind{Name: OrchestrationKind, Work: func(ctx context.Context, s Slice) (Result, error) {
 		if s.Action != ActionPurge {

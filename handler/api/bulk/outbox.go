@@ -16,7 +16,7 @@ type Actor interface {
 	Bulk(ctx context.Context, action outbox.Action, f outbox.Filter, by string) (outbox.Progress, error)
 }
 
-// Outbox is the kind OutboxKind.
+// Outbox returns the kind OutboxKind.
 func Outbox(a Actor) Kind {
 	return Kind{Name: OutboxKind, Work: func(ctx context.Context, s Slice) (Result, error) {
 		p, err := a.Bulk(ctx, outbox.Action(s.Action), outbox.Filter{

@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// The state of an operation is read as it was kept, and an operation is what it was asked for.
+// The state of an operation is read back unchanged, with its request.
 func FuzzState(f *testing.F) {
 	fuzzvalue.Seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -24,11 +24,11 @@ const (
 	defaultCanarySeconds = 300
 )
 
-// Request is what an operation is asked for. It is kept in the rounds of its orchestration: its JSON names stay.
+// Request is the request of an operation. It is stored in the rounds of its orchestration: its JSON names are fixed.
 type Request struct {
-	// Action is one of the kind's.
+	// Action is one of the kind's actions.
 	Action string `json:"action"`
-	// The filter, each member as the kind's list has it; what is zero does not filter.
+	// The filter, as in the kind's list; a zero field does not filter.
 	Status         string    `json:"status,omitempty"`
 	Tenant         string    `json:"tenant,omitempty"`
 	EventType      string    `json:"eventType,omitempty"`
@@ -40,27 +40,27 @@ type Request struct {
 	IDPrefix       string    `json:"idPrefix,omitempty"`
 	From           time.Time `json:"fromDate,omitzero"`
 	To             time.Time `json:"toDate,omitzero"`
-	// CreatedTo is where To means something else than the creation.
+	// CreatedTo bounds the creation, if To has another meaning.
 	CreatedTo time.Time `json:"createdTo,omitzero"`
 	// OlderThanDays moves To back by so many days.
 	OlderThanDays int `json:"olderThanDays,omitempty"`
-	// Rows are those that are meant, in place of a filter. An operation tells how many there are, as Selected, and a hash of them, as
-	// Selection, which Start sets.
+	// Rows are the selected rows, instead of a filter. An operation shows their number, as Selected, and a hash of
+	// them, as Selection, which Start sets.
 	Rows      []Row  `json:"rows,omitempty"`
 	Selected  int    `json:"selected,omitempty"`
 	Selection string `json:"selection,omitempty"`
-	// By is who decided on it, "" for unknown.
+	// By is the decider, "" for unknown.
 	By string `json:"by,omitempty"`
-	// RatePerSecond is how many it changes in a second at most; 0 does not bound it.
+	// RatePerSecond bounds the changes in a second; 0 does not bound them.
 	RatePerSecond int `json:"ratePerSecond,omitempty"`
-	// Canary is how many it changes first. Then it waits for CanarySeconds, 300 unless set, and goes on if none of them has
-	// come back. 0 goes on at once.
+	// Canary is the number of rows to change first. Then it waits for CanarySeconds, 300 unless set, and continues if
+	// none of them has failed again. 0 continues immediately.
 	Canary        int `json:"canary,omitempty"`
 	CanarySeconds int `json:"canarySeconds,omitempty"`
 }
 
-// sameAs says whether other, an operation's, is what r asks for. What r has no To for may have any. Who asks is not compared:
-// idempotency keys are apart by caller, and names change.
+// sameAs reports whether other, an operation's request, equals r. Without To in r, other may have any. Callers are
+// not compared: idempotency keys are separate by caller, and names change.
 func (r Request) sameAs(other Request) bool {
 	sameTo := r.To.IsZero() || r.To.Equal(other.To)
 	sameFrom := r.From.Equal(other.From) && r.CreatedTo.Equal(other.CreatedTo)
@@ -71,7 +71,7 @@ func (r Request) sameAs(other Request) bool {
 	return sameFrom && sameTo && reflect.DeepEqual(r, other)
 }
 
-// Summary is the request with its rows as their number and their hash.
+// Summary returns the request with its rows as their number and their hash.
 func (r Request) Summary() Request {
 	if len(r.Rows) == 0 {
 		return r
@@ -88,14 +88,14 @@ func (r Request) canaryWait() time.Duration {
 	return time.Duration(cmp.Or(r.CanarySeconds, defaultCanarySeconds)) * time.Second
 }
 
-// Progress is how far an operation is.
+// Progress is the progress of an operation.
 type Progress struct {
-	// Slices counts the slices that are finished, Done the rows in them that were changed, and PassedOver those that
-	// could not be: in the wrong state, ended meanwhile, gone.
+	// Slices counts the finished slices, Done the changed rows in them, and PassedOver the others: in the wrong
+	// state, ended meanwhile, deleted.
 	Slices     int `json:"slices"`
 	Done       int `json:"done"`
 	PassedOver int `json:"passedOver"`
-	// Returned counts those of the canary that came back; then the operation stops.
+	// Returned counts the rows of the canary that failed again; then the operation stops.
 	Returned int `json:"returned,omitempty"`
 }
 
@@ -113,7 +113,7 @@ func (s *state) add(r Result) {
 	s.Continuation = r.Continuation
 }
 
-// slice is what comes next.
+// slice returns the next slice.
 func (s state) slice() Slice {
 	limit := sliceSize
 	if s.RatePerSecond > 0 {
@@ -125,7 +125,7 @@ func (s state) slice() Slice {
 	return Slice{s.Request, limit, s.Continuation}
 }
 
-// verdict is how an operation ends that has nothing more to do.
+// verdict returns the result of a finished operation.
 func (s state) verdict() error {
 	if s.Returned == 0 {
 		return nil

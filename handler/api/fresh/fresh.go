@@ -1,9 +1,7 @@
-// Package fresh holds values that are dear to get and may be a little old, so that nobody who asks for them often can
-// make storage pay for it.
+// Package fresh caches values that are expensive to load and may be slightly stale.
 //
-// It promises that a value was loaded no longer than its maximum age ago, that one load runs at a time, and that a caller
-// waits no longer than its context lasts. A load is a goroutine that ends with its time-out. The package owns no storage
-// keys.
+// A value is at most its maximum age old, one load runs at a time, and a caller waits no longer than its context
+// lasts. A load is a goroutine that ends with its timeout. The package owns no storage keys.
 package fresh
 
 import (
@@ -17,16 +15,16 @@ import (
 // Value is a value that may be up to MaxAge old. All fields are required and not changed after the first Get. It is safe
 // for concurrent use.
 type Value[T any] struct {
-	// Load gets a new one; it returns when its context ends. An error, or a panic, is kept as long as a value is: what
-	// fails is not asked for more often.
+	// Load loads a new value; it returns when its context ends. An error, or a panic, is cached as long as a value: a
+	// failing load is not repeated more often.
 	Load func(ctx context.Context) (T, error)
-	// Timeout bounds a Load, whoever waits for it.
+	// Timeout bounds a Load, for all waiting callers.
 	Timeout time.Duration
 	MaxAge  time.Duration
 	Now     func() time.Time
 
 	mu      sync.Mutex
-	loading chan struct{} // closed when the load is over; nil when there is none
+	loading chan struct{} // closed when the load is over; nil for none
 	last    loaded[T]
 }
 
@@ -36,7 +34,7 @@ type loaded[T any] struct {
 	at    time.Time
 }
 
-// Get is the value. The error is that of Load, or that of ctx if it ends first.
+// Get returns the value. The error is that of Load, or that of ctx if it ends first.
 func (v *Value[T]) Get(ctx context.Context) (T, error) {
 	last, loading := v.current(ctx)
 	if loading == nil {
@@ -53,7 +51,7 @@ func (v *Value[T]) Get(ctx context.Context) (T, error) {
 	return v.last.value, v.last.err
 }
 
-// current is the last value, or else what tells that there is a new one.
+// current returns the last value, or else a channel that is closed when a new one is loaded.
 func (v *Value[T]) current(ctx context.Context) (loaded[T], <-chan struct{}) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -79,7 +77,7 @@ func (v *Value[T]) load(ctx context.Context, done chan struct{}) {
 	close(done)
 }
 
-// guarded makes a panic an error: nobody else guards this goroutine.
+// guarded converts a panic to an error: no other code recovers in this goroutine.
 func (v *Value[T]) guarded(ctx context.Context) (value T, err error) {
 	defer func() {
 		if p := recover(); p != nil {

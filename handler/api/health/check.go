@@ -17,16 +17,16 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// check is one question: run gives measurements by name, or an error, which name stands for.
+// check is one check: run returns measurements by name, or an error, for which name is used.
 type check struct {
 	name, componentType string
 	run                 func(ctx context.Context) (map[string]Measurement, error)
 }
 
-// shared asks checks at the same time, and not again before their answers are MaxAge old.
+// shared runs checks in parallel, and not again before their results are MaxAge old.
 func (h *Checks) shared(checks ...check) *fresh.Value[map[string]Measurement] {
 	return &fresh.Value[map[string]Measurement]{
-		// Each check has its own time-out; this one is for none of them.
+		// Each check has its own timeout; this one affects none of them.
 		Timeout: 2 * h.config.Timeout, MaxAge: h.config.MaxAge, Now: h.config.Now,
 		Load: func(ctx context.Context) (map[string]Measurement, error) {
 			found := make([]map[string]Measurement, len(checks))
@@ -44,7 +44,7 @@ func (h *Checks) shared(checks ...check) *fresh.Value[map[string]Measurement] {
 	}
 }
 
-// run runs one check to its end, or to that of its time.
+// run runs one check to its end, or to its timeout.
 func (h *Checks) run(ctx context.Context, c check) map[string]Measurement {
 	ctx, cancel := context.WithTimeout(ctx, h.config.Timeout)
 	defer cancel()
@@ -61,7 +61,7 @@ func (h *Checks) run(ctx context.Context, c check) map[string]Measurement {
 	return found
 }
 
-// guarded makes a panic an error: it happens in a goroutine that nobody else guards.
+// guarded converts a panic to an error: no other code recovers in this goroutine.
 func (h *Checks) guarded(ctx context.Context, c check) (found map[string]Measurement, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -71,7 +71,7 @@ func (h *Checks) guarded(ctx context.Context, c check) (found map[string]Measure
 	return c.run(ctx)
 }
 
-// trouble says what kind of trouble an error is, and nothing that storage has said.
+// trouble returns the kind of an error, without storage's own text.
 func trouble(err error) string {
 	switch {
 	case errors.Is(err, outage.ErrUnavailable):
@@ -95,7 +95,7 @@ func trouble(err error) string {
 	}
 }
 
-// readTables reads a row that may not be there: what counts is that the service says so, and at what time it does.
+// readTables reads a row that may be missing: any answer of the service counts, with its date.
 func (h *Checks) readTables(ctx context.Context) (map[string]Measurement, error) {
 	var ahead time.Duration
 	var known bool
@@ -109,7 +109,7 @@ func (h *Checks) readTables(ctx context.Context) (map[string]Measurement, error)
 	return found, err
 }
 
-// readBlobs reads a blob that is not there.
+// readBlobs reads a missing blob.
 func (h *Checks) readBlobs(ctx context.Context) (map[string]Measurement, error) {
 	return h.timed(blobsCheck, func() error {
 		_, err := h.config.Blobs.Get(ctx, h.config.Container, "health")
@@ -120,7 +120,7 @@ func (h *Checks) readBlobs(ctx context.Context) (map[string]Measurement, error) 
 	})
 }
 
-// askVault asks the vault.
+// askVault calls the vault.
 func (h *Checks) askVault(ctx context.Context) (map[string]Measurement, error) {
 	return h.timed(vaultCheck, func() error { return h.config.Vault(ctx) })
 }
@@ -132,7 +132,7 @@ func (h *Checks) readQueues(ctx context.Context) (map[string]Measurement, error)
 	})
 }
 
-// timed measures how long storage takes to answer.
+// timed measures the duration of a storage request.
 func (h *Checks) timed(name string, ask func() error) (map[string]Measurement, error) {
 	began := h.config.Now()
 	if err := ask(); err != nil {

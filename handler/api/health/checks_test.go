@@ -17,17 +17,17 @@ import (
 
 var errNoLine = errors.New("no line: AccountKey=c2VjcmV0")
 
-// result is what a check makes of what it measures.
+// result is the expected result of a check.
 type result struct {
 	set    func(c *Config)
 	want   Status
-	value  any      // the value that is observed; nil for any
+	value  any      // observed value; nil for any
 	says   []string // in the output
 	silent string   // not in the output
 }
 
-// hold runs the full report and holds the result of one check. Every check has an output if and only if it does not pass, and none
-// shows the error of what it asks.
+// hold runs the full report and compares the result of one check. Every check has an output if and only if it does
+// not pass, and none shows the error of its request.
 func (tt result) hold(t *testing.T, name, check string, w *world) {
 	t.Helper()
 	r := w.checks(t).Full(t.Context())
@@ -43,7 +43,8 @@ func (tt result) hold(t *testing.T, name, check string, w *world) {
 	}
 }
 
-// Each check of the program passes, warns or fails by what it measures and by its limits; without a measurement it is left out.
+// Each check of the program passes, warns or fails by its measurement and its limits; without a measurement it is
+// left out.
 func TestChecks(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -96,7 +97,7 @@ func TestChecks(t *testing.T) {
 			"none":      {set: instances(false, nil), want: Warn},
 			"no answer": {set: instances(false, errNoLine), want: Fail},
 		},
-		// A repair of the list that is late makes nothing unhealthy by itself.
+		// A late repair of the list makes nothing unhealthy by itself.
 		listLagCheck: {
 			"an hour":   {set: listLag(time.Hour, nil), want: Pass},
 			"two days":  {set: listLag(48*time.Hour, nil), want: Warn},
@@ -148,7 +149,7 @@ func limits(l []time.Duration) (limit Limit[time.Duration]) {
 	return limit
 }
 
-// Processes of an older version that continue to work are reported; those of an update that is in progress, or over, are not.
+// Processes of an older version that continue to work are reported; those of an update in progress, or over, are not.
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -182,7 +183,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// A queue without a listener is a failure, and the output says what to look at.
+// A queue without a listener is a failure, and the output contains the remedy.
 func TestListening(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -221,7 +222,7 @@ func TestListening(t *testing.T) {
 	}
 }
 
-// Before storage is prepared, nothing is asked, and anybody may know.
+// Before storage is prepared, the checks make no request, and the report is public.
 func TestUnprepared(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -10,9 +10,10 @@ import (
 
 const clockCheck = "clock:skew"
 
-// ask asks the table store for a row that need not be there, and says by how much its clock is ahead of this one, by the date of its
-// answer. That date is in whole seconds and of some moment between question and answer, so a second and what the answer took count as no
-// difference. known is false when the answer had no date.
+// ask requests a row that may be missing from the table store, and returns by how much its clock is ahead of the
+// local one, from the date of its answer. That date is in whole seconds and from some moment between request and
+// answer, so a second and the duration of the request count as no difference. known is false for an answer without a
+// date.
 func ask(ctx context.Context, store tables.Store, table string, now func() time.Time) (ahead time.Duration, known bool, err error) {
 	var answer tables.Response
 	asked := now()
@@ -32,8 +33,8 @@ func ask(ctx context.Context, store tables.Store, table string, now func() time.
 	}
 }
 
-// ClockSkew says by how much the clock of a table store is ahead of that of this process; negative when it is behind, 0 when both agree
-// within a second, or the store does not tell. nil for now means time.Now.
+// ClockSkew returns by how much the clock of a table store is ahead of that of this process; negative when it is
+// behind, 0 when both agree within a second, or the store returns no date. nil for now means time.Now.
 func ClockSkew(ctx context.Context, store tables.Store, table string, now func() time.Time) (time.Duration, error) {
 	if now == nil {
 		now = time.Now
@@ -45,7 +46,7 @@ func ClockSkew(ctx context.Context, store tables.Store, table string, now func()
 	return ahead, nil
 }
 
-// skew holds a difference of clocks against its limit.
+// skew compares a difference of clocks with its limit.
 func (h *Checks) skew(ahead time.Duration) Measurement {
 	m := Measurement{ComponentType: "system", ObservedValue: ahead.Seconds(), ObservedUnit: "s"}
 	if m.Status, m.Output = h.config.Thresholds.ClockSkew.judge(ahead.Abs()); m.Status != Pass {

@@ -7,7 +7,7 @@ import (
 
 const drainedCheck = "app:drained"
 
-// readDrained warns while the app does no work because somebody drains it: the value is how long it will stay so.
+// readDrained warns while the app is drained: the value is the remaining time.
 func (h *Checks) readDrained(ctx context.Context) (map[string]Measurement, error) {
 	flag, err := h.config.Drained(ctx)
 	if err != nil {

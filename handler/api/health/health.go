@@ -37,54 +37,54 @@ const (
 	DefaultMaxAge  = 5 * time.Second
 )
 
-// Config says what is checked.
+// Config configures the checks.
 type Config struct {
-	// Tables and Queues are the stores, and Table and Queue what is read of them. All are required.
+	// Tables and Queues are the stores, and Table and Queue the ones to read. All are required.
 	Tables tables.Store
 	Table  string
 	Queues queues.Store
 	Queue  string
-	// Blobs is asked whether it answers, and Container is where; nil leaves it out.
+	// Blobs is the blob store, and Container the one to read; nil leaves it out.
 	Blobs     blobs.Store
 	Container string
-	// Vault asks the key vault whether it answers; nil leaves it out.
+	// Vault calls the key vault; nil leaves it out.
 	Vault func(ctx context.Context) error
 	// Outbox measures the outbox; required.
 	Outbox     func(ctx context.Context) (outbox.Snapshot, error)
 	Thresholds Thresholds
-	// Stalled counts the orchestrations whose code cannot go on; nil leaves them out.
+	// Stalled counts stalled orchestrations; nil leaves them out.
 	Stalled func(ctx context.Context) (catalog.StatusCount, error)
-	// Damaged counts the orchestrations that cannot be read; nil leaves them out.
+	// Damaged counts unreadable orchestrations; nil leaves them out.
 	Damaged func(ctx context.Context) (int, error)
-	// ListLag is how long something can have been wrong in the list of orchestrations; nil leaves it out.
+	// ListLag returns the maximum age of an error in the list of orchestrations; nil leaves it out.
 	ListLag func(ctx context.Context) (time.Duration, error)
-	// Schedules is how far schedules are behind; nil leaves it out.
+	// Schedules returns the delay of schedules; nil leaves it out.
 	Schedules func(ctx context.Context) (schedule.Lateness, error)
-	// Listening is what is known of who listens to the queues; nil leaves it out.
+	// Listening returns the state of the queue probe; nil leaves it out.
 	Listening func(ctx context.Context) (queueprobe.State, error)
-	// Heads is what waits in the queues; nil leaves it out.
+	// Heads returns the waiting messages of the queues; nil leaves it out.
 	Heads func(ctx context.Context) ([]queueprobe.Head, error)
-	// Nodes are the processes of the app; nil leaves it out.
+	// Nodes returns the processes of the app; nil leaves it out.
 	Nodes func(ctx context.Context) ([]nodes.Info, error)
-	// Drained is whether the app is drained; nil leaves it out.
+	// Drained returns whether the app is drained; nil leaves it out.
 	Drained func(ctx context.Context) (drain.Flag, error)
-	// Instances says whether there is an instance that engines can work on; nil leaves it out.
+	// Instances reports whether engines have an instance to work on; nil leaves it out.
 	Instances func(ctx context.Context) (bool, error)
-	// Prepared is why the program cannot work yet, nil when it can; nil means that it always can.
+	// Prepared returns the reason why the program cannot work yet, nil if it can; nil means always prepared.
 	Prepared func() error
 	// Timeout bounds each check; 0 means DefaultTimeout.
 	Timeout time.Duration
-	// MaxAge is how old a report may be; 0 means DefaultMaxAge.
+	// MaxAge is the maximum age of a report; 0 means DefaultMaxAge.
 	MaxAge time.Duration
-	// ReleaseID is the version of the program, if it is known.
+	// ReleaseID is the version of the program, if known.
 	ReleaseID string
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Log is told why a check failed; nil means no log.
+	// Log logs the errors of failed checks; nil means no log.
 	Log *slog.Logger
 }
 
-// Validate reports everything that is wrong with the configuration, joined into one error.
+// Validate returns all errors of the configuration, joined into one.
 func (c Config) Validate() error {
 	errs := []error{c.Thresholds.Validate()}
 	if c.Tables == nil || c.Queues == nil || c.Outbox == nil || c.Table == "" || c.Queue == "" {
@@ -104,7 +104,7 @@ type Checks struct {
 	work    *fresh.Value[map[string]Measurement]
 }
 
-// New checks the configuration. It touches no storage.
+// New checks the configuration. It does not access storage.
 func New(c Config) (*Checks, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("health checks: %w", err)
@@ -156,13 +156,13 @@ func New(c Config) (*Checks, error) {
 	return h, nil
 }
 
-// Live is that the process answers.
+// Live reports that the process answers.
 func (h *Checks) Live() Report {
 	return Report{Status: Pass, ReleaseID: h.config.ReleaseID}
 }
 
-// Ready is whether storage is prepared, and answers; its Output says which part does not, and what kind of trouble that is. A report
-// is always complete; the end of ctx shows as checks that fail.
+// Ready reports whether storage is prepared and answers; its Output names the failing part, and the kind of failure.
+// A report is always complete; the end of ctx shows as failed checks.
 func (h *Checks) Ready(ctx context.Context) Report {
 	r := h.report(ctx, h.storage)
 	if r.Status == Fail && r.Output == "" {
@@ -177,10 +177,10 @@ func (h *Checks) Ready(ctx context.Context) Report {
 	return r
 }
 
-// Full is Ready, the outbox and the orchestrations.
+// Full reports Ready, the outbox and the orchestrations.
 func (h *Checks) Full(ctx context.Context) Report { return h.report(ctx, h.storage, h.work) }
 
-// report asks everything, or nothing before storage is prepared: until then, whoever prepares it knows best how it is.
+// report runs all checks, or none before storage is prepared: until then, the preparation has the better error.
 func (h *Checks) report(ctx context.Context, values ...*fresh.Value[map[string]Measurement]) Report {
 	if h.config.Prepared != nil {
 		if err := h.config.Prepared(); err != nil {
@@ -190,14 +190,14 @@ func (h *Checks) report(ctx context.Context, values ...*fresh.Value[map[string]M
 	return h.ask(ctx, values...)
 }
 
-// unprepared is the report of a program that cannot work yet.
+// unprepared returns the report of a program that cannot work yet.
 func (h *Checks) unprepared(err error) Report {
 	output := "Storage is not prepared yet. " + trouble(err)
 	return Report{Status: Fail, ReleaseID: h.config.ReleaseID, Output: output, Checks: map[string][]Measurement{
 		preparedCheck: {{ComponentType: "datastore", Status: Fail, Time: h.config.Now().UTC(), Output: output}}}}
 }
 
-// ask asks everything at the same time.
+// ask runs the checks in parallel.
 func (h *Checks) ask(ctx context.Context, values ...*fresh.Value[map[string]Measurement]) Report {
 	found := make([]map[string]Measurement, len(values))
 	var all sync.WaitGroup

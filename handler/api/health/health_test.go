@@ -124,7 +124,7 @@ func TestWhatIsNotReachable(t *testing.T) {
 	}
 }
 
-// A check that hangs costs its own time-out, and not the others' answers.
+// A hanging check costs its own timeout, and not the others' results.
 func TestChecksEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestChecksEnd(t *testing.T) {
 	})
 }
 
-// However many ask, storage is asked once in MaxAge.
+// For any number of callers, storage is called once in MaxAge.
 func TestProbesShareTheirAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -221,8 +221,8 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// Each service that the program needs is asked by itself, and is well again when it answers. Without the vault, the program is ready: it goes
-// on with all that needs no secrets.
+// Each service of the program has its own check, and is healthy again when it answers. Without the vault, the program
+// is ready: only secrets are unavailable.
 func TestEachServiceByItself(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("no line")
@@ -278,8 +278,7 @@ func (s *datedStore) Query(ctx context.Context, table string, q tables.Query) (t
 	return tables.Page{}, nil
 }
 
-// A clock that differs from that of storage is told of, until it is set; what a date in whole seconds and a slow answer leave open is no
-// difference.
+// A clock difference to storage is reported until it is fixed; whole seconds and a slow answer are no difference.
 func TestClockSkew(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -327,8 +326,8 @@ func TestClockSkew(t *testing.T) {
 	}
 }
 
-// Messages that nobody receives are told of, first as a warning and then as a failure, until somebody receives them. Whoever receives
-// one after the other, however old they are, is not told of.
+// Messages that no host receives are reported, first as a warning and then as a failure, until a host receives them.
+// A slow receiver of old messages is not reported.
 func TestQueuesThatNobodyListensTo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -4,8 +4,8 @@ import "context"
 
 const instancesCheck = "registry:instances"
 
-// countInstances warns while the registry has no instance that the engines could work on: then they do nothing, and nothing else
-// tells.
+// countInstances warns while the registry has no instance for the engines: then they do nothing, and no other check
+// reports it.
 func (h *Checks) countInstances(ctx context.Context) (map[string]Measurement, error) {
 	some, err := h.config.Instances(ctx)
 	if err != nil {

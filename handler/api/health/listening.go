@@ -8,7 +8,7 @@ import (
 
 const listeningCheck = "queues:listening"
 
-// measureListening tells when nobody listens to the queues: the host says so in its own log only.
+// measureListening reports that no host listens to the queues: the host reports it only in its own log.
 func (h *Checks) measureListening(ctx context.Context) (map[string]Measurement, error) {
 	s, err := h.config.Listening(ctx)
 	if err != nil {

@@ -4,8 +4,8 @@ import "context"
 
 const listLagCheck = "orchestrations:listRepairLag"
 
-// measureListLag holds the lag of the repair of the list of orchestrations against its limit: what is wrong in the list stays
-// wrong while no pass comes to its end.
+// measureListLag compares the lag of the repair of the list of orchestrations with its limit: errors in the list stay
+// while no pass ends.
 func (h *Checks) measureListLag(ctx context.Context) (map[string]Measurement, error) {
 	lag, err := h.config.ListLag(ctx)
 	if err != nil {

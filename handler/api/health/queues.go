@@ -16,7 +16,7 @@ const (
 	maxQueues = 5
 )
 
-// findStuck tells of queues whose messages nobody receives: the same one is next each time somebody looks.
+// findStuck reports queues whose messages no host receives: the same message is next at each read.
 func (h *Checks) findStuck(ctx context.Context) (map[string]Measurement, error) {
 	heads, err := h.config.Heads(ctx)
 	if err != nil {

@@ -2,17 +2,17 @@ package health
 
 import "time"
 
-// Status is the state of a check, and of everything: that of the worst check.
+// Status is the state of a check, or of a report: that of the worst check.
 type Status string
 
 // The statuses, best first.
 const (
 	Pass Status = "pass"
-	Warn Status = "warn" // works, but look at it
+	Warn Status = "warn" // works, but needs attention
 	Fail Status = "fail"
 )
 
-// Word is the status in words: Healthy, Degraded or Unhealthy.
+// Word returns the status in words: Healthy, Degraded or Unhealthy.
 func (s Status) Word() string {
 	switch s {
 	case Pass:
@@ -35,7 +35,7 @@ func (s Status) rank() int {
 	}
 }
 
-// worse is the worse of two statuses.
+// worse returns the worse of two statuses.
 func worse(a, b Status) Status {
 	if b.rank() > a.rank() {
 		return b
@@ -43,18 +43,18 @@ func worse(a, b Status) Status {
 	return a
 }
 
-// Report is the body of an answer, as application/health+json has it.
+// Report is the body of an answer, in the form of application/health+json.
 type Report struct {
 	Status Status `json:"status"`
-	// ReleaseID is the version of the program, "" if it is not known.
+	// ReleaseID is the version of the program, "" if unknown.
 	ReleaseID string `json:"releaseId,omitempty"`
-	// Output says why nothing was checked; "" when everything was.
+	// Output is the reason why nothing was checked; "" otherwise.
 	Output string `json:"output,omitempty"`
-	// Checks are by component and measurement, such as outbox:backlog; each list has one element.
+	// Checks holds measurements by component and name, such as outbox:backlog; each list has one element.
 	Checks map[string][]Measurement `json:"checks,omitempty"`
 }
 
-// Measurement is what one check has found.
+// Measurement is the result of one check.
 type Measurement struct {
 	// ComponentType is datastore or component.
 	ComponentType string `json:"componentType"`
@@ -63,6 +63,6 @@ type Measurement struct {
 	Status        Status `json:"status"`
 	// Time is when it was measured, in UTC.
 	Time time.Time `json:"time"`
-	// Output says what is wrong; "" with Pass.
+	// Output describes the problem; "" with Pass.
 	Output string `json:"output,omitempty"`
 }

@@ -8,7 +8,7 @@ import (
 
 const schedulesCheck = "schedules:delay"
 
-// measureSchedules holds how far schedules are behind against its limit.
+// measureSchedules compares the delay of schedules with its limit.
 func (h *Checks) measureSchedules(ctx context.Context) (map[string]Measurement, error) {
 	l, err := h.config.Schedules(ctx)
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 const (
 	stalledCheck = "orchestrations:stalled"
 	damagedCheck = "orchestrations:damaged"
-	// maxStalled is up to where they are counted.
+	// maxStalled bounds their count.
 	maxStalled = 1000
 	// maxNames bounds the orchestrators that a report names.
 	maxNames = 10
 )
 
-// countStalled holds the orchestrations whose code cannot go on against their limit. From the first on somebody has to look:
-// none of them goes on before its code is mended.
+// countStalled compares the number of stalled orchestrations with its limit. The first one already needs an operator:
+// none of them continues before its code is fixed.
 func (h *Checks) countStalled(ctx context.Context) (map[string]Measurement, error) {
 	t, err := h.config.Stalled(ctx)
 	if err != nil {
@@ -33,7 +33,7 @@ func (h *Checks) countStalled(ctx context.Context) (map[string]Measurement, erro
 	return map[string]Measurement{stalledCheck: m}, nil
 }
 
-// countDamaged warns of every orchestration that cannot be read: a person has to restore or to remove it.
+// countDamaged warns of every unreadable orchestration: an operator has to restore or to remove it.
 func (h *Checks) countDamaged(ctx context.Context) (map[string]Measurement, error) {
 	n, err := h.config.Damaged(ctx)
 	if err != nil {
@@ -47,7 +47,7 @@ func (h *Checks) countDamaged(ctx context.Context) (map[string]Measurement, erro
 	return map[string]Measurement{damagedCheck: m}, nil
 }
 
-// named says how many there are of which orchestrator.
+// named returns the numbers by orchestrator, as text.
 func named(t catalog.StatusCount) string {
 	var texts []string
 	for _, name := range slices.Sorted(maps.Keys(t.ByOrchestrator)) {

@@ -11,8 +11,8 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 )
 
-// Limit says from which value on something is degraded, and from which unhealthy. One that is 0 has its default; a
-// negative one never applies.
+// Limit holds the values from which a check is degraded, and unhealthy. 0 means the default; a negative limit never
+// applies.
 type Limit[T int | float64 | time.Duration] struct {
 	Degraded, Unhealthy T
 }
@@ -25,27 +25,28 @@ type Thresholds struct {
 	OldestAge Limit[time.Duration]
 	// FailureRatio is the share of attempts that failed, 0 to 1; default 0.25 and 0.9.
 	FailureRatio Limit[float64]
-	// MinFailedPending is how many messages must have failed for FailureRatio to count, those that have died of late included:
-	// one failure of one attempt is no outage. 0 means 10.
+	// MinFailedPending is the minimum number of failed messages for FailureRatio to count, including recently dead
+	// ones: one failure of one attempt is no outage. 0 means 10.
 	MinFailedPending int
 	// Dead counts dead messages; default 1 and never.
 	Dead Limit[int]
-	// Stalled counts orchestrations whose code cannot go on, up to 1,000; default 1 and never.
+	// Stalled counts stalled orchestrations, up to 1,000; default 1 and never.
 	Stalled Limit[int]
-	// ListLag is that of the repair of the list of orchestrations; default 48 h and never.
+	// ListLag is the lag of the repair of the list of orchestrations; default 48 h and never.
 	ListLag Limit[time.Duration]
-	// ScheduleDelay is how long the schedule is overdue that is furthest behind; default 10 min and never.
+	// ScheduleDelay is the longest delay of a schedule; default 10 min and never.
 	ScheduleDelay Limit[time.Duration]
-	// QueueStuck is for how long the same message has been seen as the next of a queue; default 10 min and 20 min, both longer than
-	// an invocation may take.
+	// QueueStuck is the time for which a queue has had the same next message; default 10 min and 20 min, both longer
+	// than an invocation may take.
 	QueueStuck Limit[time.Duration]
-	// ClockSkew is by how much the clocks of storage and of this machine differ; default 5 s and never.
+	// ClockSkew is the difference between the clocks of storage and of this machine; default 5 s and never.
 	ClockSkew Limit[time.Duration]
-	// VersionMix is for how long processes of an older version work beside those of a newer one; default 1 h and never.
+	// VersionMix is the time for which processes of an older version work next to those of a newer one; default 1 h
+	// and never.
 	VersionMix Limit[time.Duration]
 }
 
-// Validate reports every limit that cannot be meant.
+// Validate returns every invalid limit.
 func (t Thresholds) Validate() error {
 	t = t.withDefaults()
 	errs := []error{t.Backlog.check("Backlog"), t.OldestAge.check("OldestAge"), t.FailureRatio.check("FailureRatio"), t.Dead.check("Dead"), t.Stalled.check("Stalled"), t.ListLag.check("ListLag"), t.ScheduleDelay.check("ScheduleDelay"),
@@ -88,7 +89,7 @@ func (l Limit[T]) check(name string) error {
 	return nil
 }
 
-// judge holds a value against its limits.
+// judge compares a value with its limits.
 func (l Limit[T]) judge(value T) (Status, string) {
 	switch {
 	case l.Unhealthy > 0 && value >= l.Unhealthy:
@@ -100,7 +101,7 @@ func (l Limit[T]) judge(value T) (Status, string) {
 	}
 }
 
-// outbox holds a snapshot against the thresholds.
+// outbox compares a snapshot with the thresholds.
 func (t Thresholds) outbox(s outbox.Snapshot) map[string]Measurement {
 	measured := func(value any, unit string, status Status, output string) Measurement {
 		return Measurement{ComponentType: "component", ObservedValue: value, ObservedUnit: unit, Status: status, Output: output}
@@ -125,7 +126,7 @@ func (t Thresholds) outbox(s outbox.Snapshot) map[string]Measurement {
 	}
 }
 
-// configuration fails as long as messages wait for something that only the operator can give.
+// configuration fails while messages wait for a configuration by the operator.
 func configuration(s outbox.Snapshot) (Status, string) {
 	if s.Misconfigured == 0 {
 		return Pass, ""

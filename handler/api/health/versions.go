@@ -12,14 +12,14 @@ import (
 
 const (
 	versionsCheck = "nodes:versions"
-	// recent is how old the last sign of life of a process is that counts. One without work gives none.
+	// recent is the maximum age of a process's last heartbeat that counts. An idle process sends none.
 	recent = time.Hour
 	// maxVersions bounds the versions that a report names.
 	maxVersions = 5
 )
 
-// compareVersions warns when processes of an older version of the program go on working although there is a newer one: that is usual
-// for as long as an update takes, and not for longer.
+// compareVersions warns when processes of an older version of the program continue to work although a newer one runs:
+// that is normal during an update, and not for longer.
 func (h *Checks) compareVersions(ctx context.Context) (map[string]Measurement, error) {
 	all, err := h.config.Nodes(ctx)
 	if err != nil {
@@ -41,8 +41,8 @@ func (h *Checks) compareVersions(ctx context.Context) (map[string]Measurement, e
 	return map[string]Measurement{versionsCheck: m}, nil
 }
 
-// olderVersions are the versions other than the one that began last, of processes that have shown themselves lately, each with how long after
-// the beginning of that one it was last seen. versions is how many there are, the newest included.
+// olderVersions returns the versions other than the newest one, of recently seen processes, each with the time from
+// the newest version's start to its last heartbeat. versions is their number, the newest included.
 func olderVersions(all []nodes.Info, now time.Time) (old map[string]time.Duration, versions int) {
 	began, seen := map[string]time.Time{}, map[string]time.Time{}
 	for _, n := range all {

@@ -14,11 +14,11 @@ import (
 // The results of an attempt at an activity.
 const (
 	succeeded = "succeeded"
-	failed    = "failed"    // tried again, as far as its retries go
-	permanent = "permanent" // not tried again
+	failed    = "failed"    // retried, within its retries
+	permanent = "permanent" // not retried
 )
 
-// Platform is the engine of activities that belong to none.
+// Platform is the engine label of activities without an engine.
 const Platform = "platform"
 
 // activitySeries are the metrics of one activity.
@@ -27,8 +27,8 @@ type activitySeries struct {
 	took    prometheus.Observer
 }
 
-// Activities counts the attempts at activities: at those of the definitions, whose operation is as the history shows it, and at all
-// others, which belong to Platform. The result wraps an activity before it is registered. Call Activities once.
+// Activities counts the attempts at activities: those of the definitions, whose operation is that of the history, and
+// all others, which belong to Platform. The result wraps an activity before it is registered. Call Activities once.
 func (m *Metrics) Activities(definitions []engine.Definition) func(orchestrator.AnyActivity) orchestrator.AnyActivity {
 	labels := []string{"engine", "operation", "activity"}
 	attempts := m.counterVec("activity_attempts_total",

@@ -8,7 +8,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// Runtime shows the counts of a runtime, which runtime.Counts gives. The error is a second call's.
+// Runtime exports the counts of a runtime, from runtime.Counts. A second call returns an error.
 func (m *Metrics) Runtime(counts func() orchestrator.Counts) error {
 	const subsystem = "runtime"
 	show := func(name, help string, labels prometheus.Labels, of func(orchestrator.Counts) int) error {

@@ -9,8 +9,8 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 )
 
-// Waiting shows, in the process that has the lease, how many credentials wait for their consumers, by engine: those that rotate,
-// always.
+// Waiting exports, in the process that has the lease, how many credentials wait for their consumers, by engine;
+// engines lists those that rotate, which are always exported.
 func (m *Metrics) Waiting(count func(ctx context.Context) (map[string]int, error), engines []string) {
 	share(m, count, func(r *prometheus.Registry, counts map[string]int) {
 		waiting := gauges(r, "credentials_waiting", "Keys and passwords whose older version is not retired, because a new one has not arrived at everybody.", "engine")
@@ -20,11 +20,11 @@ func (m *Metrics) Waiting(count func(ctx context.Context) (map[string]int, error
 	})
 }
 
-// expiringSoon is how long before its end a credential is counted as expiring: longer than it takes to see that no rotation has
-// replaced it, and to do something about that.
+// expiringSoon is the time before its expiry from which a credential counts as expiring: long enough to detect a
+// missing rotation and to fix it.
 const expiringSoon = 14 * 24 * time.Hour
 
-// Expiring shows, in the process that has the lease, when the credentials that engines keep expire, by engine.
+// Expiring exports, in the process that has the lease, the expiries of the engines' credentials, by engine.
 func (m *Metrics) Expiring(list func(ctx context.Context) (map[string][]engine.Credential, error), now func() time.Time) {
 	share(m, list, func(r *prometheus.Registry, all map[string][]engine.Credential) {
 		earliest := gauges(r, "credentials_earliest_expiry_timestamp_seconds", "When that secret or certificate in use expires that does so first; absent without one.", "engine")
@@ -41,7 +41,7 @@ func (m *Metrics) Expiring(list func(ctx context.Context) (map[string][]engine.C
 	})
 }
 
-// expiries is when the first of some credentials expires, and how many do soon, and have.
+// expiries returns the first expiry of some credentials, and how many expire soon, and have expired.
 func expiries(all []engine.Credential, now time.Time) (first time.Time, soon, over int) {
 	for _, c := range all {
 		if c.ExpiresAt.IsZero() {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Doors counts invocations of queue and timer functions, by functions' names and what triggers them ("queue" or "timer"): give the
-// result to trigger.Config. Functions that are not named count as other. Call it once.
+// Doors counts invocations of queue and timer functions, by functions' names and triggers ("queue" or "timer"): pass
+// the result to trigger.Config. Other functions count as other. Call it once.
 func (m *Metrics) Doors(triggers map[string]string) func(ctx context.Context, function, outcome string, direct bool, took time.Duration) {
 	total := m.counterVec("invocations_total",
 		"Invocations of queue and timer functions, by how they ended; direct are those whose message this process has sent itself.", "function", "trigger", "direct", "outcome")
@@ -24,7 +24,7 @@ func (m *Metrics) Doors(triggers map[string]string) func(ctx context.Context, fu
 	}
 }
 
-// methods are those that requests are counted by.
+// methods returns the HTTP methods in labels.
 func methods() []string {
 	return []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions}
 }

@@ -15,7 +15,8 @@ type engineSeries struct {
 	succeeded   prometheus.Gauge
 }
 
-// Engines counts what became of the deliveries of the engines with these names: give the result to engine.Config. Call it once.
+// Engines counts the outcomes of deliveries of the engines with these names: pass the result to engine.Config. Call
+// it once.
 func (m *Metrics) Engines(names ...string) func(ctx context.Context, s engine.Settled) {
 	attempts := m.counterVec("engine_attempts_total", "Deliveries of engine messages, and ends of their runs, by what became of them.", "engine", "outcome")
 	took := m.histogramVec("engine_attempt_duration_seconds", "How long the handling of a delivery took.", quick, "engine")

@@ -17,7 +17,8 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 )
 
-// The gauges have every orchestrator of the program, and those of others while they have one; only the leader counts.
+// The gauges have every orchestrator of the program, and those of others while they have an orchestration; only the
+// leader counts.
 func TestOrchestrationsByState(t *testing.T) {
 	t.Parallel()
 	const stalled, retrying = `roundhouse_orchestrations_stalled{orchestrator="%s"}`, `roundhouse_orchestrations_retrying{orchestrator="%s"}`
@@ -65,7 +66,7 @@ func TestOrchestrationsByState(t *testing.T) {
 	}
 }
 
-// What storage has to be asked for is the leader's to show. One source that does not answer hides no other, and a cached one is asked
+// Only the leader exports values of storage. A source that does not answer hides no other, and a cached one is read
 // once for many scrapes.
 func TestSourcesOfTheLeader(t *testing.T) {
 	t.Parallel()

@@ -15,24 +15,24 @@ import (
 
 const namespace = "roundhouse"
 
-// DefaultMaxAge is how old what Cached gives may be when it is not told.
+// DefaultMaxAge is the default age of Cached values.
 const DefaultMaxAge = 10 * time.Second
 
-// Metrics is the registry of a process. Make it with New, before what it observes. It is safe for concurrent use.
+// Metrics is the registry of a process. Make it with New, before its sources. It is safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
 	outbox   outboxCounters
 	failures prometheus.Counter
-	// lease says who shows what sources give, nil without Collect.
+	// lease decides which process exports the sources, nil without Collect.
 	lease   Lease
 	sources []source
-	// local give gauges of this process.
+	// local returns gauges of this process.
 	local []source
 }
 
-// Lease says which process speaks for what all share.
+// Lease decides which process exports shared values.
 type Lease interface {
-	// Held says whether this process does at the moment; it takes the lease, or renews it, if it can.
+	// Held reports whether this process holds the lease; it acquires or renews it, if possible.
 	Held(ctx context.Context) bool
 }
 
@@ -47,23 +47,24 @@ func New() *Metrics {
 	return m
 }
 
-// Collect says which process shows what storage holds. Call it, and all that adds to that, before the first Scrape.
+// Collect sets the lease of the process that exports values of storage. Call it, and all functions that add sources,
+// before the first Scrape.
 func (m *Metrics) Collect(lease Lease) { m.lease = lease }
 
-// Build shows which version of the program this is, as a label of a metric that is 1. Call it once.
+// Build exports the version of the program, as a label of a metric that is 1. Call it once.
 func (m *Metrics) Build(version string) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Name: "build_info", Help: "1, with the version of the program.",
 		ConstLabels: prometheus.Labels{"version": version}}, func() float64 { return 1 }))
 }
 
-// Clock shows by how much the clock of storage is ahead of that of this process.
+// Clock exports by how much the clock of storage is ahead of that of this process.
 func (m *Metrics) Clock(skew func(ctx context.Context) (time.Duration, error)) {
 	m.local = append(m.local, from(skew, func(r *prometheus.Registry, skew time.Duration) {
 		gauge(r, "clock_skew_seconds", "By how much the clock of storage is ahead of that of this process, 0 within a second.", skew.Seconds())
 	}))
 }
 
-// gather gives everything. failed is about what storage is asked for, which is left out when it does not answer.
+// gather returns all metrics. failed is the error of storage, whose values are left out when it does not answer.
 func (m *Metrics) gather(ctx context.Context) (families []*dto.MetricFamily, failed, err error) {
 	r, failed := m.asked(ctx)
 	if failed != nil {
@@ -76,8 +77,8 @@ func (m *Metrics) gather(ctx context.Context) (families []*dto.MetricFamily, fai
 	return families, failed, nil
 }
 
-// Describe gives the names, labels and meanings of all metrics that this process can have at the moment, those that have no value yet
-// included. It asks storage as a scrape does, and gives the error of that.
+// Describe returns the names, labels and descriptions of all possible metrics of this process, including those
+// without a value. It reads storage as a scrape does, and returns its error.
 func (m *Metrics) Describe(ctx context.Context) ([]*prometheus.Desc, error) {
 	r, err := m.asked(ctx)
 	var all []*prometheus.Desc
@@ -94,7 +95,7 @@ func (m *Metrics) Describe(ctx context.Context) ([]*prometheus.Desc, error) {
 	return all, err
 }
 
-// Gather gives everything to who sends it away (prometheus.Gatherer). What storage does not answer in time is left out, and counted in
+// Gather returns all metrics for a sender (prometheus.Gatherer). Late values of storage are left out, and counted in
 // collector_failures_total.
 func (m *Metrics) Gather() ([]*dto.MetricFamily, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
@@ -109,8 +110,8 @@ type Page struct {
 	Body        []byte
 }
 
-// Scrape gives everything, in the format that the request's headers ask for. What storage is asked for is left out when it
-// does not answer, and counted in collector_failures_total; err is about that and comes with a complete page of the rest.
+// Scrape returns all metrics, in the format of the request's headers. Late values of storage are left out, and
+// counted in collector_failures_total; err reports that and comes with a complete page of the rest.
 func (m *Metrics) Scrape(ctx context.Context, header http.Header) (Page, error) {
 	families, failed, err := m.gather(ctx)
 	if err != nil {
@@ -124,7 +125,7 @@ func (m *Metrics) Scrape(ctx context.Context, header http.Header) (Page, error) 
 			return Page{}, fmt.Errorf("encode metrics: %w", err)
 		}
 	}
-	if closer, ok := encoder.(expfmt.Closer); ok { // what ends a page of OpenMetrics
+	if closer, ok := encoder.(expfmt.Closer); ok { // the end of an OpenMetrics page
 		if err := closer.Close(); err != nil {
 			return Page{}, fmt.Errorf("encode metrics: %w", err)
 		}

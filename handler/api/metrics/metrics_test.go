@@ -26,7 +26,7 @@ type lease bool
 
 func (l lease) Held(context.Context) bool { return bool(l) }
 
-// ours are the lines of a scrape that are this program's own, comments and buckets left out.
+// ours returns the program's own lines of a scrape, without comments and buckets.
 func ours(t *testing.T, m *Metrics) map[string]string {
 	t.Helper()
 	page, err := m.Scrape(t.Context(), nil)
@@ -134,7 +134,7 @@ func TestNamesAndValues(t *testing.T) {
 	}
 }
 
-// The names keep the rules of Prometheus: units, _total, help.
+// The names follow the rules of Prometheus: units, _total, help.
 func TestNamesAreLinted(t *testing.T) {
 	t.Parallel()
 	m := full(t)

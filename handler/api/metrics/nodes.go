@@ -8,8 +8,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/nodes"
 )
 
-// Nodes shows what this process has counted as one among those of the app, as nodes.Node.Counts does. The error is a second
-// call's.
+// Nodes exports the counts of this process as a node, from nodes.Node.Counts. A second call returns an error.
 func (m *Metrics) Nodes(counts func() nodes.Counts) error {
 	show := func(name, help string, of func(nodes.Counts) int) error {
 		return m.registry.Register(prometheus.NewCounterFunc(

@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// other is the value of a label for what is not among the values that it was made with.
+// other is the label value for unknown values.
 const other = "other"
 
 // traceLabel is the label of an exemplar.
@@ -16,9 +16,9 @@ const traceLabel = "trace_id"
 
 // buckets of durations, in seconds.
 var (
-	// quick are for what usually takes milliseconds, and minutes at most.
+	// quick is for work that usually takes milliseconds, and at most minutes.
 	quick = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
-	// patient are for what may wait: from a fraction of a second to a week.
+	// patient is for work that may wait: from a fraction of a second to a week.
 	patient = []float64{.1, .25, .5, 1, 2.5, 5, 15, 30, 60, 300, 900, 3600, 14400, 86400, 604800}
 )
 
@@ -35,7 +35,7 @@ func (m *Metrics) histogramVec(name, help string, buckets []float64, labels ...s
 	return v
 }
 
-// observe adds a duration to a histogram, with the trace of ctx as an exemplar if it is one that is kept.
+// observe adds a duration to a histogram, with the trace of ctx as an exemplar if it is sampled.
 func observe(ctx context.Context, o prometheus.Observer, took time.Duration) {
 	if span := trace.SpanContextFromContext(ctx); span.IsSampled() && span.HasTraceID() {
 		if e, ok := o.(prometheus.ExemplarObserver); ok {

@@ -25,7 +25,7 @@ import (
 	"github.com/vibedata/roundhouse/tables/hostlock"
 )
 
-// holds says which of some lines a scrape lacks.
+// holds reports expected lines that a scrape lacks.
 func holds(t *testing.T, m *Metrics, want map[string]string) {
 	t.Helper()
 	got := ours(t, m)
@@ -37,7 +37,7 @@ func holds(t *testing.T, m *Metrics, want map[string]string) {
 	testenv.Equal(t, "", want, got)
 }
 
-// Every fate of every engine is counted, and an engine that is not named is another.
+// Every fate of every engine is counted, and an unknown engine counts as other.
 func TestEngines(t *testing.T) {
 	t.Parallel()
 	m := New()
@@ -55,12 +55,12 @@ func TestEngines(t *testing.T) {
 	want[`roundhouse_engine_attempt_duration_seconds_count{engine="hmac"}`] = "45"
 	want[`roundhouse_engine_message_duration_seconds_count{engine="hmac"}`] = "10" // succeeded, dead-lettered and terminated
 	want[`roundhouse_engine_message_duration_seconds_sum{engine="hmac"}`] = "600"
-	want[`roundhouse_engine_message_duration_seconds_count{engine="other"}`] = "0" // it is not known when it was sent
+	want[`roundhouse_engine_message_duration_seconds_count{engine="other"}`] = "0" // its send time is unknown
 	want[`roundhouse_engine_last_success_timestamp_seconds{engine="tls"}`] = "0"
 	holds(t, m, want)
 }
 
-// The activities that an orchestration calls are counted for their engine, by how they end.
+// The activities of an orchestration are counted for their engine, by result.
 func TestActivities(t *testing.T) {
 	t.Parallel()
 	m := New()
@@ -97,7 +97,7 @@ func TestActivities(t *testing.T) {
 	})
 }
 
-// What comes from outside makes no label.
+// External values make no label.
 func TestDoorsAndRequests(t *testing.T) {
 	t.Parallel()
 	m := New()
@@ -147,7 +147,7 @@ func TestExemplars(t *testing.T) {
 	}
 }
 
-// What storage knows is shown by the leader, each for itself: what does not answer keeps nothing else away.
+// The leader exports values of storage separately: a failing one does not hide others.
 func TestWhatStorageKnows(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)

@@ -14,12 +14,11 @@ import (
 )
 
 const (
-	// maxOrchestrators bounds the orchestrators that a gauge has, those of the program apart; what is beyond counts for
-	// other.
+	// maxOrchestrators bounds the foreign orchestrators of a gauge; further ones count as other.
 	maxOrchestrators = 50
 )
 
-// Orchestrations shows, in the process that has the lease, how many orchestrations are stalled or tried again, by
+// Orchestrations exports, in the process that has the lease, the numbers of stalled and retried orchestrations, by
 // orchestrator: those of the program always, others while they have one.
 func (m *Metrics) Orchestrations(census func(ctx context.Context) (catalog.StatusCounts, error), orchestrators []string) {
 	share(m, census, func(r *prometheus.Registry, counts catalog.StatusCounts) {
@@ -47,20 +46,21 @@ func byOrchestrator(gauge *prometheus.GaugeVec, counts map[string]int, own []str
 	}
 }
 
-// Damaged shows, in the process that has the lease, how many orchestrations cannot be read.
+// Damaged exports, in the process that has the lease, the number of unreadable orchestrations.
 func (m *Metrics) Damaged(count func(ctx context.Context) (int, error)) {
 	share(m, count, func(r *prometheus.Registry, n int) {
 		gauge(r, "orchestrations_damaged", "Orchestrations that were met and cannot be read, up to 1,000.", float64(n))
 	})
 }
 
-// Overdue is what the sweeper is to look at.
+// Overdue is the work for the sweeper.
 type Overdue struct {
 	Entries int
 	Longest time.Duration
 }
 
-// Overdue shows, in the process that has the lease, what the sweeper is to look at by now, as orchestrator.Runtime.Overdue is it.
+// Overdue exports, in the process that has the lease, the current work for the sweeper, from
+// orchestrator.Runtime.Overdue.
 func (m *Metrics) Overdue(count func(ctx context.Context) (Overdue, error)) {
 	share(m, count, func(r *prometheus.Registry, o Overdue) {
 		gauge(r, "orchestrations_overdue", "Orchestrations that the sweeper is to look at, because their time has come and nobody has driven them, up to 1,000.", float64(o.Entries))
@@ -68,7 +68,7 @@ func (m *Metrics) Overdue(count func(ctx context.Context) (Overdue, error)) {
 	})
 }
 
-// Tasks shows, in the process that has the lease, how many human tasks wait.
+// Tasks exports, in the process that has the lease, the numbers of human tasks.
 func (m *Metrics) Tasks(count func(ctx context.Context) (tasks.Count, error)) {
 	share(m, count, func(r *prometheus.Registry, c tasks.Count) {
 		gauge(r, "tasks_open", "Human tasks that wait for an answer, up to 1,000.", float64(c.Open))

@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 )
 
-// outboxCounters are what an outbox.Observer counts.
+// outboxCounters are the counters of an outbox.Observer.
 type outboxCounters struct {
 	added      prometheus.Counter
 	duplicates prometheus.Counter
@@ -53,7 +53,7 @@ func (c outboxCounters) all() []prometheus.Collector {
 	return []prometheus.Collector{c.added, c.duplicates, c.conflicts, c.batches, c.dispatched, c.took, c.settled, c.latency, c.lost, c.circuits}
 }
 
-// Outbox counts what an outbox does; give it to outbox.Config.
+// Outbox counts the work of an outbox; pass it to outbox.Config.
 func (m *Metrics) Outbox() outbox.Observer {
 	c := m.outbox
 	return outbox.Observer{

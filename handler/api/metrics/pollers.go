@@ -8,8 +8,8 @@ import (
 	"github.com/vibedata/roundhouse/poller"
 )
 
-// Pollers shows what the pollers of this process have done, which counts gives by their names. The error is a second
-// call's.
+// Pollers exports the counts of the pollers of this process, which counts returns by name. A second call returns an
+// error.
 func (m *Metrics) Pollers(counts func() map[string]poller.Counters) error {
 	return m.registry.Register(pollerCollector{counts, pollerMetrics()})
 }
@@ -18,24 +18,24 @@ func (m *Metrics) Pollers(counts func() map[string]poller.Counters) error {
 type pollerMetric struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
-	// value says with false that the poller has none.
+	// value returns false if the poller has no value.
 	value func(poller.Counters) (float64, bool)
 }
 
-// pollerCollector reads all counters of a poller at once, so that those of one scrape belong together.
+// pollerCollector reads all counters of a poller together, so that those of one scrape are consistent.
 type pollerCollector struct {
 	counts  func() map[string]poller.Counters
 	metrics []pollerMetric
 }
 
-// Describe gives the metrics.
+// Describe sends the metrics.
 func (c pollerCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, m := range c.metrics {
 		ch <- m.desc
 	}
 }
 
-// Collect gives their values.
+// Collect sends their values.
 func (c pollerCollector) Collect(ch chan<- prometheus.Metric) {
 	for name, counts := range c.counts() {
 		for _, m := range c.metrics {
@@ -77,7 +77,7 @@ func pollerMetrics() []pollerMetric {
 	}
 }
 
-// unixSeconds is a time as Prometheus has them, 0 for none.
+// unixSeconds returns a time in Prometheus's form, 0 for none.
 func unixSeconds(t time.Time) float64 {
 	if t.IsZero() {
 		return 0

@@ -8,7 +8,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/schedule"
 )
 
-// Schedules shows, in the process that has the lease, how far schedules are behind.
+// Schedules exports, in the process that has the lease, the delay of schedules.
 func (m *Metrics) Schedules(lateness func(ctx context.Context) (schedule.Lateness, error)) {
 	share(m, lateness, func(r *prometheus.Registry, l schedule.Lateness) {
 		gauge(r, "schedules_overdue", "Items of schedules that are due and were not sent.", float64(l.Late))

@@ -14,11 +14,11 @@ import (
 	"github.com/vibedata/roundhouse/handler/api/fresh"
 )
 
-// loadTimeout bounds one look at what storage holds.
+// loadTimeout bounds one read of storage.
 const loadTimeout = 10 * time.Second
 
-// Cached asks for a value through load, and again only when the last answer is maxAge old (0 means DefaultMaxAge): for everything that
-// shows it. nil for now means time.Now.
+// Cached loads a value, and again only when the last one is maxAge old (0 means DefaultMaxAge): for all its users.
+// nil for now means time.Now.
 func Cached[T any](load func(ctx context.Context) (T, error), maxAge time.Duration, now func() time.Time) func(ctx context.Context) (T, error) {
 	if now == nil {
 		now = time.Now
@@ -27,15 +27,15 @@ func Cached[T any](load func(ctx context.Context) (T, error), maxAge time.Durati
 	return v.Get
 }
 
-// source gives gauges of what all processes share.
+// source returns gauges of shared values.
 type source func(ctx context.Context, r *prometheus.Registry) error
 
-// share adds a source whose gauges are made of a value, in the process that has the lease.
+// share adds a source whose gauges are derived from a value, in the process that has the lease.
 func share[T any](m *Metrics, load func(ctx context.Context) (T, error), show func(r *prometheus.Registry, value T)) {
 	m.sources = append(m.sources, from(load, show))
 }
 
-// from makes a source of a value.
+// from makes a source from a value.
 func from[T any](load func(ctx context.Context) (T, error), show func(r *prometheus.Registry, value T)) source {
 	return func(ctx context.Context, r *prometheus.Registry) error {
 		value, err := load(ctx)
@@ -47,8 +47,8 @@ func from[T any](load func(ctx context.Context) (T, error), show func(r *prometh
 	}
 }
 
-// asked are the metrics of one scrape that storage is asked for: what only the process with the lease shows, and what each shows of
-// itself. All is asked for at the same time, and what does not answer keeps nothing else away.
+// asked returns the metrics of one scrape that need storage: those of the process with the lease, and those of each
+// process. All are read in parallel, and a failing one does not hide others.
 func (m *Metrics) asked(ctx context.Context) (*prometheus.Registry, error) {
 	r := prometheus.NewRegistry()
 	sources := m.local
@@ -69,14 +69,14 @@ func (m *Metrics) asked(ctx context.Context) (*prometheus.Registry, error) {
 	return r, errors.Join(errs...)
 }
 
-// gauge gives one gauge.
+// gauge adds one gauge.
 func gauge(r *prometheus.Registry, name, help string, value float64) {
 	g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help})
 	g.Set(value)
 	r.MustRegister(g)
 }
 
-// gauges gives a gauge with labels.
+// gauges adds a gauge with labels.
 func gauges(r *prometheus.Registry, name, help string, labels ...string) *prometheus.GaugeVec {
 	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels)
 	r.MustRegister(v)

@@ -14,7 +14,7 @@ import (
 	"github.com/vibedata/roundhouse/tables/hostlock"
 )
 
-// Events shows, in the process that has the lease, what storage holds of the outbox.
+// Events exports, in the process that has the lease, storage's values of the outbox.
 func (m *Metrics) Events(snapshot func(ctx context.Context) (outbox.Snapshot, error)) {
 	share(m, snapshot, func(r *prometheus.Registry, s outbox.Snapshot) {
 		gauge(r, "outbox_pending", "Messages that are not delivered yet.", float64(s.BacklogSize))
@@ -27,14 +27,15 @@ func (m *Metrics) Events(snapshot func(ctx context.Context) (outbox.Snapshot, er
 	})
 }
 
-// DeadLetters are those of one engine.
+// DeadLetters are the counts of one engine.
 type DeadLetters struct {
 	engine.DeadLetterCounts
-	// Oldest is when that pending one failed last that has waited for longest; zero when none is pending.
+	// Oldest is the last failure of the longest waiting pending one; zero when none is pending.
 	Oldest time.Time
 }
 
-// DeadLetters shows, in the process that has the lease, how many dead letters have which status, by engine. These counts are exact.
+// DeadLetters exports, in the process that has the lease, the numbers of dead letters by status and engine. These
+// counts are exact.
 func (m *Metrics) DeadLetters(list func(ctx context.Context) ([]DeadLetters, error), now func() time.Time) {
 	share(m, list, func(r *prometheus.Registry, all []DeadLetters) {
 		counts := gauges(r, "dead_letters", "Dead letters by status: Pending ones wait for a decision.", "engine", "status")
@@ -52,7 +53,7 @@ func (m *Metrics) DeadLetters(list func(ctx context.Context) ([]DeadLetters, err
 	})
 }
 
-// Queues shows, in the process that has the lease, what waits in the queues.
+// Queues exports, in the process that has the lease, the waiting messages of the queues.
 func (m *Metrics) Queues(look func(ctx context.Context) ([]queueprobe.Head, error)) {
 	share(m, look, func(r *prometheus.Registry, all []queueprobe.Head) {
 		messages := gauges(r, "queue_messages", "Approximate number of messages of a queue, those that are being worked on or are due later included.", "queue")
@@ -66,7 +67,7 @@ func (m *Metrics) Queues(look func(ctx context.Context) ([]queueprobe.Head, erro
 	})
 }
 
-// InstanceLocks shows, in the process that has the lease, the locks of instances.
+// InstanceLocks exports, in the process that has the lease, the locks of instances.
 func (m *Metrics) InstanceLocks(count func(ctx context.Context) (registry.Locks, error)) {
 	share(m, count, func(r *prometheus.Registry, l registry.Locks) {
 		gauge(r, "instance_locks_held", "Instances whose lock a run holds, up to 10,000 instances.", float64(l.Held))
@@ -75,8 +76,8 @@ func (m *Metrics) InstanceLocks(count func(ctx context.Context) (registry.Locks,
 	})
 }
 
-// HostLocks shows, in the process that has the lease, for how long jobs that one process does for all are under way. Jobs that are not named
-// count as other, the longest of them.
+// HostLocks exports, in the process that has the lease, the durations of jobs that one process runs for all. Other
+// jobs count as other, with the longest of them.
 func (m *Metrics) HostLocks(list func(ctx context.Context) ([]hostlock.Held, error), jobs []string, now func() time.Time) {
 	share(m, list, func(r *prometheus.Registry, held []hostlock.Held) {
 		age := gauges(r, "host_lock_age_seconds", "For how long the lock of a job has been held, 0 when it is free.", "job")
@@ -97,7 +98,7 @@ func (m *Metrics) HostLocks(list func(ctx context.Context) ([]hostlock.Held, err
 	})
 }
 
-// Fleet shows, in the process that has the lease, the processes of the app that have worked within the last hour.
+// Fleet exports, in the process that has the lease, the processes of the app that have worked within the last hour.
 func (m *Metrics) Fleet(list func(ctx context.Context) ([]nodes.Info, error), now func() time.Time) {
 	share(m, list, func(r *prometheus.Registry, all []nodes.Info) {
 		alive, versions := 0, map[string]bool{}

@@ -1,4 +1,4 @@
-// Package settingstest has environments for tests of what reads settings. It owns no storage keys.
+// Package settingstest has environments for tests of code that reads settings. It owns no storage keys.
 package settingstest
 
 import "maps"
@@ -6,13 +6,13 @@ import "maps"
 // Environment is a set of variables.
 type Environment map[string]string
 
-// Lookup finds a variable, as os.LookupEnv does.
+// Lookup finds a variable, like os.LookupEnv.
 func (e Environment) Lookup(name string) (string, bool) {
 	value, ok := e[name]
 	return value, ok
 }
 
-// With is e with some variables set: names and values by turns.
+// With returns e with some variables set: names and values alternate.
 func (e Environment) With(pairs ...string) Environment {
 	merged := maps.Clone(e)
 	if merged == nil {
@@ -24,7 +24,7 @@ func (e Environment) With(pairs ...string) Environment {
 	return merged
 }
 
-// Emulator is the least that an app takes: the storage emulator, and the host.json in the folder root.
+// Emulator returns the minimal environment of an app: the storage emulator, and the host.json in the folder root.
 func Emulator(root string) Environment {
 	return Environment{"FUNCTIONS_CUSTOMHANDLER_PORT": "0", "FUNCTIONS_APP_ROOT_PATH": root, "AzureWebJobsStorage": "UseDevelopmentStorage=true"}
 }

@@ -20,7 +20,7 @@ type dbosLibrary struct {
 	config  dbos.Config
 	ctx     dbos.Context
 	started atomic.Int64
-	reached chan time.Time // when the last step of a workflow that is cut off began
+	reached chan time.Time // when the last step of a cut-off workflow began
 }
 
 // newDBOS keeps the database in a file, in WAL mode, as the library opens it.
@@ -51,7 +51,7 @@ func launchDBOS(ctx context.Context, config dbos.Config) (*dbosLibrary, error) {
 	return l, dbos.Launch(l.ctx)
 }
 
-// open gives the library a context that knows the workflows and is not launched.
+// open opens a context of the library that knows the workflows and is not launched.
 func (l *dbosLibrary) open(ctx context.Context) error {
 	var err error
 	if l.ctx, err = dbos.NewContext(ctx, l.config); err != nil {
@@ -122,16 +122,16 @@ func (l *dbosLibrary) cutOff(ctx dbos.Context, n int) (int, error) {
 	}, dbos.WithStepName("last"))
 }
 
-// replay has the workflow taken up by one library after the other, as a new process does at its launch.
+// replay resumes the workflow in one library after the other, as a new process does at its launch.
 func (l *dbosLibrary) replay(ctx context.Context, activities int, d time.Duration) ([]float64, error) {
 	if _, err := dbos.RunWorkflow(l.ctx, l.cutOff, activities, dbos.WithWorkflowID("cut-off")); err != nil {
 		return nil, err
 	}
 	<-l.reached
-	runtime.GC() // what came before is not the replays' to pay
+	runtime.GC() // earlier garbage must not count for the replays
 	var us []float64
 	for began := time.Now(); len(us) == 0 || time.Since(began) < d; {
-		_ = dbos.Shutdown(l.ctx, time.Millisecond) // it says that the last step goes on, which it always does
+		_ = dbos.Shutdown(l.ctx, time.Millisecond) // it reports that the last step continues, as always
 		if err := l.open(ctx); err != nil {
 			return nil, err
 		}

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// parallel is how many work items of each kind are worked on at once. The library's default is 1.
+	// parallel is the number of work items of each kind in progress. The library's default is 1.
 	parallel = 100
-	// pollEvery is how soon it looks again for work. The library's own delay begins at 50 ms and is no setting.
+	// pollEvery is the interval of its polls. The library's own delay begins at 50 ms and is not configurable.
 	pollEvery = time.Millisecond
 )
 
@@ -28,10 +28,10 @@ type durableTask struct {
 	store   *attentive
 	client  backend.TaskHubClient
 	started atomic.Int64
-	reached chan time.Time // when an orchestration that is cut off was beyond its history
+	reached chan time.Time // when a cut-off orchestration was beyond its history
 }
 
-// newDurableTask keeps the database in a file in WAL mode, or in memory when there is none.
+// newDurableTask keeps the database in a file in WAL mode, or in memory without one.
 func newDurableTask(ctx context.Context, file string) (*durableTask, error) {
 	if file != "" {
 		file = "file:" + file + "?_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=busy_timeout(5000)"
@@ -122,13 +122,13 @@ func (l *durableTask) cutOff(ctx *task.OrchestrationContext) (any, error) {
 	}
 }
 
-// replay raises one event after the other: each makes a turn, which replays all that came before.
+// replay raises one event after the other: each makes a turn, which replays the previous ones.
 func (l *durableTask) replay(ctx context.Context, activities int, d time.Duration) ([]float64, error) {
 	if _, err := l.client.ScheduleNewOrchestration(ctx, "cutoff", api.WithInstanceID("cut-off"), api.WithInput(activities)); err != nil {
 		return nil, err
 	}
 	<-l.reached
-	runtime.GC() // what came before is not the replays' to pay
+	runtime.GC() // earlier garbage must not count for the replays
 	var us []float64
 	for began := time.Now(); len(us) == 0 || time.Since(began) < d; {
 		if err := l.client.RaiseEvent(ctx, "cut-off", "again"); err != nil {
@@ -140,15 +140,15 @@ func (l *durableTask) replay(ctx context.Context, activities int, d time.Duratio
 	return us, nil
 }
 
-// attentive is a store that looks for work often, and tells when an orchestration ends, so that neither costs the
-// library what its own delays are.
+// attentive is a store that polls often, and signals when an orchestration ends, so that the library's own delays do
+// not count.
 type attentive struct {
 	backend.Backend
 	watched sync.Map                  // of channels, by instance
-	loaded  atomic.Pointer[time.Time] // when the last history began to be loaded
+	loaded  atomic.Pointer[time.Time] // when the last history load began
 }
 
-// watch gives a channel that is closed when the instance has ended.
+// watch returns a channel that is closed when the instance has ended.
 func (a *attentive) watch(id api.InstanceID) <-chan struct{} {
 	ended := make(chan struct{})
 	a.watched.Store(id, ended)
@@ -165,14 +165,14 @@ func (a *attentive) GetActivityWorkItem(ctx context.Context) (*backend.ActivityW
 	return await(ctx, a.Backend.GetActivityWorkItem)
 }
 
-// GetOrchestrationRuntimeState notes when it began.
+// GetOrchestrationRuntimeState records its start.
 func (a *attentive) GetOrchestrationRuntimeState(ctx context.Context, item *backend.OrchestrationWorkItem) (*backend.OrchestrationRuntimeState, error) {
 	began := time.Now()
 	a.loaded.Store(&began)
 	return a.Backend.GetOrchestrationRuntimeState(ctx, item)
 }
 
-// CompleteOrchestrationWorkItem tells whoever watches the instance when that was its end.
+// CompleteOrchestrationWorkItem signals the watcher of the instance when that was its end.
 func (a *attentive) CompleteOrchestrationWorkItem(ctx context.Context, item *backend.OrchestrationWorkItem) error {
 	err := a.Backend.CompleteOrchestrationWorkItem(ctx, item)
 	if err == nil && item.State.IsCompleted() {

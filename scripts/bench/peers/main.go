@@ -1,11 +1,11 @@
-// Command peers takes one sample of one figure of another Go library that does what the runtime does, for
-// go run ./scripts/bench --only peers/, which builds and runs it. It is a module of its own, so that what the peers depend
-// on is no dependency of the project, and nothing but a comparison needs it.
+// Command peers takes one sample of one figure of a Go library similar to the runtime, for go run ./scripts/bench
+// --only peers/, which builds and runs it. It is a module of its own, so that the peers' dependencies are no
+// dependencies of the project.
 //
 //	peers -config dbos-memory -figure sequence3/1 -time 1s -dir FOLDER
 //
-// It prints the values of the figure as a JSON array. The figures, their units and what warms them up are those of the
-// bench's own samples.
+// It prints the values of the figure as a JSON array. The figures, their units and warm-ups are those of the bench's
+// own samples.
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 type library interface {
 	// run runs a new orchestration of n activities to its end: "sequence" or "fanout".
 	run(ctx context.Context, shape string, n int) error
-	// replay gives how long it took, over and over for d, until an orchestration with so many activities in its history
+	// replay returns the durations, repeatedly for d, until an orchestration with so many activities in its history
 	// was where it had been, in microseconds.
 	replay(ctx context.Context, activities int, d time.Duration) ([]float64, error)
 }

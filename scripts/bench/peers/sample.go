@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// latencySamples is from how many orchestrations the percentiles of a latency are, at least.
+	// latencySamples is the minimum number of orchestrations for the percentiles of a latency.
 	latencySamples = 500
-	// replayed is how many activities a history of 10,000 events has: each was called, and each has ended.
+	// replayed is the number of activities in a history of 10,000 events: each was called, and each has ended.
 	replayed = 5000
 )
 
@@ -48,8 +48,8 @@ func sample(ctx context.Context, lib library, figure string, d time.Duration) ([
 	return nil, fmt.Errorf("there is no such figure")
 }
 
-// throughput has so many workers do their work over and over, each time worth weight, and gives how much they did in a
-// second. A quarter of the time is for warming up.
+// throughput runs work repeatedly in so many workers, each time worth weight, and returns the rate in a second. A
+// quarter of the time is the warm-up.
 func throughput(ctx context.Context, concurrent int, d time.Duration, weight float64, work func(context.Context) error) ([]float64, error) {
 	if _, err := saturate(ctx, concurrent, d/4, work); err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func saturate(ctx context.Context, concurrent int, d time.Duration, work func(co
 	return float64(done.Load()) / time.Since(began).Seconds(), nil
 }
 
-// warmTimes gives how long work took each time, in microseconds, after a quarter of the time for warming up.
+// warmTimes returns each duration of work, in microseconds, after a quarter of the time for warming up.
 func warmTimes(ctx context.Context, d time.Duration, least int, warm, work func(context.Context) error) ([]float64, error) {
 	if _, err := times(ctx, d/4, 1, warm); err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func times(ctx context.Context, d time.Duration, least int, work func(context.Co
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 
-// percentile is the smallest of the values that p percent of them do not exceed, 0 of none.
+// percentile returns the smallest of the values that p percent of them do not exceed, 0 of none.
 func percentile(values []float64, p int) float64 {
 	if len(values) == 0 {
 		return 0

@@ -14,7 +14,7 @@ import (
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/client"
 )
 
-// whoamiCommand shows who the caller is to the API.
+// whoamiCommand shows the caller's identity in the API.
 func (a *app) whoamiCommand() *cobra.Command {
 	return a.command(spec{
 		use: "whoami", short: "Show who you are to the app, and what you may do",
@@ -59,7 +59,7 @@ func (a *app) showMe(me client.Me) error {
 	return nil
 }
 
-// whoWidth is the width of the names of what whoami shows.
+// whoWidth is the width of the names in whoami's output.
 const whoWidth = 11
 
 func auditFilters() []filter {
@@ -84,7 +84,7 @@ func (a *app) auditCommands() *cobra.Command {
 	return group("audit", "Who did what", "Show the audit log: who changed what, or was refused.", list, a.exportCommand())
 }
 
-// doer is who did something, by name if there is one.
+// doer returns the actor of an entry, by name if it has one.
 func doer(e client.AuditEntry) string {
 	if e.Name != "" {
 		return e.Name
@@ -92,7 +92,7 @@ func doer(e client.AuditEntry) string {
 	return e.Principal
 }
 
-// exportCommand writes the whole list, a line an entry, and each page when it has come: it can be long.
+// exportCommand writes the whole list, one line for each entry, page by page: it can be long.
 func (a *app) exportCommand() *cobra.Command {
 	var chosen *selection
 	c := a.command(spec{

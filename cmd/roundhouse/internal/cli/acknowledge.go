@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/client"
 )
 
-// acknowledgeCommand says that a new version of a credential has arrived at a consumer.
+// acknowledgeCommand acknowledges the arrival of a new version of a credential at a consumer.
 func (a *app) acknowledgeCommand() *cobra.Command {
 	return a.command(spec{
 		use: "acknowledge ENGINE TARGET VERSION CONSUMER", short: "Say that a new key or password has arrived at a consumer",
@@ -28,7 +28,7 @@ TARGET is the instance of hmac, the application of spn.`,
 	})
 }
 
-// consumersCommand shows who has acknowledged what.
+// consumersCommand lists acknowledgements by consumer.
 func (a *app) consumersCommand() *cobra.Command {
 	return a.command(spec{
 		use: "consumers ENGINE TARGET", short: "Show who has which version of a key or password, and what waits",

@@ -1,10 +1,10 @@
-// Package cli is the command line roundhouse: its commands, what they show, and the guardrails in front of those that can do
-// harm. docs/cli.md describes it.
+// Package cli is the command line roundhouse: its commands, their output, and the guardrails of dangerous ones.
+// docs/cli.md describes it.
 //
-// It promises that output is data (a table, or with -o json what the API gives) on standard output and nothing else; that a
-// dangerous command changes nothing in production without --execute, and nothing anywhere before it was confirmed at a
-// terminal or with --yes; and that nothing that it prints holds a key, or a control character that came from outside. It owns no
-// storage keys: what it changes in storage is written by the packages that own it, and doctor deletes what it creates.
+// Standard output has only data (a table, or the API's JSON with -o json). A dangerous command changes nothing in
+// production without --execute, and nothing anywhere without a confirmation at a terminal or --yes. No output has a
+// key, or a control character from outside. The package owns no storage keys: the packages that own its keys write
+// them, and doctor deletes what it creates.
 package cli
 
 import (
@@ -27,11 +27,11 @@ type Main struct {
 	Stdout, Stderr io.Writer
 	// Lookup reads the environment, as os.LookupEnv does.
 	Lookup func(string) (string, bool)
-	// Signals interrupts: the first signal ends what goes on, or asks; nil means that nothing does.
+	// Signals interrupts: the first signal ends or questions the current operation; nil means no signals.
 	Signals <-chan os.Signal
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Poll is the time between two looks at an operation; 0 means one second.
+	// Poll is the interval between two reads of an operation; 0 means one second.
 	Poll time.Duration
 	// Pollers opens the pollers' states; nil means that this program has none.
 	Pollers func(Storage) (Pollers, error)
@@ -39,28 +39,28 @@ type Main struct {
 	PollerMaker PollerMaker
 	// Azure opens Azure Resource Manager at an address, "" for the public cloud's; nil means with the identity of the environment.
 	Azure func(address string) (*functionapp.Client, error)
-	// Needs asks a program what it needs; nil means that nothing is known of it.
+	// Needs asks a program for its requirements; nil means that they are unknown.
 	Needs func(context.Context, Program) (functionapp.Needs, error)
-	// Edit lets somebody edit a file; nil means in the editor that VISUAL or EDITOR names, else vi.
+	// Edit opens a file in an editor; nil means the editor in VISUAL or EDITOR, else vi.
 	Edit func(ctx context.Context, file string) error
-	// Commands are further commands, for those who write engines.
+	// Commands are additional commands, for authors of engines.
 	Commands []*cobra.Command
 }
 
-// Program says which program is meant.
+// Program selects a program.
 type Program struct {
-	// Path is that of a staged one; "" for the program of the module around the current folder.
+	// Path is the path of a staged program; "" for the program of the module around the current folder.
 	Path string
-	// Main is the package of that.
+	// Main is its main package.
 	Main string
-	// Env is all of the environment that it gets, as NAME=value.
+	// Env is its whole environment, as NAME=value.
 	Env []string
 }
 
-// defaultPoll is the time between two looks at an operation.
+// defaultPoll is the default of Main.Poll.
 const defaultPoll = time.Second
 
-// app is what the commands share.
+// app is the shared state of the commands.
 type app struct {
 	Main
 	flags  globals
@@ -68,7 +68,7 @@ type app struct {
 	opened []azure.Account // their connections close with the command
 }
 
-// Run runs one command and gives the exit code, which docs/cli.md lists.
+// Run runs one command and returns the exit code, which docs/cli.md lists.
 func (m Main) Run(ctx context.Context, args []string) int {
 	if m.Now == nil {
 		m.Now = time.Now
@@ -154,7 +154,7 @@ Exit codes:
 	return root
 }
 
-// ran tells the errors of a command from those of its use.
+// ran distinguishes the errors of a command from usage errors.
 func ran(c *cobra.Command) *cobra.Command {
 	run := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -166,18 +166,18 @@ func ran(c *cobra.Command) *cobra.Command {
 	return c
 }
 
-// spec is what makes a command: its words, its flags, and what it does.
+// spec describes a command: its words, its flags, and its function.
 type spec struct {
 	use, short, long, example string
 	args                      cobra.PositionalArgs
-	// complete gives the values of the first argument, for the shell; nil for those that nobody knows.
+	// complete returns the values of the first argument, for shell completion; nil if they are unknown.
 	complete []string
-	// completeFrom finds them, in place of complete.
+	// completeFrom finds them, instead of complete.
 	completeFrom func(ctx context.Context) []string
 	run          func(ctx context.Context, args []string) error
 }
 
-// command makes a command that does something. What it does may fail; everything that fails before is wrong use.
+// command makes a runnable command. Its function may fail; every earlier failure is a usage error.
 func (a *app) command(s spec) *cobra.Command {
 	c := &cobra.Command{Use: s.use, Short: s.short, Long: s.long, Example: s.example, Args: s.args, DisableFlagsInUseLine: true}
 	if c.Args == nil {
@@ -204,7 +204,7 @@ func (a *app) command(s spec) *cobra.Command {
 	return c
 }
 
-// group makes a command that only has others below it.
+// group makes a command that only has subcommands.
 func group(use, short, long string, below ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Long: long, Args: onlyCommands, DisableFlagsInUseLine: true}
 	c.RunE = func(c *cobra.Command, _ []string) error {

@@ -24,7 +24,7 @@ func eachCommand(c *cobra.Command, visit func(*cobra.Command)) {
 	}
 }
 
-// Every help text fits a terminal of 80 columns, and says what there is to say.
+// Every help text fits a terminal of 80 columns, and is complete.
 func TestHelpFits(t *testing.T) {
 	t.Parallel()
 	n := 0
@@ -57,8 +57,7 @@ func TestHelpFits(t *testing.T) {
 	}
 }
 
-// Every command that shows or changes something does so against the real API; those that go straight to storage have tests
-// of their own.
+// Every command that shows or changes something works with the real API; commands on storage have tests of their own.
 func TestEveryCommand(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -208,7 +207,7 @@ func TestEveryCommand(t *testing.T) {
 	})
 }
 
-// -o json gives the API's data as it is.
+// -o json prints the API's data unchanged.
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -238,7 +237,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// What goes wrong on the way ends with the exit code that says so, and with one line that has no secret.
+// A failure ends with its exit code, and with one line without secrets.
 func TestTrouble(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -309,7 +308,7 @@ func TestTrouble(t *testing.T) {
 	w.want(t, 3, []string{"no such orchestration"}, "orchestration", "show", "..")
 }
 
-// A retry of what no attempt can read says that the same bytes come back.
+// The retry of an unreadable dead letter reports that the same bytes are sent.
 func TestRetryOfTheUnreadable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -328,7 +327,7 @@ func TestRetryOfTheUnreadable(t *testing.T) {
 	w.want(t, exitNotFound, nil, "dlq", "retry", "hmac", "nothing")
 }
 
-// A command that is mistyped is answered with those that are near, below a group as at the top.
+// A mistyped command is answered with similar ones, in a group as at the top.
 func TestSuggestions(t *testing.T) {
 	t.Parallel()
 	w := &world{}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// shells are those that a completion can be made for.
+// shells returns the supported shells.
 func shells() []string { return []string{"bash", "zsh", "fish", "powershell"} }
 
 func (a *app) completionCommand(root *cobra.Command) *cobra.Command {
@@ -38,7 +38,7 @@ read it when it starts:
 	})
 }
 
-// oneOf takes one argument out of a few.
+// oneOf accepts one argument from a list.
 func oneOf(what string, values []string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 || !slices.Contains(values, args[0]) {

@@ -28,16 +28,16 @@ import (
 )
 
 const (
-	// localURL is where make run has the app.
+	// localURL is the address of the app under make run.
 	localURL = "http://127.0.0.1:7071"
-	// storageSetting is the storage account's setting, as the app has it.
+	// storageSetting is the app's setting of the storage account.
 	storageSetting = "AzureWebJobsStorage"
-	// FromSettings is the value of --storage that stands for the setting.
+	// FromSettings is the value of --storage for the account of the setting.
 	FromSettings = "settings"
 	production   = "production"
 )
 
-// globals are the flags that every command has.
+// globals are the flags of every command.
 type globals struct {
 	url, key, entra, storage, environment, output string
 	timeout                                       time.Duration
@@ -66,7 +66,7 @@ func (g *globals) validate() error {
 	return nil
 }
 
-// setting is a flag, or else the environment.
+// setting returns a flag, or else the environment.
 func (a *app) setting(flag, name string) string {
 	if flag == "" {
 		flag, _ = a.Lookup(name)
@@ -76,7 +76,7 @@ func (a *app) setting(flag, name string) string {
 
 func (a *app) asJSON() bool { return a.flags.output == "json" }
 
-// log takes what goes wrong inside.
+// log logs internal failures.
 func (a *app) log() *slog.Logger {
 	if !a.flags.verbose {
 		return slog.New(slog.DiscardHandler)
@@ -84,7 +84,7 @@ func (a *app) log() *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.Stderr, nil))
 }
 
-// operator is who uses the command line, as records name it.
+// operator returns the operator's name for records.
 func (a *app) operator() string {
 	name := "unknown"
 	if u, err := user.Current(); err == nil {
@@ -96,7 +96,7 @@ func (a *app) operator() string {
 	return printable(name)
 }
 
-// api is the API: at its address.
+// api returns the API client for its address.
 func (a *app) api(context.Context) (*client.Client, error) {
 	c := client.Config{URL: a.setting(a.flags.url, "ROUNDHOUSE_URL"), Key: a.setting(a.flags.key, "ROUNDHOUSE_KEY"), Scope: a.setting(a.flags.entra, "ROUNDHOUSE_ENTRA")}
 	if c.URL == "" {
@@ -116,10 +116,10 @@ func (a *app) api(context.Context) (*client.Client, error) {
 	return made, Mark(ErrUsage, err)
 }
 
-// outboxEngine is under what name every app has the dead letters of its events, beside those of its engines.
+// outboxEngine is the engine name of every app's dead events.
 const outboxEngine = "outbox"
 
-// either is the API at its address, or with --storage the part of it that needs no app.
+// either returns the API client for its address, or with --storage the part of the API that needs no app.
 func (a *app) either(ctx context.Context) (*client.Client, error) {
 	if a.flags.storage == "" {
 		return a.api(ctx)
@@ -132,7 +132,7 @@ func (a *app) either(ctx context.Context) (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	names = append(names, engine.SignalEngine, outboxEngine) // also when the app has never run
+	names = append(names, engine.SignalEngine, outboxEngine) // even if the app has never run
 	transport, err := direct.New(direct.Config{Tables: s.Tables, Queues: s.Queues, Blobs: s.Blobs, Account: s.Account.Name, Engines: names, By: a.operator(), Log: a.log(), Now: a.Now})
 	if err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ type Storage struct {
 	Blobs   *azure.Blobs
 }
 
-// account says which storage account is meant. On this machine it is the emulator unless a setting says otherwise.
+// account returns the selected storage account. On this machine it is the emulator unless a setting names another.
 func (a *app) account() (azure.Account, error) {
 	if text := a.flags.storage; text != "" && text != FromSettings {
 		found, err := azure.FromConnectionString(text)
@@ -173,7 +173,7 @@ func within(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// stores opens the storage account. It sends nothing yet.
+// stores opens the storage account. It sends no request yet.
 func (a *app) stores() (Storage, error) {
 	found, err := a.account()
 	if err != nil {
@@ -188,15 +188,15 @@ func (a *app) stores() (Storage, error) {
 	return s, errors.Join(errs[:]...)
 }
 
-// here says whether the address of the app is this machine's.
+// here reports whether the address of the app is this machine's.
 func (a *app) here() bool {
 	address := a.setting(a.flags.url, "ROUNDHOUSE_URL")
 	u, err := url.Parse(address)
 	return address == "" || err == nil && client.Loopback(u)
 }
 
-// production says whether dangerous commands are dry runs: everywhere but on this machine, unless the environment has
-// another name.
+// production reports whether dangerous commands are dry runs: everywhere but on this machine, unless the environment
+// has another name.
 func (a *app) production(storage bool) bool {
 	if name := a.setting(a.flags.environment, "ROUNDHOUSE_ENVIRONMENT"); name != "" {
 		return strings.EqualFold(name, production)
@@ -208,7 +208,7 @@ func (a *app) production(storage bool) bool {
 	return err != nil || !found.Emulator
 }
 
-// bounded is a context for one request.
+// bounded returns a context for one request.
 func (a *app) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, a.flags.timeout)
 }
@@ -219,13 +219,13 @@ func (a *app) ask(ctx context.Context, c *client.Client, r client.Request) (clie
 	defer cancel()
 	if r.Method != http.MethodGet && r.CorrelationID == "" {
 		r.CorrelationID = uuid.NewString()
-		// The log of the app has what it did under this id.
+		// The app's log has its actions under this id.
 		a.log().Info("request", "method", r.Method, "path", strings.Join(r.Path, "/"), "correlationId", r.CorrelationID)
 	}
 	return c.Do(ctx, r)
 }
 
-// look asks c for something and decodes it.
+// look sends a query to c and decodes the answer.
 func look[T any](ctx context.Context, a *app, c *client.Client, query url.Values, path ...string) (T, error) {
 	var v T
 	answer, err := a.ask(ctx, c, client.Request{Method: http.MethodGet, Path: path, Query: query})
@@ -242,7 +242,7 @@ func decodeInto(data json.RawMessage, into any) error {
 	return nil
 }
 
-// input reads an argument that is JSON: the text itself, @file, or - for standard input. "" is nil.
+// input reads a JSON argument: the text itself, @file, or - for standard input. "" is nil.
 func (a *app) input(flag, text string) (json.RawMessage, error) {
 	var data []byte
 	var err error
@@ -260,7 +260,7 @@ func (a *app) input(flag, text string) (json.RawMessage, error) {
 	if err != nil {
 		return nil, Mark(ErrUsage, fmt.Errorf("--%s: %w", flag, err))
 	}
-	data = bytes.TrimPrefix(data, []byte(payload.ByteOrderMark)) // editors put it in front of files
+	data = bytes.TrimPrefix(data, []byte(payload.ByteOrderMark)) // some editors add it to files
 	if err := payload.Check(data); err != nil {
 		return nil, Mark(ErrUsage, fmt.Errorf("--%s is %w", flag, err))
 	}

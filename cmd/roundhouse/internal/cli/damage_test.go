@@ -6,7 +6,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// A damaged orchestration can be found, and is purged by force when that is confirmed, with a reason.
+// A damaged orchestration is listed, and is purged by force after a confirmation, with a reason.
 func TestPurgeByForce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -35,7 +35,7 @@ func TestPurgeByForce(t *testing.T) {
 	}
 }
 
-// What has ended cannot be terminated, and nothing is shown as if it could.
+// An ended orchestration cannot be terminated, and no guard suggests otherwise.
 func TestTerminateOfWhatHasEnded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What the API would refuse as too deep, commands refuse before they ask it, with the limit: alone, or with what a request
-// wraps it in.
+// Commands refuse input that is too deep for the API before they send it, with the limit: alone, or inside the
+// request's body.
 func TestDeepInput(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

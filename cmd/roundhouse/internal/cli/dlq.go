@@ -14,7 +14,7 @@ import (
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/client"
 )
 
-// letterStatuses are where dead letters are in their life.
+// letterStatuses returns the statuses of dead letters.
 func letterStatuses() []string { return []string{"Pending", "Resolved", "Expired"} }
 
 func (a *app) deadLetterCommands() *cobra.Command {
@@ -107,7 +107,7 @@ func (a *app) countsCommand() *cobra.Command {
 	return c
 }
 
-// raw is the data of an answer.
+// raw returns the data of an answer.
 func (a *app) raw(ctx context.Context, open opener, query url.Values, path ...string) (json.RawMessage, error) {
 	c, err := open(ctx)
 	if err != nil {
@@ -132,7 +132,7 @@ func (a *app) decide(ctx context.Context, args []string, status, notes string) e
 	return a.tell(ctx, a.either, r)
 }
 
-// one or many: retry and expire take one dead letter, or a filter.
+// oneOrMany accepts one dead letter, or a filter, for retry and expire.
 func oneOrMany(all *bool) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		switch {

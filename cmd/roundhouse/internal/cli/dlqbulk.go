@@ -15,10 +15,10 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 )
 
-// shownGroups is how many kinds of errors are named before many dead letters are changed.
+// shownGroups is the number of error groups shown before a bulk change of dead letters.
 const shownGroups = 5
 
-// bulkFlags are the flags of commands that change many things.
+// bulkFlags are the flags of bulk commands.
 type bulkFlags struct {
 	guards
 	all, noWait bool
@@ -35,7 +35,7 @@ func (b *bulkFlags) rated(c *cobra.Command) {
 	c.Flags().IntVar(&b.rate, "rate", 0, "change so many a second at most")
 }
 
-// apply adds what was given to a body.
+// apply adds the given flags to a body.
 func (b *bulkFlags) apply(body map[string]any) {
 	if b.rate != 0 {
 		body["ratePerSecond"] = b.rate
@@ -45,7 +45,7 @@ func (b *bulkFlags) apply(body map[string]any) {
 // notGiven defines a flag whose value is -1 when it is not given.
 func notGiven(c *cobra.Command, value *int, name, usage string) {
 	c.Flags().IntVar(value, name, -1, usage)
-	c.Flags().Lookup(name).DefValue = "0" // which help does not show
+	c.Flags().Lookup(name).DefValue = "0" // hidden in the help
 }
 
 func letterFilters() []filter {
@@ -107,7 +107,7 @@ original message begins anew.`,
 	return c
 }
 
-// retryOne sends the message of a dead letter again, and says so beforehand when that cannot mend it.
+// retryOne retries a dead letter, and warns first if that cannot fix it.
 func (a *app) retryOne(ctx context.Context, args []string) error {
 	path := append([]string{"dlq"}, args...)
 	c, err := a.api(ctx)
@@ -165,7 +165,7 @@ that filters mean, as an operation.`,
 	return c
 }
 
-// lettersInBulk shows which dead letters are meant, and starts an operation on them.
+// lettersInBulk shows the selected dead letters, and starts an operation on them.
 func (a *app) lettersInBulk(ctx context.Context, b bulkFlags, verb string, query url.Values, body map[string]any) error {
 	c, err := a.api(ctx)
 	if err != nil {
@@ -185,7 +185,7 @@ func (a *app) lettersInBulk(ctx context.Context, b bulkFlags, verb string, query
 	})
 }
 
-// pending says which dead letters a selection means.
+// pending describes the dead letters of a selection.
 func (a *app) pending(ctx context.Context, c *client.Client, query url.Values) (effect []string, n int, err error) {
 	query.Set("status", "Pending")
 	signature := query.Get("errorSignature")

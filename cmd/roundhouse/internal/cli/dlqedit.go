@@ -18,16 +18,16 @@ import (
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/client"
 )
 
-// maxEdited bounds a message that is read to be sent, in bytes: the API takes no larger body.
+// maxEdited bounds a message that is read to be sent, in bytes: the API accepts no larger body.
 const maxEdited = 256 << 10
 
-// editFlags say where the message comes from that is sent in place of that of a dead letter.
+// editFlags select the source of the message that replaces that of a dead letter.
 type editFlags struct {
 	edit bool
 	file string
 }
 
-// given says whether there is another message, or an error for flags that do not go together.
+// given reports whether there is another message, or returns an error for exclusive flags.
 func (e editFlags) given(all bool) (bool, error) {
 	if e.edit && e.file != "" || all && (e.edit || e.file != "") {
 		return false, Mark(ErrUsage, errors.New("--edit, --message and --all go without each other: an edit is of one message"))
@@ -35,7 +35,7 @@ func (e editFlags) given(all bool) (bool, error) {
 	return e.edit || e.file != "", nil
 }
 
-// retryEdited sends another message in place of that of a dead letter: one that somebody edits now, or that is in a file.
+// retryEdited sends another message in place of that of a dead letter: from the editor, or from a file.
 func (a *app) retryEdited(ctx context.Context, args []string, e editFlags) error {
 	path := append([]string{"dlq"}, args...)
 	c, err := a.api(ctx)
@@ -91,8 +91,8 @@ func (a *app) messageOf(name string) ([]byte, error) {
 	return message, nil
 }
 
-// edited lets somebody edit the message of a dead letter; nil means that it is as it was. JSON is edited in lines, and sent without
-// the blanks between them; its numbers stay as they are.
+// edited opens the message of a dead letter in the editor; nil means unchanged. JSON is edited in lines, and sent
+// without the blanks between them; its numbers stay unchanged.
 func (a *app) edited(ctx context.Context, l client.DeadLetterMessage) (message []byte, err error) {
 	switch {
 	case l.OriginalMessageEncoding != "":
@@ -109,7 +109,7 @@ func (a *app) edited(ctx context.Context, l client.DeadLetterMessage) (message [
 	if strings.Contains(l.OriginalMessage, "[redacted]") {
 		a.note("Where the message says [redacted], it has a secret, which nobody is shown. It is not sent like this: put the secret in its place.")
 	}
-	dir, err := os.MkdirTemp("", "roundhouse-") // for nobody else
+	dir, err := os.MkdirTemp("", "roundhouse-") // readable only for the operator
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 )
 
-// editing runs the program with somebody who replaces a text in the file that is edited.
+// editing runs the program with an editor that replaces a text in the file.
 func (w *world) editing(t *testing.T, from, to string, args ...string) result {
 	t.Helper()
 	m, out, errs := w.main(nil)
@@ -30,7 +30,7 @@ func (w *world) editing(t *testing.T, from, to string, args ...string) result {
 	return result{code, out.String(), errs.String()}
 }
 
-// sent is what was sent in place of the message of a dead letter.
+// sent returns the message sent in place of that of a dead letter.
 func (w *world) sent(t *testing.T, row string) string {
 	t.Helper()
 	l, err := w.letters.Get(t.Context(), "hmac", row)
@@ -38,8 +38,8 @@ func (w *world) sent(t *testing.T, row string) string {
 	return string(l.SentMessage)
 }
 
-// A message is edited in lines and sent without the blanks, with its numbers as they are, or sent from a file as it is there. What was
-// not changed, or is no JSON any more, is not sent.
+// A message is edited in lines and sent without the blanks, with its numbers unchanged, or sent from a file
+// unchanged. An unchanged or invalid message is not sent.
 func TestRetryWithAnEditedMessage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

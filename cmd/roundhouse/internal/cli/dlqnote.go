@@ -9,15 +9,15 @@ import (
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/client"
 )
 
-// errAssign: the arguments of an assignment do not go together.
+// errAssign: the arguments of an assignment are mutually exclusive.
 var errAssign = errors.New("--name goes with PERSON, and --release with neither")
 
-// byAssignee lists what somebody takes care of.
+// byAssignee filters by assignee.
 func byAssignee() filter {
 	return filter{flag: "assignee", param: "assignee", usage: "only those that this `person` takes care of: me, nobody, or an id"}
 }
 
-// noteLetterCommand makes the command that notes something about a dead letter.
+// noteLetterCommand makes the command that adds a note to a dead letter.
 func (a *app) noteLetterCommand() *cobra.Command {
 	return a.command(spec{
 		use: "note ENGINE ROWKEY TEXT", short: "Note something about a dead letter, without a decision", args: cobra.ExactArgs(3),
@@ -27,7 +27,7 @@ func (a *app) noteLetterCommand() *cobra.Command {
 	})
 }
 
-// assignLetterCommand makes the command that says who takes care of a dead letter.
+// assignLetterCommand makes the command that assigns a dead letter.
 func (a *app) assignLetterCommand() *cobra.Command {
 	var name string
 	var release bool

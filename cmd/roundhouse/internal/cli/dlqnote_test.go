@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Notes and who takes care of a dead letter are said, shown and listed, through the API and past it.
+// Notes and assignees of dead letters are set, shown and listed, through the API and on storage.
 func TestNoteAndAssign(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

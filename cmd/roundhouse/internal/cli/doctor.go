@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/functionapp"
 )
 
-// verdict is how a check ended.
+// verdict is the result of a check.
 type verdict string
 
 const (
@@ -19,10 +19,10 @@ const (
 	broken verdict = "fail"
 )
 
-// maxSkew is how far clocks may be apart before it is worth a warning.
+// maxSkew is the clock difference from which doctor warns.
 const maxSkew = 30 * time.Second
 
-// finding is what doctor has found out about one thing. Fix says what to do about it, "" for nothing.
+// finding is the result of one check of doctor. Fix is the remedy, "" for none.
 type finding struct {
 	Check   string  `json:"check"`
 	Verdict verdict `json:"verdict"`
@@ -33,7 +33,7 @@ type finding struct {
 // patient collects findings.
 type patient struct {
 	app *app
-	// azure is the app as Azure Resource Manager has it; nil where it was not asked.
+	// azure is the app in Azure Resource Manager; nil if it was not read.
 	azure    *functionapp.App
 	findings []finding
 }
@@ -45,7 +45,7 @@ func (p *patient) add(check string, v verdict, fix, format string, args ...any) 
 	p.findings = append(p.findings, finding{check, v, fmt.Sprintf(format, args...), fix})
 }
 
-// tried adds what came of a try. What to do about an error is fix, and nothing else: who reads it runs doctor already.
+// tried adds the result of a check. The remedy of an error is fix alone: the operator already runs doctor.
 func (p *patient) tried(check string, err error, good, fix string) bool {
 	if err != nil {
 		p.add(check, broken, fix, "%s", oneLine(err))
@@ -79,7 +79,7 @@ Exit code 1 says that something is broken; a warning is none.`,
 				return err
 			}
 			if o.app != "" && p.azure == nil {
-				return a.report(ctx, p) // it is that app, or none, which is looked at
+				return a.report(ctx, p) // that app, or none, is examined
 			}
 			p.app.examineApp(ctx, p)
 			p.app.examineStorage(ctx, p)
@@ -119,9 +119,9 @@ func (a *app) report(ctx context.Context, p *patient) error {
 	return nil
 }
 
-// clock adds how far a clock is from ours.
+// clock adds the difference of a clock to ours.
 func (p *patient) clock(check string, theirs, from, to time.Time) {
-	// The service read its clock somewhere in between, and tells whole seconds.
+	// The service read its clock somewhere in between, and returns whole seconds.
 	skew := theirs.Sub(from.Add(to.Sub(from) / 2)).Round(time.Second)
 	switch {
 	case skew.Abs() <= time.Second:

@@ -13,7 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/client"
 )
 
-// examineApp looks at the settings and at the app.
+// examineApp checks the settings and the app.
 func (a *app) examineApp(ctx context.Context, p *patient) {
 	c, err := a.api(ctx)
 	if !p.tried("app settings", err, "", "set ROUNDHOUSE_URL to the app's address, https://NAME.azurewebsites.net") {
@@ -45,12 +45,12 @@ func (a *app) examineApp(ctx context.Context, p *patient) {
 	a.examineNodes(ctx, c, p)
 }
 
-// examineHealth takes over what the app says about itself.
+// examineHealth copies the app's own health report.
 func (a *app) examineHealth(ctx context.Context, c *client.Client, p *patient) {
 	answer, err := a.ask(ctx, c, client.Request{Method: http.MethodGet, Path: []string{"health", "full"}})
 	var health client.Health
 	if refusal, ok := errors.AsType[*client.Error](err); ok && refusal.Status == http.StatusServiceUnavailable {
-		err = nil // that is how a report says that something fails
+		err = nil // a report with a failed check is no error here
 	}
 	if err == nil {
 		err = decodeInto(answer.Data, &health)

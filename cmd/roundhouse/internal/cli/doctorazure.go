@@ -16,7 +16,7 @@ import (
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/functionapp"
 )
 
-// azureOptions say which Function App is looked at, and which program it is to run.
+// azureOptions select the Function App to examine, and its program.
 type azureOptions struct {
 	app, group, subscription string
 	program                  Program
@@ -30,7 +30,7 @@ func (o *azureOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.program.Main, "main", ".", "the `package` of the program in the module of this folder, without --program")
 }
 
-// id is that of the app.
+// id returns the id of the app.
 func (o azureOptions) id() (string, error) {
 	id := o.app
 	if !strings.HasPrefix(id, "/") {
@@ -43,7 +43,7 @@ func (o azureOptions) id() (string, error) {
 	return id, Mark(ErrUsage, within("--app", err))
 }
 
-// managementSetting is the address of Azure Resource Manager in another cloud, as the app has it.
+// managementSetting is the app's setting for the address of Azure Resource Manager in another cloud.
 const managementSetting = "ROUNDHOUSE_MANAGEMENT_URL"
 
 // resourceManager opens Azure Resource Manager.
@@ -59,8 +59,8 @@ func (a *app) resourceManager() (*functionapp.Client, error) {
 	return functionapp.New(functionapp.Config{Credential: credential, Endpoint: address})
 }
 
-// examineAzure reads the app of --app, if there is one, and compares it with what the program needs. Its error says that the
-// flags are wrong.
+// examineAzure reads the app of --app, if given, and compares it with the program's requirements. Its error reports
+// invalid flags.
 func (a *app) examineAzure(ctx context.Context, p *patient, o azureOptions) error {
 	if o.app == "" {
 		return nil
@@ -87,8 +87,8 @@ func (a *app) examineAzure(ctx context.Context, p *patient, o azureOptions) erro
 	return nil
 }
 
-// needs asks the program what it needs, with the app's own settings: which functions there are depends on them. A value that
-// stands for a secret of a vault is not the value that the app gets.
+// needs asks the program for its requirements, with the app's own settings: its functions depend on them. A reference
+// to a vault secret is not the value that the app gets.
 func (a *app) needs(ctx context.Context, p *patient, program Program) *functionapp.Needs {
 	if a.Needs == nil {
 		return nil
@@ -112,8 +112,8 @@ func (a *app) needs(ctx context.Context, p *patient, program Program) *functiona
 	return &needs
 }
 
-// turnTo has what comes next look at the same app: at its address, and at its storage account. Where flags or settings name
-// others, that is a finding.
+// turnTo makes the following checks use the same app: its address, and its storage account. Flags or settings for
+// others are a finding.
 func (a *app) turnTo(p *patient) {
 	address := a.setting(a.flags.url, "ROUNDHOUSE_URL")
 	if address == "" {
@@ -132,7 +132,7 @@ func (a *app) turnTo(p *patient) {
 	named := p.azure.Endpoints()
 	theirs, err := azure.FromEnvironment(func(name string) (string, bool) { value, ok := named[name]; return value, ok }, storageSetting)
 	if err != nil {
-		return // the settings have been found wanting
+		return // the settings are already reported
 	}
 	if a.flags.storage == "" {
 		a.Lookup = over(a.Lookup, named)
@@ -144,7 +144,7 @@ func (a *app) turnTo(p *patient) {
 	}
 }
 
-// over looks a storage account up in its own settings, and everything else as before.
+// over reads a storage account from its own settings, and everything else as before.
 func over(lookup func(string) (string, bool), named map[string]string) func(string) (string, bool) {
 	named = maps.Clone(named)
 	return func(name string) (string, bool) {

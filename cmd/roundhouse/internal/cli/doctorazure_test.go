@@ -26,7 +26,7 @@ func (token) GetToken(context.Context, policy.TokenRequestOptions) (azcore.Acces
 
 const ordersID = "/subscriptions/0a/resourceGroups/g/providers/Microsoft.Web/sites/orders"
 
-// resourceManager is Azure with one app, whose host name is given: all else of it is not there.
+// resourceManager returns an Azure with one app with the given host name, and nothing else of it.
 func resourceManager(t *testing.T, host string) func(string) (*functionapp.Client, error) {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -46,7 +46,7 @@ func resourceManager(t *testing.T, host string) func(string) (*functionapp.Clien
 	}
 }
 
-// With an app of Azure, doctor looks at that app and at its storage, or says that it was told to look elsewhere.
+// With an app in Azure, doctor examines that app and its storage, or reports that other ones were selected.
 func TestDoctorOfAnAppInAzure(t *testing.T) {
 	t.Parallel()
 	w, connection := down(t)
@@ -84,7 +84,7 @@ func TestDoctorOfAnAppInAzure(t *testing.T) {
 			}
 		}
 		if tt.host != "" {
-			// The program is asked with the settings that are values, and with no other environment.
+			// The program is asked with the plain settings only, and with no other environment.
 			if diff := cmp.Diff([]string{"ROUNDHOUSE_CONTEXT=publisher"}, asked); diff != "" {
 				t.Errorf("%s: %s", name, diff)
 			}
@@ -92,7 +92,7 @@ func TestDoctorOfAnAppInAzure(t *testing.T) {
 	}
 }
 
-// What the program needs may not be known, or it may refuse the settings.
+// The program's requirements may be unknown, or it may refuse the settings.
 func TestDoctorAsksTheProgram(t *testing.T) {
 	t.Parallel()
 	w, connection := down(t)

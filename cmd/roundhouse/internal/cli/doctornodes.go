@@ -11,16 +11,16 @@ import (
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/client"
 )
 
-// overdueTakeover is after how long a process should have been taken over from, and a takeover should be finished: the sweep finds
-// after 5 min what is left behind, and looks every 5 min. Clocks may differ by a minute.
+// overdueTakeover is the time after which a dead process should have been taken over, and a takeover should be
+// finished: the sweep finds abandoned work after 5 min, and runs every 5 min. Clocks may differ by a minute.
 const overdueTakeover = 12 * time.Minute
 
-// examineNodes looks for processes that have died with work in hand, and that nobody goes on for.
+// examineNodes finds processes that died with work in progress that no process has taken over.
 func (a *app) examineNodes(ctx context.Context, c *client.Client, p *patient) {
 	const check = "nodes"
 	page, err := a.pages(ctx, c, url.Values{}, 0, "limit", "nodes")
 	if refusedWithStatus(err, http.StatusNotFound) {
-		return // an app of a version that lists none
+		return // an app of a version without nodes
 	}
 	var left []string
 	for _, item := range page.Items {
@@ -42,7 +42,7 @@ func (a *app) examineNodes(ctx context.Context, c *client.Client, p *patient) {
 	}
 }
 
-// leftBehind says what is the matter with a process that others should go on for; "" if nothing is.
+// leftBehind returns the problem of a process that others should take over; "" for none.
 func leftBehind(n client.NodeItem, now time.Time) string {
 	switch {
 	case n.State == "alive" && n.InHand > 0 && now.Sub(n.Seen) > overdueTakeover:

@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/client"
 )
 
-// Who died with work in hand is told of when the others should have gone on long ago, and nobody else is.
+// A process that died with work in progress is reported when its takeover is overdue, and no other process is.
 func TestLeftBehind(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

@@ -15,20 +15,21 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// many is how long a queue is that nobody seems to empty.
+// many is the length from which a queue counts as unprocessed.
 const many = 1000
 
-// Where orchestrations have their version, and the newest that this program knows: a test holds them against a run.
+// The version column of orchestrations, and the newest version that this program knows: a test compares them with a
+// run.
 const (
 	orchestrationTable = "orchestrations"
 	knownSchema        = 1
 	statusRow          = "status"
 	schemaColumn       = "SnapshotSchemaVersion"
-	// schemaSample is how many orchestrations are looked at for their version.
+	// schemaSample is the number of orchestrations whose version is checked.
 	schemaSample = 100
 )
 
-// examineStorage looks at the storage account.
+// examineStorage checks the storage account.
 func (a *app) examineStorage(ctx context.Context, p *patient) {
 	s, err := a.stores()
 	if !p.tried("storage settings", err, "", "set AzureWebJobsStorage as the app has it, or give --storage") {
@@ -66,7 +67,7 @@ func (a *app) examineStorage(ctx context.Context, p *patient) {
 	}
 }
 
-// stored adds what came of writing to storage. Who only deploys an app need not have a look into its storage.
+// stored adds the result of a write to storage. An operator who only deploys the app needs no access to its storage.
 func (p *patient) stored(check string, err error) bool {
 	if p.azure != nil && errors.Is(err, tables.ErrDenied) {
 		p.add(check, watch, "ask for the roles of docs/security.md for operators, and for a way through the firewall", "not looked at: you may not")
@@ -75,7 +76,7 @@ func (p *patient) stored(check string, err error) bool {
 	return p.tried(check, err, "written, read and deleted", storageFix(err))
 }
 
-// storageFix is what to do about an error of the storage account.
+// storageFix returns the remedy for an error of the storage account.
 func storageFix(err error) string {
 	switch {
 	case errors.Is(err, tables.ErrDenied):
@@ -89,7 +90,7 @@ func storageFix(err error) string {
 	}
 }
 
-// examinePollers looks whether the states of pollers can be read, and how they are.
+// examinePollers checks that the states of pollers are readable, and their conditions.
 func (a *app) examinePollers(ctx context.Context, s Storage, p *patient) {
 	var rows []pollerRow
 	err := a.probe(ctx, func(ctx context.Context) error {
@@ -112,7 +113,7 @@ func (a *app) examinePollers(ctx context.Context, s Storage, p *patient) {
 	}
 }
 
-// examineDrain looks whether the app does nothing because somebody wants it so.
+// examineDrain checks whether the app is drained.
 func (a *app) examineDrain(ctx context.Context, s Storage, p *patient) {
 	var flag drain.Flag
 	err := a.probe(ctx, func(ctx context.Context) (err error) { flag, err = drain.Store{Tables: s.Tables}.Flag(ctx); return err })
@@ -126,7 +127,7 @@ func (a *app) examineDrain(ctx context.Context, s Storage, p *patient) {
 	}
 }
 
-// examineTables looks which tables have history and dead letters, and whether others have been left that hold some.
+// examineTables reports the tables of history and dead letters, and previous ones that still hold rows.
 func (a *app) examineTables(ctx context.Context, s Storage, p *patient) {
 	var applied registry.Applied
 	var left []string
@@ -159,7 +160,7 @@ func (a *app) probe(ctx context.Context, do func(context.Context) error) error {
 	return do(ctx)
 }
 
-// undone is a context to clean up in, whatever became of ctx.
+// undone returns a context for clean-up, independent of the end of ctx.
 func undone(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 }
@@ -219,7 +220,7 @@ func probeBlob(ctx context.Context, s Storage, name string) (err error) {
 	return err
 }
 
-// examineQueues looks how full the queues are. Those of the other deployment context do not exist.
+// examineQueues checks the lengths of the queues. Those of the other profile do not exist.
 func (a *app) examineQueues(ctx context.Context, s Storage, p *patient) {
 	var engines []engine.Description
 	err := a.probe(ctx, func(ctx context.Context) (err error) { engines, _, err = registered(ctx, s); return err })
@@ -258,7 +259,7 @@ func (a *app) length(ctx context.Context, s Storage, p *patient, queue string) (
 	return n, true
 }
 
-// versions looks for rows of a newer program.
+// versions searches for rows of a newer program.
 func versions(ctx context.Context, store tables.Store) error {
 	page, err := store.Scan(ctx, orchestrationTable, tables.Scan{Row: statusRow, Select: []string{schemaColumn}, Limit: schemaSample})
 	if errors.Is(err, tables.ErrNotFound) {

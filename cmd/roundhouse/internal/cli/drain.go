@@ -14,14 +14,14 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// drained is what drain tells.
+// drained is the output of drain.
 type drained struct {
 	Drained bool         `json:"drained"`
 	Until   time.Time    `json:"until"`
 	Running []drain.Node `json:"running,omitempty"`
 }
 
-// draining says what is to be done.
+// draining describes the requested action.
 type draining struct {
 	length, wait time.Duration
 	end          bool
@@ -87,7 +87,7 @@ func (a *app) drain(ctx context.Context, d draining) error {
 	})
 }
 
-// endDrain lets the app work again. It is no danger, so nothing is asked.
+// endDrain ends the drain. It is not dangerous, so no confirmation is needed.
 func (a *app) endDrain(ctx context.Context, s Storage, store drain.Store) error {
 	return a.recorded(ctx, s, audit.Entry{Action: "end the drain", Target: "drain"}, func() (string, error) {
 		ctx, cancel := a.bounded(ctx)
@@ -101,9 +101,9 @@ func (a *app) endDrain(ctx context.Context, s Storage, store drain.Store) error 
 	})
 }
 
-// awaitDrained looks until nothing runs. One answer that does not come is no reason to give up.
+// awaitDrained polls until nothing runs. It tolerates a missing answer.
 func (a *app) awaitDrained(ctx context.Context, store drain.Store, flag drain.Flag, wait time.Duration) error {
-	began := a.Now() // flag has the time of storage
+	began := a.Now() // flag has storage's time
 	noticed, deadline := began.Add(drain.Notice), began.Add(wait)
 	var running []drain.Node
 	for {

@@ -15,7 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/drain"
 )
 
-// drains runs drain with a clock that goes on by a second whenever somebody looks at it.
+// drains runs drain with a clock that advances by a second at each reading.
 func (w *world) drains(t *testing.T, connection string, args ...string) result {
 	t.Helper()
 	m, out, errs := w.main(map[string]string{storageSetting: connection})
@@ -43,7 +43,7 @@ func TestDrain(t *testing.T) {
 		return flag.Set(time.Now())
 	}
 
-	// Nothing is done by mistake.
+	// Without a confirmation, nothing is done.
 	check(t, w.drains(t, connection), exitRefused, []string{"not confirmed", "--yes"})
 	check(t, w.drains(t, connection, "--dry-run"), exitOK, []string{"Dry run"})
 	check(t, w.drains(t, connection, "--environment", "production", "--yes"), exitOK, []string{"This is production: add --execute"})
@@ -54,7 +54,7 @@ func TestDrain(t *testing.T) {
 		t.Error("the app is drained")
 	}
 
-	// What runs is told, and waited for.
+	// Running processes are listed, and waited for.
 	gate := drain.NewGate(store, "busy/1", errors.New("drained"), slog.New(slog.DiscardHandler))
 	work, leave, _ := gate.Enter(t.Context())
 	m, out, errs := w.main(map[string]string{storageSetting: connection})
@@ -79,7 +79,7 @@ func TestDrain(t *testing.T) {
 	w.want(t, exitOK, []string{"warn  drain", "drain --end"}, "doctor", "--storage", connection)
 	leave()
 
-	// Nothing runs, and that is said.
+	// An idle app is reported as drained.
 	r := w.drains(t, connection, "--yes", "-o", "json")
 	var told struct{ Drained bool }
 	if err := json.Unmarshal([]byte(r.out), &told); err != nil || !told.Drained || r.code != exitOK {
@@ -95,7 +95,7 @@ func TestDrain(t *testing.T) {
 	w.want(t, exitOK, []string{"ok    drain"}, "doctor", "--storage", connection)
 }
 
-// What still runs when nobody wants to wait longer is told, with exit code 1.
+// After the wait, running processes are listed, with exit code 1.
 func TestDrainGivesUp(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -111,7 +111,7 @@ func TestDrainGivesUp(t *testing.T) {
 	flag, err := store.Begin(t.Context(), "ann", time.Hour)
 	must(t, err)
 	<-work.Done()
-	for nodes := []drain.Node(nil); len(nodes) == 0; { // until it has reported itself
+	for nodes := []drain.Node(nil); len(nodes) == 0; { // until it has sent its heartbeat
 		nodes, err = store.Look(t.Context(), flag)
 		must(t, err)
 	}

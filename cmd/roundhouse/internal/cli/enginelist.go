@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 )
 
-// enginesCommand shows what the app consists of.
+// enginesCommand lists the engines of the app.
 func (a *app) enginesCommand() *cobra.Command {
 	return a.command(spec{
 		use: "engines", short: "Show the engines of the app",
@@ -43,7 +43,7 @@ func engineColumns() []column[engine.Description] {
 	}
 }
 
-// startedBy is what starts an engine besides the messages of others.
+// startedBy returns the triggers of an engine other than messages.
 func startedBy(e engine.Description) string {
 	var by []string
 	for _, s := range e.Schedules {
@@ -55,7 +55,7 @@ func startedBy(e engine.Description) string {
 	return strings.Join(by, "; ")
 }
 
-// engines asks the app, or with --storage what it has left there.
+// engines reads the engines from the app, or with --storage from its record in storage.
 func (a *app) engines(ctx context.Context) ([]engine.Description, error) {
 	if a.flags.storage != "" {
 		s, err := a.stores()

@@ -14,11 +14,11 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// completionTime bounds the look into storage while somebody waits for a completion.
+// completionTime bounds the storage read for a shell completion.
 const completionTime = 2 * time.Second
 
-// registered are the engines of the app, as it left them in storage when it last started, and all names under which there can
-// be history and dead letters.
+// registered returns the engines that the app registered in storage at its last start, and all names with possible
+// history and dead letters.
 func registered(ctx context.Context, s Storage) (engines []engine.Description, names []string, err error) {
 	engines, names, err = engine.NewHistory(s.placement(), "").Registered(ctx)
 	if errors.Is(err, tables.ErrNotFound) {
@@ -27,12 +27,12 @@ func registered(ctx context.Context, s Storage) (engines []engine.Description, n
 	return engines, names, err
 }
 
-// placement is the account's tables with history and dead letters where the app has them.
+// placement returns the account's tables, with the app's tables of history and dead letters.
 func (s Storage) placement() *engine.Placement {
 	return engine.AppliedPlacement(engine.PlacementConfig{Tables: s.Tables, Registry: registry.New(s.Tables, ""), Account: s.Account.Name})
 }
 
-// engineOf is the engine of a name.
+// engineOf returns the engine with a name.
 func engineOf(ctx context.Context, s Storage, name string) (engine.Description, error) {
 	engines, _, err := registered(ctx, s)
 	if err != nil {
@@ -51,7 +51,7 @@ func engineOf(ctx context.Context, s Storage, name string) (engine.Description, 
 	return engine.Description{}, Mark(ErrUsage, fmt.Errorf("there is no engine %q; the app has %s", name, strings.Join(known, ", ")))
 }
 
-// completeEngines gives the names of engines to the shell, and none when storage does not answer at once.
+// completeEngines completes the names of engines for the shell, and none when storage does not answer quickly.
 func (a *app) completeEngines(ctx context.Context) []string {
 	s, err := a.stores()
 	if err != nil {
@@ -70,7 +70,7 @@ func (a *app) completeEngines(ctx context.Context) []string {
 	return names
 }
 
-// queueNames are the queues of the app, without their poison queues.
+// queueNames returns the queues of the app, without their poison queues.
 func queueNames(engines []engine.Description) []string {
 	names := []string{"orchestration-signals", "orchestration-schedules", "orchestration-activities", outbox.DefaultQueue}
 	for _, e := range engines {

@@ -24,28 +24,28 @@ const (
 	exitInterrupted = 130
 )
 
-// These errors decide the exit code; Mark gives an error one of them.
+// These errors decide the exit code; Mark marks an error with one of them.
 var (
-	// ErrUsage: arguments that turn out to be wrong.
+	// ErrUsage: invalid arguments.
 	ErrUsage = errors.New("wrong use")
-	// ErrMissing: there is no such thing.
+	// ErrMissing: the object does not exist.
 	ErrMissing = errors.New("not found")
-	// ErrRefused: a conflict, no permission, or not confirmed.
+	// ErrRefused: a conflict, a missing permission, or no confirmation.
 	ErrRefused = errors.New("refused")
-	// ErrUnreachable: what is to answer does not.
+	// ErrUnreachable: the service does not answer.
 	ErrUnreachable = errors.New("not reachable")
 )
 
 var (
 	errInterrupted = errors.New("interrupted")
-	// errLeft: an operation was left running when it was interrupted, which has been said already.
+	// errLeft: an interrupted wait left an operation running, which has been reported already.
 	errLeft = errors.New("left running")
 )
 
-// failure marks an error of a command that was used well.
+// failure marks an error of a valid command.
 type failure struct{ error }
 
-// Unwrap gives the error itself.
+// Unwrap returns the error itself.
 func (f *failure) Unwrap() error { return f.error }
 
 // marked is an error of a kind that its text does not repeat.
@@ -54,10 +54,10 @@ type marked struct {
 	kind error
 }
 
-// Unwrap gives the kind and the error.
+// Unwrap returns the kind and the error.
 func (m marked) Unwrap() []error { return []error{m.kind, m.error} }
 
-// Mark gives an error a kind, which its text does not repeat; nil for nil.
+// Mark marks an error with a kind, which its text does not repeat; nil for nil.
 func Mark(kind, err error) error {
 	if err == nil {
 		return nil
@@ -65,7 +65,7 @@ func Mark(kind, err error) error {
 	return marked{err, kind}
 }
 
-// exitCode is what an error makes of the program.
+// exitCode returns the exit code for an error.
 func exitCode(err error) int {
 	if err == nil {
 		return exitOK
@@ -91,7 +91,7 @@ type codeOf struct {
 	kinds []error
 }
 
-// codes are the kinds of errors, the first that matches first.
+// codes returns the kinds of errors, the first match first.
 func codes() []codeOf {
 	return []codeOf{
 		{exitInterrupted, []error{errInterrupted, errLeft}},
@@ -119,12 +119,12 @@ func codeOfStatus(status int) int {
 
 var lines = regexp.MustCompile(`\s*\n\s*`)
 
-// oneLine is an error as one line for people.
+// oneLine returns an error as one line.
 func oneLine(err error) string {
 	return printable(lines.ReplaceAllString(strings.TrimSpace(engine.Redact(err.Error())), "; "))
 }
 
-// complaint is an error as one line, with what to do about it; "" where everything has been said.
+// complaint returns an error as one line, with the remedy; "" if it has been reported already.
 func complaint(err error) string {
 	if err == nil || errors.Is(err, errLeft) {
 		return ""
@@ -150,14 +150,15 @@ func complaint(err error) string {
 	return text
 }
 
-// unauthenticated says whether the API does not know who asks, and forbidden whether who asks may not.
+// unauthenticated reports whether the API does not know the caller, and forbidden whether the caller lacks
+// permission.
 func unauthenticated(err error) bool {
 	return refusedWith(err, "Unauthenticated", "SignInNotConfigured")
 }
 
 func forbidden(err error) bool { return refusedWith(err, "Forbidden") }
 
-// refusedWithStatus says whether an answer of the app has this status.
+// refusedWithStatus reports whether the app answered with this status.
 func refusedWithStatus(err error, status int) bool {
 	refusal, ok := errors.AsType[*client.Error](err)
 	return ok && refusal.Status == status
@@ -168,7 +169,7 @@ func refusedWith(err error, codes ...string) bool {
 	return ok && slices.Contains(codes, refusal.Code)
 }
 
-// away says whether what answers for the app is the host, a proxy or a program without its storage.
+// away reports whether the answer comes from the host, a proxy or a program without its storage instead of the app.
 func away(err error) bool {
 	refusal, ok := errors.AsType[*client.Error](err)
 	return ok && codeOfStatus(refusal.Status) == exitUnreachable && refusal.Status != http.StatusTooManyRequests

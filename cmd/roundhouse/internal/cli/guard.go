@@ -20,13 +20,13 @@ func (g *guards) register(f *pflag.FlagSet) {
 	f.BoolVarP(&g.yes, "yes", "y", false, "do not ask (for scripts)")
 }
 
-// danger is a change that nobody should make by mistake.
+// danger is a change that needs a guard.
 type danger struct {
-	// what says what is going to happen, such as "terminate the orchestration a1". name is what has to be typed.
+	// what describes the change, such as "terminate the orchestration a1". name is the text to type.
 	what, name string
-	// effect is what will change, line by line.
+	// effect lists the changes, line by line.
 	effect []string
-	// storage says that the change is made in storage, not by the app.
+	// storage means that the change is made in storage, not by the app.
 	storage bool
 }
 
@@ -38,12 +38,12 @@ type plan struct {
 	Effect []string `json:"effect"`
 }
 
-// dryRun says whether a change, in storage or by the app, is only to be shown.
+// dryRun reports whether a change, in storage or by the app, is only shown.
 func (a *app) dryRun(g guards, storage bool) bool {
 	return g.dryRun || a.production(storage) && !g.execute
 }
 
-// guard shows a change, and says whether it is to be made: nil, errDryRun or the reason why not.
+// guard shows a change, and returns nil if it is to be made, errDryRun, or the reason why not.
 func (a *app) guard(ctx context.Context, g guards, d danger) error {
 	if g.dryRun && g.execute {
 		return Mark(ErrUsage, errors.New("--dry-run and --execute contradict each other"))
@@ -83,10 +83,10 @@ func (a *app) guard(ctx context.Context, g guards, d danger) error {
 	return nil
 }
 
-// errDryRun: everything is fine, and nothing is to be done.
+// errDryRun: no error, and nothing to do.
 var errDryRun = errors.New("dry run")
 
-// guarded makes a change when guard lets it.
+// guarded makes a change if guard allows it.
 func (a *app) guarded(ctx context.Context, g guards, d danger, change func(context.Context) error) error {
 	err := a.guard(ctx, g, d)
 	if errors.Is(err, errDryRun) {
@@ -98,7 +98,7 @@ func (a *app) guarded(ctx context.Context, g guards, d danger, change func(conte
 	return err
 }
 
-// prompt asks at the terminal, and gives the line that is typed. A signal on interrupts ends it, too.
+// prompt asks at the terminal, and returns the typed line. A signal on interrupts ends it, too.
 func (a *app) prompt(ctx context.Context, interrupts <-chan os.Signal, question string) (string, error) {
 	fmt.Fprint(a.Stderr, block(question))
 	type answer struct {
@@ -106,7 +106,7 @@ func (a *app) prompt(ctx context.Context, interrupts <-chan os.Signal, question 
 		err  error
 	}
 	typed := make(chan answer, 1)
-	// Nothing ends a read from a terminal: when the wait is given up, the reader stays until the program ends.
+	// A read from a terminal cannot be canceled: after an abandoned wait, the reader stays until the program ends.
 	go func() {
 		line, err := bufio.NewReader(a.Stdin).ReadString('\n')
 		typed <- answer{strings.TrimSpace(line), err}

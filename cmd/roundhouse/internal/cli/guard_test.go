@@ -20,7 +20,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 )
 
-// terminal is somebody at a terminal.
+// terminal is an operator at a terminal.
 type terminal struct {
 	us, program *os.File
 	signals     chan os.Signal
@@ -39,7 +39,7 @@ func (w *world) at(t *testing.T, settings map[string]string, args ...string) *te
 	m.Stdin, m.Stdout, m.Stderr, m.Signals = program, program, program, term.signals
 	go func() { term.ended <- m.Run(context.WithoutCancel(t.Context()), args) }()
 	t.Cleanup(func() {
-		us.Close() // which ends a read that nobody waits for
+		us.Close() // which ends an abandoned read
 		program.Close()
 	})
 	return term
@@ -79,7 +79,7 @@ func (w *world) status(t *testing.T, id string) string {
 	return string(s.Status)
 }
 
-// At a terminal, a dangerous command shows what it will change, and wants the name.
+// At a terminal, a dangerous command shows its changes, and asks for the name.
 func TestGuardAtTerminal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -148,7 +148,7 @@ func TestGuards(t *testing.T) {
 	}
 }
 
-// An address that is not this machine's is production, whatever is not said about it.
+// An address that is not this machine's is production unless stated otherwise.
 func TestProduction(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -176,7 +176,7 @@ func TestProduction(t *testing.T) {
 	}
 }
 
-// What an operation means is shown, then how far it is, and then how it ended.
+// The selection of an operation is shown, then its progress, and then its result.
 func TestBulk(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -218,7 +218,7 @@ func TestAbout(t *testing.T) {
 	}
 }
 
-// Ctrl-C leaves an operation running, or cancels it when somebody at the terminal wants that.
+// Ctrl-C leaves an operation running, or cancels it if the operator at the terminal confirms that.
 func TestInterruptedBulk(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]string{"n": "The operation goes on", "y": "It ends a little later"} {
@@ -237,7 +237,7 @@ func TestInterruptedBulk(t *testing.T) {
 			t.Errorf("%s: %v", answer, w.changes())
 		}
 	}
-	// Without a terminal, nobody is asked, and the operation goes on.
+	// Without a terminal, no question is asked, and the operation continues.
 	w := newWorld(t)
 	w.leave()
 	w.deadLetter(t, "m1", "vault said no", time.Now())
@@ -269,7 +269,7 @@ func TestInterruptedBulk(t *testing.T) {
 	}
 }
 
-// A wait outlives an app that is away for a while, and not one that does not know the operation.
+// A wait survives a temporary outage of the app, but not an unknown operation.
 func TestWaitThroughTrouble(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -8,10 +8,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// helpWidth is what a help text fits in.
+// helpWidth is the width of help texts.
 const helpWidth = 80
 
-// usageTemplate is cobra's, with flags that fit and without those that every command has.
+// usageTemplate is cobra's template, with wrapped flags and without the global ones.
 const usageTemplate = `Usage:
   {{if .HasAvailableSubCommands}}{{.CommandPath}} COMMAND{{else}}{{.UseLine}}{{end}}
 {{- if .HasExample}}
@@ -37,8 +37,8 @@ Flags that all commands have: {{.Root.Name}} --help{{end}}
 More about a command: {{.CommandPath}} COMMAND --help{{end}}
 `
 
-// wrapHelp makes the help of a command and of those below it fit. It does not use cobra's template functions, which all
-// programs of a process share.
+// wrapHelp wraps the help of a command and its subcommands. It does not use cobra's template functions, which are
+// global.
 func wrapHelp(root *cobra.Command) {
 	usage := template.Must(template.New("usage").Funcs(template.FuncMap{
 		"pad":     pad,
@@ -53,7 +53,7 @@ func wrapHelp(root *cobra.Command) {
 			if err != nil || found == nil {
 				found = c.Root()
 			}
-			_ = found.Help() // standard output is gone: there is nobody to tell
+			_ = found.Help() // standard output is gone
 		},
 	})
 }

@@ -33,7 +33,7 @@ func (a *app) historyCommands() *cobra.Command {
 		a.showCommand("ENGINE ROWKEY", "Show an entry with its input, output and error", a.either, "history"))
 }
 
-// outcome is the status of an entry, with a mark where nobody has to look after the failure any more.
+// outcome returns the status of an entry, with a mark for a superseded failure.
 func outcome(h client.HistoryItem) string {
 	if h.SupersededBy != "" {
 		return h.Status + ", then succeeded"

@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	// defaultLimit is how much of a list is shown, pageLimit the longest page of the API.
+	// defaultLimit is the default length of a list, pageLimit the longest page of the API.
 	defaultLimit = 50
 	pageLimit    = 100
 )
 
-// filter is a parameter of a list, or a member of a selection, that a flag gives.
+// filter is a flag for a parameter of a list, or a member of a selection.
 type filter struct {
 	flag, param, usage string
-	// values are all that there can be; nil for any.
+	// values are the possible values; nil for any.
 	values []string
-	// time says that it is a time, or how long ago that is.
+	// time means that the value is a time, or an age.
 	time bool
 }
 
-// The filters that several lists have.
+// The filters of several lists.
 func byEngine() filter {
 	return filter{flag: "engine", param: "engine", usage: "only those of this `engine`"}
 }
@@ -56,25 +56,25 @@ func period() []filter {
 	}
 }
 
-// selection are the values of filters.
+// selection holds the values of filters.
 type selection struct {
 	filters []filter
 	values  []string
 	now     func() time.Time
 }
 
-// selected gives a command the flags of filters.
+// selected adds the flags of filters to a command.
 func (a *app) selected(c *cobra.Command, filters ...filter) *selection {
 	s := &selection{filters: filters, values: make([]string, len(filters)), now: a.Now}
 	for i, f := range filters {
 		c.Flags().StringVar(&s.values[i], f.flag, "", f.usage)
-		// The flag was just defined, which is all that can go wrong.
+		// It can only fail for an undefined flag.
 		_ = c.RegisterFlagCompletionFunc(f.flag, cobra.FixedCompletions(f.values, cobra.ShellCompDirectiveNoFileComp))
 	}
 	return s
 }
 
-// given are the parameters that have a value.
+// given returns the parameters with a value.
 func (s *selection) given() (url.Values, error) {
 	given := url.Values{}
 	for i, f := range s.filters {
@@ -101,7 +101,7 @@ func (s *selection) given() (url.Values, error) {
 	return given, nil
 }
 
-// members are the same as the members of a body.
+// members returns the parameters as members of a body.
 func members(given url.Values) map[string]any {
 	body := map[string]any{}
 	for name := range given {
@@ -116,9 +116,9 @@ type listing[T any] struct {
 	path    []string
 	filters []filter
 	columns []column[T]
-	// none is what is said of an empty list, size the parameter of the length of a page: limit unless set.
+	// none is the text for an empty list, size the parameter of the page length: limit unless set.
 	none, size string
-	// open gives the API; nil means the one at its address.
+	// open opens the API client; nil means the one for its address.
 	open opener
 }
 
@@ -158,7 +158,7 @@ func listCommand[T any](a *app, l listing[T]) *cobra.Command {
 	return c
 }
 
-// pages reads a list until it has enough of it.
+// pages reads enough pages of a list.
 func (a *app) pages(ctx context.Context, c *client.Client, query url.Values, limit int, size string, path ...string) (client.Page, error) {
 	if limit < 0 {
 		return client.Page{}, Mark(ErrUsage, fmt.Errorf("--limit %d: use 0 or more", limit))
@@ -182,7 +182,7 @@ func (a *app) pages(ctx context.Context, c *client.Client, query url.Values, lim
 	}
 }
 
-// showPage writes a page as a table, or as the API gives it.
+// showPage writes a page as a table, or as the API's JSON.
 func showPage[T any](a *app, page client.Page, columns []column[T], none string) error {
 	if a.asJSON() {
 		return a.printValue(page)
@@ -206,7 +206,7 @@ func showPage[T any](a *app, page client.Page, columns []column[T], none string)
 	return nil
 }
 
-// table lets write do its work within the width of the terminal.
+// table calls write with the width of the terminal.
 func (a *app) table(write func(width int) error) error {
 	if a.flags.wide {
 		return write(0)

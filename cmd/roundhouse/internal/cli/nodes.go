@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/client"
 )
 
-// nodesCommand shows the processes that run the app.
+// nodesCommand lists the processes of the app.
 func (a *app) nodesCommand() *cobra.Command {
 	return listCommand(a, listing[client.NodeItem]{
 		spec: spec{use: "nodes [flags]", short: "Show the processes that run the app",
@@ -38,7 +38,7 @@ Times are those of the process, whose clock may be wrong.`,
 	})
 }
 
-// takenOver says who has taken over from a node, when, and how much that was.
+// takenOver describes the takeover of a node: by which node, when, and how much.
 func takenOver(n client.NodeItem) string {
 	switch {
 	case n.TakenBy == "":

@@ -53,7 +53,7 @@ how far it is.`,
 	})
 }
 
-// operationDone is how far an operation is.
+// operationDone returns the progress of an operation.
 func operationDone(o client.Operation) string {
 	text := fmt.Sprint(o.Progress.Done)
 	if n := o.Progress.PassedOver; n > 0 {

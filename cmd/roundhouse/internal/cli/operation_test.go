@@ -8,7 +8,8 @@ import (
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/client"
 )
 
-// Operations are listed with what they do, for whom and how far they are; one that is paused waits for its resumption, and has not ended.
+// Operations are listed with their action, their owner and their progress; a paused one waits for its resumption, and
+// has not ended.
 func TestOperationList(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

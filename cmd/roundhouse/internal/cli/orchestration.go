@@ -145,7 +145,7 @@ func (a *app) orchestrationShowCommand() *cobra.Command {
 	return c
 }
 
-// round is a round as lists show it.
+// round is a round in lists.
 type round struct {
 	Execution int          `json:"execution"`
 	Round     int          `json:"round"`
@@ -211,7 +211,7 @@ func (a *app) steerCommand(verb, short string) *cobra.Command {
 	return c
 }
 
-// steer is the request that sends a command.
+// steer returns the request that sends a command.
 func steer(verb, id, reason string) client.Request {
 	return post(only(map[string]string{"reason": reason}), "orchestrations", id, verb)
 }

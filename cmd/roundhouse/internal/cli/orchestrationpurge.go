@@ -84,12 +84,12 @@ func (a *app) purgeOne(ctx context.Context, g guards, id string) error {
 		fmt.Sprintf("before: %s, %s %s", o.Orchestrator, o.Status, day(o.EndedAt)), "after:  gone, with the orchestrations that it waited for",
 	}}
 	return a.guarded(ctx, g, d, func(ctx context.Context) error {
-		// What was shown is what is deleted.
+		// Exactly the shown state is deleted.
 		return a.tell(ctx, a.api, client.Request{Method: http.MethodDelete, Path: []string{"orchestrations", o.ID}, IfMatch: answer.ETag})
 	})
 }
 
-// damagedCode is what the API calls an orchestration that cannot be read.
+// damagedCode is the API's code for an unreadable orchestration.
 const damagedCode = "OrchestrationDamaged"
 
 func (a *app) purgeByForce(ctx context.Context, g guards, id, reason string) error {
@@ -158,7 +158,7 @@ func (a *app) purgeMany(ctx context.Context, b bulkFlags, query url.Values, days
 	})
 }
 
-// endedBefore is when what is purged has to have ended: before a time, or so many days ago.
+// endedBefore returns the end time before which orchestrations are purged: a time, or so many days ago.
 func endedBefore(text string, days int, now time.Time) (time.Time, error) {
 	switch {
 	case (text == "") == (days < 0):

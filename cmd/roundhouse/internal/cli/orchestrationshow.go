@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/client"
 )
 
-// waitsFor is what an orchestration waits for, in a table.
+// waitsFor returns the wait of an orchestration, for a table.
 func waitsFor(o client.OrchestrationItem) string {
 	switch {
 	case o.Status == "Stalled":
@@ -23,7 +23,7 @@ func waitsFor(o client.OrchestrationItem) string {
 	}
 }
 
-// waiting is the same as the end of a sentence, with the time of what is late.
+// waiting returns the wait as the end of a sentence, with the time if it is late.
 func waiting(o client.OrchestrationItem) string {
 	text := waitsFor(o)
 	if text == "" {
@@ -35,7 +35,7 @@ func waiting(o client.OrchestrationItem) string {
 	return ", waits for " + text
 }
 
-// showOrchestration shows one. What is wrong with it comes first.
+// showOrchestration shows an orchestration. Problems come first.
 func (a *app) showOrchestration(ctx context.Context, id string) error {
 	data, err := a.raw(ctx, a.api, nil, "orchestrations", id)
 	if err != nil {
@@ -53,7 +53,7 @@ func (a *app) showOrchestration(ctx context.Context, id string) error {
 	return a.printDetail(data)
 }
 
-// trouble is what is wrong with an orchestration, and what to do; "" for nothing.
+// trouble returns the problem of an orchestration and the remedy; "" for none.
 func (a *app) trouble(o client.OrchestrationDetail) string {
 	var lines []string
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
@@ -82,7 +82,7 @@ func (a *app) trouble(o client.OrchestrationDetail) string {
 	return strings.Join(lines, "\n")
 }
 
-// moment tells a time, and how long ago that is.
+// moment returns a time, and its age.
 func (a *app) moment(word string, t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -13,7 +13,8 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// turns waits for a day or the event "decision", or, when its code was changed, for something else.
+// turns returns an orchestrator that waits for a day or the event "decision", or, with changed code, for something
+// else.
 func (w *world) turns() orchestrator.AnyOrchestrator {
 	return orchestrator.NewOrchestrator("turns", func(ctx *orchestrator.Context, _ string) (string, error) {
 		if w.changed.Load() {
@@ -24,14 +25,14 @@ func (w *world) turns() orchestrator.AnyOrchestrator {
 	})
 }
 
-// hmacRun is an engine whose line is down.
+// hmacRun returns an orchestrator of an engine whose dependency is down.
 func hmacRun() orchestrator.AnyOrchestrator {
 	return orchestrator.NewOrchestrator("hmac", func(*orchestrator.Context, string) (string, error) {
 		return "", errors.New("no line\n\x1b[31mat all")
 	})
 }
 
-// runID is the id of an orchestration of an engine under a correlation id, "" when there is none.
+// runID returns the id of an engine's orchestration under a correlation id, "" for none.
 func (w *world) runID(name string, m engine.Message) string {
 	found, _, err := w.runtime.List(context.Background(), orchestrator.Filter{Prefix: name + "-", CorrelationID: m.CorrelationID}, 1, "")
 	if err != nil || len(found) == 0 {
@@ -40,7 +41,7 @@ func (w *world) runID(name string, m engine.Message) string {
 	return found[0].ID
 }
 
-// stall begins one and lets it come to a stand.
+// stall starts an orchestration and lets it stall.
 func (w *world) stall(t *testing.T, id string) {
 	t.Helper()
 	w.changed.Store(false)
@@ -51,7 +52,7 @@ func (w *world) stall(t *testing.T, id string) {
 	w.drive(t)
 }
 
-// attempt makes an attempt of the engine, which fails; willRetry says that another one follows.
+// attempt makes a failing attempt of the engine; willRetry means that another one follows.
 func (w *world) attempt(t *testing.T, id string, willRetry bool) {
 	t.Helper()
 	_, err := w.runtime.Run(t.Context(), orchestrator.Start{Orchestrator: "hmac", ID: id, CorrelationID: "run-h", Input: []byte(`""`), WillRetry: willRetry})
@@ -59,7 +60,7 @@ func (w *world) attempt(t *testing.T, id string, willRetry bool) {
 	w.drive(t)
 }
 
-// What is wrong with an orchestration is the first that its show says: since when, why, and what to do.
+// The output of show begins with the problem of an orchestration: since when, the reason, and the remedy.
 func TestShowSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -97,7 +98,7 @@ func TestShowSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Lists, the guard of terminate and the timeline have the same words for it.
+// Lists, the guard of terminate and the timeline use the same words for a state.
 func TestStatesInLists(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -139,7 +140,7 @@ func TestStatesInLists(t *testing.T) {
 	}
 }
 
-// Who waits for an operation that is stalled is told so, once, and goes on waiting.
+// A wait for a stalled operation reports that once, and continues.
 func TestWaitForAStalledOperation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

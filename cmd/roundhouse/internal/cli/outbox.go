@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/client"
 )
 
-// outboxPath is where the API has the outbox.
+// outboxPath returns the API's path of the outbox.
 func outboxPath(more ...string) []string { return append([]string{"workflow", "outbox"}, more...) }
 
 func outboxFilters() []filter {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// printJSON writes data as it is, indented.
+// printJSON writes data unchanged, indented.
 func (a *app) printJSON(data json.RawMessage) error {
 	var out bytes.Buffer
 	if err := json.Indent(&out, data, "", "  "); err != nil {
@@ -28,7 +28,7 @@ func (a *app) printValue(v any) error {
 	return a.printJSON(data)
 }
 
-// printDetail writes one thing, member by member in the order of the API, or as JSON.
+// printDetail writes one object, member by member in the order of the API, or as JSON.
 func (a *app) printDetail(data json.RawMessage) error {
 	if a.asJSON() {
 		return a.printJSON(data)
@@ -42,7 +42,7 @@ func (a *app) printDetail(data json.RawMessage) error {
 		width = max(width, len(m.name))
 	}
 	for _, m := range members {
-		// A document goes on below its name.
+		// A document continues below its name.
 		text := strings.ReplaceAll(block(m.text), "\n", "\n"+strings.Repeat(" ", gap))
 		if _, err := fmt.Fprintln(a.Stdout, strings.TrimRight(pad(printable(m.name), width+gap)+text, " ")); err != nil {
 			return err
@@ -51,10 +51,10 @@ func (a *app) printDetail(data json.RawMessage) error {
 	return nil
 }
 
-// member is a member of a JSON object, its value as people read it.
+// member is a member of a JSON object, with its value in readable form.
 type member struct{ name, text string }
 
-// membersOf takes an object apart, in its own order.
+// membersOf splits an object into its members, in their order.
 func membersOf(data json.RawMessage) ([]member, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	if first, err := d.Token(); err != nil || first != json.Delim('{') {
@@ -78,7 +78,7 @@ func membersOf(data json.RawMessage) ([]member, error) {
 	return members, nil
 }
 
-// readable is a JSON value as people read it: a string without its quotes, a document with a line a member.
+// readable returns a JSON value for display: a string without its quotes, a document with one line for each member.
 func readable(value json.RawMessage) string {
 	var text string
 	if json.Unmarshal(value, &text) == nil {
@@ -91,7 +91,7 @@ func readable(value json.RawMessage) string {
 	return string(value)
 }
 
-// note says something that is no data.
+// note writes a message that is no data.
 func (a *app) note(format string, args ...any) {
 	fmt.Fprintln(a.Stderr, block(fmt.Sprintf(format, args...)))
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/vibedata/roundhouse/handler/access"
 )
 
-// The annotations of a command that asks the API: the permissions that it needs, with blanks between them; and those with --all,
-// with --force, and with --edit or --message.
+// The annotations of a command that calls the API: the required permissions, separated by blanks; and those with
+// --all, with --force, and with --edit or --message.
 const (
 	needsAnnotation      = "roundhouse.permissions"
 	needsAllAnnotation   = "roundhouse.permissions.all"
@@ -17,10 +17,11 @@ const (
 	needsEditAnnotation  = "roundhouse.permissions.edit"
 )
 
-// need are the permissions of a command: always, and in place of those with --all, with --force, and with --edit or --message.
+// need holds the permissions of a command: always, and replacements for --all, for --force, and for --edit or
+// --message.
 type need struct{ always, all, force, edit []access.Permission }
 
-// needs are what the commands need that ask the API, by their paths. Those that are not here ask it nothing.
+// needs returns the permissions of the commands that call the API, by their paths. Other commands do not call it.
 func needs() map[string]need {
 	some := func(p ...access.Permission) []access.Permission { return p }
 	one := func(p ...access.Permission) need { return need{always: p} }
@@ -93,7 +94,7 @@ func needs() map[string]need {
 	}
 }
 
-// annotate writes into the commands what they need.
+// annotate adds the permissions to the commands.
 func annotate(root *cobra.Command) {
 	all := needs()
 	var each func(c *cobra.Command)
@@ -116,7 +117,7 @@ func words(permissions []access.Permission) string {
 	return strings.Join(names, " ")
 }
 
-// needed says in the help of a command what it needs; "" for one that asks the API nothing.
+// needed returns the permissions for the help of a command; "" for one that does not call the API.
 func needed(c *cobra.Command) string {
 	var lines []string
 	for _, n := range []struct{ annotation, when string }{{needsAnnotation, "Needs"}, {needsAllAnnotation, "With --all, needs"}, {needsForceAnnotation, "With --force, needs"},

@@ -17,7 +17,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/api"
 )
 
-// permissionOf is what the API wants for a request, by its own routes.
+// permissionOf returns the API's permission for a request, from its own routes.
 func permissionOf(t *testing.T, request string) access.Permission {
 	t.Helper()
 	method, path, _ := strings.Cut(request, " ")
@@ -39,7 +39,7 @@ func permissionOf(t *testing.T, request string) access.Permission {
 	return best.Permission
 }
 
-// Every command that asks the API says which permissions it needs: those of the routes that it calls, all of them and no others.
+// Every command that calls the API documents its permissions: exactly those of its routes.
 func TestCommandsStateTheirPermissions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -109,7 +109,7 @@ func TestCommandsStateTheirPermissions(t *testing.T) {
 	})
 }
 
-// called runs a command, and notes what the API wants for what it asks.
+// called runs a command, and records the API's permissions for its requests.
 func (w *world) called(t *testing.T, called map[string][]string, line string) {
 	t.Helper()
 	w.mu.Lock()
@@ -117,7 +117,7 @@ func (w *world) called(t *testing.T, called map[string][]string, line string) {
 	w.mu.Unlock()
 	args := strings.Fields(line)
 	r := w.run(t, args...)
-	if r.code != exitOK && !strings.Contains(line, "nobody") && line != "doctor" { // which finds no storage here
+	if r.code != exitOK && !strings.Contains(line, "nobody") && line != "doctor" { // without storage here
 		t.Errorf("%s: %d %s%s", line, r.code, r.out, r.err)
 	}
 	a := &app{Main: Main{Lookup: environment(nil), Now: time.Now}}
@@ -140,12 +140,12 @@ func (w *world) called(t *testing.T, called map[string][]string, line string) {
 			called[key] = append(called[key], string(p))
 		}
 	}
-	if annotation == needsForceAnnotation { // what it is, is in the query
+	if annotation == needsForceAnnotation { // the query selects it
 		called[key] = append(called[key], string(access.OrchestrationsForcePurge))
 	}
 }
 
-// A key opens the address for machines, and a token the other, where the app looks at who it is.
+// A key uses the address for machines, and a token the other one, where the app checks the identity.
 func TestAddresses(t *testing.T) { // it sets the environment of the process
 	w := newWorld(t)
 	signIn(t)
@@ -165,7 +165,7 @@ func TestAddresses(t *testing.T) { // it sets the environment of the process
 	}
 }
 
-// shortened are requests without what they are about.
+// shortened returns requests without their targets.
 func shortened(requests []string) (short []string) {
 	for _, r := range requests {
 		before, _, _ := strings.Cut(r, "/hmac/")
@@ -174,7 +174,7 @@ func shortened(requests []string) (short []string) {
 	return short
 }
 
-// authenticating makes the host one with Easy Auth, which takes a token for somebody.
+// authenticating makes the host require Easy Auth, with a token for the caller.
 func (w *world) authenticating(token string, who accesstest.Caller) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -186,7 +186,7 @@ func (w *world) authenticating(token string, who accesstest.Caller) {
 	}
 }
 
-// An export has every entry once, over all pages, newest first, a line each.
+// An export has every entry once, over all pages, newest first, one line each.
 func TestAuditExport(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

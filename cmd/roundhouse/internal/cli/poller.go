@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// errNoPollers is what a program without pollers says.
+// errNoPollers is the error of a program without pollers.
 var errNoPollers = errors.New("this build has no pollers: use that of the app's version")
 
 func (a *app) pollerCommands() *cobra.Command {
@@ -66,7 +66,7 @@ func (a *app) detail(v any) error {
 	return a.printDetail(data)
 }
 
-// pollerRow is a poller as the list shows it.
+// pollerRow is a poller in the list.
 type pollerRow struct {
 	Poller string `json:"poller"`
 	PollerState
@@ -90,7 +90,7 @@ func (a *app) listPollers(ctx context.Context, _ []string) error {
 	})
 }
 
-// pollerRows are all pollers, those whose states cannot be read with their errors. To have none is no error.
+// pollerRows returns all pollers, unreadable ones with their errors. An empty list is no error.
 func pollerRows(ctx context.Context, p Pollers) ([]pollerRow, error) {
 	names, err := p.List(ctx)
 	rows := []pollerRow{}

@@ -15,7 +15,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/payload"
 )
 
-// pollerAction is a command that changes a state: its words, and what it makes of its arguments behind the poller's name.
+// pollerAction is a command that changes a state: its words, and the change from the arguments after the poller's
+// name.
 type pollerAction struct {
 	kind               PollerChangeKind
 	args, short, extra string
@@ -84,7 +85,7 @@ func (a *app) pollerChangeCommand(action pollerAction) *cobra.Command {
 				}
 			}
 			return a.withPollers(ctx, func(_ context.Context, p Pollers) error {
-				// Asking takes as long as it takes.
+				// The confirmation may take any time.
 				return a.changePoller(ctx, p, g, args[0], change)
 			})
 		},
@@ -97,7 +98,8 @@ func (a *app) pollerChangeCommand(action pollerAction) *cobra.Command {
 	return c
 }
 
-// changePoller shows what a change would do, and makes it when it is confirmed. The audit log has it before it is made.
+// changePoller shows the effect of a change, and makes the change when it is confirmed. The audit log records it
+// first.
 func (a *app) changePoller(ctx context.Context, p Pollers, g guards, name string, c PollerChange) error {
 	c.DryRun = true
 	would, err := a.tryChange(ctx, p, name, c)
@@ -127,7 +129,7 @@ func (a *app) changePoller(ctx context.Context, p Pollers, g guards, name string
 	})
 }
 
-// pollerEntry is a change of a poller in the audit log.
+// pollerEntry returns the audit entry of a poller's change.
 func (a *app) pollerEntry(name string, c PollerChange, would PollerEffect) audit.Entry {
 	action := []string{string(c.Kind)}
 	if place := strings.TrimSpace(c.Value + " " + string(c.Keys)); c.To+place != "" {
@@ -139,7 +141,7 @@ func (a *app) pollerEntry(name string, c PollerChange, would PollerEffect) audit
 	return audit.Entry{Permission: string(access.PollersChange), Action: strings.Join(action, " "), Target: "pollers/" + name, Before: shortly(would.Before)}
 }
 
-// shortly is a state document as the audit log shows it.
+// shortly returns a short form of a state document for the audit log.
 func shortly(document json.RawMessage) string {
 	if len(document) == 0 {
 		return "none"
@@ -154,7 +156,7 @@ func (a *app) tryChange(ctx context.Context, p Pollers, name string, c PollerCha
 	return p.Change(ctx, name, c)
 }
 
-// differences are the members that a change changes, before and after.
+// differences returns the changed members, before and after.
 func differences(e PollerEffect) []string {
 	before, after := stateOf(e.Before), stateOf(e.After)
 	fenced := ""
@@ -175,7 +177,7 @@ func orNone(text string) string {
 	return text
 }
 
-// pollerDocument is what the commands show of a state document.
+// pollerDocument holds the fields of a state document that the commands show.
 type pollerDocument struct {
 	Fingerprint string `json:"source_fingerprint"`
 	Retired     bool   `json:"retired"`
@@ -189,7 +191,7 @@ type pollerDocument struct {
 	} `json:"lease"`
 }
 
-// stateOf is empty for no document, and for one that cannot be read.
+// stateOf returns an empty value for no document, and for an unreadable one.
 func stateOf(document json.RawMessage) (d pollerDocument) {
 	if json.Unmarshal(document, &d) != nil {
 		return pollerDocument{}
@@ -197,13 +199,13 @@ func stateOf(document json.RawMessage) (d pollerDocument) {
 	return d
 }
 
-// place is a cursor as people read it.
+// place is a cursor for display.
 type place struct {
 	Value json.RawMessage `json:"value"`
 	Keys  json.RawMessage `json:"tiebreaker"`
 }
 
-// String is the place, with the keys where they decide.
+// String returns the place, with the keys if they matter.
 func (p place) String() string {
 	switch {
 	case len(p.Value) == 0:
@@ -212,7 +214,7 @@ func (p place) String() string {
 		return readable(p.Value)
 	}
 	var keys bytes.Buffer
-	if json.Compact(&keys, p.Keys) != nil { // a document has them over several lines
+	if json.Compact(&keys, p.Keys) != nil { // a document may have them over several lines
 		return readable(p.Value)
 	}
 	return readable(p.Value) + " " + keys.String()

@@ -64,7 +64,7 @@ Nothing is delivered or changed. Values are not shown unless that is asked for.`
 // planName is the width of the names in a plan.
 const planName = 12
 
-// printPlan writes a plan for people.
+// printPlan writes a plan as text.
 func (a *app) printPlan(p PollerPlan) error {
 	var out strings.Builder
 	line := func(name, text string) {
@@ -100,7 +100,7 @@ func countText(c PollerCount) string {
 	return fmt.Sprintf("%d rows", c.Rows)
 }
 
-// deliveredText is how far a poller is.
+// deliveredText returns the progress of a poller.
 func deliveredText(p PollerPlan) string {
 	text := fmt.Sprintf("%d rows since the beginning", p.Delivered)
 	if p.Delivered == 0 && p.Place != "the beginning" {

@@ -80,7 +80,7 @@ func (a *app) newPoller(ctx context.Context, q PollerQuestion, write, yes bool) 
 	})
 }
 
-// explainProposal says why a definition is as it is.
+// explainProposal explains a definition.
 func (a *app) explainProposal(p PollerProposal) {
 	for _, r := range p.Reasons {
 		a.note("%s", r)

@@ -6,25 +6,27 @@ import (
 	"time"
 )
 
-// Pollers is what the commands do to pollers: to their state documents, whether the app runs or not. A change frees the
-// lease and fences its owner, in one write.
+// Pollers reads and changes the state documents of pollers, whether the app runs or not. A change frees the lease and
+// fences its owner, in one write.
 type Pollers interface {
-	// List gives the names of the pollers that are defined here or have a state, ascending.
+	// List returns the names of the pollers that are defined here or have a state, ascending.
 	List(ctx context.Context) ([]string, error)
-	// Show reads a state. A document that is damaged comes with its error.
+	// Show reads a state. A damaged document is returned with its error.
 	Show(ctx context.Context, poller string) (PollerState, error)
-	// Lag says how far a poller is behind its source.
+	// Lag returns how far a poller is behind its source.
 	Lag(ctx context.Context, poller string) (PollerLag, error)
-	// Explain says why the row of a key has come or has not. The key is a JSON object of the key columns, or the value of the only one.
+	// Explain explains why the row of a key was delivered or not. The key is a JSON object of the key columns, or the
+	// value of the only one.
 	Explain(ctx context.Context, poller, key string) (PollerExplanation, error)
-	// Plan says what the next fetch would do. It counts waiting rows up to count, and shows values only when they are asked for.
+	// Plan describes the next fetch. It counts waiting rows up to count, and includes values only on request.
 	Plan(ctx context.Context, poller string, count int, values bool) (PollerPlan, error)
-	// Change makes a change, or says what it would do.
+	// Change makes a change, or describes its effect.
 	Change(ctx context.Context, poller string, c PollerChange) (PollerEffect, error)
 }
 
-// PollerState is a state as it is now. Document is the text of the document, Time the clock of its store, Live says that a
-// process has the lease. Condition is how the poller is, in one word, and Problem the error that it has met last, "" for none.
+// PollerState is the current state. Document is the text of the document, Time the clock of its store, Live means
+// that a process has the lease. Condition is the poller's condition in one word, and Problem its last error, "" for
+// none.
 type PollerState struct {
 	Document  json.RawMessage `json:"document,omitempty"`
 	Time      time.Time       `json:"timeUtc,omitzero"`
@@ -33,7 +35,7 @@ type PollerState struct {
 	Problem   string          `json:"problem,omitempty"`
 }
 
-// The conditions that doctor warns of, as package poller has them.
+// The conditions that doctor reports, as in package poller.
 const (
 	pollerDamaged = "damaged"
 	pollerStopped = "stopped"
@@ -41,9 +43,9 @@ const (
 	pollerNew     = "new"
 )
 
-// PollerLag is how far a poller is behind: places are as people read them. Behind is the time between them, where places are
-// times; HeldBack says why rows that are there are not delivered yet, and Retained how
-// many bytes of log the database keeps until the poller has got on.
+// PollerLag is how far a poller is behind, with readable places. Behind is the time between them, if places are
+// times; HeldBack is the reason why existing rows are not delivered yet, and Retained the bytes of log that the
+// database keeps for the poller.
 type PollerLag struct {
 	Poller   string        `json:"poller"`
 	Place    string        `json:"place"`
@@ -55,8 +57,8 @@ type PollerLag struct {
 	Retained int64         `json:"retainedBytes,omitempty"`
 }
 
-// PollerExplanation is why a row has come or has not. Cursor is the place of the row, Place that of the poller, and End that of its
-// backfill. CorrelationID is that of everything that came of this version of the row.
+// PollerExplanation explains why a row was delivered or not. Cursor is the place of the row, Place that of the
+// poller, and End that of its backfill. CorrelationID is that of all results of this version of the row.
 type PollerExplanation struct {
 	Poller        string          `json:"poller"`
 	Key           json.RawMessage `json:"key,omitempty"`
@@ -72,14 +74,14 @@ type PollerExplanation struct {
 	DeadLetters   []PollerLetter  `json:"deadLetters"`
 }
 
-// PollerLetter is a dead letter of a row. Same says that it is of the version that the row has now.
+// PollerLetter is a dead letter of a row. Same means that it belongs to the current version of the row.
 type PollerLetter struct {
 	RowKey string `json:"rowKey"`
 	Status string `json:"status"`
 	Same   bool   `json:"sameVersion"`
 }
 
-// PollerPlan is what the next fetch of a poller would do, and how far it is. Delivered is 0 and Estimated -1 when they are not known.
+// PollerPlan describes the next fetch of a poller, and its progress. Delivered is 0 and Estimated -1 if unknown.
 type PollerPlan struct {
 	Poller     string            `json:"poller"`
 	Place      string            `json:"place"`
@@ -97,7 +99,7 @@ type PollerPlan struct {
 	Explain    []string          `json:"explain"`
 }
 
-// PollerCount is a number of rows; AtLeast says that there are more.
+// PollerCount is a number of rows; AtLeast means that more exist.
 type PollerCount struct {
 	Rows    int  `json:"rows"`
 	AtLeast bool `json:"atLeast,omitempty"`
@@ -109,7 +111,7 @@ type PollerParameter struct {
 	Value string `json:"value,omitempty"`
 }
 
-// PollerChangeKind is what a change does.
+// PollerChangeKind is the kind of a change.
 type PollerChangeKind string
 
 // The kinds of changes, by the commands that make them.
@@ -126,18 +128,18 @@ const (
 // PollerChange is a change of a state.
 type PollerChange struct {
 	Kind PollerChangeKind
-	// File is the checkpoint to reset to. CursorKind, Value and Keys are the place: the kind is that of the checkpoint when
-	// it is "", and Keys is a JSON object of the key columns, nil for none. To is the name of a clone.
+	// File is the checkpoint to reset to. CursorKind, Value and Keys are the place: an empty kind is that of the
+	// checkpoint, and Keys is a JSON object of the key columns, nil for none. To is the name of a clone.
 	File              []byte
 	CursorKind, Value string
 	Keys              json.RawMessage
 	To                string
-	// DryRun changes nothing. Force goes on under a live lease, and takes a file of another poller or definition.
+	// DryRun changes nothing. Force ignores a live lease, and accepts a file of another poller or definition.
 	DryRun, Force bool
 }
 
-// PollerEffect is what a change has done, or would do. Before is nil where there was no document. Fenced says that a process
-// had the lease.
+// PollerEffect is the effect of a change, made or planned. Before is nil without a previous document. Fenced means
+// that a process had the lease.
 type PollerEffect struct {
 	Poller  string          `json:"poller"`
 	Before  json.RawMessage `json:"before,omitempty"`
@@ -148,36 +150,37 @@ type PollerEffect struct {
 
 // PollerMaker proposes definitions of new pollers.
 type PollerMaker interface {
-	// Propose asks the database for a table.
+	// Propose inspects a table of the database.
 	Propose(ctx context.Context, q PollerQuestion) (PollerProposal, error)
-	// Write puts the definition of a proposal into a file as local.settings.json. It refuses a poller that is there already.
+	// Write adds the definition of a proposal to a file such as local.settings.json. It refuses an existing poller.
 	Write(file string, p PollerProposal) error
 }
 
-// PollerQuestion is about a table for which a poller is wanted. Name, SourceID, Cursor and Keys are found when they are empty.
+// PollerQuestion describes a table and the wanted poller. Empty Name, SourceID, Cursor and Keys are determined.
 type PollerQuestion struct {
 	Name, Table, Dialect, SourceID, Cursor string
 	Keys                                   []string
 	// Setting holds the connection string, in the environment or in File.
 	Setting, File string
-	// Engine with Operation and InstanceColumn, or EventType, say where rows go, Tenant or TenantColumn whose they are.
+	// Engine with Operation and InstanceColumn, or EventType, select the destination of rows, Tenant or TenantColumn
+	// their owner.
 	Engine, Operation, InstanceColumn, EventType, Tenant, TenantColumn string
 	Timeout                                                            time.Duration
 }
 
-// PollerProposal is a definition, as a member of the object that ROUNDHOUSE_POLLERS is, and why it is so.
+// PollerProposal is a definition, as a member of the object in ROUNDHOUSE_POLLERS, with the reasons.
 type PollerProposal struct {
 	Poller     string          `json:"poller"`
 	Definition json.RawMessage `json:"definition"`
 	Reasons    []string        `json:"reasons"`
 	Advice     []string        `json:"advice"`
 	Missing    []PollerRemedy  `json:"missing"`
-	// Ready says that it can run, Problem why the check refuses it.
+	// Ready means that it can run, Problem is the reason why the check refuses it.
 	Ready   bool   `json:"ready"`
 	Problem string `json:"problem,omitempty"`
 }
 
-// PollerRemedy is what a table lacks, as statements.
+// PollerRemedy is a missing part of a table, with the statements that add it.
 type PollerRemedy struct {
 	Why string `json:"why"`
 	SQL string `json:"sql"`

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A place is one line, also from a document that has its keys over several.
+// A place is one line, also if a document has its keys over several.
 func TestPlace(t *testing.T) {
 	t.Parallel()
 	for cursor, want := range map[string]string{

@@ -15,11 +15,11 @@ import (
 
 const (
 	barLength = 24
-	// patience is how many looks at an operation may fail one after the other: it goes on all the same.
+	// patience is the number of consecutive failed reads of an operation that are tolerated: it continues anyway.
 	patience = 30
 )
 
-// bar draws how far an operation is, over and over in one line.
+// bar draws the progress of an operation repeatedly in one line.
 type bar struct {
 	app   *app
 	total int
@@ -65,7 +65,8 @@ func (b *bar) end() {
 	}
 }
 
-// begin starts an operation and waits for its end, unless told not to. total is how many things it is about, 0 for unknown.
+// begin starts an operation and waits for its end, unless wait is false. total is the number of its objects, 0 for
+// unknown.
 func (a *app) begin(ctx context.Context, c *client.Client, r client.Request, total int, wait bool) error {
 	answer, err := a.ask(ctx, c, r)
 	if err != nil {
@@ -83,7 +84,7 @@ func (a *app) begin(ctx context.Context, c *client.Client, r client.Request, tot
 	return a.follow(ctx, c, o.ID, total)
 }
 
-// follow shows an operation until it ends, or until it is left.
+// follow shows an operation until it ends or the wait is interrupted.
 func (a *app) follow(ctx context.Context, c *client.Client, id string, total int) error {
 	data, err := a.watch(ctx, c, id, total)
 	if errors.Is(context.Cause(ctx), errInterrupted) {
@@ -109,13 +110,13 @@ func (a *app) follow(ctx context.Context, c *client.Client, id string, total int
 	}
 }
 
-// watch looks at an operation until it ends, and gives it.
+// watch polls an operation until it ends, and returns it.
 func (a *app) watch(ctx context.Context, c *client.Client, id string, total int) (json.RawMessage, error) {
 	b := &bar{app: a, total: total, began: a.Now()}
 	defer b.end()
 	tick := time.NewTicker(a.Poll)
 	defer tick.Stop()
-	stands := false // it goes on only when somebody has mended something, which is said once
+	stands := false // it is stalled and needs a fix, which is reported once
 	for failed := 0; ; {
 		answer, err := a.ask(ctx, c, client.Request{Method: http.MethodGet, Path: []string{"operations", id}})
 		var o client.Operation
@@ -147,7 +148,7 @@ func (a *app) watch(ctx context.Context, c *client.Client, id string, total int)
 	}
 }
 
-// leave is what an interruption does to an operation: it goes on, unless somebody at the terminal wants it to end.
+// leave handles an interruption of a wait: the operation continues, unless the operator at the terminal cancels it.
 func (a *app) leave(interrupted context.Context, c *client.Client, id string) error {
 	ctx := context.WithoutCancel(interrupted)
 	if a.screen.asks {
@@ -169,7 +170,7 @@ func (a *app) leave(interrupted context.Context, c *client.Client, id string) er
 
 func cancelOf(id string) client.Request { return post(nil, "operations", id, "cancel") }
 
-// count is how many things a list has, up to a bound; more says that there are more.
+// count counts the objects of a list, up to a bound; more reports whether more exist.
 func (a *app) count(ctx context.Context, c *client.Client, query url.Values, is func(json.RawMessage) bool, path ...string) (n int, more bool, err error) {
 	const pages = 10
 	for range pages {
@@ -190,7 +191,7 @@ func (a *app) count(ctx context.Context, c *client.Client, query url.Values, is 
 	return n, true, nil
 }
 
-// about is how many things there are: exactly, or at least when there are more.
+// about returns a number of objects as text: exact, or at least when more exist.
 func about(n int, more bool, thing string) string {
 	switch {
 	case more:

@@ -8,13 +8,13 @@ import (
 	"github.com/vibedata/roundhouse/handler/access"
 )
 
-// recorded makes a change past the API, straight in storage. The audit log has it before it is made, and then what became of
-// it: after, or the error.
+// recorded makes a change directly in storage. The audit log records it first, and then the outcome: after, or the
+// error.
 func (a *app) recorded(ctx context.Context, s Storage, e audit.Entry, change func() (after string, err error)) error {
 	bounded, cancel := a.bounded(ctx)
 	defer cancel()
 	log := &audit.Log{Tables: s.Tables, Now: a.Now}
-	if err := log.CreateTable(bounded); err != nil { // the app may never have run that makes it
+	if err := log.CreateTable(bounded); err != nil { // the app that creates it may never have run
 		return within("record who does this", err)
 	}
 	e, err := log.Begin(bounded, a.signed(e))
@@ -46,7 +46,7 @@ func (a *app) refused(ctx context.Context, e audit.Entry, why error) error {
 	return within("record who was refused", errors.Join(log.CreateTable(ctx), log.Record(ctx, e)))
 }
 
-// signed is an entry of whoever uses the command line here.
+// signed returns an entry with the operator of this command line.
 func (a *app) signed(e audit.Entry) audit.Entry {
 	who := access.LocalUser(a.operator())
 	e.Principal, e.Name, e.Kind, e.Door = who.ID(), who.Name, string(who.Kind), "cli"

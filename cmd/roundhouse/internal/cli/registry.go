@@ -39,7 +39,7 @@ func (a *app) registryCommands() *cobra.Command {
 		a.addCommand(), a.setCommand(), a.drainInstanceCommand(), a.resumeCommand(), a.unlockCommand(), a.removeCommand())
 }
 
-// held is who holds the lock of an instance.
+// held returns the holder of an instance's lock.
 func held(i client.InstanceItem) string {
 	switch {
 	case i.Damaged != "":
@@ -53,7 +53,7 @@ func held(i client.InstanceItem) string {
 	}
 }
 
-// fields are the fields of an instance that flags give.
+// fields are the flags for the fields of an instance.
 type fields struct{ tenant, ring, events, patch string }
 
 func (f *fields) register(c *cobra.Command) {
@@ -63,7 +63,7 @@ func (f *fields) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.patch, "patch", "", "more fields, a merge patch as `JSON`, @file, or - for standard input")
 }
 
-// body is the merge patch that the flags make.
+// body returns the merge patch of the flags.
 func (f *fields) body(a *app) (map[string]any, error) {
 	body := map[string]any{}
 	text, err := a.input("patch", f.patch)
@@ -138,7 +138,7 @@ engineTablesConfig, and fields of your own. What engines write is refused. In
 	return c
 }
 
-// guardedInstance makes a command that changes an instance, and shows what it is before.
+// guardedInstance makes a command that changes an instance, and shows its current state first.
 func (a *app) guardedInstance(s spec, open opener, what string, effect func(client.InstanceItem) string, request func(id string) client.Request) *cobra.Command {
 	var g guards
 	s.args = cobra.ExactArgs(1)

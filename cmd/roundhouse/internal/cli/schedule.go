@@ -35,7 +35,7 @@ setting ROUNDHOUSE_SCHEDULES, or from what that says of the item.`},
 	return group("schedule", "What engines do at certain times", "Show schedules, and run them by hand.", list, a.scheduleRunCommand())
 }
 
-// scheduleResult is what has become of the last slot, or why the next one cannot be sent.
+// scheduleResult returns the result of the last slot, or the reason why the next one cannot be sent.
 func scheduleResult(s client.ScheduleItem) string {
 	if s.Failures > 0 {
 		return fmt.Sprintf("not sent, %d times: %s", s.Failures, s.Error)

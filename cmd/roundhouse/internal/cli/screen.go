@@ -8,13 +8,13 @@ import (
 	"golang.org/x/term"
 )
 
-// defaultWidth is that of a terminal that does not tell.
+// defaultWidth is the width of a terminal that reports none.
 const defaultWidth = 80
 
-// screen is what the program is connected to.
+// screen describes the program's terminal.
 type screen struct {
-	// asks says that somebody can be asked, draws that a line can be drawn again, width what a line of output may have; 0
-	// does not bound it.
+	// asks means that the operator can be asked, draws that a line can be redrawn; width bounds a line of output, 0
+	// does not.
 	asks, draws bool
 	width       int
 }
@@ -30,7 +30,7 @@ func screenOf(in io.Reader, out, errs io.Writer) screen {
 	return s
 }
 
-// descriptor is that of a terminal, -1 for anything else.
+// descriptor returns the file descriptor of a terminal, -1 for anything else.
 func descriptor(stream any) int {
 	file, ok := stream.(interface{ Fd() uintptr })
 	if !ok || !term.IsTerminal(int(file.Fd())) {
@@ -39,7 +39,7 @@ func descriptor(stream any) int {
 	return int(file.Fd())
 }
 
-// printable is a text for a terminal: what came from outside must not steer it.
+// printable returns a text for a terminal: external text must not control it.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -15,7 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// sent is what send tells.
+// sent is the output of send.
 type sent struct {
 	MessageID     string `json:"messageId"`
 	Queue         string `json:"queue"`

@@ -10,10 +10,10 @@ import (
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/client"
 )
 
-// opener gives the API.
+// opener opens the API client.
 type opener func(ctx context.Context) (*client.Client, error)
 
-// showCommand makes the command that shows one thing below a path: its arguments are the rest of the path.
+// showCommand makes the command that shows one object below a path: its arguments are the rest of the path.
 func (a *app) showCommand(args, short string, open opener, path ...string) *cobra.Command {
 	return a.command(spec{
 		use: "show " + args, short: short, args: cobra.ExactArgs(len(strings.Fields(args))),
@@ -23,7 +23,7 @@ func (a *app) showCommand(args, short string, open opener, path ...string) *cobr
 	})
 }
 
-// tell sends a request, and shows what the API says.
+// tell sends a request, and shows the API's answer.
 func (a *app) tell(ctx context.Context, open opener, r client.Request) error {
 	c, err := open(ctx)
 	if err != nil {
@@ -36,12 +36,12 @@ func (a *app) tell(ctx context.Context, open opener, r client.Request) error {
 	return a.printDetail(answer.Data)
 }
 
-// post is a request that changes something.
+// post returns a POST request.
 func post(body any, path ...string) client.Request {
 	return client.Request{Method: http.MethodPost, Path: path, Body: body}
 }
 
-// only is a body of those members that have a value.
+// only returns a body of the members with a value.
 func only(members map[string]string) map[string]string {
 	body := map[string]string{}
 	for name, value := range members {

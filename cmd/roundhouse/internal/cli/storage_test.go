@@ -23,17 +23,17 @@ import (
 	"github.com/vibedata/roundhouse/tables/hostlock"
 )
 
-// nowhere is a storage account that nobody can reach.
+// nowhere is an unreachable storage account.
 const nowhere = "DefaultEndpointsProtocol=http;AccountName=acct1;AccountKey=c2VjcmV0;BlobEndpoint=http://127.0.0.1:1/a;QueueEndpoint=http://127.0.0.1:1/a;TableEndpoint=http://127.0.0.1:1/a"
 
-// down is a world whose app does not run: there is storage only.
+// down returns a world whose app does not run: only storage is available.
 func down(t *testing.T) (w *world, connection string) {
 	t.Helper()
 	w = &world{url: "http://127.0.0.1:1"}
 	return w, storage.Account(t).ConnectionString()
 }
 
-// register leaves engines in storage, as an app does when it starts.
+// register registers engines in storage, as an app does when it starts.
 func register(t *testing.T, store *azure.Tables) {
 	t.Helper()
 	history := engine.NewHistory(store, "")
@@ -41,7 +41,7 @@ func register(t *testing.T, store *azure.Tables) {
 	must(t, history.Register(t.Context(), []engine.Description{{Name: "hmac", Queue: hmac.Queue, Operations: []string{"rotate"}}, {Name: "update-publisher", Queue: "none"}}, []string{"hmac", "outbox"}))
 }
 
-// What has to work without the app works on storage.
+// Commands that must work without the app work on storage.
 func TestStraightToStorage(t *testing.T) {
 	t.Parallel()
 	w, connection := down(t)
@@ -95,7 +95,7 @@ func TestStraightToStorage(t *testing.T) {
 	w.want(t, 2, []string{storageSetting}, "history", "list", "--storage", "settings")
 }
 
-// started leaves the row of a process in storage.
+// started adds the row of a process to storage.
 func started(t *testing.T, name string, store *azure.Tables) {
 	t.Helper()
 	n, err := nodes.New(nodes.Config{Tables: store, Queues: queues.NewMemory(), Queue: "q", Name: name,
@@ -147,10 +147,10 @@ func TestSend(t *testing.T) {
 	w.want(t, 0, []string{"Correlation id ", "roundhouse timeline "}, "send", "hmac", "--storage", connection)
 	left, err := store.Receive(t.Context(), hmac.Queue, 32, time.Minute)
 	must(t, err)
-	for _, m := range left { // the next run of this test finds the queue as this one did
+	for _, m := range left { // the next run of this test finds the queue in its initial state
 		must(t, store.Delete(t.Context(), hmac.Queue, m.ID, m.PopReceipt))
 	}
-	// The container for large inputs is the app's to make.
+	// The app creates the container for large inputs.
 	w.want(t, 3, []string{"not found"}, "send", "hmac", "--input", "@"+large, "--storage", connection)
 	w.want(t, 3, []string{"has it run with this storage account"}, "send", "update-publisher", "--storage", connection)
 	w.want(t, 2, []string{"--input is no JSON"}, "send", "hmac", "--input", "{", "--storage", connection)
@@ -165,7 +165,7 @@ func mustJSON(t *testing.T, v any) []byte {
 	return text
 }
 
-// doctor finds everything fine, or says what is not; and it leaves nothing behind.
+// doctor reports that everything is fine, or the problems; and it leaves nothing behind.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -186,7 +186,7 @@ func TestDoctor(t *testing.T) {
 	w.want(t, 1, []string{"fail  app settings", "ok    storage tables"}, "doctor", "--storage", connection, "--url", "ftp://a")
 }
 
-// Advice is for what went wrong, and never to run what is running.
+// Remedies are for failures only, and never name the running command.
 func TestDoctorAdvises(t *testing.T) {
 	t.Parallel()
 	w, connection := down(t)
@@ -212,7 +212,7 @@ func TestDoctorAdvises(t *testing.T) {
 	}
 }
 
-// An app that is named goes with a storage account that is named: that of the settings here may be another app's.
+// A named app needs a named storage account: the account of the settings here may be another app's.
 func TestDoctorOfTwoApps(t *testing.T) {
 	t.Parallel()
 	w, connection := down(t)
@@ -234,7 +234,7 @@ func TestDoctorOfTwoApps(t *testing.T) {
 	}
 }
 
-// Clocks that differ are a warning, and so is what a health report says.
+// Clock differences are a warning, and so is a warning of a health report.
 func TestDoctorWarns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -252,7 +252,7 @@ func TestDoctorWarns(t *testing.T) {
 	w.want(t, 1, []string{"warn  app clock", "-1h0m", "warn  a:b", "slow", "fail  c:d", "gone"}, "doctor", "--storage", "what")
 }
 
-// The version that doctor knows is that of what the runtime writes.
+// doctor's version is that of the runtime's rows.
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -278,7 +278,7 @@ func signIn(t *testing.T) {
 	}
 }
 
-// With a scope, requests bear the token of the identity that the environment has.
+// With a scope, requests have the token of the environment's identity.
 func TestEntra(t *testing.T) { // it sets the environment of the process
 	w := newWorld(t)
 	signIn(t)

@@ -7,10 +7,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// typos is how many letters a command may differ in from what was typed for it to be suggested.
+// typos is the maximum edit distance between a suggested command and the typed one.
 const typos = 2
 
-// onlyCommands takes no arguments: what is typed behind a group should be a command, and the error names those that are near.
+// onlyCommands accepts no arguments: an argument of a group should be a subcommand, and the error names similar ones.
 func onlyCommands(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

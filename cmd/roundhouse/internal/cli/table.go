@@ -11,18 +11,18 @@ import (
 type column[T any] struct {
 	title string
 	text  func(T) string
-	// cut says that it may be cut to fit; ids are not, because they are copied from here.
+	// cut means that it may be cut to fit; ids are not, so that operators can copy them.
 	cut bool
 }
 
 const (
 	gap = 2
-	// least is what is left of a column that is cut.
+	// least is the minimum width of a cut column.
 	least = 10
 )
 
-// writeTable writes rows. width bounds its lines; 0 does not. Where cutting is not enough, the ids at the end of a row get a
-// line of their own, as commands take them.
+// writeTable writes rows. width bounds its lines; 0 does not. If cutting is not enough, the ids at the end of a row
+// get a line of their own.
 func writeTable[T any](w io.Writer, width int, columns []column[T], rows []T) error {
 	cells := cellsOf(columns, rows)
 	widths := widest(cells)
@@ -31,7 +31,7 @@ func writeTable[T any](w io.Writer, width int, columns []column[T], rows []T) er
 		for split > 0 && !columns[split-1].cut {
 			split--
 		}
-		widths = widest(cells) // what was cut has room again
+		widths = widest(cells) // the cut columns have room again
 		fit(columns[:split], widths[:split], width)
 	}
 	var out strings.Builder
@@ -45,7 +45,7 @@ func writeTable[T any](w io.Writer, width int, columns []column[T], rows []T) er
 	return err
 }
 
-// cellsOf are the titles, and the texts of the rows.
+// cellsOf returns the titles, and the texts of the rows.
 func cellsOf[T any](columns []column[T], rows []T) [][]string {
 	cells := [][]string{make([]string, len(columns))}
 	for i, c := range columns {
@@ -61,7 +61,7 @@ func cellsOf[T any](columns []column[T], rows []T) [][]string {
 	return cells
 }
 
-// widest are the widths of the columns.
+// widest returns the widths of the columns.
 func widest(cells [][]string) []int {
 	widths := make([]int, len(cells[0]))
 	for _, line := range cells {
@@ -72,7 +72,7 @@ func widest(cells [][]string) []int {
 	return widths
 }
 
-// joined is a line of cells, each as wide as its column.
+// joined returns a line of cells, each as wide as its column.
 func joined(cells []string, widths []int) string {
 	var b strings.Builder
 	for i, text := range cells {
@@ -81,7 +81,7 @@ func joined(cells []string, widths []int) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// fit takes from the widest column that may be cut, until the line fits, or no column can give more: then it says false.
+// fit shrinks the widest cuttable column until the line fits; it returns false if no column can shrink further.
 func fit[T any](columns []column[T], widths []int, width int) bool {
 	total := -gap
 	for _, w := range widths {
@@ -103,7 +103,7 @@ func fit[T any](columns []column[T], widths []int, width int) bool {
 	return true
 }
 
-// cutTo is the beginning of a text with so many characters, which says that it is one.
+// cutTo returns the beginning of a text with so many characters, and an ellipsis.
 func cutTo(text string, width int) string {
 	if utf8.RuneCountInString(text) <= width {
 		return text
@@ -115,7 +115,7 @@ func pad(text string, width int) string {
 	return text + strings.Repeat(" ", max(width-utf8.RuneCountInString(text), 0))
 }
 
-// at is a time in a table, in UTC; "" for none.
+// at returns a time for a table, in UTC; "" for none.
 func at(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -123,7 +123,7 @@ func at(t time.Time) string {
 	return t.UTC().Format("01-02 15:04:05")
 }
 
-// day is a time with its year.
+// day returns a time with its year.
 func day(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -40,7 +40,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// Ids that leave no room for the rest get a line of their own, whole.
+// Ids that leave no room for the rest get a line of their own, unshortened.
 func TestTableOfLongIDs(t *testing.T) {
 	t.Parallel()
 	columns := []column[cell]{

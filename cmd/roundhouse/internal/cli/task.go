@@ -33,7 +33,7 @@ func (a *app) taskCommands() *cobra.Command {
 		},
 	})
 	complete := a.taskCommand("complete", "Complete a task with its answer", "answer", "note")
-	_ = complete.MarkFlagRequired("answer") // the flag is there
+	_ = complete.MarkFlagRequired("answer") // the flag exists
 	return group("task", "What people are asked", "Show human tasks, and do them.",
 		list, a.showCommand("ORCHESTRATION TASK", "Show a task, with what happened to it", a.api, "tasks"),
 		a.taskCommand("claim", "Take a task"),
@@ -42,7 +42,7 @@ func (a *app) taskCommands() *cobra.Command {
 		a.taskCommand("release", "Put a task back for others", "note"), complete)
 }
 
-// who has a task, or who may take it.
+// who returns the assignee of a task, or the roles that may claim it.
 func who(t client.TaskItem) string {
 	if t.Assignee != "" {
 		return cmp.Or(t.AssigneeName, t.Assignee)
@@ -50,7 +50,7 @@ func who(t client.TaskItem) string {
 	return strings.Join(t.Roles, ",")
 }
 
-// taskCommand makes the command that does something to a task. may says what it takes besides: answer, note.
+// taskCommand makes the command for an action on a task. may lists its optional inputs: answer, note.
 func (a *app) taskCommand(verb, short string, may ...string) *cobra.Command {
 	var note, answer string
 	c := a.command(spec{use: verb + " ORCHESTRATION TASK [flags]", short: short, args: cobra.ExactArgs(2), run: func(ctx context.Context, args []string) error {

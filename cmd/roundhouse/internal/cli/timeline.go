@@ -109,7 +109,7 @@ func (a *app) showTimeline(t client.Timeline) error {
 	return a.table(func(width int) error { return writeTable(a.Stdout, width, timelineColumns(parents(items)), items) })
 }
 
-// parents are the callers of the runs, by the ids of these.
+// parents returns the callers of the runs, by the ids of these.
 func parents(items []client.TimelineItem) map[string]string {
 	of := map[string]string{}
 	for _, i := range items {
@@ -133,7 +133,7 @@ func timelineColumns(parents map[string]string) []column[client.TimelineItem] {
 	}
 }
 
-// indent shows that a run was called by another one.
+// indent marks a run that another one called.
 func indent(run string, parents map[string]string) (marks string) {
 	const deepest = 8
 	for len(marks) < deepest && parents[run] != "" {
@@ -142,7 +142,7 @@ func indent(run string, parents map[string]string) (marks string) {
 	return marks
 }
 
-// changed tells of which orchestration and attempt a change is, and why it happened.
+// changed describes the orchestration and attempt of a change, and its reason.
 func changed(c client.OrchestrationChange) string {
 	text := c.OrchestrationID
 	if c.Attempt > 1 || c.What == "AttemptFailed" {
@@ -157,10 +157,10 @@ func changed(c client.OrchestrationChange) string {
 	return text
 }
 
-// happening is what an item tells, and of which run.
+// happening is the text of an item, with its run.
 type happening struct{ status, what, run string }
 
-// happened is what an item of a timeline tells.
+// happened returns the text of an item of a timeline.
 func happened(i client.TimelineItem) happening {
 	switch {
 	case i.History != nil:
@@ -184,7 +184,7 @@ func happened(i client.TimelineItem) happening {
 	}
 }
 
-// happenedInRun is the same of what the code of a run has called, or received.
+// happenedInRun returns the text of a call or a received event of a run.
 func happenedInRun(i client.TimelineItem) happening {
 	switch {
 	case i.Message != nil:
@@ -204,7 +204,7 @@ func happenedInRun(i client.TimelineItem) happening {
 	}
 }
 
-// called tells of a call, how often it was tried, how long it took, and why it failed last.
+// called describes a call: its attempts, its duration, and its last error.
 func called(i client.TimelineItem) happening {
 	text := fmt.Sprintf("%d %s", i.Call.Call, i.Call.Name)
 	if i.Call.Type != "Activity" {

@@ -13,7 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// watched is output that says when it has a text for the first time.
+// watched is output that signals when it contains a text for the first time.
 type watched struct {
 	mu   sync.Mutex
 	all  bytes.Buffer
@@ -38,7 +38,7 @@ func (w *watched) String() string {
 	return w.all.String()
 }
 
-// follow follows a timeline, does something when it shows a text, and gives the exit code and the output.
+// follow follows a timeline, calls then when it shows a text, and returns the exit code and the output.
 func (w *world) follow(t *testing.T, text string, then func(signals chan<- os.Signal), args ...string) (int, string) {
 	t.Helper()
 	out := &watched{text: text, seen: make(chan struct{})}
@@ -66,7 +66,7 @@ func TestFollowTimeline(t *testing.T) {
 	w.leave()
 }
 
-// An interruption ends it with the exit code of one; with JSON, each line is an item.
+// An interruption ends it with its own exit code; with JSON, each line is an item.
 func TestFollowTimelineInterrupted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -81,7 +81,7 @@ func TestFollowTimelineInterrupted(t *testing.T) {
 	w.leave()
 }
 
-// A line fits the terminal, whatever an error says, and holds no control character.
+// A line fits the terminal with any error text, and has no control character.
 func TestFollowedLinesFit(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -17,15 +17,15 @@ type follower struct {
 	id       string
 	query    url.Values
 	interval time.Duration
-	// shown are the items that were shown, as they were then.
+	// shown are the shown items, in their state at that time.
 	shown map[string]string
 	began bool
 }
 
-// slowest is how many intervals lie between two looks at most.
+// slowest bounds the pause between two reads, in intervals.
 const slowest = 8
 
-// run shows what is new until all runs have ended. Nothing being known yet, or the app not answering for a moment, is no end.
+// run shows new items until all runs have ended. An unknown run, or a brief outage of the app, is no end.
 func (f *follower) run(ctx context.Context) error {
 	f.shown = map[string]string{}
 	wait, failed := f.interval, 0
@@ -57,9 +57,9 @@ func (f *follower) run(ctx context.Context) error {
 	}
 }
 
-// look reads the timeline once, and shows what is new or has changed.
+// look reads the timeline once, and shows new and changed items.
 func (f *follower) look(ctx context.Context) (news, ended bool, err error) {
-	t, err := f.timeline(ctx, f.client, f.id, nil) // whole, because runs and their ends may be none of what is shown
+	t, err := f.timeline(ctx, f.client, f.id, nil) // unfiltered, because the filter may hide the runs and their ends
 	if err != nil {
 		return false, false, err
 	}
@@ -87,7 +87,7 @@ func (f *follower) look(ctx context.Context) (news, ended bool, err error) {
 	return news, ended, nil
 }
 
-// told is what there is to see of an item; a run that has only waited meanwhile is nothing new.
+// told returns the visible part of an item; a run that has only waited meanwhile is unchanged.
 func told(i client.TimelineItem) string {
 	h := happened(i)
 	return h.status + "\n" + h.what

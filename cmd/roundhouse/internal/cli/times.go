@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// errTime says what a time can be.
+// errTime lists the valid forms of a time.
 var errTime = errors.New("use today, yesterday, a date such as 2026-11-21, a time such as 2026-11-21T10:00:00Z, or how long ago it is, such as 2h")
 
-// parseTime reads a time as flags take it; today, yesterday and 2h are counted from now. Days begin at midnight UTC, as those of
-// the API do.
+// parseTime parses a time flag; today, yesterday and 2h are relative to now. Days begin at midnight UTC, as in the
+// API.
 func parseTime(text string, now time.Time) (time.Time, error) {
 	now = now.UTC()
 	today := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)

@@ -7,7 +7,7 @@ import (
 
 func TestParseTime(t *testing.T) {
 	t.Parallel()
-	// It is the next day already where the clock is.
+	// It is the next day already in the clock's zone.
 	now := time.Date(2026, 3, 1, 0, 30, 15, 500, time.FixedZone("", 3600))
 	for text, want := range map[string]string{
 		"today": "2026-02-28T00:00:00Z", "Yesterday": "2026-02-27T00:00:00Z", "2h": "2026-02-28T21:30:15Z", "-90m": "2026-02-28T22:00:15Z",
@@ -25,7 +25,7 @@ func TestParseTime(t *testing.T) {
 	}
 }
 
-// A time that nobody understands is refused before the API is asked, with what a time can be.
+// An invalid time is refused before the API is called, with the valid forms.
 func TestTimeFlags(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -9,16 +9,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// built is what a program was built of.
+// built is the build information of a program.
 type built struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`
-	Modified bool   `json:"modified,omitempty"` // there were changes beyond the revision
+	Modified bool   `json:"modified,omitempty"` // uncommitted changes
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
 
-// builtOf reads what the linker left; info is nil where it left nothing.
+// builtOf reads the linker's build information; info is nil without it.
 func builtOf(info *debug.BuildInfo) built {
 	b := built{Version: "unreleased", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info == nil {
@@ -38,7 +38,7 @@ func builtOf(info *debug.BuildInfo) built {
 	return b
 }
 
-// String is one line: the version, and the revision where the version does not hold it.
+// String returns one line: the version, and the revision if the version does not contain it.
 func (b built) String() string {
 	text := b.Version
 	if b.Revision != "" && !strings.Contains(b.Version, b.Revision[:min(12, len(b.Revision))]) {
@@ -50,9 +50,9 @@ func (b built) String() string {
 	return text + " (" + b.Go + ", " + b.Platform + ")"
 }
 
-// version is what this program was built of.
+// version returns the build information of this program.
 func version() built {
-	info, _ := debug.ReadBuildInfo() // nil where there is none
+	info, _ := debug.ReadBuildInfo() // nil for none
 	return builtOf(info)
 }
 

@@ -48,9 +48,9 @@ func TestMain(m *testing.M) { storage.Main(m) }
 
 const functionKey = "a-function-key"
 
-// world is the whole API over stores in memory, served over HTTP: to those who have the key at the address for machines, and to
-// those whom the platform has authenticated at the other. What it has to do behind a
-// request is done before the next one.
+// world is the whole API over stores in memory, served over HTTP: to callers with the key at the address for
+// machines, and to callers authenticated by the platform at the other. Background work of a request is done before
+// the next one.
 type world struct {
 	url     string
 	tables  *tables.Memory
@@ -62,22 +62,22 @@ type world struct {
 	sweep   func(context.Context) error
 	list    *catalog.Catalog
 
-	// changed lets the code of "turns" decide otherwise than before; ahead is by how much the API's clock is.
+	// changed makes the code of "turns" decide differently; ahead is the lead of the API's clock.
 	changed atomic.Bool
 	ahead   atomic.Int64
 
 	mu sync.Mutex
-	// refuse answers requests in the API's place when it is not nil.
+	// refuse answers requests instead of the API when it is not nil.
 	refuse http.HandlerFunc
-	// idle leaves what is behind a request undone.
+	// idle skips the background work of requests.
 	idle bool
-	// asked are the requests that came, by method and path as the API has it, and outside those as they came.
+	// asked are the received requests, by method and path of the API, and outside those as sent.
 	asked, outside []string
 	// platform authenticates callers when it is not nil.
 	platform func(r *http.Request)
 }
 
-// sink is a destination that takes everything but what it cannot read.
+// sink is a destination that accepts everything except unreadable payloads.
 type sink struct{}
 
 func (sink) Deliver(_ context.Context, e outbox.Event) error {
@@ -87,7 +87,7 @@ func (sink) Deliver(_ context.Context, e outbox.Event) error {
 	return nil
 }
 
-// approval asks a person, or waits for the event "decision".
+// approval returns an orchestrator that creates a task, or waits for the event "decision".
 func approval() orchestrator.AnyOrchestrator {
 	return orchestrator.NewOrchestrator("approval", func(ctx *orchestrator.Context, in string) (string, error) {
 		switch in {
@@ -159,7 +159,8 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// nodes are those of the API: one that was lost, one whose takeover is not finished, and who took over from both.
+// nodes returns the nodes of the API: one that was lost, one whose takeover is not finished, and the node that took
+// over both.
 func (w *world) nodes(context.Context) ([]nodes.Info, error) {
 	began := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	lost := nodes.Info{Name: "web-1-398", State: nodes.StateTaken, Since: began, Seen: began.Add(time.Hour), Hand: nodes.Hand{Count: 3},
@@ -169,7 +170,7 @@ func (w *world) nodes(context.Context) ([]nodes.Info, error) {
 		Said: outbox.EncodeCircuits([]outbox.OpenCircuit{{Destination: "crm", Since: began, Until: began.Add(time.Minute), Failures: 5, Reason: "status 503"}})}}, nil
 }
 
-// schedules are those of the API: one of an engine with an item.
+// schedules returns the schedules of the API: one of an engine with a target.
 func (w *world) schedules(t *testing.T) *schedule.Scheduler {
 	t.Helper()
 	items := engine.FixedItems(engine.Item{Name: "payments", Message: func(time.Time) (engine.Message, error) { return engine.Message{InstanceID: "payments"}, nil }})
@@ -180,13 +181,14 @@ func (w *world) schedules(t *testing.T) *schedule.Scheduler {
 	return s
 }
 
-// door lets everybody with the key do everything, and people of the tenant "home" what their roles allow.
+// door returns an entry point that grants everything to callers with the key, and to users of the tenant "home" the
+// permissions of their roles.
 func (w *world) door() access.Door {
 	return access.Door{Name: "api", Audit: &audit.Log{Tables: w.tables}, Control: access.Control{EasyAuth: true,
 		Policy: access.Policy{HomeTenant: accesstest.ID("home"), Keys: string(access.Administrator)}}}
 }
 
-// serve is the API behind the host, which wants the key at the address for machines.
+// serve returns the API behind the host, which requires the key at the address for machines.
 func (w *world) serve(t *testing.T, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
@@ -214,7 +216,7 @@ func (w *world) serve(t *testing.T, next http.Handler) http.Handler {
 	})
 }
 
-// drive delivers the runtime's signals until there are none, and brings the list of orchestrations up to date.
+// drive delivers the runtime's signals until none is left, and updates the list of orchestrations.
 func (w *world) drive(t *testing.T) {
 	ctx := context.Background()
 	defer func() {
@@ -247,21 +249,21 @@ func (w *world) drive(t *testing.T) {
 	}
 }
 
-// refusing lets the API answer with something else.
+// refusing replaces the API's answers.
 func (w *world) refusing(answer http.HandlerFunc) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.refuse = answer
 }
 
-// leave leaves what is behind a request undone.
+// leave skips the background work of requests.
 func (w *world) leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.idle = true
 }
 
-// changes are the requests that changed something.
+// changes returns the requests that changed something.
 func (w *world) changes() (changes []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -273,7 +275,7 @@ func (w *world) changes() (changes []string) {
 	return changes
 }
 
-// deadLetter adds a dead letter, and gives its row key.
+// deadLetter adds a dead letter, and returns its row key.
 func (w *world) deadLetter(t *testing.T, id, reason string, failed time.Time) string {
 	t.Helper()
 	d := engine.DeadLetter{Engine: "hmac", MessageID: id, InsertedAtUtc: failed.Truncate(time.Second), InstanceID: "i-1", OriginalQueue: hmac.Queue,
@@ -296,7 +298,7 @@ func (w *world) record(t *testing.T, correlationID string, ended time.Time) engi
 	return run[0]
 }
 
-// add puts a message into the outbox, and gives its id.
+// add adds a message to the outbox, and returns its id.
 func (w *world) add(t *testing.T, tenant, payload string) string {
 	t.Helper()
 	key := outbox.Key("test", tenant, payload, "", "")
@@ -305,13 +307,13 @@ func (w *world) add(t *testing.T, tenant, payload string) string {
 	return key.String()
 }
 
-// result is what a run of the program has left.
+// result is the result of a program run.
 type result struct {
 	code     int
 	out, err string
 }
 
-// environment is a lookup.
+// environment returns a lookup.
 func environment(settings map[string]string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		v, ok := settings[name]
@@ -319,7 +321,7 @@ func environment(settings map[string]string) func(string) (string, bool) {
 	}
 }
 
-// main is the program for this world, without a terminal.
+// main returns the program for this world, without a terminal.
 func (w *world) main(settings map[string]string) (m Main, out, errs *bytes.Buffer) {
 	all := map[string]string{"ROUNDHOUSE_URL": w.url, "ROUNDHOUSE_KEY": functionKey}
 	for name, value := range settings {
@@ -341,7 +343,7 @@ func (w *world) runWith(t *testing.T, settings map[string]string, args ...string
 	return result{code, out.String(), errs.String()}
 }
 
-// want runs the program, and fails the test for another exit code, or where the output has not all of the texts.
+// want runs the program, and fails the test for another exit code, or if a text is missing in the output.
 func (w *world) want(t *testing.T, code int, texts []string, args ...string) result {
 	t.Helper()
 	r := w.run(t, args...)

@@ -1,6 +1,5 @@
-// Package client asks the HTTP API of the handler (docs/api.md). It promises that a key or a token goes to the address that
-// was configured and nowhere else, over https unless that is this machine, and that no error shows one. It owns no storage
-// keys.
+// Package client calls the HTTP API of the handler (docs/api.md). It sends a key or a token only to the configured
+// address, over https unless that is this machine, and no error contains one. It owns no storage keys.
 package client
 
 import (
@@ -28,27 +27,27 @@ import (
 // maxAnswer bounds an answer in bytes: a page of a hundred orchestrations with their rounds fits.
 const maxAnswer = 64 << 20
 
-// Config says where the API is and who asks.
+// Config configures the address of the API and the caller's credentials.
 type Config struct {
 	// URL is the address of the app, without /api; https unless it is on this machine.
 	URL string
 	// Key is a function key; "" sends none.
 	Key string
-	// Credential gives a token for Scope; nil sends none.
+	// Credential provides a token for Scope; nil sends none.
 	Credential azcore.TokenCredential
 	Scope      string
 	// Transport sends the requests; nil means one of its own.
 	Transport http.RoundTripper
 }
 
-// Client asks the API. Make one with New; it is safe for concurrent use.
+// Client calls the API. Make one with New; it is safe for concurrent use.
 type Client struct {
 	base   *url.URL
 	config Config
 	http   *http.Client
 }
 
-// New makes a client. It sends nothing yet.
+// New makes a client. It sends no request yet.
 func New(c Config) (*Client, error) {
 	base, err := url.Parse(c.URL)
 	switch {
@@ -67,52 +66,52 @@ func New(c Config) (*Client, error) {
 	if c.Transport == nil {
 		c.Transport = http.DefaultTransport
 	}
-	// The API does not redirect; following one would take the key elsewhere.
+	// The API does not redirect; following a redirect would send the key elsewhere.
 	refuse := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{base, c, &http.Client{Transport: c.Transport, CheckRedirect: refuse}}, nil
 }
 
-// Loopback says whether an address is on this machine.
+// Loopback reports whether an address is on this machine.
 func Loopback(u *url.URL) bool {
 	ip := net.ParseIP(u.Hostname())
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// URL is the address that the client asks.
+// URL returns the address of the API.
 func (c *Client) URL() *url.URL { return c.base }
 
-// Request is a question to the API. Only Method and Path are required.
+// Request is a request to the API. Only Method and Path are required.
 type Request struct {
 	Method string
-	// Path are the segments behind /api, as they are: they are escaped here.
+	// Path are the unescaped segments after /api.
 	Path  []string
 	Query url.Values
 	// Body is sent as JSON; nil sends none.
 	Body any
 	// IfMatch and IdempotencyKey are the headers, "" for none.
 	IfMatch, IdempotencyKey string
-	// CorrelationID names the request in the log of the API, "" lets the API choose.
+	// CorrelationID identifies the request in the log of the API, "" lets the API choose.
 	CorrelationID string
 }
 
-// Answer is what the API says.
+// Answer is an answer of the API.
 type Answer struct {
 	Status int
-	// Data is the data of the envelope, or the whole body where there is no envelope.
+	// Data is the data of the envelope, or the whole body without an envelope.
 	Data json.RawMessage
-	// ETag is the version of what Data shows, "" for none.
+	// ETag is the version of Data, "" for none.
 	ETag string
-	// Date is the clock of the service, zero when it does not tell.
+	// Date is the clock of the service, zero when it is missing.
 	Date time.Time
 }
 
-// Get asks for something.
+// Get sends a GET request.
 func (c *Client) Get(ctx context.Context, query url.Values, path ...string) (Answer, error) {
 	return c.Do(ctx, Request{Method: http.MethodGet, Path: path, Query: query})
 }
 
-// Do sends a request. The errors are *Error for what the API refuses, and ErrUnreachable. An answer comes with an *Error,
-// too: a health check that fails has its report in it.
+// Do sends a request. The errors are *Error for a refusal of the API, and ErrUnreachable. An answer is returned with
+// an *Error, too: a failed health check has its report in it.
 func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
 	req, err := c.request(ctx, r)
 	if err != nil {
@@ -147,7 +146,7 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 	}
 	target := c.base.JoinPath("api").String()
 	if c.config.Key != "" && c.config.Credential == nil && !probe(r.Path) {
-		target = c.base.JoinPath("api", "machine").String() // where the host takes keys
+		target = c.base.JoinPath("api", "machine").String() // where the host accepts keys
 	}
 	for _, segment := range r.Path {
 		if segment == "" {
@@ -177,7 +176,7 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 	return req, c.authorize(ctx, req)
 }
 
-// probe says whether a path is that of a probe, which anybody may ask: there is no other for keys.
+// probe reports whether a path is that of a probe, which is public: it has no twin for keys.
 func probe(path []string) bool {
 	return len(path) == 2 && path[0] == "health" && (path[1] == "live" || path[1] == "ready")
 }
@@ -200,12 +199,12 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 		return cause
 	}
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		err = wrapped.Err // the URL says no more than the address, and can be long
+		err = wrapped.Err // the URL repeats the address, and can be long
 	}
 	return fmt.Errorf("%w at %s: %w", ErrUnreachable, c.base.Redacted(), err)
 }
 
-// decode takes the envelope off an answer.
+// decode unwraps the envelope of an answer.
 func decode(resp *http.Response, body []byte) (Answer, error) {
 	a := Answer{Status: resp.StatusCode, ETag: resp.Header.Get("ETag"), Data: body}
 	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {

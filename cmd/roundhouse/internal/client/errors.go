@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// ErrUnreachable: nothing answers at the address, or not in time.
+// ErrUnreachable: no answer from the address, or not in time.
 var ErrUnreachable = errors.New("the API cannot be reached")
 
-// Error is what the API says when it refuses.
+// Error is a refusal of the API.
 type Error struct {
-	// Status is that of HTTP. RetryAfter is when to ask again, 0 when the API does not tell.
+	// Status is the HTTP status. RetryAfter is the delay before a retry, 0 when the API gives none.
 	Status     int           `json:"-"`
 	RetryAfter time.Duration `json:"-"`
-	// Code is for machines, Message for people. Target names the parameter that is to blame, "" for none.
+	// Code is machine-readable, Message is for users. Target names the invalid parameter, "" for none.
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Target  string `json:"target"`
-	// Details are all the things that are wrong when there are several.
+	// Details are the individual errors if there are several.
 	Details []Error `json:"details"`
 }
 
-// Error is one line.
+// Error returns one line.
 func (e *Error) Error() string {
 	text := e.Message
 	if e.Target != "" {
@@ -38,7 +38,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s (%d %s)", text, e.Status, e.Code)
 }
 
-// foreign is the error of an answer that is not the API's: from the host, a proxy or another program.
+// foreign returns the error of an answer from the host, a proxy or another program instead of the API.
 func foreign(resp *http.Response) *Error {
 	e := &Error{Status: resp.StatusCode, Code: http.StatusText(resp.StatusCode)}
 	switch code := resp.StatusCode; {

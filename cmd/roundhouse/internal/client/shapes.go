@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Page is a page of a list; Token continues it, "" on the last page. Items are as the API gives them.
+// Page is a page of a list; Token continues it, "" on the last page. Items are the API's JSON.
 type Page struct {
 	Items []json.RawMessage `json:"items"`
 	Token string            `json:"continuationToken,omitempty"`
 }
 
-// HistoryItem is an entry of the history as lists show it.
+// HistoryItem is an entry of the history in lists.
 type HistoryItem struct {
 	Engine        string    `json:"engine"`
 	RowKey        string    `json:"rowKey"`
@@ -21,11 +21,11 @@ type HistoryItem struct {
 	DurationMs    int64     `json:"durationMs"`
 	CreatedAt     time.Time `json:"createdAtUtc"`
 	CorrelationID string    `json:"correlationId"`
-	// SupersededBy is the entry with which the run succeeded after all, "" for none.
+	// SupersededBy is the entry of the run's later success, "" for none.
 	SupersededBy string `json:"supersededBy"`
 }
 
-// DeadLetterItem is a dead letter as lists show it.
+// DeadLetterItem is a dead letter in lists.
 type DeadLetterItem struct {
 	Engine        string    `json:"engine"`
 	RowKey        string    `json:"rowKey"`
@@ -38,13 +38,13 @@ type DeadLetterItem struct {
 	RetryCount    int       `json:"retryCount"`
 }
 
-// DeadLetterDetail is what is looked at of a dead letter that is sent again.
+// DeadLetterDetail holds the fields of a dead letter for its retry.
 type DeadLetterDetail struct {
 	DeadLetterItem
 	DetectedReason string `json:"detectedReason"`
 }
 
-// DeadLetterMessage is what is looked at of a dead letter whose message is edited.
+// DeadLetterMessage holds the fields of a dead letter for an edit of its message.
 type DeadLetterMessage struct {
 	OriginalMessage         string `json:"originalMessage"`
 	OriginalMessageEncoding string `json:"originalMessageEncoding"`
@@ -59,14 +59,14 @@ type DeadLetterGroup struct {
 	Sample        DeadLetterItem `json:"sample"`
 }
 
-// DeadLetterGroups are the groups of the newest dead letters; Complete says that these were all.
+// DeadLetterGroups are the groups of the newest dead letters; Complete means that they include all.
 type DeadLetterGroups struct {
 	Items    []DeadLetterGroup `json:"items"`
 	Examined int               `json:"examined"`
 	Complete bool              `json:"complete"`
 }
 
-// DeadLetterCount is how many dead letters an engine has.
+// DeadLetterCount is the number of dead letters of an engine.
 type DeadLetterCount struct {
 	Engine   string `json:"engine"`
 	Pending  int    `json:"pending"`
@@ -74,7 +74,7 @@ type DeadLetterCount struct {
 	Expired  int    `json:"expired"`
 }
 
-// OrchestrationItem is an orchestration as lists show it.
+// OrchestrationItem is an orchestration in lists.
 type OrchestrationItem struct {
 	ID           string    `json:"id"`
 	Orchestrator string    `json:"orchestrator"`
@@ -83,15 +83,14 @@ type OrchestrationItem struct {
 	Execution    int       `json:"execution"`
 	WaitingFor   string    `json:"waitingFor"`
 	WaitingUntil time.Time `json:"waitingUntilUtc"`
-	Late         bool      `json:"late"` // that time is over
+	Late         bool      `json:"late"` // the time has passed
 	CreatedAt    time.Time `json:"createdAtUtc"`
 	UpdatedAt    time.Time `json:"updatedAtUtc"`
 	EndedAt      time.Time `json:"endedAtUtc"`
 	ErrorCode    string    `json:"errorCode"`
 }
 
-// OrchestrationDetail is what is looked at first of an orchestration that is shown. StatusSince is for one that is Retrying
-// or Stalled.
+// OrchestrationDetail holds the first shown fields of an orchestration. StatusSince is set for Retrying and Stalled.
 type OrchestrationDetail struct {
 	OrchestrationItem
 	Attempt     int       `json:"attempt"`
@@ -105,7 +104,7 @@ type Failure struct {
 	Code    string `json:"code"`
 }
 
-// OrchestrationChange is how the state of an orchestration changed.
+// OrchestrationChange is a change of an orchestration's state.
 type OrchestrationChange struct {
 	OrchestrationID string   `json:"orchestrationId"`
 	Attempt         int      `json:"attempt"`
@@ -114,7 +113,7 @@ type OrchestrationChange struct {
 	Error           *Failure `json:"error"`
 }
 
-// TaskItem is a human task as lists show it.
+// TaskItem is a human task in lists.
 type TaskItem struct {
 	OrchestrationID string    `json:"orchestrationId"`
 	TaskID          string    `json:"taskId"`
@@ -126,7 +125,7 @@ type TaskItem struct {
 	DueAt           time.Time `json:"dueAtUtc"`
 }
 
-// InstanceItem is an instance of the registry as lists show it.
+// InstanceItem is an instance of the registry in lists.
 type InstanceItem struct {
 	InstanceID string       `json:"instanceId"`
 	TenantID   string       `json:"tenantId"`
@@ -136,7 +135,7 @@ type InstanceItem struct {
 	Damaged    string       `json:"damaged"`
 }
 
-// InstanceLock says who may change an instance at present.
+// InstanceLock is the lock of an instance.
 type InstanceLock struct {
 	Held      bool      `json:"held"`
 	JobID     string    `json:"jobId"`
@@ -144,7 +143,7 @@ type InstanceLock struct {
 	DrainedBy string    `json:"drainedBy"`
 }
 
-// ScheduleItem is an item of a schedule as lists show it.
+// ScheduleItem is a schedule target in lists.
 type ScheduleItem struct {
 	Engine   string    `json:"engine"`
 	Schedule string    `json:"schedule"`
@@ -159,7 +158,7 @@ type ScheduleItem struct {
 	Failures int       `json:"failures"`
 }
 
-// NodeItem is a process that runs the app, as lists show it.
+// NodeItem is a process of the app in lists.
 type NodeItem struct {
 	Node      string    `json:"node"`
 	Version   string    `json:"version"`
@@ -173,7 +172,7 @@ type NodeItem struct {
 	Finished  bool      `json:"finished"`
 }
 
-// OutboxItem is a message of the outbox as lists show it.
+// OutboxItem is a message of the outbox in lists.
 type OutboxItem struct {
 	ID         string    `json:"id"`
 	Tenant     string    `json:"tenantId"`
@@ -186,12 +185,12 @@ type OutboxItem struct {
 	CorrelationID string `json:"correlationId"`
 }
 
-// Operation is work on many things at a time.
+// Operation is a bulk operation.
 type Operation struct {
 	ID     string `json:"id"`
 	Kind   string `json:"kind"`
 	Status string `json:"status"`
-	// Request says what it was asked for.
+	// Request is the request of the operation.
 	Request struct {
 		Action string `json:"action"`
 		By     string `json:"by"`
@@ -201,14 +200,15 @@ type Operation struct {
 	Error     *Error    `json:"error"`
 }
 
-// Progress is how far an operation is: rows that were changed, rows that could not be, rows of the canary that came back.
+// Progress is the progress of an operation: changed rows, failed rows, and rows of the canary that were dead-lettered
+// again.
 type Progress struct {
 	Done       int `json:"done"`
 	PassedOver int `json:"passedOver"`
 	Returned   int `json:"returned"`
 }
 
-// Ended says whether nothing more will happen.
+// Ended reports whether the operation has ended.
 func (o Operation) Ended() bool {
 	return o.Status != "NotStarted" && o.Status != "Running" && o.Status != "Paused"
 }
@@ -220,7 +220,7 @@ type Health struct {
 	Checks    map[string][]HealthCheck `json:"checks"`
 }
 
-// HealthCheck is one of its checks.
+// HealthCheck is one check of a report.
 type HealthCheck struct {
 	Status        string          `json:"status"`
 	Output        string          `json:"output"`
@@ -228,7 +228,7 @@ type HealthCheck struct {
 	ObservedUnit  string          `json:"observedUnit"`
 }
 
-// Me is who the caller is to the API.
+// Me is the caller's identity in the API.
 type Me struct {
 	Kind          string   `json:"kind"`
 	ID            string   `json:"id"`
@@ -241,7 +241,7 @@ type Me struct {
 	GroupsMissing bool     `json:"groupsMissing"`
 }
 
-// AuditEntry is one thing that somebody did, as lists show it.
+// AuditEntry is an entry of the audit log in lists.
 type AuditEntry struct {
 	At        time.Time `json:"atUtc"`
 	Principal string    `json:"principal"`

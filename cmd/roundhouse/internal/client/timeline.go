@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Timeline is a page of what happened under a correlation id, oldest first; Truncated says that something is left out of all pages.
+// Timeline is a page of the events of a correlation id, oldest first; Truncated means that something is missing in
+// all pages.
 type Timeline struct {
 	CorrelationID string            `json:"correlationId"`
 	Items         []json.RawMessage `json:"items"`
@@ -13,7 +14,7 @@ type Timeline struct {
 	Token         string            `json:"continuationToken,omitempty"`
 }
 
-// TimelineItem is one thing in a timeline: exactly one of the pointers is set, or none for a kind that is newer than this program.
+// TimelineItem is one event of a timeline: exactly one pointer is set, or none for a newer kind.
 type TimelineItem struct {
 	ID      string    `json:"id"`
 	At      time.Time `json:"atUtc"`
@@ -37,7 +38,7 @@ type TimelineItem struct {
 	Action           *TimelineAction           `json:"action"`
 }
 
-// TimelineAction is what somebody did to a run by an API.
+// TimelineAction is a caller's action on a run through an API.
 type TimelineAction struct {
 	TimelineRun
 	What    string `json:"what"`
@@ -48,7 +49,7 @@ type TimelineAction struct {
 	Error   string `json:"error"`
 }
 
-// TimelineRun says in which run something happened.
+// TimelineRun identifies the run of an event.
 type TimelineRun struct {
 	OrchestrationID string `json:"orchestrationId"`
 }
@@ -81,7 +82,7 @@ type TimelineEvent struct {
 	SenderID string `json:"senderId"`
 }
 
-// TimelineTask is what happened to a human task.
+// TimelineTask is an event of a human task.
 type TimelineTask struct {
 	TimelineRun
 	TaskID       string `json:"taskId"`
@@ -113,7 +114,7 @@ type TimelineDelivery struct {
 	Error       string `json:"error"`
 }
 
-// TimelineLink is that a run has begun another, or has sent it an event.
+// TimelineLink is a run's start of another run, or an event sent to it.
 type TimelineLink struct {
 	TimelineRun
 	What string `json:"what"`
@@ -121,7 +122,7 @@ type TimelineLink struct {
 	Name string `json:"name"`
 }
 
-// TimelineDeadLetterChange is what became of a dead letter.
+// TimelineDeadLetterChange is a change of a dead letter.
 type TimelineDeadLetterChange struct {
 	RowKey string `json:"rowKey"`
 	What   string `json:"what"`

@@ -14,18 +14,18 @@ import (
 	"github.com/vibedata/roundhouse/internal/localhost"
 )
 
-// host runs what is staged.
+// host runs the staged app.
 type host interface {
 	// Run runs until its context ends, which is no error.
 	Run(ctx context.Context) error
-	// WaitReady waits until the app answers that it is ready.
+	// WaitReady waits until the app reports that it is ready.
 	WaitReady(ctx context.Context) error
 }
 
 // coreTools is the program of Azure Functions Core Tools.
 const coreTools = "func"
 
-// findCoreTools says what to do when there are no Core Tools.
+// findCoreTools returns an error with the remedy if Core Tools are missing.
 func findCoreTools() error {
 	if _, err := exec.LookPath(coreTools); err != nil {
 		return errors.New("there is no `func` in PATH: install Azure Functions Core Tools with `npm install -g azure-functions-core-tools@4`, or do without --func")
@@ -33,10 +33,10 @@ func findCoreTools() error {
 	return nil
 }
 
-// coreToolsHost is the host of Azure Functions Core Tools, which shows what it does and what the app logs.
+// coreToolsHost is the host of Azure Functions Core Tools, which shows its own and the app's logs.
 type coreToolsHost struct{ *platform }
 
-// Run runs func start. It ends by an interrupt: a kill would leave the handler behind.
+// Run runs func start. It stops it with an interrupt: a kill would leave the handler behind.
 func (h coreToolsHost) Run(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, coreTools, "start", "--script-root", h.dist(), "--port", strconv.Itoa(h.Port))
 	cmd.Dir = h.Module.Dir
@@ -50,11 +50,11 @@ func (h coreToolsHost) Run(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("func start: %w", err)
 	default:
-		return errors.New("func start has stopped by itself") // as it does when the handler has ended three times
+		return errors.New("func start has stopped by itself") // after the handler has ended three times
 	}
 }
 
-// WaitReady asks the app until it is ready. There is no bound: the first start loads the extension bundle from the network.
+// WaitReady polls the app until it is ready, without a timeout: the first start downloads the extension bundle.
 func (h coreToolsHost) WaitReady(ctx context.Context) error {
 	tick := time.NewTicker(samplePoll)
 	defer tick.Stop()
@@ -83,7 +83,7 @@ func ready(ctx context.Context, url string) bool {
 	return res.StatusCode == http.StatusOK
 }
 
-// newHost is the host that runs the app, and what it is called.
+// newHost returns the host for the app, and its name.
 func (p *platform) newHost() (host, string, error) {
 	if p.CoreTools {
 		return coreToolsHost{p}, "func start --script-root " + fromHere(p.dist()), nil
@@ -99,7 +99,7 @@ type localHost struct {
 	*localhost.Host
 }
 
-// slowStart is when somebody wants to know why nothing happens.
+// slowStart is the time after which a slow start is explained.
 const slowStart = 10 * time.Second
 
 // WaitReady waits until the app has prepared its storage.

@@ -1,9 +1,9 @@
-// Package dev runs an app on this machine: it stages the module, brings Azurite up or uses one that runs, starts the local
-// Functions host over what was staged, sends a sample message, shows what becomes of it, and stages and starts anew when a
-// file of the module changes.
+// Package dev runs an app on this machine: it stages the module, starts Azurite or uses a running one, and starts the
+// local Functions host on the staged app. Then it sends a sample message and shows its result. It stages and restarts
+// when a file of the module changes.
 //
-// Progress goes to Options.Progress, for people. It promises that nothing that it has started is left running. It owns no
-// storage keys; of the file system it owns the folder of Options.State.
+// Progress goes to Options.Progress. The package stops everything that it has started. It owns no storage keys; in
+// the file system it owns the folder of Options.State.
 package dev
 
 import (
@@ -23,33 +23,35 @@ import (
 	"github.com/vibedata/roundhouse/internal/localhost"
 )
 
-// onceLimit bounds a run with Options.Once. Installing Azurite and the first build are in it.
+// onceLimit bounds a run with Options.Once. It includes the installation of Azurite and the first build.
 const onceLimit = 10 * time.Minute
 
-// Options say what to run, and how. Module, Result and Progress are required.
+// Options select the app and its environment. Module, Result and Progress are required.
 type Options struct {
 	Module module.Module
-	// Once stops after the first result, which goes to Result: the history entry of the sample's run, as one line of JSON.
+	// Once stops after the first result, which goes to Result: the history entry of the sample's run, as one line of
+	// JSON.
 	Once bool
-	// CoreTools runs the host of Azure Functions Core Tools, which shows what the app logs.
+	// CoreTools runs the host of Azure Functions Core Tools, which shows the app's log.
 	CoreTools bool
-	// Verbose shows what the app logs; otherwise that is in the file handler.log of State.
+	// Verbose shows the app's log; otherwise it goes to the file handler.log of State.
 	Verbose bool
-	// Still does not look for changes.
+	// Still does not watch for changes.
 	Still bool
-	// Engine is the engine to send the sample to: one whose definition has an example; the first of these when empty. NoSample
-	// sends none.
+	// Engine is the engine of the sample: one whose definition has an example; the first of these when empty.
+	// NoSample sends none.
 	Engine   string
 	NoSample bool
-	// Insecure asks nobody for a key.
+	// Insecure requires no key.
 	Insecure bool
-	// Port is that of the host.
+	// Port is the port of the host.
 	Port int
 	// Storage are Azurite's ports.
 	Storage StoragePorts
-	// State is the folder of the staged app, of Azurite's data, the log and the app's key, in the module unless it is absolute.
+	// State is the folder of the staged app, of Azurite's data, the log and the app's key, in the module unless it is
+	// absolute.
 	State string
-	// Result takes results, Progress what happens.
+	// Result receives results, Progress the progress.
 	Result, Progress io.Writer
 }
 
@@ -59,10 +61,10 @@ const DefaultPort = localhost.DefaultPort
 // StoragePorts are Azurite's ports.
 type StoragePorts struct{ Blob, Queue, Table int }
 
-// DefaultStorage are the ports that Azurite has unless it is told otherwise.
+// DefaultStorage returns Azurite's default ports.
 func DefaultStorage() StoragePorts { return StoragePorts{10000, 10001, 10002} }
 
-// String is the ports with commas between them, as Set reads them.
+// String returns the ports separated by commas, as Set reads them.
 func (p *StoragePorts) String() string {
 	if p == nil {
 		return ""
@@ -86,7 +88,7 @@ func (p *StoragePorts) Set(text string) error {
 	return nil
 }
 
-// Type is what the help of the command line calls the value.
+// Type returns the value's name in the help of the command line.
 func (p *StoragePorts) Type() string { return "blob,queue,table" }
 
 // Run runs the app until ctx ends, which is no error, or until the first result with Options.Once.
@@ -114,7 +116,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	return p.run(ctx)
 }
 
-// checkPort says whether the host's port is free, before anything is started that would have to be stopped again.
+// checkPort checks that the host's port is free, before anything is started.
 func checkPort(port int) error {
 	listener, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
@@ -123,7 +125,7 @@ func checkPort(port int) error {
 	return listener.Close()
 }
 
-// logPlace says where the app's log is.
+// logPlace returns the place of the app's log.
 func (p *platform) logPlace() string {
 	if p.Verbose || p.CoreTools {
 		return "what it and the handler said is above"
@@ -131,7 +133,7 @@ func (p *platform) logPlace() string {
 	return "the handler's log is in " + filepath.Join(p.State, "handler.log")
 }
 
-// openLog is where the app's log goes.
+// openLog opens the app's log.
 func (p *platform) openLog() (io.Writer, error) {
 	if p.Verbose || p.CoreTools {
 		return p.Progress, nil

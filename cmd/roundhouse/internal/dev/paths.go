@@ -13,12 +13,12 @@ import (
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/devkey"
 )
 
-// url is the address of the app.
+// url returns the address of the app.
 func (p *platform) url() string {
 	return "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Port))
 }
 
-// console is the address of the app's pages, with the key, which the app takes out of it when it is opened.
+// console returns the address of the console, with the key, which the app removes from it when it is opened.
 func (p *platform) console() string {
 	address := p.url() + "/api/console/"
 	if p.key != "" {
@@ -27,7 +27,7 @@ func (p *platform) console() string {
 	return address
 }
 
-// showPaths prints where to go on: the address to open in a browser, and lines to paste into a shell, with the key.
+// showPaths prints the next steps: the address to open in a browser, and lines to paste into a shell, with the key.
 func (p *platform) showPaths(w io.Writer) {
 	fmt.Fprintf(w, "\nOpen the console in a browser\n  %s\n\nGo on with\n", p.console())
 	curl := "curl"
@@ -52,7 +52,7 @@ func (p *platform) showKey(w io.Writer) {
 	}
 }
 
-// fromHere writes a path as it is from the current folder, if it is below that.
+// fromHere returns a path relative to the current folder, if it is below that.
 func fromHere(path string) string {
 	here, err := os.Getwd()
 	if err != nil {

@@ -16,14 +16,14 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// platform is everything that runs: storage, and a host over the staged folder.
+// platform is the running environment: storage, and a host over the staged folder.
 type platform struct {
 	Options
 	out *progress
 
 	storage  azure.Account
 	server   *azurite.Server // nil when a running Azurite is used
-	key      string          // of the app; "" when nobody is asked for one
+	key      string          // key of the app; "" when none is required
 	queues   queues.Store
 	blobs    blobs.Store
 	output   io.Writer // of the app
@@ -31,10 +31,11 @@ type platform struct {
 	manifest module.Manifest
 }
 
-// dist is where the app is staged: apart from what is staged for a deployment, which has no settings of this machine.
+// dist returns the folder of the staged app: separate from the one for a deployment, which has no settings of this
+// machine.
 func (p *platform) dist() string { return filepath.Join(p.State, "dist") }
 
-// prepare stages the module and brings storage up.
+// prepare stages the module and starts storage.
 func (p *platform) prepare(ctx context.Context) error {
 	if p.CoreTools {
 		if err := findCoreTools(); err != nil {
@@ -82,7 +83,7 @@ func (p *platform) startStorage(ctx context.Context) error {
 	return err
 }
 
-// close stops what was started.
+// close stops the processes that the package has started.
 func (p *platform) close() {
 	if p.server != nil {
 		if err := p.server.Close(); err != nil {
@@ -95,7 +96,7 @@ func (p *platform) close() {
 	}
 }
 
-// run runs a host, and starts it anew whenever the module has changed and builds.
+// run runs a host, and restarts it whenever the module has changed and builds.
 func (p *platform) run(ctx context.Context) error {
 	var queueErr, blobErr, logErr error
 	p.queues, queueErr = azure.NewQueues(p.storage)
@@ -121,7 +122,7 @@ func (p *platform) run(ctx context.Context) error {
 	}
 }
 
-// serve runs a host until the app is built anew, and then wants another one.
+// serve runs a host until the app is rebuilt, and then returns for another one.
 func (p *platform) serve(ctx context.Context, host host, s sample, first bool, changed <-chan struct{}) (again bool, err error) {
 	running, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -152,7 +153,7 @@ func (p *platform) serve(ctx context.Context, host host, s sample, first bool, c
 	}
 }
 
-// try sends the sample, and shows what becomes of it and where to go on.
+// try sends the sample, and shows its result and the next steps.
 func (p *platform) try(ctx context.Context, s sample) error {
 	about, message, ok := p.example()
 	if !ok {
@@ -176,8 +177,8 @@ func (p *platform) try(ctx context.Context, s sample) error {
 	return nil
 }
 
-// awaitBuild waits until the module has changed and builds, true, or until the host ends, false. What does not build leaves
-// the host running.
+// awaitBuild waits until the module has changed and builds, true, or until the host ends, false. A failed build
+// leaves the host running.
 func (p *platform) awaitBuild(ctx context.Context, changed <-chan struct{}) bool {
 	for {
 		select {

@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/localhost"
 )
 
-// progress tells people what happens, with the time since the start.
+// progress prints the progress, with the time since the start.
 type progress struct {
 	mu    sync.Mutex
 	w     io.Writer
@@ -28,8 +28,7 @@ func (p *progress) line(mark, format string, args ...any) {
 	fmt.Fprintf(p.w, "%6.1fs %s%s\n", time.Since(p.began).Seconds(), mark, fmt.Sprintf(format, args...))
 }
 
-// invocation shows what became of a queue message, also of one that was given by hand; requests of people and polls are theirs
-// to see.
+// invocation shows the result of a queue message, also of a manual one; requests of users and polls are not shown.
 func (p *progress) invocation(i localhost.Invocation) {
 	if v := i.Violation(); v != nil {
 		p.step("CONTRACT VIOLATION: %v", v)

@@ -23,7 +23,7 @@ const (
 	maxAnswer  = 1 << 20
 )
 
-// example is the engine that gets the sample, and the message.
+// example returns the engine of the sample, and the message.
 func (p *platform) example() (about engine.Description, m engine.Message, ok bool) {
 	if p.NoSample {
 		return about, m, false
@@ -36,7 +36,7 @@ func (p *platform) example() (about engine.Description, m engine.Message, ok boo
 	return about, m, false
 }
 
-// sample sends one message and follows it by the API, as any client would.
+// sample sends one message and follows it by the API, like any client.
 type sample struct {
 	base   string
 	key    string // of the app; "" for none
@@ -54,7 +54,7 @@ type answer struct {
 	} `json:"error"`
 }
 
-// entry is a history entry as the API gives it.
+// entry is a history entry of the API.
 type entry struct {
 	Engine        string          `json:"engine"`
 	RowKey        string          `json:"rowKey"`
@@ -68,7 +68,7 @@ type entry struct {
 	raw json.RawMessage
 }
 
-// timeline is what happened under a correlation id, oldest first.
+// timeline holds the events of a correlation id, oldest first.
 type timeline struct {
 	Items []struct {
 		History    *entry `json:"history"`
@@ -82,8 +82,8 @@ type timeline struct {
 	} `json:"items"`
 }
 
-// run sends the message and gives the history entry of what it led to: of the engine's first operation, if that is in the
-// history. A run that waits, for a person or for a long time, gives none, unless its end has to be awaited.
+// run sends the message and returns the history entry of the engine's first operation, or else another one. A run
+// that waits for a person or for a long time returns none, unless toTheEnd is set.
 func (s sample) run(ctx context.Context, about engine.Description, m engine.Message, toTheEnd bool) (entry, error) {
 	m.Engine, m.CorrelationID = about.Name, uuid.NewString()
 	body, err := json.Marshal(m)
@@ -153,10 +153,10 @@ func (s sample) follow(ctx context.Context, correlationID string, toTheEnd bool)
 	}
 }
 
-// errUnknown: the app knows nothing of what was asked for.
+// errUnknown: the app does not know the object.
 var errUnknown = errors.New("not found")
 
-// timeline is empty until the app knows of the message.
+// timeline returns an empty value until the app knows the message.
 func (s sample) timeline(ctx context.Context, correlationID string) (t timeline, err error) {
 	path := "/api/timeline/" + urlpath.Escape(correlationID)
 	data, err := s.fetch(ctx, path)
@@ -214,7 +214,7 @@ func (s sample) fetch(ctx context.Context, path string) (json.RawMessage, error)
 	return a.Data, nil
 }
 
-// show prints a result for people.
+// show prints a result.
 func (e entry) show(w io.Writer) {
 	if e.RowKey == "" {
 		return

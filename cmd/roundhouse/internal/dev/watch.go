@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// watchInterval is between two looks at the files of a module.
+// watchInterval is the interval between two checks of a module's files.
 const watchInterval = 500 * time.Millisecond
 
-// watch says when files changed that an app is built of. Several changes in a row are one.
+// watch reports changes of an app's source files. Several changes in a row are one.
 func watch(ctx context.Context, dir string, changed chan<- struct{}) {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
@@ -23,26 +23,26 @@ func watch(ctx context.Context, dir string, changed chan<- struct{}) {
 		case <-tick.C:
 		}
 		now := look(dir)
-		if now == last && now != built { // it has come to rest
+		if now == last && now != built { // the changes have ended
 			built = now
 			select {
 			case changed <- struct{}{}:
-			default: // it has been said already
+			default: // already reported
 			}
 		}
 		last = now
 	}
 }
 
-// state is what tells one state of files from another: how many there are, and when the last was changed.
+// state identifies a state of files: their number, and the last change.
 type state struct {
 	files  int
 	newest time.Time
 }
 
-// look is the state of the files in a folder.
+// look returns the state of the files in a folder.
 func look(dir string) (s state) {
-	// What cannot be read is as if it were not there: the build will say what is wrong with it.
+	// Unreadable files are ignored: the build will report them.
 	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		name := ""
 		if entry != nil {
@@ -67,7 +67,7 @@ func look(dir string) (s state) {
 	return s
 }
 
-// isSource says whether an app is built of a file.
+// isSource reports whether a file is a source of an app.
 func isSource(name string) bool {
 	switch name {
 	case "go.mod", "go.sum", "host.json", "local.settings.json":

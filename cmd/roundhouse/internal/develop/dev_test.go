@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// freePorts finds ports that nobody but the command listens on while the test runs.
+// freePorts finds ports that only the command uses during the test.
 func freePorts(t *testing.T, n int) []int {
 	t.Helper()
 	var ports []int
@@ -48,7 +48,7 @@ func freePorts(t *testing.T, n int) []int {
 	return ports
 }
 
-// roundhouse is the command line in a folder.
+// roundhouse returns the command line, in a folder.
 func roundhouse(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
 	testenv.Long(t)
@@ -60,14 +60,14 @@ func roundhouse(t *testing.T, dir string, args ...string) *exec.Cmd {
 // root is the folder of this repository.
 const root = "../../../.."
 
-// command is roundhouse dev over Roundhouse's own app.
+// command returns roundhouse dev for Roundhouse's own app.
 func command(t *testing.T, ports []int, args ...string) *exec.Cmd {
 	t.Helper()
 	return roundhouse(t, root, append([]string{"dev", "--main", "./cmd/handler", "--port", fmt.Sprint(ports[0]), "--state", t.TempDir(),
 		"--storage-ports", fmt.Sprintf("%d,%d,%d", ports[1], ports[2], ports[3])}, args...)...)
 }
 
-// silent fails for every port that something still listens on.
+// silent fails for every port with a listener.
 func silent(t *testing.T, ports []int) {
 	t.Helper()
 	for _, port := range ports {
@@ -103,7 +103,7 @@ func TestOnceEndsWithTheEntry(t *testing.T) {
 	silent(t, ports)
 }
 
-// The other context has a sample, too, which needs nothing but what is started here.
+// The other profile has a sample, too, which needs only the services started here.
 func TestOnceInAManagedApplication(t *testing.T) {
 	t.Parallel()
 	ports := freePorts(t, 4)
@@ -148,7 +148,7 @@ func TestInterruptLeavesNothingBehind(t *testing.T) {
 	silent(t, ports)
 }
 
-// Without a key everybody on this machine may ask, but still no web page.
+// Without a key every caller on this machine has access, but still no web page.
 func TestInsecure(t *testing.T) {
 	t.Parallel()
 	ports := freePorts(t, 4)
@@ -180,7 +180,7 @@ func TestInsecure(t *testing.T) {
 	}
 }
 
-// checkKey holds that the app at a port does what it does for its key, and for no other.
+// checkKey checks that the app at a port accepts its key, and no other.
 func checkKey(t *testing.T, port int, key string) {
 	t.Helper()
 	transport := &http.Transport{}
@@ -207,7 +207,7 @@ func checkKey(t *testing.T, port int, key string) {
 	}
 }
 
-// checkConsole opens the address that was printed as a browser does, through the local host's proxy.
+// checkConsole opens the printed address like a browser, through the local host's proxy.
 func checkConsole(t *testing.T, address, key string) {
 	t.Helper()
 	jar := testenv.Must(cookiejar.New(nil))(t)

@@ -1,4 +1,4 @@
-// Package develop has the commands for those who write engines: new, dev, stage and verify. It owns no storage keys.
+// Package develop has the commands for authors of engines: new, dev, stage and verify. It owns no storage keys.
 package develop
 
 import (
@@ -18,12 +18,12 @@ import (
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/scaffold"
 )
 
-// Commands are all of them. They work in the module of the current folder.
+// Commands returns the commands. They work in the module of the current folder.
 func Commands() []*cobra.Command {
 	return []*cobra.Command{newCommand(), devCommand(), stageCommand(), verifyCommand()}
 }
 
-// errResult is the end of a command without its result.
+// errResult means that a command ended without its result.
 var errResult = errors.New("stopped before there was a result")
 
 func newCommand() *cobra.Command {
@@ -154,7 +154,7 @@ of local.settings.json count.`,
 	f.BoolVar(&local, "local", false, "lay out for this machine, with local.settings.json")
 	f.BoolVar(&list, "list", false, "name the functions, and lay out nothing")
 	f.StringVar(&zip, "zip", "", "a `file` that gets what is staged as one package, too")
-	c.MarkFlagsMutuallyExclusive("zip", "local") // a package holds no settings of this machine
+	c.MarkFlagsMutuallyExclusive("zip", "local") // a package has no settings of this machine
 	c.MarkFlagsMutuallyExclusive("zip", "list")
 	mainFlag(c, &main)
 	return c
@@ -174,12 +174,12 @@ func listFunctions(c *cobra.Command, m module.Module) error {
 	return err
 }
 
-// mainFlag is the flag for modules whose program is not in their first folder.
+// mainFlag adds the flag for modules whose program is not in their root folder.
 func mainFlag(c *cobra.Command, main *string) {
 	c.Flags().StringVar(main, "main", ".", "the `package` of the program, in the module; its own host.json and local.settings.json count")
 }
 
-// found is the module of the current folder.
+// found returns the module of the current folder.
 func found(main string) (module.Module, error) {
 	m, err := module.Find(".")
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/jsonc"
 )
 
-// Needs asks a program what it needs of a Function App: a staged one, or that of the module of the current folder.
+// Needs asks a program for its requirements of a Function App: a staged one, or that of the module of the current
+// folder.
 func Needs(ctx context.Context, p cli.Program) (functionapp.Needs, error) {
 	var needs functionapp.Needs
 	var m module.Module

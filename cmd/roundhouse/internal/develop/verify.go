@@ -12,13 +12,13 @@ import (
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/module"
 )
 
-// verification says what is replayed with which program.
+// verification selects the replayed orchestrations and the program.
 type verification struct {
 	program, main, orchestrator string
 	limit, ended                int
 }
 
-// args are the arguments of the program's own command.
+// args returns the arguments of the program's own command.
 func (v verification) args(asJSON bool) []string {
 	args := []string{"replay", "-orchestrator", v.orchestrator, "-limit", fmt.Sprint(v.limit), "-ended", fmt.Sprint(v.ended)}
 	if asJSON {
@@ -27,8 +27,8 @@ func (v verification) args(asJSON bool) []string {
 	return args
 }
 
-// storageOf is what the environment has to say of the storage account: a connection string, or, where the environment names an
-// account that is reached with an identity, that local.settings.json has no say in it.
+// storageOf returns the environment for the storage account: a connection string, or, if the environment names an
+// account with an identity, values that override local.settings.json.
 func storageOf(connection string, environment []string) []string {
 	const setting = "AzureWebJobsStorage"
 	has := func(prefix string) bool {

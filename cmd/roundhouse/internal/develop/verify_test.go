@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The account that is named is the one that is looked at, whatever local.settings.json says.
+// The named account is used, regardless of local.settings.json.
 func TestStorageOfVerify(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -1,8 +1,8 @@
-// Package devkey keeps the key of an app that runs on this machine, and finds that of the one that runs.
+// Package devkey stores the key of an app that runs on this machine, and finds that of the running one.
 //
-// It promises that a key is the same at every start, that only the owner of the state folder may read it, and that it is found
-// for the address that the running app has announced alone: not for whatever else listens on this machine. It owns no storage
-// keys; of the file system it owns the files key and address of the state folder.
+// A key is the same at every start, only the owner of the state folder may read it, and it is found only for the
+// address that the running app has announced, not for any other listener on this machine. The package owns no storage
+// keys; in the file system it owns the files key and address of the state folder.
 package devkey
 
 import (
@@ -18,23 +18,23 @@ import (
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/module"
 )
 
-// State is the state folder of an app, in its module, unless the app was given another.
+// State is the default state folder of an app, in its module.
 const State = ".run"
 
 const (
 	keyFile     = "key"
 	addressFile = "address"
-	// minLength is that of the shortest text that is taken for a key: what rand.Text makes.
+	// minLength is the length of the shortest accepted key: that of rand.Text.
 	minLength = 26
 )
 
-// File is where the key of a state folder is.
+// File returns the path of the key in a state folder.
 func File(state string) string { return filepath.Join(state, keyFile) }
 
-// Keep gives the key of a state folder, which has to exist. The first call makes it.
+// Keep returns the key of a state folder, which must exist. The first call creates it.
 func Keep(state string) (string, error) {
 	path := File(state)
-	// Whoever comes second at the same time finds the file, and reads it.
+	// A concurrent second call finds the file, and reads it.
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return read(path)
@@ -50,7 +50,7 @@ func Keep(state string) (string, error) {
 	return key, nil
 }
 
-// read reads a key that was made before. Others shall not read it, whoever wrote the file.
+// read reads an existing key. It restricts the file to its owner, whoever wrote it.
 func read(path string) (string, error) {
 	if err := os.Chmod(path, 0o600); err != nil {
 		return "", fmt.Errorf("keep the key from others: %w", err)
@@ -66,7 +66,7 @@ func read(path string) (string, error) {
 	return key, nil
 }
 
-// Announce says in the state folder at which address the app runs that takes its key. The app withdraws that when it ends.
+// Announce records in the state folder the address of the app that uses its key. The app withdraws it when it ends.
 func Announce(state, address string) (withdraw func() error, err error) {
 	path := filepath.Join(state, addressFile)
 	if err := os.WriteFile(path, []byte(address+"\n"), 0o600); err != nil {
@@ -75,7 +75,8 @@ func Announce(state, address string) (withdraw func() error, err error) {
 	return func() error { return os.Remove(path) }, nil
 }
 
-// Find gives the key of the app that runs out of the module of a folder, if that is the app at an address; "" otherwise.
+// Find returns the key of the app that runs from the module of a folder, if the app has announced the address; ""
+// otherwise.
 func Find(dir string, address *url.URL) string {
 	m, err := module.Find(dir)
 	if err != nil {
@@ -92,10 +93,10 @@ func Find(dir string, address *url.URL) string {
 	}
 	key, err := read(File(state))
 	if err != nil {
-		return "" // the app will say that a key is missing
+		return "" // the app will report a missing key
 	}
 	return key
 }
 
-// local says whether an address is one of the local host's, which listens on 127.0.0.1.
+// local reports whether an address belongs to the local host, which listens on 127.0.0.1.
 func local(u *url.URL) bool { return u.Hostname() == "127.0.0.1" || u.Hostname() == "localhost" }

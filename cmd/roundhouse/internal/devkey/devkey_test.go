@@ -33,7 +33,7 @@ func TestKeyIsTheSameAtEveryStart(t *testing.T) {
 	if other := keep(t, t.TempDir()); other == first {
 		t.Error("two folders have one key")
 	}
-	// The file is what scripts read.
+	// Scripts read the file.
 	if text, err := os.ReadFile(devkey.File(state)); err != nil || strings.TrimSpace(string(text)) != first {
 		t.Errorf("the file holds %q, %v", text, err)
 	}

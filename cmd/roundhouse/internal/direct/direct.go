@@ -1,6 +1,6 @@
-// Package direct is the API's own code over storage, in this process: what it can show and change of the history, the dead
-// letters and the registry works when the program is down, with the same shapes, checks and errors. It owns no storage keys; those that it
-// uses are those of the packages engine and engine/registry.
+// Package direct runs the API's own code over storage, in this process: its views and changes of the history, the
+// dead letters and the registry work when the program is down, with the same JSON, checks and errors. It owns no
+// storage keys; it uses those of the packages engine and engine/registry.
 package direct
 
 import (
@@ -29,20 +29,20 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Address is what requests to a Transport have as theirs; nothing listens there.
+// Address is the address of requests to a Transport; nothing listens there.
 const Address = "http://localhost"
 
-// Config says what is asked; all of it is required.
+// Config configures a Transport; all of it is required.
 type Config struct {
 	Tables tables.Store
-	// Queues and Blobs are those of the app: a decision about the dead letter of an event is one about the event.
+	// Queues and Blobs are those of the app: a decision about the dead letter of an event changes the event.
 	Queues queues.Store
 	Blobs  blobs.Store
 	// Account is the name of the storage account.
 	Account string
-	// Engines are the names under which there can be history and dead letters.
+	// Engines are the names with possible history and dead letters.
 	Engines []string
-	// By is who asks: decisions are recorded under this name.
+	// By is the caller: decisions are recorded under this name.
 	By  string
 	Log *slog.Logger
 	Now func() time.Time
@@ -57,7 +57,7 @@ type Transport struct {
 
 var _ http.RoundTripper = (*Transport)(nil)
 
-// New makes a transport. It sends nothing yet.
+// New makes a transport. It sends no request yet.
 func New(c Config) (*Transport, error) {
 	who := access.LocalUser(c.By)
 	instances := registry.New(c.Tables, "")
@@ -78,7 +78,7 @@ func New(c Config) (*Transport, error) {
 	})
 }
 
-// listNodes lists the processes that have run the app; none, if it has never run.
+// listNodes lists the processes of the app; none, if it has never run.
 func listNodes(ctx context.Context, store tables.Store) ([]nodes.Info, error) {
 	all, err := nodes.List(ctx, store, "")
 	if errors.Is(err, tables.ErrNotFound) {
@@ -93,7 +93,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body == nil {
 		r.Body = http.NoBody
 	}
-	if r.Method != http.MethodGet && r.Method != http.MethodHead { // the app may never have run that makes it
+	if r.Method != http.MethodGet && r.Method != http.MethodHead { // the app that creates it may never have run
 		if err := errors.Join(t.audit.CreateTable(r.Context()), t.registry.CreateTable(r.Context())); err != nil {
 			return nil, err
 		}
@@ -110,14 +110,14 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// recorder keeps an answer.
+// recorder records an answer.
 type recorder struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
 }
 
-// Header is the header of the answer.
+// Header returns the header of the answer.
 func (r *recorder) Header() http.Header { return r.header }
 
 // Write adds to the body.

@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// covers say what is shown of rows whose payloads are encrypted: this program has no key.
+// covers returns the texts shown for encrypted payloads: this program has no key.
 func covers() map[string]codec.Cover {
 	return map[string]codec.Cover{
 		engine.DefaultHistoryTable: func(row tables.Entity, keyID string) map[string]any {

@@ -24,7 +24,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// keyless wraps nothing: the data keys lie beside the data.
+// keyless wraps nothing: the data keys are next to the data.
 type keyless struct{}
 
 func (keyless) Wrap(_ context.Context, key []byte) ([]byte, string, error) {
@@ -35,8 +35,8 @@ func (keyless) Unwrap(_ context.Context, _ string, wrapped []byte) ([]byte, erro
 	return wrapped, nil
 }
 
-// Over storage, encrypted rows are listed and shown with a note in the place of payloads, and not changed; rows in clear are
-// as they were.
+// Over storage, encrypted rows are listed and shown with a note instead of payloads, and not changed; clear rows are
+// unchanged.
 func TestEncryptedRows(t *testing.T) {
 	t.Parallel()
 	memory := tables.NewMemory()
@@ -101,7 +101,7 @@ func TestEncryptedRows(t *testing.T) {
 	}
 }
 
-// What the app has noted of its tables is where history and dead letters are looked for.
+// History and dead letters are read from the tables that the app has recorded.
 func TestTablesOfTheApp(t *testing.T) {
 	t.Parallel()
 	memory, at := tables.NewMemory(), time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)

@@ -21,14 +21,14 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// refusing takes no event.
+// refusing refuses every event.
 type refusing struct{}
 
 func (refusing) Deliver(context.Context, outbox.Event) error {
 	return &outbox.DeliveryError{Permanent: true, Err: errors.New("refused")}
 }
 
-// A decision over storage about the dead letter of an event is one about the event, as it is through the app.
+// A decision over storage about the dead letter of an event changes the event, as through the app.
 func TestDeadEvents(t *testing.T) {
 	t.Parallel()
 	store, messages, payloads := tables.NewMemory(), queues.NewMemory(), blobs.NewMemory()

@@ -13,7 +13,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/jsonc"
 )
 
-// Needs are what a program needs, as its command manifest prints it (handler.Manifest), and the host.json beside it.
+// Needs holds the requirements of a program, as its command manifest prints them (handler.Manifest), and its
+// host.json.
 type Needs struct {
 	Functions map[string]json.RawMessage
 	Settings  []string
@@ -23,13 +24,13 @@ type Needs struct {
 	HostFile  json.RawMessage
 }
 
-// Role is a role that the identity needs.
+// Role is a required role of the identity.
 type Role struct{ Scope, Name, ID, With string }
 
-// Route is a way in over HTTP.
+// Route is an HTTP entry point.
 type Route struct{ Path, Permission, Opens string }
 
-// Level is how a check ended.
+// Level is the result of a check.
 type Level int
 
 // The levels.
@@ -39,7 +40,7 @@ const (
 	Broken
 )
 
-// Finding is what has been found out about one thing. Fix is the command that mends it, or says what to do; "" for nothing.
+// Finding is the result of one check. Fix is the command that fixes it, or the remedy; "" for none.
 type Finding struct {
 	Check string
 	Level Level
@@ -47,14 +48,14 @@ type Finding struct {
 	Fix   string
 }
 
-// examination collects what is found out about an app.
+// examination collects the findings of an app.
 type examination struct {
 	app      App
 	needs    Needs
 	findings []Finding
 }
 
-// Examine compares an app with what a program needs. The app alone is looked at without needs.
+// Examine compares an app with a program's requirements. Without needs, it checks the app alone.
 func Examine(app App, needs *Needs) []Finding {
 	e := examination{app: app}
 	e.site()
@@ -84,7 +85,7 @@ func (e *examination) add(check string, l Level, fix, format string, args ...any
 	e.findings = append(e.findings, Finding{check, l, fmt.Sprintf(format, args...), fix})
 }
 
-// unread notes what the caller could not read: a refusal is no fault of the app's.
+// unread adds a finding for a part that the caller could not read: a refusal is not the app's fault.
 func (e *examination) unread(check string, err error, role string) {
 	fix := "try again; --verbose shows more"
 	if refused, ok := errors.AsType[*Error](err); ok && (refused.Status == http.StatusForbidden || refused.Status == http.StatusUnauthorized) {
@@ -96,7 +97,7 @@ func (e *examination) unread(check string, err error, role string) {
 	e.add(check, Watch, fix, "not looked at: %v", err)
 }
 
-// here are the arguments of az that name the app.
+// here returns the arguments of az that name the app.
 func (e *examination) here() string { return "-g " + e.app.Group + " -n " + e.app.Name }
 
 func (e *examination) set(pair string) string {
@@ -118,7 +119,7 @@ func (e *examination) site() {
 	}
 }
 
-// runtime looks whether the plan starts custom handlers.
+// runtime checks that the plan starts custom handlers.
 func (e *examination) runtime() {
 	const worker = "FUNCTIONS_WORKER_RUNTIME"
 	value, set := e.app.Settings.Is[worker]
@@ -148,7 +149,7 @@ func (e *examination) host() {
 	}
 }
 
-// identity looks whether there is one to assign roles to.
+// identity checks that the app has an identity for the roles.
 func (e *examination) identity() {
 	if e.app.Settings.Err != nil {
 		return
@@ -192,11 +193,11 @@ func (e *examination) settings() {
 	}
 }
 
-// roles looks whether the identity has what it needs.
+// roles checks that the identity has the required roles.
 func (e *examination) roles() {
 	principal := e.app.Principal()
 	if principal == "" {
-		return // identity has said so
+		return // identity has reported that
 	}
 	targets := map[string]Part[Target]{"storage": e.app.Storage, "vault": e.app.Vault, "insights": e.app.Insights}
 	before, looked, seen := len(e.findings), 0, map[string]bool{}
@@ -228,7 +229,7 @@ func (e *examination) roles() {
 	}
 }
 
-// functions looks whether the host has found the program's functions, and calls them.
+// functions checks that the host has found exactly the program's functions.
 func (e *examination) functions() {
 	if e.app.Functions.Err != nil {
 		e.unread("azure functions", e.app.Functions.Err, "Reader on the app")
@@ -263,7 +264,7 @@ func deploy(e *examination) string {
 	return "deploy the program again (docs/deploy.md): roundhouse stage --zip app.zip && az functionapp deployment source config-zip " + e.here() + " --src app.zip"
 }
 
-// signIn looks whether what needs no token is let through to the handler.
+// signIn checks that the handler receives requests that need no token.
 func (e *examination) signIn() {
 	signIn := e.app.SignIn
 	switch {
@@ -288,7 +289,7 @@ func (e *examination) signIn() {
 	e.add("azure sign-in", Fine, "", "people sign in, and keys and intakes get through")
 }
 
-// covers says whether an excluded path stands for a route.
+// covers reports whether an excluded path covers a route.
 func covers(excluded, route string) bool {
 	if prefix, ok := strings.CutSuffix(excluded, "*"); ok {
 		return strings.HasPrefix(route, prefix)
@@ -296,7 +297,7 @@ func covers(excluded, route string) bool {
 	return strings.EqualFold(strings.TrimSuffix(excluded, "/"), route)
 }
 
-// hostFile compares the host.json that is deployed with the program's.
+// hostFile compares the deployed host.json with the program's.
 func (e *examination) hostFile() {
 	deployed := e.app.HostFile
 	if deployed.Err != nil {
@@ -315,12 +316,12 @@ func (e *examination) hostFile() {
 	e.add("azure host.json", Fine, "", "as the program's")
 }
 
-// differences are the members in which two JSON values differ, by their paths.
+// differences returns the members in which two JSON values differ, by their paths.
 func differences(path string, a, b any) []string {
 	left, ok1 := a.(map[string]any)
 	right, ok2 := b.(map[string]any)
 	if !ok1 || !ok2 {
-		x, _ := json.Marshal(a) // what was JSON before
+		x, _ := json.Marshal(a) // decoded from JSON before
 		y, _ := json.Marshal(b)
 		if string(x) == string(y) {
 			return nil

@@ -1,9 +1,8 @@
-// Package functionapp reads a deployed Function App through Azure Resource Manager and compares it with what a program needs:
-// settings, roles of its identity, functions, host.json, sign-in.
+// Package functionapp reads a deployed Function App through Azure Resource Manager and compares it with a program's
+// requirements: settings, roles of its identity, functions, host.json, sign-in.
 //
-// It promises to change nothing in Azure; that no finding and no error holds the value of a setting; and that what the caller
-// may not read is a finding that says so, not an end. Every finding that is not fine has the command that mends it. It owns no
-// storage keys.
+// It changes nothing in Azure. No finding and no error contains the value of a setting. A part that the caller may
+// not read is a finding, not a failure. Every problem has a command that fixes it. The package owns no storage keys.
 package functionapp
 
 import (
@@ -34,17 +33,17 @@ var ErrNotApp = errors.New("this is no id of a Function App: use /subscriptions/
 
 // Error is a refusal of Azure Resource Manager.
 type Error struct {
-	// Status is that of HTTP, and Code Azure's own.
+	// Status is the HTTP status, and Code Azure's own code.
 	Status        int
 	Code, Message string
 }
 
-// Error has the status, and what Azure says.
+// Error contains the status, and Azure's message.
 func (e *Error) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s %s: %.300s", e.Status, http.StatusText(e.Status), e.Code, e.Message))
 }
 
-// Config says how Azure Resource Manager is reached. Credential is required.
+// Config configures the connection to Azure Resource Manager. Credential is required.
 type Config struct {
 	Credential azcore.TokenCredential
 	// Endpoint is the address of Azure Resource Manager; "" for the public cloud's.
@@ -59,7 +58,7 @@ type Client struct {
 	pipeline runtime.Pipeline
 }
 
-// New makes a client. It sends nothing yet.
+// New makes a client. It sends no request yet.
 func New(c Config) (*Client, error) {
 	services := cloud.AzurePublic
 	endpoint := services.Services[cloud.ResourceManager].Endpoint
@@ -75,7 +74,7 @@ func New(c Config) (*Client, error) {
 	return &Client{endpoint: endpoint, pipeline: pipeline}, nil
 }
 
-// get reads what is at a path, with a query that holds the version of the API.
+// get reads the resource at a path, with a query that contains the version of the API.
 func (c *Client) get(ctx context.Context, path, query string, into any) error {
 	return c.ask(ctx, http.MethodGet, c.endpoint+path+"?"+query, into)
 }
@@ -125,7 +124,7 @@ func (c *Client) ask(ctx context.Context, method, address string, into any) erro
 		return refusal(answer.StatusCode, body)
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return errors.New("the answer is not the JSON that was expected") // which may hold a setting
+		return errors.New("the answer is not the JSON that was expected") // which may contain a setting
 	}
 	return nil
 }
@@ -134,6 +133,6 @@ func refusal(status int, body []byte) error {
 	var said struct {
 		Error struct{ Code, Message string }
 	}
-	_ = json.Unmarshal(body, &said) // what is no such document says nothing
+	_ = json.Unmarshal(body, &said) // another document yields no message
 	return &Error{Status: status, Code: said.Error.Code, Message: said.Error.Message}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// secret is in the value of every setting of the fake: nothing may show it.
+// secret is in the value of every setting of the fake: no output may contain it.
 const secret = "c2VjcmV0LW9mLXRoZS1mYWtl"
 
 const (
@@ -38,7 +38,8 @@ func (token) GetToken(context.Context, policy.TokenRequestOptions) (azcore.Acces
 	return azcore.AccessToken{Token: "t", ExpiresOn: time.Now().Add(time.Hour)}, nil
 }
 
-// resourceManager is Azure Resource Manager over HTTP, with the shapes of its answers: a path gives a document, or a status.
+// resourceManager is Azure Resource Manager over HTTP, with the shapes of its answers: a path has a document, or a
+// status.
 type resourceManager map[string]any
 
 func (m resourceManager) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -66,7 +67,7 @@ func (m resourceManager) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// with is the same Azure with other answers, which may be nil for none.
+// with returns the same Azure with replaced answers; nil removes one.
 func (m resourceManager) with(answers resourceManager) resourceManager {
 	other := maps.Clone(m)
 	maps.Copy(other, answers)
@@ -78,7 +79,7 @@ func settingsOf(pairs map[string]string) string {
 	return string(text)
 }
 
-// wellSettings are those of an app that has all that it needs.
+// wellSettings returns the settings of a complete app.
 func wellSettings() map[string]string {
 	return map[string]string{"AzureWebJobsStorage__accountName": "acct1", "AzureWebJobsStorage__credential": "managedidentity", "ROUNDHOUSE_KEY_VAULT_URL": "https://vault1.vault.azure.net",
 		"ROUNDHOUSE_OUTBOX": `{"destinations":{"log":{"log":{}}},"routes":[{"eventType":"*","destination":"log"}]}`, "ROUNDHOUSE_SPN_TENANT": "contoso.example", "ROUNDHOUSE_ACME_CONTACT": secret + "@example.com",
@@ -119,7 +120,7 @@ func functionsOf(disabled string, names ...string) string {
 	return `{"value":[` + strings.Join(rows, ",") + `]}`
 }
 
-// well is an Azure with an app that has all that the program needs, and nothing else.
+// well returns an Azure with an app that has exactly the program's requirements.
 func well(needs functionapp.Needs) resourceManager {
 	roles := map[string][]string{}
 	for _, role := range needs.Roles {
@@ -148,7 +149,7 @@ func well(needs functionapp.Needs) resourceManager {
 	}
 }
 
-// program is what Roundhouse's own program needs.
+// program returns the requirements of Roundhouse's own program.
 func program(t *testing.T) functionapp.Needs {
 	t.Helper()
 	testenv.Long(t)
@@ -166,7 +167,7 @@ func program(t *testing.T) functionapp.Needs {
 	return needs
 }
 
-// examine reads and examines the app of an Azure, and gives what is not fine: level, check and found, and what mends it.
+// examine reads and examines the app of an Azure, and returns the problems: level, check and finding, and the fix.
 func examine(t *testing.T, m resourceManager, needs *functionapp.Needs) (findings []string) {
 	t.Helper()
 	server := httptest.NewTLSServer(m)
@@ -257,7 +258,7 @@ func TestExamine(t *testing.T) {
 	}
 }
 
-// Without a program to compare with, the app alone is looked at.
+// Without a program, the app alone is checked.
 func TestExamineAlone(t *testing.T) {
 	t.Parallel()
 	needs := program(t)
@@ -266,7 +267,7 @@ func TestExamineAlone(t *testing.T) {
 	}
 }
 
-// An id leads to a Function App, and an app that is not there is an error.
+// An id leads to a Function App, and a missing app is an error.
 func TestRead(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewTLSServer(resourceManager{})

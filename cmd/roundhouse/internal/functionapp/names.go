@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Settings that are looked at by name.
+// Settings that are read by name.
 const (
 	storageSetting  = "AzureWebJobsStorage"
 	vaultSetting    = "ROUNDHOUSE_KEY_VAULT_URL"
@@ -13,13 +13,13 @@ const (
 	own             = "ROUNDHOUSE_"
 )
 
-// storageForms are the settings that name a storage account that is reached with an identity.
+// storageForms returns the settings that name a storage account with an identity.
 func storageForms() []string {
 	return []string{storageSetting + "__accountName", storageSetting + "__blobServiceUri", storageSetting + "__queueServiceUri", storageSetting + "__tableServiceUri"}
 }
 
-// Endpoints are the settings that name the storage account without a secret, for who has an identity of his own: what an app
-// with a connection string has is named by its account.
+// Endpoints returns the settings that name the storage account without a secret, for callers with an identity of
+// their own: an account in a connection string is named by its account.
 func (a App) Endpoints() map[string]string {
 	named := map[string]string{}
 	for _, name := range storageForms() {
@@ -33,7 +33,7 @@ func (a App) Endpoints() map[string]string {
 	return named
 }
 
-// StorageName is the name of the app's storage account, "" where the settings do not tell.
+// StorageName returns the name of the app's storage account, "" if the settings do not contain it.
 func (a App) StorageName() string {
 	for part := range strings.SplitSeq(a.Settings.Is[storageSetting], ";") {
 		if name, ok := strings.CutPrefix(strings.TrimSpace(part), "AccountName="); ok {
@@ -51,7 +51,7 @@ func (a App) StorageName() string {
 	return ""
 }
 
-// Principal is that of the identity that the app's settings choose; "" where there is none such.
+// Principal returns the principal of the identity that the app's settings select; "" for none.
 func (a App) Principal() string {
 	chosen := a.Settings.Is[storageSetting+"__clientId"]
 	if chosen == "" {
@@ -67,7 +67,7 @@ func (a App) Principal() string {
 
 func vaultName(address string) string { return firstLabel(address) }
 
-// firstLabel is the first part of the host name of an address.
+// firstLabel returns the first part of the host name of an address.
 func firstLabel(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

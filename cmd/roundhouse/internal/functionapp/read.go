@@ -11,7 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
 )
 
-// The versions of the APIs that are asked.
+// The versions of the APIs.
 const (
 	webVersion       = "api-version=2023-12-01"
 	resourcesVersion = "api-version=2021-04-01"
@@ -21,22 +21,22 @@ const (
 	fileVersion      = "api-version=2018-11-01"
 )
 
-// Part is something of an app, or why it could not be read.
+// Part is a part of an app, or the reason why it could not be read.
 type Part[T any] struct {
 	Is  T
 	Err error
 }
 
-// App is a deployed Function App, as far as the caller may read it.
+// App is a deployed Function App, with the parts that the caller may read.
 type App struct {
 	ID, Name, Group, Subscription string
 	// Host is its default host name, and Hosts all of them.
 	Host  string
 	Hosts []string
-	// State is Running, or what it is instead.
+	// State is Running, or another state.
 	State     string
 	HTTPSOnly bool
-	// Flex says that its plan is Flex Consumption, and Runtime is what that runs.
+	// Flex means that its plan is Flex Consumption, and Runtime is the plan's runtime.
 	Flex    bool
 	Runtime string
 	// System is the principal of the system-assigned identity, "" for none; Users are the user-assigned ones.
@@ -61,7 +61,7 @@ type Function struct {
 	Disabled bool
 }
 
-// Status is the host's own.
+// Status is the host's own status.
 type Status struct {
 	State, Version string
 	Errors         []string
@@ -77,9 +77,9 @@ type SignIn struct {
 // Target is a resource that the app uses.
 type Target struct {
 	ID string
-	// Roles are the GUIDs of the role definitions that the app's identity has there, itself, at the resource or above it.
+	// Roles are the GUIDs of the app identity's role definitions at the resource or above it.
 	Roles []string
-	// ByPolicies says that a vault goes by access policies, and not by roles.
+	// ByPolicies means that a vault uses access policies, and not roles.
 	ByPolicies bool
 }
 
@@ -96,7 +96,7 @@ func ParseID(id string) (string, error) {
 	return parsed.String(), nil
 }
 
-// site is what Azure Resource Manager says of an app.
+// site is the app in Azure Resource Manager.
 type site struct {
 	Identity *struct {
 		PrincipalID            string `json:"principalId"`
@@ -113,7 +113,7 @@ type site struct {
 	}
 }
 
-// Read reads an app. Its error says that the app itself cannot be read; what else cannot is in the parts.
+// Read reads an app. Its error means that the app itself is unreadable; unreadable parts have their own errors.
 func (c *Client) Read(ctx context.Context, id string) (App, error) {
 	id, err := ParseID(id)
 	if err != nil {
@@ -123,7 +123,7 @@ func (c *Client) Read(ctx context.Context, id string) (App, error) {
 	if err := c.get(ctx, id, webVersion, &s); err != nil {
 		return App{}, err
 	}
-	parsed, _ := arm.ParseResourceID(id) // it has been read above
+	parsed, _ := arm.ParseResourceID(id) // ParseID has checked it
 	p := s.Properties
 	app := App{ID: id, Name: parsed.Name, Group: parsed.ResourceGroupName, Subscription: parsed.SubscriptionID,
 		Host: p.DefaultHostName, Hosts: append(p.HostNames, p.DefaultHostName), State: p.State, HTTPSOnly: p.HTTPSOnly, Flex: p.FunctionAppConfig != nil}
@@ -190,7 +190,7 @@ func (c *Client) readSignIn(ctx context.Context, app *App) {
 		Audiences: p.IdentityProviders.AzureActiveDirectory.Validation.AllowedAudiences}
 }
 
-// readTargets looks for what the settings name in the subscription of the app, and for the roles there.
+// readTargets finds the resources in the settings in the subscription of the app, and the roles there.
 func (c *Client) readTargets(ctx context.Context, app *App) {
 	principal := app.Principal()
 	if name := app.StorageName(); name != "" {
@@ -211,7 +211,7 @@ func (c *Client) readTargets(ctx context.Context, app *App) {
 	}
 }
 
-// errElsewhere: a resource is not where it is looked for.
+// errElsewhere: a resource is not in the searched subscription.
 type errElsewhere struct{ what string }
 
 func (e errElsewhere) Error() string {
@@ -232,7 +232,7 @@ func (c *Client) named(ctx context.Context, subscription, kind, name, principal 
 	return c.assigned(ctx, found[0].ID, principal)
 }
 
-// component finds an Application Insights component by its key, which is no secret, but shown to nobody.
+// component finds an Application Insights component by its key, which is no secret, but not shown.
 func (c *Client) component(ctx context.Context, subscription, key, principal string) (Target, error) {
 	type row struct {
 		ID         string
@@ -249,7 +249,7 @@ func (c *Client) component(ctx context.Context, subscription, key, principal str
 	return c.assigned(ctx, found[i].ID, principal)
 }
 
-// assigned reads the roles of a principal at a resource. Those below it do not count.
+// assigned reads the roles of a principal at a resource. Roles below it do not count.
 func (c *Client) assigned(ctx context.Context, id, principal string) (Target, error) {
 	target := Target{ID: id}
 	if principal == "" {
@@ -271,7 +271,8 @@ func (c *Client) assigned(ctx context.Context, id, principal string) (Target, er
 	return target, err
 }
 
-// within says whether an id is a scope, or below it. Management groups are above every subscription that names them.
+// within reports whether an id is a scope, or below it. Management groups are above every subscription that names
+// them.
 func within(id, scope string) bool {
 	id, scope = strings.ToLower(id)+"/", strings.ToLower(strings.TrimSuffix(scope, "/"))+"/"
 	return strings.HasPrefix(id, scope) || strings.HasPrefix(scope, "/providers/microsoft.management/managementgroups/")

@@ -1,8 +1,8 @@
-// Package module works on Go modules whose main package is an app of Roundhouse (package handler): it asks a program what it
-// consists of, and lays out what the Functions host runs.
+// Package module works on Go modules whose main package is an app of Roundhouse (package handler): it asks a program
+// for its manifest, and stages an app for the Functions host.
 //
-// It promises that a folder is replaced as a whole, and only when everything has worked, also when several processes stage
-// into it at once. It owns no storage keys.
+// A folder is replaced as a whole, and only on success, also when several processes stage into it at the same time.
+// The package owns no storage keys.
 package module
 
 import (
@@ -32,7 +32,7 @@ type Module struct {
 	Main string
 }
 
-// ErrNoModule: there is no module where one was looked for.
+// ErrNoModule: no module was found.
 var ErrNoModule = errors.New("there is no module here: go.mod and host.json are in no folder from this one up (roundhouse new makes one)")
 
 // Find finds the module of a folder: the folder itself, or one above it.
@@ -53,7 +53,8 @@ func Find(dir string) (Module, error) {
 	}
 }
 
-// home is where host.json and local.settings.json are: beside the program, if it has its own, or else beside go.mod.
+// home returns the folder of host.json and local.settings.json: that of the program, if it has its own, or else that
+// of go.mod.
 func (m Module) home() string {
 	if beside := filepath.Join(m.Dir, filepath.FromSlash(m.Main)); isFile(filepath.Join(beside, "host.json")) {
 		return beside
@@ -66,14 +67,14 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Manifest is what an app consists of, as its program prints it (handler.Manifest).
+// Manifest describes the parts of an app, as its program prints it (handler.Manifest).
 type Manifest struct {
 	Engines   []engine.Description         `json:"engines"`
 	Functions map[string]function.Function `json:"functions"`
 	Settings  []string                     `json:"settings"`
 }
 
-// Manifest builds the app for this machine and asks it what it consists of, with the settings of the environment and of
+// Manifest builds the app for this machine and asks it for its manifest, with the settings of the environment and of
 // local.settings.json.
 func (m Module) Manifest(ctx context.Context) (manifest Manifest, err error) {
 	err = m.withProgram(ctx, func(program string) error {
@@ -83,7 +84,7 @@ func (m Module) Manifest(ctx context.Context) (manifest Manifest, err error) {
 	return manifest, err
 }
 
-// withProgram builds the app for this machine, for as long as do takes.
+// withProgram builds the app for this machine, for the duration of do.
 func (m Module) withProgram(ctx context.Context, do func(program string) error) error {
 	dir, err := os.MkdirTemp("", "roundhouse-")
 	if err != nil {
@@ -129,7 +130,7 @@ func (m Module) ask(ctx context.Context, program string) (Manifest, error) {
 	return manifest, nil
 }
 
-// Describe asks a program what it consists of, in an environment and with the host.json of a folder.
+// Describe asks a program for its manifest, in an environment and with the host.json of a folder.
 func Describe(ctx context.Context, program, home string, env []string, into any) error {
 	program, err := filepath.Abs(program)
 	if err != nil {
@@ -149,8 +150,8 @@ func Describe(ctx context.Context, program, home string, env []string, into any)
 	return nil
 }
 
-// WithProgram does something with the program of the module and the folder of its host.json: with the one that is staged at a
-// path, or where that is "" with one that is built for this machine and for as long as it takes.
+// WithProgram calls do with a program of the module and the folder of its host.json: the program staged at a path, or
+// for "" one that is built for this machine and the duration of do.
 func (m Module) WithProgram(ctx context.Context, staged string, do func(program, home string) error) error {
 	if staged != "" {
 		return do(staged, filepath.Dir(staged))
@@ -158,7 +159,7 @@ func (m Module) WithProgram(ctx context.Context, staged string, do func(program,
 	return m.withProgram(ctx, func(program string) error { return do(program, m.home()) })
 }
 
-// Environment is that of this process, with what local.settings.json says of variables that it does not have, as the local
+// Environment returns the environment of this process, with missing variables from local.settings.json, as the local
 // tools of the Functions host combine them.
 func (m Module) Environment() ([]string, error) {
 	file := filepath.Join(m.home(), "local.settings.json")
@@ -184,10 +185,10 @@ func (m Module) Environment() ([]string, error) {
 
 // Call is a command of a program.
 type Call struct {
-	// Program is that of a staged one; "" for the one of the module, which is built for it.
+	// Program is the path of a staged one; "" for that of the module, which is built for the call.
 	Program string
 	Args    []string
-	// Env is added to the environment, as NAME=value, and wins over what is there.
+	// Env is added to the environment, as NAME=value, and overrides it.
 	Env            []string
 	Stdout, Stderr io.Writer
 }

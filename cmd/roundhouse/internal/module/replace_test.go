@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Processes that stage into one folder at once are not in each other's way, and the folder is always whole.
+// Processes that stage into one folder at the same time do not disturb each other, and the folder is always complete.
 func TestReplaceAtOnce(t *testing.T) {
 	t.Parallel()
 	parent := t.TempDir()

@@ -12,31 +12,32 @@ import (
 	"github.com/vibedata/roundhouse/internal/jsonc"
 )
 
-// Target says for which machine an app is staged.
+// Target is the machine for which an app is staged.
 type Target struct {
 	OS, Arch string
-	// Settings says that local.settings.json goes along. What is deployed holds none: they are those of a developer's machine,
-	// and may have secrets.
+	// Settings includes local.settings.json. A deployment has none: they are those of a developer's machine, and may
+	// have secrets.
 	Settings bool
-	// Zip is a file that gets what is staged, too, as one package (Package); "" for none.
+	// Zip is a file that also gets the staged app, as one package (Package); "" for none.
 	Zip string
 }
 
-// Deployment is what Function Apps run on, and Here this machine.
+// Deployment is the platform of Function Apps, and Here this machine.
 var (
 	Deployment = Target{OS: "linux", Arch: "amd64"}
 	Here       = Target{OS: runtime.GOOS, Arch: runtime.GOARCH, Settings: true}
 )
 
-// hostFile is what staging has to know of host.json.
+// hostFile holds the fields of host.json for staging.
 type hostFile struct {
 	CustomHandler struct {
 		Description struct{ DefaultExecutablePath string }
 	}
 }
 
-// Stage lays out in dir what the Functions host runs: host.json, the static program, every function of the app as a direct
-// child, and for this machine local.settings.json. dir is replaced as a whole; it has to be missing, empty, or an earlier staging.
+// Stage creates in dir the files that the Functions host runs: host.json, the static program, and every function of
+// the app as a direct child. For this machine it adds local.settings.json. It replaces dir as a whole; dir must be
+// missing, empty, or an earlier staging.
 func (m Module) Stage(ctx context.Context, dir string, target Target) (Manifest, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -70,7 +71,7 @@ func (m Module) Stage(ctx context.Context, dir string, target Target) (Manifest,
 	return manifest, nil
 }
 
-// executable is what host.json calls the program.
+// executable returns the program's name in host.json.
 func (m Module) executable() (string, error) {
 	path := filepath.Join(m.home(), "host.json")
 	text, err := os.ReadFile(path)
@@ -90,7 +91,7 @@ func (m Module) executable() (string, error) {
 
 // layOut fills a new folder.
 func (m Module) layOut(ctx context.Context, dir, executable string, target Target) (Manifest, error) {
-	if err := os.Chmod(dir, 0o755); err != nil { // a temporary folder is for its owner alone
+	if err := os.Chmod(dir, 0o755); err != nil { // a temporary folder is private by default
 		return Manifest{}, err
 	}
 	program := filepath.Join(dir, executable)
@@ -129,8 +130,8 @@ func (m Module) layOut(ctx context.Context, dir, executable string, target Targe
 	return manifest, nil
 }
 
-// replaceable says whether a folder may be replaced: what is in it gets deleted. Another process may put a new folder in its
-// place while it is looked at, so a folder counts as somebody's own only if it is the same one afterwards.
+// replaceable reports whether a folder may be replaced: its content is deleted. Another process may replace the
+// folder during the check, so a foreign folder counts only if it is the same one afterwards.
 func replaceable(dir, executable string) error {
 	for {
 		before, err := os.Stat(dir)
@@ -152,16 +153,16 @@ func notOurs(dir string) error {
 	return fmt.Errorf("%s is neither empty nor an earlier staging: give another folder", dir)
 }
 
-// staged says whether a folder is empty or an earlier staging.
+// staged reports whether a folder is empty or an earlier staging.
 func staged(dir, executable string) bool {
 	entries, err := os.ReadDir(dir)
 	return err == nil && (len(entries) == 0 ||
 		isFile(filepath.Join(dir, "host.json")) && isFile(filepath.Join(dir, executable)) && !isFile(filepath.Join(dir, "go.mod")))
 }
 
-// replace puts fresh in the place of dir. The old folder is moved away as a whole, so that nobody sees a part of one, and looked
-// at only then, where no other process changes it: one that was never staged is put back. Another process that stages meanwhile
-// is as good as this one.
+// replace replaces dir by fresh. The old folder is moved away as a whole, so that no process sees a part of it. It is
+// checked only then, because no other process changes it there: a folder that was never staged is moved back. A
+// concurrent staging of another process is equally valid.
 func replace(dir, fresh, executable string) error {
 	const tries = 1000
 	var err error
@@ -176,7 +177,7 @@ func replace(dir, fresh, executable string) error {
 	return fmt.Errorf("replace %s: others replace it all the time: %w", dir, err)
 }
 
-// moveAway removes an earlier staging. One that is gone already is as well.
+// moveAway removes an earlier staging. A missing one is no error.
 func moveAway(dir, executable string) error {
 	away, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+".old.")
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// own is Roundhouse's own app.
+// own returns Roundhouse's own app.
 func own(t *testing.T) module.Module {
 	t.Helper()
 	m := testenv.Must(module.Find("."))(t)
@@ -23,7 +23,7 @@ func own(t *testing.T) module.Module {
 	return m
 }
 
-// files are the names of all files in a directory.
+// files returns the names of all files in a directory.
 func files(t *testing.T, dir string) []string {
 	t.Helper()
 	var found []string
@@ -57,7 +57,7 @@ func TestStage(t *testing.T) {
 	}
 	testenv.OK(t, os.WriteFile(filepath.Join(dist, "stale"), nil, 0o600))
 
-	// What does not work leaves everything as it was, and nothing behind.
+	// A failure leaves everything unchanged, and nothing behind.
 	broken := m
 	broken.Main = "./nothing"
 	if _, err := broken.Stage(t.Context(), dist, module.Here); err == nil || !strings.Contains(err.Error(), "does not build") || !strings.Contains(err.Error(), "is as it was") {
@@ -76,7 +76,7 @@ func TestStage(t *testing.T) {
 	checkProgram(t, filepath.Join(dist, "handler"))
 }
 
-// checkProgram looks at what the host starts.
+// checkProgram checks the host's program.
 func checkProgram(t *testing.T, path string) {
 	t.Helper()
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o755 {

@@ -12,13 +12,12 @@ import (
 	"time"
 )
 
-// packed is the time of every entry of a package: that of the first second that the format knows, so that the same files make
-// the same bytes.
+// packed is the time of every entry of a package: the first second of the format, so that the same files make the
+// same bytes.
 var packed = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Package writes what lies in a staged folder into a zip file, as it is deployed: sorted, with the modes of the files, and the
-// same bytes for the same files whenever and wherever it is done. The file is replaced as a whole, and only when everything has
-// worked.
+// Package writes a staged folder into a zip file for deployment: sorted, with the modes of the files, and the same
+// bytes for the same files at any time and place. The file is replaced as a whole, and only on success.
 func Package(dir, file string) (err error) {
 	fresh, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".new.")
 	if err != nil {

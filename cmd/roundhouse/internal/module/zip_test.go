@@ -14,8 +14,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// A package has the modes that the platform needs, whatever those of the folder beside the owner's right to execute, and
-// the same bytes at any time.
+// A package has the modes that the platform needs, regardless of the folder's modes except for the owner's execute
+// permission, and the same bytes at any time.
 func TestPackage(t *testing.T) {
 	t.Parallel()
 	dir, out := t.TempDir(), t.TempDir()
@@ -57,7 +57,7 @@ func TestPackage(t *testing.T) {
 	want := []entry{{"a-function/function.json", 0o644}, {"handler", 0o755}, {"host.json", 0o644}, {"z-function/function.json", 0o644}}
 	testenv.Equal(t, "entries", want, got)
 
-	// What cannot be packed leaves the package of before, and nothing beside it.
+	// A folder that cannot be packed leaves the previous package unchanged, without leftovers.
 	testenv.OK(t, os.Symlink("handler", filepath.Join(dir, "link")))
 	if err := module.Package(dir, filepath.Join(out, "first.zip")); err == nil || !strings.Contains(err.Error(), "link is no regular file") || !strings.Contains(err.Error(), "as it was") {
 		t.Errorf("error %v", err)

@@ -15,10 +15,10 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// newest bounds the dead letters that are looked through for a key.
+// newest bounds the dead letters that are searched for a key.
 const newest = 100
 
-// Explain says why a row has come or has not, with its dead letters.
+// Explain explains why a row was delivered or not, with its dead letters.
 func (s *states) Explain(ctx context.Context, name, key string) (cli.PollerExplanation, error) {
 	e, err := s.admin.Explain(ctx, name, key)
 	if err != nil {
@@ -36,7 +36,8 @@ func (s *states) Explain(ctx context.Context, name, key string) (cli.PollerExpla
 	return out, err
 }
 
-// lettersOf are the dead letters of a row: those of this version, and those of others among the newest that are pending.
+// lettersOf returns the dead letters of a row: those of this version, and those of other versions among the newest
+// pending ones.
 func (s *states) lettersOf(ctx context.Context, name, eventID string, key json.RawMessage) ([]cli.PollerLetter, error) {
 	letters := []cli.PollerLetter{}
 	same, err := s.letters.Of(ctx, sink.EngineName(name), eventID)
@@ -52,14 +53,14 @@ func (s *states) lettersOf(ctx context.Context, name, eventID string, key json.R
 	}
 	for _, listed := range page.DeadLetters {
 		l, err := s.letters.Get(ctx, listed.Engine, listed.RowKey)
-		if errors.Is(err, engine.ErrNotFound) { // its retention ended just now
+		if errors.Is(err, engine.ErrNotFound) { // it has just been deleted
 			continue
 		}
 		if err != nil {
 			return letters, fmt.Errorf("read dead letter %s: %w", listed.RowKey, err)
 		}
 		var event sink.Event
-		// What is encrypted, or of another row, is not of this key.
+		// An encrypted letter, or one of another row, is not of this key.
 		if json.Unmarshal(l.OriginalMessage, &event) == nil && event.ID != eventID && bytes.Equal(compact(event.Key), compact(key)) {
 			letters = append(letters, cli.PollerLetter{RowKey: l.RowKey, Status: string(l.Status)})
 		}
@@ -75,7 +76,7 @@ func compact(text json.RawMessage) []byte {
 	return out.Bytes()
 }
 
-// ended is the end of a backfill, "" for a poller without one.
+// ended returns the end of a backfill, "" for a poller without a backfill.
 func ended(end *poller.Cursor) string {
 	if end == nil {
 		return ""
@@ -83,7 +84,7 @@ func ended(end *poller.Cursor) string {
 	return end.String()
 }
 
-// Plan says what the next fetch would do.
+// Plan describes the next fetch.
 func (s *states) Plan(ctx context.Context, name string, count int, values bool) (cli.PollerPlan, error) {
 	p, err := s.admin.Plan(ctx, name, sqlsource.PlanOptions{Count: count, Values: values})
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 	"github.com/vibedata/roundhouse/poller/sink"
 )
 
-// explained is what poller explain says of a key.
+// explained returns the output of poller explain for a key.
 func (d *console) explained(t *testing.T, key string) (e cli.PollerExplanation) {
 	t.Helper()
 	must(t, json.Unmarshal([]byte(d.want(t, 0, nil, "explain", d.name, key, "-o", "json")), &e))
 	return e
 }
 
-// Where a row is, how its poller is, and what is among the dead letters of this version and of an older one.
+// The place of a row, the condition of its poller, and the dead letters of this version and of an older one.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	d := newConsole(t)
@@ -62,7 +62,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// A plan changes nothing, and says how far the poller is.
+// A plan changes nothing, and reports the poller's progress.
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	d := newConsole(t)

@@ -21,7 +21,7 @@ type Maker struct {
 
 var _ cli.PollerMaker = Maker{}
 
-// definition is a poller in the settings, as far as it is proposed.
+// definition is a proposed poller in the settings.
 type definition struct {
 	Connection struct {
 		Setting string `json:"setting"`
@@ -47,7 +47,7 @@ type outboxTarget struct {
 	TenantColumn string `json:"tenantColumn,omitempty"`
 }
 
-// Propose asks the database for a table.
+// Propose inspects a table of the database.
 func (m Maker) Propose(ctx context.Context, q cli.PollerQuestion) (cli.PollerProposal, error) {
 	out := cli.PollerProposal{Poller: q.Name}
 	if q.Name == "" {
@@ -61,7 +61,7 @@ func (m Maker) Propose(ctx context.Context, q cli.PollerQuestion) (cli.PollerPro
 	if q.EventType != "" {
 		d.Deliver.Outbox = &outboxTarget{q.EventType, q.Tenant, q.TenantColumn}
 	}
-	// What is wrong with the flags is said before the database is asked.
+	// Errors in the flags are reported before the database is queried.
 	d.Source = sqlsource.Config{Dialect: q.Dialect, Table: q.Table}
 	if _, err := d.encode(out.Poller); err != nil {
 		return out, err
@@ -83,7 +83,7 @@ func (m Maker) Propose(ctx context.Context, q cli.PollerQuestion) (cli.PollerPro
 	return out, err
 }
 
-// encode writes the definition as an object with the poller, and refuses one that the app would not take.
+// encode returns the definition as an object with the poller, and refuses one that the app would not accept.
 func (d definition) encode(name string) (json.RawMessage, error) {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
@@ -95,7 +95,7 @@ func (d definition) encode(name string) (json.RawMessage, error) {
 	return text.Bytes(), cli.Mark(cli.ErrUsage, err)
 }
 
-// dsn is the connection string, of the environment or else of the file of settings.
+// dsn returns the connection string from the environment or else from the file of settings.
 func (m Maker) dsn(q cli.PollerQuestion) (string, error) {
 	if dsn, _ := m.Lookup(q.Setting); dsn != "" {
 		return dsn, nil
@@ -145,7 +145,7 @@ func (m Maker) Write(file string, p cli.PollerProposal) error {
 
 var notInName = regexp.MustCompile(`[^a-z0-9]+`)
 
-// nameOf makes the name of a poller of that of a table.
+// nameOf derives the name of a poller from that of a table.
 func nameOf(table string) string {
 	parts := strings.Split(table, ".")
 	name := strings.Trim(notInName.ReplaceAllString(strings.ToLower(parts[len(parts)-1]), "-"), "-")

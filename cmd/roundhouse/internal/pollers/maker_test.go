@@ -13,7 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/poller"
 )
 
-// maker is a table, and a folder with local.settings.json in which the connection string is.
+// maker is a table, and a folder with local.settings.json that has the connection string.
 type maker struct {
 	file, path string
 	env        map[string]string
@@ -31,7 +31,7 @@ func newMaker(t *testing.T, values string) *maker {
 	return m
 }
 
-// run gives what is written to standard output and to standard error.
+// run returns the standard output and the standard error.
 func (m *maker) run(t *testing.T, code int, args ...string) (out, notes string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -57,7 +57,7 @@ const localSettings = `{
 }
 `
 
-// What goes to standard output is a definition that the app takes; why, and what is missing, goes to standard error.
+// Standard output has a definition that the app accepts; the reasons and missing parts go to standard error.
 func TestNewPoller(t *testing.T) {
 	t.Parallel()
 	m := newMaker(t, localSettings)
@@ -92,7 +92,8 @@ func TestNewPoller(t *testing.T) {
 	}
 }
 
-// The file keeps all the rest of its text, and no poller that is there is replaced; nothing is written without a confirmation.
+// The rest of the file stays unchanged, and no existing poller is replaced; nothing is written without a
+// confirmation.
 func TestNewPollerIsWritten(t *testing.T) {
 	t.Parallel()
 	for name, values := range map[string]string{
@@ -123,7 +124,7 @@ func TestNewPollerIsWritten(t *testing.T) {
 			if want := map[string]string{"first": "order-items", "second": "old order-items"}[name]; strings.Join(names, " ") != want {
 				t.Errorf("pollers %v, want %s", names, want)
 			}
-			// Without the setting, the text is the one before.
+			// Without the setting, the text is unchanged.
 			after, err = os.ReadFile(m.file)
 			must(t, err)
 			if name == "first" {

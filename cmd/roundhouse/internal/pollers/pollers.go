@@ -1,4 +1,4 @@
-// Package pollers lets the command line work on the states of pollers: package poller/admin behind what cli asks for.
+// Package pollers implements cli.Pollers with package poller/admin.
 package pollers
 
 import (
@@ -13,10 +13,10 @@ import (
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
-// Setting is the setting that defines the pollers, as the app has it.
+// Setting is the app's setting that defines the pollers.
 const Setting = "ROUNDHOUSE_POLLERS"
 
-// states are the states of the pollers of a storage account, and what the settings say about them.
+// states holds the states of the pollers of a storage account, and their settings.
 type states struct {
 	admin   admin.Admin
 	letters *engine.DeadLetters
@@ -24,7 +24,8 @@ type states struct {
 
 var _ cli.Pollers = (*states)(nil)
 
-// Open gives what cli.Main needs. lookup reads the environment: the definitions, and the connection strings of sources.
+// Open returns the function for cli.Main. lookup reads the environment: the definitions, and the connection strings
+// of sources.
 func Open(lookup func(string) (string, bool)) func(cli.Storage) (cli.Pollers, error) {
 	return func(s cli.Storage) (cli.Pollers, error) {
 		text, _ := lookup(Setting)
@@ -37,7 +38,7 @@ func Open(lookup func(string) (string, bool)) func(cli.Storage) (cli.Pollers, er
 	}
 }
 
-// connectionString is that of a poller's source, as far as it is in a setting.
+// connectionString returns the connection string of a poller's source, if a setting has it.
 func connectionString(lookup func(string) (string, bool), s poller.Setting) (string, error) {
 	if s.Connection.Setting == "" {
 		return "", cli.Mark(cli.ErrUsage, errors.New("its connection string is a secret of the vault: name a setting in connection here, and set it"))
@@ -49,7 +50,7 @@ func connectionString(lookup func(string) (string, bool), s poller.Setting) (str
 	return dsn, nil
 }
 
-// List gives the names of the pollers that are defined here or have a state.
+// List returns the names of the pollers that are defined here or have a state.
 func (s *states) List(ctx context.Context) ([]string, error) {
 	names, err := s.admin.Names(ctx)
 	return names, coded(err)
@@ -68,7 +69,7 @@ func (s *states) Show(ctx context.Context, name string) (cli.PollerState, error)
 	return state, coded(err)
 }
 
-// Lag asks the source for its end.
+// Lag reads the end of the source.
 func (s *states) Lag(ctx context.Context, name string) (cli.PollerLag, error) {
 	lag, err := s.admin.Lag(ctx, name)
 	if err != nil {
@@ -77,7 +78,7 @@ func (s *states) Lag(ctx context.Context, name string) (cli.PollerLag, error) {
 	return cli.PollerLag{Poller: name, Place: lag.Place.String(), End: lag.End.String(), CaughtUp: lag.CaughtUp, Behind: lag.Behind, PolledAt: lag.PolledAt, HeldBack: lag.HeldBack, Retained: lag.Retained}, nil
 }
 
-// Change makes a change, or says what it would do.
+// Change makes a change, or describes its effect.
 func (s *states) Change(ctx context.Context, name string, c cli.PollerChange) (cli.PollerEffect, error) {
 	made, err := s.admin.Change(ctx, name, admin.Change{Kind: admin.Kind(c.Kind), File: c.File, To: c.To,
 		Cursor: poller.Cursor{Kind: c.CursorKind, Value: c.Value, Tiebreaker: c.Keys}, ChangeOptions: poller.ChangeOptions{DryRun: c.DryRun, Force: c.Force}})
@@ -94,7 +95,7 @@ func (s *states) Change(ctx context.Context, name string, c cli.PollerChange) (c
 	return effect, err
 }
 
-// coded gives an error of package poller the kind that decides the exit code.
+// coded marks an error of package poller with the kind that decides the exit code.
 func coded(err error) error {
 	if errors.Is(err, admin.ErrNotDefined) {
 		return cli.Mark(cli.ErrMissing, fmt.Errorf("%w: set %s as the app has it", err, Setting))

@@ -33,7 +33,7 @@ func must(t *testing.T, errs ...error) {
 	testenv.OK(t, errors.Join(errs...))
 }
 
-// console is what an operator has: a table of orders and a poller for it.
+// console is an operator's environment: a table of orders and a poller for it.
 type console struct {
 	settings map[string]string
 	name     string
@@ -112,7 +112,7 @@ func (d *console) state(t *testing.T) *poller.Document {
 	return doc
 }
 
-// The commands that docs/pollers.md names for keeping a state and going back to it run as they are written.
+// The commands in docs/pollers.md for saving and restoring a state run as written.
 func TestCommandsOfTheReset(t *testing.T) {
 	t.Parallel()
 	d := newConsole(t)
@@ -147,7 +147,7 @@ func TestPollers(t *testing.T) {
 	d.want(t, 0, []string{d.name, "idle", "2"}, "list")
 	shown := d.want(t, 0, nil, "show", d.name, "-o", "json")
 	kept := filepath.Join(t.TempDir(), "kept.json")
-	must(t, os.WriteFile(kept, []byte(shown), 0o600)) // as the help says, with what is around the document
+	must(t, os.WriteFile(kept, []byte(shown), 0o600)) // as the help says, with the surrounding document
 	d.want(t, 0, []string{"caughtUp", "false", "end", "3"}, "lag", d.name)
 	d.want(t, 3, nil, "show", "nobody")
 	d.want(t, 3, nil, "lag", "nobody")
@@ -179,7 +179,7 @@ func TestPollers(t *testing.T) {
 	for _, e := range page.Entries {
 		audited = append(audited, e.Action)
 	}
-	// The second clone, the first break-lease and a place that is no number were refused.
+	// The second clone, the first break-lease and an invalid place were refused.
 	want := []string{"retire", "break-lease by force", "break-lease", "reset-to-beginning", "clone-checkpoint to " + d.name + "x", "clone-checkpoint to " + d.name + "x",
 		"accept-fingerprint", "reset-to-checkpoint", "reset-to-cursor to 1.5", "reset-to-cursor to x", "reset-to-cursor to 3"}
 	if !slices.Equal(audited, want) {
@@ -201,8 +201,8 @@ func TestPollers(t *testing.T) {
 	d.want(t, 2, []string{Setting}, "list")
 }
 
-// A poller whose ticks fail is listed as failing with the error, one that is defined and has never run is listed, too, and doctor warns of
-// both, and of a state that cannot be read. What is refused of that is in the audit log.
+// A poller with failing ticks is listed as failing with the error, a defined poller that has never run is listed,
+// too, and doctor reports both, and an unreadable state. Refusals are in the audit log.
 func TestPollersThatFailAreSeen(t *testing.T) {
 	t.Parallel()
 	d := newConsole(t)
@@ -246,7 +246,7 @@ func TestPollersThatFailAreSeen(t *testing.T) {
 	}
 }
 
-// Nothing changes before it is confirmed; at a terminal, that is by the poller's name.
+// Nothing changes without a confirmation; at a terminal, that is the poller's name.
 func TestGuards(t *testing.T) {
 	t.Parallel()
 	d := newConsole(t)

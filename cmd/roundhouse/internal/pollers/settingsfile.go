@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/jsonc"
 )
 
-// readValues are the settings of a file such as local.settings.json.
+// readValues returns the settings of a file such as local.settings.json.
 func readValues(file string) (map[string]string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -24,7 +24,7 @@ func readValues(file string) (map[string]string, error) {
 	return local.Values, nil
 }
 
-// writeValue sets one setting of a file, and leaves all the rest of its text as it is.
+// writeValue sets one setting of a file, and leaves the rest of its text unchanged.
 func writeValue(file, name, value string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -38,7 +38,7 @@ func writeValue(file, name, value string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	// A file that is half written would be none: it is made beside the old one and takes its place.
+	// A partly written file would be invalid: the new file is written next to the old one and replaces it.
 	made, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*")
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func writeValue(file, name, value string) error {
 	return nil
 }
 
-// withValue puts a setting into the text of a file.
+// withValue sets a setting in the text of a file.
 func withValue(text []byte, name, value string) ([]byte, error) {
 	var quoted bytes.Buffer
 	e := json.NewEncoder(&quoted)
@@ -63,7 +63,7 @@ func withValue(text []byte, name, value string) ([]byte, error) {
 		return nil, err
 	}
 	written := bytes.TrimSpace(quoted.Bytes())
-	plain := jsonc.Standard(text) // with every member in its place
+	plain := jsonc.Standard(text) // with every member at its position
 	values, _, err := memberOf(plain, 0, len(plain), "Values")
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func withValue(text []byte, name, value string) ([]byte, error) {
 
 var errNoMember = errors.New("there is no such member")
 
-// memberOf finds the value of a member of the object that begins at from, as a piece of the text.
+// memberOf finds the value of a member of the object at from, as a range of the text.
 func memberOf(text []byte, from, end int, name string) (start, stop int, err error) {
 	d := json.NewDecoder(bytes.NewReader(text[from:end]))
 	if first, err := d.Token(); err != nil || first != json.Delim('{') {

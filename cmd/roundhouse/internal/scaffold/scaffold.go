@@ -1,4 +1,4 @@
-// Package scaffold makes modules for engines of one's own: what roundhouse new writes. It owns no storage keys.
+// Package scaffold creates modules for new engines, for roundhouse new. It owns no storage keys.
 package scaffold
 
 import (
@@ -24,33 +24,33 @@ const Roundhouse = "github.com/vibedata/roundhouse"
 // DefaultEngine is the name of the first engine unless Options has one.
 const DefaultEngine = "sample"
 
-// Options say what to make.
+// Options describe the module to create.
 type Options struct {
-	// Dir is the folder to make; it is missing or empty.
+	// Dir is the folder to create; it is missing or empty.
 	Dir string
 	// Module is the path of the module; the name of the folder unless set.
 	Module string
 	// Engine is the name of the first engine: a Go package name; DefaultEngine unless set.
 	Engine string
-	// Replace is a folder with Roundhouse that is used in place of a released version; "" for none.
+	// Replace is a folder with Roundhouse that replaces a released version; "" for none.
 	Replace string
 }
 
-// ErrTaken: the folder holds something.
+// ErrTaken: the folder is not empty.
 var ErrTaken = errors.New("the folder is not empty: give another one")
 
-// engineName is what is a package of Go and an engine of a queue.
+// engineName matches valid names of a Go package and a queue.
 var engineName = regexp.MustCompile(`^[a-z][a-z0-9]{0,39}$`)
 
-// modulePath is a module's path as far as a template has to trust it.
+// modulePath matches the module paths that a template accepts.
 var modulePath = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~/-]*$`)
 
-// files are the templates. Names end in .tmpl, so that the go command does not take them for what they make.
+// files are the templates. Their names end in .tmpl, so that the go command does not treat them as Go files.
 //
 //go:embed all:files
 var files embed.FS
 
-// New makes a module and gives the names of its files. When it fails, the folder is as it was.
+// New creates a module and returns the names of its files. After a failure, the folder is unchanged.
 func New(ctx context.Context, o Options) ([]string, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func New(ctx context.Context, o Options) ([]string, error) {
 	return append(made, "go.mod", "go.sum"), nil
 }
 
-// complete checks the options and fills in what they leave open.
+// complete checks the options and sets defaults.
 func (o *Options) complete() error {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -142,12 +142,13 @@ func (o Options) write() ([]string, error) {
 	return made, err
 }
 
-// tidy makes go.mod and go.sum, with the command roundhouse as a tool of the module, for the version of this program or the folder that replaces it.
+// tidy writes go.mod and go.sum, with the command roundhouse as a tool of the module, for the version of this program
+// or the folder that replaces it.
 func (o Options) tidy(ctx context.Context) error {
 	edits := [][]string{{"mod", "init", o.Module}, {"mod", "edit", "-require=" + Roundhouse + "@" + version(), "-tool=" + Roundhouse + "/cmd/roundhouse"}}
 	if o.Replace != "" {
 		edits = append(edits, []string{"mod", "edit", "-replace=" + Roundhouse + "=" + o.Replace})
-		// The checksums of everything that Roundhouse needs are beside it: nothing has to be asked for.
+		// The checksums of Roundhouse's dependencies are in it: no download is needed.
 		if sums, err := os.ReadFile(filepath.Join(o.Replace, "go.sum")); err == nil {
 			if err := os.WriteFile(filepath.Join(o.Dir, "go.sum"), sums, 0o644); err != nil {
 				return err
@@ -169,10 +170,10 @@ func (o Options) tidy(ctx context.Context) error {
 	return nil
 }
 
-// unreleased stands for the version of a program that was built of no release. No such version exists.
+// unreleased is the version of a program that was not built from a release. No such version exists.
 const unreleased = "v0.0.0"
 
-// version is the version of Roundhouse that this program was built of, or unreleased, which needs Options.Replace.
+// version returns the version of Roundhouse in this program, or unreleased, which needs Options.Replace.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Path != Roundhouse || !strings.HasPrefix(info.Main.Version, "v") || strings.Contains(info.Main.Version, "+dirty") {
@@ -181,7 +182,7 @@ func version() string {
 	return info.Main.Version
 }
 
-// clear takes back what was written into a folder that was empty or missing.
+// clear removes the written files from a folder that was empty or missing.
 func clear(dir string, existed bool) error {
 	if !existed {
 		return os.RemoveAll(dir)

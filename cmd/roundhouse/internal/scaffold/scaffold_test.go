@@ -43,7 +43,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// What is there stays, and what cannot be made is said before anything is written.
+// Existing files stay, and an impossible module is refused before any write.
 func TestNewRefuses(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
@@ -73,7 +73,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// broken is a folder that only looks like Roundhouse.
+// broken returns a folder that only resembles Roundhouse.
 func broken(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -81,7 +81,7 @@ func broken(t *testing.T) string {
 	return dir
 }
 
-// The host.json of new modules is the repository's.
+// The host.json of new modules equals the repository's.
 func TestHostFile(t *testing.T) {
 	t.Parallel()
 	ours, err := os.ReadFile(filepath.Join(root, "host.json"))

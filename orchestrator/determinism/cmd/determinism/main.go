@@ -1,10 +1,10 @@
-// Command determinism refuses, in the code of orchestrators, what a replay cannot repeat. Package determinism says what
-// that is.
+// Command determinism reports operations in the code of orchestrators that a replay cannot repeat. Package
+// determinism lists them.
 //
 //	go run github.com/vibedata/roundhouse/orchestrator/determinism/cmd/determinism ./...
 //	go vet -vettool=$(which determinism) ./...
 //
-// The second way keeps what it learns about packages in the build cache. With -fix it applies the suggested fixes.
+// The second command stores its facts about packages in the build cache. With -fix it applies the suggested fixes.
 package main
 
 import (

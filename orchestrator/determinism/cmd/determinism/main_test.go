@@ -14,10 +14,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// root is where the module begins.
+// root is the root of the module.
 const root = "../../../.."
 
-// The command works by itself and under go vet, finds what is wrong with a package, and finds nothing in the engines.
+// The command works by itself and under go vet, finds the errors of a package, and finds nothing in the engines.
 func TestCommand(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
@@ -48,8 +48,8 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// look reads folders of the module, so that go test knows that the result depends on them: it does not see what other
-// processes read, and would repeat an old result.
+// look reads folders of the module, so that go test knows that the result depends on them: it does not see files that
+// other processes read, and would reuse an old result.
 func look(t *testing.T, folders ...string) {
 	t.Helper()
 	for _, folder := range folders {
@@ -60,7 +60,7 @@ func look(t *testing.T, folders ...string) {
 	}
 }
 
-// execute runs a command in the root of the module, and returns what it says and whether it succeeds.
+// execute runs a command in the root of the module, and returns its output and whether it succeeds.
 func execute(t *testing.T, command ...string) (string, bool) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), command[0], command[1:]...)

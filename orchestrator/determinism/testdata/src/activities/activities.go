@@ -1,4 +1,4 @@
-// Package activities has code beside orchestrators, and in the middle of them, that is none of theirs.
+// Package activities has code next to orchestrators and inside them that is not orchestrator code.
 package activities
 
 import (
@@ -55,7 +55,7 @@ var _ = orchestrator.NewOrchestrator("called", func(ctx *orchestrator.Context, i
 	return read(context.Background(), in) // want `calls activities\.read, which calls os\.ReadFile: do it in an activity` `calls context\.Background: `
 })
 
-// An orchestrator inside what runs outside is one all the same.
+// An orchestrator inside code that is not orchestrator code is an orchestrator all the same.
 var _ = orchestrator.NewActivity("register", func(context.Context, int) (int, error) {
 	_ = time.Now()
 	_ = orchestrator.NewOrchestrator("late", func(ctx *orchestrator.Context, in int) (time.Time, error) {

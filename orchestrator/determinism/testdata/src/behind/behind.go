@@ -1,4 +1,4 @@
-// Package behind has what differs behind interfaces.
+// Package behind has values that differ behind interfaces.
 package behind
 
 import (

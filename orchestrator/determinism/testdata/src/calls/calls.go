@@ -49,7 +49,7 @@ var _ = orchestrator.NewOrchestrator("calls", func(ctx *orchestrator.Context, in
 
 func byClock(a, b int) int { return a - b + time.Now().Nanosecond() } // want byClock:`calls time\.Now`
 
-// What one variable holds for good is followed, wherever it stands; a loop of calls does not matter.
+// A variable with only one value is followed, wherever it is; a loop of calls does not matter.
 func followed() { // want followed:`calls time\.Now`
 	stamp := func() time.Time { return time.Now() }
 	var recursive func(int) int
@@ -60,7 +60,7 @@ func followed() { // want followed:`calls time\.Now`
 	}
 }
 
-// What cannot be followed is not guessed.
+// Calls that cannot be followed are ignored.
 var _ = orchestrator.NewOrchestrator("unseen", func(ctx *orchestrator.Context, in []int) (int, error) {
 	var d dater = calendar{} // want `uses calls\.calendar\.today, which calls time\.Now: `
 	_ = d.today()

@@ -59,7 +59,7 @@ var _ = orchestrator.NewOrchestrator("apart", func(ctx *orchestrator.Context, in
 	return orchestrator.SideEffect(ctx, "count", func() int { count(); return 1 })
 })
 
-// What is declared around an orchestrator is shared by all its runs.
+// All runs of an orchestrator share the variables declared around it.
 func register(limits map[string]int) { // want register:`changes limits\["a"\]`
 	runs, limit, last := 0, 3, ""
 	var s state
@@ -101,7 +101,7 @@ func branch(s *state) func(*orchestrator.Context) (int, error) { // want branch:
 	}
 }
 
-// Coroutines of one run take turns, so what they change is the same in a replay.
+// Coroutines of one run take turns, so their changes are the same in a replay.
 func fine(limits []int) {
 	limit := 3
 	if len(limits) > 0 {

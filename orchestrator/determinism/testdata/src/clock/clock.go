@@ -36,7 +36,7 @@ var _ = orchestrator.NewOrchestrator("deadline", func(_ *orchestrator.Context, i
 	return 0, nil
 })
 
-// No fix: what is called ctx there is another thing.
+// No fix: ctx names something else there.
 var _ = orchestrator.NewOrchestrator("shadow", func(ctx *orchestrator.Context, in int) (time.Time, error) {
 	{
 		ctx := in

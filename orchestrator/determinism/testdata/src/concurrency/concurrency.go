@@ -1,4 +1,4 @@
-// Package concurrency does things beside each other.
+// Package concurrency runs code in parallel.
 package concurrency
 
 import (
@@ -61,7 +61,7 @@ var _ = orchestrator.NewOrchestrator("group", func(ctx *orchestrator.Context, in
 	return in, g.Wait()               // want `calls errgroup\.Group\.Wait, which `
 })
 
-// What is orchestrator code twice over is reported once.
+// Code that is orchestrator code for two reasons is reported once.
 var _ = orchestrator.NewOrchestrator("beside", func(ctx *orchestrator.Context, in int) (int, error) {
 	return orchestrator.Go(ctx, func(ctx *orchestrator.Context) (int, error) {
 		return runtime.NumCPU(), nil // want `calls runtime\.NumCPU: `

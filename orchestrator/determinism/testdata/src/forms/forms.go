@@ -18,7 +18,7 @@ func last(in int, ctx *orchestrator.Context) { // want last:`calls time\.Now`
 	_ = time.Now() // want `calls time\.Now: `
 }
 
-// caller is not told again about what last is told.
+// caller gets no second report of the findings in last.
 func caller(ctx *orchestrator.Context) {
 	last(1, ctx)
 	_, _ = flow{}.Run(ctx, 1)

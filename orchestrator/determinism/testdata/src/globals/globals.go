@@ -96,7 +96,7 @@ var _ = orchestrator.NewOrchestrator("globals", func(ctx *orchestrator.Context, 
 	return "", nil
 })
 
-// client is made from what differs, but only its activity is used.
+// client is made from a value that differs, but only its activity is used.
 type client struct {
 	url    string
 	now    func() time.Time // want now:`uses time\.Now`

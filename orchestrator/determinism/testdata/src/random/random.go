@@ -35,7 +35,7 @@ var (
 	source = oldrand.NewSource(1)
 )
 
-// What all runs draw from depends on how many there are.
+// The values of a shared source depend on the number of runs.
 var _ = orchestrator.NewOrchestrator("shared", func(ctx *orchestrator.Context, in int) (int, error) {
 	return shared.IntN(in) + oldrand.New(source).Intn(in), nil // want `writes the package variable random\.shared: ` `writes the package variable random\.source: `
 })

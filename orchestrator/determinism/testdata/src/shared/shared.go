@@ -1,4 +1,4 @@
-// Package shared changes what all orchestrations see.
+// Package shared changes state that all orchestrations share.
 package shared
 
 import (

@@ -1,4 +1,4 @@
-// Package lib is what orchestrators call in another package.
+// Package lib has the functions that orchestrators call in another package.
 package lib
 
 import (
