@@ -121,7 +121,7 @@ func unclaimed(e tables.Entity, row string) tables.Entity {
 
 // moveEach moves the rows that nobody else has changed, and returns how many these are.
 func (d *Dispatcher) moveEach(ctx context.Context, rows []movedRow) (moved int, err error) {
-	err = inChunks(rows, func(chunk []movedRow) error {
+	err = inChunks(claimChunk, rows, func(chunk []movedRow) error {
 		ok, err := d.move(ctx, chunk)
 		if err != nil || ok {
 			moved += boolToInt(ok) * len(chunk)
