@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -48,6 +49,19 @@ func (h *History) Register(ctx context.Context, engines []Description, others []
 		}
 	}
 	return h.instances.begin(ctx, slices.Sorted(maps.Keys(described)), time.Now())
+}
+
+// Names returns own and all registered names, sorted, so that lists show the rows of engines that the app no longer has. It reads the
+// registered names, of which there are as many as engines and pollers have ever had.
+func (h *History) Names(ctx context.Context, own []string) ([]string, error) {
+	_, names, err := h.Registered(ctx)
+	if errors.Is(err, tables.ErrNotFound) {
+		err = nil // no app has been prepared
+	}
+	if err != nil {
+		return nil, err
+	}
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(own, names)))), nil
 }
 
 // Registered gives what was registered: the descriptions of engines, and all names. Without the table, there is none.

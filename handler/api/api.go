@@ -86,7 +86,8 @@ type Config struct {
 	Consumers map[string]*consumers.Consumers
 	// Credentials lists what engines keep that expires, by engine, as it was known some minutes ago; nil leaves its path out.
 	Credentials func(ctx context.Context) (map[string][]engine.Credential, error)
-	// Engines are the engines of the deployment context, at least one: lists show these, and no other is known.
+	// Engines are the engines of the app, at least one. Lists of history and dead letters also show engines that the storage account had
+	// before.
 	Engines []string
 	// Descriptions describe the engines of the app, for who asks what it consists of.
 	Descriptions []engine.Description

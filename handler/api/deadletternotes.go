@@ -94,7 +94,7 @@ func (a *api) releaseDeadLetter(ctx context.Context, r *request) (reply, error) 
 
 // changeLetter is the way of what leaves the status of a dead letter: its body, what is wrong with that, the audit log, the change.
 func (a *api) changeLetter(ctx context.Context, r *request, action string, body any, check func(q *query), change func(engineName, rowKey, key string) (engine.DeadLetter, error)) (reply, error) {
-	engineName, rowKey, err := a.row(r)
+	engineName, rowKey, err := a.row(ctx, r)
 	if err == nil {
 		err = r.decode(body)
 	}
