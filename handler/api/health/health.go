@@ -35,6 +35,8 @@ const (
 const (
 	DefaultTimeout = 3 * time.Second
 	DefaultMaxAge  = 5 * time.Second
+	// DefaultRunAge is from when on an orchestration that does not continue is for Config.Idle.
+	DefaultRunAge = 90 * 24 * time.Hour
 )
 
 // Config says what is checked.
@@ -56,6 +58,8 @@ type Config struct {
 	Stalled func(ctx context.Context) (catalog.StatusCount, error)
 	// Damaged counts the orchestrations that cannot be read; nil leaves them out.
 	Damaged func(ctx context.Context) (int, error)
+	// Idle counts the orchestrations that have neither ended nor continued for a long time; nil leaves them out.
+	Idle func(ctx context.Context) (catalog.StatusCount, error)
 	// ListLag is how long something can have been wrong in the list of orchestrations; nil leaves it out.
 	ListLag func(ctx context.Context) (time.Duration, error)
 	// Schedules is how far schedules are behind; nil leaves it out.
@@ -127,6 +131,9 @@ func New(c Config) (*Checks, error) {
 	}
 	if c.Damaged != nil {
 		work = append(work, check{damagedCheck, "component", h.countDamaged})
+	}
+	if c.Idle != nil {
+		work = append(work, check{idleCheck, "component", h.countIdle})
 	}
 	if c.ListLag != nil {
 		work = append(work, check{listLagCheck, "component", h.measureListLag})
