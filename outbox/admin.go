@@ -197,7 +197,7 @@ func ifNot(done bool, err error) error {
 // change changes a message, and returns the operations besides that on its m- row, none if there is nothing to do.
 func (a *Admin) change(ctx context.Context, m *message, action Action, d Decision) ([]tables.Op, error) {
 	if m.SchemaVersion == 0 {
-		return nil, fmt.Errorf("%w: its row is older than idempotency keys: run the backfill of its tenant", ErrState)
+		return nil, fmt.Errorf("%w: its row is older than idempotency keys: run `roundhouse outbox backfill`", ErrState)
 	}
 	if d.Letter != "" && (m.DeadLetter != "" && m.DeadLetter != d.Letter || m.hasLetter() == (action == ActionReopen)) {
 		return nil, fmt.Errorf("%w: it is %s, and the dead letter is not about that", ErrState, m.Status)
