@@ -49,6 +49,7 @@ func Run(t *testing.T, open func(t *testing.T) tables.Store) {
 		{"QuerySweep", testQuerySweep},
 		{"BadEntities", testBadEntities},
 		{"RowRange", testRowRange},
+		{"KeyOrder", testKeyOrder},
 		{"Where", testWhere},
 		{"Select", testSelect},
 		{"Pages", testPages},
