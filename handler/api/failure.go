@@ -70,6 +70,7 @@ const (
 	codeMethodNotAllowed   = "MethodNotAllowed"
 	codeBodyTooLarge       = "RequestBodyTooLarge"
 	codeBodyTooDeep        = "BodyTooDeep"
+	codeEncodedBody        = "EncodedRequestBody"
 	codeServiceUnavailable = "ServiceUnavailable"
 	codeInternal           = "InternalError"
 )

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/vibedata/roundhouse/handler/api/timeline"
+	"github.com/vibedata/roundhouse/internal/payload"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -76,7 +77,10 @@ func historyFile(id string) string {
 
 // openHistory shows a history that was downloaded, from here or elsewhere: it looks at the body alone.
 func (a *api) openHistory(_ context.Context, r *request) (reply, error) {
-	text, err := r.body()
+	text, err := r.text()
+	if err == nil {
+		err = payload.CheckHistory(text)
+	}
 	if err != nil {
 		return reply{}, err
 	}

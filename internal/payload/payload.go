@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/vibedata/roundhouse/internal/storage"
 )
@@ -21,6 +22,8 @@ const (
 	MaxDepth = 500
 	// MaxBytes bounds one value, in bytes of JSON. A blob of 64 MiB holds it with what it is wrapped in.
 	MaxBytes = 60 << 20
+	// historyDepth is for what a history wraps values in.
+	historyDepth = 50
 )
 
 var (
@@ -28,6 +31,8 @@ var (
 	ErrTooDeep = errors.New("nested too deep")
 	// ErrTooLarge: JSON of more than MaxBytes. It is that of the storage packages.
 	ErrTooLarge = storage.ErrTooLarge
+	// ErrEncoded: a body that is compressed. Its text is for callers.
+	ErrEncoded = errors.New("the body has a Content-Encoding: send it without, as plain JSON")
 )
 
 // Check says whether JSON may be stored: the error is ErrTooLarge or ErrTooDeep, with the limit. It does not say whether
@@ -38,6 +43,27 @@ func Check(text []byte) error {
 	}
 	if deeperThan(text, MaxDepth) {
 		return fmt.Errorf("%w: %d levels of arrays and objects are allowed", ErrTooDeep, MaxDepth)
+	}
+	return nil
+}
+
+// CheckHistory is Check for a history of an orchestration, whose values are wrapped in rounds.
+func CheckHistory(text []byte) error {
+	if len(text) > MaxBytes {
+		return Check(text)
+	}
+	if most := MaxDepth + historyDepth; deeperThan(text, most) {
+		return fmt.Errorf("%w: %d levels of arrays and objects are allowed in a history", ErrTooDeep, most)
+	}
+	return nil
+}
+
+// CheckEncoding says whether a body is sent as it is: the error is ErrEncoded for one that is compressed.
+func CheckEncoding(encodings []string) error {
+	for _, encoding := range strings.Split(strings.Join(encodings, ","), ",") {
+		if encoding = strings.TrimSpace(encoding); encoding != "" && !strings.EqualFold(encoding, "identity") {
+			return ErrEncoded
+		}
 	}
 	return nil
 }
