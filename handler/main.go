@@ -20,6 +20,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/preparation"
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/handler/trigger"
+	"github.com/vibedata/roundhouse/internal/environ"
 	"github.com/vibedata/roundhouse/internal/redact"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
@@ -63,7 +64,7 @@ func Main(a App) {
 		debug.SetGCPercent(gcPercent)
 	}
 	r := runner{Stdout: os.Stdout, Stderr: os.Stderr, App: a}
-	os.Exit(r.Run(context.Background(), os.Args[1:], os.LookupEnv))
+	os.Exit(r.Run(context.Background(), os.Args[1:], environ.Lookup(os.Environ())))
 }
 
 // runner runs an app, as tests and Main start it.
