@@ -63,7 +63,7 @@ func Main(a App) {
 	if _, set := os.LookupEnv("GOGC"); !set {
 		debug.SetGCPercent(gcPercent)
 	}
-	r := runner{Stdout: os.Stdout, Stderr: os.Stderr, App: a}
+	r := runner{Stdout: os.Stdout, Stderr: os.Stderr, App: a, Environment: environ.Names(os.Environ())}
 	os.Exit(r.Run(context.Background(), os.Args[1:], environ.Lookup(os.Environ())))
 }
 
@@ -78,6 +78,8 @@ type runner struct {
 	Getppid func() int
 	// Drain bounds the wait for what is in flight when a signal stops the program; 0 means 20 s.
 	Drain time.Duration
+	// Environment are the names of all variables, for the search for mistyped ones.
+	Environment []string
 }
 
 // Run runs the program until it is stopped and returns its exit code, which Main lists. The end of ctx counts as a failure:
@@ -87,6 +89,7 @@ func (m runner) Run(ctx context.Context, args []string, lookup func(string) (str
 		return m.command(ctx, args, lookup)
 	}
 	reader := settings.NewReader(lookup)
+	reader.Environment = m.Environment
 	s, log, stop, err := m.load(reader)
 	defer stop()
 	if err != nil {

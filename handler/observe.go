@@ -97,6 +97,7 @@ func (p *parts) observe(queues []string) (o observed, err error) {
 		}, idleAge, nil)
 		p.counted.Idle(c.Idle)
 	}
+	c.Unusable = func() []string { return p.useless }
 	if p.platform.VaultURL != "" {
 		c.Vault = p.askVault
 	}

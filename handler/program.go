@@ -25,6 +25,8 @@ type program struct {
 	Timers map[string]trigger.Timer
 	// Poison are what handles the messages of poison queues, to which no function listens: a timer takes them.
 	Poison []trigger.Queue
+	// Unusable are the settings that can never work.
+	Unusable []string
 	// API registers the routes of HTTP functions, all below /api/.
 	API func(e *echo.Echo) error
 	// Preparation makes the program ready while the server listens: tables and queues that are missing, for example. It is

@@ -21,6 +21,8 @@ import (
 type Reader struct {
 	// Development says that the storage account is the emulator: what an app in Azure has to set may then be missing.
 	Development bool
+	// Environment are the names of all variables that are set, as far as they are known.
+	Environment []string
 
 	lookup func(name string) (string, bool)
 

@@ -8,6 +8,17 @@ import (
 	"strings"
 )
 
+// Names returns the names in an environment as os.Environ returns it, sorted.
+func Names(environment []string) (names []string) {
+	for _, line := range environment {
+		if name, _, ok := strings.Cut(line, "="); ok && name != "" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // Lookup looks names up in an environment as os.Environ returns it. The exact name comes first. Otherwise any name counts that differs
 // in letter case only; of several, the one that sorts first. An empty value counts as not set when another spelling has one.
 func Lookup(environment []string) func(name string) (string, bool) {

@@ -14,6 +14,8 @@ import (
 type Config interface {
 	// Definition is what is read.
 	Definition() poller.Definition
+	// Validate says what is wrong with the definition, whatever the connection string is.
+	Validate() error
 	// Open makes the source. It does not connect.
 	Open(dsn string) (poller.Source, error)
 }
@@ -32,8 +34,17 @@ func Decode(text []byte) (Config, error) {
 	return table{c}, err
 }
 
+// anyDSN stands for the connection string.
+const anyDSN = "any"
+
 // table is a table or query.
 type table struct{ sqlsource.Config }
+
+// Validate says what is wrong with the definition.
+func (t table) Validate() error {
+	t.DSN = anyDSN
+	return t.Config.Validate()
+}
 
 // Open makes the source.
 func (t table) Open(dsn string) (poller.Source, error) {
@@ -47,6 +58,12 @@ func (t table) Open(dsn string) (poller.Source, error) {
 
 // logical is a replication slot.
 type logical struct{ logicalsource.Config }
+
+// Validate says what is wrong with the definition.
+func (l logical) Validate() error {
+	l.DSN = anyDSN
+	return l.Config.Validate()
+}
 
 // Open makes the source.
 func (l logical) Open(dsn string) (poller.Source, error) {

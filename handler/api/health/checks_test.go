@@ -83,6 +83,9 @@ func TestChecks(t *testing.T) {
 	damaged := func(n int, err error) func(*Config) {
 		return func(c *Config) { c.Damaged = func(context.Context) (int, error) { return n, err } }
 	}
+	unusable := func(found ...string) func(*Config) {
+		return func(c *Config) { c.Unusable = func() []string { return found } }
+	}
 	idle := func(t catalog.StatusCount, err error) func(*Config) {
 		return func(c *Config) { c.Idle = func(context.Context) (catalog.StatusCount, error) { return t, err } }
 	}
@@ -129,6 +132,10 @@ func TestChecks(t *testing.T) {
 			"one":       {idle(of(map[string]int{"hmac": 1}), nil), Warn, 1, []string{"1 of hmac", "docs/retention.md"}, "more"},
 			"many":      {idle(many, nil), Warn, many.Total(), []string{"others, and more"}, "o10"},
 			"no answer": {set: idle(of(nil), errNoLine), want: Fail},
+		},
+		unusableCheck: {
+			"none": {set: unusable(), want: Pass, value: 0},
+			"two":  {unusable("ROUNDHOUSE_A: why", "ROUNDHOUSE_B: why not"), Warn, 2, []string{"ROUNDHOUSE_A: why; ROUNDHOUSE_B: why not"}, "more"},
 		},
 		damagedCheck: {
 			"none":      {set: damaged(0, nil), want: Pass, value: 0},

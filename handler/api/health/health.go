@@ -60,6 +60,8 @@ type Config struct {
 	Damaged func(ctx context.Context) (int, error)
 	// Idle counts the orchestrations that have neither ended nor continued for a long time; nil leaves them out.
 	Idle func(ctx context.Context) (catalog.StatusCount, error)
+	// Unusable are the settings that can never work, each with the reason; nil leaves them out.
+	Unusable func() []string
 	// ListLag is how long something can have been wrong in the list of orchestrations; nil leaves it out.
 	ListLag func(ctx context.Context) (time.Duration, error)
 	// Schedules is how far schedules are behind; nil leaves it out.
@@ -134,6 +136,9 @@ func New(c Config) (*Checks, error) {
 	}
 	if c.Idle != nil {
 		work = append(work, check{idleCheck, "component", h.countIdle})
+	}
+	if c.Unusable != nil {
+		work = append(work, check{unusableCheck, "component", h.listUnusable})
 	}
 	if c.ListLag != nil {
 		work = append(work, check{listLagCheck, "component", h.measureListLag})
