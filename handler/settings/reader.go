@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/payload"
 )
 
 // Reader reads settings out of the environment. What is missing or wrong is collected, so that whoever sets up an app learns
@@ -165,7 +167,7 @@ func (r *Reader) JSON(name string, v any) bool {
 		}
 	}
 	if err != nil {
-		r.Reject(name, fmt.Errorf("it is not the JSON document that docs/settings.md describes: %w", err))
+		r.Reject(name, fmt.Errorf("it is not the JSON document that docs/settings.md describes: %w", payload.Explain(err)))
 		return false
 	}
 	return true
