@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -19,6 +22,10 @@ const (
 	descriptionColumn = "Description"
 	// registerAtOnce is how many rows a transaction writes: of descriptions, which may be long, fewer than storage takes.
 	registerAtOnce = 50
+	// namesAge is how old the registered names may be. They change when an app is prepared.
+	namesAge = time.Minute
+	// namesTimeout bounds the load of them when the caller has no deadline.
+	namesTimeout = 10 * time.Second
 )
 
 // Register leaves in storage which engines an app has, and under what other names it writes history or dead letters, for tools
@@ -48,20 +55,66 @@ func (h *History) Register(ctx context.Context, engines []Description, others []
 			return fmt.Errorf("register the engines: %w", err)
 		}
 	}
+	h.registered.forget()
 	return h.instances.begin(ctx, slices.Sorted(maps.Keys(described)), time.Now())
 }
 
 // Names returns own and all registered names, sorted, so that lists show the rows of engines that the app no longer has. It reads the
-// registered names, of which there are as many as engines and pollers have ever had.
+// registered names, which may be a minute old, of which there are as many as engines and pollers have ever had.
 func (h *History) Names(ctx context.Context, own []string) ([]string, error) {
-	_, names, err := h.Registered(ctx)
-	if errors.Is(err, tables.ErrNotFound) {
-		err = nil // no app has been prepared
-	}
+	names, err := h.registered.get(ctx, func(ctx context.Context) ([]string, error) {
+		_, names, err := h.Registered(ctx)
+		if errors.Is(err, tables.ErrNotFound) {
+			err = nil // no app has been prepared
+		}
+		return names, err
+	})
 	if err != nil {
 		return nil, err
 	}
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(own, names)))), nil
+}
+
+// knownNames keeps the registered names for a while.
+type knownNames struct {
+	loading singleflight.Group
+
+	mu    sync.Mutex
+	names []string
+	at    time.Time
+}
+
+// get returns the names that are kept, or those of load, which runs once at a time. An error is not kept.
+func (k *knownNames) get(ctx context.Context, load func(context.Context) ([]string, error)) ([]string, error) {
+	k.mu.Lock()
+	names, age := k.names, time.Since(k.at)
+	k.mu.Unlock()
+	if age >= 0 && age < namesAge {
+		return names, nil
+	}
+	loaded, err, _ := k.loading.Do("", func() (any, error) {
+		deadline, ok := ctx.Deadline()
+		if !ok {
+			deadline = time.Now().Add(namesTimeout)
+		}
+		ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline) // others wait for it, too
+		defer cancel()
+		names, err := load(ctx)
+		if err == nil {
+			k.mu.Lock()
+			k.names, k.at = names, time.Now()
+			k.mu.Unlock()
+		}
+		return names, err
+	})
+	names, _ = loaded.([]string)
+	return names, err
+}
+
+func (k *knownNames) forget() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.at = time.Time{}
 }
 
 // Registered gives what was registered: the descriptions of engines, and all names. Without the table, there is none.
