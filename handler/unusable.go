@@ -60,7 +60,7 @@ func (p *parts) unusable() []string {
 		add("ROUNDHOUSE_TENANT_ID", "it is the owner of ROUNDHOUSE_INSTANCE_ID, which is not set: set both or neither")
 	}
 	if a := p.settings.Access; !a.EasyAuth && !a.Development && p.reader.Text("ROUNDHOUSE_ROLES") != "" && a.Policy.HomeTenant != "" {
-		add("ROUNDHOUSE_ROLES", "nobody can sign in to have a role: turn on the authentication of the platform, which sets WEBSITE_AUTH_ENABLED")
+		add("ROUNDHOUSE_ROLES", "no caller can sign in and have a role: turn on the authentication of the platform, which sets WEBSITE_AUTH_ENABLED")
 	}
 	known := p.reader.Names()
 	for _, name := range p.reader.Environment {

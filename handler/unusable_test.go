@@ -41,7 +41,7 @@ func TestSettingsThatCanNeverWork(t *testing.T) {
 		"no route":                        {set: []string{"ROUNDHOUSE_OUTBOX", outboxOf(`"log":{"log":{}}`, ``)}, refused: []string{"ROUNDHOUSE_OUTBOX", "no event could leave"}},
 		"tenant without an instance":      {set: []string{"ROUNDHOUSE_TENANT_ID", "contoso"}, listed: []string{"ROUNDHOUSE_TENANT_ID: ", "ROUNDHOUSE_INSTANCE_ID"}},
 		"tenant with its instance":        {set: []string{"ROUNDHOUSE_TENANT_ID", "contoso", "ROUNDHOUSE_INSTANCE_ID", "i"}},
-		"roles without sign-in":           {set: []string{"ROUNDHOUSE_ROLES", `{"administrator":{"appRoles":["keeper"]}}`, "ROUNDHOUSE_HOME_TENANT", "11111111-2222-3333-4444-555555555555"}, listed: []string{"ROUNDHOUSE_ROLES: nobody can sign in"}},
+		"roles without sign-in":           {set: []string{"ROUNDHOUSE_ROLES", `{"administrator":{"appRoles":["keeper"]}}`, "ROUNDHOUSE_HOME_TENANT", "11111111-2222-3333-4444-555555555555"}, listed: []string{"ROUNDHOUSE_ROLES: no caller can sign in"}},
 		"roles with sign-in":              {set: []string{"ROUNDHOUSE_ROLES", `{"administrator":{"appRoles":["keeper"]}}`, "ROUNDHOUSE_HOME_TENANT", "11111111-2222-3333-4444-555555555555", "WEBSITE_AUTH_ENABLED", "true"}},
 		"a mistyped name":                 {set: []string{"ROUNDHOUSE_LOG_LEVL", secret}, listed: []string{"ROUNDHOUSE_LOG_LEVL: nothing reads it: rename it to ROUNDHOUSE_LOG_LEVEL"}},
 		"a mistyped name in small":        {set: []string{"roundhouse_direkt", "1"}, listed: []string{"roundhouse_direkt: nothing reads it: rename it to ROUNDHOUSE_DIRECT"}},
