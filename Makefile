@@ -11,11 +11,11 @@ help: ## show this list
 run: ## run everything here: Azurite, a local Functions host, the handler, a sample message
 	@echo "==> Compiling the command line (the first time, for a minute or two)" >&2
 	@go build -o bin/roundhouse ./cmd/roundhouse
-	@exec bin/roundhouse dev --main ./cmd/handler $(ARGS)
+	@exec bin/roundhouse dev $(ARGS)
 
 start: ## the same under Azure Functions Core Tools: func start
 	@go build -o bin/roundhouse ./cmd/roundhouse
-	@exec bin/roundhouse dev --main ./cmd/handler --func $(ARGS)
+	@exec bin/roundhouse dev --func $(ARGS)
 
 test: ## the short lane, then what a pull request has to pass; LANES=change PACKAGES=./poller/... SEED=... ARGS=-v
 	@set -e; for lane in $(or $(LANES),short change); do $(lane) $$lane $(PACKAGES); done

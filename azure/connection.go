@@ -35,11 +35,14 @@ var connectionParts = map[string]bool{
 // FromConnectionString reads a connection string with an account key, or UseDevelopmentStorage=true. Its error names
 // every bad part and shows no value.
 func FromConnectionString(s string) (Account, error) {
-	parts, err := splitConnection(s)
+	parts, err := splitConnection(strings.TrimPrefix(strings.TrimSpace(s), "\ufeff"))
 	if err != nil {
 		return Account{}, err
 	}
 	if strings.EqualFold(parts["usedevelopmentstorage"], "true") {
+		if len(parts) > 1 {
+			return Account{}, errors.New("UseDevelopmentStorage=true is the emulator and stands alone: remove it or the other parts")
+		}
 		return EmulatorAccount(DefaultBlobPort, DefaultQueuePort, DefaultTablePort), nil
 	}
 	a := Account{Name: parts["accountname"], key: parts["accountkey"], pool: newPool(serviceIdle)}
@@ -48,10 +51,10 @@ func FromConnectionString(s string) (Account, error) {
 		errs = append(errs, errors.New("SharedAccessSignature is not supported: use AccountKey or an identity"))
 	}
 	if !validName(a.Name) {
-		errs = append(errs, errors.New("AccountName is missing or not 3 to 24 lower-case letters and digits"))
+		errs = append(errs, errors.New("AccountName is missing or malformed: set 3 to 24 lower-case letters and digits"))
 	}
 	if key, err := keytext.Base64(a.key); err != nil {
-		errs = append(errs, errors.New("AccountKey is missing or not base64"))
+		errs = append(errs, errors.New("AccountKey is missing or not base64: set a key as the account shows it"))
 	} else {
 		a.key = base64.StdEncoding.EncodeToString(key)
 	}
@@ -82,9 +85,9 @@ func splitConnection(s string) (map[string]string, error) {
 		name = strings.ToLower(strings.TrimSpace(name))
 		switch {
 		case !ok || !connectionParts[name]:
-			errs = append(errs, fmt.Errorf("part %d is not one of the name=value parts of a connection string", i+1))
+			errs = append(errs, fmt.Errorf("part %d is not one of the name=value parts of a connection string: use the string as the account shows it", i+1))
 		case parts[name] != "":
-			errs = append(errs, fmt.Errorf("part %d names %s a second time", i+1, name))
+			errs = append(errs, fmt.Errorf("part %d names %s a second time: leave one of them", i+1, name))
 		default:
 			parts[name] = strings.TrimSpace(value)
 		}
@@ -132,7 +135,7 @@ func cleanEndpoint(s string, alwaysTLS bool) (string, error) {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return "", errors.New("not an http or https URL")
+		return "", errors.New("set an http or https URL")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return "", errors.New("the URL must not have a user, a query or a fragment")
 	case u.Scheme == "http" && (alwaysTLS || !isLoopback(u.Hostname())):

@@ -24,7 +24,7 @@ func Example() {
 	fmt.Println(err)
 	// Output:
 	// devstoreaccount1 http://127.0.0.1:10002/devstoreaccount1 true true <nil>
-	// AccountKey is missing or not base64
+	// AccountKey is missing or not base64: set a key as the account shows it
 }
 
 // A worker uses the storage account of its environment, as the Functions host reads it: a connection string in

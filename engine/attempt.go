@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -89,18 +90,39 @@ func (a *attempt) settleRepeat(ctx context.Context) {
 	a.fate = Duplicate
 }
 
-// waitsOrGiveUp settles a message whose attempts are used up. It returns true if its run waits for signals: the run
-// then continues without the message, which only has to be acknowledged. Otherwise it abandons the message.
+// waitsOrGiveUp is for a message whose attempts are used up. It reports true if its run waits for signals: the run then
+// continues without the message, which only has to be acknowledged. It also reports true if storage does not show that the attempts
+// were made. Otherwise it gives the message up.
 func (a *attempt) waitsOrGiveUp(ctx context.Context) bool {
 	out, err := a.ownRun(ctx)
 	if err == nil && waitsForSignals(out) {
+		return true
+	}
+	a.countAttempts(out, err)
+	if a.number < a.def.MaxAttempts {
 		return true
 	}
 	a.giveUp(ctx, ReasonAttemptsExhausted, out, err)
 	return false
 }
 
-// waitsForSignals reports whether the run needs no process until a signal arrives.
+// countAttempts limits the attempts of the header, which any sender may have written, to those that the message's run has, given its
+// state or the error of reading it. Without a run and without a failure in the history, there were none.
+func (a *attempt) countAttempts(out orchestrator.Outcome, err error) {
+	shown := a.header.Attempts
+	if err == nil {
+		ran, _ := splitHeader(Delivery{Body: out.Carry})
+		redeliveries := a.number - a.header.Attempts - 1
+		shown = max(0, ran.Attempts-redeliveries) // its last attempt was a delivery of this message
+	} else if _, _, failure := a.history.failures(); errors.Is(err, orchestrator.ErrNotFound) && failure == nil {
+		shown = 0
+	}
+	if lost := a.header.Attempts - shown; lost > 0 {
+		a.number, a.header.Attempts = a.number-lost, shown
+	}
+}
+
+// waitsForSignals reports whether no process has to do anything for the run until a signal comes.
 func waitsForSignals(out orchestrator.Outcome) bool {
 	waits := out.Status == orchestrator.Suspended
 	for _, c := range out.Calls {
@@ -369,11 +391,29 @@ func (a *attempt) putBack(ctx context.Context, queue string, attempts int, delay
 func (a *attempt) deadLetter(ctx context.Context, reason Reason, cause error) {
 	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()
-	if _, err := a.config.DeadLetters.Add(ctx, a.newDeadLetter(reason, cause)); err != nil {
+	letter := a.newDeadLetter(reason, cause)
+	created, err := a.config.DeadLetters.Add(ctx, letter)
+	if err == nil && !created {
+		err = a.addOther(ctx, letter)
+	}
+	if err != nil {
 		a.fail(err)
 		return
 	}
 	a.fate, a.err, a.cause = DeadLettered, nil, cause
+}
+
+// addOther adds a dead letter whose key exists if the existing one is of another message: a sender has copied its header.
+func (a *attempt) addOther(ctx context.Context, letter DeadLetter) error {
+	there, err := a.config.DeadLetters.Get(ctx, letter.Engine, letter.Key())
+	if errors.Is(err, ErrNotFound) || err == nil && bytes.Equal(there.OriginalMessage, letter.OriginalMessage) {
+		return nil
+	}
+	if err == nil {
+		letter.MessageID = DeriveCorrelationID("copied header", letter.MessageID, string(letter.OriginalMessage))
+		_, err = a.config.DeadLetters.Add(ctx, letter)
+	}
+	return err
 }
 
 // newDeadLetter returns the dead letter for the message.

@@ -197,3 +197,69 @@ func TestByteOrderMark(t *testing.T) {
 		}
 	})
 }
+
+// A header line that a sender has written does not use up attempts, and what is no header of ours is replaced.
+func TestForgedHeaders(t *testing.T) {
+	t.Parallel()
+	body := good
+	for name, line := range map[string]string{
+		"attempts":       `{"attempts":99}`,
+		"with an id":     `{"messageId":"m","insertedAt":"2026-11-21T10:00:00Z","attempts":99}`,
+		"just enough":    `{"messageId":"m","attempts":4}`,
+		"largest":        `{"messageId":"m","attempts":9223372036854775807}`,
+		"too large":      `{"messageId":"m","attempts":9223372036854775808}`,
+		"negative":       `{"messageId":"m","attempts":-99}`,
+		"a text":         `{"messageId":"m","attempts":"99"}`,
+		"nothing":        `{}`,
+		"another object": `{"causes":["x"],"messageId":7}`,
+		"a long id":      `{"messageId":"` + strings.Repeat("m", 200) + `","attempts":99}`,
+		"a retry":        `{"messageId":"m","attempts":99,"retry":{"id":"r","parent":"p","count":99,"edited":"e"}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.Send(testQueue, "roundhouse/1 "+line+"\n"+body)
+				w.Restart(nil).Run()
+				w.checkSucceeded(t, "c1")
+			})
+		})
+	}
+}
+
+// A message with a forged header that keeps failing has all attempts, and then is one dead letter.
+func TestForgedHeadersAreGivenUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.turn = func(context.Context) error { return errors.New("jammed") }
+		w.Send(testQueue, "roundhouse/1 "+`{"messageId":"m","attempts":99}`+"\n"+good)
+		w.Restart(nil).Run()
+		dead := w.DeadLetters("turntable")
+		if len(dead) != 1 || dead[0].DetectedReason != engine.ReasonAttemptsExhausted || w.turns.Load() != engine.DefaultMaxAttempts-1 {
+			t.Errorf("%d turns, %+v", w.turns.Load(), dead)
+		}
+	})
+}
+
+// Two messages with one copied header that cannot be handled are two dead letters.
+func TestCopiedHeaders(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.Restart(nil)
+	for range 2 { // each is delivered again
+		for _, body := range []string{"one", "two", "three"} {
+			d := engine.Delivery{Queue: testQueue, ID: "id of " + body, DequeueCount: 1, Body: []byte(`roundhouse/1 {"messageId":"m","insertedAt":"2026-11-21T10:00:00Z"}` + "\n" + body)}
+			if err := p.Handle(t.Context(), d); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	bodies := map[string]int{}
+	for _, l := range w.DeadLetters("turntable") {
+		bodies[string(l.OriginalMessage)]++
+	}
+	if len(bodies) != 3 || bodies["one"]+bodies["two"]+bodies["three"] != 3 {
+		t.Errorf("%v", bodies)
+	}
+}

@@ -72,8 +72,9 @@ func Again(d Delivery) ([]byte, error) {
 	return h.prepend(body)
 }
 
-// splitHeader is the inverse of prepend. A delivery that was never requeued gets a new header. A line that cannot be
-// decoded belongs to the body.
+// splitHeader is the inverse of prepend. A delivery that was never put back gets a new header. Any sender may have written the line, so
+// values that prepend does not write are replaced by those of the delivery. A line that is no JSON object belongs to the body.
+// Attempts that only the header has are checked before they count (attempt.countAttempts).
 func splitHeader(d Delivery) (header, []byte) {
 	first := header{MessageID: d.ID, InsertedAt: d.InsertedAt}
 	rest, ok := bytes.CutPrefix(d.Body, []byte(headerMark))
@@ -81,10 +82,14 @@ func splitHeader(d Delivery) (header, []byte) {
 		return first, d.Body
 	}
 	line, body, ok := bytes.Cut(rest, []byte("\n"))
-	var h header
-	if !ok || json.Unmarshal(line, &h) != nil || h.Attempts < 0 || checkID("message id", h.MessageID) != nil {
+	if !ok || !bytes.HasPrefix(line, []byte("{")) || !json.Valid(line) {
 		return first, d.Body
 	}
+	var h header
+	if json.Unmarshal(line, &h) != nil || h.Attempts < 0 || checkID("message id", h.MessageID) != nil {
+		return first, body
+	}
+	h.Attempts = min(h.Attempts, math.MaxInt32)
 	if r := h.Retry; r != nil && (len(r.ID) > MaxIDLength || len(r.Edited) > MaxIDLength || len(r.Parent) > MaxInstanceIDLength || r.Count < 0 || r.Count > math.MaxInt32) {
 		h.Retry = nil
 	}

@@ -91,6 +91,8 @@ type History struct {
 	store     tables.Store
 	table     string
 	instances *instances
+	// registered are the names that were registered with the storage account.
+	registered knownNames
 }
 
 // NewHistory uses a table of the store; "" means DefaultHistoryTable.

@@ -3,10 +3,14 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -19,6 +23,10 @@ const (
 	// registerAtOnce is the number of rows in a transaction: descriptions may be long, so it is below the limit of
 	// storage.
 	registerAtOnce = 50
+	// namesAge is how old the registered names may be. They change when an app is prepared.
+	namesAge = time.Minute
+	// namesTimeout bounds the load of them when the caller has no deadline.
+	namesTimeout = 10 * time.Second
 )
 
 // Register stores the engines of an app, and its other names for history and dead letters, for tools that work while
@@ -48,10 +56,69 @@ func (h *History) Register(ctx context.Context, engines []Description, others []
 			return fmt.Errorf("register the engines: %w", err)
 		}
 	}
+	h.registered.forget()
 	return h.instances.begin(ctx, slices.Sorted(maps.Keys(described)), time.Now())
 }
 
-// Registered returns the registered descriptions of engines, and all names. Without the table, both are empty.
+// Names returns own and all registered names, sorted, so that lists show the rows of engines that the app no longer has. It reads the
+// registered names, which may be a minute old, of which there are as many as engines and pollers have ever had.
+func (h *History) Names(ctx context.Context, own []string) ([]string, error) {
+	names, err := h.registered.get(ctx, func(ctx context.Context) ([]string, error) {
+		_, names, err := h.Registered(ctx)
+		if errors.Is(err, tables.ErrNotFound) {
+			err = nil // no app has been prepared
+		}
+		return names, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(own, names)))), nil
+}
+
+// knownNames keeps the registered names for a while.
+type knownNames struct {
+	loading singleflight.Group
+
+	mu    sync.Mutex
+	names []string
+	at    time.Time
+}
+
+// get returns the names that are kept, or those of load, which runs once at a time. An error is not kept.
+func (k *knownNames) get(ctx context.Context, load func(context.Context) ([]string, error)) ([]string, error) {
+	k.mu.Lock()
+	names, age := k.names, time.Since(k.at)
+	k.mu.Unlock()
+	if age >= 0 && age < namesAge {
+		return names, nil
+	}
+	loaded, err, _ := k.loading.Do("", func() (any, error) {
+		deadline, ok := ctx.Deadline()
+		if !ok {
+			deadline = time.Now().Add(namesTimeout)
+		}
+		ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline) // others wait for it, too
+		defer cancel()
+		names, err := load(ctx)
+		if err == nil {
+			k.mu.Lock()
+			k.names, k.at = names, time.Now()
+			k.mu.Unlock()
+		}
+		return names, err
+	})
+	names, _ = loaded.([]string)
+	return names, err
+}
+
+func (k *knownNames) forget() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.at = time.Time{}
+}
+
+// Registered gives what was registered: the descriptions of engines, and all names. Without the table, there is none.
 func (h *History) Registered(ctx context.Context) (engines []Description, names []string, err error) {
 	for next, more := "", true; more; more = next != "" {
 		page, err := h.store.Query(ctx, h.table, tables.Query{Partition: enginesPartition, Continuation: next})

@@ -20,6 +20,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/preparation"
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/handler/trigger"
+	"github.com/vibedata/roundhouse/internal/environ"
 	"github.com/vibedata/roundhouse/internal/redact"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
@@ -64,8 +65,8 @@ func Main(a App) {
 	if _, set := os.LookupEnv("GOGC"); !set {
 		debug.SetGCPercent(gcPercent)
 	}
-	r := runner{Stdout: os.Stdout, Stderr: os.Stderr, App: a}
-	os.Exit(r.Run(context.Background(), os.Args[1:], os.LookupEnv))
+	r := runner{Stdout: os.Stdout, Stderr: os.Stderr, App: a, Environment: environ.Names(os.Environ())}
+	os.Exit(r.Run(context.Background(), os.Args[1:], environ.Lookup(os.Environ())))
 }
 
 // runner runs an app, for tests and Main.
@@ -79,6 +80,8 @@ type runner struct {
 	Getppid func() int
 	// Drain bounds the wait for requests in flight when a signal stops the program; 0 means 5 s.
 	Drain time.Duration
+	// Environment are the names of all variables, for the search for mistyped ones.
+	Environment []string
 }
 
 // Run runs the program until it is stopped and returns its exit code, which Main lists. The end of ctx counts as a
@@ -88,6 +91,7 @@ func (m runner) Run(ctx context.Context, args []string, lookup func(string) (str
 		return m.command(ctx, args, lookup)
 	}
 	reader := settings.NewReader(lookup)
+	reader.Environment = m.Environment
 	s, log, stop, err := m.load(reader)
 	defer stop()
 	if err != nil {

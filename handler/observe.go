@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/queueprobe"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/orchestrator/catalog"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/services/secrets"
 )
@@ -27,7 +29,9 @@ import (
 const (
 	// lookAge is the maximum age of values that cost a request for each queue or engine.
 	lookAge = time.Minute
-	// expiryAge is the maximum age of values that cost a vault request for each credential.
+	// idleAge is how old the count of idle orchestrations may be, which costs a read each and takes months to change.
+	idleAge = time.Hour
+	// expiryAge is how old may be what costs the vault a request a credential.
 	expiryAge = 15 * time.Minute
 	// maxOverdue bounds the count of overdue orchestrations.
 	maxOverdue = 1000
@@ -89,6 +93,13 @@ func (p *parts) observe(queues []string) (o observed, err error) {
 		Blobs: p.platform.Blobs, Container: orchestrator.DefaultContainer, Outbox: o.snapshot, Stalled: stalled(census), Damaged: damaged(p.runtime), ListLag: lag, Schedules: late,
 		Listening: p.probe.State, Heads: heads, Nodes: fleet, Drained: drain.Store{Tables: p.platform.Tables}.Flag, Instances: p.instancesCheck(), Prepared: p.preparation.Err,
 		Thresholds: p.settings.Health.Thresholds, Timeout: p.settings.Health.Timeout, Log: p.log}
+	if age := cmp.Or(p.settings.Health.RunAge, health.DefaultRunAge); age > 0 {
+		c.Idle = metrics.Cached(func(ctx context.Context) (catalog.StatusCount, error) {
+			return p.list.CountIdle(ctx, time.Now().Add(-age), time.Now())
+		}, idleAge, nil)
+		p.counted.Idle(c.Idle)
+	}
+	c.Unusable = func() []string { return p.useless }
 	if p.platform.VaultURL != "" {
 		c.Vault = p.askVault
 	}

@@ -25,6 +25,8 @@ type program struct {
 	Timers map[string]trigger.Timer
 	// Poison handles the messages of poison queues, which have no functions: a timer receives them.
 	Poison []trigger.Queue
+	// Unusable are the settings that can never work.
+	Unusable []string
 	// API registers the routes of HTTP functions, all below /api/.
 	API func(e *echo.Echo) error
 	// Preparation makes the program ready while the server listens: it creates missing tables and queues, for

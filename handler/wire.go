@@ -83,6 +83,8 @@ type parts struct {
 	pipeline   *engine.Pipeline
 	// orchestrators are the names of the runtime's orchestrators.
 	orchestrators []string
+	// useless are the settings that can never work.
+	useless []string
 }
 
 // wire builds a program from its settings. It does not use the network: that is left to the program's Preparation.
@@ -141,6 +143,9 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 	if err := function.Check(out.Functions); err != nil {
 		return program{}, fmt.Errorf("functions: %w", err)
 	}
+	p.useless = p.unusable()
+	warnUnusable(p.log, p.useless)
+	out.Unusable = p.useless
 	if out.API, err = p.web(out.functionQueues()); err != nil {
 		return program{}, err
 	}

@@ -53,7 +53,7 @@ func NewAdmin(o *Outbox) *Admin { return &Admin{o} }
 // Get reads one message with its payload and its attempts. The errors are ErrInvalid, ErrNotFound, ErrSchemaVersion,
 // ErrCorrupt and those of the stores.
 func (a *Admin) Get(ctx context.Context, tenant, id string) (Record, error) {
-	m, _, err := a.o.load(ctx, tenant, id)
+	m, err := a.read(ctx, tenant, id)
 	if err == nil {
 		m.Payload, err = a.o.payload(ctx, m)
 	}
@@ -63,9 +63,9 @@ func (a *Admin) Get(ctx context.Context, tenant, id string) (Record, error) {
 	return m.Record, nil
 }
 
-// Look is Get without the payload: it reads one row, regardless of the payload's size.
+// Look is Get without the payload, however large that is.
 func (a *Admin) Look(ctx context.Context, tenant, id string) (Record, error) {
-	m, _, err := a.o.load(ctx, tenant, id)
+	m, err := a.read(ctx, tenant, id)
 	if err != nil {
 		return Record{}, fmt.Errorf("look at message %s: %w", clip(id, 64), err)
 	}
@@ -73,7 +73,35 @@ func (a *Admin) Look(ctx context.Context, tenant, id string) (Record, error) {
 	return m.Record, nil
 }
 
-// Retry applies ActionRetry to one message; by is the operator. The errors are those of Act.
+// read loads a message. An open circuit postpones the index rows of a message and not its m- row, so the time of the next attempt
+// of a message that the m- row shows as due comes from them: from its f- row or, if it has none, from its p- row. The latter is
+// looked for with one query; a tenant with thousands of postponed messages may keep the time of the m- row.
+func (a *Admin) read(ctx context.Context, tenant, id string) (*message, error) {
+	m, _, err := a.o.load(ctx, tenant, id)
+	if now := a.o.now(); err == nil && m.Status == StatusPending && !m.NextAttemptAt.After(now) {
+		var at tables.Entity
+		if m.hasFailed() {
+			at, err = a.o.tables.Get(ctx, a.o.table, tables.Key{Partition: partition(m.TenantID), Row: failedRow(m.CreatedAt, m.ID)})
+		} else {
+			q := tables.Query{
+				Partition: partition(m.TenantID), From: pendingPrefix + digits(now), To: endOf(pendingPrefix), Where: map[string]any{"Id": m.ID}, Limit: 1,
+			}
+			var page tables.Page
+			if page, err = a.o.tables.Query(ctx, a.o.table, q); len(page.Entities) > 0 {
+				at = page.Entities[0]
+			}
+		}
+		if errors.Is(err, tables.ErrNotFound) {
+			err = nil // it has just been settled
+		}
+		if next := at.Time("NextAttemptAt"); next.After(m.NextAttemptAt) {
+			m.NextAttemptAt = next
+		}
+	}
+	return m, err
+}
+
+// Retry applies ActionRetry to one message; by is who decided. The errors are those of Act.
 func (a *Admin) Retry(ctx context.Context, tenant, id, by string) error {
 	return a.Act(ctx, ActionRetry, tenant, id, Decision{By: by})
 }
@@ -170,7 +198,7 @@ func ifNot(done bool, err error) error {
 // change changes a message, and returns the operations besides that on its m- row, none if no change is needed.
 func (a *Admin) change(ctx context.Context, m *message, action Action, d Decision) ([]tables.Op, error) {
 	if m.SchemaVersion == 0 {
-		return nil, fmt.Errorf("%w: its row is older than idempotency keys: run the backfill of its tenant", ErrState)
+		return nil, fmt.Errorf("%w: its row is older than idempotency keys: run `roundhouse outbox backfill`", ErrState)
 	}
 	if d.Letter != "" && (m.DeadLetter != "" && m.DeadLetter != d.Letter || m.hasLetter() == (action == ActionReopen)) {
 		return nil, fmt.Errorf("%w: it is %s, and the dead letter is not about that", ErrState, m.Status)
@@ -200,7 +228,7 @@ func (a *Admin) makeDue(ctx context.Context, m *message, action Action, d Decisi
 	}
 	m.revive(d.At)
 	m.Status, m.IsProcessed, m.ProcessedAt, m.DeadAt = StatusPending, false, time.Time{}, time.Time{}
-	m.RetryCount, m.givenUp, m.SkippedBy = 0, "", ""
+	m.RetryCount, m.givenUp, m.SkippedBy, m.Error = 0, "", "", ""
 	m.NextAttemptAt = a.o.now()
 	more, err := a.o.enqueue(ctx, m, nil, false)
 	return append(ops, more...), err
@@ -228,12 +256,15 @@ func (a *Admin) makeDueNow(ctx context.Context, m *message, d Decision) ([]table
 		m.revive(d.At)
 		m.ReportedAt, m.WaitsSince = time.Time{}, time.Time{}
 	}
+	if !m.hasFailed() {
+		m.Error = ""
+	}
 	m.NextAttemptAt = a.o.now()
 	m.indexRow = pendingRow(m.NextAttemptAt, m.ID)
 	ops := []tables.Op{tables.Delete(e.Key, e.ETag), tables.Insert(m.pendingEntity(m.indexRow))}
 	switch {
 	case m.hasFailed():
-		ops = append(ops, tables.Upsert(m.listEntity(failed.Row)))
+		ops = append(ops, m.failedOp())
 	case hadFailed:
 		ops = append(ops, tables.Delete(failed, ""))
 	}

@@ -55,6 +55,30 @@ func (a *Admin) Backfill(ctx context.Context, tenant, continuation string, limit
 	return progress, nil
 }
 
+// NextTenant returns the first tenant with rows behind another one, in the order of their escaped ids, "" being before all: also one
+// that no producer has registered. ok is false at the end. It costs a query or two, however many rows there are.
+func (a *Admin) NextTenant(ctx context.Context, after string) (tenant string, ok bool, err error) {
+	// No key has anything between a key and the key with a blank behind it.
+	s := tables.Scan{AnyRow: true, FromPartition: partition(after) + " ", Limit: 1, Select: []string{"TenantId"}}
+	for {
+		page, err := a.o.tables.Scan(ctx, a.o.table, s)
+		if err != nil {
+			return "", false, fmt.Errorf("next tenant after %s: %w", partition(after), err)
+		}
+		s.Continuation = page.Next
+		for _, e := range page.Entities {
+			if tenant, err := tables.UnescapeKey(e.Partition); err == nil && partition(tenant) == e.Partition {
+				return tenant, true, nil
+			}
+			s.FromPartition, s.Continuation = e.Partition+" ", "" // one of the outbox itself
+			page.Next = e.Partition
+		}
+		if page.Next == "" {
+			return "", false, nil
+		}
+	}
+}
+
 // backfillAll runs all slices of a backfill.
 func (a *Admin) backfillAll(ctx context.Context, tenant string) (total BackfillProgress, err error) {
 	for {

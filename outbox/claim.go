@@ -14,8 +14,10 @@ import (
 const (
 	// claimGrace is how long an expired claim is left alone, because clocks may differ.
 	claimGrace = 5 * time.Second
-	// claimChunk is the number of messages that one transaction claims: for each, a row is deleted and a row is inserted.
-	claimChunk = 50
+	// claimChunk is how many messages one transaction claims: for each, a row is deleted and a row is inserted. One that is
+	// postponed may have an f- row as well.
+	claimChunk    = maxOps / 2
+	postponeChunk = maxOps / 3
 )
 
 // dueRow is a due p- row and its message.
@@ -39,7 +41,7 @@ type claimedMessage struct {
 // first. It may return some messages and an error.
 func (d *Dispatcher) claim(ctx context.Context, rows []dueRow) (out []*claimedMessage, err error) {
 	until := d.o.now().Add(d.o.options.ClaimDuration)
-	err = inChunks(rows, func(chunk []dueRow) error {
+	err = inChunks(claimChunk, rows, func(chunk []dueRow) error {
 		batch, err := d.claimChunk(ctx, chunk, until)
 		out = append(out, batch...)
 		return err
@@ -47,9 +49,9 @@ func (d *Dispatcher) claim(ctx context.Context, rows []dueRow) (out []*claimedMe
 	return out, err
 }
 
-// inChunks calls do for rows in chunks, and with smaller chunks where a transaction would become too large.
-func inChunks[R any](rows []R, do func([]R) error) error {
-	for size := claimChunk; len(rows) > 0; {
+// inChunks calls do for rows in chunks of size, and with smaller chunks where a transaction would become too large.
+func inChunks[R any](size int, rows []R, do func([]R) error) error {
+	for len(rows) > 0 {
 		n := min(len(rows), size)
 		err := do(rows[:n])
 		switch {
@@ -90,9 +92,10 @@ func (d *Dispatcher) claimChunk(ctx context.Context, rows []dueRow, until time.T
 	return batch, nil
 }
 
-// movedRow is a p- row under a new name. The move fails if the row has changed.
+// movedRow is a p- row under a new name. The move fails if the row has changed. failed is the row's f- row, if it is written as well.
 type movedRow struct {
 	from, to tables.Entity
+	failed   *tables.Op
 }
 
 // move moves rows, all or none. ok is false when one of them has changed.
@@ -100,6 +103,9 @@ func (d *Dispatcher) move(ctx context.Context, rows []movedRow) (ok bool, err er
 	ops := make([]tables.Op, 0, 2*len(rows))
 	for _, r := range rows {
 		ops = append(ops, tables.Delete(r.from.Key, r.from.ETag), tables.Insert(r.to))
+		if r.failed != nil {
+			ops = append(ops, *r.failed)
+		}
 	}
 	err = d.o.tables.Apply(ctx, d.o.table, ops...)
 	switch {
@@ -118,12 +124,17 @@ func (d *Dispatcher) move(ctx context.Context, rows []movedRow) (ok bool, err er
 
 // postpone moves rows that cannot be tried now to a later time, with a jitter of a second.
 func (d *Dispatcher) postpone(ctx context.Context, rows []dueRow, until time.Time) error {
-	return inChunks(rows, func(chunk []dueRow) error {
+	return inChunks(postponeChunk, rows, func(chunk []dueRow) error {
 		moved := make([]movedRow, 0, len(chunk))
 		for _, r := range chunk {
 			r.message.postpone(until.Add(time.Duration(d.o.random() * float64(time.Second))))
 			to := r.message.pendingEntity(pendingRow(r.message.NextAttemptAt, r.message.ID))
-			moved = append(moved, movedRow{from: r.entity, to: to})
+			move := movedRow{from: r.entity, to: to}
+			if r.message.hasFailed() {
+				op := r.message.failedOp()
+				move.failed = &op
+			}
+			moved = append(moved, move)
 		}
 		if _, err := d.move(ctx, moved); err != nil {
 			return fmt.Errorf("put off: %w", err)

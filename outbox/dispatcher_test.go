@@ -293,7 +293,40 @@ func TestCircuit(t *testing.T) {
 	testenv.Equal(t, "", []bool{true, false}, opened)
 }
 
-// A message without a route is retried, so that the route can still be added, and dies with an error that explains it.
+// The next attempt of a message that an open circuit holds back is not before the circuit lets one try: in every list, by its id,
+// whether the message has been tried, and however often the circuit opens again.
+func TestNextAttemptBehindACircuit(t *testing.T) {
+	t.Parallel()
+	integration(t, "", func(t *testing.T, w *world) {
+		w.options.CircuitFailures, w.options.MaxPerDestination, w.options.MaxRetries = 3, 1, 100
+		w.deliver = func(context.Context, Event) error { return errors.New("down") }
+		p := w.process(t, nil)
+		for i := range 40 {
+			p.add(t, message1(i))
+		}
+		for round := range 6 {
+			p.sweep(t)
+			for i := range 40 {
+				if r := p.get(t, "acme", key(i).String()); !r.NextAttemptAt.After(w.now()) {
+					t.Errorf("round %d: message %d (%d failures) is next tried at %v; it is %v", round, i, r.RetryCount, r.NextAttemptAt, w.now())
+				}
+			}
+			for _, status := range []Status{StatusPending, StatusFailed} {
+				for _, r := range p.all(t, Filter{Status: status}) {
+					if !r.NextAttemptAt.After(w.now()) {
+						t.Errorf("round %d: %s list: %d failures, next tried at %v; it is %v", round, status, r.RetryCount, r.NextAttemptAt, w.now())
+					}
+				}
+			}
+			w.pass(35 * time.Second)
+		}
+		if w.check(t, "acme")[StatusPending] != 40 {
+			t.Error("messages are lost")
+		}
+	})
+}
+
+// What no route takes is tried again, so that the route can still be made, and dies with an error that says so.
 func TestUnroutable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

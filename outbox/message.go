@@ -44,7 +44,7 @@ type message struct {
 // hasPayload reports whether the message can be delivered, and written back, without reading its m- row.
 func (m *message) hasPayload() bool { return len(m.Payload) > 0 || m.blob != "" }
 
-// hasFailed reports whether a pending message has an f- row: its delivery failed before.
+// hasFailed reports whether a pending message has an f- row: it was tried in vain. Monitor.count has the same condition.
 func (m *message) hasFailed() bool { return m.RetryCount > 0 || !m.WaitsSince.IsZero() }
 
 // hasLetter reports whether the message has an open dead letter, or is owed one.
@@ -139,7 +139,12 @@ func (m *message) listEntity(row string) tables.Entity {
 	return tables.Entity{Key: tables.Key{Partition: partition(m.TenantID), Row: row}, Properties: props}
 }
 
-// dropPayload removes all parts of the payload.
+// failedOp returns the operation that writes the f- row.
+func (m *message) failedOp() tables.Op {
+	return tables.Upsert(m.listEntity(failedRow(m.CreatedAt, m.ID)))
+}
+
+// dropPayload removes the payload, all parts of it.
 func dropPayload(props map[string]any) {
 	tables.PutText(props, "Payload", "")
 	delete(props, "Payload")

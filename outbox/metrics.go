@@ -15,7 +15,7 @@ import (
 type Snapshot struct {
 	// BacklogSize counts the pending messages.
 	BacklogSize int `json:"backlogSize"`
-	// FailedPending counts those that have failed before.
+	// FailedPending counts those that have failed before or that wait for configuration: what a list of StatusFailed shows.
 	FailedPending int `json:"failedPending"`
 	// OldestAgeSeconds is the age of the oldest pending message; 0 without one.
 	OldestAgeSeconds float64 `json:"oldestAgeSeconds"`
@@ -94,7 +94,7 @@ func (m *Monitor) count(ctx context.Context, tenant string, s *Snapshot, oldest,
 				return err
 			}
 			s.BacklogSize++
-			if e.Int("RetryCount") > 0 {
+			if e.Int("RetryCount") > 0 || !e.Time("WaitsSince").IsZero() { // message.hasFailed
 				s.FailedPending++
 			}
 			if err := m.countMisconfigured(ctx, e, s); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -91,4 +92,42 @@ func TestObserver(t *testing.T) {
 	w.pass(time.Minute)
 	p.sweep(t)
 	testenv.Equal(t, "", []any{"added", 1, Failed, 1, Succeeded, StatusProcessed, time.Minute}, got)
+}
+
+// FailedPending and a list of StatusFailed are of the same messages, those that wait for configuration included.
+func TestFailedPendingIsTheList(t *testing.T) {
+	t.Parallel()
+	for name, deliver := range map[string]func(context.Context, Event) error{
+		"failed":        func(context.Context, Event) error { return errors.New("no line") },
+		"misconfigured": func(context.Context, Event) error { return fmt.Errorf("%w: no key", ErrMisconfigured) },
+		"both in turn": func(_ context.Context, e Event) error {
+			if e.Attempt > 1 {
+				return fmt.Errorf("%w: no key", ErrMisconfigured)
+			}
+			return errors.New("no line")
+		},
+		"delivered": func(context.Context, Event) error { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, p := start(t)
+			w.deliver = deliver
+			p.add(t, message1(1))
+			for range 3 {
+				p.sweep(t)
+				list := len(p.all(t, Filter{Status: StatusFailed}))
+				if got, err := p.monitor.Snapshot(t.Context()); err != nil || got.FailedPending != list {
+					t.Errorf("the list has %d, the metric %d: %v", list, got.FailedPending, err)
+				}
+				w.pass(time.Hour)
+			}
+			testenv.OK(t, p.admin.Act(t.Context(), ActionReplay, "acme", key(1).String(), Decision{}))
+			list := p.all(t, Filter{Status: StatusFailed})
+			if got, err := p.monitor.Snapshot(t.Context()); err != nil || got.FailedPending != len(list) {
+				t.Errorf("after a replay the list has %d, the metric %d: %v", len(list), got.FailedPending, err)
+			}
+			if r := p.get(t, "acme", key(1).String()); (r.Error != "") != (len(list) > 0) {
+				t.Errorf("replayed: %d failures, error %q, listed as failed %v", r.RetryCount, r.Error, len(list) > 0)
+			}
+		})
+	}
 }

@@ -122,7 +122,7 @@ func unclaimed(e tables.Entity, row string) tables.Entity {
 
 // moveEach moves the unchanged rows, and returns their number.
 func (d *Dispatcher) moveEach(ctx context.Context, rows []movedRow) (moved int, err error) {
-	err = inChunks(rows, func(chunk []movedRow) error {
+	err = inChunks(claimChunk, rows, func(chunk []movedRow) error {
 		ok, err := d.move(ctx, chunk)
 		if err != nil || ok {
 			moved += boolToInt(ok) * len(chunk)

@@ -88,10 +88,14 @@ func (d *Dispatcher) ops(s *settlement) []tables.Op {
 	}
 	switch s.kind {
 	case kindPostponed:
-		return append(ops, tables.Insert(h.pendingEntity(s.next)))
+		ops = append(ops, tables.Insert(h.pendingEntity(s.next)))
+		if s.hadFailed {
+			ops = append(ops, h.failedOp())
+		}
+		return ops
 	case kindFailed:
 		return append(ops, tables.Replace(h.entity()), tables.Insert(h.pendingEntity(s.next)),
-			tables.Upsert(h.listEntity(failedRow(h.CreatedAt, h.ID))))
+			h.failedOp())
 	case kindEnded:
 		h.indexRow = endRow(&h.message)
 		ops = append(ops, tables.Replace(h.entity()), tables.Upsert(h.listEntity(h.indexRow)))

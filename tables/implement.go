@@ -107,7 +107,7 @@ func (q *Query) Lookup() *Lookup {
 func (s *Scan) Lookup() *Lookup {
 	return &Lookup{
 		Partition: Span{From: s.FromPartition, To: s.ToPartition},
-		Row:       Span{One: true, Is: s.Row},
+		Row:       Span{One: !s.AnyRow, Is: s.Row},
 		Where:     s.Where, NotBefore: s.NotBefore, Select: s.Select, Limit: cmp.Or(s.Limit, maxPage), continuation: s.Continuation,
 	}
 }

@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -81,9 +82,31 @@ func unescape(s string, escape func(string) string) (string, error) {
 	return out, nil
 }
 
-// PrefixEnd returns the smallest part of a Key that is greater than all parts with this prefix, so the bounds prefix
-// and PrefixEnd(prefix) select exactly those. It returns "", an open bound, when no part is greater. Keys compare by
-// their code points.
+// CompareKeys compares two parts of Keys in the order of storage, which is that of their UTF-16 units. It differs from the order of their
+// bytes where a character above U+FFFF meets one from U+E000 on: the former comes first.
+func CompareKeys(a, b string) int {
+	for i := range min(len(a), len(b)) {
+		if x, y := a[i], b[i]; x != y {
+			// 0xEE begins the characters from U+E000 on, 0xF0 those above U+FFFF.
+			if swapped := min(x, y) >= 0xEE && max(x, y) >= 0xF0 && min(x, y) < 0xF0; swapped {
+				x, y = y, x
+			}
+			return cmp.Compare(x, y)
+		}
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// laterKey returns the greater one of two parts of Keys.
+func laterKey(a, b string) string {
+	if CompareKeys(a, b) < 0 {
+		return b
+	}
+	return a
+}
+
+// PrefixEnd is the smallest part of a Key that is greater than all that begin with prefix, so that the bounds prefix
+// and PrefixEnd(prefix) hold just those; "", an open bound, when nothing is greater. Keys compare as CompareKeys does.
 //
 // For ids that EscapeKey made keys of, escape their prefix too. If the prefix is valid UTF-8, an id begins with it
 // exactly when the escaped id begins with the escaped prefix. A prefix that ends within a character does not qualify:
@@ -95,13 +118,26 @@ func PrefixEnd(prefix string) string {
 		if last == utf8.RuneError && size == 1 {
 			continue // no key holds this byte: the end of the bytes before it is the end for all
 		}
-		for r := last + 1; r <= utf8.MaxRune; r++ {
-			if utf8.ValidRune(r) && !illegal(r) {
+		for r, ok := nextRune(last); ok; r, ok = nextRune(r) {
+			if !illegal(r) {
 				return prefix + string(r)
 			}
 		}
 	}
 	return ""
+}
+
+// nextRune returns the character behind another one in the order of UTF-16; ok is false behind the last.
+func nextRune(r rune) (next rune, ok bool) {
+	switch r {
+	case 0xD7FF: // behind it come the surrogates, which are characters in pairs
+		return 0x10000, true
+	case utf8.MaxRune:
+		return 0xE000, true
+	case 0xFFFF:
+		return 0, false
+	}
+	return r + 1, true
 }
 
 func escaped(r rune, size int) bool {

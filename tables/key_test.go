@@ -2,8 +2,10 @@ package tables
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"pgregory.net/rapid"
 )
@@ -51,20 +53,23 @@ func TestPrefixEnd(t *testing.T) {
 		{"hmac-", "hmac."},
 		{"hmac-a", "hmac-b"},
 		{"a9", "a:"},
-		{"a.", "a0"},         // not /
-		{"a&", "a("},         // not '
-		{"a\"", "a$"},        // not #
-		{"a$", "a&"},         // not %
-		{"a>", "a@"},         // not ?
-		{"a[", "a]"},         // not a backslash
-		{"a~", "a\u00a0"},    // no control character
-		{"=2F", "=2G"},       // of an escaped id
-		{"日", "旦"},           // the next code point, not the next byte
-		{"\ud7ff", "\ue000"}, // no surrogate
-		{"\uffff", "\U00010000"},
-		{"a\U0010ffff", "b"},
-		{"a\U0010ffff\U0010ffff", "b"},
-		{"\U0010ffff", ""},
+		{"a.", "a0"},             // not /
+		{"a&", "a("},             // not '
+		{"a\"", "a$"},            // not #
+		{"a$", "a&"},             // not %
+		{"a>", "a@"},             // not ?
+		{"a[", "a]"},             // not a backslash
+		{"a~", "a\u00a0"},        // no control character
+		{"=2F", "=2G"},           // of an escaped id
+		{"日", "旦"},               // the next code point, not the next byte
+		{"\ud7ff", "\U00010000"}, // no surrogate
+		{"\uffff", ""},
+		{"a\uffff", "b"},
+		{"a\uffff\uffff", "b"},
+		{"a\ufffe", "a\uffff"},
+		{"a\U0010ffff", "a\ue000"},
+		{"a\U0010ffff\U0010ffff", "a\U0010ffff\ue000"},
+		{"\U0010ffff", "\ue000"},
 		{"a\xff", "b"},
 		{"\xff", ""},
 	}
@@ -96,7 +101,10 @@ func TestPrefixEndBounds(t *testing.T) {
 				t.Errorf("PrefixEnd(%q): %v", prefix, err)
 			}
 		}
-		within := prefix <= key && (end == "" || key < end)
+		within := CompareKeys(prefix, key) <= 0 && (end == "" || CompareKeys(key, end) < 0)
+		if got, want := CompareKeys(prefix, key), slices.Compare(utf16.Encode([]rune(prefix)), utf16.Encode([]rune(key))); got != want {
+			t.Errorf("%q and %q compare as %d, and in UTF-16 as %d", prefix, key, got, want)
+		}
 		if has := strings.HasPrefix(key, prefix); within != has {
 			t.Errorf("%q begins with %q: %t; is below its end %q: %t", key, prefix, has, end, within)
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 )
 
 // Query reads one page.
@@ -43,7 +42,7 @@ func (m *Memory) list(ctx context.Context, table string, l *Lookup) (Page, error
 	for _, p := range t.partitionsIn(l.Partition, begin.Partition) {
 		from := l.Row.From
 		if p.key == begin.Partition {
-			from = max(from, begin.Row)
+			from = laterKey(from, begin.Row)
 		}
 		if !reader.read(p, from) {
 			break
@@ -62,7 +61,7 @@ func (t *memoryTable) partitionsIn(s Span, begin string) []*memoryPartition {
 		return nil
 	}
 	all := t.inOrder()
-	first := findPartition(all, max(s.From, begin))
+	first := findPartition(all, laterKey(s.From, begin))
 	end := len(all)
 	if s.To != "" {
 		end = findPartition(all, s.To)
@@ -72,7 +71,7 @@ func (t *memoryTable) partitionsIn(s Span, begin string) []*memoryPartition {
 
 // findPartition returns the index of the first partition that is not below key.
 func findPartition(all []*memoryPartition, key string) int {
-	i, _ := slices.BinarySearchFunc(all, key, func(p *memoryPartition, key string) int { return strings.Compare(p.key, key) })
+	i, _ := slices.BinarySearchFunc(all, key, func(p *memoryPartition, key string) int { return CompareKeys(p.key, key) })
 	return i
 }
 
@@ -81,7 +80,7 @@ func (t *memoryTable) inOrder() []*memoryPartition {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ordered == nil {
-		t.ordered = slices.SortedFunc(maps.Values(t.partitions), func(a, b *memoryPartition) int { return strings.Compare(a.key, b.key) })
+		t.ordered = slices.SortedFunc(maps.Values(t.partitions), func(a, b *memoryPartition) int { return CompareKeys(a.key, b.key) })
 	}
 	return t.ordered
 }
@@ -98,7 +97,7 @@ func (r *pageReader) read(p *memoryPartition, from string) bool {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	for row := range p.rows.from(from) {
-		if r.Row.To != "" && row.key >= r.Row.To {
+		if r.Row.To != "" && CompareKeys(row.key, r.Row.To) >= 0 {
 			return true
 		}
 		if len(r.page.Entities) == r.Limit || r.examined == maxPage {

@@ -1,9 +1,6 @@
 package tables
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // maxChunk bounds the rows that an insert in the middle moves.
 const maxChunk = 512
@@ -47,14 +44,14 @@ func (r *rows) find(key string) (chunk, index int, found bool) {
 		return 0, 0, false
 	}
 	// Appends dominate: look at the end first.
-	if tail := r.chunks[last]; tail[len(tail)-1].key < key {
+	if tail := r.chunks[last]; CompareKeys(tail[len(tail)-1].key, key) < 0 {
 		return last, len(tail), false
 	}
 	chunk, _ = slices.BinarySearchFunc(r.chunks, key, func(c []*row, key string) int {
-		return strings.Compare(c[len(c)-1].key, key)
+		return CompareKeys(c[len(c)-1].key, key)
 	})
 	index, found = slices.BinarySearchFunc(r.chunks[chunk], key, func(row *row, key string) int {
-		return strings.Compare(row.key, key)
+		return CompareKeys(row.key, key)
 	})
 	return chunk, index, found
 }

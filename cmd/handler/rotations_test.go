@@ -138,7 +138,7 @@ func TestScheduleSetting(t *testing.T) {
 		example: "",
 		`{"hmac": {"items": {"payments": {"cron": "0 0 3 * * 0"}, "ledger": {"cron": "off"}}}}`: "",
 		`{"tls": {"cron": "0 0 * * * 8"}}`:    "ROUNDHOUSE_SCHEDULES: tls: cron: ",
-		`{"hmac": {"times": "often"}}`:        `ROUNDHOUSE_SCHEDULES: it is not the JSON document that docs/settings.md describes: json: unknown field "times"`,
+		`{"hmac": {"times": "often"}}`:        `ROUNDHOUSE_SCHEDULES: it is not the JSON document that docs/settings.md describes: unknown field "times"`,
 		`{"health": {}}`:                      `ROUNDHOUSE_SCHEDULES: "health": there is no such schedule here: there are hmac, hmac/schedule, `,
 		`{"hmac": {"items": {"nobody": {}}}}`: "ROUNDHOUSE_SCHEDULES: ",
 	} {

@@ -48,6 +48,9 @@ func spnEngine(p *handler.Platform) (engine.Definition, error) {
 	}
 	graph, graphErr := entra.NewGraph(graphURL, credential, nil)
 	login, loginErr := entra.NewLogin(loginURL, tenant, graphURL, nil)
+	if loginErr != nil { // its addresses are checked before
+		r.Reject(prefix+"TENANT", errors.New("set the id or a domain of the tenant of the applications, and no address"))
+	}
 	if err := errors.Join(graphErr, loginErr); err != nil {
 		return engine.Definition{}, err
 	}

@@ -12,12 +12,14 @@ import (
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/cli"
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/develop"
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/pollers"
+	"github.com/vibedata/roundhouse/internal/environ"
 )
 
 func main() {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	m := cli.Main{Commands: develop.Commands(), Pollers: pollers.Open(os.LookupEnv), PollerMaker: pollers.Maker{Lookup: os.LookupEnv}, Needs: develop.Needs,
-		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Lookup: os.LookupEnv, Signals: signals}
+	lookup := environ.Lookup(os.Environ())
+	m := cli.Main{Commands: develop.Commands(), Pollers: pollers.Open(lookup), PollerMaker: pollers.Maker{Lookup: lookup}, Needs: develop.Needs,
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Lookup: lookup, Signals: signals}
 	os.Exit(m.Run(context.Background(), os.Args[1:]))
 }

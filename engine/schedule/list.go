@@ -76,7 +76,7 @@ func (s *Scheduler) List(ctx context.Context, f Filter) (Page, error) {
 		}
 		row := stateOf(e)
 		l := s.plan.lineOf(row)
-		if e.Row <= f.Token || l == nil || !f.matches(row.engine, row.schedule, row.item) || l.dropped(row) {
+		if tables.CompareKeys(e.Row, f.Token) <= 0 || l == nil || !f.matches(row.engine, row.schedule, row.item) || l.dropped(row) {
 			continue
 		}
 		found[e.Row] = l.status(row.item, &row, now)
@@ -85,7 +85,7 @@ func (s *Scheduler) List(ctx context.Context, f Filter) (Page, error) {
 		}
 	}
 	var page Page
-	for _, key := range slices.Sorted(maps.Keys(found)) {
+	for _, key := range slices.SortedFunc(maps.Keys(found), tables.CompareKeys) {
 		if len(page.Items) == limit {
 			page.Token = page.Items[limit-1].row()
 			break
@@ -110,7 +110,7 @@ func (p *Plan) fixed(f Filter, now time.Time) map[string]Status {
 			items = []engine.Item{{}}
 		}
 		for _, item := range items {
-			if key := rowOf(l.engine.Name, l.schedule.Name, item.Name); key > f.Token && f.matches(l.engine.Name, l.schedule.Name, item.Name) {
+			if key := rowOf(l.engine.Name, l.schedule.Name, item.Name); tables.CompareKeys(key, f.Token) > 0 && f.matches(l.engine.Name, l.schedule.Name, item.Name) {
 				all[key] = l.status(item.Name, nil, now)
 			}
 		}

@@ -14,8 +14,12 @@ import (
 	"github.com/vibedata/roundhouse/internal/payload"
 )
 
-// body reads the body, within its limits; it need not be JSON.
-func (r *request) body() ([]byte, error) {
+// text reads the body, up to its length.
+func (r *request) text() ([]byte, error) {
+	if err := payload.CheckEncoding(r.http.Header.Values("Content-Encoding")); err != nil {
+		return nil, &failure{status: http.StatusUnsupportedMediaType, header: map[string]string{"Accept-Encoding": "identity"},
+			problem: problem{Code: codeEncodedBody, Message: "The body has a Content-Encoding. Send it without, as plain JSON."}}
+	}
 	text, err := io.ReadAll(r.http.Body)
 	var tooLarge *http.MaxBytesError
 	switch {
@@ -24,7 +28,15 @@ func (r *request) body() ([]byte, error) {
 	case err != nil:
 		return nil, badBody("", "The body broke off.")
 	}
-	text = bytes.TrimPrefix(text, []byte(payload.ByteOrderMark))
+	return bytes.TrimPrefix(text, []byte(payload.ByteOrderMark)), nil
+}
+
+// body reads the body, as far as its limits allow; it need not be JSON.
+func (r *request) body() ([]byte, error) {
+	text, err := r.text()
+	if err != nil {
+		return nil, err
+	}
 	return text, payload.Check(text)
 }
 

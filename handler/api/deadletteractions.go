@@ -35,7 +35,7 @@ func (c change) check() error {
 
 // patchDeadLetter changes the status or the notes of a dead letter (standard, section 3).
 func (a *api) patchDeadLetter(ctx context.Context, r *request) (reply, error) {
-	engineName, rowKey, err := a.row(r)
+	engineName, rowKey, err := a.row(ctx, r)
 	if err != nil {
 		return reply{}, err
 	}
@@ -118,7 +118,7 @@ type retriedLetter struct {
 
 // retryDeadLetter retries a dead letter (standard, section 3).
 func (a *api) retryDeadLetter(ctx context.Context, r *request) (reply, error) {
-	engineName, rowKey, err := a.row(r)
+	engineName, rowKey, err := a.retriedRow(ctx, r)
 	if err == nil {
 		err = r.decode(&struct{}{})
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -44,7 +45,7 @@ func (a *api) retryMany(ctx context.Context, r *request) (reply, error) {
 	if err := r.decode(&s); err != nil {
 		return reply{}, err
 	}
-	q, req := a.selected(s.letterSelection)
+	q, req := selected(s.letterSelection, a.engines)
 	req.Action = bulk.ActionRetry
 	req.Canary = q.bounded("canary", s.Canary, 1, bulk.MaxCanary)
 	req.CanarySeconds = q.bounded("canarySeconds", s.CanarySeconds, 1, bulk.MaxCanarySeconds)
@@ -64,7 +65,17 @@ func (a *api) expireMany(ctx context.Context, r *request) (reply, error) {
 	if err := r.decode(&s); err != nil {
 		return reply{}, err
 	}
-	q, req := a.selected(s.letterSelection)
+	wanted := cmp.Or(s.Engine, a.engines[0])
+	for _, row := range s.Rows {
+		if !slices.Contains(a.engines, row.Engine) {
+			wanted = row.Engine
+		}
+	}
+	names, err := a.names(ctx, wanted)
+	if err != nil {
+		return reply{}, err
+	}
+	q, req := selected(s.letterSelection, names)
 	req.Action = bulk.ActionExpire
 	days := q.bounded("olderThanDays", s.OlderThanDays, 0, maxAge)
 	switch {
@@ -79,16 +90,16 @@ func (a *api) expireMany(ctx context.Context, r *request) (reply, error) {
 	return a.operate(ctx, r, q, bulk.DeadLetterKind, req)
 }
 
-// selected reads a selection as the list reads its parameters.
-func (a *api) selected(s letterSelection) (*query, bulk.Request) {
+// selected reads a selection of dead letters of the named engines, as the list reads its parameters.
+func selected(s letterSelection, names []string) (*query, bulk.Request) {
 	q := &query{values: url.Values{
 		"engine": {s.Engine}, "instanceId": {s.InstanceID}, "errorSignature": {s.ErrorSignature}, "fromDate": {s.FromDate}, "toDate": {s.ToDate},
 	}}
 	from, to := q.period()
 	return q, bulk.Request{
-		Engine: q.oneOf("engine", a.engines...), InstanceID: q.text("instanceId", engine.MaxInstanceIDLength),
+		Engine: q.oneOf("engine", names...), InstanceID: q.text("instanceId", engine.MaxInstanceIDLength),
 		ErrorSignature: q.text("errorSignature", maxSignature), From: from, To: to,
-		RatePerSecond: q.bounded("ratePerSecond", s.RatePerSecond, 1, bulk.MaxRate), Rows: a.rows(q, s),
+		RatePerSecond: q.bounded("ratePerSecond", s.RatePerSecond, 1, bulk.MaxRate), Rows: rowsOf(q, s, names),
 	}
 }
 
@@ -98,7 +109,7 @@ func (s letterSelection) filter() string {
 }
 
 // rows reads dead letters by name, each once.
-func (a *api) rows(q *query, s letterSelection) (rows []bulk.Row) {
+func rowsOf(q *query, s letterSelection, names []string) (rows []bulk.Row) {
 	switch {
 	case s.Rows == nil:
 		return nil
@@ -109,8 +120,8 @@ func (a *api) rows(q *query, s letterSelection) (rows []bulk.Row) {
 		return nil
 	}
 	for _, row := range s.Rows {
-		if !slices.Contains(a.engines, row.Engine) || row.RowKey == "" || len(row.RowKey) > engine.MaxInstanceIDLength || !utf8.ValidString(row.RowKey) {
-			q.problem("rows", "Name each by its engine, one of %s, and its rowKey.", strings.Join(a.engines, ", "))
+		if !slices.Contains(names, row.Engine) || row.RowKey == "" || len(row.RowKey) > engine.MaxInstanceIDLength || !utf8.ValidString(row.RowKey) {
+			q.problem("rows", "Name each by its engine, one of %s, and its rowKey.", strings.Join(names, ", "))
 			return nil
 		}
 		if !slices.Contains(rows, row) {

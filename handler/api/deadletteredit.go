@@ -21,7 +21,7 @@ type editedMessage struct {
 // retryEdited sends another message in place of the original one of a dead letter. The audit log has hashes of both,
 // and no content.
 func (a *api) retryEdited(ctx context.Context, r *request) (reply, error) {
-	engineName, rowKey, err := a.row(r)
+	engineName, rowKey, err := a.retriedRow(ctx, r)
 	if err != nil {
 		return reply{}, err
 	}

@@ -31,7 +31,11 @@ type groups struct {
 func (a *api) groupDeadLetters(ctx context.Context, r *request) (reply, error) {
 	q := newQuery(r.http.URL.RawQuery, "engine", "status", "instanceId", "correlationId", "fromDate", "toDate", "limit")
 	limit := q.limit()
-	f := a.letterFilter(r, q)
+	names, err := a.names(ctx, q.values.Get("engine"))
+	if err != nil {
+		return reply{}, err
+	}
+	f := letterFilter(r, q, names)
 	if err := q.err(); err != nil {
 		return reply{}, err
 	}
@@ -59,7 +63,11 @@ type countItem struct {
 
 func (a *api) countDeadLetters(ctx context.Context, r *request) (reply, error) {
 	q := newQuery(r.http.URL.RawQuery, "engine")
-	engines := q.engines(a.engines)
+	names, err := a.names(ctx, q.values.Get("engine"))
+	if err != nil {
+		return reply{}, err
+	}
+	engines := q.engines(names)
 	if err := q.err(); err != nil {
 		return reply{}, err
 	}

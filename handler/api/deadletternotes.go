@@ -95,7 +95,7 @@ func (a *api) releaseDeadLetter(ctx context.Context, r *request) (reply, error) 
 // changeLetter handles a change that keeps the status of a dead letter: its body, the errors in it, the audit log,
 // the change.
 func (a *api) changeLetter(ctx context.Context, r *request, action string, body any, check func(q *query), change func(engineName, rowKey, key string) (engine.DeadLetter, error)) (reply, error) {
-	engineName, rowKey, err := a.row(r)
+	engineName, rowKey, err := a.row(ctx, r)
 	if err == nil {
 		err = r.decode(body)
 	}

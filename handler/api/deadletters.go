@@ -55,7 +55,11 @@ type deadLetterDetail struct {
 func (a *api) listDeadLetters(ctx context.Context, r *request) (reply, error) {
 	q := newQuery(r.http.URL.RawQuery, "engine", "status", "instanceId", "correlationId", "errorSignature", "assignee", "fromDate",
 		"toDate", "limit", "continuationToken")
-	f := a.letterFilter(r, q)
+	names, err := a.names(ctx, q.values.Get("engine"))
+	if err != nil {
+		return reply{}, err
+	}
+	f := letterFilter(r, q, names)
 	f.ErrorSignature = q.text("errorSignature", maxSignature)
 	q.assignee(r, &f)
 	f.Limit, f.Token = q.limit(), q.values.Get("continuationToken")
@@ -69,11 +73,11 @@ func (a *api) listDeadLetters(ctx context.Context, r *request) (reply, error) {
 	return reply{data: listOf(page.DeadLetters, page.Token, deadLetterItemOf)}, nil
 }
 
-// letterFilter reads the parameters that select dead letters.
-func (a *api) letterFilter(r *request, q *query) engine.DeadLetterFilter {
+// letterFilter reads the parameters that select dead letters of the named engines.
+func letterFilter(r *request, q *query, names []string) engine.DeadLetterFilter {
 	from, to := q.period()
 	return engine.DeadLetterFilter{
-		Engines:  q.engines(a.engines),
+		Engines:  q.engines(names),
 		TenantID: r.principal().Scope,
 		Status: engine.DeadLetterStatus(q.oneOf("status",
 			string(engine.StatusPending), string(engine.StatusResolved), string(engine.StatusExpired))),
@@ -85,7 +89,7 @@ func (a *api) letterFilter(r *request, q *query) engine.DeadLetterFilter {
 }
 
 func (a *api) getDeadLetter(ctx context.Context, r *request) (reply, error) {
-	engineName, rowKey, err := a.row(r)
+	engineName, rowKey, err := a.row(ctx, r)
 	if err != nil {
 		return reply{}, err
 	}

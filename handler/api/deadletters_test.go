@@ -563,3 +563,33 @@ func TestShownMessage(t *testing.T) {
 		}
 	}
 }
+
+// Dead letters and history of an engine that the app no longer has are listed, counted and decided on. They are not sent again.
+func TestRemovedEngine(t *testing.T) {
+	t.Parallel()
+	b := newBuried(t, 2)
+	testenv.OK(t, b.history.CreateTable(t.Context()))
+	if l := data[list[deadLetterItem]](t, b.get(t, "/api/dlq")); len(l.Items) != 3 {
+		t.Fatalf("%+v", l)
+	}
+	testenv.OK(t, b.history.Register(t.Context(), []engine.Description{{Name: "hmac"}, {Name: "gone"}}, []string{"poller-gone"}))
+	for _, name := range []string{"gone", "poller-gone"} {
+		b.bury(t, engine.DeadLetter{Engine: name, MessageID: "m", OriginalQueue: rotations, ErrorMessage: "no line", LastFailureAtUtc: b.now(), CorrelationID: "c1"})
+		testenv.OK(t, b.history.Record(t.Context(), engine.Entry{Engine: name, InstanceID: "i", Operation: "o", Status: engine.StatusFailed, RunStatus: engine.StatusFailed, CreatedAtUtc: b.now(), CorrelationID: "c1"}))
+	}
+	for path, want := range map[string]int{
+		"/api/dlq": 5, "/api/dlq?engine=gone": 1, "/api/dlq?correlationId=c1": 3, "/api/dlq?status=Pending&limit=100": 5, "/api/dlq/counts": 4, "/api/dlq/groups": 3,
+		"/api/history": 2, "/api/history?engine=poller-gone": 1, "/api/history?correlationId=c1": 2,
+	} {
+		if l := data[struct{ Items []json.RawMessage }](t, b.get(t, path)); len(l.Items) != want {
+			t.Errorf("%s: %d items, want %d", path, len(l.Items), want)
+		}
+	}
+	target := b.letter("gone", "m")
+	expect(t, b.send(t, http.MethodPost, target+"/retry", ""), http.StatusUnprocessableEntity, codeRetryUnsupported, "no longer has the engine gone")
+	expect(t, b.send(t, http.MethodPost, "/api/dlq/retry", `{"engine":"gone"}`), http.StatusBadRequest, codeInvalidParameter, "engine")
+	expect(t, b.send(t, http.MethodPost, target+"/notes", `{"text":"known"}`), http.StatusOK, "", "known")
+	expect(t, b.send(t, http.MethodPatch, target, `{"status":"Expired"}`), http.StatusOK, "", "Expired")
+	expect(t, b.send(t, http.MethodPost, "/api/dlq/expire", `{"engine":"poller-gone","olderThanDays":0}`), http.StatusAccepted, "", "")
+	expect(t, b.get(t, b.letter("never", "m")), http.StatusNotFound, "", "gone, hmac, poller-gone, tls")
+}

@@ -113,6 +113,9 @@ func TestDeepBodiesAreRefusedEverywhere(t *testing.T) {
 		doors++
 		for _, levels := range []int{payload.MaxDepth + 1, 9_998} {
 			path := names.Replace(route.Path)
+			if path == openHistoryPath {
+				levels += 50 // of the rounds
+			}
 			rec := b.send(t, route.Method, path, `{"x":`+nested(levels-1)+`}`)
 			if rec.Code != http.StatusBadRequest || code(t, rec) != codeBodyTooDeep || !strings.Contains(rec.Body.String(), "500 levels") {
 				t.Errorf("%s %s, %d levels: %d %.300s", route.Method, path, levels, rec.Code, rec.Body)
@@ -122,4 +125,34 @@ func TestDeepBodiesAreRefusedEverywhere(t *testing.T) {
 	if doors < 20 {
 		t.Errorf("%d doors", doors)
 	}
+}
+
+// A history that the app has exported is opened, however deep its values are.
+func TestDeepHistoriesAreOpened(t *testing.T) {
+	t.Parallel()
+	for _, levels := range []int{1, payload.MaxDepth - 1, payload.MaxDepth} {
+		b := newOutboxBench(t)
+		b.holds(t, "deep")
+		if rec := b.tell(t, "deep", "/events/decision", nested(levels)); rec.Code != http.StatusAccepted {
+			t.Fatalf("%d levels: %d %s", levels, rec.Code, rec.Body)
+		}
+		file := b.get(t, orchestrationPath("deep")+"/history").Body.String()
+		expect(t, b.send(t, http.MethodPost, openHistoryPath, file), http.StatusOK, "", "%d levels", levels)
+	}
+	expect(t, newOutboxBench(t).send(t, http.MethodPost, openHistoryPath, nested(2*payload.MaxDepth)), http.StatusBadRequest, codeBodyTooDeep, "too deep")
+}
+
+// A compressed body is refused with the remedy, whatever endpoint reads it.
+func TestEncodedBodies(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	b.holds(t, "held")
+	for encoding, want := range map[string]int{"gzip": http.StatusUnsupportedMediaType, "Br": http.StatusUnsupportedMediaType, "identity, gzip": http.StatusUnsupportedMediaType, "identity": http.StatusAccepted, "": http.StatusAccepted} {
+		rec := b.tell(t, "held", "/events/later", `{"a":1}`, "Content-Encoding", encoding)
+		if rec.Code != want || want == http.StatusUnsupportedMediaType && (code(t, rec) != codeEncodedBody || rec.Header().Get("Accept-Encoding") != "identity" || !strings.Contains(rec.Body.String(), "Content-Encoding")) {
+			t.Errorf("%q: %d %s", encoding, rec.Code, rec.Body)
+		}
+	}
+	expect(t, b.send(t, http.MethodPost, openHistoryPath, "\x1f\x8b", "Content-Encoding", "gzip"), http.StatusUnsupportedMediaType, codeEncodedBody, "a history")
+	expect(t, b.send(t, http.MethodPost, orchestrationsPath, "\x1f\x8b", "Content-Encoding", "x-gzip"), http.StatusUnsupportedMediaType, codeEncodedBody, "a start")
 }

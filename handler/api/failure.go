@@ -70,6 +70,7 @@ const (
 	codeMethodNotAllowed   = "MethodNotAllowed"
 	codeBodyTooLarge       = "RequestBodyTooLarge"
 	codeBodyTooDeep        = "BodyTooDeep"
+	codeEncodedBody        = "EncodedRequestBody"
 	codeServiceUnavailable = "ServiceUnavailable"
 	codeStorageUnavailable = "StorageUnavailable"
 	codeInternal           = "InternalError"

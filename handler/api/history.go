@@ -34,9 +34,13 @@ type historyDetail struct {
 func (a *api) listHistory(ctx context.Context, r *request) (reply, error) {
 	q := newQuery(r.http.URL.RawQuery, "engine", "instanceId", "status", "operation", "correlationId", "superseded", "fromDate", "toDate",
 		"limit", "continuationToken")
+	names, err := a.names(ctx, q.values.Get("engine"))
+	if err != nil {
+		return reply{}, err
+	}
 	from, to := q.period()
 	f := engine.HistoryFilter{
-		Engines:       q.engines(a.engines),
+		Engines:       q.engines(names),
 		InstanceID:    q.text("instanceId", engine.MaxInstanceIDLength),
 		Status:        engine.Status(q.oneOf("status", string(engine.StatusSucceeded), string(engine.StatusFailed))),
 		Open:          q.oneOf("superseded", "true", "false") == "false",
@@ -59,7 +63,7 @@ func (a *api) listHistory(ctx context.Context, r *request) (reply, error) {
 }
 
 func (a *api) getHistory(ctx context.Context, r *request) (reply, error) {
-	engineName, rowKey, err := a.row(r)
+	engineName, rowKey, err := a.row(ctx, r)
 	if err != nil {
 		return reply{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/vibedata/roundhouse/handler/api/timeline"
+	"github.com/vibedata/roundhouse/internal/payload"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -77,7 +78,10 @@ func historyFile(id string) string {
 
 // openHistory shows a downloaded history, of this app or another: it uses only the body.
 func (a *api) openHistory(_ context.Context, r *request) (reply, error) {
-	text, err := r.body()
+	text, err := r.text()
+	if err == nil {
+		err = payload.CheckHistory(text)
+	}
 	if err != nil {
 		return reply{}, err
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -35,17 +36,40 @@ func (r *request) param(name string) (value string, ok bool) {
 	return value, err == nil && value != ""
 }
 
-// row reads the engine and the row key of the path. Engines of other profiles do not exist here.
-func (a *api) row(r *request) (engineName, rowKey string, err error) {
+// row reads the engine and the row key of the path. The engine is one of names.
+func (a *api) row(ctx context.Context, r *request) (engineName, rowKey string, err error) {
 	engineName, ok := r.param("engine")
-	if !ok || !slices.Contains(a.engines, engineName) {
-		return "", "", notFound("There is no such engine here. There are %s.", strings.Join(a.engines, ", "))
+	names, err := a.names(ctx, engineName)
+	if err != nil {
+		return "", "", err
+	}
+	if !ok || !slices.Contains(names, engineName) {
+		return "", "", notFound("There is no such engine here. There are %s.", strings.Join(names, ", "))
 	}
 	rowKey, ok = r.param("rowKey")
 	if !ok {
 		return "", "", notFound("There is nothing at this path.")
 	}
 	return engineName, rowKey, nil
+}
+
+// retriedRow is row for a dead letter that is sent again, which needs its engine.
+func (a *api) retriedRow(ctx context.Context, r *request) (engineName, rowKey string, err error) {
+	engineName, rowKey, err = a.row(ctx, r)
+	if err == nil && !slices.Contains(a.engines, engineName) {
+		err = &failure{status: http.StatusUnprocessableEntity, problem: problem{Code: codeRetryUnsupported, Target: "engine",
+			Message: "This app no longer has the engine " + engineName + ". Deploy an app that has it, or resolve or expire the dead letter."}}
+	}
+	return engineName, rowKey, err
+}
+
+// names returns the engines whose history and dead letters the API shows: the app's, and those that the storage account had before. It
+// reads storage only when wanted, the engine of a request, is "" or not one of the app's.
+func (a *api) names(ctx context.Context, wanted string) ([]string, error) {
+	if slices.Contains(a.engines, wanted) {
+		return a.engines, nil
+	}
+	return a.history.Names(ctx, a.engines)
 }
 
 var (

@@ -259,6 +259,9 @@ func TestDeepBodies(t *testing.T) {
 			b.drive(t)
 		}
 	}
+	if rec := b.send(t, http.MethodPost, base+"/instances/gate/raiseEvent/unread", "\x1f\x8b", "Content-Type", "application/json", "Content-Encoding", "gzip"); rec.Code != http.StatusUnsupportedMediaType || !strings.Contains(rec.Body.String(), "Content-Encoding") {
+		t.Errorf("a compressed body: %d %s", rec.Code, rec.Body)
+	}
 	for _, path := range []string{"/instances", "/instances/gate", "/instances/deep?showHistory=true"} {
 		if rec := b.send(t, http.MethodGet, base+path, ""); rec.Code >= http.StatusBadRequest {
 			t.Errorf("%s: %d %.300s", path, rec.Code, rec.Body)

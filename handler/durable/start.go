@@ -171,6 +171,9 @@ func (s *server) wait(ctx context.Context, id string, p patience) (ended bool, e
 
 // json reads the body, one JSON value. An empty body is null, unless one is required.
 func (in *call) json(required bool) (json.RawMessage, error) {
+	if err := payload.CheckEncoding(in.http.Header.Values("Content-Encoding")); err != nil {
+		return nil, &refusal{http.StatusUnsupportedMediaType, "The request body cannot be read", err}
+	}
 	text, err := io.ReadAll(in.http.Body)
 	if err != nil {
 		var tooLarge *http.MaxBytesError

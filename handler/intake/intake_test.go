@@ -237,6 +237,7 @@ func TestRefusals(t *testing.T) {
 		"no webhook":              {request{"POST", webhookPath, `{"hello":"world"}`, good}, 400},
 		"no JSON":                 {request{"POST", webhookPath, `{`, good}, 400},
 		"unknown action":          {request{"POST", webhookPath, strings.Replace(webhook, "Renew", "Transfer", 1), good}, 400},
+		"compressed":              {request{"POST", webhookPath, webhook, map[string]string{"Authorization": good["Authorization"], "Content-Encoding": "gzip"}}, 415},
 		"too large":               {request{"POST", webhookPath, strings.Repeat(" ", 600<<10), good}, 413},
 		"no signature":            {request{"POST", "/api/managed-app/resource", "{}", nil}, 401},
 		"another signature":       {request{"POST", sig + signature + "x", "{}", nil}, 401},

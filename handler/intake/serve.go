@@ -47,6 +47,8 @@ func refusalOf(err error) refusal {
 		return refusal{http.StatusRequestEntityTooLarge, "BodyTooLarge", errTooLarge.Error()}
 	case errors.Is(err, payload.ErrTooDeep):
 		return refusal{http.StatusBadRequest, "BodyTooDeep", payload.TooDeep()}
+	case errors.Is(err, payload.ErrEncoded):
+		return refusal{http.StatusUnsupportedMediaType, "EncodedBody", payload.ErrEncoded.Error()}
 	case errors.Is(err, errBody):
 		return refusal{http.StatusBadRequest, "InvalidBody", errBody.Error()}
 	case errors.Is(err, errDeclined):
@@ -150,6 +152,9 @@ func (in *intake) take(ctx context.Context, r route, w http.ResponseWriter, req 
 func read(w http.ResponseWriter, req *http.Request) ([]byte, error) {
 	if deadline, ok := req.Context().Deadline(); ok {
 		_ = http.NewResponseController(w).SetReadDeadline(deadline) // a writer without deadlines comes from a test
+	}
+	if err := payload.CheckEncoding(req.Header.Values("Content-Encoding")); err != nil {
+		return nil, err
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxBody))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {

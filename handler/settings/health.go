@@ -17,11 +17,13 @@ const healthSetting = "ROUNDHOUSE_HEALTH_"
 type Health struct {
 	Thresholds health.Thresholds
 	Timeout    time.Duration
+	// RunAge is from when on an orchestration that neither ends nor continues is reported; a negative one means never.
+	RunAge time.Duration
 }
 
 // healthFrom reads ROUNDHOUSE_HEALTH_OUTBOX_BACKLOG, _OUTBOX_AGE, _OUTBOX_FAILURE_RATIO, _OUTBOX_DEAD, _STALLED, _LIST_LAG, _SCHEDULE_DELAY,
 // _QUEUE_STUCK, _CLOCK_SKEW and _VERSION_MIX, each a
-// pair "degraded,unhealthy" of which a negative one means never, and _TIMEOUT.
+// pair "degraded,unhealthy" of which a negative one means never, _RUN_AGE and _TIMEOUT.
 func healthFrom(r *Reader) (Health, error) {
 	var h Health
 	options := map[string]func(string) error{
@@ -35,6 +37,12 @@ func healthFrom(r *Reader) (Health, error) {
 		"QUEUE_STUCK":          pair(&h.Thresholds.QueueStuck, time.ParseDuration),
 		"CLOCK_SKEW":           pair(&h.Thresholds.ClockSkew, time.ParseDuration),
 		"VERSION_MIX":          pair(&h.Thresholds.VersionMix, time.ParseDuration),
+		"RUN_AGE": func(s string) (err error) {
+			if h.RunAge, err = time.ParseDuration(s); err != nil || h.RunAge == 0 {
+				return errors.New("set a Go duration, such as 2160h, or -1s for never")
+			}
+			return nil
+		},
 		"TIMEOUT": func(s string) (err error) {
 			if h.Timeout, err = time.ParseDuration(s); err != nil || h.Timeout <= 0 {
 				return errors.New("set a Go duration of more than 0, such as 3s")

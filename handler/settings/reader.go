@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/payload"
 )
 
 // Reader reads settings from the environment. It collects missing and invalid settings, so that the operator gets all
@@ -22,6 +24,8 @@ type Reader struct {
 	// Development means that the storage account is the emulator: settings that an app in Azure requires are then
 	// optional.
 	Development bool
+	// Environment are the names of all variables that are set, as far as they are known.
+	Environment []string
 
 	lookup func(name string) (string, bool)
 
@@ -165,7 +169,7 @@ func (r *Reader) JSON(name string, v any) bool {
 		}
 	}
 	if err != nil {
-		r.Reject(name, fmt.Errorf("it is not the JSON document that docs/settings.md describes: %w", err))
+		r.Reject(name, fmt.Errorf("it is not the JSON document that docs/settings.md describes: %w", payload.Explain(err)))
 		return false
 	}
 	return true

@@ -58,7 +58,8 @@ func Signing(value []byte) ([]byte, error) {
 	}
 	text := trim(string(value))
 	if rest, ok := strings.CutPrefix(text, SigningPrefix); ok {
-		if rest != strings.TrimSpace(rest) {
+		// The alphabet of URLs has the underscore, so a prefix that is there twice would be part of another key.
+		if lower := strings.ToLower(rest); rest != strings.TrimSpace(rest) || strings.HasPrefix(lower, SigningPrefix) || strings.HasPrefix(lower, "whsk_") || strings.HasPrefix(lower, "whpk_") {
 			return nil, errPrefix
 		}
 		key, err := Base64(rest)

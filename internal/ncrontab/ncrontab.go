@@ -13,8 +13,8 @@ import (
 	"github.com/netresearch/go-cron"
 )
 
-// ErrNeverDue means that no such date exists.
-var ErrNeverDue = errors.New("no such date exists")
+// ErrNeverDue: no such date exists.
+var ErrNeverDue = errors.New("no such date exists: use a day that one of its months has")
 
 // searchYears is the longest time between two occurrences: 29 February is on each weekday once in 40 years where a
 // century has no leap year.

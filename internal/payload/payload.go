@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/vibedata/roundhouse/internal/storage"
 )
@@ -21,6 +22,8 @@ const (
 	MaxDepth = 500
 	// MaxBytes bounds one value, in bytes of JSON. A blob of 64 MiB has room for it and its wrapping.
 	MaxBytes = 60 << 20
+	// historyDepth is for what a history wraps values in.
+	historyDepth = 50
 )
 
 var (
@@ -28,6 +31,8 @@ var (
 	ErrTooDeep = errors.New("nested too deep")
 	// ErrTooLarge means that JSON has more than MaxBytes. It is that of the storage packages.
 	ErrTooLarge = storage.ErrTooLarge
+	// ErrEncoded: a body that is compressed. Its text is for callers.
+	ErrEncoded = errors.New("the body has a Content-Encoding: send it without, as plain JSON")
 )
 
 // Check checks whether JSON may be stored: the error is ErrTooLarge or ErrTooDeep, with the limit. It does not check
@@ -42,8 +47,29 @@ func Check(text []byte) error {
 	return nil
 }
 
-// Marshal is json.Marshal without the escapes for HTML, which make a value up to six times as long, above limits that
-// it was checked against before.
+// CheckHistory is Check for a history of an orchestration, whose values are wrapped in rounds.
+func CheckHistory(text []byte) error {
+	if len(text) > MaxBytes {
+		return Check(text)
+	}
+	if most := MaxDepth + historyDepth; deeperThan(text, most) {
+		return fmt.Errorf("%w: %d levels of arrays and objects are allowed in a history", ErrTooDeep, most)
+	}
+	return nil
+}
+
+// CheckEncoding says whether a body is sent as it is: the error is ErrEncoded for one that is compressed.
+func CheckEncoding(encodings []string) error {
+	for _, encoding := range strings.Split(strings.Join(encodings, ","), ",") {
+		if encoding = strings.TrimSpace(encoding); encoding != "" && !strings.EqualFold(encoding, "identity") {
+			return ErrEncoded
+		}
+	}
+	return nil
+}
+
+// Marshal is json.Marshal without the escapes for HTML, which make a value up to six times as long as it was, so that it
+// breaks limits that it was held against before.
 func Marshal(v any) (json.RawMessage, error) {
 	text, err := json.Marshal(v)
 	if err != nil || !bytes.Contains(text, []byte(`\u`)) { // all escapes for HTML start like this; few values have any

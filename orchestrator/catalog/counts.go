@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/tables"
@@ -43,6 +44,38 @@ func (c *Catalog) CountByStatus(ctx context.Context, statuses ...orchestrator.St
 		census[s] = t
 	}
 	return census, nil
+}
+
+// idlePage and idlePages bound what CountIdle reads.
+const (
+	idlePage  = 100
+	idlePages = 5
+)
+
+// CountIdle counts the top-level orchestrations that were created before a time, have not ended, have not continued since that time,
+// and wait for nothing that ends by itself after now. It reads the newest 500 that were created before and have not ended; More says
+// that there are others.
+func (c *Catalog) CountIdle(ctx context.Context, before, now time.Time) (StatusCount, error) {
+	f := orchestrator.Filter{CreatedTo: before, TopLevel: true,
+		Statuses: []orchestrator.Status{orchestrator.Pending, orchestrator.Running, orchestrator.Retrying, orchestrator.Suspended, orchestrator.Stalled}}
+	t := StatusCount{ByOrchestrator: map[string]int{}}
+	next := ""
+	for range idlePages {
+		found, more, err := c.List(ctx, f, idlePage, next)
+		if err != nil {
+			return StatusCount{}, fmt.Errorf("count of the idle orchestrations: %w", err)
+		}
+		for _, s := range found {
+			if s.UpdatedAt.Before(before) && !s.WaitingUntil.After(now) {
+				t.ByOrchestrator[s.Orchestrator]++
+			}
+		}
+		if next = more; next == "" {
+			break
+		}
+	}
+	t.More = next != ""
+	return t, nil
 }
 
 func (c *Catalog) countStatus(ctx context.Context, s orchestrator.Status) (StatusCount, error) {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -183,4 +184,55 @@ func TestCensusIsBounded(t *testing.T) {
 	if _, err := h.CountByStatus(t.Context(), orchestrator.Stalled); err == nil {
 		t.Error("a failure of storage is none of the census")
 	}
+}
+
+// A run is idle when it was created long ago, has not ended, has not continued since, and waits for nothing that ends by itself: a
+// timer that has passed and was not delivered counts.
+func TestCountIdle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		timer := orchestrator.NewOrchestrator("timer", func(ctx *orchestrator.Context, days int) (int, error) {
+			return days, ctx.Sleep(time.Duration(days) * 24 * time.Hour)
+		})
+		gate := orchestrator.NewOrchestrator("gate", func(ctx *orchestrator.Context, n int) (int, error) {
+			for _, name := range []string{"open", "again"} {
+				if _, err := orchestrator.Event[int](ctx, name).Await(); err != nil {
+					return 0, err
+				}
+			}
+			return n, nil
+		})
+		var err error
+		h.runtime, err = orchestrator.New(orchestrator.Config{Tables: h.store, Blobs: blobs.NewMemory(), Queues: h.queues, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+			StatusChanged: func(n orchestrator.StatusChange) { h.Record(n) }, Orchestrators: []orchestrator.AnyOrchestrator{timer, gate}})
+		noError(t, err)
+		h.start(t, "waits", "gate", "", 1)
+		h.start(t, "continues", "gate", "", 1)
+		h.start(t, "late timer", "timer", "", 1)
+		h.start(t, "long timer", "timer", "", 365)
+		time.Sleep(50 * 24 * time.Hour)
+		noError(t, h.runtime.Raise(t.Context(), "continues", "open", 1, ""))
+		h.drive(t)
+		for i := range 150 {
+			h.start(t, fmt.Sprintf("new-%03d", i), "gate", "", 1)
+		}
+		noError(t, h.Flush(t.Context()))
+		for _, tt := range []struct {
+			days int
+			want map[string]int
+		}{{days: 40, want: map[string]int{"gate": 1, "timer": 1}}, {days: 60, want: map[string]int{}}} {
+			before := time.Now().Add(-time.Duration(tt.days) * 24 * time.Hour)
+			got, err := h.CountIdle(t.Context(), before, time.Now())
+			if diff := cmp.Diff(StatusCount{ByOrchestrator: tt.want}, got); err != nil || diff != "" {
+				t.Errorf("%d days: %v: %s", tt.days, err, diff)
+			}
+		}
+		time.Sleep(200 * 24 * time.Hour)
+		got, err := h.CountIdle(t.Context(), time.Now().Add(-time.Hour), time.Now())
+		if err != nil || got.ByOrchestrator["gate"] != 152 || got.ByOrchestrator["timer"] != 1 {
+			t.Errorf("after half a year: %+v, %v", got, err)
+		}
+		h.Close()
+	})
 }

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -193,7 +192,7 @@ func (c *Catalog) readView(ctx context.Context, v view, after string, limit int)
 		if v.to != "" {
 			q.To = prefix + v.to
 		}
-		if q.From >= q.To {
+		if tables.CompareKeys(q.From, q.To) >= 0 {
 			continue
 		}
 		part, rest, err := c.queryRows(ctx, q)
@@ -205,7 +204,7 @@ func (c *Catalog) readView(ctx context.Context, v view, after string, limit int)
 		}
 		more = more || rest
 	}
-	slices.SortStableFunc(rows, func(a, b found) int { return cmp.Compare(a.place, b.place) })
+	slices.SortStableFunc(rows, func(a, b found) int { return tables.CompareKeys(a.place, b.place) })
 	if len(rows) > limit {
 		rows, more = rows[:limit], true
 	}

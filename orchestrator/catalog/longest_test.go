@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,6 +41,31 @@ func TestTheLongestIDs(t *testing.T) {
 		for _, id := range append(ids, "a") {
 			if found[id] != strings.HasPrefix(id, f.Prefix) {
 				t.Errorf("prefix of %d bytes: %d bytes found %v", len(f.Prefix), len(id), found[id])
+			}
+		}
+	}
+}
+
+// Lists by prefix have the order of storage, in which a character above U+FFFF is before one from U+E000 on, and find all ids with the
+// prefix, whatever its last character.
+func TestIDsInTheOrderOfStorage(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	ids := []string{"p", "p-1", "p\ud7ff", "p\U0001f600", "p\U0010ffff", "p\ue000", "p\uff21", "p\uffff", "p\uffff-1"}
+	for _, id := range ids {
+		h.start(t, id, "short", "", 1)
+	}
+	noError(t, h.Flush(t.Context()))
+	for _, prefix := range ids {
+		var want []string
+		for _, id := range ids {
+			if strings.HasPrefix(id, prefix) {
+				want = append(want, id)
+			}
+		}
+		for _, limit := range []int{1, 2, 100} {
+			if got := h.pages(t, orchestrator.Filter{Prefix: prefix}, limit); !slices.Equal(got, want) {
+				t.Errorf("prefix %q, pages of %d: %q, want %q", prefix, limit, got, want)
 			}
 		}
 	}

@@ -14,7 +14,9 @@ import (
 type Config interface {
 	// Definition returns the definition of the source.
 	Definition() poller.Definition
-	// Open returns the source. It does not connect.
+	// Validate says what is wrong with the definition, whatever the connection string is.
+	Validate() error
+	// Open makes the source. It does not connect.
 	Open(dsn string) (poller.Source, error)
 }
 
@@ -32,10 +34,19 @@ func Decode(text []byte) (Config, error) {
 	return table{c}, err
 }
 
+// anyDSN stands for the connection string.
+const anyDSN = "any"
+
 // table is a table or query.
 type table struct{ sqlsource.Config }
 
-// Open returns the source.
+// Validate says what is wrong with the definition.
+func (t table) Validate() error {
+	t.DSN = anyDSN
+	return t.Config.Validate()
+}
+
+// Open makes the source.
 func (t table) Open(dsn string) (poller.Source, error) {
 	t.DSN = dsn
 	s, err := sqlsource.Open(t.Config)
@@ -48,7 +59,13 @@ func (t table) Open(dsn string) (poller.Source, error) {
 // logical is a replication slot.
 type logical struct{ logicalsource.Config }
 
-// Open returns the source.
+// Validate says what is wrong with the definition.
+func (l logical) Validate() error {
+	l.DSN = anyDSN
+	return l.Config.Validate()
+}
+
+// Open makes the source.
 func (l logical) Open(dsn string) (poller.Source, error) {
 	l.DSN = dsn
 	s, err := logicalsource.Open(l.Config)

@@ -113,7 +113,46 @@ func TestEscapedPasswords(t *testing.T) {
 	})
 }
 
-// Any string is read or refused, and a refusal quotes nothing of it.
+// A password in the place of the user is in no error, as the servers and drivers show users.
+func TestPasswordsInThePlaceOfUsers(t *testing.T) {
+	t.Parallel()
+	for dialect, list := range map[string][]string{
+		Postgres: {"postgres://USER@127.0.0.1:1/orders", "postgres://USER:@127.0.0.1:1/orders", "postgres://app%3AUSER@127.0.0.1:1/orders", "host=127.0.0.1 port=1 user=USER dbname=orders", "postgres://127.0.0.1:1/orders?user=USER",
+			"postgres://USER:USER@127.0.0.1:1/orders"},
+		SQLServer: {"sqlserver://USER@127.0.0.1:1?database=orders", "server=127.0.0.1;port=1;user id=USER", "odbc:server=127.0.0.1;port=1;user id={USER}"},
+		MySQL:     {"USER@tcp(127.0.0.1:1)/orders", "USER:@tcp(127.0.0.1:1)/orders"},
+	} {
+		for _, form := range list {
+			for _, user := range []string{head + tail, "s3"} {
+				dsn := strings.ReplaceAll(form, "USER", user)
+				_, secrets, err := dialects()[dialect].connect(dsn, time.Second)
+				if err != nil {
+					t.Errorf("%s: %q: %v", dialect, dsn, err)
+					continue
+				}
+				for _, text := range []string{`FATAL: password authentication failed for user "%s"`, "Access denied for user '%s'@'localhost'", "Login failed for user '%s'.", "failed to connect to `user=%s database=orders`"} {
+					shown := strings.ReplaceAll(text, "%s", user)
+					if strings.HasPrefix(form, "postgres://app%3A") {
+						shown = strings.ReplaceAll(text, "%s", "app:"+user)
+					}
+					if got := scrub(shown, secrets); strings.Contains(got, user) {
+						t.Errorf("%s: %q: %s", dialect, dsn, got)
+					}
+				}
+				s, err := Open(Config{Dialect: dialect, DSN: dsn, SourceID: "s", Table: "orders", Cursor: "id", Keys: []string{"id"}, Timeout: 5 * time.Second})
+				if err == nil {
+					_, err = s.Check(t.Context())
+					_ = s.Close()
+				}
+				if err == nil || strings.Contains(err.Error(), user) {
+					t.Errorf("%s: %q: %v", dialect, dsn, err)
+				}
+			}
+		}
+	}
+}
+
+// Whatever a string is, it is read or refused, and a refusal shows nothing of it.
 func FuzzConnectionString(f *testing.F) {
 	for _, list := range malformedStrings() {
 		for _, dsn := range list {

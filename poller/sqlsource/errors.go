@@ -115,7 +115,23 @@ func malformed(before, dialect string, err error) error {
 	return &sourceError{kind: ErrConnection, text: text}
 }
 
-// scrub removes secrets from a text.
+// longUser is from which length on a user without a password is replaced wherever it is. A shorter one is replaced where drivers and
+// servers show a user, because a text without all of its letters cannot be read.
+const longUser = 8
+
+// credentials returns the secrets of a user and a password. Without a password, the user can be one in the wrong place.
+func credentials(user, password string) []string {
+	if password != "" || user == "" {
+		return []string{password}
+	}
+	secrets := []string{`"` + user + `"`, "'" + user + "'", "user=" + user}
+	if len(user) >= longUser {
+		secrets = append(secrets, user)
+	}
+	return secrets
+}
+
+// scrub takes secrets out of a text.
 func scrub(text string, secrets []string) string {
 	for _, secret := range secrets {
 		if secret != "" {

@@ -106,7 +106,7 @@ func connectMySQL(dsn string, timeout time.Duration) (driver.Connector, []string
 	// Otherwise the driver writes to the process's standard error.
 	c.Logger = &mysql.NopLogger{}
 	conn, err := mysql.NewConnector(c)
-	return conn, []string{c.Passwd}, err
+	return conn, credentials(c.User, c.Passwd), err
 }
 
 func mysqlArgument(text string, c column) any {

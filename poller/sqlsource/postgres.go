@@ -89,7 +89,7 @@ func connectPostgres(dsn string, timeout time.Duration) (driver.Connector, []str
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = "roundhouse-poller"
 	}
-	return stdlib.GetConnector(*c), append(secrets, c.Password), nil
+	return stdlib.GetConnector(*c), append(secrets, credentials(c.User, c.Password)...), nil
 }
 
 // stepsPostgres finds columns such as timestamp(0), whose times are rounded, in the server's description of a

@@ -135,7 +135,7 @@ func connectSQLServer(dsn string, timeout time.Duration) (driver.Connector, []st
 	}
 	connector := mssql.NewConnectorConfig(c)
 	connector.SessionInitSQL = sqlserverSession
-	return connector, append(secrets, c.Password), nil
+	return connector, append(secrets, credentials(c.User, c.Password)...), nil
 }
 
 // rowVersionsSQLServer finds rowversion columns, which the driver calls BINARY or VARBINARY. Those of a query have lost

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -174,5 +175,42 @@ func testManyRows(t *testing.T, e env) {
 	}
 	for range tables.All(t.Context(), e.store, e.table, tables.Query{Partition: "p", Limit: 1}) {
 		break // an early end must not disturb the iterator
+	}
+}
+
+// testKeyOrder holds the order of keys to that of UTF-16, in which a character above U+FFFF is before one from U+E000 on: of rows, of
+// partitions, at every bound, and for the end of every prefix.
+func testKeyOrder(t *testing.T, e env) {
+	ordered := []string{
+		"p", "p1", "p~", "p\u00a0", "p\ud7ff", "p\U00010000", "p\U0001f600", "p\U0001f600\uffff", "p\U0010ffff", "p\U0010ffff\U0010ffff", "p\ue000", "p\ue0001", "p\uff21", "p\uffff", "p\uffff1",
+		"p\uffff\U0001f600", "p\uffff\uffff", "q", "\U0001f600", "\uff21", "\uffff1",
+	}
+	for i := len(ordered); i > 0; i-- {
+		e.mustApply(t, tables.Insert(entity("order", ordered[i-1])))
+		e.mustApply(t, tables.Insert(entity(ordered[i-1], "row")))
+	}
+	for i, from := range ordered {
+		for _, limit := range []int{0, 1, 4} {
+			if diff := cmp.Diff(ordered[i:], e.rows(t, tables.Query{Partition: "order", From: from, Limit: limit})); diff != "" {
+				t.Errorf("from %q, limit %d (-want +got):\n%s", from, limit, diff)
+			}
+		}
+		if diff := cmp.Diff(ordered[:i], e.rows(t, tables.Query{Partition: "order", To: from}), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("to %q (-want +got):\n%s", from, diff)
+		}
+		var within []string
+		for _, key := range ordered {
+			if strings.HasPrefix(key, from) {
+				within = append(within, key)
+			}
+		}
+		end := tables.PrefixEnd(from)
+		if diff := cmp.Diff(within, e.rows(t, tables.Query{Partition: "order", From: from, To: end})); diff != "" {
+			t.Errorf("rows with the prefix %q, to %q (-want +got):\n%s", from, end, diff)
+		}
+		scan := tables.Scan{Row: "row", FromPartition: from, ToPartition: end}
+		if diff := cmp.Diff(within, e.partitions(t, scan)); diff != "" {
+			t.Errorf("partitions with the prefix %q, to %q (-want +got):\n%s", from, end, diff)
+		}
 	}
 }

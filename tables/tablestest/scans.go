@@ -49,6 +49,8 @@ func testScan(t *testing.T, e env) {
 		{tables.Scan{Row: "status", NotBefore: map[string]time.Time{"Missing": hour(0)}}, nil},
 		{tables.Scan{Row: "Status"}, []string{"bare"}},
 		{tables.Scan{Row: "nothing"}, nil},
+		{tables.Scan{AnyRow: true, Limit: 3}, []string{"10", "10", "10", "9", "9", "9", "B", "B", "B", "a", "a", "a", "b", "b", "b", "b-1", "b-1", "b-1", "bare", "bare", "bare", "c", "c", "c", "é", "é", "é"}},
+		{tables.Scan{AnyRow: true, FromPartition: "b ", ToPartition: "c"}, []string{"b-1", "b-1", "b-1", "bare", "bare", "bare"}},
 	}
 	for _, test := range tests {
 		if diff := cmp.Diff(test.want, e.partitions(t, test.scan)); diff != "" {

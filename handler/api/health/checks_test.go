@@ -84,6 +84,12 @@ func TestChecks(t *testing.T) {
 	damaged := func(n int, err error) func(*Config) {
 		return func(c *Config) { c.Damaged = func(context.Context) (int, error) { return n, err } }
 	}
+	unusable := func(found ...string) func(*Config) {
+		return func(c *Config) { c.Unusable = func() []string { return found } }
+	}
+	idle := func(t catalog.StatusCount, err error) func(*Config) {
+		return func(c *Config) { c.Idle = func(context.Context) (catalog.StatusCount, error) { return t, err } }
+	}
 	for check, results := range map[string]map[string]result{
 		drainedCheck: {
 			"never":     {set: drained(drain.Flag{}, nil), want: Pass},
@@ -121,6 +127,16 @@ func TestChecks(t *testing.T) {
 			"unhealthy": {stalled(of(map[string]int{"hmac": 2, "tls": 1}), nil, Limit[int]{2, 3}), Fail, 3, []string{"2 of hmac, 1 of tls", "limit is 3"}, "more"},
 			"never":     {set: stalled(many, nil, Limit[int]{-1, -1}), want: Pass, value: many.Total()},
 			"no answer": {set: stalled(of(nil), errNoLine, Limit[int]{}), want: Fail},
+		},
+		idleCheck: {
+			"none":      {set: idle(of(nil), nil), want: Pass, value: 0},
+			"one":       {idle(of(map[string]int{"hmac": 1}), nil), Warn, 1, []string{"1 of hmac", "docs/retention.md"}, "more"},
+			"many":      {idle(many, nil), Warn, many.Total(), []string{"others, and more"}, "o10"},
+			"no answer": {set: idle(of(nil), errNoLine), want: Fail},
+		},
+		unusableCheck: {
+			"none": {set: unusable(), want: Pass, value: 0},
+			"two":  {unusable("ROUNDHOUSE_A: why", "ROUNDHOUSE_B: why not"), Warn, 2, []string{"ROUNDHOUSE_A: why; ROUNDHOUSE_B: why not"}, "more"},
 		},
 		damagedCheck: {
 			"none":      {set: damaged(0, nil), want: Pass, value: 0},

@@ -35,6 +35,8 @@ const (
 const (
 	DefaultTimeout = 3 * time.Second
 	DefaultMaxAge  = 5 * time.Second
+	// DefaultRunAge is from when on an orchestration that does not continue is for Config.Idle.
+	DefaultRunAge = 90 * 24 * time.Hour
 )
 
 // Config configures the checks.
@@ -56,7 +58,11 @@ type Config struct {
 	Stalled func(ctx context.Context) (catalog.StatusCount, error)
 	// Damaged counts unreadable orchestrations; nil leaves them out.
 	Damaged func(ctx context.Context) (int, error)
-	// ListLag returns the maximum age of an error in the list of orchestrations; nil leaves it out.
+	// Idle counts the orchestrations that have neither ended nor continued for a long time; nil leaves them out.
+	Idle func(ctx context.Context) (catalog.StatusCount, error)
+	// Unusable are the settings that can never work, each with the reason; nil leaves them out.
+	Unusable func() []string
+	// ListLag is how long something can have been wrong in the list of orchestrations; nil leaves it out.
 	ListLag func(ctx context.Context) (time.Duration, error)
 	// Schedules returns the delay of schedules; nil leaves it out.
 	Schedules func(ctx context.Context) (schedule.Lateness, error)
@@ -127,6 +133,12 @@ func New(c Config) (*Checks, error) {
 	}
 	if c.Damaged != nil {
 		work = append(work, check{damagedCheck, "component", h.countDamaged})
+	}
+	if c.Idle != nil {
+		work = append(work, check{idleCheck, "component", h.countIdle})
+	}
+	if c.Unusable != nil {
+		work = append(work, check{unusableCheck, "component", h.listUnusable})
 	}
 	if c.ListLag != nil {
 		work = append(work, check{listLagCheck, "component", h.measureListLag})

@@ -13,7 +13,8 @@ import (
 const (
 	stalledCheck = "orchestrations:stalled"
 	damagedCheck = "orchestrations:damaged"
-	// maxStalled bounds their count.
+	idleCheck    = "orchestrations:idle"
+	// maxStalled is up to where they are counted.
 	maxStalled = 1000
 	// maxNames bounds the orchestrators that a report names.
 	maxNames = 10
@@ -47,7 +48,22 @@ func (h *Checks) countDamaged(ctx context.Context) (map[string]Measurement, erro
 	return map[string]Measurement{damagedCheck: m}, nil
 }
 
-// named returns the numbers by orchestrator, as text.
+// countIdle warns of orchestrations that have neither ended nor continued for longer than the limit: nothing removes them.
+func (h *Checks) countIdle(ctx context.Context) (map[string]Measurement, error) {
+	t, err := h.config.Idle(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m := Measurement{ComponentType: "component", ObservedValue: t.Total(), ObservedUnit: "orchestrations", Status: Pass}
+	if t.Total() > 0 {
+		m.Status = Warn
+		m.Output = "They have neither ended nor continued for the time of ROUNDHOUSE_HEALTH_RUN_AGE, and wait for nothing that ends by itself: " + named(t) +
+			". Send the event that each waits for, cancel it or terminate it (docs/retention.md)."
+	}
+	return map[string]Measurement{idleCheck: m}, nil
+}
+
+// named says how many there are of which orchestrator.
 func named(t catalog.StatusCount) string {
 	var texts []string
 	for _, name := range slices.Sorted(maps.Keys(t.ByOrchestrator)) {

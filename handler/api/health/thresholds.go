@@ -25,8 +25,8 @@ type Thresholds struct {
 	OldestAge Limit[time.Duration]
 	// FailureRatio is the share of attempts that failed, 0 to 1; default 0.25 and 0.9.
 	FailureRatio Limit[float64]
-	// MinFailedPending is the minimum number of failed messages for FailureRatio to count, including recently dead
-	// ones: one failure of one attempt is no outage. 0 means 10.
+	// MinFailedPending is how many messages must have failed for FailureRatio to count, those that have died of late included:
+	// one failure of one attempt is no outage. Messages that wait for configuration do not count. 0 means 10.
 	MinFailedPending int
 	// Dead counts dead messages; default 1 and never.
 	Dead Limit[int]
@@ -109,7 +109,7 @@ func (t Thresholds) outbox(s outbox.Snapshot) map[string]Measurement {
 	backlog, backlogText := t.Backlog.judge(s.BacklogSize)
 	age, ageText := t.OldestAge.judge(durations.Of(s.OldestAgeSeconds * float64(time.Second)))
 	ratio, ratioText := Pass, ""
-	if s.FailedPending+s.Died >= t.MinFailedPending {
+	if s.FailedPending-s.Misconfigured+s.Died >= t.MinFailedPending { // FailureRatio counts what was sent
 		ratio, ratioText = t.FailureRatio.judge(s.FailureRatio)
 	}
 	dead, deadText := t.Dead.judge(s.Dead)

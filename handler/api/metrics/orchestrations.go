@@ -53,7 +53,14 @@ func (m *Metrics) Damaged(count func(ctx context.Context) (int, error)) {
 	})
 }
 
-// Overdue is the work for the sweeper.
+// Idle shows, in the process that has the lease, how many orchestrations have neither ended nor continued for a long time.
+func (m *Metrics) Idle(count func(ctx context.Context) (catalog.StatusCount, error)) {
+	share(m, count, func(r *prometheus.Registry, c catalog.StatusCount) {
+		gauge(r, "orchestrations_idle", "Orchestrations that have neither ended nor continued for ROUNDHOUSE_HEALTH_RUN_AGE, of 500 at most.", float64(c.Total()))
+	})
+}
+
+// Overdue is what the sweeper is to look at.
 type Overdue struct {
 	Entries int
 	Longest time.Duration

@@ -18,7 +18,7 @@ import (
 func (m *Metrics) Events(snapshot func(ctx context.Context) (outbox.Snapshot, error)) {
 	share(m, snapshot, func(r *prometheus.Registry, s outbox.Snapshot) {
 		gauge(r, "outbox_pending", "Messages that are not delivered yet.", float64(s.BacklogSize))
-		gauge(r, "outbox_failed_pending", "Messages that are not delivered yet and have failed before.", float64(s.FailedPending))
+		gauge(r, "outbox_failed_pending", "Messages that are not delivered yet and have failed before or wait for configuration.", float64(s.FailedPending))
 		gauge(r, "outbox_dead", "Messages that were given up; each has a pending dead letter.", float64(s.Dead))
 		gauge(r, "outbox_misconfigured", "Messages that wait for a signing key, a route or the like, and are not delivered yet.", float64(s.Misconfigured))
 		gauge(r, "outbox_misconfigured_reported", "Those of them that have a pending dead letter.", float64(s.Reported))

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -68,7 +69,31 @@ type app struct {
 	opened []azure.Account // their connections close with the command
 }
 
-// Run runs one command and returns the exit code, which docs/cli.md lists.
+// watchedWriter keeps the first error of a writer.
+type watchedWriter struct {
+	to io.Writer
+
+	mu  sync.Mutex
+	err error
+}
+
+func (w *watchedWriter) Write(p []byte) (int, error) {
+	n, err := w.to.Write(p)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil {
+		w.err = err
+	}
+	return n, err
+}
+
+func (w *watchedWriter) failure() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+// Run runs one command and gives the exit code, which docs/cli.md lists.
 func (m Main) Run(ctx context.Context, args []string) int {
 	if m.Now == nil {
 		m.Now = time.Now
@@ -86,6 +111,8 @@ func (m Main) Run(ctx context.Context, args []string) int {
 		}
 	}()
 	a := &app{Main: m, screen: screenOf(m.Stdin, m.Stdout, m.Stderr)}
+	out := &watchedWriter{to: m.Stdout}
+	a.Stdout = out
 	defer func() {
 		for _, account := range a.opened {
 			account.CloseIdleConnections()
@@ -94,6 +121,9 @@ func (m Main) Run(ctx context.Context, args []string) int {
 	root := a.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	if unwritten := out.failure(); err == nil && unwritten != nil { // the help does not say so itself
+		err = &failure{within("write the output", unwritten)}
+	}
 	if err != nil && errors.Is(context.Cause(ctx), errInterrupted) && !errors.Is(err, errLeft) {
 		err = errInterrupted
 	}

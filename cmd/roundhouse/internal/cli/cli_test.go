@@ -181,6 +181,7 @@ func TestEveryCommand(t *testing.T) {
 		{"operation pause nobody", 3, nil},
 		{"operation resume nobody", 3, nil},
 		{"operation list --status paused", 0, []string{"There are no such operations."}},
+		{"outbox backfill --slice 0", 2, []string{"--slice 0: use 1 to"}},
 		{"operation list --status gone", 2, []string{"use one of Open"}},
 		{"operation wait nobody", 3, nil},
 		{"whoami", 0, []string{"function-key", "administrator", "all tenants", "deadletters.bulk"}},

@@ -104,7 +104,7 @@ func codes() []codeOf {
 
 func codeOfStatus(status int) int {
 	switch status {
-	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType:
 		return exitUsage
 	case http.StatusNotFound, http.StatusGone:
 		return exitNotFound

@@ -49,7 +49,7 @@ deliveries failed again and again: since when, until when, and which processes.`
 	return group("outbox", "Events on their way", "Show the messages of the outbox, and decide about them.",
 		list, a.showCommand("TENANT ID", "Show a message with its payload and its attempts", a.api, outboxPath()...),
 		a.outboxActionCommand("retry", "Deliver what is dead or pending now, and close its dead letter"),
-		a.outboxActionCommand("skip", "Give up what is dead or pending, and close its dead letter"), a.replayCommand(), numbers, a.backlogCommand(), circuits)
+		a.outboxActionCommand("skip", "Give up what is dead or pending, and close its dead letter"), a.replayCommand(), numbers, a.backlogCommand(), circuits, a.backfillCommand())
 }
 
 func (a *app) backlogCommand() *cobra.Command {

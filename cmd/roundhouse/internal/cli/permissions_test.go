@@ -83,7 +83,7 @@ func TestCommandsStateTheirPermissions(t *testing.T) {
 	eachCommand(a.root(), func(c *cobra.Command) {
 		path := strings.TrimPrefix(c.CommandPath(), "roundhouse ")
 		first, _, _ := strings.Cut(path, " ")
-		if c.HasSubCommands() || local[first] {
+		if c.HasSubCommands() || local[first] || path == "outbox backfill" {
 			if c.Annotations[needsAnnotation] != "" {
 				t.Errorf("%s says that it needs %q", path, c.Annotations[needsAnnotation])
 			}

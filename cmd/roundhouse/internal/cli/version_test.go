@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -39,5 +41,22 @@ func TestVersion(t *testing.T) {
 	var b built
 	if r := w.want(t, exitOK, nil, "version", "-o", "json"); json.Unmarshal([]byte(r.out), &b) != nil || b != version() {
 		t.Error(r.out)
+	}
+}
+
+// fullDisk takes nothing.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+// Output that cannot be written is an error, also that of the help.
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--help"}, {"outbox", "--help"}, {"help", "dlq"}, {"version"}, {"completion", "bash"}} {
+		var errs bytes.Buffer
+		m := Main{Lookup: environment(nil), Stdin: strings.NewReader(""), Stdout: fullDisk{}, Stderr: &errs}
+		if code := m.Run(t.Context(), args); code != exitFailed || !strings.Contains(errs.String(), "no space left") {
+			t.Errorf("%v: exit code %d, %s", args, code, errs.String())
+		}
 	}
 }

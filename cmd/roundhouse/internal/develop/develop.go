@@ -176,7 +176,7 @@ func listFunctions(c *cobra.Command, m module.Module) error {
 
 // mainFlag adds the flag for modules whose program is not in their root folder.
 func mainFlag(c *cobra.Command, main *string) {
-	c.Flags().StringVar(main, "main", ".", "the `package` of the program, in the module; its own host.json and local.settings.json count")
+	c.Flags().StringVar(main, "main", ".", "the `package` of the program, in the module; its own host.json and local.settings.json count. Without Go files next to go.mod it is ./cmd/handler")
 }
 
 // found returns the module of the current folder.
@@ -185,6 +185,6 @@ func found(main string) (module.Module, error) {
 	if err != nil {
 		return m, cli.Mark(cli.ErrMissing, err)
 	}
-	m.Main = main
-	return m, nil
+	m, err = m.WithMain(main)
+	return m, cli.Mark(cli.ErrUsage, err)
 }

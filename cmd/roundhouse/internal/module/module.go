@@ -53,8 +53,39 @@ func Find(dir string) (Module, error) {
 	}
 }
 
-// home returns the folder of host.json and local.settings.json: that of the program, if it has its own, or else that
-// of go.mod.
+// WithMain returns the module with the program in a package of it. For "" or ".", that is the package next to go.mod or, where there is
+// none, cmd/handler. The error lists the packages that --main can name.
+func (m Module) WithMain(main string) (Module, error) {
+	m.Main = main
+	if main != "" && main != "." || hasGo(m.Dir) {
+		return m, nil
+	}
+	if hasGo(filepath.Join(m.Dir, "cmd", "handler")) {
+		m.Main = "./cmd/handler"
+		return m, nil
+	}
+	var names []string
+	found, _ := os.ReadDir(filepath.Join(m.Dir, "cmd")) // without it, the error has no names
+	for _, dir := range found {
+		if hasGo(filepath.Join(m.Dir, "cmd", dir.Name())) {
+			names = append(names, "--main ./cmd/"+dir.Name())
+		}
+	}
+	if len(names) == 0 {
+		names = []string{"--main ./PACKAGE"}
+	}
+	return m, fmt.Errorf("find the program: neither %s nor its cmd/handler has Go files; name the package of the program: %s", m.Dir, strings.Join(names, " or "))
+}
+
+// hasGo reports whether a folder has Go files that are no tests.
+func hasGo(dir string) bool {
+	files, err := os.ReadDir(dir)
+	return err == nil && slices.ContainsFunc(files, func(f fs.DirEntry) bool {
+		return strings.HasSuffix(f.Name(), ".go") && !strings.HasSuffix(f.Name(), "_test.go") && f.Type().IsRegular()
+	})
+}
+
+// home is where host.json and local.settings.json are: beside the program, if it has its own, or else beside go.mod.
 func (m Module) home() string {
 	if beside := filepath.Join(m.Dir, filepath.FromSlash(m.Main)); isFile(filepath.Join(beside, "host.json")) {
 		return beside
