@@ -10,6 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/api/metrics"
 	"github.com/vibedata/roundhouse/handler/function"
 	"github.com/vibedata/roundhouse/handler/preparation"
+	"github.com/vibedata/roundhouse/handler/quota"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
@@ -36,6 +37,8 @@ type program struct {
 	// Observe is told how each invocation ended, and Requests of each answer to an HTTP function; nil are told nothing.
 	Observe  func(ctx context.Context, o trigger.Observed)
 	Requests func(ctx context.Context, method, route string, code int, took time.Duration)
+	// Quota bounds what callers of HTTP functions cost storage; nil bounds nothing.
+	Quota *quota.Quota
 	// Metrics are what it counts.
 	Metrics *metrics.Metrics
 	// Start begins what the program does beside its invocations; nil means that there is nothing. It may be repeated.

@@ -78,10 +78,13 @@ func tenantOf(word string) string {
 	return accesstest.ID(word)
 }
 
-func newMarket(t *testing.T) market {
+func newMarket(t *testing.T) market { return newMarketWith(t, "", func(*handler.Config) {}) }
+
+// newMarketWith is newMarket with a limit for callers, and with a configuration that change may change.
+func newMarketWith(t *testing.T, callerLimit string, change func(*handler.Config)) market {
 	t.Helper()
-	m := market{Host: handlertest.New(t, shop(), map[string]string{"WEBSITE_SITE_NAME": "shop", "WEBSITE_AUTH_ENABLED": "true", "ROUNDHOUSE_HOME_TENANT": accesstest.ID("home"),
-		"ROUNDHOUSE_ROLES": `{"otherTenants": "operator"}`})}
+	m := market{Host: handlertest.NewWith(t, shop(), map[string]string{"WEBSITE_SITE_NAME": "shop", "WEBSITE_AUTH_ENABLED": "true", "ROUNDHOUSE_HOME_TENANT": accesstest.ID("home"),
+		"ROUNDHOUSE_ROLES": `{"otherTenants": "operator"}`, "ROUNDHOUSE_CALLER_LIMIT": callerLimit}, change)}
 	person := func(tenant string) accesstest.Caller {
 		return accesstest.Caller{Tenant: tenant, Object: "ann of " + tenant, Name: "ann@example.com", AppRoles: []string{"Roundhouse.Administrator"}}
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/metricpush"
 	"github.com/vibedata/roundhouse/handler/preparation"
 	"github.com/vibedata/roundhouse/handler/queueprobe"
+	"github.com/vibedata/roundhouse/handler/quota"
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/orchestrator"
@@ -119,6 +120,7 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 	out.Settled = p.events.dispatcher.Settled
 	out.Traces = p.traces
 	out.Metrics, p.push = p.counted, p.pusher()
+	out.Quota = quota.New(quota.Config{PerSecond: s.Access.CallerLimit, Refused: p.counted.Quota(), Log: p.log})
 	out.Start = p.push.Start
 	out.Leave = func(ctx context.Context) error {
 		return errors.Join(p.events.close(ctx), p.node.Leave(ctx), p.push.Close(ctx))

@@ -48,16 +48,21 @@ type Call struct {
 	entry         *audit.Entry
 }
 
-// Enter tells who sends a request and whether he may. Public needs nobody. The errors are those of Control.Principal, a
-// *DeniedError, and ErrNotReady; the refusal of a change is recorded.
+// Enter authenticates the caller of a request, checks its quota and its permission. Public needs no caller. The errors are those of
+// Control.Principal, a *quota.ExceededError, a *DeniedError, and ErrNotReady; the refusal of a change is recorded.
 func (d Door) Enter(ctx context.Context, r *http.Request, need Permission, correlationID string) (*Call, error) {
 	c := &Call{door: d, need: need, correlationID: correlationID, path: r.Method + " " + r.URL.Path}
 	if need == Public {
-		return c, nil
+		return c, nil // probes, whose answers are cached
 	}
 	who, err := d.Control.Principal(r)
 	if err != nil {
 		return nil, err
+	}
+	if need != Self {
+		if err := who.admit(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if c.Principal = who; !who.May(need) {
 		denied := &DeniedError{Need: need, Overage: who.Overage}

@@ -1,11 +1,13 @@
 package access
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/vibedata/roundhouse/handler/quota"
 	"github.com/vibedata/roundhouse/internal/tenant"
 )
 
@@ -64,6 +66,23 @@ func (p Principal) String() string {
 		return p.ID() + " (" + p.Name + ")"
 	}
 	return p.ID()
+}
+
+// admit checks the quota of the principal, and of its tenant if that is not the home tenant. The local user has none.
+func (p Principal) admit(ctx context.Context) error {
+	switch p.Kind {
+	case Local:
+		quota.Exempt(ctx)
+		return nil
+	case Key:
+		return quota.Admit(ctx, quota.Caller{Kind: quota.Key, ID: p.ID()})
+	default:
+		callers := []quota.Caller{{Kind: quota.Principal, ID: p.ID()}}
+		if p.Scope != "" {
+			callers = append(callers, quota.Caller{Kind: quota.Tenant, ID: p.Scope})
+		}
+		return quota.Admit(ctx, callers...)
+	}
 }
 
 // May says whether the principal has a permission.

@@ -27,6 +27,8 @@ type page struct {
 	// status is that of the answer, 0 for 200, and code says in one word why it is no success.
 	status int
 	code   string
+	// retryAfter is the header of that name, "" for none.
+	retryAfter string
 	// to is an address to go on at, in place of a page; "" for none.
 	to string
 	// file is what is answered in place of a page, nil for a page.
@@ -166,6 +168,9 @@ func (c *Console) show(w http.ResponseWriter, r *http.Request, v *visit, p page)
 	if p.code != "" {
 		h.Set("x-ms-error-code", p.code)
 	}
+	if p.retryAfter != "" {
+		h.Set("Retry-After", p.retryAfter)
+	}
 	tag, same := c.tell(w, v, p)
 	if same {
 		w.WriteHeader(http.StatusNotModified)
@@ -228,7 +233,7 @@ func failedPage(err error) page {
 		return refusedPage(http.StatusInternalServerError, "InternalError", "The page could not be made. "+Text(err.Error()))
 	}
 	p := refusedPage(e.Status, e.Code, e.Message)
-	p.model = failure{Message: e.Message, CorrelationID: Text(e.CorrelationID)}
+	p.model, p.retryAfter = failure{Message: e.Message, CorrelationID: Text(e.CorrelationID)}, e.RetryAfter
 	return p
 }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/vibedata/roundhouse/handler/quota"
 )
 
 // Doors counts invocations of queue and timer functions, by functions' names and what triggers them ("queue" or "timer"): give the
@@ -43,6 +45,12 @@ func (m *Metrics) Requests() func(ctx context.Context, method, route string, cod
 		total.WithLabelValues(method, route, strconv.Itoa(code)).Inc()
 		observe(ctx, duration.WithLabelValues(method, route), took)
 	}
+}
+
+// Quota counts the requests that were refused because their callers had used up their quota, by the kind of the caller. Call it once.
+func (m *Metrics) Quota() func(quota.Kind) {
+	total := m.counterVec("quota_refusals_total", "Requests that were refused with 429 because of the storage transactions of their callers.", "caller")
+	return func(k quota.Kind) { total.WithLabelValues(string(k)).Inc() }
 }
 
 // Ticks measures the runs of the timers of pollers, by their names. Call it once.
