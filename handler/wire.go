@@ -63,6 +63,7 @@ type parts struct {
 	locks    hostlock.Locks
 	claims   *engine.Claims
 	audit    *audit.Log
+	refusals *quota.Sampler
 
 	events      *events
 	definitions []engine.Definition
@@ -108,6 +109,7 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 	p.history, p.letters = engine.NewHistory(platform.Tables, ""), engine.NewDeadLetters(platform.Tables, "")
 	p.locks = hostlock.Locks{Tables: platform.Tables, Node: func() string { return p.node.Name() }}
 	p.claims, p.audit = engine.NewClaims(platform.Blobs, ""), &audit.Log{Tables: platform.Tables}
+	p.refusals = quota.NewSampler(p.counted.Refusals())
 	for _, part := range []func() error{p.wireNode, p.wireTraces, p.wireEngines, p.wireSchedules, p.wireRuntime, p.wirePipeline} {
 		if err := part(); err != nil {
 			return program{}, err
@@ -282,7 +284,7 @@ func (p *parts) consumers() map[string]*consumers.Consumers {
 
 // door is a way into the program over HTTP.
 func (p *parts) door(name string) access.Door {
-	return access.Door{Control: p.settings.Access.Control, Audit: p.audit, Name: name, Ready: p.ready, Log: p.log}
+	return access.Door{Control: p.settings.Access.Control, Audit: p.audit, Name: name, Ready: p.ready, Refusals: p.refusals, Log: p.log}
 }
 
 // requestPatience is how long a request waits for storage when the program starts: what it takes when storage is there.

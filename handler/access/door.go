@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/audit"
+	"github.com/vibedata/roundhouse/handler/quota"
 )
 
 // Door is one way into the program. Control and Audit are required.
@@ -21,6 +22,8 @@ type Door struct {
 	// Ready waits until what requests work with is there, or says why it is not; nil means that it always is. What the program
 	// answers by itself (Public, Self and PlatformRead) does not wait.
 	Ready func(ctx context.Context) error
+	// Refusals bounds how many refused changes of a caller are recorded; nil records all.
+	Refusals *quota.Sampler
 	// Log takes what could not be recorded; nil means no log.
 	Log *slog.Logger
 }
@@ -139,13 +142,23 @@ func (c *Call) End(ctx context.Context, after string, err error) {
 	}
 }
 
-// Refused records that a change was refused. What would only have been read is not recorded.
+// Refused records that a change was refused, within the bounds of the door's Refusals. A refused read is not recorded.
 func (c *Call) Refused(ctx context.Context, why error) {
 	if !c.need.Changes() {
 		return
 	}
 	e := c.entryOf()
 	e.Action, e.Target, e.Outcome, e.After = string(c.need), c.path, audit.Refused, why.Error()
+	if callers := c.Principal.callers(); c.door.Refusals != nil && len(callers) > 0 {
+		of := callers[len(callers)-1]
+		skipped, ok := c.door.Refusals.Take(of)
+		if !ok {
+			return
+		}
+		if skipped > 0 {
+			e.After = fmt.Sprintf("%s (%d more refusals of this %s are not recorded)", e.After, skipped, of.Kind)
+		}
+	}
 	if err := c.door.Audit.Record(ctx, e); err != nil {
 		c.warn("the audit log does not show a refusal", err)
 	}

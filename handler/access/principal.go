@@ -68,21 +68,29 @@ func (p Principal) String() string {
 	return p.ID()
 }
 
-// admit checks the quota of the principal, and of its tenant if that is not the home tenant. The local user has none.
+// callers are those that requests of the principal are charged to: itself, and its tenant if that is not the home tenant. The local
+// user is not charged.
+func (p Principal) callers() []quota.Caller {
+	switch {
+	case p.Kind == Local:
+		return nil
+	case p.Kind == Key:
+		return []quota.Caller{{Kind: quota.Key, ID: p.ID()}}
+	case p.Scope != "":
+		return []quota.Caller{{Kind: quota.Principal, ID: p.ID()}, {Kind: quota.Tenant, ID: p.Scope}}
+	default:
+		return []quota.Caller{{Kind: quota.Principal, ID: p.ID()}}
+	}
+}
+
+// admit checks the quota of the principal.
 func (p Principal) admit(ctx context.Context) error {
-	switch p.Kind {
-	case Local:
+	callers := p.callers()
+	if len(callers) == 0 {
 		quota.Exempt(ctx)
 		return nil
-	case Key:
-		return quota.Admit(ctx, quota.Caller{Kind: quota.Key, ID: p.ID()})
-	default:
-		callers := []quota.Caller{{Kind: quota.Principal, ID: p.ID()}}
-		if p.Scope != "" {
-			callers = append(callers, quota.Caller{Kind: quota.Tenant, ID: p.Scope})
-		}
-		return quota.Admit(ctx, callers...)
 	}
+	return quota.Admit(ctx, callers...)
 }
 
 // May says whether the principal has a permission.

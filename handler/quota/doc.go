@@ -10,5 +10,7 @@
 //     the others, so internal/outage sees an outage only if storage has one.
 //
 // Contexts without a request (invocations, timers, loads that Free detached) are never charged and never wait. The number of buckets
-// is bounded; full ones go first, because a full bucket is the same as a new one. The package owns no storage keys.
+// is bounded; full ones go first, because a full bucket is the same as a new one.
+//
+// A Sampler bounds in the same way the records that a caller can cause. The package owns no storage keys.
 package quota

@@ -74,7 +74,7 @@ func (m *meter) admit(callers []Caller) error {
 	now := time.Now()
 	var entered []*bucket
 	for _, c := range callers {
-		b := m.quota.bucket(c)
+		b := m.quota.buckets.of(c)
 		after, ok := b.enter(now)
 		if !ok {
 			for _, b := range entered {
@@ -82,7 +82,7 @@ func (m *meter) admit(callers []Caller) error {
 			}
 			m.quota.config.Refused(c.Kind)
 			b.logged.Do(func() {
-				m.quota.config.Log.Warn("a caller has used up its quota of storage transactions: its requests are refused with 429", "caller", string(c.Kind), "id", c.ID)
+				m.quota.config.Log.Warn("a caller has used up its quota of storage transactions: its requests are refused with 429", "type", string(c.Kind), "by", c.ID)
 			})
 			return &ExceededError{Caller: c, After: after}
 		}

@@ -8,7 +8,6 @@ import (
 	"math"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 )
 
@@ -21,8 +20,6 @@ const (
 	share = 16
 	// inFlight bounds the storage calls of one caller at a time.
 	inFlight = 32
-	// maxBuckets bounds the buckets in memory.
-	maxBuckets = 10_000
 )
 
 // Kind is the kind of a caller, which labels its metric.
@@ -67,10 +64,8 @@ type Config struct {
 
 // Quota holds the buckets of all callers. It is safe for concurrent use.
 type Quota struct {
-	config Config
-
-	mu      sync.Mutex
-	buckets map[Caller]*bucket
+	config  Config
+	buckets kept[*bucket]
 }
 
 // New returns a Quota.
@@ -79,44 +74,7 @@ func New(c Config) *Quota {
 	if c.Refused == nil {
 		c.Refused = func(Kind) {}
 	}
-	return &Quota{config: c, buckets: map[Caller]*bucket{}}
-}
-
-// bucket returns the bucket of a caller.
-func (q *Quota) bucket(c Caller) *bucket {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	b, ok := q.buckets[c]
-	if !ok {
-		if len(q.buckets) >= maxBuckets {
-			q.evict()
-		}
-		b = newBucket(q.config.PerSecond*c.Kind.weight(), inFlight*c.Kind.weight())
-		q.buckets[c] = b
-	}
-	return b
-}
-
-// evict removes the full buckets of a sample, or else the fullest one.
-func (q *Quota) evict() {
-	now, looked := time.Now(), 0
-	var fullest Caller
-	most := math.Inf(-1)
-	for c, b := range q.buckets {
-		switch left, full := b.left(now); {
-		case full:
-			delete(q.buckets, c)
-			most = math.Inf(1)
-		case left > most:
-			fullest, most = c, left
-		}
-		if looked++; looked == 64 {
-			break
-		}
-	}
-	if !math.IsInf(most, 1) {
-		delete(q.buckets, fullest)
-	}
+	return &Quota{config: c, buckets: keep(func(by Caller) *bucket { return newBucket(c.PerSecond*by.Kind.weight(), inFlight*by.Kind.weight()) })}
 }
 
 // ExceededError reports that a caller has used up its quota.
@@ -148,7 +106,7 @@ func (q *Quota) Track(ctx context.Context, address string) (context.Context, fun
 	if q == nil || q.config.PerSecond == 0 {
 		return ctx, func() {}
 	}
-	m := &meter{quota: q, buckets: []*bucket{q.bucket(Caller{Address, address})}, address: Caller{Address, address}}
+	m := &meter{quota: q, buckets: []*bucket{q.buckets.of(Caller{Address, address})}, address: Caller{Address, address}}
 	return context.WithValue(ctx, meterKey{}, m), m.end
 }
 

@@ -132,7 +132,7 @@ func TestFree(t *testing.T) {
 				t.Errorf("%v", took)
 			}
 		}
-		if left, full := q.bucket(Caller{Address, "192.0.2.1"}).left(time.Now()); !full {
+		if left, full := q.buckets.of(Caller{Address, "192.0.2.1"}).left(time.Now()); !full {
 			t.Errorf("%v tokens are left", left)
 		}
 	})
@@ -144,14 +144,14 @@ func TestBucketsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(Config{PerSecond: 1})
 		busy := Caller{Principal, "busy"}
-		q.bucket(busy).tokens.ReserveN(time.Now(), burst)
-		for n := range 3 * maxBuckets {
-			q.bucket(Caller{Address, fmt.Sprint(n)}).tokens.ReserveN(time.Now(), n%2)
+		q.buckets.of(busy).tokens.ReserveN(time.Now(), burst)
+		for n := range 3 * maxKept {
+			q.buckets.of(Caller{Address, fmt.Sprint(n)}).tokens.ReserveN(time.Now(), n%2)
 		}
-		if n := len(q.buckets); n > maxBuckets {
+		if n := len(q.buckets.values); n > maxKept {
 			t.Errorf("%d buckets", n)
 		}
-		if left, _ := q.bucket(busy).left(time.Now()); left > 0 {
+		if left, _ := q.buckets.of(busy).left(time.Now()); left > 0 {
 			t.Errorf("the debt is forgotten: %v tokens", left)
 		}
 	})

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/vibedata/roundhouse/handler/quota"
 )
 
@@ -51,6 +53,14 @@ func (m *Metrics) Requests() func(ctx context.Context, method, route string, cod
 func (m *Metrics) Quota() func(quota.Kind) {
 	total := m.counterVec("quota_refusals_total", "Requests that were refused with 429 because of the storage transactions of their callers.", "caller")
 	return func(k quota.Kind) { total.WithLabelValues(string(k)).Inc() }
+}
+
+// Refusals counts the refused changes that are not in the audit log, because their caller has had too many. Call it once.
+func (m *Metrics) Refusals() func() {
+	total := prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "audit_refusals_skipped_total",
+		Help: "Refused changes without an entry of their own in the audit log: a later entry counts them."})
+	m.registry.MustRegister(total)
+	return total.Inc
 }
 
 // Ticks measures the runs of the timers of pollers, by their names. Call it once.
