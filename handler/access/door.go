@@ -100,6 +100,9 @@ func (e *DeniedError) Error() string {
 // Is lets errors.Is find ErrForbidden.
 func (e *DeniedError) Is(target error) bool { return target == ErrForbidden }
 
+// HomeTenant is the id of the home tenant, "" for none.
+func (c *Call) HomeTenant() string { return c.door.Control.Policy.HomeTenant }
+
 // Change is what a call is about to change.
 type Change struct {
 	// Action is what is done, Target to what.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/redact"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -52,6 +53,15 @@ func statusSince(in orchestrator.Inspection) time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// shownPendingEvents are those as answers show them.
+func shownPendingEvents(in orchestrator.Inspection) []string {
+	names := pendingEvents(in)
+	for i, name := range names {
+		names[i] = redact.Text(name)
+	}
+	return names
 }
 
 // pendingEvents are the names of the events that have come and that nobody has asked for yet. The state has them, unless the

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/internal/redact"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 	"github.com/vibedata/roundhouse/tables"
@@ -110,12 +111,27 @@ func (a *api) getTask(ctx context.Context, r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return taskReply(t), nil
+	return r.taskReply(t), nil
 }
 
-// taskReply answers with a task. What has ended does not change any more, so it has no version.
-func taskReply(t tasks.Task) reply {
-	rep := reply{data: taskDetailOf(t)}
+// mayRead reports whether the caller may read the contents of a task: those who read orchestrations, its assignee and the holders of its
+// roles. A task without roles is for people, and not for every application that has a token.
+func (r *request) mayRead(t tasks.Task) bool {
+	p, person := r.principal(), r.person()
+	if p.May(access.OrchestrationsRead) || person.Is(t.Assignee) {
+		return true
+	}
+	return person.Concerned(t) && (len(t.Roles) > 0 || p.Kind != access.Application)
+}
+
+// taskReply answers with a task, without its contents to those who may not read these. What has ended does not change any more, so it has no
+// version.
+func (r *request) taskReply(t tasks.Task) reply {
+	d := taskDetailOf(t)
+	if !r.mayRead(t) {
+		d = taskDetail{taskItem: d.taskItem, Events: []taskEvent{}}
+	}
+	rep := reply{data: d}
 	if t.Open() {
 		rep.etag = t.ETag
 	}

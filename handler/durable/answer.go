@@ -123,7 +123,7 @@ func (s *server) failed(in *call, err error) answer {
 	}
 }
 
-func (a answer) send(c echo.Context) error {
+func (a answer) send(c echo.Context, by *access.Call) error {
 	header := c.Response().Header()
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -139,6 +139,7 @@ func (a answer) send(c echo.Context) error {
 	if err := encoder.Encode(a.body); err != nil {
 		return err // unreachable unless a row holds what is no JSON
 	}
-	header.Set(echo.HeaderContentLength, strconv.Itoa(b.Len()))
-	return c.Blob(a.status, "application/json; charset=utf-8", b.Bytes())
+	body := by.Conceal(b.Bytes())
+	header.Set(echo.HeaderContentLength, strconv.Itoa(len(body)))
+	return c.Blob(a.status, "application/json; charset=utf-8", body)
 }
