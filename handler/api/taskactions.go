@@ -68,6 +68,9 @@ func (a *api) acted(name string) endpoint {
 		if err == nil && !r.person().Sees(t) {
 			return reply{}, hidden(taskFailure(tasks.ErrNotFound))
 		}
+		if err == nil && !r.isFor(t) {
+			err = tasks.ErrForbidden
+		}
 		if err == nil && action.assign {
 			err = r.assignable(*c.Assignee, t.TenantID)
 		}

@@ -115,13 +115,16 @@ func (a *api) getTask(ctx context.Context, r *request) (reply, error) {
 }
 
 // mayRead reports whether the caller may read the contents of a task: those who read orchestrations, its assignee and the holders of its
-// roles. A task without roles is for people, and not for every application that has a token.
+// roles.
 func (r *request) mayRead(t tasks.Task) bool {
-	p, person := r.principal(), r.person()
-	if p.May(access.OrchestrationsRead) || person.Is(t.Assignee) {
-		return true
-	}
-	return person.Concerned(t) && (len(t.Roles) > 0 || p.Kind != access.Application)
+	return r.principal().May(access.OrchestrationsRead) || r.person().Concerned(t) && r.isFor(t)
+}
+
+// isFor reports whether a task can be for the caller. One without roles is for people, its assignee and those with a role in the app, and not
+// for every application that has a token.
+func (r *request) isFor(t tasks.Task) bool {
+	p := r.principal()
+	return p.Kind != access.Application || len(t.Roles) > 0 || r.person().Is(t.Assignee) || p.May(access.OrchestrationsRead)
 }
 
 // taskReply answers with a task, without its contents to those who may not read these. What has ended does not change any more, so it has no
