@@ -35,7 +35,7 @@ func (r *request) assignable(id, owner string) error {
 		Message: "Give the id of a person who can see it, as {tenant id}/{object id}: GET /api/me shows one's own."}}
 }
 
-// conceal hides in an error who of the home tenant has what the caller wants.
+// conceal replaces the names of principals of the home tenant in conflicts that a caller of another tenant is shown.
 func (r *request) conceal(err error) {
 	if conflict, ok := errors.AsType[*tasks.ConflictError](err); ok && r.call.Hides(conflict.By) {
 		conflict.ByName = access.Operators
