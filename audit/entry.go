@@ -76,14 +76,22 @@ func (e *Entry) end(row tables.Entity) {
 
 // storable removes secrets and unsupported characters from the texts of an entry, and cuts them.
 func (e Entry) storable() Entry {
-	for _, text := range []*string{&e.Principal, &e.Name, &e.Kind, &e.Permission, &e.Action, &e.Target, &e.Door, &e.TenantID, &e.CorrelationID, &e.Reason, &e.Before, &e.After} {
-		*text = cut(strings.ReplaceAll(strings.ToValidUTF8(*text, "\uFFFD"), "\x00", "\uFFFD"))
+	for _, text := range []*string{&e.Principal, &e.Kind, &e.Permission, &e.Door, &e.TenantID} {
+		*text = valid(*text)
 	}
-	for _, text := range []*string{&e.Reason, &e.Before, &e.After} {
-		*text = cut(redact.Text(*text))
+	for _, text := range []*string{&e.Name, &e.Action, &e.Target, &e.CorrelationID, &e.Reason, &e.Before, &e.After} { // which callers write
+		*text = clean(*text)
 	}
 	e.At, e.EndedAt = e.At.UTC().Truncate(time.Microsecond), e.EndedAt.UTC().Truncate(time.Microsecond)
 	return e
+}
+
+// clean is a text without secrets, as storage takes it.
+func clean(text string) string { return cut(redact.Text(valid(text))) }
+
+// valid is a text as storage takes it.
+func valid(text string) string {
+	return cut(strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD"))
 }
 
 // cut cuts a text to MaxText bytes without splitting a character.

@@ -52,7 +52,7 @@ func (l *Log) List(ctx context.Context, f Filter, limit int, continuation string
 	view := viewAll
 	switch {
 	case f.Target != "":
-		view = viewOf(viewTarget, f.Target)
+		view = viewOf(viewTarget, clean(f.Target))
 	case f.Principal != "":
 		view = viewOf(viewPrincipal, f.Principal)
 	}

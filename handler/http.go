@@ -2,6 +2,7 @@ package handler
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -14,6 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/function"
+	"github.com/vibedata/roundhouse/handler/quota"
 )
 
 // httpFunctions returns the HTTP functions of every app that the API answers. Most exist twice: for users and
@@ -105,6 +107,10 @@ func mount(e *echo.Echo, endpoints []engine.Endpoint, timeout time.Duration, rea
 				if ready(ctx) != nil {
 					c.Response().Header().Set("Retry-After", "5")
 					return echo.NewHTTPError(http.StatusServiceUnavailable, "the app has started, and its storage cannot be used yet")
+				}
+				if exceeded, ok := errors.AsType[*quota.ExceededError](quota.Admit(ctx)); ok {
+					exceeded.Refuse(c.Response())
+					return nil
 				}
 				endpoint.Handler.ServeHTTP(c.Response(), r)
 				return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/handler/preparation"
+	"github.com/vibedata/roundhouse/handler/quota"
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/internal/outage"
 	"github.com/vibedata/roundhouse/outbox"
@@ -118,11 +119,11 @@ func openPlatform(r *settings.Reader, s settings.Settings, log *slog.Logger) (p 
 	return p, prepare, err
 }
 
-// kept decorates the stores: invocations wait for them while they do not answer, and requests do not; missing tables,
-// queues and containers are created again.
+// kept puts around the stores that requests are charged for their calls; that invocations wait for the stores while they do not answer,
+// and requests do not; and that what turns out to be missing in them is made again.
 func kept(k *preparation.Keeper, t tables.Store, q queues.Store, b blobs.Store, log *slog.Logger) (tables.Store, queues.Store, blobs.Store) {
 	c := outage.Config{Log: log}
-	return k.Tables(outage.Tables(t, c)), k.Queues(outage.Queues(q, c)), k.Blobs(outage.Blobs(b, c))
+	return k.Tables(quota.Tables(outage.Tables(t, c))), k.Queues(quota.Queues(outage.Queues(q, c))), k.Blobs(quota.Blobs(outage.Blobs(b, c)))
 }
 
 // developmentPlatform keeps secrets, certificates and the key of payloads in tables.

@@ -10,6 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/api/metrics"
 	"github.com/vibedata/roundhouse/handler/function"
 	"github.com/vibedata/roundhouse/handler/preparation"
+	"github.com/vibedata/roundhouse/handler/quota"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
@@ -39,7 +40,9 @@ type program struct {
 	// are not called.
 	Observe  func(ctx context.Context, o trigger.Observed)
 	Requests func(ctx context.Context, method, route string, code int, took time.Duration)
-	// Metrics are the program's metrics.
+	// Quota bounds what callers of HTTP functions cost storage; nil bounds nothing.
+	Quota *quota.Quota
+	// Metrics are what it counts.
 	Metrics *metrics.Metrics
 	// Start starts the background work; nil means none. It may be repeated.
 	Start func(ctx context.Context) error

@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4/middleware"
 
 	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/handler/quota"
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/internal/outage"
@@ -36,7 +37,7 @@ var errStopping = errors.New("the program is stopping")
 func newRouter(a program, s settings.Settings, log *slog.Logger) (*echo.Echo, error) {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
-	e.Use(counting(a.Requests), traceRequests(a.Traces), answerPanics(log))
+	e.Use(counting(a.Requests), traceRequests(a.Traces), metered(a.Quota), answerPanics(log))
 	e.Pre(wholeBodies)
 	e.Pre(paths)
 	e.Pre(hurried)
@@ -65,6 +66,21 @@ func hurried(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		c.SetRequest(c.Request().WithContext(outage.Hurry(c.Request().Context())))
 		return next(c)
+	}
+}
+
+// metered charges the storage calls of requests to HTTP functions to their callers. Invocations of queue and timer functions have none.
+func metered(q *quota.Quota) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			if route := c.Path(); route == "/" || route == trigger.Route {
+				return next(c)
+			}
+			ctx, end := q.Track(c.Request().Context(), quota.AddressOf(c.Request()))
+			defer end()
+			c.SetRequest(c.Request().WithContext(ctx))
+			return next(c)
+		}
 	}
 }
 

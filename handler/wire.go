@@ -28,6 +28,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/metricpush"
 	"github.com/vibedata/roundhouse/handler/preparation"
 	"github.com/vibedata/roundhouse/handler/queueprobe"
+	"github.com/vibedata/roundhouse/handler/quota"
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/orchestrator"
@@ -62,6 +63,7 @@ type parts struct {
 	locks    hostlock.Locks
 	claims   *engine.Claims
 	audit    *audit.Log
+	refusals *quota.Sampler
 
 	events      *events
 	definitions []engine.Definition
@@ -109,6 +111,7 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 	p.history, p.letters = engine.NewHistory(platform.Tables, ""), engine.NewDeadLetters(platform.Tables, "")
 	p.locks = hostlock.Locks{Tables: platform.Tables, Node: func() string { return p.node.Name() }}
 	p.claims, p.audit = engine.NewClaims(platform.Blobs, ""), &audit.Log{Tables: platform.Tables}
+	p.refusals = quota.NewSampler(p.counted.Refusals())
 	for _, part := range []func() error{p.wireNode, p.wireTraces, p.wireEngines, p.wireSchedules, p.wireRuntime, p.wirePipeline} {
 		if err := part(); err != nil {
 			return program{}, err
@@ -121,6 +124,7 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 	out.Settled = p.events.dispatcher.Settled
 	out.Traces = p.traces
 	out.Metrics, p.push = p.counted, p.pusher()
+	out.Quota = quota.New(quota.Config{PerSecond: s.Access.CallerLimit, Refused: p.counted.Quota(), Log: p.log})
 	out.Start = p.push.Start
 	out.Leave = func(ctx context.Context) error {
 		return errors.Join(p.events.close(ctx), p.node.Leave(ctx), p.push.Close(ctx))
@@ -285,7 +289,7 @@ func (p *parts) consumers() map[string]*consumers.Consumers {
 
 // door returns an HTTP entry point of the program.
 func (p *parts) door(name string) access.Door {
-	return access.Door{Control: p.settings.Access.Control, Audit: p.audit, Name: name, Ready: p.ready, Log: p.log}
+	return access.Door{Control: p.settings.Access.Control, Audit: p.audit, Name: name, Ready: p.ready, Refusals: p.refusals, Log: p.log}
 }
 
 // requestPatience is the time that a request waits for storage when the program starts: the usual duration of a start

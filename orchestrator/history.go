@@ -63,6 +63,9 @@ func redacted(r round) round {
 func redactedEvents(all []event) []event {
 	out := make([]event, len(all))
 	for i, e := range all {
+		if e.Kind == eventRaised {
+			e.Name = redact.Text(e.Name) // callers write it
+		}
 		e.Payload, e.Failure = redact.JSON(e.Payload), e.Failure.redacted()
 		if e.Start != nil {
 			s := *e.Start

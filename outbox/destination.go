@@ -139,7 +139,7 @@ func (l allowList) dial(resolver *net.Resolver, timeout time.Duration) func(ctx 
 		dialer := net.Dialer{Timeout: timeout, Resolver: resolver, Control: func(_, resolved string, _ syscall.RawConn) error {
 			to, err := netip.ParseAddrPort(resolved)
 			if err != nil || !l.admits(host, to.Addr()) {
-				return fmt.Errorf("%w: it resolves to %s, outside of the public networks and of the allow-list", ErrDestination, resolved)
+				return fmt.Errorf("%w: it resolves to an address outside of the public networks and of the allow-list", ErrDestination)
 			}
 			admitted.Store(true)
 			return nil

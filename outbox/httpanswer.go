@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -94,11 +96,35 @@ func parseRetryAfter(value string, now time.Time, longest time.Duration) time.Du
 // connectionFailed wraps an error without an answer.
 func (h *HTTP) connectionFailed(err error) *DeliveryError {
 	return &DeliveryError{Permanent: errors.Is(err, ErrDestination), Err: &connectionError{
-		text: fmt.Sprintf("post to %s: %s", h.destination.Host, printable(err.Error(), maxCause)), err: err,
+		text: fmt.Sprintf("post to %s: %s", h.destination.Host, printable(withoutAddresses(err.Error()), maxCause)), err: err,
 	}}
 }
 
-// connectionError has a text that may be stored and displayed, unlike the text of its cause.
+// addresses match what can be IP addresses in errors of connections, with their ports, and behind " on " the name server.
+var addresses = regexp.MustCompile(`( on )?\[?([0-9A-Fa-f]*(?:[.:][0-9A-Fa-f]*){2,})(%[0-9A-Za-z]+)?\]?(:[0-9]+)?`)
+
+// withoutAddresses is the text of an error without IP addresses: events belong to tenants, who choose host names and must not learn what
+// these are in the network of the app.
+func withoutAddresses(text string) string {
+	return addresses.ReplaceAllStringFunc(text, func(found string) string {
+		parts := addresses.FindStringSubmatch(found)
+		address := strings.TrimRight(parts[2], ".:") // of the sentence
+		_, err := netip.ParseAddr(address)
+		if err != nil { // an IPv4 address takes its port along
+			_, err = netip.ParseAddrPort(address)
+		}
+		after := parts[2][len(address):]
+		switch {
+		case err != nil:
+			return found
+		case parts[1] != "":
+			return after
+		}
+		return "(address)" + after
+	})
+}
+
+// connectionError has a text that may be stored and shown, unlike the text of its cause.
 type connectionError struct {
 	text string
 	err  error

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/audit"
+	"github.com/vibedata/roundhouse/handler/quota"
 )
 
 // Door is an entry point of the program. Control and Audit are required.
@@ -21,7 +22,9 @@ type Door struct {
 	// Ready waits until the storage of requests is available, or returns the reason why it is not; nil means always
 	// available. Requests that the program answers by itself (Public, Self and PlatformRead) do not wait.
 	Ready func(ctx context.Context) error
-	// Log logs failures to record; nil means no log.
+	// Refusals bounds how many refused changes of a caller are recorded; nil records all.
+	Refusals *quota.Sampler
+	// Log takes what could not be recorded; nil means no log.
 	Log *slog.Logger
 }
 
@@ -48,16 +51,21 @@ type Call struct {
 	entry         *audit.Entry
 }
 
-// Enter authenticates the caller and checks the permission. Public needs no authentication. The errors are those of
-// Control.Principal, a *DeniedError, and ErrNotReady; the refusal of a change is recorded.
+// Enter authenticates the caller of a request, checks its quota and its permission. Public needs no caller. The errors are those of
+// Control.Principal, a *quota.ExceededError, a *DeniedError, and ErrNotReady; the refusal of a change is recorded.
 func (d Door) Enter(ctx context.Context, r *http.Request, need Permission, correlationID string) (*Call, error) {
 	c := &Call{door: d, need: need, correlationID: correlationID, path: r.Method + " " + r.URL.Path}
 	if need == Public {
-		return c, nil
+		return c, nil // probes, whose answers are cached
 	}
 	who, err := d.Control.Principal(r)
 	if err != nil {
 		return nil, err
+	}
+	if need != Self {
+		if err := who.admit(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if c.Principal = who; !who.May(need) {
 		denied := &DeniedError{Need: need, Overage: who.Overage}
@@ -92,7 +100,10 @@ func (e *DeniedError) Error() string {
 // Is lets errors.Is find ErrForbidden.
 func (e *DeniedError) Is(target error) bool { return target == ErrForbidden }
 
-// Change is a planned change of a call.
+// HomeTenant is the id of the home tenant, "" for none.
+func (c *Call) HomeTenant() string { return c.door.Control.Policy.HomeTenant }
+
+// Change is what a call is about to change.
 type Change struct {
 	// Action is the action, Target its object.
 	Action, Target string
@@ -134,13 +145,23 @@ func (c *Call) End(ctx context.Context, after string, err error) {
 	}
 }
 
-// Refused records that a change was refused. Refused reads are not recorded.
+// Refused records that a change was refused, within the bounds of the door's Refusals. A refused read is not recorded.
 func (c *Call) Refused(ctx context.Context, why error) {
 	if !c.need.Changes() {
 		return
 	}
 	e := c.entryOf()
 	e.Action, e.Target, e.Outcome, e.After = string(c.need), c.path, audit.Refused, why.Error()
+	if callers := c.Principal.callers(); c.door.Refusals != nil && len(callers) > 0 {
+		of := callers[len(callers)-1]
+		skipped, ok := c.door.Refusals.Take(of)
+		if !ok {
+			return
+		}
+		if skipped > 0 {
+			e.After = fmt.Sprintf("%s (%d more refusals of this %s are not recorded)", e.After, skipped, of.Kind)
+		}
+	}
 	if err := c.door.Audit.Record(ctx, e); err != nil {
 		c.warn("the audit log does not show a refusal", err)
 	}

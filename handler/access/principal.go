@@ -1,11 +1,13 @@
 package access
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/vibedata/roundhouse/handler/quota"
 	"github.com/vibedata/roundhouse/internal/tenant"
 )
 
@@ -66,7 +68,32 @@ func (p Principal) String() string {
 	return p.ID()
 }
 
-// May reports whether the principal has a permission.
+// callers are those that requests of the principal are charged to: itself, and its tenant if that is not the home tenant. The local
+// user is not charged.
+func (p Principal) callers() []quota.Caller {
+	switch {
+	case p.Kind == Local:
+		return nil
+	case p.Kind == Key:
+		return []quota.Caller{{Kind: quota.Key, ID: p.ID()}}
+	case p.Scope != "":
+		return []quota.Caller{{Kind: quota.Principal, ID: p.ID()}, {Kind: quota.Tenant, ID: p.Scope}}
+	default:
+		return []quota.Caller{{Kind: quota.Principal, ID: p.ID()}}
+	}
+}
+
+// admit checks the quota of the principal.
+func (p Principal) admit(ctx context.Context) error {
+	callers := p.callers()
+	if len(callers) == 0 {
+		quota.Exempt(ctx)
+		return nil
+	}
+	return quota.Admit(ctx, callers...)
+}
+
+// May says whether the principal has a permission.
 func (p Principal) May(need Permission) bool { return slices.Contains(p.permissions, need) }
 
 // Permissions returns the permissions of the principal.

@@ -9,12 +9,18 @@ import (
 
 	"github.com/vibedata/roundhouse/audit"
 	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/handler/quota"
 )
 
 // accessFailure returns the answer to errors about the caller, nil for others.
 func accessFailure(err error) *failure {
 	refused := func(status int, code string) *failure {
 		return &failure{status: status, problem: problem{Code: code, Message: sentence(err.Error())}}
+	}
+	if exceeded, ok := errors.AsType[*quota.ExceededError](err); ok {
+		f := refused(http.StatusTooManyRequests, codeTooManyRequests)
+		f.header = map[string]string{"Retry-After": exceeded.RetryAfter()}
+		return f
 	}
 	switch {
 	case errors.Is(err, access.ErrUnauthenticated):

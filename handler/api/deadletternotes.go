@@ -114,6 +114,11 @@ func (a *api) changeLetter(ctx context.Context, r *request, action string, body 
 	if err != nil {
 		return reply{}, err
 	}
+	if to, ok := body.(*letterAssignment); ok {
+		if err := r.assignable(to.Assignee, d.TenantID); err != nil {
+			return reply{}, err
+		}
+	}
 	c := letterChange(action, d, nil)
 	c.Before = heldBy(d)
 	if err := r.call.Begin(ctx, c); err != nil {

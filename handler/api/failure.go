@@ -66,6 +66,7 @@ const (
 	codeUnauthenticated = "Unauthenticated"
 	codeNoSignIn        = "SignInNotConfigured"
 	codeNotRecorded     = "NotRecorded"
+	codeTooManyRequests = "TooManyRequests"
 
 	codeMethodNotAllowed   = "MethodNotAllowed"
 	codeBodyTooLarge       = "RequestBodyTooLarge"

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/redact"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -73,6 +74,9 @@ func roundItemOf(r orchestrator.Round) roundItem {
 		for i, e := range events {
 			items[i] = eventItem{Kind: e.Kind, At: e.At, Call: e.Call, Name: e.Name, PayloadInBlob: e.InBlob, Failure: failureItemOf(e.Failure),
 				Attempt: e.Attempt, Due: e.Due, ChildID: e.Child, SignalID: e.Signal, Reason: e.Reason, Reused: e.Reused, Local: e.Local}
+			if e.Kind == "EventRaised" {
+				items[i].Name = redact.Text(e.Name) // callers write it
+			}
 			items[i].Payload, items[i].PayloadBytes = shownPayload(e.Payload)
 		}
 		return items

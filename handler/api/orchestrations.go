@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/redact"
 	"github.com/vibedata/roundhouse/internal/urlpath"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/nodes"
@@ -170,7 +171,7 @@ func (a *api) detailOf(in orchestrator.Inspection) orchestrationDetail {
 	s, out := in.Snapshot, in.Outcome
 	d := orchestrationDetail{
 		summaryItem: a.summaryItemOf(s.Summary), Attempt: len(out.Earlier) + 1, StatusSince: statusSince(in), WaitingToken: s.WaitingToken, Round: s.Round, LastExecutedBy: s.Node, LastSignalID: s.LastSignal,
-		RuntimeInstanceID: s.RuntimeInstanceID, SchemaVersion: s.SchemaVersion, ResumePointer: s.ResumePointer, State: s.State,
+		RuntimeInstanceID: s.RuntimeInstanceID, SchemaVersion: s.SchemaVersion, ResumePointer: s.ResumePointer, State: redact.JSON(s.State),
 		Reference: s.Reference, LastError: failureItemOf(s.LastError), Failure: failureItemOf(out.Failure), Calls: len(out.Calls), Waits: []waitItem{},
 	}
 	d.Input, d.InputBytes = shownPayload(out.Input)
@@ -180,7 +181,7 @@ func (a *api) detailOf(in orchestrator.Inspection) orchestrationDetail {
 			d.Waits = append(d.Waits, waitItem{c.Kind, c.Name, c.Child, c.Attempts, c.ScheduledAt})
 		}
 	}
-	d.PendingEvents = pendingEvents(in)
+	d.PendingEvents = shownPendingEvents(in)
 	return d
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/redact"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -54,9 +55,17 @@ func statusSince(in orchestrator.Inspection) time.Time {
 	return time.Time{}
 }
 
-// pendingEvents returns the names of received events that the orchestration has not waited for yet. The state has
-// them, unless the code does not run: when it is stalled, or between two attempts. Then a wait has taken the earlier
-// events of its name.
+// shownPendingEvents are those as answers show them.
+func shownPendingEvents(in orchestrator.Inspection) []string {
+	names := pendingEvents(in)
+	for i, name := range names {
+		names[i] = redact.Text(name)
+	}
+	return names
+}
+
+// pendingEvents are the names of the events that have come and that nobody has asked for yet. The state has them, unless the
+// code takes no part: when it is stalled, or between two attempts. Then a wait has taken what came of its name before.
 func pendingEvents(in orchestrator.Inspection) []string {
 	var before, since []string
 	idle := false

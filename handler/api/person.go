@@ -1,7 +1,13 @@
 package api
 
 import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/internal/entraid"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 )
 
@@ -11,7 +17,35 @@ func (r *request) person() tasks.Person {
 	return tasks.Person{ID: p.ID(), Name: p.Name, Roles: p.AppRoles, TenantID: p.Scope, All: p.May(access.TasksAdminister)}
 }
 
-// principal returns the caller.
+// assignable checks that the id of an assignee is of a person who can see what they are assigned: one of the caller's tenant, or for
+// callers of the home tenant, one of that or of the tenant that it belongs to.
+func (r *request) assignable(id, owner string) error {
+	p := r.principal()
+	of, object, _ := strings.Cut(id, "/")
+	_, ofErr := entraid.Parse(of)
+	_, objectErr := entraid.Parse(object)
+	known, home := ofErr == nil && objectErr == nil, r.call.HomeTenant()
+	switch {
+	case p.Scope != "" && known && strings.EqualFold(of, p.Scope):
+		return nil
+	case p.Scope == "" && (!known || home == "" || entraid.Same(of, home) || entraid.Same(of, owner)):
+		return nil
+	}
+	return &failure{status: http.StatusBadRequest, problem: problem{Code: codeInvalidParameter, Target: "assignee",
+		Message: "Give the id of a person who can see it, as {tenant id}/{object id}: GET /api/me shows one's own."}}
+}
+
+// conceal replaces the names of principals of the home tenant in conflicts that a caller of another tenant is shown.
+func (r *request) conceal(err error) {
+	if conflict, ok := errors.AsType[*tasks.ConflictError](err); ok && r.call.Hides(conflict.By) {
+		conflict.ByName = access.Operators
+	}
+	if held, ok := errors.AsType[*engine.HeldError](err); ok && r.call.Hides(held.By) {
+		held.Name = access.Operators
+	}
+}
+
+// principal is who sends the request.
 func (r *request) principal() access.Principal { return r.call.Principal }
 
 // by returns the caller, for records.

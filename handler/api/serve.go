@@ -193,6 +193,7 @@ func methodNotAllowed(res resource) *failure {
 // fail answers with an error.
 func (a *api) fail(c echo.Context, r *request, err error) error {
 	now := a.now().UTC()
+	r.conceal(err)
 	f := failureOf(err, now)
 	shown := f.problem
 	shown.Message = redact.Text(shown.Message)                                           // it may quote another service
@@ -243,6 +244,7 @@ func write(c echo.Context, r *request, status int, contentType string, body any)
 
 // send sends a body; for HEAD only the headers.
 func send(c echo.Context, r *request, status int, contentType string, body []byte) error {
+	body = r.call.Conceal(body)
 	header := c.Response().Header()
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")

@@ -67,6 +67,12 @@ func (a *api) acted(name string) endpoint {
 		if err == nil && !r.person().Sees(t) {
 			return reply{}, hidden(taskFailure(tasks.ErrNotFound))
 		}
+		if err == nil && !r.isFor(t) {
+			err = tasks.ErrForbidden
+		}
+		if err == nil && action.assign {
+			err = r.assignable(*c.Assignee, t.TenantID)
+		}
 		if err != nil {
 			return reply{}, err
 		}
@@ -78,7 +84,7 @@ func (a *api) acted(name string) endpoint {
 			return reply{}, err
 		}
 		r.after = taskState(t)
-		return taskReply(t), nil
+		return r.taskReply(t), nil
 	}
 }
 

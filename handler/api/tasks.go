@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/internal/redact"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 	"github.com/vibedata/roundhouse/tables"
@@ -111,12 +112,30 @@ func (a *api) getTask(ctx context.Context, r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return taskReply(t), nil
+	return r.taskReply(t), nil
 }
 
-// taskReply answers with a task. An ended task does not change, so it has no version.
-func taskReply(t tasks.Task) reply {
-	rep := reply{data: taskDetailOf(t)}
+// mayRead reports whether the caller may read the contents of a task: those who read orchestrations, its assignee and the holders of its
+// roles.
+func (r *request) mayRead(t tasks.Task) bool {
+	return r.principal().May(access.OrchestrationsRead) || r.person().Concerned(t) && r.isFor(t)
+}
+
+// isFor reports whether a task can be for the caller. One without roles is for people, its assignee and those with a role in the app, and not
+// for every application that has a token.
+func (r *request) isFor(t tasks.Task) bool {
+	p := r.principal()
+	return p.Kind != access.Application || len(t.Roles) > 0 || r.person().Is(t.Assignee) || p.May(access.OrchestrationsRead)
+}
+
+// taskReply answers with a task, without its contents to those who may not read these. What has ended does not change any more, so it has no
+// version.
+func (r *request) taskReply(t tasks.Task) reply {
+	d := taskDetailOf(t)
+	if !r.mayRead(t) {
+		d = taskDetail{taskItem: d.taskItem, Events: []taskEvent{}}
+	}
+	rep := reply{data: d}
 	if t.Open() {
 		rep.etag = t.ETag
 	}

@@ -272,7 +272,7 @@ func TestTheKeeperReassigns(t *testing.T) {
 	h.Assignee = "ann"
 	target := b.ask(t, "a", h)
 	for who, want := range map[string]int{caller("kay", "home"): http.StatusForbidden, caller("eve", "red", "keeper"): http.StatusForbidden} {
-		expect(t, b.act(t, target, "reassign", `{"assignee":"bob"}`, who), want, "", "")
+		expect(t, b.act(t, target, "reassign", `{"assignee":"`+idOf("bob", "red")+`"}`, who), want, "", "")
 	}
 	if rec := b.act(t, target, "reassign", `{"assignee":"bob"}`, caller("kim", "home", "Keeper")); rec.Code != http.StatusOK || data[taskDetail](t, rec).Assignee != "bob" {
 		t.Errorf("%d %s", rec.Code, rec.Body)

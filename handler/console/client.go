@@ -63,6 +63,8 @@ type apiError struct {
 	Code          string
 	Message       Text
 	CorrelationID string
+	// RetryAfter is the header of the answer, "" for none.
+	RetryAfter string
 }
 
 // Error returns the sentence of the answer.
@@ -229,7 +231,7 @@ func (a *answer) decode(operation string, e envelope, out any) error {
 		if e.Error.Target != "" && !strings.Contains(string(text), string(e.Error.Target)) {
 			text = e.Error.Target + ": " + text
 		}
-		return &apiError{Status: a.status, Code: e.Error.Code, Message: text, CorrelationID: e.CorrelationID}
+		return &apiError{Status: a.status, Code: e.Error.Code, Message: text, CorrelationID: e.CorrelationID, RetryAfter: a.header.Get("Retry-After")}
 	case out == nil:
 		return nil
 	}

@@ -65,6 +65,7 @@ func New(c Config) (*Console, error) {
 		out.mux.HandleFunc(r.Method+" "+pattern(r.Path), out.serve(out.visitor(r)))
 	}
 	out.mux.HandleFunc("GET "+Root+"/assets/{name...}", out.serveAsset)
+	out.mux.HandleFunc("GET "+Root+"/assets", out.serveAsset) // the mux would redirect it to the path with a slash, which the router takes off
 	out.mux.HandleFunc("/", out.serve(nowhere))
 	return out, nil
 }

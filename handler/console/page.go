@@ -27,7 +27,9 @@ type page struct {
 	// status is that of the answer, 0 for 200, and code a one-word reason for a failure.
 	status int
 	code   string
-	// to is an address to redirect to, in place of a page; "" for none.
+	// retryAfter is the header of that name, "" for none.
+	retryAfter string
+	// to is an address to go on at, in place of a page; "" for none.
 	to string
 	// file is the answer in place of a page, nil for a page.
 	file *file
@@ -167,6 +169,9 @@ func (c *Console) show(w http.ResponseWriter, r *http.Request, v *visit, p page)
 	if p.code != "" {
 		h.Set("x-ms-error-code", p.code)
 	}
+	if p.retryAfter != "" {
+		h.Set("Retry-After", p.retryAfter)
+	}
 	tag, same := c.tell(w, v, p)
 	if same {
 		w.WriteHeader(http.StatusNotModified)
@@ -229,7 +234,7 @@ func failedPage(err error) page {
 		return refusedPage(http.StatusInternalServerError, "InternalError", "The page could not be made. "+Text(err.Error()))
 	}
 	p := refusedPage(e.Status, e.Code, e.Message)
-	p.model = failure{Message: e.Message, CorrelationID: Text(e.CorrelationID)}
+	p.model, p.retryAfter = failure{Message: e.Message, CorrelationID: Text(e.CorrelationID)}, e.RetryAfter
 	return p
 }
 

@@ -224,6 +224,7 @@ func TestHeaders(t *testing.T) {
 		"a foreign form":  {http.MethodPost, letterM1 + "/retry", 403, "no-store"},
 		"another method":  {http.MethodDelete, Root, 405, ""},
 		"a file":          {http.MethodGet, style, 200, "public, max-age=31536000, immutable"},
+		"the folder":      {http.MethodGet, Root + "/assets", 404, "no-store"},
 		"no file":         {http.MethodGet, Root + "/assets/console.0000.css", 404, "no-store"},
 		"an unclean path": {http.MethodGet, Root + "//dead-letters", 307, ""},
 	} {

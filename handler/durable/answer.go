@@ -15,6 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/codec"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/handler/quota"
 	"github.com/vibedata/roundhouse/internal/payload"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/tables"
@@ -66,9 +67,14 @@ func (s *server) failed(in *call, err error) answer {
 	var refused *refusal
 	var conflict *engine.ConflictError
 	var tooLarge *http.MaxBytesError
+	var exceeded *quota.ExceededError
 	switch {
 	case errors.As(err, &refused):
 		return message(refused.status, refused.text, refused.cause)
+	case errors.As(err, &exceeded):
+		out := message(http.StatusTooManyRequests, err.Error(), nil)
+		out.header = map[string]string{"Retry-After": exceeded.RetryAfter()}
+		return out
 	case errors.Is(err, access.ErrUnauthenticated):
 		out := message(http.StatusUnauthorized, err.Error(), nil)
 		out.header = map[string]string{"WWW-Authenticate": "Bearer"}
@@ -117,7 +123,7 @@ func (s *server) failed(in *call, err error) answer {
 	}
 }
 
-func (a answer) send(c echo.Context) error {
+func (a answer) send(c echo.Context, by *access.Call) error {
 	header := c.Response().Header()
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -133,6 +139,7 @@ func (a answer) send(c echo.Context) error {
 	if err := encoder.Encode(a.body); err != nil {
 		return err // unreachable unless a row contains invalid JSON
 	}
-	header.Set(echo.HeaderContentLength, strconv.Itoa(b.Len()))
-	return c.Blob(a.status, "application/json; charset=utf-8", b.Bytes())
+	body := by.Conceal(b.Bytes())
+	header.Set(echo.HeaderContentLength, strconv.Itoa(len(body)))
+	return c.Blob(a.status, "application/json; charset=utf-8", body)
 }

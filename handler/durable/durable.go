@@ -169,7 +169,7 @@ func (s *server) serve(c echo.Context) error {
 		in.path = append(in.path, word)
 	}
 	out := s.answer(in)
-	return out.send(c)
+	return out.send(c, in.door)
 }
 
 // answer finds the endpoint and runs it.

@@ -75,7 +75,7 @@ func (t *teller) learned(e orchestrator.RoundEvent) {
 		delete(t.open, e.Call)
 		t.add(historyEvent{EventType: e.Kind, FireAt: due}, e)
 	case "EventRaised":
-		t.add(historyEvent{EventType: e.Kind, Name: e.Name, Input: t.asInput(e.Payload)}, e)
+		t.add(historyEvent{EventType: e.Kind, Name: redact.Text(e.Name), Input: t.asInput(e.Payload)}, e)
 	case "ExecutionSuspended", "ExecutionResumed", "ExecutionTerminated":
 		t.add(historyEvent{EventType: e.Kind, Reason: e.Reason}, e)
 	}

@@ -127,20 +127,20 @@ func (e *Entra) Authorize(ctx context.Context, r *http.Request) error {
 	case err != nil:
 		return fmt.Errorf("%w: %w", engine.ErrUnauthorized, err)
 	}
-	var claims struct {
-		Tenant string `json:"tid"`
-		AppID  string `json:"appid"` // version 1
-		Azp    string `json:"azp"`   // version 2
-	}
+	claims := map[string]any{}
 	if err := verified.Claims(&claims); err != nil {
 		return fmt.Errorf("%w: %w", engine.ErrUnauthorized, err)
 	}
-	caller := claims.AppID
-	if verified.Issuer == e.issuers[1] {
-		caller = claims.Azp
+	if err := standard(claims); err != nil {
+		return fmt.Errorf("%w: %w", engine.ErrUnauthorized, err)
 	}
+	caller, _ := claims["appid"].(string) // version 1
+	if verified.Issuer == e.issuers[1] {
+		caller, _ = claims["azp"].(string)
+	}
+	tenant, _ := claims["tid"].(string)
 	switch {
-	case !slices.Contains(e.issuers, verified.Issuer), !entraid.Same(claims.Tenant, e.config.Tenant):
+	case !slices.Contains(e.issuers, verified.Issuer), !entraid.Same(tenant, e.config.Tenant):
 		return fmt.Errorf("%w: a token of another tenant", engine.ErrUnauthorized)
 	case len(verified.Audience) != 1 || !slices.Contains(e.config.Audiences, entraid.Audience(verified.Audience[0])):
 		return fmt.Errorf("%w: a token for somebody else", engine.ErrUnauthorized)
@@ -150,8 +150,28 @@ func (e *Entra) Authorize(ctx context.Context, r *http.Request) error {
 	return nil
 }
 
-// unreachableKey finds, in a context, the place for the reason why keys could not be fetched: the verifier itself
-// does not distinguish that from an invalid signature.
+// standard checks that the claims that decide are those of the standard: the verifier matches their names in any letter case and reads times
+// that are texts, and a tenant can add claims of its own.
+func standard(claims map[string]any) error {
+	for name := range claims {
+		for _, decides := range []string{"iss", "aud", "exp", "nbf", "iat", "tid", "appid", "azp"} {
+			if name != decides && strings.EqualFold(name, decides) {
+				return fmt.Errorf("the claim %q is not %q", name, decides)
+			}
+		}
+	}
+	for _, name := range []string{"exp", "nbf", "iat"} {
+		if at, ok := claims[name]; ok {
+			if _, number := at.(float64); !number {
+				return fmt.Errorf("the claim %s is no number", name)
+			}
+		}
+	}
+	return nil
+}
+
+// unreachableKey finds, in a context, the place for the reason why keys could not be fetched: the verifier itself does not
+// tell that from a bad signature.
 type unreachableKey struct{}
 
 // noting records why keys could not be fetched.

@@ -2,6 +2,7 @@ package intake_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -42,6 +43,14 @@ func TestTokens(t *testing.T) {
 		"over":                   {set("exp", time.Now().Add(-time.Hour).Unix()), 401},
 		"without end":            {func(c map[string]any) { delete(c, "exp") }, 401},
 		"not yet":                {set("nbf", time.Now().Add(time.Hour).Unix()), 401},
+		"another TID":            {set("TID", tenant), 401},
+		"another Aud":            {set("Aud", audience), 401},
+		"the caller as AppId":    {func(c map[string]any) { c["AppId"] = c["appid"]; delete(c, "appid") }, 401},
+		"a later EXP":            {set("EXP", time.Now().Add(time.Hour).Unix()), 401},
+		"the end as a text":      {set("exp", fmt.Sprint(time.Now().Add(time.Hour).Unix())), 401},
+		"the start as a text":    {set("nbf", "0"), 401},
+		"the tenant as a number": {set("tid", 1), 401},
+		"a claim of another app": {set("Extension", "x"), 200},
 		"caller as a collection": {set("appid", []string{intake.MarketplaceCaller}), 401},
 	}
 	for name, tt := range tests {

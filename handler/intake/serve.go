@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/quota"
 	"github.com/vibedata/roundhouse/internal/payload"
 )
 
@@ -36,6 +37,9 @@ type refusal struct {
 }
 
 func refusalOf(err error) refusal {
+	if _, exceeded := errors.AsType[*quota.ExceededError](err); exceeded {
+		return refusal{http.StatusTooManyRequests, "TooManyRequests", err.Error()}
+	}
 	switch {
 	case errors.Is(err, errMethod):
 		return refusal{http.StatusMethodNotAllowed, "MethodNotAllowed", errMethod.Error()}
@@ -91,7 +95,7 @@ func header(h http.Header, f refusal) {
 		h.Set("WWW-Authenticate", "Bearer")
 	case http.StatusMethodNotAllowed:
 		h.Set("Allow", http.MethodPost)
-	case http.StatusServiceUnavailable:
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		h.Set("Retry-After", strconv.Itoa(retryAfter))
 	}
 }
@@ -108,7 +112,10 @@ func (in *intake) take(ctx context.Context, r route, w http.ResponseWriter, req 
 	if req.Method != http.MethodPost {
 		return "", errMethod
 	}
-	if r.Authorize != nil { // without it and Verify, the host has checked a key
+	if err := quota.Admit(ctx); err != nil {
+		return "", err
+	}
+	if r.Authorize != nil { // without it and Verify, the host has asked for a key
 		if err := r.Authorize(ctx, req); err != nil {
 			return "", err
 		}

@@ -3,17 +3,20 @@ package settings
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/handler/quota"
 )
 
 const (
 	rolesSetting      = "ROUNDHOUSE_ROLES"
 	homeTenantSetting = "ROUNDHOUSE_HOME_TENANT"
 	auditSetting      = "ROUNDHOUSE_AUDIT_RETENTION"
-	// defaultAuditKeep is the default retention of the audit log, leastAuditKeep the minimum.
+	limitSetting      = "ROUNDHOUSE_CALLER_LIMIT"
+	// defaultAuditKeep is how long the audit log is kept, leastAuditKeep the least that it can be.
 	defaultAuditKeep = 400 * 24 * time.Hour
 	leastAuditKeep   = 31 * 24 * time.Hour
 )
@@ -23,13 +26,16 @@ type Access struct {
 	access.Control
 	// AuditKeep is the retention of the audit log (ROUNDHOUSE_AUDIT_RETENTION, a Go duration; 400 days unless set).
 	AuditKeep time.Duration
+	// CallerLimit is how many storage transactions per second one caller may cause (ROUNDHOUSE_CALLER_LIMIT); 0 for no limit, as on a
+	// developer's machine.
+	CallerLimit int
 }
 
-// accessFrom reads ROUNDHOUSE_ROLES, ROUNDHOUSE_HOME_TENANT, ROUNDHOUSE_AUDIT_RETENTION, and the variables of the
-// platform and the local host.
+// accessFrom reads ROUNDHOUSE_ROLES, ROUNDHOUSE_HOME_TENANT, ROUNDHOUSE_AUDIT_RETENTION, ROUNDHOUSE_CALLER_LIMIT, and what the platform and the local
+// host say of themselves.
 func accessFrom(r *Reader) (Access, error) {
 	var s Access
-	var errs [4]error
+	var errs [5]error
 	r.JSON(rolesSetting, &s.Policy)
 	s.Policy.HomeTenant = r.Text(homeTenantSetting)
 	s.EasyAuth = strings.EqualFold(r.Text("WEBSITE_AUTH_ENABLED"), "true")
@@ -44,12 +50,31 @@ func accessFrom(r *Reader) (Access, error) {
 		errs[2] = errors.New(`ROUNDHOUSE_ADMIN_ROLE is not read any more: set ROUNDHOUSE_ROLES, to {"administrator": {"appRoles": [...]}}`)
 	}
 	s.AuditKeep, errs[3] = keepSetting(r, auditSetting, defaultAuditKeep, leastAuditKeep)
+	s.CallerLimit, errs[4] = callerLimit(r, s.Development)
 	return s, errors.Join(errs[:]...)
 }
 
-// developersMachine reports whether the host runs on a developer's machine: the environment names the local host or
-// Core Tools, and has no variable of the platform. CONTAINER_NAME, which one plan has next to its WEBSITE_SITE_NAME,
-// does not count: other containers have it, too, such as development containers.
+// mostTransactions is what a storage account takes.
+const mostTransactions = 20_000
+
+func callerLimit(r *Reader, development bool) (int, error) {
+	text := r.Text(limitSetting)
+	switch {
+	case text == "" && development:
+		return 0, nil
+	case text == "":
+		return quota.DefaultPerSecond, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > mostTransactions {
+		return 0, fmt.Errorf("%s is %.64q: set a number from 1 to %d, such as %d, or 0 for no limit", limitSetting, text, mostTransactions, quota.DefaultPerSecond)
+	}
+	return n, nil
+}
+
+// developersMachine says whether the host is one of a developer: it is the local host or that of Core Tools, which say so, and
+// there is no sign of the platform. CONTAINER_NAME, which one plan has beside its WEBSITE_SITE_NAME, is none: other containers
+// have it, too, those that people develop in for example.
 func developersMachine(r *Reader) bool {
 	for _, name := range []string{"WEBSITE_INSTANCE_ID", "WEBSITE_SITE_NAME", "CONTAINER_APP_NAME"} {
 		if r.Text(name) != "" {

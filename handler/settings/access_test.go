@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/handler/quota"
 )
 
 const home = "7d6a8a3e-0a0c-4c8e-9f0b-1d2c3b4a5e6f"
@@ -33,6 +34,8 @@ func TestAccessSettings(t *testing.T) {
 		"roles": {signIn.With(homeTenantSetting, home, rolesSetting, `{"reader": {"appRoles": ["Viewer"]}, "operator": {"groups": ["`+home+`"]}, "otherTenants": "reader", "keys": "none"}`),
 			Access{Control: access.Control{EasyAuth: true, Policy: access.Policy{HomeTenant: home, Reader: access.Members{AppRoles: []string{"Viewer"}},
 				Operator: access.Members{Groups: []string{home}}, OtherTenants: access.Reader, Keys: "none"}}, AuditKeep: 400 * day}},
+		"another limit":                    {emulator.With(limitSetting, "1000"), Access{AuditKeep: 400 * day, CallerLimit: 1000}},
+		"a limit on a developer's machine": {local.With(limitSetting, "9"), Access{Control: access.Control{Development: true}, AuditKeep: 400 * day, CallerLimit: 9}},
 		"a developer's machine":            {local, Access{Control: access.Control{Development: true}, AuditKeep: 400 * day}},
 		"with a key":                       {local.With("ROUNDHOUSE_LOCAL_KEY", "k"), Access{Control: access.Control{Development: true, LocalKey: "k"}, AuditKeep: 400 * day}},
 		"development in Azure":             {local.With("WEBSITE_SITE_NAME", "app"), Access{AuditKeep: 400 * day}},
@@ -42,6 +45,9 @@ func TestAccessSettings(t *testing.T) {
 		"development without a local host": {emulator.With("AZURE_FUNCTIONS_ENVIRONMENT", "Development"), Access{AuditKeep: 400 * day}},
 		"a local host in production":       {emulator.With("FUNCTIONS_CORETOOLS_ENVIRONMENT", "true"), Access{AuditKeep: 400 * day}},
 	} {
+		if !c.want.Development && c.want.CallerLimit == 0 {
+			c.want.CallerLimit = quota.DefaultPerSecond
+		}
 		env := emulator.With()
 		for name, value := range c.env {
 			env[name] = value
@@ -73,6 +79,9 @@ func TestBadAccessSettings(t *testing.T) {
 		"keys that read":               {[]string{rolesSetting, `{"keys": "reader"}`}, "keys"},
 		"the setting of before":        {[]string{"ROUNDHOUSE_ADMIN_ROLE", "Keeper"}, rolesSetting},
 		"an audit log of a day":        {[]string{auditSetting, "24h"}, auditSetting},
+		"no number of transactions":    {[]string{limitSetting, "many"}, limitSetting},
+		"a limit below zero":           {[]string{limitSetting, "-1"}, limitSetting},
+		"a limit above all":            {[]string{limitSetting, "20001"}, limitSetting},
 		"an audit log for days":        {[]string{auditSetting, "400d"}, auditSetting},
 		"people on a local host":       {[]string{"AZURE_FUNCTIONS_ENVIRONMENT", "Development", "FUNCTIONS_CORETOOLS_ENVIRONMENT", "true", "WEBSITE_AUTH_ENABLED", "true"}, "WEBSITE_AUTH_ENABLED"},
 		"a local key outside of there": {[]string{"ROUNDHOUSE_LOCAL_KEY", "a-secret"}, "local key"},

@@ -187,7 +187,8 @@ func (s *Service) Claim(ctx context.Context, r Ref, by Person, etag string) (Tas
 	return s.change(ctx, t, Event{Kind: EventAssigned, By: by.ID, ByName: by.Name, Assignee: by.ID, AssigneeName: by.Name, Roles: t.Roles})
 }
 
-// Release makes a task unassigned. Its assignee may release it, and a Person with All.
+// Release makes a task unassigned. Its assignee may release it, and a Person with All. Releasing an unassigned task changes nothing, for
+// those who may claim it and for the one who released it.
 func (s *Service) Release(ctx context.Context, r Ref, by Person, etag, note string) (Task, error) {
 	t, err := s.openFor(ctx, r, by, etag)
 	switch {
@@ -195,6 +196,8 @@ func (s *Service) Release(ctx context.Context, r Ref, by Person, etag, note stri
 		return t, err
 	case t.End != nil:
 		return t, t.conflict()
+	case t.Assignee == "" && !by.mayClaim(t) && !by.released(t):
+		return t, fmt.Errorf("%w: release task %s: it is unassigned", ErrForbidden, r)
 	case t.Assignee == "":
 		return t, s.Sync(ctx, t)
 	case !by.All && !by.Is(t.Assignee):

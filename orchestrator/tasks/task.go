@@ -173,6 +173,15 @@ func (p Person) mayClaim(t Task) bool {
 	})
 }
 
+// released reports whether the last event of the task is its release by the person.
+func (p Person) released(t Task) bool {
+	last := len(t.Events) - 1
+	return last >= 0 && t.Events[last].Kind == EventReleased && p.Is(t.Events[last].By)
+}
+
+// Concerned reports whether the person has one of the task's roles or is its assignee.
+func (p Person) Concerned(t Task) bool { return p.mayClaim(t) || p.Is(t.Assignee) }
+
 // Sees reports whether the task does not belong to another tenant.
 func (p Person) Sees(t Task) bool {
 	return tenant.Sees(p.TenantID, t.TenantID)

@@ -10,6 +10,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/vibedata/roundhouse/handler/quota"
 )
 
 // Value is a value that may be up to MaxAge old. All fields are required and not changed after the first Get. It is safe
@@ -60,7 +62,7 @@ func (v *Value[T]) current(ctx context.Context) (loaded[T], <-chan struct{}) {
 	}
 	if v.loading == nil {
 		v.loading = make(chan struct{})
-		go v.load(context.WithoutCancel(ctx), v.loading)
+		go v.load(quota.Free(context.WithoutCancel(ctx)), v.loading) // for all who wait, so it is charged to none of them
 	}
 	return loaded[T]{}, v.loading
 }

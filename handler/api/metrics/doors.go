@@ -6,6 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/vibedata/roundhouse/handler/quota"
 )
 
 // Doors counts invocations of queue and timer functions, by functions' names and triggers ("queue" or "timer"): pass
@@ -43,6 +47,20 @@ func (m *Metrics) Requests() func(ctx context.Context, method, route string, cod
 		total.WithLabelValues(method, route, strconv.Itoa(code)).Inc()
 		observe(ctx, duration.WithLabelValues(method, route), took)
 	}
+}
+
+// Quota counts the requests that were refused because their callers had used up their quota, by the kind of the caller. Call it once.
+func (m *Metrics) Quota() func(quota.Kind) {
+	total := m.counterVec("quota_refusals_total", "Requests that were refused with 429 because of the storage transactions of their callers.", "caller")
+	return func(k quota.Kind) { total.WithLabelValues(string(k)).Inc() }
+}
+
+// Refusals counts the refused changes that are not in the audit log, because their caller has had too many. Call it once.
+func (m *Metrics) Refusals() func() {
+	total := prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "audit_refusals_skipped_total",
+		Help: "Refused changes without an entry of their own in the audit log: a later entry counts them."})
+	m.registry.MustRegister(total)
+	return total.Inc
 }
 
 // Ticks measures the runs of the timers of pollers, by their names. Call it once.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/redact"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 )
@@ -108,7 +109,7 @@ func (t *teller) interrupt(at time.Time) {
 func (t *teller) sent(e orchestrator.RoundEvent) bool {
 	switch e.Kind {
 	case "EventRaised":
-		t.add(KindEvent, e, Item{Event: &Event{Where: t.where(), Name: e.Name, SignalID: e.Signal, SenderID: e.Sender}})
+		t.add(KindEvent, e, Item{Event: &Event{Where: t.where(), Name: redact.Text(e.Name), SignalID: e.Signal, SenderID: e.Sender}})
 	case "EventPublished":
 		p := &Publication{Where: t.where(), TenantID: e.Tenant, EventType: e.Name}
 		if t.g.EventID != nil {

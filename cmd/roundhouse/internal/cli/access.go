@@ -125,9 +125,11 @@ func (a *app) export(ctx context.Context, c *client.Client, query url.Values) er
 		}
 		var lines bytes.Buffer
 		for _, item := range page.Items {
-			if err := json.Compact(&lines, item); err != nil {
+			var line bytes.Buffer
+			if err := json.Compact(&line, item); err != nil {
 				return fmt.Errorf("the answer is no JSON: %w", err)
 			}
+			lines.WriteString(escapeUnprintable(line.String()))
 			lines.WriteByte('\n')
 		}
 		if _, err := a.Stdout.Write(lines.Bytes()); err != nil {

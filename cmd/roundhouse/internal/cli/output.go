@@ -15,7 +15,7 @@ func (a *app) printJSON(data json.RawMessage) error {
 	if err := json.Indent(&out, data, "", "  "); err != nil {
 		return fmt.Errorf("the answer is no JSON: %w", err)
 	}
-	_, err := fmt.Fprintln(a.Stdout, out.String())
+	_, err := fmt.Fprintln(a.Stdout, escapeUnprintable(out.String()))
 	return err
 }
 

@@ -186,7 +186,24 @@ func (w *world) authenticating(token string, who accesstest.Caller) {
 	}
 }
 
-// An export has every entry once, over all pages, newest first, one line each.
+// What people write does not act on the terminal of those who read it as JSON.
+func TestHostileTextsAsJSON(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.begin(t, "waits", "")
+	w.want(t, 0, nil, "orchestration", "suspend", "waits", "--reason", "\u009b31mx\u202ey\x7fz\u2028")
+	for _, args := range [][]string{{"audit", "export"}, {"audit", "list", "-o", "json"}, {"orchestration", "show", "waits", "-o", "json"}, {"timeline", "c-waits", "-o", "json"}} {
+		r := w.run(t, args...)
+		if strings.ContainsAny(r.out, "\u009b\u202e\x7f\u2028") {
+			t.Errorf("%v: %q", args, r.out)
+		}
+		if args[0] == "audit" && !strings.Contains(r.out, `\u009b31mx\u202ey\u007fz\u2028`) {
+			t.Errorf("%v: %q", args, r.out)
+		}
+	}
+}
+
+// An export has every entry once, over all pages, newest first, a line each.
 func TestAuditExport(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

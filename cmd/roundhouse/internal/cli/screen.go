@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 
 	"golang.org/x/term"
 )
@@ -50,6 +52,23 @@ func printable(text string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(text, "\uFFFD"))
+}
+
+// escapeUnprintable is a JSON text in which characters that could act on a terminal, which are in its strings only, are escaped.
+func escapeUnprintable(text string) string {
+	var out strings.Builder
+	for _, r := range text {
+		switch {
+		case r == '\n' || unicode.IsPrint(r): // strings have no line ends
+			out.WriteRune(r)
+		case r > 0xFFFF:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&out, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&out, `\u%04x`, r)
+		}
+	}
+	return out.String()
 }
 
 // block is printable for a text of several lines.

@@ -96,7 +96,7 @@ func told(i client.TimelineItem) string {
 // show writes an item as a line.
 func (f *follower) show(i client.TimelineItem, raw json.RawMessage, parents map[string]string) error {
 	if f.asJSON() {
-		_, err := fmt.Fprintln(f.Stdout, string(raw))
+		_, err := fmt.Fprintln(f.Stdout, escapeUnprintable(string(raw)))
 		return err
 	}
 	h := happened(i)

@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
+)
+
+// JSON on a terminal has no character that acts on it, and means the same.
+func TestEscapeUnprintable(t *testing.T) {
+	t.Parallel()
+	var all strings.Builder
+	for r := range rune(unicode.MaxRune + 1) {
+		all.WriteRune(r)
+	}
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	testenv.OK(t, encoder.Encode(map[string]string{all.String(): all.String()}))
+	escaped := escapeUnprintable(text.String())
+	for _, r := range escaped {
+		if r != '\n' && !unicode.IsPrint(r) {
+			t.Fatalf("%U", r)
+		}
+	}
+	var before, after map[string]string
+	testenv.OK(t, json.Unmarshal([]byte(text.String()), &before))
+	testenv.OK(t, json.Unmarshal([]byte(escaped), &after))
+	testenv.Equal(t, "the value", before, after)
+}
