@@ -99,9 +99,9 @@ func (a *Activity[In, Out]) invoke(ctx context.Context, input json.RawMessage) (
 	return output, nil
 }
 
-// Around returns an activity in whose place fn runs; next is the activity itself. Use it for code that many activities
-// share, such as traces and metrics, and for tests. Return the output of next unchanged, or replace it: its bytes must
-// not be modified.
+// Around returns an activity that runs fn in place of a; next is the activity itself. Use it for code that many
+// activities share, such as traces and metrics, and for tests. Return the output of next unchanged, or replace it: its
+// bytes must not be modified.
 func Around(a AnyActivity, fn func(ctx context.Context, input json.RawMessage, next func(context.Context) (json.RawMessage, error)) (json.RawMessage, error)) AnyActivity {
 	return around{a, fn}
 }

@@ -332,7 +332,7 @@ func (x *execution) callFor(r activityResult) *task {
 	return t
 }
 
-// returnedBy returns the canceled activity whose return the result reports; nil if there is none.
+// returnedBy returns the canceled activity that the result reports as returned; nil for none.
 func (x *execution) returnedBy(r activityResult) *task {
 	if t := x.task(r.Task); t != nil && r.Execution == x.number && t.elsewhere && !t.returned {
 		return t
@@ -366,7 +366,7 @@ func (d *driver) takeResults(results []activityResult) error {
 	return nil
 }
 
-// resend makes dispatch send or run those activities again whose messages may be lost.
+// resend makes dispatch send or run activities with possibly lost messages again.
 func (c *executor) resend() {
 	for _, t := range c.execution.tasks {
 		if t.sent && t.open() {

@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/lazyctx"
 )
 
-// errGoexit is the failure of an attempt whose activity ended its goroutine.
+// errGoexit is the failure of an attempt after its activity ended its goroutine.
 var errGoexit = errors.New("the activity called runtime.Goexit")
 
 // attempt is one try to run an activity, or to drive a sub-orchestration. It is the context of the activity, where

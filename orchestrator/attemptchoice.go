@@ -12,7 +12,7 @@ type choice struct {
 func (c *choice) Unwrap() error { return c.error }
 
 // KeepResults makes an orchestrator's error keep the results of its attempt for the next one, regardless of the rule
-// (see Attempts in the package comment): it asserts that the code undid nothing after a failure. nil stays nil.
+// (see Attempts in the package comment). It asserts that the code undid nothing after a failure. nil stays nil.
 func KeepResults(err error) error { return choose(err, true) }
 
 // StartOver makes an orchestrator's error start the next attempt over, regardless of the rule. nil stays nil.

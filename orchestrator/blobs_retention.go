@@ -18,7 +18,7 @@ import (
 // days in the past, because a payload is written before the round or message that names it.
 //
 // A payload is deleted when its orchestration has no rows, when the rounds of its execution are gone, or, if it
-// belongs to no execution, when no round names it. A payload without an execution may belong to a message, too: wanted
+// belongs to no execution, when no round names it. A payload without an execution may belong to a message, too. wanted
 // reports whether a queue or a dead letter can still hold a message for the orchestration; nil means that none can.
 // When a round cannot be read, the payloads that it may name are kept. Blobs with other names are skipped.
 func (r *Runtime) SweepBlobs(ctx context.Context, before time.Time, continuation string, wanted func(ctx context.Context, orchestration string) (bool, error),

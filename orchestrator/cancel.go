@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Cancel interrupts the calls of the futures. Each one that is not done gives ErrCanceled immediately: the context of
+// Cancel interrupts the calls of the futures. Each one that is not done gives ErrCanceled immediately. The context of
 // a running activity is canceled, a sub-orchestration is canceled in turn, a timer is dropped, and the waits of a
 // coroutine made by Go are interrupted. Work that an activity has done by then is not undone.
 func Cancel(ctx *Context, futures ...Waitable) {
@@ -62,7 +62,7 @@ func (x *execution) cancel(t *task) {
 	x.interrupt(t)
 }
 
-// cancelCoroutine interrupts what a coroutine waits for. A coroutine that has not begun never begins.
+// cancelCoroutine interrupts the waits of a coroutine. A coroutine that has not begun never begins.
 func (x *execution) cancelCoroutine(t *task) {
 	if t.done || t.canceled {
 		return // canceled is set because coroutines can wait for each other
@@ -88,7 +88,7 @@ func (x *execution) interrupt(t *task) {
 	x.complete(t, nil, canceledError(t.name))
 }
 
-// cancelAll interrupts every open call that is not shielded. An execution whose first turn has not run ends.
+// cancelAll interrupts every open call that is not shielded. An execution ends if its first turn has not run.
 func (x *execution) cancelAll(reason string) {
 	if x.canceled != nil {
 		return

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// cancelChildren cancels the sub-orchestrations whose calls the event has interrupted. Without queues they cannot be
-// reached, and continue.
+// cancelChildren cancels the sub-orchestrations of the calls that the event has interrupted. Without queues they
+// cannot be reached, and continue.
 func (d *driver) cancelChildren(ctx context.Context, e event) error {
 	var errs []error
 	for i, c := range d.summary().Calls {
@@ -104,8 +104,8 @@ func (d *driver) giveUpChild(ctx context.Context, e event) error {
 	return d.commandChild(ctx, e.Task, calls[e.Task-1], commandGiveUp, e.Failure.Message)
 }
 
-// checkCallers returns ErrConflict when a sub-orchestration would have the id of one of its callers: both would wait
-// for each other. This can only happen with an id that WithID gives.
+// checkCallers returns ErrConflict when a sub-orchestration has the id of a caller: both would wait for each other.
+// This can only happen with an id that WithID gives.
 func (r *Runtime) checkCallers(ctx context.Context, s Start) error {
 	if !s.named || s.Resume {
 		return nil

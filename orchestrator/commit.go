@@ -52,7 +52,8 @@ func (d *driver) commitRound(ctx context.Context) error {
 	}
 }
 
-// commitPart commits one part as a round, deletes what the round made obsolete, and carries out the effects.
+// commitPart commits one part as a round, deletes the rows and blobs that it made obsolete, and carries out the
+// effects.
 func (d *driver) commitPart(ctx context.Context, p roundPart) error {
 	if err := d.confirm(ctx); err != nil {
 		return err

@@ -47,7 +47,7 @@ type Config struct {
 	// Publish publishes the events of orchestrations, after the round that decided on them is committed. It may get an
 	// event again, and must recognise it by tenant and key. Without Publish, Context.Publish is an error.
 	Publish func(ctx context.Context, events []Publication) error
-	// Stalled is called when a signal woke an orchestration whose code cannot continue, before the signal is
+	// Stalled is called when a signal woke an orchestration that its code cannot continue, before the signal is
 	// acknowledged, and after each further attempt that stalls. Outcome.Failure is the cause. After an error, the
 	// signal is redelivered.
 	Stalled func(ctx context.Context, out Outcome) error
@@ -77,8 +77,8 @@ type Config struct {
 	// ProgressInterval is how often the progress that heartbeats report is recorded; the default is 30 s.
 	ProgressInterval time.Duration
 	// LostAfter is the time after which the sweeper checks an orchestration that waits for another process or
-	// orchestration, in case a message was lost; the default is 1 h. LateAfter is the same for one whose timer is
-	// overdue; the default is 5 min.
+	// orchestration, in case a message was lost; the default is 1 h. LateAfter is the same for one with an overdue
+	// timer; the default is 5 min.
 	LostAfter time.Duration
 	LateAfter time.Duration
 	// KeepEarly is how long an event is kept for an orchestration that is not started yet; the default is a day.

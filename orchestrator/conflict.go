@@ -61,7 +61,7 @@ func (d *driver) takeIn(ctx context.Context) error {
 		known, learned, foreign = 0, nil, nil
 	}
 	d.leaveToOthers(foreign, known)
-	if err := d.reusePrior(); err != nil { // so that no call is made whose result is known already
+	if err := d.reusePrior(); err != nil { // so that calls with a known result are not made
 		return err
 	}
 	if err := d.relearn(learned, known); err != nil {

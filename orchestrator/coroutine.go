@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// coroutine is one of the coroutines of an execution. They run one at a time, in the order in which they were made, so
+// coroutine is a coroutine of an execution. Coroutines run one at a time, in the order in which they were made, so
 // that a replay runs them in the same order.
 type coroutine struct {
 	number    int   // from 1, in the order in which they were made
-	task      *task // stands for the coroutine in the waits of others
+	task      *task // represents the coroutine in the waits of others
 	body      resumable
 	waiting   []*task     // any of these lets it continue; empty before its first turn
 	until     func() bool // also lets it continue when it returns true

@@ -24,8 +24,8 @@ func (e *DeadlockError) Error() string {
 	return fmt.Sprintf("orchestration %s is deadlocked: nothing that it waits for can come%s: correct the code, or cancel it", e.Orchestration, waits)
 }
 
-// deadlocked reports whether only a cancellation could make the code continue. Call it for an execution whose
-// coroutines have all run until they wait.
+// deadlocked reports whether only a cancellation could make the code continue. Call it after all coroutines have run
+// until they wait.
 func (x *execution) deadlocked() bool {
 	if call, _ := x.waitingFor(); x.ended || x.suspended || x.held || len(x.withheld)+len(x.overtakers) > 0 || call != nil {
 		return false

@@ -235,7 +235,7 @@ func (d *driver) requeue(deliveries []*delivery) {
 	}
 }
 
-// acknowledge marks the signals whose events are in a committed round as applied.
+// acknowledge marks the signals with events in a committed round as applied.
 func (d *driver) acknowledge() {
 	for _, v := range d.unacknowledged {
 		v.apply()

@@ -30,8 +30,9 @@
 // retried dead letter and a sub-orchestration called WithRetry all begin the next attempt by one rule:
 //
 //	The next attempt learns again, in the same order, the events that were raised and the results of the calls that completed
-//	and were not undone, if the attempt before failed because one of its calls failed, timed out as a whole, or was stopped, and
-//	did nothing afterwards but undo. Otherwise it starts over, and only the events are delivered again.
+//	and were not undone. The condition is that the attempt before failed because one of its calls failed, timed out as a whole,
+//	or was stopped, and did nothing afterwards but undo. Otherwise the next attempt starts over, and only the events are
+//	delivered again.
 //
 // The kept results are those of activities and sub-orchestrations, timers that fired, people's answers, side effects,
 // NewUUID, Rand, and the ids of sub-orchestrations and publications. They come from all attempts since the last that
@@ -84,9 +85,9 @@
 // applied.
 //
 // It owns the table "orchestrationsParked", in which the sweeper finds orchestrations that are overdue because a
-// message was lost. It also owns three queues. A message of "orchestration-signals" is a [Signal] that is due now, one
-// of "orchestration-schedules" is a Signal that is due later, and one of "orchestration-activities" is a batch of
-// activities that any process may run.
+// message was lost. It also owns three queues. A message of "orchestration-signals" is a [Signal] that is due now, and
+// one of "orchestration-schedules" is a Signal that is due later. A message of "orchestration-activities" is a batch
+// of activities that any process may run.
 //
 // The package imports no Azure SDK, no HTTP and no engine.
 package orchestrator

@@ -238,7 +238,7 @@ func (d *driver) step(ctx context.Context) (out Outcome, done bool, err error) {
 }
 
 // finishEnded leaves an execution that has ended. If the execution is Retrying, the orchestration goes into the index,
-// so that the sweeper makes the next attempt should the message for it be lost.
+// so that the sweeper makes the next attempt if the message for it is lost.
 func (d *driver) finishEnded(ctx context.Context) (Outcome, error) {
 	out := d.summary()
 	if out.Status != Retrying || d.committed == 0 || d.lateSignal || out.Parent != "" || d.rt.config.Queues == nil {

@@ -33,7 +33,7 @@ func (e *EarlyError) Error() string {
 // Is lets errors.Is find both ErrEarly and ErrNotFound.
 func (e *EarlyError) Is(target error) bool { return target == ErrEarly || target == ErrNotFound }
 
-// early returns the error of an event whose orchestration does not exist; nil when it no longer waits for that.
+// early returns the error of an event without an orchestration; nil when it no longer waits for that.
 func (r *Runtime) early(s Signal) error {
 	age := r.config.Now().Sub(s.OccurredAtUtc)
 	if s.Type != ExternalSignal || s.Payload.Event == "" || s.OccurredAtUtc.IsZero() || age >= r.config.KeepEarly {

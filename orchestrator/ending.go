@@ -32,7 +32,7 @@ func (x *execution) fail(err error) {
 	x.finish(event{Kind: executionFailed, Failure: f, Keeps: x.keepsAfter(err), Retrying: x.willRetry && !f.Permanent})
 }
 
-// keepsResults reports whether the next attempt may keep the results of this one: the code has done nothing since it
+// keepsResults reports whether the next attempt may keep the results of this one. The code has done nothing since it
 // saw a failure, so it cannot have undone them.
 func (x *execution) keepsResults() bool { return !x.actedAfterFailure }
 
@@ -78,7 +78,7 @@ func holdsFailedCall(err error) bool {
 	})
 }
 
-// timeOut ends an execution whose timeout has passed.
+// timeOut ends an execution after its timeout.
 func (x *execution) timeOut() {
 	f := &Failure{Code: "TimedOut", Message: fmt.Sprintf("the orchestration did not end by %s", fromMicros(x.deadline).Format(time.RFC3339))}
 	x.finish(event{Kind: executionFailed, Failure: f, Keeps: x.keepsResults(), Retrying: x.willRetry})

@@ -70,7 +70,7 @@ type Failure struct {
 	Permanent bool `json:"permanent,omitempty"`
 	// Stack is the stack trace of a panic.
 	Stack string `json:"stack,omitempty"`
-	// Type and Detail hold an error whose type was named by WithError.
+	// Type and Detail hold an error of a type that WithError names.
 	Type   string          `json:"type,omitempty"`
 	Detail json.RawMessage `json:"detail,omitempty"`
 }

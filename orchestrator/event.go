@@ -35,7 +35,7 @@ const (
 	overtakersReleased eventKind = "OvertakersReleased"
 	// eventsReleased: the code may see the next events of a previous attempt; Attempt is how many, 0 for one.
 	eventsReleased eventKind = "EventsReleased"
-	// taskCompleted: a person, whose name is in Reason, completed a human task.
+	// taskCompleted: the person in Reason completed a human task.
 	taskCompleted eventKind = "TaskCompleted"
 
 	// executionReleased: an execution that was started without its first turn (Held) continues.
@@ -102,8 +102,7 @@ type event struct {
 	// call has, 0 for one.
 	Attempt int
 	Due     int64
-	// Retrying marks a failure that another attempt follows. Keeps marks an end whose results the next attempt may
-	// keep.
+	// Retrying marks a failure that another attempt follows. Keeps allows the next attempt to keep the results.
 	Retrying bool
 	Keeps    bool
 	// Shielded marks a call that a cancellation does not reach.
@@ -327,7 +326,7 @@ func (r round) check() error {
 type round struct {
 	Learned []event `json:"learned,omitempty"`
 	Decided []event `json:"decided,omitempty"`
-	// More marks a round whose turn has further decisions in the rounds that follow.
+	// More is set if the rounds that follow hold further decisions of the turn.
 	More bool `json:"more,omitempty"`
 }
 
@@ -362,7 +361,7 @@ func cleanText(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 // compact removes white space around the tokens of JSON, as storing it in a round does.
 func compact(raw json.RawMessage) json.RawMessage {
 	if end, ok := jsonEnd(raw, 0); ok && end == len(raw) {
-		return bytes.Clone(raw) // there is none
+		return bytes.Clone(raw) // no white space
 	}
 	var buf bytes.Buffer
 	if err := json.Compact(&buf, raw); err != nil {

@@ -16,7 +16,7 @@ import (
 type execution struct {
 	id            string
 	number        int
-	base          int // the execution whose results this one builds on: itself, or an earlier attempt
+	base          int // the execution that this one builds on: itself, or an earlier attempt
 	correlationID string
 	tenant        string          // that it belongs to; "" for the platform
 	trace         string          // the starter's trace context; "" for none
@@ -27,7 +27,7 @@ type execution struct {
 	now           func() time.Time
 
 	context         Context      // of the orchestrator's function
-	root            task         // stands for that function
+	root            task         // represents that function
 	tasks           []*task      // the calls, by number from 1
 	taskSlab        []task       // where the next calls are
 	noOptions       callOptions  // of calls that have none
@@ -77,15 +77,15 @@ type execution struct {
 	actedAfterFailure bool     // the code acted after that
 	interrupts        bool     // a call has been interrupted
 	canceled          *string  // the reason; nil when it was not canceled
-	publishes         bool     // there is a publisher
-	signals           bool     // there are queues, so signals reach it
+	publishes         bool     // a publisher exists
+	signals           bool     // queues exist, so signals reach it
 	openChildren      []*task  // calls of sub-orchestrations that have not ended
 	sentCount         int      // how many activities other processes run
 	recalled          []*task  // activities that other processes no longer run, until the executor has seen them
 	openCount         int      // how many calls are not done, events and human tasks apart
 	runningCount      int      // how many of these are activities for this process, without a failure
 	openHumanTasks    int      // how many human tasks are open
-	humanTasks        []*task  // human tasks whose end is not committed
+	humanTasks        []*task  // human tasks without a committed end
 	failure           *Failure // the latest failure that it learned of
 
 	patches          map[string]bool
@@ -172,7 +172,7 @@ func (x *execution) complete(t *task, output json.RawMessage, err error) {
 	}
 }
 
-// task returns the call with this number; nil when there is none.
+// task returns the call with this number; nil for none.
 func (x *execution) task(number int) *task {
 	if number < 1 || number > len(x.tasks) {
 		return nil
@@ -262,7 +262,7 @@ func (x *execution) replay(number int, r round) error {
 			return nil
 		}
 		if i < len(r.Decided) && r.Decided[i].tooLarge() {
-			break // the recorded end stands for a decision that could not be stored
+			break // the recorded end replaces a decision that could not be stored
 		}
 		if i >= len(r.Decided) || i >= len(x.decided) || !sameDecision(&r.Decided[i], &x.decided[i]) {
 			return &DeterminismError{Orchestration: x.id, Execution: x.number, Round: number, Recorded: describeAt(r.Decided, i), Decided: describeAt(x.decided, i)}

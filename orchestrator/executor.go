@@ -64,7 +64,7 @@ func (c *executor) attach(x *execution) {
 	c.execution, c.seen, c.waiting = x, 0, nil
 }
 
-// forget cancels the attempts at uncommitted calls, which are calls of local activities: when rounds of other
+// forget cancels the attempts at uncommitted calls, which are calls of local activities. When rounds of other
 // processes are applied, the numbers of these calls may belong to other calls.
 func (c *executor) forget(committed int) {
 	for running, a := range c.inFlight {
@@ -78,8 +78,8 @@ func (c *executor) forget(committed int) {
 	}
 }
 
-// dispatch starts every attempt that is due, and cancels those whose calls were interrupted. It returns the timers
-// that are due, the activities that exceed this process's limit, and when the next call is due; zero when none is.
+// dispatch starts every attempt that is due, and cancels those of interrupted calls. It returns the timers that are
+// due, the activities that exceed this process's limit, and when the next call is due; zero when none is.
 func (c *executor) dispatch() (fired, excess []*task, next time.Time) {
 	c.cancelInterrupted()
 	c.takeRecalled()
@@ -146,7 +146,7 @@ func (c *executor) takeRecalled() {
 	c.waiting = slices.Compact(c.waiting) // an activity that was recalled before dispatch ran is still in the list
 }
 
-// cancelInterrupted cancels the attempts whose calls have been interrupted.
+// cancelInterrupted cancels the attempts of interrupted calls.
 func (c *executor) cancelInterrupted() {
 	if len(c.inFlight) == 0 || !c.execution.interrupts {
 		return
@@ -158,7 +158,7 @@ func (c *executor) cancelInterrupted() {
 	}
 }
 
-// idleUntil reports whether the driver may park: no attempt runs, and the next due call comes as a signal or is too
+// idleUntil reports whether the driver may park. No attempt runs, and the next due call comes as a signal or is too
 // far away to wait for in memory.
 func (c *executor) idleUntil(ctx context.Context, next time.Time) bool {
 	if len(c.inFlight) > 0 {
@@ -193,7 +193,7 @@ func (c *executor) launchLone() {
 	}
 }
 
-// takeLone returns the attempt that runs on the driver's goroutine; nil when there is none.
+// takeLone returns the attempt that runs on the driver's goroutine; nil for none.
 func (c *executor) takeLone() *attempt {
 	a := c.lone
 	c.lone = nil
@@ -276,7 +276,7 @@ func (c *executor) work(a *attempt, more <-chan *attempt) {
 	}
 }
 
-// post hands a result to the driver, unless the executor is closed.
+// post passes a result to the driver, unless the executor is closed.
 func (c *executor) post(r result) { c.results.put(r) }
 
 // runChild drives a sub-orchestration within its caller's time. A sub-orchestration that parks is woken by its own
@@ -358,7 +358,7 @@ func (c *executor) recheckChild(id string) {
 	}
 }
 
-// openChild returns the open call of the sub-orchestration with this id; nil when there is none.
+// openChild returns the open call of the sub-orchestration with this id; nil for none.
 func (x *execution) openChild(id string) *task {
 	for _, t := range x.openChildren {
 		if t.child == id && !t.done {

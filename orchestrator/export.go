@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Export returns the history of an orchestration as JSON, for Replay and OpenHistory: all executions whose rounds are stored, with
-// inputs and results.
+// Export returns the history of an orchestration as JSON, for Replay and OpenHistory: all executions with stored
+// rounds, with inputs and results.
 func (r *Runtime) Export(ctx context.Context, id string) ([]byte, error) {
 	return r.export(ctx, id, func(one round) round { return one })
 }

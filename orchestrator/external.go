@@ -7,9 +7,9 @@ import (
 )
 
 // Event returns a Future for an external event of this name (case does not matter). Events are delivered in the order
-// in which they arrived, each to one Future, and only to a Future that a coroutine waits for: one that has lost a race
-// gets none. An event that arrives before such a wait is kept, also when the orchestration continues as new. For a
-// wait with a timeout, use Any with a Timer.
+// in which they arrived, each to one Future, and only to a Future that a coroutine waits for. A Future that has lost a
+// race gets none. An event that arrives before such a wait is kept, also when the orchestration continues as new. For
+// a wait with a timeout, use Any with a Timer.
 func Event[T any](ctx *Context, name string) *Future[T] {
 	if ctx.isCanceled() {
 		return failedFuture[T](ctx, canceledError("event "+name))
@@ -95,8 +95,8 @@ func TryReceive[T any](ctx *Context, name string) (v T, ok bool, err error) {
 	return v, true, err
 }
 
-// inheritance returns the state that the code of an execution that continues as new leaves to the next one: unread
-// events, and the streams of events that it sends to other orchestrations.
+// inheritance returns the state that an execution leaves to the next one when it continues as new: unread events, and
+// the streams of events that it sends to other orchestrations.
 func (x *execution) inheritance() *inheritance {
 	sent := maps.Clone(x.outgoing)
 	maps.DeleteFunc(sent, func(_ string, s sentStream) bool { return s.At < x.last-SignalHorizon.Microseconds() })

@@ -119,7 +119,7 @@ func (r *Runtime) markForced(ctx context.Context, id string, rows []tables.Entit
 	return r.config.Tables.Apply(ctx, r.config.Table, ops...)
 }
 
-// nextRounds returns the keys of the rounds that a process could add when no status row was read: the row may have
+// nextRounds returns the keys of the rounds that a process could add when no status row was read. The row may have
 // been restored meanwhile, and the orchestration may have continued.
 func nextRounds(rows []tables.Entity, status tables.Entity) []string {
 	if status.Row != "" || len(rows) == 0 {

@@ -27,10 +27,10 @@ func (r *Runtime) endWithoutCode(ctx context.Context, id string, latest storedEx
 	return d.commitRounds(ctx)
 }
 
-// GiveUp ends an orchestration as Failed that was started with Start.WillRetry and whose caller does not repeat the
-// start. It is Retrying, or no process drives it because the process died in each attempt. cause becomes its error,
-// unless it has one already. GiveUp does nothing to an orchestration that has ended, is stalled or is suspended.
-// ErrConflict means that the id belongs to another run.
+// GiveUp ends an orchestration as Failed that was started with Start.WillRetry and is not started again. It is
+// Retrying, or no process drives it because the process died in each attempt. cause becomes its error, unless it has
+// one already. GiveUp does nothing to an orchestration that has ended, is stalled or is suspended. ErrConflict means
+// that the id belongs to another run.
 func (r *Runtime) GiveUp(ctx context.Context, id, correlationID string, cause error) error {
 	for try := 0; ; try++ {
 		all, err := r.loadKnown(ctx, id)

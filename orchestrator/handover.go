@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// errHandedOver ends the driving of a goroutine whose driver another goroutine has taken over.
+// errHandedOver ends the driving of a goroutine after another one has taken over its driver.
 var errHandedOver = errors.New("another goroutine drives the orchestration")
 
 // holder records which goroutine runs a driver, and whether that goroutine is running an activity instead. The number
@@ -29,7 +29,7 @@ func (h *holder) takeOver() bool {
 	return state%2 == 1 && h.state.CompareAndSwap(state, state+1)
 }
 
-// handOver makes the driver continue while an activity runs on its goroutine: another goroutine drives from there, and
+// handOver makes the driver continue while an activity runs on its goroutine. Another goroutine drives from there, and
 // the activity becomes an attempt like those with goroutines of their own. Every source of news for the driver calls
 // it: a signal, the progress of the activity, a due time, the end of the context. It does nothing when the driver is
 // not at an activity.

@@ -214,7 +214,7 @@ func (d *driver) humanTask(t *task) tasks.Task {
 	return wanted
 }
 
-// closeTasks drops the tasks whose end is committed with this part.
+// closeTasks drops the tasks that end in this committed part.
 func (d *driver) closeTasks(p roundPart) {
 	x := d.execution
 	x.humanTasks = slices.DeleteFunc(x.humanTasks, func(t *task) bool { return d.noLongerWanted(t, p) || t.done && !t.canceled })
@@ -310,7 +310,7 @@ func (r *Runtime) showTask(ctx context.Context, ref tasks.Ref) error {
 	return service.Sync(ctx, t)
 }
 
-// activeTask returns the first open human task; nil when there is none.
+// activeTask returns the first open human task; nil for none.
 func (x *execution) activeTask() *task {
 	if x.openHumanTasks == 0 || x.ended {
 		return nil

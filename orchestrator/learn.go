@@ -103,7 +103,7 @@ func (x *execution) applyCommon(e event) error {
 	case executionRecovered:
 		x.stalled = false
 		x.turn()
-	case executionTakenOver: // only the round counts, which refuses the rounds of the previous node
+	case executionTakenOver: // only the round counts, which rejects rounds of the previous node
 	default:
 		return unknownKind(e)
 	}

@@ -21,9 +21,9 @@ type Reuse int
 // RequestID of the existing orchestration is the same start repeated, and changes nothing. If only the input differs,
 // the error is ErrExists, provided that the start has a RequestID or the policy is ReuseNever.
 const (
-	// ReuseNever refuses the start with ErrExists.
+	// ReuseNever rejects the start with ErrExists.
 	ReuseNever Reuse = iota
-	// ReuseEnded starts the next execution of an orchestration that has ended, and refuses the start with ErrActive
+	// ReuseEnded starts the next execution of an orchestration that has ended, and rejects the start with ErrActive
 	// otherwise.
 	ReuseEnded
 	// ReuseAny is like ReuseEnded, but terminates an orchestration that has not ended.
@@ -135,7 +135,7 @@ func (r *Runtime) commitHeld(ctx context.Context, b plannedExecution, all []stor
 	return d.begin(ctx, b.number, b.event)
 }
 
-// applyReuse applies the policy of a start whose id is taken.
+// applyReuse applies the policy of a start under a taken id.
 func (r *Runtime) applyReuse(ctx context.Context, s Start, all []storedExecution) (*plannedExecution, error) {
 	latest, started := latestOf(all)
 	otherInput := false
@@ -195,7 +195,7 @@ func freshExecution(s Start, latest storedExecution, requestID string) *plannedE
 	return &plannedExecution{start: s, number: number, event: e}
 }
 
-// hasRequest reports whether one of the executions was started by this request.
+// hasRequest reports whether this request started any of the executions.
 func hasRequest(all []storedExecution, requestID string) bool {
 	return requestID != "" && slices.ContainsFunc(all, func(g storedExecution) bool {
 		started, _ := g.start()

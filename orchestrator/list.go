@@ -75,9 +75,9 @@ func (s Summary) Ended() bool { return !s.EndedAt.IsZero() }
 const maxList = 1000
 
 // List returns orchestrations in the order of their ids, up to limit (1 to 1,000), and a continuation for the
-// following ones; "" at the end. A page is empty only at the end. An orchestration whose id cannot be read is left
-// out, and recorded as damaged (Damages). The query reads past every orchestration in the range of the prefix, with
-// all rounds, so use a prefix to keep a list cheap: the ids of an engine begin with its name.
+// following ones; "" at the end. A page is empty only at the end. An orchestration with an unreadable id is left out,
+// and recorded as damaged (Damages). The query reads past every orchestration in the range of the prefix, with all
+// rounds. Use a prefix to keep a list cheap: the ids of an engine begin with its name.
 func (r *Runtime) List(ctx context.Context, f Filter, limit int, continuation string) ([]Summary, string, error) {
 	if limit < 1 || limit > maxList {
 		return nil, "", fmt.Errorf("list of orchestrations: a page has 1 to %d, not %d", maxList, limit)

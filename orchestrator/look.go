@@ -8,7 +8,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// These are the first and the longest pause between two checks of a driver whose activities run. Each check doubles
+// These are the first and the longest pause between two checks of a driver with running activities. Each check doubles
 // the pause.
 const (
 	lookFirst = 10 * time.Second

@@ -37,7 +37,7 @@ func (m *mailbox) put(events ...event) {
 	}
 }
 
-// oldest returns the first event of that name; nil when there is none.
+// oldest returns the first event of that name; nil for none.
 func (m *mailbox) oldest(name string) *keptEvent {
 	if m.len() == 0 {
 		return nil

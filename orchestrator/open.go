@@ -244,13 +244,13 @@ func (d *driver) noteStatus(status tables.Entity) {
 // began.
 const rules = rules3
 
-// rules3 is the first version of these rules: A call with WithID is refused when its id is taken (checkChild). An
+// rules3 is the first version of these rules: A call with WithID is rejected when its id is taken (checkChild). An
 // attempt that keeps results learns the events of previous attempts at their place among these. Undo is a barrier. An
 // abandoned sub-orchestration does not keep its caller. A canceled orchestration that cannot continue ends. An event
 // records the clock if that was ahead before (event.clock). A cancellation resumes a suspended execution.
 const rules3 = 3
 
-// createdOf returns when the orchestration was created, given one of its starts.
+// createdOf returns when the orchestration was created, given any of its starts.
 func createdOf(started event) time.Time {
 	if created := started.start().Created; created != 0 {
 		return fromMicros(created)

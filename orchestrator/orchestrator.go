@@ -150,8 +150,8 @@ func WithParentClose(p ParentClose) CallOption {
 
 // WithID sets the id of a sub-orchestration, 1 to 400 bytes of UTF-8. Calls of one orchestration with the same id and
 // the same input are one call: they get the same result. The call fails permanently with ErrConflict when the id is
-// taken by anything else: a call with another input, an orchestration with another starter, the caller itself, or a
-// caller of the caller.
+// taken by anything else. That may be a call with another input, an orchestration with another starter, the caller
+// itself, or a caller of the caller.
 func WithID(id string) CallOption { return callOption(func(o *callOptions) { o.id = id }) }
 
 // callRef identifies one attempt at a call of a sub-orchestration, by the caller's numbering.
@@ -159,8 +159,8 @@ type callRef struct {
 	Execution int `json:"execution"`
 	Task      int `json:"task"`
 	Attempt   int `json:"attempt"`
-	// Since is the first execution of the caller whose results under this id still count. Work that the
-	// sub-orchestration did for an earlier one was undone, or belongs to an attempt whose results are not kept.
+	// Since is the caller's first execution from which results under this id still count. Work that the
+	// sub-orchestration did for an earlier one was undone, or belongs to an attempt that starts over.
 	Since int `json:"since,omitempty"`
 }
 

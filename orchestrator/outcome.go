@@ -98,7 +98,7 @@ type Call struct {
 	Attempts    int
 	ScheduledAt time.Time
 	EndedAt     time.Time
-	// Reused marks a call of an earlier execution whose result this one took over.
+	// Reused marks a result that was taken over from an earlier execution.
 	Reused bool
 	// Undoes is the number of the call that this one undoes, 0 for none. Undone marks a call that was undone.
 	Undoes int

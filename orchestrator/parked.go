@@ -40,8 +40,8 @@ type parkedEntry struct {
 	// passed.
 	since time.Time
 	tries int
-	// task is the human task that was about to be completed. child is the sub-orchestration whose end had to be
-	// reported to the orchestration.
+	// task is the human task that was about to be completed. child is the sub-orchestration that had to report its end
+	// to the orchestration.
 	task            string
 	child           string
 	childUnreported bool // the orchestration still waits for child
@@ -282,9 +282,9 @@ func (r *Runtime) deleteParked(ctx context.Context, deletions []tables.Op) error
 	return nil
 }
 
-// overdue reports whether the orchestration has to be woken: no process has driven it since its due time, another due
-// time has passed, or it waits for other processes and has to check whether they are still working. Its signals since
-// then may not come from all of them.
+// overdue reports whether the orchestration has to be woken. Either no process has driven it since its due time, or
+// another due time has passed, or it waits for other processes and has to check that they are still working. Its
+// signals since then may not come from all of them.
 func (s Summary) overdue(p parkedEntry, late time.Time) bool {
 	switch {
 	case s.Ended():

@@ -18,8 +18,9 @@ type callKey struct {
 	name, input string
 }
 
-// newPriorResults collects the results of attempts, without the calls that were undone and without their undos: first
-// those of the latest attempt, including the ones it took over, and then those that only earlier attempts had.
+// newPriorResults collects the results of attempts, without the calls that were undone and without their undos. The
+// results of the latest attempt come first, including the ones it took over, and then those that only earlier attempts
+// had.
 func newPriorResults(id string, attempts []storedExecution) priorResults {
 	m := priorResults{map[callKey][]Call{}, map[string][]json.RawMessage{}}
 	type place struct{ execution, task int }
@@ -100,7 +101,7 @@ type matchedResult struct {
 	call Call
 }
 
-// reusePrior repeats the events of previous attempts, in the order in which they were learned: it answers the calls
+// reusePrior repeats the events of previous attempts, in the order in which they were learned. It answers the calls
 // for which they have a result, and lets the code see their external events. So races have the same winners. Each
 // answer can lead to the next call. The remaining external events become visible when no call with a result is left.
 func (d *driver) reusePrior() error {
@@ -160,9 +161,9 @@ func (d *driver) releasesEvent(first int) bool {
 	return !d.repeatsOne(x.withheld[0].At)
 }
 
-// repeatsOne reports whether an open call seems to repeat one that completed before that time, with another input: an
-// event after that one has to wait for this one, too. If nothing but events can arrive, they become visible
-// nevertheless (releaseAtRest).
+// repeatsOne reports whether an open call seems to repeat one that completed before that time, with another input. An
+// event after the completed call has to wait for the open one, too. If nothing but events can arrive, they become
+// visible nevertheless (releaseAtRest).
 func (d *driver) repeatsOne(at int64) bool {
 	for _, t := range d.execution.tasks {
 		if !t.isOpenWork() {

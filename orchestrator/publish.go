@@ -48,8 +48,8 @@ func (c *Context) Publish(p Publication) error {
 	return nil
 }
 
-// These are the limits of an outbox. They are checked before the decision, because a decided event must not be refused
-// later.
+// These are the limits of an outbox. They are checked before the decision, because a decided event must not be
+// rejected later.
 const (
 	maxPublication     = 1 << 20 // bytes of payload
 	maxPublicationName = 128     // bytes of a tenant, a type and an order key

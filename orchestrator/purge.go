@@ -90,8 +90,8 @@ func (r *Runtime) purgeCalls(ctx context.Context, id string, all []storedExecuti
 	return r.purgeForgotten(ctx, id, p)
 }
 
-// purgeChild purges a sub-orchestration whose caller is being purged. A forced purge spares one that was to be
-// abandoned and has not ended.
+// purgeChild purges a sub-orchestration together with its caller. A forced purge spares one that was to be abandoned
+// and has not ended.
 func (r *Runtime) purgeChild(ctx context.Context, id string, policy ParentClose, p purgeScope) error {
 	if p.force && policy == AbandonChild {
 		if s, err := r.Status(ctx, id); err == nil && !s.Ended() {

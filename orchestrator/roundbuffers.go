@@ -7,9 +7,9 @@ import (
 )
 
 // roundBuffers is the memory in which a round is made before it is stored: the rows of its transaction and their
-// texts. A driver makes all its rounds in the same buffers, and passes them to the next driver of the process, so that
-// they do not have to grow for every orchestration. Stores must not keep the values they are given. The zero value is
-// ready to use.
+// texts. A driver makes all its rounds in the same buffers, and passes them to the next driver of the process. So they
+// do not have to grow for every orchestration. Stores must not keep the values they are given. The zero value is ready
+// to use.
 type roundBuffers struct {
 	status  map[string]any // columns of the status row; they stay from round to round
 	columns map[string]any // columns of the round's row

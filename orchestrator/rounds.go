@@ -49,11 +49,12 @@ type RoundEvent struct {
 	Reason string
 	// Trace is the trace context of the orchestration's starter or of the event's sender.
 	Trace string
-	// Reused marks a call of an earlier execution whose result this one took over.
+	// Reused marks a result that was taken over from an earlier execution.
 	Reused bool
 	// Local marks the call of a local activity (WithLocal).
 	Local bool
-	// CorrelationID and Parent are those of a start. Tenant is the tenant of a start, or of a publication, whose key is Key.
+	// CorrelationID and Parent are those of a start. Tenant is the tenant of a start, or of a publication. Key is the
+	// publication's key.
 	CorrelationID string
 	Parent        string
 	Tenant        string
@@ -69,7 +70,7 @@ type RoundEvent struct {
 // pageBytes is the size of payloads, in bytes, that ends a page of Rounds.
 const pageBytes = 1 << 20
 
-// ErrContinuation: the continuation is not one of this list.
+// ErrContinuation: the continuation does not belong to this list.
 var ErrContinuation = errors.New("not a continuation of this list")
 
 // Rounds returns the rounds of an orchestration in order, up to limit (1 to 1,000) and about a megabyte, and a
@@ -144,7 +145,7 @@ func (r *Runtime) readRound(ctx context.Context, id string, e tables.Entity) (Ro
 // placeOf identifies a round in a continuation.
 func placeOf(execution, number int) string { return fmt.Sprintf("%d-%d", execution, number) }
 
-// roundOf is readRound for a row whose data is not in a blob.
+// roundOf is readRound for a row that holds its data itself.
 func roundOf(e tables.Entity) (Round, int, error) {
 	var execution, number int
 	if _, err := fmt.Sscanf(e.Row, roundPrefix+"%08d-%08d", &execution, &number); err != nil {

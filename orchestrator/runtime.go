@@ -53,7 +53,7 @@ type Counts struct {
 	Damaged int
 }
 
-// Counts returns what the runtime has counted.
+// Counts returns the current counters.
 func (r *Runtime) Counts() Counts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -185,11 +185,11 @@ func (r *Runtime) pinned(started event) (AnyOrchestrator, error) {
 // the next run, once Config.Ended has accepted the end of the latest. Until the latest has ended, the error is
 // ErrConflict. A completed run can be looked up until the run after the next begins.
 //
-// The error is about driving, not about the orchestration, whose error is Outcome.Failure. It is ErrElsewhere,
-// ErrConflict, ErrUnknownOrchestrator, ErrCorrupt, or an error of storage; after any of these, Run may be repeated.
-// ErrStalled means that the code cannot continue. It wraps the cause: a *DeterminismError, a *BlockedError,
-// ErrUnknownActivity, or ErrUnknownOrchestrator for a version. A stalled orchestration needs no Run: the sweeper
-// continues it when the code is fixed.
+// The error is about driving, not about the orchestration: Outcome.Failure is the orchestration's error. It is
+// ErrElsewhere, ErrConflict, ErrUnknownOrchestrator, ErrCorrupt, or an error of storage; after any of these, Run may
+// be repeated. ErrStalled means that the code cannot continue. It wraps the cause: a *DeterminismError, a
+// *BlockedError, ErrUnknownActivity, or ErrUnknownOrchestrator for a version. A stalled orchestration needs no Run:
+// the sweeper continues it when the code is fixed.
 func (r *Runtime) Run(ctx context.Context, s Start) (Outcome, error) {
 	o, err := r.startable(s)
 	if err != nil {

@@ -77,7 +77,7 @@ func (x *execution) classifyCommand(s Signal) signalClass {
 
 // waitIsOver reports whether the wait that the signal's token names is over. The wait of a timer is not over for the
 // timer's own signal after it has fired, because this may be the last message for the calls that followed. Nor is a
-// wait of another execution, or of one whose calls are unknown.
+// wait of another execution, or of one with unknown calls.
 func (d *driver) waitIsOver(s Signal) bool {
 	var execution, number int
 	if _, err := fmt.Sscanf(s.WaitingToken, "%d-%d", &execution, &number); err != nil {

@@ -92,8 +92,8 @@ func (d *driver) loadCodeless(ctx context.Context) error {
 	return d.loadLatest(all)
 }
 
-// recover continues a stalled execution whose rounds could be replayed. While an activity or orchestrator that it
-// waits for is not registered, or its coroutines wait for each other, it stays stalled.
+// recover continues a stalled execution after a successful replay. While an activity or orchestrator that it waits for
+// is not registered, or its coroutines wait for each other, it stays stalled.
 func (d *driver) recover() error {
 	if err := d.execution.deadlock(); err != nil {
 		return err

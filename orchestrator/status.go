@@ -19,8 +19,8 @@ const (
 	// columnResponsible is the node that is responsible for the open calls. It differs from the node that executed
 	// last if that one only brought a signal.
 	columnResponsible = "ResponsibleNode"
-	// columnEffects is the StateVersion whose effects are known to have been carried out. Only a process that has
-	// repeated them writes it, and the next round removes it.
+	// columnEffects is the StateVersion up to which effects are known to have been carried out. Only a process that
+	// has repeated them writes it, and the next round removes it.
 	columnEffects = "EffectsVersion"
 )
 
@@ -89,7 +89,7 @@ func (d *driver) describe(row *statusColumns, status Status) {
 	toState := len(b)
 	until := x.waitingUntil()
 	pointer := resumePointer{x.number, len(d.rounds) + 1, len(x.tasks), wait, by}
-	if x.ended { // the next execution resumes, if there is one
+	if x.ended { // the next execution resumes, if any
 		pointer = resumePointer{execution: x.number + 1}
 	}
 	b, from, to := x.appendState(b, status, pointer, until, b)

@@ -44,8 +44,8 @@ type Lost struct {
 
 // TakeOver continues the orchestrations that a lost process was responsible for. It calls begun with their number when
 // all of them are running or have a signal, and returns when those that it drives itself have come to rest. The first
-// round of each records the takeover, so that a late round of the lost process is refused. A repeated takeover signals
-// only the orchestrations that the first one has not reached.
+// round of each records the takeover, so that a late round of the lost process is rejected. A repeated takeover
+// signals only the orchestrations that the first one has not reached.
 func (r *Runtime) TakeOver(ctx context.Context, l Lost, begun func(orchestrations int)) error {
 	if r.config.Queues == nil {
 		return fmt.Errorf("take over from %s: %w", l.Node, ErrNoSignals)
@@ -205,7 +205,7 @@ func (l Lost) signal(id string, held bool) Signal {
 
 // classifyTakeover classifies the signal of a takeover to an execution that has not ended. If another process is
 // responsible by now, the signal is stale, unless the lost process had itself reported the orchestration as in
-// progress: it may have taken the orchestration over without having committed a round.
+// progress. Then it may have taken the orchestration over without having committed a round.
 func (d *driver) classifyTakeover(s Signal) signalClass {
 	switch {
 	case d.execution.received.contains(s.SignalID):

@@ -81,7 +81,7 @@ type task struct {
 
 	dueNoted       int64           // the due time that the execution has noted among its possible waits; 0 for none
 	begun          bool            // a sub-orchestration that has rounds
-	remote         bool            // a sub-orchestration whose end comes as a signal
+	remote         bool            // a sub-orchestration that reports its end by a signal
 	endedMeanwhile bool            // a sub-orchestration that ended while this process was still driving it
 	running        bool            // an activity without a failure, which this process or its successor runs
 	sent           bool            // an activity that another process runs

@@ -18,7 +18,7 @@ type errorType struct {
 
 // WithError keeps the type of errors of type E that an activity or a sub-orchestration returns or wraps. errors.As
 // finds them in the error of Await, also after a crash and in another process. They are stored as JSON, so their data
-// has to be in exported fields and must not be secret: values that look secret, also by the names of their members,
+// has to be in exported fields and must not be secret. Values that look secret, also by the names of their members,
 // are replaced by "[redacted]" before the code sees them. Of other errors, only the text is kept.
 func WithError[E error]() CallOption {
 	t := errorType{
@@ -63,7 +63,7 @@ func (all errorTypes) record(f *Failure, err error) {
 	}
 }
 
-// restore returns the error that f stores; nil when it stores none, or one of a type that is unknown here.
+// restore returns the error that f stores; nil when it stores none, or an error of an unknown type.
 func (all errorTypes) restore(f *Failure) error {
 	defer func() { _ = recover() }() // a panic of user code restores nothing
 	for _, t := range all {
@@ -76,7 +76,7 @@ func (all errorTypes) restore(f *Failure) error {
 	return nil
 }
 
-// recordNamed stores in f the error wrapped by err whose type a caller has named. This code need not know the type.
+// recordNamed stores in f the error in err that has a type named by the caller. This code need not know the type.
 func recordNamed(f *Failure, err error, names []string) {
 	defer func() { _ = recover() }() // a panic of user code records nothing
 	var named error

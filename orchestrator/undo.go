@@ -29,7 +29,7 @@ func WithUndo[In, Out any](undo *Activity[In, Out], in In) CallOption {
 
 // Undo undoes calls that have WithUndo: the given ones, or all calls of the execution; the last first, one after the
 // other, each once. Failed calls are undone, too, because they may have done half of their work. An undo runs when its
-// call has ended: it waits for an activity that still runs, even in another process, and for a canceled
+// call has ended. It waits for an activity that still runs, even in another process, and for a canceled
 // sub-orchestration with its clean-up. An activity that ignores the end of its context is only detected in the process
 // that runs the undo. If the message of an activity is lost, its undo waits for Config.LostAfter at most.
 // Cancellations do not reach the undos. Undo also waits for calls that another coroutine undoes. Once its undo is
@@ -78,7 +78,7 @@ func (x *execution) uninterruptible(t *task) bool {
 	return x.rules >= rules3 && (t.undoes > 0 || t.kind == conditionTask && t.name == "")
 }
 
-// undoOfChild returns the open undo of a canceled sub-orchestration; nil when there is none.
+// undoOfChild returns the open undo of a canceled sub-orchestration; nil for none.
 func (x *execution) undoOfChild(id string) *task {
 	for t, undo := range x.undos {
 		if t.kind == childTask && t.child == id && undo.open() {
@@ -144,8 +144,8 @@ func (c *executor) waitsForUndone(undo *task) bool {
 	return t.sent // its result reports the return
 }
 
-// learnReturns records which canceled activities no longer run in any process: those that this driver is responsible
-// for, once they have returned, and those of batches that must be lost.
+// learnReturns records which canceled activities no longer run in any process. These are the activities that this
+// driver is responsible for, once they have returned, and those of batches that must be lost.
 func (d *driver) learnReturns() error {
 	for _, c := range slices.Clone(d.execution.elsewhere) {
 		t := c.task

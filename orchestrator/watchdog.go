@@ -231,7 +231,7 @@ func frame(stack string, wanted func(function, file string) bool) string {
 	return "an unknown place"
 }
 
-// isStandardLibrary reports whether a function belongs to the standard library: the path of its package begins neither
+// isStandardLibrary reports whether a function belongs to the standard library. The path of its package begins neither
 // with a domain nor with the name of the program's module, and is not main.
 func isStandardLibrary(function string) bool {
 	slash := strings.LastIndexByte(function, '/') + 1
