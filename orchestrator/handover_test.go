@@ -86,8 +86,8 @@ func (r *handoverTrial) deliver(t *testing.T, s Signal) {
 	}()
 }
 
-// Whatever comes while an activity runs on the driver's goroutine is applied at once, and not when the activity has
-// returned.
+// Signals and events that arrive while an activity runs on the driver's goroutine are applied immediately, not when
+// the activity has returned.
 func TestHandOver(t *testing.T) {
 	t.Parallel()
 	status := func(want Status) func(*testing.T, *handoverTrial) {
@@ -106,7 +106,7 @@ func TestHandOver(t *testing.T) {
 	onTimer := func(ctx *Context) error { _, err := Timer(ctx, time.Minute).Await(); return err }
 	raised := Signal{SignalID: "raised", InstanceID: "a", RuntimeProvider: provider, Type: ExternalSignal, Payload: Payload{Event: "go", Data: json.RawMessage("1")}}
 	tests := map[string]struct {
-		wait  func(*Context) error // what the coroutine waits for; nil for no coroutine
+		wait  func(*Context) error // the wait of the coroutine; nil for no coroutine
 		comes func(*testing.T, *handoverTrial)
 		check func(*testing.T, *handoverTrial) // while the activity still runs
 		ends  Status
@@ -148,7 +148,7 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// count is how many events of a kind were learned.
+// count returns how many events of a kind were learned.
 func count(all []storedExecution, kind eventKind) (n int) {
 	for _, g := range all {
 		for _, r := range g.rounds {
@@ -162,7 +162,7 @@ func count(all []storedExecution, kind eventKind) (n int) {
 	return n
 }
 
-// An activity that ends its goroutine fails, and the orchestration goes on elsewhere.
+// An activity that ends its goroutine fails, and the orchestration continues elsewhere.
 func TestHandOverByGoexit(t *testing.T) {
 	t.Parallel()
 	w, l := newWorld(t), &ledger{}

@@ -49,8 +49,8 @@ func TestCancelResumesASuspendedRun(t *testing.T) {
 	}
 }
 
-// A Suspend that was given before a Cancel does nothing when it arrives after it; one that was given later suspends the
-// clean-up.
+// A Suspend that was given before a Cancel does nothing when it arrives after it; one that was given later suspends
+// the clean-up.
 func TestSuspendBesidesCancel(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
