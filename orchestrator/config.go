@@ -41,8 +41,8 @@ type Config struct {
 	// MaxInlineActivities bounds the activities of one orchestration that this process runs at the same time. The
 	// others go to the activity queue, from which any process takes them. The default is 1,000.
 	MaxInlineActivities int
-	// InlineWait is the longest timer that Run waits for in memory when there are queues; for longer timers it parks.
-	// The default is 30 s.
+	// InlineWait is the longest timer that Run waits for in memory if Queues is set; for longer timers the
+	// orchestration parks. The default is 30 s.
 	InlineWait time.Duration
 	// Publish publishes the events of orchestrations, after the round that decided on them is committed. It may get an
 	// event again, and must recognise it by tenant and key. Without Publish, Context.Publish is an error.

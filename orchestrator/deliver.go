@@ -42,7 +42,7 @@ func (d *driver) notify() {
 // acknowledged: its contents are in a committed round, the driver has come to rest, and the hooks have been called. So
 // the last message that keeps an orchestration alive stays in its queue until nothing depends on it. ErrNotFound means
 // that the orchestration does not exist. An event that is not older than Config.KeepEarly may be for one that is not
-// started yet. Then the error is an *EarlyError, which holds the time of the next delivery. The outcome of an
+// started yet. Then the error is an *EarlyError, which holds the pause before the next delivery. The outcome of an
 // orchestration that waits again has Calls only if one of them ended meanwhile; Get returns them all.
 func (r *Runtime) Deliver(ctx context.Context, s Signal) (Outcome, error) {
 	return r.deliverAndTell(ctx, s, nil)

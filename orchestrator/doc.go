@@ -76,7 +76,7 @@
 //	task-...                        human tasks, which the package tasks owns
 //	x-{execution:08d}               the marker of an execution: a round requires it, so that a process that was paused cannot
 //	                                add a round to an execution whose rounds were deleted
-//	purge                           stands in place of the status while the rows are being deleted
+//	purge                           replaces the status while the rows are being deleted
 //
 // A payload of more than 64 KiB, and a round that does not fit its row, is in a blob {escaped
 // id}/{execution:08d}/{sha256}. A value that does not fit its message is in {escaped id}/{sha256}. A blob is written

@@ -24,7 +24,7 @@ type executor struct {
 	results resultQueue
 
 	execution *execution
-	seen      int               // how many calls of the execution dispatch has looked at
+	seen      int               // how many calls of the execution dispatch has seen
 	waiting   []*task           // calls that are not started, and timers that have not fired
 	inFlight  map[call]*attempt // the attempts that are running; nil before the first
 	forgotten int               // how many attempts were forgotten

@@ -17,7 +17,7 @@ type handoverTrial struct {
 	release chan struct{}      // lets the activity return
 	beat    chan struct{}      // makes it send a heartbeat
 	cancel  context.CancelFunc // ends the context of Run
-	out     chan Outcome       // what Run has returned
+	out     chan Outcome       // the result of Run
 }
 
 // begin runs the orchestration up to the activity. A coroutine calls another activity once an event or a minute has come.

@@ -104,7 +104,7 @@ func TestProgressSurvivesTheProcess(t *testing.T) {
 			dying := w.configured(t, plan, c)
 			done := runInBackground(ctx, dying, startOf("a", 1))
 			time.Sleep(75 * time.Second)
-			dead.Store(true) // nothing reaches storage any more
+			dead.Store(true) // no call reaches storage from here on
 			die()
 			<-done
 			rt := w.configured(t, nil, c)

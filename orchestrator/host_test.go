@@ -32,7 +32,7 @@ type host struct {
 	used     []*faults.Plan
 	runtime  *Runtime
 	started  bool      // the message that starts the orchestration is acknowledged
-	again    time.Time // when that message comes again
+	again    time.Time // when that message is redelivered
 	begin    time.Time
 	requests []request
 	idle     time.Duration

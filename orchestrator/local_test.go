@@ -35,7 +35,7 @@ func TestLocalActivitiesRideWithTheNextRound(t *testing.T) {
 	for name, c := range map[string]struct {
 		then   func(ctx *Context, n int) (int, error)
 		local  int
-		rounds []string // what each round learned, as kinds of events
+		rounds []string // the kinds of events that each round learned
 		output string
 	}{
 		"to the end": {func(_ *Context, n int) (int, error) { return n, nil }, 3,

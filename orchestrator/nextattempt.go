@@ -20,7 +20,7 @@ func nextAttempt(before storedExecution, started event) event {
 		e.Inherited.Sent = nil // without results, all sent events are new, and so are their streams
 	}
 	if next.Revived = end != nil && !end.Retrying; next.Revived && e.Inherited != nil {
-		e.Inherited.Suspended = false // a retry of an orchestration that has ended is meant to run
+		e.Inherited.Suspended = false // a retry of an ended orchestration has to run
 	}
 	return e
 }

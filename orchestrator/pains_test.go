@@ -4,12 +4,12 @@ package orchestrator
 // it, or a line:
 //
 //   - Lost updates between two nodes under load: TestTwoProcessesCannotBothCommit, TestSimulation; one paused node is
-//     TestPainSplitBrain, one that goes on behind another TestPainSplitBrainOfTheOneThatGoesOn.
+//     TestPainSplitBrain, one that continues after another TestPainSplitBrainOfTheOneThatGoesOn.
 //   - Poison messages: a signal that cannot be read is ErrSignal for good (TestDecodeSignal); counting attempts and dead
 //     letters are the engine package's.
 //   - Purge that is slow, or never happens: TestPurge (many rows), TestPurgeInterrupted, TestPurgeAll,
-//     TestPurgeAllInterrupted; signals that go on after it: TestPurgeAndLateSignals. Stuck dequeues that only a watchdog
-//     finds: Runtime.Sweep.
+//     TestPurgeAllInterrupted; signals that arrive after it: TestPurgeAndLateSignals. Stuck dequeues that only a
+//     watchdog finds: Runtime.Sweep.
 //   - Non-determinism and deployments: TestReplayThatDecidesDifferentlyStalls, TestPatched, TestExportAndReplay,
 //     TestGolden of the engines.
 //   - Fan-in that slows down with its size: TestFanOutIsAFewRounds, TestSequenceCostsOneTransactionAStep; the cold side is
@@ -17,12 +17,14 @@ package orchestrator
 //   - Terminate that is not recursive: TestTerminateTakesTheChildrenWithIt; that it reaches running activities is
 //     TestPainTerminateDoesNotReachActivities. Cancel: TestCancelRuns, TestCancel, TestCancelInterrupted. Of one that is
 //     pending: TestCancel (while it is pending), TestPainTerminateOfPending.
-//   - Activities of a process that dies again and again: an attempt that nobody saw the end of is not counted in the
-//     rounds; the host's dequeue count bounds it, and the engine package turns it into a dead letter. One that goes silent is ended by WithHeartbeat.
-//   - Partition counts that cannot be changed: cannot occur, there are none. An orchestration is a partition of its own.
+//   - Activities of a process that dies repeatedly: an attempt without an observed end is not counted in the rounds;
+//     the host's dequeue count bounds it, and the engine package turns it into a dead letter. One that goes silent is
+//     ended by WithHeartbeat.
+//   - Partition counts that cannot be changed: cannot occur, partition counts do not exist. An orchestration is a
+//     partition of its own.
 //   - Custom status that is too large: TestCustomStatus.
-//   - Orphaned entity locks: there are no entities. What a dead process leaves is TestPainOrphanedLock; the lock of an
-//     instance is the engine package's, with owner, expiry and release.
+//   - Orphaned entity locks: entities do not exist. The remains of a dead process are TestPainOrphanedLock; the lock
+//     of an instance is the engine package's, with owner, expiry and release.
 //   - Exhausted connections (SNAT): the storage packages' adapters share one client; nothing here opens a connection.
 //   - Queries by name or tag that are slow, and empty pages: TestList.
 //   - Deadlocks and duplicates of the SQL backend: cannot occur, an orchestration is written by inserts into one

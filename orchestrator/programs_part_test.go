@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// program is what one orchestration of a random tree runs: a body, in one execution after the other.
+// program is the program of one orchestration of a random tree: a body, in one execution after the other.
 type program struct {
 	Body *part `json:"body"`
 	// Generations is how often the body runs; each run but the first follows a continue as new.

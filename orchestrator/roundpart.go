@@ -33,7 +33,7 @@ func (d *driver) nextPart(share int) roundPart {
 	left := d.rt.roundBudget
 	left = roundBudget{left.bytes / share, left.tasks / share, left.taskBytes / share}
 	var p, border roundPart
-	for i := -1; i < len(d.learned); i++ { // -1 stands for the decisions left over from a divided turn
+	for i := -1; i < len(d.learned); i++ { // -1 is for the decisions left over from a divided turn
 		if i >= 0 {
 			border = p
 			if !left.spend(d.learned[i].size(), 0, 0) && p != (roundPart{}) {

@@ -53,7 +53,7 @@ func TestSweepWakesWhatIsOverdue(t *testing.T) {
 					t.Errorf("%d woken before the time", n)
 				}
 				time.Sleep(d + 6*time.Minute)
-				_, _ = sweeper.Sweep(t.Context(), 10) // it may fail; the next one goes on
+				_, _ = sweeper.Sweep(t.Context(), 10) // it may fail; the next one continues
 				rt := w.signalling(t, nil, orchestrators, activities)
 				for range 8 { // the first signal may be lost: the next one follows later
 					time.Sleep(6 * time.Minute)

@@ -19,7 +19,7 @@ import (
 // its Context, or computes for too long.
 type BlockedError struct {
 	Orchestration string
-	// Place is the function and the line of the code then. Waited is how long it did not return.
+	// Place is the function and the line where the code was. Waited is how long it had not returned.
 	Place  string
 	Waited time.Duration
 }

@@ -142,7 +142,7 @@ func (w *watch) isOut(ctx context.Context) bool {
 	return over != nil
 }
 
-// hurriedly makes a call unless there is an outage, and stops waiting for its answer when an outage begins.
+// hurriedly makes a call unless an outage is known, and stops waiting for its answer when an outage begins.
 func (w *watch) hurriedly(ctx context.Context, k kind, call func(context.Context) error) error {
 	if over, next := w.state(); over != nil && !w.overBy(ctx, over, next) {
 		return w.unavailable()

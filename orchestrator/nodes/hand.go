@@ -15,8 +15,8 @@ type Hand struct {
 	// At is when the node wrote this, by its own clock, and Since when it began the oldest of the work.
 	At    time.Time `json:"at"`
 	Since time.Time `json:"since"`
-	// Count is the amount of work. Orchestrations are those that the node drives; More is set if the list is
-	// incomplete for lack of space.
+	// Count is the amount of work. Orchestrations are those that the node drives; More is set if the list omits some
+	// because of its size.
 	Count          int      `json:"count"`
 	Orchestrations []string `json:"orchestrations,omitempty"`
 	More           bool     `json:"more,omitempty"`
