@@ -24,7 +24,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// history names the file that TestMakeCompatibility writes. To make one, copy this file into a checkout of the release and run there
+// history names the file that TestMakeCompatibility writes. To make one, copy this file into a checkout of the release
+// and run there
 //
 //	ROUNDHOUSE_HISTORY=$PWD/v1.2.3.json.gz go test ./orchestrator -run '^TestMakeCompatibility$'
 //

@@ -29,10 +29,10 @@
 // it is Retrying, events and commands are kept for the next attempt. A redelivered message, [Runtime.Rewind], a
 // retried dead letter and a sub-orchestration called WithRetry all begin the next attempt by one rule:
 //
-//	The next attempt learns again, in the same order, the events that were raised and the results of the calls that completed
-//	and were not undone. The condition is that the attempt before failed because one of its calls failed, timed out as a whole,
-//	or was stopped, and did nothing afterwards but undo. Otherwise the next attempt starts over, and only the events are
-//	delivered again.
+//	The next attempt learns again, in the same order, the events that were raised and the results of the calls that
+//	completed and were not undone. The condition is that the attempt before failed because one of its calls failed,
+//	timed out as a whole, or was stopped, and did nothing afterwards but undo. Otherwise the next attempt starts over,
+//	and only the events are delivered again.
 //
 // The kept results are those of activities and sub-orchestrations, timers that fired, people's answers, side effects,
 // NewUUID, Rand, and the ids of sub-orchestrations and publications. They come from all attempts since the last that

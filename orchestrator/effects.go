@@ -46,7 +46,8 @@ func (d *driver) emit(ctx context.Context, r round) error {
 	return errors.Join(append(errs, d.emitOutward(ctx, r))...)
 }
 
-// repeatEffects repeats the effects of the last loaded round, because the process that committed it may have died before them.
+// repeatEffects repeats the effects of the last loaded round, because the process that committed it may have died
+// before them.
 func (d *driver) repeatEffects(ctx context.Context) error {
 	last := d.unconfirmed
 	if d.unconfirmed = nil; last == nil {

@@ -350,7 +350,7 @@ func (c *executor) attemptReturned(r result) *task {
 	return t
 }
 
-// recheckChild makes dispatch check a sub-orchestration that has ended again.
+// recheckChild makes dispatch recheck a sub-orchestration that has ended.
 func (c *executor) recheckChild(id string) {
 	if t := cmp.Or(c.execution.openChild(id), c.execution.undoOfChild(id)); t != nil {
 		t.remote, t.foreign, t.rival, t.begun = false, false, false, true

@@ -20,7 +20,8 @@ type handoverTrial struct {
 	out     chan Outcome       // the result of Run
 }
 
-// begin runs the orchestration up to the activity. A coroutine calls another activity once an event or a minute has come.
+// begin runs the orchestration up to the activity. A coroutine calls another activity once an event or a minute has
+// come.
 func beginHandover(t *testing.T, wait func(*Context) error) *handoverTrial {
 	r := &handoverTrial{w: newWorld(t), l: &ledger{}, release: make(chan struct{}), beat: make(chan struct{}), out: make(chan Outcome, 1)}
 	where := NewActivity("where", func(context.Context, int) (int64, error) { return new(watchdog).goroutineID(), nil })

@@ -5,18 +5,18 @@ package orchestrator
 //
 //   - Lost updates between two nodes under load: TestTwoProcessesCannotBothCommit, TestSimulation; one paused node is
 //     TestPainSplitBrain, one that continues after another TestPainSplitBrainOfTheOneThatGoesOn.
-//   - Poison messages: a signal that cannot be read is ErrSignal for good (TestDecodeSignal); counting attempts and dead
-//     letters are the engine package's.
+//   - Poison messages: a signal that cannot be read is ErrSignal for good (TestDecodeSignal); counting attempts and
+//     dead letters are the engine package's.
 //   - Purge that is slow, or never happens: TestPurge (many rows), TestPurgeInterrupted, TestPurgeAll,
 //     TestPurgeAllInterrupted; signals that arrive after it: TestPurgeAndLateSignals. Stuck dequeues that only a
 //     watchdog finds: Runtime.Sweep.
 //   - Non-determinism and deployments: TestReplayThatDecidesDifferentlyStalls, TestPatched, TestExportAndReplay,
 //     TestGolden of the engines.
-//   - Fan-in that slows down with its size: TestFanOutIsAFewRounds, TestSequenceCostsOneTransactionAStep; the cold side is
-//     TestPainLargeHistories.
+//   - Fan-in that slows down with its size: TestFanOutIsAFewRounds, TestSequenceCostsOneTransactionAStep; the cold
+//     side is TestPainLargeHistories.
 //   - Terminate that is not recursive: TestTerminateTakesTheChildrenWithIt; that it reaches running activities is
-//     TestPainTerminateDoesNotReachActivities. Cancel: TestCancelRuns, TestCancel, TestCancelInterrupted. Of one that is
-//     pending: TestCancel (while it is pending), TestPainTerminateOfPending.
+//     TestPainTerminateDoesNotReachActivities. Cancel: TestCancelRuns, TestCancel, TestCancelInterrupted. Of one that
+//     is pending: TestCancel (while it is pending), TestPainTerminateOfPending.
 //   - Activities of a process that dies repeatedly: an attempt without an observed end is not counted in the rounds;
 //     the host's dequeue count bounds it, and the engine package turns it into a dead letter. One that goes silent is
 //     ended by WithHeartbeat.

@@ -100,8 +100,8 @@ func TestTenThousandParked(t *testing.T) {
 	})
 }
 
-// bubbleGoroutines counts the goroutines of the caller's synctest bubble: those of the runtime and of other tests come and go
-// meanwhile.
+// bubbleGoroutines counts the goroutines of the caller's synctest bubble: those of the runtime and of other tests come
+// and go meanwhile.
 func bubbleGoroutines(t *testing.T) int {
 	t.Helper()
 	stacks := make([]byte, 16<<20)

@@ -95,8 +95,8 @@ func (p *program) String() string {
 
 func (p *program) generations() int { return max(1, p.Generations) }
 
-// walk visits all parts, those of other orchestrations included. often is how many times the generations of the programs
-// around a part repeat it.
+// walk visits all parts, those of other orchestrations included. often is how many times the generations of the
+// programs around a part repeat it.
 func (p *program) walk(often int, visit func(n *part, often int)) {
 	often *= p.generations()
 	var step func(n *part)

@@ -14,8 +14,8 @@ type resumable struct {
 	ended bool // the body has returned
 }
 
-// exited is the panic that replaces runtime.Goexit at the end of a body, because Goexit would also end the goroutine that
-// resumes or closes the body.
+// exited is the panic that replaces runtime.Goexit at the end of a body, because Goexit would also end the goroutine
+// that resumes or closes the body.
 type exited struct{}
 
 // init must be called before all other methods.

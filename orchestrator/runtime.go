@@ -187,7 +187,7 @@ func (r *Runtime) pinned(started event) (AnyOrchestrator, error) {
 //
 // The error is about driving, not about the orchestration: Outcome.Failure is the orchestration's error. It is
 // ErrElsewhere, ErrConflict, ErrUnknownOrchestrator, ErrCorrupt, or an error of storage; after any of these, Run may
-// be repeated. ErrStalled means that the code cannot continue. It wraps the cause: a *DeterminismError, a
+// be repeated. ErrStalled means that the code cannot continue. The error also wraps the cause: a *DeterminismError, a
 // *BlockedError, ErrUnknownActivity, or ErrUnknownOrchestrator for a version. A stalled orchestration needs no Run:
 // the sweeper continues it when the code is fixed.
 func (r *Runtime) Run(ctx context.Context, s Start) (Outcome, error) {

@@ -42,8 +42,8 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// simulation draws everything from its seed. Nearly nothing happens at the same time as anything else, so that the order
-// of goroutines decides little and a seed repeats.
+// simulation draws everything from its seed. Nearly nothing happens at the same time as anything else, so that the
+// order of goroutines decides little and a seed repeats.
 type simulation struct {
 	t         *testing.T
 	seed      uint64

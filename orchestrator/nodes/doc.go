@@ -2,10 +2,10 @@
 // A Functions host hides a received message for ten minutes, even if its process dies. No process has to wait for
 // that, because the work in progress is recorded in the tables.
 //
-// A process with work is alive to the others as long as its sign of life stays hidden: one message in a queue that
-// every host of the app listens to. The node keeps it hidden by updates. When it stops doing so, the queue shows the
-// message, a living host receives it, and its handler takes over. No clocks are compared, and idle nodes make no
-// requests.
+// A process with work is alive to the others as long as its sign of life stays hidden. The sign is one message in a
+// queue that every host of the app listens to. The node keeps it hidden by updates. When it stops doing so, the queue
+// shows the message, a living host receives it, and its handler takes over. No clocks are compared, and idle nodes
+// make no requests.
 //
 // Guarantees:
 //

@@ -176,7 +176,8 @@ func rows(ctx context.Context, store tables.Store, table string) (nodes []Info, 
 	return nodes, signs, nil
 }
 
-// List returns the nodes that have been seen within the last day, the latest first. table is Config.Table; "" is its default.
+// List returns the nodes that have been seen within the last day, the latest first. table is Config.Table; "" is its
+// default.
 func List(ctx context.Context, store tables.Store, table string) ([]Info, error) {
 	if table == "" {
 		table = hostlock.DefaultTable

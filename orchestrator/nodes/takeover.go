@@ -242,7 +242,7 @@ func (n *Node) claim(ctx context.Context, e *ended, by string) (mine bool, err e
 	return n.reclaim(ctx, e, found, by)
 }
 
-// isTakenOtherwise reports whether another node has taken over by another sign of life of the same node: the process
+// isTakenOtherwise reports whether another node has taken over by another sign of life of the same node. The process
 // that follows under the same host knows the number in the row, and the node may have continued with another sign
 // since.
 func (n *Node) isTakenOtherwise(ctx context.Context, e ended) (bool, error) {
