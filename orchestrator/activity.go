@@ -10,10 +10,10 @@ import (
 	"github.com/vibedata/roundhouse/internal/payload"
 )
 
-// Activity is a step that does real work: it may use the network, the clock and everything else that an orchestrator may
-// not. It can run more than once for one call, so it has to be idempotent; ActivityInfo helps. In and Out travel as JSON
-// and are kept in the rounds: they must not hold secrets. It may run on the goroutine of its orchestration, so it must not
-// return with its goroutine locked to a thread (runtime.LockOSThread).
+// Activity is a step that does real work: unlike an orchestrator, it may use the network, the clock and everything
+// else. It can run more than once for one call, so it must be idempotent; ActivityInfo helps. In and Out are encoded
+// as JSON and kept in the rounds: they must not hold secrets. It may run on the goroutine of its orchestration, so it
+// must not return with its goroutine locked to a thread (runtime.LockOSThread).
 type Activity[In, Out any] struct {
 	name    string
 	fn      func(context.Context, In) (Out, error)
@@ -22,15 +22,15 @@ type Activity[In, Out any] struct {
 
 // AnyActivity is an Activity of any type, for registration.
 type AnyActivity interface {
-	// Name is the name that the rounds hold.
+	// Name returns the name in the rounds.
 	Name() string
 	configured() callOptions
 	check() error
 	invoke(ctx context.Context, input json.RawMessage) (json.RawMessage, error)
 }
 
-// NewActivity names fn and gives it options that hold for all its calls. The name is kept in rounds: renaming an activity
-// stalls the orchestrations that wait for it.
+// NewActivity names fn and sets options for all its calls. The name is kept in rounds: renaming an activity stalls the
+// orchestrations that wait for it.
 func NewActivity[In, Out any](name string, fn func(context.Context, In) (Out, error), options ...CallOption) *Activity[In, Out] {
 	a := &Activity[In, Out]{name: name, fn: fn}
 	for _, o := range options {
@@ -39,7 +39,7 @@ func NewActivity[In, Out any](name string, fn func(context.Context, In) (Out, er
 	return a
 }
 
-// Name is the name that the rounds hold.
+// Name returns the name in the rounds.
 func (a *Activity[In, Out]) Name() string { return a.name }
 
 func (a *Activity[In, Out]) configured() callOptions { return a.options }
@@ -57,10 +57,10 @@ func (a *Activity[In, Out]) check() error {
 	return nil
 }
 
-// Call starts the activity and returns at once. It runs beside everything else that the orchestrator has called; Await
-// waits for its result.
+// Call starts the activity and returns immediately. The activity runs at the same time as all other calls of the
+// orchestrator; Await waits for its result.
 func (a *Activity[In, Out]) Call(ctx *Context, in In, options ...CallOption) *Future[Out] {
-	return &Future[Out]{ctx: ctx, task: a.call(ctx, in, options)} // being inlined, this takes no memory where it is awaited at once
+	return &Future[Out]{ctx: ctx, task: a.call(ctx, in, options)} // this is inlined, so a call that is awaited directly allocates no memory
 }
 
 func (a *Activity[In, Out]) call(ctx *Context, in In, options []CallOption) *task {
@@ -77,7 +77,7 @@ func (a *Activity[In, Out]) call(ctx *Context, in In, options []CallOption) *tas
 	return ctx.execution.callActivity(ctx, a.name, input, merged)
 }
 
-// invoke runs the function; a panic in it becomes an error.
+// invoke runs the function and converts a panic to an error.
 func (a *Activity[In, Out]) invoke(ctx context.Context, input json.RawMessage) (output json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -99,9 +99,9 @@ func (a *Activity[In, Out]) invoke(ctx context.Context, input json.RawMessage) (
 	return output, nil
 }
 
-// Around returns an activity in whose place fn runs; next is the activity itself. It is for what many activities have
-// in common, such as traces and metrics, and for tests. What next returns is to be handed on as it is, or replaced: its bytes must not
-// be changed.
+// Around returns an activity that runs fn in place of a; next is the activity itself. Use it for code that many
+// activities share, such as traces and metrics, and for tests. Return the output of next unchanged, or replace it: its
+// bytes must not be modified.
 func Around(a AnyActivity, fn func(ctx context.Context, input json.RawMessage, next func(context.Context) (json.RawMessage, error)) (json.RawMessage, error)) AnyActivity {
 	return around{a, fn}
 }
@@ -127,7 +127,7 @@ func (a around) invoke(ctx context.Context, input json.RawMessage) (output json.
 		return nil, err
 	}
 	if len(passed) > 0 && len(output) == len(passed) && &output[0] == &passed[0] {
-		return output, nil // it is handed on as it came, and encoded already
+		return output, nil // the output of next is unchanged, and encoded already
 	}
 	if output, err = encodePayload(output); err != nil {
 		return nil, Permanent(fmt.Errorf("output of activity %s: %w", a.Name(), err))
@@ -135,7 +135,7 @@ func (a around) invoke(ctx context.Context, input json.RawMessage) (output json.
 	return output, nil
 }
 
-// ActivityInfo says for which call and which attempt an activity runs.
+// ActivityInfo identifies the call and the attempt that an activity runs for.
 type ActivityInfo struct {
 	// Orchestration is the id of the calling orchestration, and Execution is its generation.
 	Orchestration string
@@ -150,9 +150,9 @@ type ActivityInfo struct {
 	TenantID string
 	// Trace is the trace context of the attempt, as Config.Tracer makes it; "" for none.
 	Trace string
-	// Deadline is when the context of the attempt ends; it is zero when nothing bounds the attempt.
+	// Deadline is when the context of the attempt ends; zero for an unbounded attempt.
 	Deadline time.Time
-	// Progress is the last recorded progress of the call's heartbeats, of whichever attempt; nil when there is none.
+	// Progress is the last recorded progress of the call's heartbeats, of any attempt; nil without any.
 	Progress json.RawMessage
 }
 
@@ -161,7 +161,7 @@ func (i ActivityInfo) IdempotencyKey() string {
 	return fmt.Sprintf("%s/%d/%d", i.Orchestration, i.Execution, i.Task)
 }
 
-// Info returns what the running activity works for, or the zero value outside of an activity.
+// Info returns the ActivityInfo of the running activity, or the zero value outside of an activity.
 func Info(ctx context.Context) ActivityInfo {
 	if a := attemptOf(ctx); a != nil {
 		return a.info

@@ -55,10 +55,10 @@ type activityResult struct {
 	Progress  json.RawMessage `json:"progress,omitempty"`
 }
 
-// messageBytes is about how many bytes one message, with the blob that it may name, carries.
+// messageBytes is the approximate size of one message, with the blob that it may name.
 const messageBytes = 16 << 20
 
-// sendActivities hands activities to other processes, many in a message.
+// sendActivities sends activities to other processes, many in a message.
 func (d *driver) sendActivities(ctx context.Context, e event) error {
 	var calls []activityCall
 	for _, number := range e.target().Tasks {
@@ -115,11 +115,11 @@ func (r *Runtime) sendBatch(ctx context.Context, b activityBatch) error {
 	return nil
 }
 
-// ErrBatch: the message of the activity queue cannot be understood, and delivering it again cannot help.
+// ErrBatch: the message of the activity queue is invalid, and a redelivery cannot help.
 var ErrBatch = errors.New("not a batch of activities")
 
 // RunActivities handles a message of the activity queue: it runs the activities and signals their results. A nil error
-// means that the message may be acknowledged. Activities for which the time of ctx does not suffice are sent again.
+// means that the message may be acknowledged. Activities that do not end within ctx are sent again.
 func (r *Runtime) RunActivities(ctx context.Context, body []byte) error {
 	b, err := r.readBatch(ctx, body)
 	if err != nil {
@@ -196,8 +196,8 @@ func (r *Runtime) reportResults(ctx context.Context, b activityBatch, done []act
 	return r.sendBatches(ctx, b, left)
 }
 
-// GiveUpActivities handles a message of the activity queue that the host has given up: its activities fail with this
-// reason, and the orchestration decides what follows.
+// GiveUpActivities handles a message of the activity queue that the host has abandoned: its activities fail with this
+// reason, and the orchestration decides how to continue.
 func (r *Runtime) GiveUpActivities(ctx context.Context, body []byte, reason string) error {
 	b, err := r.readBatch(ctx, body)
 	if err != nil {
@@ -244,9 +244,9 @@ func decodeBatch(body []byte) (activityBatch, error) {
 	return b, nil
 }
 
-// dropUnwanted keeps only those activities of a batch that are still waited for. The others were done before or are not
-// wanted any more. Running them again could repeat their effects after an undo. It returns results for those that were canceled: an
-// undo may wait for the news that nobody runs them.
+// dropUnwanted keeps only those activities of a batch that the orchestration still waits for. The others were done
+// before or are no longer needed; running them again could repeat their effects after an undo. It returns results for
+// the canceled ones, because an undo may wait for the report that no process runs them.
 func (r *Runtime) dropUnwanted(ctx context.Context, b activityBatch) (_ activityBatch, canceled []activityResult, err error) {
 	all, err := r.journal.load(ctx, b.Orchestration)
 	if err != nil {
@@ -278,8 +278,8 @@ func (r *Runtime) checkWanted(ctx context.Context, b activityBatch) error {
 	return nil
 }
 
-// attempt returns an attempt at one of the activities. Its progress is not recorded, because another process has the
-// rounds; a failure and a message that is sent again carry it instead.
+// batched returns an attempt at one of the activities. Its progress is not recorded, because another process has the
+// rounds. Instead, a failure and a message that is sent again carry it.
 func (r *Runtime) batched(ctx context.Context, b activityBatch, c activityCall, beat func(progress json.RawMessage)) *attempt {
 	trace := b.Trace
 	if trace != "" && r.config.Tracer != nil {
@@ -294,7 +294,6 @@ func (r *Runtime) batched(ctx context.Context, b activityBatch, c activityCall, 
 	return a
 }
 
-// recorderFunc is a function that takes the progress of an attempt.
 type recorderFunc func(progress json.RawMessage)
 
 func (f recorderFunc) record(_ *attempt, progress json.RawMessage) { f(progress) }
@@ -324,7 +323,7 @@ func (x *execution) classifyResults(results []activityResult) signalClass {
 	return class
 }
 
-// callFor returns the call that waits for the result; nil when none does.
+// callFor returns the call that waits for the result; nil if none does.
 func (x *execution) callFor(r activityResult) *task {
 	t := x.task(r.Task)
 	if r.Execution != x.number || t == nil || t.done || t.kind != activityTask || t.attempts+1 != r.Attempt {
@@ -333,7 +332,7 @@ func (x *execution) callFor(r activityResult) *task {
 	return t
 }
 
-// returnedBy returns the canceled activity of which the result is the news that it has returned; nil when there is none.
+// returnedBy returns the canceled activity that the result reports as returned; nil for none.
 func (x *execution) returnedBy(r activityResult) *task {
 	if t := x.task(r.Task); t != nil && r.Execution == x.number && t.elsewhere && !t.returned {
 		return t
@@ -367,7 +366,7 @@ func (d *driver) takeResults(results []activityResult) error {
 	return nil
 }
 
-// resend makes dispatch send or run those activities again whose messages may be lost.
+// resend makes dispatch send or run activities with possibly lost messages again.
 func (c *executor) resend() {
 	for _, t := range c.execution.tasks {
 		if t.sent && t.open() {

@@ -17,7 +17,7 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// tolerant calls an activity n times at once, each with an input of the size, and gives how each ended.
+// tolerant calls an activity n times in parallel, each with an input of the size, and returns the outcome of each.
 func tolerant(a *Activity[string, string], size int) *Orchestrator[int, []string] {
 	return NewOrchestrator("test", func(ctx *Context, n int) ([]string, error) {
 		var calls []*Future[string]
@@ -36,7 +36,7 @@ func tolerant(a *Activity[string, string], size int) *Orchestrator[int, []string
 	})
 }
 
-// shared is an activity whose every fifth call fails for good, with a typed error, and whose every third needs a retry.
+// shared is an activity in which every fifth call fails for good, with a typed error, and every third needs a retry.
 func shared(l *ledger) *Activity[string, string] {
 	return NewActivity("shared", func(ctx context.Context, in string) (string, error) {
 		number, _, _ := strings.Cut(in, ":")
@@ -55,8 +55,8 @@ func shared(l *ledger) *Activity[string, string] {
 	}, WithRetry(Retry{MaxAttempts: 2, FirstInterval: time.Minute}), WithError[*vaultError]())
 }
 
-// Activities that are too many for one process run in others: each result arrives once, whatever fails, and whether the
-// batches fit messages or not.
+// Activities that are too many for one process run in others: each result arrives once, regardless of failures, and
+// whether the batches fit messages or not.
 func TestSpread(t *testing.T) {
 	t.Parallel()
 	for name, size := range map[string]int{"small": 1, "over a message": 20 << 10} {
@@ -88,7 +88,7 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// spreadOut begins an orchestration of n activities, all but two of which it hands out.
+// spreadOut begins an orchestration of n activities and sends all but two of them to other processes.
 func spreadOut(t *testing.T, w *world, n, size int, a *Activity[string, string]) *Runtime {
 	t.Helper()
 	o := tolerant(a, size)
@@ -104,7 +104,7 @@ func plainActivity(l *ledger) *Activity[string, string] {
 	return NewActivity("plain", func(_ context.Context, in string) (string, error) { l.add(in[:1]); return in[:1], nil })
 }
 
-// Two processes share the work; results come twice and in any order.
+// Two processes share the work; results arrive twice and in any order.
 func TestSpreadResultsInAnyOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
@@ -144,7 +144,7 @@ func TestSpreadResultsInAnyOrder(t *testing.T) {
 	})
 }
 
-// What nobody waits for any more is not run, and leaves nothing behind.
+// Activities that are no longer needed are not run, and leave nothing behind.
 func TestSpreadForAnOrchestrationThatHasEnded(t *testing.T) {
 	t.Parallel()
 	for _, purged := range []bool{false, true} {
@@ -175,8 +175,8 @@ func TestSpreadForAnOrchestrationThatHasEnded(t *testing.T) {
 	}
 }
 
-// A worker whose time is over reports what is done and hands the rest out again, with how far that is. One that has done
-// nothing leaves the message.
+// A worker that times out reports the finished activities and sends the rest again, with their progress. Without a
+// finished one it leaves the message.
 func TestSpreadWhenTheTimeIsOver(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
@@ -218,13 +218,13 @@ func TestSpreadWhenTheTimeIsOver(t *testing.T) {
 	})
 }
 
-// What the host gives up has failed, with that as the reason; nothing waits for ever.
+// Activities that the host abandons fail, with that as the reason; nothing waits for ever.
 func TestSpreadThatIsGivenUp(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		rt := spreadOut(t, w, 9, 10<<10, plainActivity(l))
 		m, _ := w.receiveBatch(t)
-		for range 2 { // the host may say so twice
+		for range 2 { // the host may report it twice
 			noError(t, rt.GiveUpActivities(t.Context(), queues.Decode(m.Text), "five crashes"))
 		}
 		w.settle(t, rt)
@@ -242,7 +242,7 @@ func TestSpreadThatIsGivenUp(t *testing.T) {
 	})
 }
 
-// A batch that is lost is handed out again after a while; so is one that is lost after others have reported.
+// A lost batch is sent again after a while, also if it is lost after others have reported.
 func TestSpreadThatIsLost(t *testing.T) {
 	t.Parallel()
 	for _, late := range []time.Duration{0, 80 * time.Minute} {
@@ -250,7 +250,7 @@ func TestSpreadThatIsLost(t *testing.T) {
 			w, l := newWorld(t), &ledger{}
 			rt := spreadOut(t, w, 60, 0, plainActivity(l))
 			m, _ := w.receiveBatch(t)
-			if late > 0 { // the other one reports when it is time to look
+			if late > 0 { // the other one reports when the check is due
 				time.Sleep(late)
 				w.runActivities(t.Context(), t, rt)
 				for w.deliver(t.Context(), t, rt) {
@@ -288,7 +288,7 @@ func TestSpreadThatIsLost(t *testing.T) {
 	}
 }
 
-// An activity in another process learns at a heartbeat that nobody waits for it any more.
+// An activity in another process learns at a heartbeat that its result is no longer needed.
 func TestSpreadActivityThatIsNotWantedAnyMore(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}

@@ -10,13 +10,13 @@ import (
 	"github.com/vibedata/roundhouse/internal/lazyctx"
 )
 
-// errGoexit is the failure of an attempt whose activity ended its goroutine.
+// errGoexit is the failure of an attempt after its activity ended its goroutine.
 var errGoexit = errors.New("the activity called runtime.Goexit")
 
-// attempt is one try to run an activity, or to drive a sub-orchestration. It is the context that the activity gets, and
-// Info and Heartbeat find it there.
+// attempt is one try to run an activity, or to drive a sub-orchestration. It is the context of the activity, where
+// Info and Heartbeat find it.
 type attempt struct {
-	context.Context // cancelable, or one with a time-out made from it
+	context.Context // cancelable, or one with a timeout made from it
 	cancelable      lazyctx.Context
 	call            call // belongs to the driver
 	info            ActivityInfo
@@ -32,12 +32,12 @@ type attempt struct {
 	monitor         heartbeatMonitor
 }
 
-// progressRecorder takes the progress that an attempt reports.
+// progressRecorder receives the progress that an attempt reports.
 type progressRecorder interface {
 	record(a *attempt, progress json.RawMessage)
 }
 
-// init makes the attempt a context that ends with ctx. It comes before every other use.
+// init makes the attempt a context that ends with ctx. Call it before all other methods.
 func (a *attempt) init(ctx context.Context) {
 	a.cancelable.Init(ctx, time.Time{})
 	a.Context = &a.cancelable
@@ -45,7 +45,7 @@ func (a *attempt) init(ctx context.Context) {
 
 type attemptKey struct{}
 
-// Value returns the attempt for attemptKey, and what the parent context holds for every other key.
+// Value returns the attempt for attemptKey, and the parent context's value for every other key.
 func (a *attempt) Value(key any) any {
 	if key == (attemptKey{}) {
 		return a
@@ -95,7 +95,7 @@ func (r *Runtime) occupySlot(ctx context.Context) error {
 	select {
 	case r.slots <- struct{}{}:
 		return nil
-	default: // only who has to wait asks the context for a channel, which it then has to make
+	default: // ctx.Done allocates a channel, so it is called only if the attempt has to wait
 	}
 	select {
 	case r.slots <- struct{}{}:
@@ -105,7 +105,7 @@ func (r *Runtime) occupySlot(ctx context.Context) error {
 	}
 }
 
-// invoke calls the activity's function. It stops waiting for a function that ignores the end of its own time-out. The
+// invoke calls the activity's function. It stops waiting for a function that ignores the end of its own timeout. The
 // executor does the same for functions that ignore the end of the invocation.
 func (r *Runtime) invoke(ctx context.Context, activity AnyActivity, a *attempt) (json.RawMessage, error) {
 	if a.timeout == 0 && a.heartbeat == 0 {
@@ -136,7 +136,7 @@ func (r *Runtime) invoke(ctx context.Context, activity AnyActivity, a *attempt) 
 	}
 }
 
-// call calls the activity's function and notes that it runs.
+// call calls the activity's function and registers that it runs.
 func (r *Runtime) call(ctx context.Context, activity AnyActivity, a *attempt) (json.RawMessage, error) {
 	if a.undoable {
 		defer r.noteRunning(a.info.IdempotencyKey())()
@@ -144,7 +144,7 @@ func (r *Runtime) call(ctx context.Context, activity AnyActivity, a *attempt) (j
 	return activity.invoke(ctx, a.input)
 }
 
-// withTimeoutCause adds the time-out that ended the attempt, if one did, to the attempt's error.
+// withTimeoutCause adds the timeout that ended the attempt, if one did, to the attempt's error.
 func withTimeoutCause(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	if timeout, ok := errors.AsType[*timeoutError](cause); ok {

@@ -2,20 +2,20 @@ package orchestrator
 
 import "errors"
 
-// choice is an error with which an orchestrator chooses what the next attempt remembers.
+// choice is an error with which an orchestrator sets whether the next attempt keeps the results.
 type choice struct {
 	error
 	keeps bool
 }
 
-// Unwrap is the error that was chosen for.
+// Unwrap returns the orchestrator's error.
 func (c *choice) Unwrap() error { return c.error }
 
-// KeepResults makes the error of an orchestrator keep what its attempt has done for the next one, whatever the rule says (see Attempts in
-// the package comment): what the code did after a failure undid nothing. nil stays nil.
+// KeepResults makes an orchestrator's error keep the results of its attempt for the next one, regardless of the rule
+// (see Attempts in the package comment). It asserts that the code undid nothing after a failure. nil stays nil.
 func KeepResults(err error) error { return choose(err, true) }
 
-// StartOver makes the error of an orchestrator have the next attempt start over, whatever the rule says. nil stays nil.
+// StartOver makes an orchestrator's error start the next attempt over, regardless of the rule. nil stays nil.
 func StartOver(err error) error { return choose(err, false) }
 
 func choose(err error, keeps bool) error {

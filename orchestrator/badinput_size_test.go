@@ -18,14 +18,14 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// incompressible is text that takes nearly its size in a row.
+// incompressible returns a text that takes nearly its size in a row.
 func incompressible(size int) string {
 	raw := make([]byte, size)
 	_, _ = rand.Read(raw) // it never fails
 	return base64.RawStdEncoding.EncodeToString(raw)[:size]
 }
 
-// What is too large is refused by name, before anything is stored.
+// Values that are too large are rejected by name, before anything is stored.
 func TestWhatIsTooLarge(t *testing.T) {
 	bulky(t)
 	t.Parallel()
@@ -44,7 +44,7 @@ func TestWhatIsTooLarge(t *testing.T) {
 			if len(w.rows(t, "a")) != 0 || len(l.all()) != 0 {
 				t.Error("it was started")
 			}
-			// A smaller one under the same id is not held up by it.
+			// A rejected start does not block a smaller one under the same id.
 			if out := mustRun(t, rt, startOf("a", "small")); !out.Woken || out.Execution != 1 {
 				t.Errorf("%+v", out)
 			}
@@ -68,7 +68,7 @@ func TestWhatIsTooLarge(t *testing.T) {
 			}
 		})
 	})
-	// Whatever storage finds too large, the run ends: nothing is tried for ever.
+	// If storage alone finds a value too large, the run ends: nothing is retried for ever.
 	t.Run("for storage alone", func(t *testing.T) {
 		inBubble(t, func(t *testing.T) {
 			w := newWorld(t)
@@ -97,7 +97,7 @@ func TestWhatIsTooLarge(t *testing.T) {
 			}
 		})
 	})
-	// What does not fit a message travels in a blob. What does not fit that, either, is refused.
+	// A value that does not fit a message is sent in a blob. One that does not fit that, either, is rejected.
 	t.Run("event", func(t *testing.T) {
 		t.Parallel()
 		w, l := newWorld(t), &ledger{}
@@ -132,7 +132,7 @@ func TestWhatIsTooLarge(t *testing.T) {
 	}
 }
 
-// What a blob holds is there for the process that takes over: results of every kind, not only those of activities.
+// The process that takes over reads values back from blobs: results of every kind, not only those of activities.
 func TestLargeValuesAreReadBack(t *testing.T) {
 	bulky(t)
 	t.Parallel()
@@ -234,8 +234,8 @@ func TestLargeValuesAreReadBack(t *testing.T) {
 	})
 }
 
-// Events that nobody has read yet are taken along, however much they are: when the orchestration continues as new, and
-// when it failed and goes on.
+// Unread events are passed on, regardless of their size: when the orchestration continues as new, and when it failed
+// and continues.
 func TestUnreadEventsOfAnySize(t *testing.T) {
 	bulky(t)
 	t.Parallel()
@@ -291,8 +291,8 @@ func TestUnreadEventsOfAnySize(t *testing.T) {
 	}
 }
 
-// An id that is accepted carries a whole orchestration, sub-orchestrations and spilled payloads included; one that is too
-// long for that is refused before anything is stored.
+// An accepted id fits a whole orchestration, sub-orchestrations and spilled payloads included; a longer one is
+// rejected before anything is stored.
 func TestLongIDs(t *testing.T) {
 	t.Parallel()
 	for name, id := range map[string]string{"letters": strings.Repeat("x", 400), "escaped": strings.Repeat("?", 400), "some escaped": strings.Repeat("?", 250)} {

@@ -16,18 +16,18 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// stall is an orchestration that cannot go on. Every way in which that happens has to look the same: a typed error that
-// names the orchestration and what to do, nothing lost, and nothing else affected. What is stored does not change when it
-// cannot be read; when it is the code that cannot go on, that is noted once, and what signals bring is kept.
+// stall is an orchestration that cannot continue. All causes must look the same: a typed error that names the
+// orchestration and the remedy, nothing lost, and nothing else affected. Unreadable rows do not change. If the code is
+// the cause, that is recorded once, and the contents of signals are kept.
 type stall struct {
 	rt *Runtime
-	// is is the error's type, says what its text holds besides the orchestration's id.
+	// is is the error's type, says a text in it besides the orchestration's id.
 	is   error
 	says []string
 }
 
-// check drives a stalled orchestration by a signal and by a start. The signal stays for the time after the repair, unless
-// the code is what has to be repaired.
+// check drives a stalled orchestration by a signal and by a start. The signal stays for the time after the repair,
+// unless the code has to be repaired.
 func (s stall) check(t *testing.T, w *world, id string, start Start) {
 	t.Helper()
 	before, waiting := w.rows(t, id), w.waitingMessages(t)
@@ -61,15 +61,15 @@ func (s stall) checkOther(t *testing.T) {
 	}
 }
 
-// checkKept is check for code that cannot go on: a start says so, and a signal is acknowledged, because what it brings is
-// in the rounds, as is that the orchestration is stalled.
+// checkKept is check for code that cannot continue: a start reports that, and a signal is acknowledged, because the
+// rounds hold its contents, and that the orchestration is stalled.
 func (s stall) checkKept(t *testing.T, w *world, id string, start Start) {
 	t.Helper()
 	before, kept := w.stored(t, id), []string{}
 	for range 2 {
 		_, byStart := s.rt.Run(t.Context(), start)
 		s.checkError(t, "Run", id, byStart)
-		if s.rt.orchestrators[start.Orchestrator] != nil { // a start of what is unknown is refused before it looks
+		if s.rt.orchestrators[start.Orchestrator] != nil { // a start of an unknown orchestrator is rejected before it reads
 			isError(t, "Run", byStart, ErrStalled)
 		}
 		if signal, m, ok := w.receive(t, time.Second); ok {
@@ -95,8 +95,8 @@ func (g storedExecution) knows(signal string) bool {
 	return m.contains(signal)
 }
 
-// onlyStalled checks that since before, an orchestration has only noted, once, that it is stalled, and kept what these
-// signals brought: nothing was decided.
+// onlyStalled checks that since before, an orchestration has only recorded, once, that it is stalled, and kept the
+// contents of these signals. No decision was made.
 func (w *world) onlyStalled(t *testing.T, id string, before []storedExecution, signals ...string) {
 	t.Helper()
 	after := w.stored(t, id)
@@ -150,7 +150,7 @@ func (s stall) checkText(t *testing.T, operation, id string, err error) {
 	}
 }
 
-// other is what goes on meanwhile.
+// other is the orchestrator of an unaffected orchestration.
 func other() AnyOrchestrator {
 	return NewOrchestrator("other", func(ctx *Context, n int) (int, error) {
 		_ = ctx.Sleep(time.Second)
@@ -175,7 +175,7 @@ func damaged(step *Activity[int, int]) AnyOrchestrator {
 	})
 }
 
-// Every damage stalls the orchestration, and it goes on to its end when the damage is repaired.
+// Every damage stalls the orchestration, which continues to its end when the damage is repaired.
 func TestDamagedRoundsStall(t *testing.T) {
 	t.Parallel()
 	const first, second, third = "r-00000001-00000001", "r-00000001-00000002", "r-00000001-00000003"
@@ -266,7 +266,7 @@ func TestDamagedRoundsStall(t *testing.T) {
 	}
 }
 
-// A decision that this version does not know is one that it cannot take: replay differs, and says from what.
+// A decision that is unknown to this version stalls: the replay differs, and the error names the decision.
 func TestADecisionOfANewerVersionStalls(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
@@ -298,7 +298,7 @@ func TestADecisionOfANewerVersionStalls(t *testing.T) {
 	})
 }
 
-// What a damaged round brings is data: nothing that it can hold may take the process down.
+// The contents of a damaged round are data: none of them may crash the process.
 func TestDamagedEventsDoNotPanic(t *testing.T) {
 	t.Parallel()
 	step := (&ledger{}).step("step")
@@ -334,7 +334,7 @@ func TestDamagedEventsDoNotPanic(t *testing.T) {
 	}
 }
 
-// The same, on the way from storage.
+// The same, when read from storage.
 func TestAFailureWithoutAnErrorIsDamage(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []eventKind{activityFailed, attemptFailed, childFailed, executionFailed, executionStopped} {
@@ -345,7 +345,7 @@ func TestAFailureWithoutAnErrorIsDamage(t *testing.T) {
 	}
 }
 
-// A payload's blob that is gone stalls what needs it, until it is back.
+// A missing payload blob stalls the orchestrations that need it, until it is back.
 func TestAMissingBlobStalls(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
@@ -356,7 +356,7 @@ func TestAMissingBlobStalls(t *testing.T) {
 		raise(t, w, "a", 7, 0)
 		name := blobName("a", blobOf(1, hashOf(start.Input)))
 		noError(t, w.blobs.Delete(t.Context(), "orchestrations", name))
-		start.Resume = true // the start of one that is not there would write the blob again
+		start.Resume = true // the start of a new one would write the blob again
 		stall{rt: rt, is: ErrCorrupt, says: []string{name, "restore"}}.check(t, w, "a", start)
 		stall{rt: rt, is: blobs.ErrNotFound, says: []string{"ExecutionStarted"}}.check(t, w, "a", start)
 		noError(t, w.blobs.Put(t.Context(), "orchestrations", name, start.Input))
@@ -446,7 +446,7 @@ func TestUnknownCodeStalls(t *testing.T) {
 	})
 }
 
-// A call that cannot be made does not cost the others of its round what they have done: their results are kept.
+// A call that cannot be made does not discard the work of other calls of its round: their results are kept.
 func TestAStallKeepsWhatOthersHaveDone(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}

@@ -1,8 +1,8 @@
 package orchestrator
 
-// The peers' checks of a commit, by their names. There is no lock to take, to renew or to give back: the insert of a
-// round is the lock. What they check of a lock token is checked of the Commit column, and what they check of a lock that
-// expired is checked of a process that was overtaken. By other tests, or not at all:
+// The peers' checks of a commit, by their names. Locks are not taken, renewed or released here: the insert of a round
+// is the lock. Checks of a lock token apply to the Commit column, and checks of an expired lock to a process that was
+// overtaken. By other tests, or not at all:
 //
 //	atomicity       lock_released_only_on_successful_ack   nothing is held; TestPainOrphanedLock and failure_rollback show it
 //	error_handling  corrupted_serialization_data           TestDamagedRoundsStall has every kind of damage
@@ -96,7 +96,8 @@ func TestAtomicity(t *testing.T) {
 				stale += rt.Counts().Stale
 				conflicts += rt.Counts().Conflicts
 			}
-			// One of them has the round. What the others bring is in later rounds, came after the end, or comes again.
+			// One of them has the round. The contents of the others are in later rounds, came after the end, or are
+			// redelivered.
 			n := w.learnedEvents(t, "a", eventRaised)
 			if acknowledged == 0 || n == 0 || acknowledged > n+stale || conflicts < processes-1 || l.count("step(7)") != 1 {
 				t.Errorf("%d of %d events are acknowledged, %d are in rounds, %d stale; %d conflicts, calls %v", acknowledged, processes, n, stale, conflicts, l.all())
@@ -108,7 +109,7 @@ func TestAtomicity(t *testing.T) {
 
 func TestErrorHandling(t *testing.T) {
 	t.Parallel()
-	// The answer to a commit is lost, and the row that is there bears another's token.
+	// The answer to a commit is lost, and the existing row has another's token.
 	t.Run("invalid_lock_token_on_ack", func(t *testing.T) {
 		inBubble(t, func(t *testing.T) {
 			w, l := newWorld(t), &ledger{}
@@ -139,7 +140,7 @@ func TestErrorHandling(t *testing.T) {
 		step := l.step("step")
 		rt := w.signalling(t, nil, []AnyOrchestrator{numberLoop(2)}, []AnyActivity{step})
 		mustRun(t, rt, startOf("a", []int{}))
-		for _, data := range []string{"1", "2"} { // the second bears the id of the first
+		for _, data := range []string{"1", "2"} { // the second has the id of the first
 			if _, err := rt.Deliver(t.Context(), eventSignal("a", "same", "number", data)); err != nil {
 				t.Error(err)
 			}
@@ -151,7 +152,7 @@ func TestErrorHandling(t *testing.T) {
 			t.Errorf("%s %v", out.Output, err)
 		}
 	})
-	// A status that is gone is damage, as a purge would leave it if it were torn: nothing is written until it is back.
+	// A missing status row is damage, as a torn purge would leave it: nothing is written until it is back.
 	t.Run("missing_instance_metadata", func(t *testing.T) {
 		t.Parallel()
 		w, l := newWorld(t), &ledger{}

@@ -19,7 +19,7 @@ import (
 
 func TestMultiExecution(t *testing.T) {
 	t.Parallel()
-	// failing ends its first executions with an error, behind a step that completes.
+	// failing ends its first executions with an error, after a step that completes.
 	failing := func(l *ledger, failures int) (*Orchestrator[int, int], []AnyActivity) {
 		step := l.step("step")
 		doubtful := NewActivity("doubtful", func(_ context.Context, n int) (int, error) {
@@ -117,7 +117,7 @@ func TestMultiExecution(t *testing.T) {
 			}
 		}
 	})
-	// What an execution has written stays as it is, whatever follows.
+	// The rows of an execution stay as they are, regardless of later ones.
 	t.Run("history_persists", func(t *testing.T) {
 		t.Parallel()
 		w, l := newWorld(t), &ledger{}
@@ -140,7 +140,7 @@ func TestMultiExecution(t *testing.T) {
 
 func TestCustomStatusOfAnOrchestration(t *testing.T) {
 	t.Parallel()
-	// Each event sets the status to its text, or leaves it alone when it has none.
+	// Each event sets the status to its text, or leaves it unchanged without one.
 	o := NewOrchestrator("test", func(ctx *Context, _ int) (int, error) {
 		for range 3 {
 			v, err := Event[*string](ctx, "say").Await()
@@ -162,7 +162,7 @@ func TestCustomStatusOfAnOrchestration(t *testing.T) {
 		mustRun(t, w.signalling(t, nil, []AnyOrchestrator{o}, nil), startOf("a", 1))
 		seen := []string{w.status(t, "a").String("CustomStatus")}
 		for i, data := range events {
-			// Each by another process, so that what is not in the rounds does not count.
+			// Each by another process, so that only the rounds count.
 			noError(t, errorOf(w.signalling(t, nil, []AnyOrchestrator{o}, nil).Deliver(t.Context(), eventSignal("a", fmt.Sprint(i), "say", data))))
 			seen = append(seen, w.status(t, "a").String("CustomStatus"))
 		}
@@ -184,7 +184,7 @@ func TestCustomStatusOfAnOrchestration(t *testing.T) {
 			})
 		})
 	}
-	// Whoever polls sees from StateVersion alone whether there is anything new.
+	// A poller detects changes from StateVersion alone.
 	t.Run("version_increments", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// everyFault runs a flow without a fault, to count its storage calls, and then once for each call and each way in which
-// it can fail. The flow sees to it that its first process has the plan.
+// everyFault runs a flow without a fault, to count its storage calls, and then once for each call and each kind of
+// fault. The flow gives the plan to its first process.
 func everyFault(t *testing.T, flow func(t *testing.T, plan *faults.Plan)) {
 	t.Helper()
 	counted := &faults.Plan{}
@@ -29,14 +29,14 @@ func everyFault(t *testing.T, flow func(t *testing.T, plan *faults.Plan)) {
 		for _, fault := range faults.Faults() {
 			inSample(t, fmt.Sprintf("%s-%d", fault, at+1), func(t *testing.T) {
 				plan := &faults.Plan{At: at + 1, Fault: fault}
-				defer plan.Wait() // for what storage carries out behind the caller's back
+				defer plan.Wait() // for calls that storage carries out after the caller has left
 				flow(t, plan)
 			})
 		}
 	}
 }
 
-// intercepted is a runtime with queues, all of whose storage calls pass i.
+// intercepted is a runtime with queues that makes all storage calls through i.
 func (w *world) intercepted(t *testing.T, i faults.Interceptor, c Config) *Runtime {
 	t.Helper()
 	c.Tables, c.Blobs, c.Queues = faults.Tables(w.tables, i), faults.Blobs(w.blobs, i), faults.Queues(w.queues, i)
@@ -47,7 +47,7 @@ func (w *world) intercepted(t *testing.T, i faults.Interceptor, c Config) *Runti
 	return rt
 }
 
-// atApply is an Interceptor that does something before the nth Apply (from 1) reaches storage.
+// atApply is an Interceptor that calls do before the nth Apply (from 1) reaches storage.
 func atApply(n int, do func()) faults.Interceptor {
 	seen := 0 // the Applies of one orchestration follow each other
 	return func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
@@ -60,8 +60,7 @@ func atApply(n int, do func()) faults.Interceptor {
 	}
 }
 
-// rows is everything that the table holds of an orchestration, entity tags included: two of them differ when anything
-// was written meanwhile.
+// rows returns all rows of an orchestration, entity tags included: two results differ after any write.
 func (w *world) rows(t *testing.T, id string) []tables.Entity {
 	t.Helper()
 	var all []tables.Entity
@@ -105,7 +104,7 @@ func (w *world) apply(t *testing.T, op tables.Op) {
 	noError(t, w.tables.Apply(t.Context(), "orchestrations", op))
 }
 
-// waitingMessages is how many messages the signal queue holds, hidden ones included.
+// waitingMessages returns the number of messages in the signal queue, hidden ones included.
 func (w *world) waitingMessages(t *testing.T) int {
 	t.Helper()
 	n := must(w.queues.Length(t.Context(), signalQueue))(t)
@@ -123,7 +122,7 @@ func (w *world) receive(t *testing.T, visibility time.Duration) (Signal, queues.
 	return s, messages[0], true
 }
 
-// eventSignal is an event that others raise.
+// eventSignal returns an event that others raise.
 func eventSignal(id, signal, name, data string) Signal {
 	return Signal{SignalID: signal, InstanceID: id, RuntimeProvider: provider, Type: ExternalSignal, Payload: Payload{Event: name, Data: []byte(data)}}
 }
@@ -170,7 +169,7 @@ func stepThenTimer(step *Activity[int, int], d time.Duration) *Orchestrator[int,
 	})
 }
 
-// numberLoop reads one event an execution, and gives all of them when it has read enough.
+// numberLoop reads one event per execution, and returns all of them when it has read enough.
 func numberLoop(enough int) *Orchestrator[[]int, []int] {
 	return NewOrchestrator("test", func(ctx *Context, got []int) ([]int, error) {
 		v, err := Event[int](ctx, "number").Await()
@@ -184,7 +183,7 @@ func numberLoop(enough int) *Orchestrator[[]int, []int] {
 	})
 }
 
-// runUntilRest repeats a start as a host does, until somebody else sees to the orchestration or it has ended.
+// runUntilRest repeats a start as a host does, until others continue the orchestration or it has ended.
 func runUntilRest(t *testing.T, rt *Runtime, s Start) Outcome {
 	t.Helper()
 	for range 10 {
@@ -196,7 +195,7 @@ func runUntilRest(t *testing.T, rt *Runtime, s Start) Outcome {
 	return Outcome{}
 }
 
-// ran is what a Run in a goroutine gave.
+// ran is the result of a Run in a goroutine.
 type ran struct {
 	out Outcome
 	err error
@@ -211,9 +210,10 @@ func runInBackground(ctx context.Context, rt *Runtime, s Start) <-chan ran {
 	return done
 }
 
-// overtaken runs a sequence of two steps in a process that pauses before its nth commit reaches storage, lets another
-// process complete it meanwhile, and gives what the first one got when it went on after the pause, and the first one.
-// Whatever it got, it has written nothing, and every result and decision is there once. Every caller runs under synctest.
+// overtaken runs a sequence of two steps in a process that pauses before its nth commit reaches storage, and lets
+// another process complete it meanwhile. It returns the first process, and the result of its Run after the pause. In
+// each case the first process has written nothing, and every result and decision exists once. Every caller runs under
+// synctest.
 func overtaken(t *testing.T, w *world, l *ledger, n int, paused time.Duration, log *slog.Logger) (slow *Runtime, got ran) {
 	t.Helper()
 	step := l.step("step")

@@ -1,8 +1,9 @@
 package orchestrator
 
-// The peers' checks of locks, by their names. Here nobody holds an orchestration: whoever has its rounds may decide, and
-// the first insert of the next round wins. So there is no lock that expires, is renewed or is abandoned, and a process
-// that was paused, for however long, is overtaken instead of expired. By other tests, or not at all:
+// The peers' checks of locks, by their names. Here no process holds an orchestration: every process that has its
+// rounds may decide, and the first insert of the next round wins. So locks do not expire and are neither renewed nor
+// abandoned. A process that was paused, for however long, is overtaken instead of expired. By other tests, or not at
+// all:
 //
 //	instance_locking  exclusive_instance_lock               TestOneDriverInAProcess, TestTwoProcessesCannotBothCommit
 //	                  invalid_lock_token_rejection          TestErrorHandling/invalid_lock_token_on_ack
@@ -73,7 +74,7 @@ func TestInstanceLocking(t *testing.T) {
 			t.Errorf("calls %v", l.all())
 		}
 	})
-	// One that hangs in storage holds up nothing but itself.
+	// A process that hangs in storage blocks nothing but itself.
 	t.Run("cross_instance_lock_isolation", func(t *testing.T) {
 		inBubble(t, func(t *testing.T) {
 			w, l := newWorld(t), &ledger{}
@@ -162,7 +163,7 @@ func TestInstanceLocking(t *testing.T) {
 
 func TestLockExpiration(t *testing.T) {
 	t.Parallel()
-	// A step may take longer than any lease lasts: as long as nobody else goes on, its result is taken.
+	// A step may take longer than any lease lasts: while no other process continues, its result is used.
 	t.Run("no_renewal_needed", func(t *testing.T) {
 		inBubble(t, func(t *testing.T) {
 			w := newWorld(t)
@@ -175,7 +176,7 @@ func TestLockExpiration(t *testing.T) {
 			}
 		})
 	})
-	// A result that comes when another process has recorded one is dropped.
+	// A result that arrives after another process has recorded one is dropped.
 	t.Run("worker_ack_fails_after_lock_expiry", func(t *testing.T) {
 		inBubble(t, func(t *testing.T) {
 			w, l := newWorld(t), &ledger{}
@@ -193,7 +194,7 @@ func TestLockExpiration(t *testing.T) {
 			mustRun(t, w.process(t, nil, sequence(step), step), startOf("a", 2))
 			before := w.rows(t, "a")
 			close(goOn)
-			// orchestration_lock_renewal_after_expiration: it comes back by reading what it missed.
+			// orchestration_lock_renewal_after_expiration: it recovers by reading the rounds that it missed.
 			if got := <-done; got.err != nil || string(got.out.Output) != "2" || got.out.Rounds != 1 || l.count("step") != 3 {
 				t.Errorf("%s, %d rounds are its own, %d runs, %v", got.out.Output, got.out.Rounds, l.count("step"), got.err)
 			}
@@ -228,7 +229,7 @@ func TestLockExpiration(t *testing.T) {
 			for range processes {
 				got := <-results
 				switch {
-				case got.err == nil && got.out.Status != Completed: // whoever may acknowledge has seen the end
+				case got.err == nil && got.out.Status != Completed: // an acknowledging process has seen the end
 					t.Errorf("%+v", got.out)
 				case got.err == nil:
 					won++
@@ -248,7 +249,7 @@ func TestLockExpiration(t *testing.T) {
 			}
 		})
 	})
-	// Whoever gave up in the middle left nothing behind that the next has to wait for, not even an unsent answer.
+	// A process that stopped in the middle leaves nothing that the next has to wait for, not even an unsent answer.
 	t.Run("abandoned_commit", func(t *testing.T) {
 		inBubble(t, func(t *testing.T) {
 			w, l := newWorld(t), &ledger{}

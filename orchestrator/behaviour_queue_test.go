@@ -1,6 +1,6 @@
 package orchestrator
 
-// The peers' checks of queues and of how an orchestration comes to be, by their names. By other tests, or not at all:
+// The peers' checks of queues and of the creation of orchestrations, by their names. By other tests, or not at all:
 //
 //	queue_semantics    worker_ack_atomicity           activities have no messages while they run in the process that drives
 //	                                                  them; that a result and what it leads to are one round is
@@ -40,7 +40,7 @@ func TestQueueSemantics(t *testing.T) {
 			}
 		})
 	})
-	// A signal whose acknowledgement is lost comes again, and brings nothing.
+	// A signal with a lost acknowledgement is redelivered, and brings nothing.
 	t.Run("peek_lock", func(t *testing.T) {
 		inBubble(t, func(t *testing.T) {
 			w, rt := waiting(t, 2)
@@ -67,7 +67,7 @@ func TestQueueSemantics(t *testing.T) {
 			raise(t, w, "a", 1, 0)
 			late, m, _ := w.receive(t, time.Minute)
 			time.Sleep(2 * time.Minute)
-			w.deliver(t.Context(), t, rt) // by somebody else, meanwhile
+			w.deliver(t.Context(), t, rt) // by another process, meanwhile
 			out, err := rt.Deliver(t.Context(), late)
 			if err != nil || string(out.Output) != "[1]" {
 				t.Errorf("%+v %v", out, err)
@@ -102,7 +102,7 @@ func TestQueueSemantics(t *testing.T) {
 			}
 		})
 	})
-	// A timer that is far away does not stand before what is there.
+	// A timer in the far future does not block earlier messages.
 	t.Run("delayed_visibility_skips_future", func(t *testing.T) {
 		inBubble(t, func(t *testing.T) {
 			w := newWorld(t)
@@ -117,15 +117,15 @@ func TestQueueSemantics(t *testing.T) {
 			if out := mustGet(t, rt, "a"); string(out.Output) != "1" || time.Since(begin) != 0 {
 				t.Errorf("%s %s after %v", out.Status, out.Output, time.Since(begin))
 			}
-			w.settle(t, rt) // the timer that lost comes late, and finds the end
+			w.settle(t, rt) // the timer that lost arrives late, and finds the end
 			if out := mustGet(t, rt, "a"); out.Rounds != 0 || string(out.Output) != "1" {
 				t.Errorf("%+v", out)
 			}
 		})
 	})
-	// What only wakes is dropped when there is nobody to wake, and counted: nobody needs it any more. What brings something
-	// is not, as the peers do: its orchestration may be about to start. It changes nothing, and the host's dequeue count
-	// bounds how often it comes.
+	// A signal that only wakes is dropped when no orchestration exists, and counted. A signal with contents is not,
+	// unlike in the peers: its orchestration may be about to start. It changes nothing, and the host's dequeue count
+	// bounds its redeliveries.
 	t.Run("orphan_queue_messages_dropped", func(t *testing.T) {
 		inBubble(t, func(t *testing.T) {
 			w, l, plan := newWorld(t), &ledger{}, &faults.Plan{}
@@ -163,7 +163,7 @@ func TestInstanceCreation(t *testing.T) {
 		t.Parallel()
 		w, l, plan := newWorld(t), &ledger{}, &faults.Plan{At: 2, Fault: faults.CrashBefore}
 		step := l.step("step")
-		_, _ = w.process(t, plan, sequence(step), step).Run(t.Context(), startOf("a", 1)) // it dies behind its start
+		_, _ = w.process(t, plan, sequence(step), step).Run(t.Context(), startOf("a", 1)) // it dies after its start
 		rows := w.rows(t, "a")
 		if len(rows) != 2 || rows[0].Row != roundKey(1, 1) || rows[1].Row != statusRow {
 			t.Fatalf("rows %v", rows)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// An event that comes between two attempts is acknowledged only when the attempt that follows has it, whichever of the two
+// An event that arrives between two attempts is acknowledged only when the next attempt has it, whichever of the two
 // rounds is committed first.
 func TestAnEventBetweenAttemptsIsNotLost(t *testing.T) {
 	t.Parallel()
@@ -29,13 +29,13 @@ func TestAnEventBetweenAttemptsIsNotLost(t *testing.T) {
 				_, err := rt.Deliver(t.Context(), eventSignal("a", "e1", "number", "7"))
 				return err
 			}
-			late, first, round := attempt, event, 2 // before it, a start tries whether it is the first
+			late, first, round := attempt, event, 2 // before it, a start tries to be the first
 			if !eventFirst {
 				late, first, round = event, attempt, 1
 			}
 			slow := w.intercepted(t, atApply(round, func() { isError(t, "who is first", first(rt), nil) }),
 				Config{Orchestrators: []AnyOrchestrator{o}, Activities: []AnyActivity{picky}, ScheduleQueue: signalQueue})
-			for range 3 { // it comes again until it is acknowledged
+			for range 3 { // it is redelivered until it is acknowledged
 				if late(slow) == nil {
 					break
 				}
@@ -49,7 +49,7 @@ func TestAnEventBetweenAttemptsIsNotLost(t *testing.T) {
 	inBubbles(t, tests)
 }
 
-// What a suspension held back is done when it is over: nobody else has a message that would see to it.
+// Work that a suspension held back is done when it is over: no other process has a message that would trigger it.
 func TestAResumeGoesOnWithWhatWasHeldBack(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(*testing.T){}
@@ -64,7 +64,7 @@ func TestAResumeGoesOnWithWhatWasHeldBack(t *testing.T) {
 			}, WithRetry(Retry{MaxAttempts: 2, FirstInterval: 2 * time.Hour, MaxInterval: 2 * time.Hour}))
 			o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) { return flaky.Call(ctx, n).Await() })
 			rt := w.signalling(t, nil, []AnyOrchestrator{o}, []AnyActivity{flaky})
-			if before { // the time of its process runs out when it has committed the call, so that its message comes again in the suspension
+			if before { // its process times out when it has committed the call, so that its message is redelivered in the suspension
 				slow := NewActivity("flaky", func(ctx context.Context, _ int) (int, error) { <-ctx.Done(); return 0, ctx.Err() })
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
@@ -92,7 +92,8 @@ func TestAResumeGoesOnWithWhatWasHeldBack(t *testing.T) {
 	inBubbles(t, tests)
 }
 
-// A caller that has canceled a call, and goes on for hours, and what it has called do not keep on telling each other so.
+// A caller that has canceled a call, and continues for hours, and its sub-orchestration do not notify each other
+// repeatedly.
 func TestACanceledCallCostsAHandfulOfMessages(t *testing.T) {
 	t.Parallel()
 	child := NewOrchestrator("child", func(ctx *Context, _ int) (int, error) { return Event[int](ctx, "never").Await() })

@@ -13,14 +13,14 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// SweepBlobs looks at one page of the container and deletes the payloads that were written before a time and that
-// nothing needs; a process that died has left them. next continues behind the page and is "" after the last one. before
-// must lie at least days in the past, because a payload is written before the round or message that names it.
+// SweepBlobs checks one page of the container and deletes unneeded payloads that were written before a time; dead
+// processes leave such payloads. next continues after the page and is "" after the last one. before must be at least
+// days in the past, because a payload is written before the round or message that names it.
 //
-// A payload is deleted when its orchestration has no rows, when the rounds of its execution are gone, or, if it belongs
-// to no execution, when no round names it. A payload without an execution may belong to a message, too: wanted reports
-// whether a queue or a dead letter can still hold a message for the orchestration; nil means that none can. When a
-// round cannot be read, the payloads that it may name are kept. Blobs with other names are left alone.
+// A payload is deleted when its orchestration has no rows, when the rounds of its execution are gone, or, if it
+// belongs to no execution, when no round names it. A payload without an execution may belong to a message, too. wanted
+// reports whether a queue or a dead letter can still hold a message for the orchestration; nil means that none can.
+// When a round cannot be read, the payloads that it may name are kept. Blobs with other names are skipped.
 func (r *Runtime) SweepBlobs(ctx context.Context, before time.Time, continuation string, wanted func(ctx context.Context, orchestration string) (bool, error),
 ) (removed int, next string, err error) {
 	removed, next, err = blobs.Sweep(ctx, r.config.Blobs, r.config.Container, before, continuation, func(ctx context.Context, names []string) ([]string, error) {
@@ -32,7 +32,7 @@ func (r *Runtime) SweepBlobs(ctx context.Context, before time.Time, continuation
 	return removed, next, nil
 }
 
-// payloadBlob is what the name of an orchestration's blob says.
+// payloadBlob is the parsed name of an orchestration's blob.
 type payloadBlob struct {
 	name, id, hash string
 	execution      int // 0 for a blob that belongs to no execution
@@ -57,7 +57,7 @@ func payloadOf(name string) (payloadBlob, bool) {
 	}
 }
 
-// unneededBlobs returns those of the names that nothing needs.
+// unneededBlobs returns the names of the unneeded blobs.
 func (r *Runtime) unneededBlobs(ctx context.Context, names []string, wanted func(context.Context, string) (bool, error)) ([]string, error) {
 	byID := map[string][]payloadBlob{}
 	for _, name := range names {
@@ -95,11 +95,11 @@ func (r *Runtime) unneededBlobs(ctx context.Context, names []string, wanted func
 	return free, nil
 }
 
-// needs says which blobs the rounds of an orchestration need.
+// needs holds which blobs the rounds of an orchestration need.
 type needs struct {
 	executions map[int]bool    // those that have rounds
 	named      map[string]bool // hashes of the named payloads that belong to no execution
-	damaged    bool            // a round cannot be read, so it is unknown what it names
+	damaged    bool            // a round cannot be read, so the blobs that it names are unknown
 }
 
 func (n needs) needs(p payloadBlob) bool {

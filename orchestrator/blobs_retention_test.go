@@ -19,7 +19,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// payloads are the names of all blobs of orchestrations.
+// payloads returns the names of all blobs of orchestrations.
 func (w *world) payloads(t *testing.T) []string {
 	t.Helper()
 	names := []string{}
@@ -32,7 +32,7 @@ func (w *world) payloads(t *testing.T) []string {
 	return names
 }
 
-// sweeps removes what was written before and that nothing needs.
+// sweeps removes unneeded blobs that were written before a time.
 func (w *world) sweeps(t *testing.T, rt *Runtime, before time.Time, wanted func(context.Context, string) (bool, error)) int {
 	t.Helper()
 	n, next, err := rt.SweepBlobs(t.Context(), before, "", wanted)
@@ -42,7 +42,7 @@ func (w *world) sweeps(t *testing.T, rt *Runtime, before time.Time, wanted func(
 	return n
 }
 
-// needed are those of the names that a row stands for, by another way than the sweep's: an execution has a round, or a row
+// needed returns the names that a row needs, by another method than the sweep's: an execution has a round, or a row
 // holds the hash in its text.
 func (w *world) needed(t *testing.T, names []string) []string {
 	t.Helper()
@@ -70,7 +70,8 @@ func (w *world) needed(t *testing.T, names []string) []string {
 	})
 }
 
-// goesOn loads every orchestration, and lets the code of those that have not ended go on in a process that has to replay it.
+// goesOn loads every orchestration, and continues the code of those that have not ended in a process that has to
+// replay it.
 func (w *world) goesOn(t *testing.T, rt *Runtime) {
 	t.Helper()
 	all := w.all(t, rt)
@@ -89,7 +90,7 @@ func (w *world) goesOn(t *testing.T, rt *Runtime) {
 	}
 }
 
-// serve is a host for some time, that runs activities, too.
+// serve is a host for some time, which also runs activities.
 func (w *world) serve(t *testing.T, rt *Runtime, d time.Duration) {
 	t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); {
@@ -99,7 +100,7 @@ func (w *world) serve(t *testing.T, rt *Runtime, d time.Duration) {
 	}
 }
 
-// large is a text that no compression brings below the size from which a blob holds it.
+// large returns a text that no compression shrinks below the size from which a blob holds it.
 func large(of string) string {
 	var b strings.Builder
 	for i := 0; b.Len() < spillFrom+1; i++ {
@@ -108,8 +109,8 @@ func large(of string) string {
 	return b.String()
 }
 
-// hoarders are orchestrators that leave payloads everywhere: in inputs, results, events that are read and that are not, and
-// in the executions before.
+// hoarders are orchestrators that leave payloads everywhere: in inputs, results, read and unread events, and in
+// earlier executions.
 func hoarders() ([]AnyOrchestrator, []AnyActivity) {
 	type in struct {
 		Left int
@@ -145,8 +146,8 @@ func hoarders() ([]AnyOrchestrator, []AnyActivity) {
 	return []AnyOrchestrator{test, child}, []AnyActivity{fetch, fail}
 }
 
-// After whatever orchestrations went through, with processes that die at any call, every one of them loads and replays
-// behind a sweep, what is old and not needed is gone, and what is young stays.
+// After random histories, with processes that die at any call, every orchestration loads and replays after a sweep.
+// Old and unneeded blobs are gone, and young ones remain.
 func TestSweepLeavesWhatIsNeeded(t *testing.T) {
 	t.Parallel()
 	swept := 0
@@ -161,7 +162,7 @@ func TestSweepLeavesWhatIsNeeded(t *testing.T) {
 	}
 }
 
-// sweepAfter does random things to two orchestrations, sweeps, and returns how many payloads went.
+// sweepAfter does random things to two orchestrations, sweeps, and returns how many payloads were deleted.
 func sweepAfter(t *testing.T, seed uint64) (swept int) {
 	chance := rand.New(rand.NewPCG(seed, 0))
 	w := newWorld(t)
@@ -192,7 +193,7 @@ func sweepAfter(t *testing.T, seed uint64) (swept int) {
 		plan.Wait()
 		time.Sleep(time.Hour)
 	}
-	if chance.IntN(2) == 0 { // some messages are still to come: what they name stays
+	if chance.IntN(2) == 0 { // some messages are still undelivered: the payloads they name remain
 		swept += w.sweeps(t, alive, time.Now().Add(time.Hour), func(context.Context, string) (bool, error) { return true, nil })
 	}
 	w.serve(t, alive, 6*time.Hour)
@@ -210,7 +211,7 @@ func sweepAfter(t *testing.T, seed uint64) (swept int) {
 	return swept
 }
 
-// What each payload needs to stay, and what has a name of another kind.
+// The reasons to keep each payload, and names of other kinds.
 func TestWhatPayloadsNeedToStay(t *testing.T) {
 	t.Parallel()
 	w, l := newWorld(t), &ledger{}
@@ -247,7 +248,7 @@ func TestWhatPayloadsNeedToStay(t *testing.T) {
 		"heir/" + inherited:                    true,
 		"heir/" + other:                        false,
 		"whole/" + other:                       false,
-		"gone/1/" + other:                      true, // nobody writes such names
+		"gone/1/" + other:                      true, // no runtime writes such names
 		"gone/00000000/" + other:               true,
 		"gone/00000001/x/" + other:             true,
 		"gone/" + other[2:]:                    true,
@@ -276,7 +277,8 @@ func TestWhatPayloadsNeedToStay(t *testing.T) {
 	}
 }
 
-// The blobs of attempts whose rows are kept are kept, too, also behind a continue-as-new: the next attempt reads a large event from them.
+// The blobs of attempts whose rows are kept are kept, too, also after a continue-as-new: the next attempt reads a
+// large event from them.
 func TestBlobsOfAttemptsThatAreKept(t *testing.T) {
 	for _, again := range []int{0, 1, 2, 3} {
 		for _, forgetful := range []bool{false, true} {

@@ -8,8 +8,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// position is how far a driver has brought its orchestration. The next driver of this process goes on from it without reading the
-// rounds, if no other process has committed one since.
+// position is the state to which a driver has brought its orchestration. The next driver of this process continues
+// from it without reading the rounds, if no other process has committed one since.
 type position struct {
 	orchestrator AnyOrchestrator
 
@@ -18,11 +18,11 @@ type position struct {
 	version        int     // number of rounds of all executions
 	reportedStatus Status  // status after the last round, "" before the first
 	createdAt      time.Time
-	writtenAt      time.Time // when the last round was committed, by the clock of who did
+	writtenAt      time.Time // when the last round was committed, by the clock of the committing process
 	latestEventAt  int64     // time of the latest event that was found, in microseconds
 	marker         executionMarker
-	previousMarker executionMarker // marker of the execution before
-	obsoleteRows   []string        // rows of executions that are not needed any more
+	previousMarker executionMarker // marker of the previous execution
+	obsoleteRows   []string        // rows of executions that are no longer needed
 	previousRows   []string        // rows that become obsolete when this execution continues as new
 	obsoleteBlobs  []int           // executions with obsolete rows that have blobs
 	blobs          bool            // this execution has blobs
@@ -31,11 +31,11 @@ type position struct {
 	lookedUp       int             // how many calls of this execution were compared with prior
 	matched        []matchedResult // prior results that calls are about to get
 	known          int             // how many calls of this execution are committed
-	tracer         RunTracer       // takes the rounds; nil for none
+	tracer         RunTracer       // receives the rounds; nil for none
 }
 
-// cache keeps the positions of orchestrations that have come to rest in this process, the latest ones. It is safe only with the
-// lock of its Runtime.
+// cache keeps the positions of the latest orchestrations that have come to rest in this process. It is safe only with
+// the lock of its Runtime.
 type cache struct {
 	most    int // weight that it may hold
 	weight  int
@@ -50,7 +50,7 @@ type cached struct {
 	weight   int
 }
 
-// coroutineWeight is how many events take as much memory as a coroutine.
+// coroutineWeight is the number of events that take as much memory as a coroutine.
 const coroutineWeight = 16
 
 // weight estimates the memory that the position takes, in events.
@@ -62,7 +62,7 @@ func (p *position) weight() int {
 	return n
 }
 
-// put adds a position, and returns those that have to leave for it. It may be among them.
+// put adds a position, and returns the evicted ones. The new one may be among them.
 func (c *cache) put(id string, p position) (evicted []position) {
 	if c.entries == nil {
 		c.entries = map[string]*list.Element{}
@@ -102,8 +102,8 @@ func (c *cache) clear() (evicted []position) {
 	return evicted
 }
 
-// Close lets go of the executions that the Runtime keeps in memory (Config.CachedEvents), which runs their deferred functions.
-// Nothing is lost by it, and the Runtime goes on working, but keeps none any more.
+// Close evicts the executions that the Runtime keeps in memory (Config.CachedEvents), which runs their deferred
+// functions. No work is lost, and the Runtime continues to work, but no longer keeps executions.
 func (r *Runtime) Close() {
 	r.mu.Lock()
 	r.cache.most = 0
@@ -118,8 +118,8 @@ func closeAll(evicted []position) {
 	}
 }
 
-// keep puts the driver's position into the cache, if the orchestration waits for something and nothing is under way for it. It
-// reports whether the execution belongs to the cache from then on.
+// keep puts the driver's position into the cache, if the orchestration waits and has no work in progress. It reports
+// whether the execution belongs to the cache from then on.
 func (d *driver) keep() bool {
 	x := d.execution
 	underWay := len(d.executor.inFlight)+len(d.learned)+len(x.decided)+len(d.unacknowledged)+len(d.matched) > 0 || d.unconfirmed != nil || d.callErr != nil
@@ -138,15 +138,15 @@ func (d *driver) keep() bool {
 	return true
 }
 
-// resetTasks makes the calls what they would be after a replay, which knows nothing of what drivers have done for them. It reports
-// whether that is possible.
+// resetTasks sets the calls to their state after a replay, which does not know the work of drivers for them. It
+// reports whether that is possible.
 func (x *execution) resetTasks() bool {
 	for _, t := range x.tasks {
 		if t.done {
 			continue
 		}
 		if t.kind == childTask && t.attempts > 0 {
-			return false // when the next attempt is due is not known any more
+			return false // the due time of the next attempt is no longer known
 		}
 		if t.kind == childTask {
 			t.due = 0
@@ -156,8 +156,8 @@ func (x *execution) resetTasks() bool {
 	return true
 }
 
-// restore goes on from the position that the last driver of this process has left, if a signal made this one and the status row
-// says that no round was committed since. It costs one read.
+// restore continues from the position that the last driver of this process has left. It requires that a signal made
+// this driver and that, by the status row, no round was committed since. It costs one read.
 func (d *driver) restore(ctx context.Context) bool {
 	d.rt.mu.Lock()
 	p, ok := d.rt.cache.take(d.start.ID)
@@ -173,7 +173,7 @@ func (d *driver) restore(ctx context.Context) bool {
 	row, err := d.rt.config.Tables.Get(ctx, d.rt.config.Table, tables.Key{Partition: tables.EscapeKey(d.start.ID), Row: statusRow})
 	if err != nil || !p.isAt(row) {
 		p.execution.close()
-		return false // loading the rounds tells what is wrong
+		return false // loading the rounds finds the cause
 	}
 	d.position = p
 	d.noteStatus(row)

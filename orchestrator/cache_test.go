@@ -10,8 +10,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/faults"
 )
 
-// listener is an orchestration that has called so many activities, and waits for events until one says stop. Its output is what
-// the events brought.
+// listener is an orchestration that has called so many activities, and collects events until one is stop. Its output
+// is the events' values.
 func listener(step *Activity[int, int]) *Orchestrator[int, []int] {
 	return NewOrchestrator("listener", func(ctx *Context, calls int) (got []int, err error) {
 		for i := range calls {
@@ -41,8 +41,8 @@ func (c callCounter) intercept(ctx context.Context, call faults.Call, next func(
 	return next(ctx)
 }
 
-// An event reads one row where the orchestration was driven last. Elsewhere, and after another process has driven it, its rounds are
-// read, and the result is the same.
+// An event reads one row in the process that drove the orchestration last. Elsewhere, and after another process has
+// driven it, its rounds are read, and the result is the same.
 func TestCachedExecution(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -90,7 +90,7 @@ func TestCachedExecution(t *testing.T) {
 	}
 }
 
-// What is purged and started anew under its id is another orchestration, although its rows look alike.
+// A purged orchestration and a new one under its id are different, although their rows look alike.
 func TestCachedExecutionOfAPurgedOrchestration(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -112,7 +112,8 @@ func TestCachedExecutionOfAPurgedOrchestration(t *testing.T) {
 	}
 }
 
-// A runtime lets go of what it keeps when it is closed, and when others need the room: the deferred functions run then.
+// A runtime evicts cached executions when it is closed, and when others need the room: the deferred functions run
+// then.
 func TestCacheLetsGo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// usualTasks is how many calls most executions make at most.
+// usualTasks is enough calls for most executions.
 const usualTasks = 4
 
-// maxTaskSlab is how many calls one slab has at most.
+// maxTaskSlab bounds the calls of one slab.
 const maxTaskSlab = 64
 
 // add registers a call and numbers it.
@@ -51,7 +51,7 @@ func (x *execution) schedule(call task) *task {
 	return t
 }
 
-// target is what the decision to call an activity carries beside the call; nil when there is nothing.
+// target returns the fields of the decision to call an activity beyond the call itself; nil without any.
 func (t *task) target() *target {
 	if t.undoes == 0 && !t.options.local {
 		return nil
@@ -87,8 +87,8 @@ func (x *execution) callChild(ctx *Context, name string, input json.RawMessage, 
 	return t
 }
 
-// checkChild reports whether a call may have the id that WithID gives it. A sub-orchestration is identified by its id, its input and its
-// caller: the same ones join it, and others get ErrConflict.
+// checkChild reports whether a call may have the id that WithID gives it. A sub-orchestration is identified by its id,
+// its input and its caller: a call with the same ones joins it, and others get ErrConflict.
 func (x *execution) checkChild(name string, input json.RawMessage, id string) error {
 	if id == "" || x.rules < rules3 {
 		return nil
@@ -102,9 +102,9 @@ func (x *execution) checkChild(name string, input json.RawMessage, id string) er
 	return nil
 }
 
-// childID derives the id of a sub-orchestration from what is called, the input, and how many equal calls came before.
-// An attempt that keeps the results of the one before so finds the same sub-orchestration, even when its code has
-// changed.
+// childID derives the id of a sub-orchestration from the orchestrator's name, the input, and the number of equal calls
+// before. So an attempt that keeps the results of the previous one finds the same sub-orchestration, even when its
+// code has changed.
 func (x *execution) childID(name string, input json.RawMessage) string {
 	same := name + "-" + hashOf(input)[:16]
 	if x.children == nil {
@@ -118,7 +118,7 @@ func (x *execution) childID(name string, input json.RawMessage) string {
 	return id
 }
 
-// detach decides the start of an orchestration that nobody waits for.
+// detach decides the start of an orchestration without a caller.
 func (x *execution) detach(name, id string, input json.RawMessage) string {
 	x.noteAction()
 	if id == "" {
@@ -128,8 +128,8 @@ func (x *execution) detach(name, id string, input json.RawMessage) string {
 	return id
 }
 
-// timer decides a timer. Its recorded input is the duration, so that an attempt that keeps results recognises it as the
-// same.
+// timer decides a timer. Its recorded input is the duration, so that an attempt that keeps results recognises the
+// timer.
 func (x *execution) timer(ctx *Context, d time.Duration) *task {
 	t := x.add(task{kind: timerTask, name: "timer", input: fmt.Appendf(nil, "%q", d), due: x.clock.Add(d).UnixMicro(), shielded: ctx.shielded})
 	ctx.scope.add(t)
@@ -137,8 +137,8 @@ func (x *execution) timer(ctx *Context, d time.Duration) *task {
 	return t
 }
 
-// sideEffect returns the recorded value during a replay, else the value of the attempt before if that left one, else
-// what make returns. It records the value.
+// sideEffect returns the recorded value during a replay, else the value of the previous attempt if it left one, else
+// the result of make. It records the value.
 func (x *execution) sideEffect(name string, make func() (json.RawMessage, error)) (json.RawMessage, error) {
 	kept := x.priorSideEffects[name]
 	if len(kept) > 0 {
@@ -160,7 +160,8 @@ func (x *execution) sideEffect(name string, make func() (json.RawMessage, error)
 	return payload, nil
 }
 
-// patched answers once for each name: an execution that has passed the place without the patch stays without it.
+// patched gives the same answer each time for a name: an execution that has passed the place without the patch stays
+// without it.
 func (x *execution) patched(name string) bool {
 	if on, ok := x.patches[name]; ok {
 		return on
@@ -177,12 +178,12 @@ func (x *execution) patched(name string) bool {
 	return on
 }
 
-// isRecorded reports whether the history says what comes next, as it does during a replay.
+// isRecorded reports whether the history holds the next decision, as it does during a replay.
 func (x *execution) isRecorded() bool {
 	return x.replaying && (!x.more || len(x.decided) < len(x.recorded))
 }
 
-// recordedDecision returns what the replayed round decided at this place, if it is of this kind and name.
+// recordedDecision returns the decision of the replayed round at this place, if it is of this kind and name.
 func (x *execution) recordedDecision(kind eventKind, name string) (event, bool) {
 	if i := len(x.decided); x.replaying && i < len(x.recorded) && x.recorded[i].Kind == kind && x.recorded[i].Name == name {
 		return x.recorded[i], true

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// Cancel interrupts what the futures stand for. Each one that is not done gives ErrCanceled at once: the context of a
-// running activity is canceled, a sub-orchestration is canceled in turn, a timer is dropped, and what a coroutine made
-// by Go waits for is interrupted. What an activity has done by then is not taken back.
+// Cancel interrupts the calls of the futures. Each one that is not done gives ErrCanceled immediately. The context of
+// a running activity is canceled, a sub-orchestration is canceled in turn, a timer is dropped, and the waits of a
+// coroutine made by Go are interrupted. Work that an activity has done by then is not undone.
 func Cancel(ctx *Context, futures ...Waitable) {
 	for _, f := range futures {
 		ctx.execution.cancel(f.waitable())
 	}
 }
 
-// Canceled reports whether somebody canceled the orchestration, and why. From then on every open call and every new
-// call or wait gives ErrCanceled, for good; use WithoutCancel for clean-up. An orchestrator that then returns an error
-// ends as Canceled. It ends as Failed, for a person to look at, if that error holds the error of a call that failed.
+// Canceled reports whether the orchestration was canceled, and why. From then on every open call and every new call or
+// wait gives ErrCanceled, for good; use WithoutCancel for clean-up. An orchestrator that then returns an error ends as
+// Canceled. It ends as Failed, for an operator to check, if that error holds the error of a call that failed.
 func (c *Context) Canceled() (reason string, canceled bool) {
 	if c.execution.canceled == nil {
 		return "", false
@@ -24,8 +24,8 @@ func (c *Context) Canceled() (reason string, canceled bool) {
 	return *c.execution.canceled, true
 }
 
-// WithoutCancel returns a Context that is not canceled, neither with the orchestration nor with ctx. It is for clean-up. Calls made with it,
-// and coroutines that Go makes with it, run on.
+// WithoutCancel returns a Context that is not canceled, neither with the orchestration nor with ctx. It is for
+// clean-up. Calls and coroutines (Go) made with it continue.
 func WithoutCancel(ctx *Context) *Context {
 	shielded := *ctx
 	shielded.shielded, shielded.scope = true, nil
@@ -62,7 +62,7 @@ func (x *execution) cancel(t *task) {
 	x.interrupt(t)
 }
 
-// cancelCoroutine interrupts what a coroutine waits for. A coroutine that has not begun never begins.
+// cancelCoroutine interrupts the waits of a coroutine. A coroutine that has not begun never begins.
 func (x *execution) cancelCoroutine(t *task) {
 	if t.done || t.canceled {
 		return // canceled is set because coroutines can wait for each other
@@ -82,13 +82,13 @@ func (x *execution) cancelCoroutine(t *task) {
 	t.canceled = false
 }
 
-// interrupt ends a call for the orchestration. Stopping the work behind it is up to the driver.
+// interrupt ends a call for the orchestration. The driver stops the work behind it.
 func (x *execution) interrupt(t *task) {
 	t.canceled, t.canceledAt, x.interrupts = true, x.decisions, true
 	x.complete(t, nil, canceledError(t.name))
 }
 
-// cancelAll interrupts every open call that is not shielded. An execution whose first turn has not run ends.
+// cancelAll interrupts every open call that is not shielded. An execution ends if its first turn has not run.
 func (x *execution) cancelAll(reason string) {
 	if x.canceled != nil {
 		return
@@ -116,12 +116,12 @@ func (x *execution) cancelAll(reason string) {
 	}
 }
 
-// canceledFailure is the failure that whoever waits for a canceled orchestration gets.
+// canceledFailure returns the failure for the waiters of a canceled orchestration.
 func canceledFailure(reason string) *Failure {
 	return stoppedFailure("canceled", codeCanceled, reason)
 }
 
-// terminatedFailure is the failure that whoever waits for a terminated orchestration gets.
+// terminatedFailure returns the failure for the waiters of a terminated orchestration.
 func terminatedFailure(reason string) *Failure {
 	return stoppedFailure("terminated", codeTerminated, reason)
 }
@@ -142,7 +142,7 @@ func stoppedFailure(how, code, reason string) *Failure {
 	return &Failure{Message: text, Code: code, Permanent: true}
 }
 
-// Reason is what was given as the reason when the orchestration was terminated or canceled, "" for any other failure.
+// Reason returns the reason with which the orchestration was terminated or canceled, "" for any other failure.
 func (f *Failure) Reason() string {
 	for code, how := range map[string]string{codeCanceled: "canceled", codeTerminated: "terminated"} {
 		if reason, stopped := strings.CutPrefix(f.Message, "the orchestration was "+how+": "); stopped && f.Code == code {

@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/faults"
 )
 
-// blocking is an activity that goes on until its context ends, and counts how it ended.
+// blocking is an activity that runs until its context ends, and counts its outcomes.
 func blocking(l *ledger, name string, options ...CallOption) *Activity[int, int] {
 	return NewActivity(name, func(ctx context.Context, n int) (int, error) {
 		l.add(name)
@@ -109,7 +109,7 @@ func TestCancelOfCalls(t *testing.T) {
 	f.runs(t, faults.Faults()...)
 }
 
-// An operator cancels: whatever is waited for is interrupted, for good; what the code calls shielded from that runs, once.
+// An operator cancels: all waits are interrupted, for good; calls that the code shields from that run, once.
 func TestCancelOfAnOrchestration(t *testing.T) {
 	t.Parallel()
 	make := func(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
@@ -129,7 +129,7 @@ func TestCancelOfAnOrchestration(t *testing.T) {
 				return "", fmt.Errorf("a sleep gave %w", slept)
 			}
 			calm := WithoutCancel(ctx)
-			if slept := calm.Sleep(time.Hour); slept != nil { // what it waits for now is its own affair
+			if slept := calm.Sleep(time.Hour); slept != nil { // its later waits are its own
 				return "", slept
 			}
 			if _, undo := step.Call(calm, 7).Await(); undo != nil {
@@ -164,7 +164,7 @@ func TestCancelOfAnOrchestration(t *testing.T) {
 	f.runs(t, faults.CrashBefore, faults.CrashAfter)
 }
 
-// A cancellation is an ErrCanceled wherever it shows, and nothing that a retry could mend.
+// A cancellation is an ErrCanceled in every place, and no retry can fix it.
 func TestCanceledIsErrCanceledThroughParents(t *testing.T) {
 	t.Parallel()
 	make := func(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
@@ -196,7 +196,7 @@ func TestCanceledIsErrCanceledThroughParents(t *testing.T) {
 	f.runs(t, faults.CrashBefore, faults.CrashAfter)
 }
 
-// A cancellation reaches the activity that runs, by its context and by its next heartbeat, from another process too.
+// A cancellation reaches a running activity, by its context and by its next heartbeat, from another process too.
 func TestCancelReachesARunningActivity(t *testing.T) {
 	t.Parallel()
 	for _, elsewhere := range []bool{false, true} {
@@ -261,7 +261,7 @@ func TestCancelOfCoroutines(t *testing.T) {
 			a = Go(ctx, func(*Context) (int, error) { return b.Await() })
 			b = Go(ctx, func(*Context) (int, error) { return a.Await() })
 			_ = ctx.Sleep(time.Second)
-			Cancel(ctx, a, b) // nothing can let them go on; they end with the orchestration
+			Cancel(ctx, a, b) // nothing can wake them; they end with the orchestration
 			return "", errors.New(said)
 		})
 		return []AnyOrchestrator{o}, nil

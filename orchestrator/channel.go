@@ -39,7 +39,7 @@ func (c *Channel[T]) Receive(ctx *Context) (v T, ok bool, err error) {
 	return v, ok, nil
 }
 
-// TryReceive takes the next value if there is one. It does not wait.
+// TryReceive returns the next value if the channel holds one. It does not wait.
 func (c *Channel[T]) TryReceive() (v T, ok bool) {
 	if len(c.values) == 0 {
 		return v, false
@@ -48,7 +48,7 @@ func (c *Channel[T]) TryReceive() (v T, ok bool) {
 	return v, true
 }
 
-// Close closes the channel: once the values that were sent are taken, receivers get ok false.
+// Close closes the channel: once receivers have taken all sent values, they get ok false.
 func (c *Channel[T]) Close() { c.closed = true }
 
 // WaitGroup waits for coroutines, like sync.WaitGroup does for goroutines. The zero value is ready to use.
@@ -61,7 +61,7 @@ func (g *WaitGroup) Add(delta int) {
 	}
 }
 
-// Done takes one from the counter.
+// Done decrements the counter.
 func (g *WaitGroup) Done() { g.Add(-1) }
 
 // Wait waits until the counter is zero. The error is ErrCanceled.

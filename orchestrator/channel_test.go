@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Coroutines hand values to each other in order, whatever the capacity, and wait for each other; after a takeover by
+// Coroutines pass values to each other in order, with any capacity, and wait for each other; after a takeover by
 // another process, too.
 func TestCoroutinesWorkTogether(t *testing.T) {
 	t.Parallel()
@@ -56,7 +56,7 @@ func TestCoroutinesWorkTogether(t *testing.T) {
 				for v, ok := results.TryReceive(); ok; v, ok = results.TryReceive() {
 					got = append(got, v)
 				}
-				slices.Sort(got) // who was faster depends on the activities
+				slices.Sort(got) // the order depends on the activities
 				return got, nil
 			})
 			rt := w.signalling(t, nil, []AnyOrchestrator{o}, []AnyActivity{step})
@@ -69,7 +69,7 @@ func TestCoroutinesWorkTogether(t *testing.T) {
 	inBubbles(t, tests)
 }
 
-// A closed channel gives what is in it, and then says that it is closed; to send to it is a mistake.
+// A closed channel yields its values, and then reports that it is closed; a send to it is a mistake.
 func TestClosedChannels(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// cancelChildren cancels the sub-orchestrations whose calls the event has interrupted. Without queues they cannot be
-// reached, and are left as they are.
+// cancelChildren cancels the sub-orchestrations of the calls that the event has interrupted. Without queues they
+// cannot be reached, and continue.
 func (d *driver) cancelChildren(ctx context.Context, e event) error {
 	var errs []error
 	for i, c := range d.summary().Calls {
@@ -32,7 +32,7 @@ func (c Call) canceledAt(micros int64) bool {
 }
 
 // closeChildren applies the parent close policies of the sub-orchestrations that are open at the end of their caller's
-// execution. Abandoned ones are woken, because it may have been their caller that drove them.
+// execution. It wakes abandoned ones, because their caller may have driven them.
 func (d *driver) closeChildren(ctx context.Context, end event) error {
 	terminated := end.Kind == executionStopped && end.Failure.Code == codeTerminated
 	var errs []error
@@ -50,13 +50,14 @@ func (d *driver) closeChildren(ctx context.Context, end event) error {
 		}
 		errs = append(errs, d.commandChild(ctx, i+1, c, string(policy), why))
 		if policy == AbandonChild && c.attempts > 1 {
-			errs = append(errs, d.commandChild(ctx, i+1, c, commandGiveUp, why)) // nobody makes another attempt
+			errs = append(errs, d.commandChild(ctx, i+1, c, commandGiveUp, why)) // no caller makes another attempt
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// startAbandoned starts a sub-orchestration that is abandoned, unless it has begun: its caller may have ended in the turn that called it.
+// startAbandoned starts an abandoned sub-orchestration, unless it has begun: its caller may have ended in the turn
+// that called it.
 func (d *driver) startAbandoned(ctx context.Context, number int, c Call) error {
 	if d.rt.config.Queues == nil {
 		return nil
@@ -94,7 +95,7 @@ func (d *driver) inputOf(ctx context.Context, number int) (json.RawMessage, erro
 	return nil, fmt.Errorf("call %d of orchestration %s: %w", number, d.start.ID, ErrCorrupt)
 }
 
-// giveUpChild tells a failed sub-orchestration that expects another attempt that none follows.
+// giveUpChild notifies a failed sub-orchestration that expects another attempt that none follows.
 func (d *driver) giveUpChild(ctx context.Context, e event) error {
 	calls := d.summary().Calls
 	if e.Failure.Permanent || e.Task > len(calls) || calls[e.Task-1].attempts <= e.Attempt {
@@ -103,8 +104,8 @@ func (d *driver) giveUpChild(ctx context.Context, e event) error {
 	return d.commandChild(ctx, e.Task, calls[e.Task-1], commandGiveUp, e.Failure.Message)
 }
 
-// checkCallers returns ErrConflict when a sub-orchestration would have the id of one of its callers: both would wait for each other. Only
-// an id that WithID gives can be that.
+// checkCallers returns ErrConflict when a sub-orchestration has the id of a caller: both would wait for each other.
+// This can only happen with an id that WithID gives.
 func (r *Runtime) checkCallers(ctx context.Context, s Start) error {
 	if !s.named || s.Resume {
 		return nil
@@ -138,9 +139,9 @@ func (d *driver) commandChild(ctx context.Context, number int, c Call, command, 
 	return d.rt.signal(ctx, c.Child, Payload{Command: command, Reason: reason, Caller: by}, id)
 }
 
-// notifyParent tells the caller that the execution it called has ended. A driver that has worked for the caller from
-// the beginning returns the outcome in memory instead, because the caller's message stays in its queue until the caller
-// knows. Should the signal be lost, the sweeper finds the caller that still waits.
+// notifyParent notifies the caller that the execution it called has ended. A driver that has worked for the caller
+// from the beginning returns the outcome in memory instead, because the caller's message stays in its queue until the
+// caller knows. If the signal is lost, the sweeper finds the caller that still waits.
 func (d *driver) notifyParent(ctx context.Context, end event) error {
 	handedOver := d.start.call != nil && !d.start.deliver && !d.notifiesParent
 	if d.start.Parent == "" || end.Kind == executionContinued || handedOver || d.rt.config.Queues == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// dropClaim deletes the blob that held the payload of an applied signal; the rounds hold the payload by then. A blob
-// that cannot be deleted does no harm.
+// dropClaim deletes the blob that held the payload of an applied signal; the rounds hold the payload by then. A
+// failure to delete does no harm.
 func (r *Runtime) dropClaim(ctx context.Context, s Signal) {
 	if s.Payload.Blob == "" {
 		return
@@ -37,8 +37,8 @@ func (r *Runtime) pack(ctx context.Context, s Signal) ([]byte, error) {
 	return marshal(s)
 }
 
-// unpack validates a signal and loads the payload that it keeps in a blob. gone says that the blob is not there any
-// more: the signal is a late duplicate whose payload the rounds hold, or its orchestration is gone.
+// unpack validates a signal and loads the payload that it keeps in a blob. gone reports that the blob no longer
+// exists: the signal is a late duplicate whose payload the rounds hold, or its orchestration is gone.
 func (r *Runtime) unpack(ctx context.Context, s Signal) (_ Signal, gone bool, err error) {
 	if err := s.validate(); err != nil || s.Payload.Blob == "" {
 		return s, false, err
@@ -64,8 +64,8 @@ func (r *Runtime) unpack(ctx context.Context, s Signal) (_ Signal, gone bool, er
 	return s, false, nil
 }
 
-// claim writes what is too large for a message to a blob, and returns the last part of the blob's name. The name
-// depends on id, so that no other message uses the same blob.
+// claim writes a value that is too large for a message to a blob, and returns the last part of the blob's name. The
+// name depends on id, so that no other message uses the same blob.
 func (r *Runtime) claim(ctx context.Context, orchestration, id string, v any) (string, error) {
 	text, err := marshal(v)
 	if err != nil {
@@ -75,7 +75,7 @@ func (r *Runtime) claim(ctx context.Context, orchestration, id string, v any) (s
 	return hash, r.config.Blobs.Put(ctx, r.config.Container, blobName(orchestration, hash), text)
 }
 
-// validBlob reports whether a message may name a blob so; "" means no blob.
+// validBlob reports whether name is a valid blob name in a message; "" means no blob.
 func validBlob(name string) bool {
 	raw, err := hex.DecodeString(name)
 	return err == nil && (name == "" || len(raw) == sha256.Size)

@@ -13,7 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// Events of any size arrive, whatever fails, and go with the purge.
+// Events of any size arrive, regardless of failures, and the purge deletes them.
 func TestLargeEventsArrive(t *testing.T) {
 	bulky(t)
 	t.Parallel()
@@ -55,7 +55,7 @@ func largeEvents(size int) flow {
 	return f
 }
 
-// A late duplicate of a claimed signal, whose payload is gone, is acknowledged and changes nothing.
+// A late duplicate of a claimed signal without its payload is acknowledged and changes nothing.
 func TestLateDuplicatesOfClaimedSignals(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
@@ -88,8 +88,8 @@ func TestLateDuplicatesOfClaimedSignals(t *testing.T) {
 	})
 }
 
-// A large event's blob goes when the event is in the rounds, that of another event with the same value stays, and one that
-// is gone before is an error that a person sees.
+// A large event's blob is deleted when the event is in the rounds, that of another event with the same value remains,
+// and one that is deleted before is a visible error.
 func TestBlobsOfEventsGo(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -133,7 +133,7 @@ func TestBlobsOfEventsGo(t *testing.T) {
 	})
 }
 
-// What names a blob that is none is refused: no message reaches into another orchestration.
+// An invalid blob name is rejected: no message reaches into another orchestration.
 func TestSignalsNameOnlyTheirOwnBlobs(t *testing.T) {
 	t.Parallel()
 	for _, blob := range []string{"../b/" + hashOf(nil), "x", strings.ToUpper(hashOf(nil)) + "/", hashOf(nil)[:62]} {

@@ -12,12 +12,13 @@ const (
 	defaultIndexTable = "orchestrationsParked"
 	defaultTaskTable  = "orchestrationTasks"
 
-	// DefaultContainer is the name of the container unless Config says otherwise.
+	// DefaultContainer is the default name of the container.
 	DefaultContainer = "orchestrations"
 )
 
-// ClearColumns names, for whoever encrypts rows, the tables of a Runtime and those of their columns that hold no payload:
-// ids, names, states and places. They have to stay as they are where queries compare them. All other texts may be payloads.
+// ClearColumns returns the tables of a Runtime and their columns without payload, for encryption of rows. These
+// columns hold ids, names, states and places, and must stay in clear where queries compare them. All other texts may
+// be payloads.
 func ClearColumns() map[string][]string {
 	rounds := []string{columnEncoding, columnBlob, columnCommit}
 	status := []string{"Name", "CorrelationId", "TenantId", "RuntimeProvider", "RuntimeInstanceId", "RuntimeStatus", "LastExecutedBy", columnResponsible, "ResumePointerJson",

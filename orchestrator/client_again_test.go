@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// flakyOffice runs an orchestration that calls a step, and a child which calls a step and then what fails as often as
-// failures says; after that, it waits for the event "number".
+// flakyOffice runs an orchestration that calls a step, and a child which calls a step and then fails as often as
+// failures; after that, it waits for the event "number".
 func flakyOffice(failures int) func(*testing.T) *office {
 	return func(t *testing.T) *office {
 		t.Helper()
@@ -120,7 +120,7 @@ func TestRestart(t *testing.T) {
 			}
 			noError(t, errorOf(rt.Restart(t.Context(), "a", "r")))
 			o.settle(t, rt)
-			// Its acknowledgement was lost, so it comes again.
+			// Its acknowledgement was lost, so it is redelivered.
 			if out, err := rt.Deliver(t.Context(), approved); err != nil || out.Status != Running {
 				t.Errorf("an event of the execution before: %s %v", out.Status, err)
 			}
@@ -152,7 +152,7 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// A restart is the same however often it is repeated, wherever its process died, and also when what it began has ended.
+// A restart is idempotent, wherever its process died, and also when the execution that it began has ended.
 func TestRestartInterrupted(t *testing.T) {
 	t.Parallel()
 	prepare := func(t *testing.T) *office {
@@ -191,7 +191,7 @@ func TestRewind(t *testing.T) {
 			if out.Status != Running || !out.Calls[0].Reused || string(out.Calls[1].Output) != "21" || len(out.Earlier) != 2 {
 				t.Errorf("%+v", out)
 			}
-			// The child went on as its next executions, too.
+			// The child also continued with its next executions.
 			if child := mustGet(t, rt, out.Calls[1].Child); child.Execution != 3 || child.Status != Completed || !child.Calls[0].Reused {
 				t.Errorf("%+v", child)
 			}
@@ -200,7 +200,7 @@ func TestRewind(t *testing.T) {
 			wants(t, "output", string(mustGet(t, rt, "a").Output), "25")
 			o.executions(t, out.Calls[1].Child)
 		},
-		// A mistake of the code itself is there again with the same results, so nothing of them is kept.
+		// A mistake of the code itself would recur with the same results, so none of them is kept.
 		"code that was repaired": func(t *testing.T) {
 			o := newOffice(t)
 			step := o.ledger.step("step")
@@ -257,7 +257,7 @@ func TestRewind(t *testing.T) {
 			}
 			wants(t, "calls", o.ledger.all(), map[string]int{"step(1)": 1, "more(1)": 1})
 		},
-		// What the failed execution has read is asked for again, and is there.
+		// The events that the failed execution has read are requested again, and delivered.
 		"events that it has read": func(t *testing.T) {
 			o := newOffice(t)
 			bad := true
@@ -283,7 +283,7 @@ func TestRewind(t *testing.T) {
 			if _, err := rt.Deliver(t.Context(), event); err != nil {
 				t.Error(err)
 			}
-			wants(t, "counts", rt.Counts(), Counts{Duplicates: 1}) // the run has had it
+			wants(t, "counts", rt.Counts(), Counts{Duplicates: 1}) // the run has received it
 		},
 		"only after a failure": func(t *testing.T) {
 			o := eventOffice(t)
@@ -312,7 +312,7 @@ func TestRewind(t *testing.T) {
 	})
 }
 
-// A rewind is the same however often it is repeated, wherever its process died.
+// A rewind is idempotent, wherever its process died.
 func TestRewindInterrupted(t *testing.T) {
 	t.Parallel()
 	prepare := func(t *testing.T) *office {
@@ -334,7 +334,7 @@ func TestRewindInterrupted(t *testing.T) {
 	})
 }
 
-// A rewind that comes again when the execution that it began has failed, and others have followed, begins no other.
+// A rewind that is repeated when the execution that it began has failed, and others have followed, begins no other.
 func TestRewindRepeatedLater(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		o := flakyOffice(100)(t)

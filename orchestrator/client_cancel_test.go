@@ -1,8 +1,8 @@
 package orchestrator
 
 // The client's Cancel and Terminate, and signals that come too late, too early or twice. The peers' checks of
-// cancellation, by their names; what they check of entries of a work queue does not apply: an activity has none while it
-// runs in the process that drives it, and for one that another process runs see the tests of the activity queue.
+// cancellation, by their names. Their checks of work queue entries do not apply: an activity has none while it runs in
+// the process that drives it. For one that another process runs see the tests of the activity queue.
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/faults"
 )
 
-// undoOffice runs an orchestration that waits in the way that its input names, and undoes what it did when it is
-// canceled: one step, a pause of an hour, and another.
+// undoOffice runs an orchestration that waits as its input names, and undoes its work when it is canceled: one step, a
+// pause of an hour, and another.
 func undoOffice(t *testing.T) *office {
 	t.Helper()
 	o := newOffice(t)
@@ -86,7 +86,7 @@ func commandSignal(id, command string) Signal {
 	return Signal{SignalID: command + id, InstanceID: id, RuntimeProvider: provider, Type: ExternalSignal, Payload: Payload{Command: command, Reason: "enough"}}
 }
 
-// A cancellation interrupts every kind of wait; what is half done is undone, and then it ends as Canceled.
+// A cancellation interrupts every kind of wait; half-done work is undone, and then the run ends as Canceled.
 func TestCancelRuns(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"timer", "event", "child", "coroutine"} {
@@ -129,7 +129,7 @@ func TestCancelRuns(t *testing.T) {
 					}
 				}
 				o.onceEach(t, "a")
-				// It does not come back by a message, and does by a restart.
+				// A message does not revive it, but a restart does.
 				wants(t, "run", mustRun(t, rt, startOf("a", how)).Status, Canceled)
 				_, err := rt.Rewind(t.Context(), "a", "")
 				isError(t, "rewind", err, ErrEnded)
@@ -246,7 +246,7 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// A cancellation reaches everything, wherever a process died that carries it out.
+// A cancellation reaches everything, wherever the process that carries it out died.
 func TestCancelInterrupted(t *testing.T) {
 	t.Parallel()
 	everyFault(t, func(t *testing.T, plan *faults.Plan) {
@@ -268,7 +268,8 @@ func TestCancelInterrupted(t *testing.T) {
 	})
 }
 
-// What a signal is about can be over, or not come yet. It changes nothing then, is counted, and may be acknowledged.
+// The subject of a signal can be over, or not begun yet. Then the signal changes nothing, is counted, and may be
+// acknowledged.
 func TestStaleSignals(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -343,7 +344,7 @@ func TestStaleSignals(t *testing.T) {
 	})
 }
 
-// Whatever a process sends twice, or whoever repeats it, is applied once.
+// A repeated command is applied once, whether its process or its caller repeats it.
 func TestCommandsAreIdempotent(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		o := eventOffice(t)
@@ -365,6 +366,6 @@ func TestCommandsAreIdempotent(t *testing.T) {
 				}
 			}
 		}
-		wants(t, "counts", rt.Counts(), Counts{Duplicates: 6}) // also what came before the end
+		wants(t, "counts", rt.Counts(), Counts{Duplicates: 6}) // also those from before the end
 	})
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// shelf knows the names of the blobs that it holds.
+// shelf is a store that lists the names of its blobs.
 type shelf struct {
 	blobs.Store
 	mu    sync.Mutex
@@ -58,7 +58,7 @@ func (s *shelf) all() []string {
 	return slices.Sorted(maps.Keys(s.names))
 }
 
-// office is a world with one set of code, whose processes come and go. Every test of it runs under synctest.
+// office is a world with one set of code, and a sequence of processes. Every test of it runs under synctest.
 type office struct {
 	*world
 	shelf         *shelf
@@ -73,7 +73,7 @@ func newOffice(t *testing.T) *office {
 	return &office{world: w, ledger: &ledger{}, shelf: &shelf{Store: w.blobs, names: map[string]bool{}}}
 }
 
-// open is a process with the plan; nil only counts.
+// open returns a process with the plan; nil only counts.
 func (o *office) open(t *testing.T, plan *faults.Plan) *Runtime {
 	t.Helper()
 	if plan == nil {
@@ -96,14 +96,14 @@ func (o *office) start(t *testing.T, rt *Runtime, s Start) Outcome {
 	return mustGet(t, rt, s.ID)
 }
 
-// rest delivers what is in the signal queue now.
+// rest delivers the visible messages of the signal queue.
 func (o *office) rest(t *testing.T, rt *Runtime) {
 	t.Helper()
 	for o.deliver(t.Context(), t, rt) {
 	}
 }
 
-// gone checks that nothing is left of orchestrations whose ids begin so.
+// gone checks that nothing is left of orchestrations with this prefix.
 func (o *office) gone(t *testing.T, prefix string) {
 	t.Helper()
 	from := tables.EscapeKey(prefix)
@@ -124,7 +124,7 @@ func (o *office) gone(t *testing.T, prefix string) {
 	}
 }
 
-// executions is how many an orchestration has had; its rounds are checked.
+// executions returns how many executions an orchestration has had, and checks its rounds.
 func (o *office) executions(t *testing.T, id string) int {
 	t.Helper()
 	all := o.stored(t, id)
@@ -157,8 +157,8 @@ func wants(t *testing.T, what string, got, want any) {
 	}
 }
 
-// interrupted carries a client's operation out in a process with every fault at every one of its calls, and repeats it:
-// at once, and when everything has come to rest meanwhile. prepare is what was before, check what has to be in the end.
+// interrupted carries out a client's operation in a process with every fault at every one of its calls, and repeats
+// it: immediately, and after everything has come to rest. prepare sets up the state before, check verifies the end.
 func interrupted(t *testing.T, prepare func(*testing.T) *office, operation func(context.Context, *Runtime) error, check func(*testing.T, *office, *Runtime)) {
 	t.Helper()
 	for name, between := range map[string]func(*testing.T, *office, *Runtime){

@@ -1,7 +1,7 @@
 package orchestrator
 
-// The client's List, Status, Wait and PurgeAll. The peers' checks of management, bulk_deletion and prune, by their names;
-// not here: queue depths and metrics are the host's and Counts'.
+// The client's List, Status, Wait and PurgeAll. The peers' checks of management, bulk_deletion and prune, by their
+// names. Not here: queue depths and metrics belong to the host and Counts.
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// crowd makes orchestrations that differ in everything that a filter looks at, a minute apart: of every ten, some have
+// crowd makes orchestrations that differ in everything that a filter checks, a minute apart: of every ten, some have
 // completed, failed, wait or are pending.
 func crowd(t *testing.T, n int) (*office, *Runtime) {
 	t.Helper()
@@ -42,7 +42,7 @@ func crowd(t *testing.T, n int) (*office, *Runtime) {
 	return o, rt
 }
 
-// pages lists everything, a page after the other, and checks their shape.
+// pages lists everything, page by page, and checks the pages' shape.
 func pages(t *testing.T, rt *Runtime, f Filter, limit int) []Summary {
 	t.Helper()
 	var all []Summary
@@ -65,7 +65,7 @@ func TestList(t *testing.T) {
 		begin := time.Now()
 		_, rt := crowd(t, n)
 		everything := pages(t, rt, Filter{}, 1000)
-		if want := n + n/5; len(everything) != want { // and the children of those that wait
+		if want := n + n/5; len(everything) != want { // and the children of the waiting ones
 			t.Fatalf("%d of %d", len(everything), want)
 		}
 		if !slices.IsSortedFunc(everything, func(a, b Summary) int { return strings.Compare(tables.EscapeKey(a.ID), tables.EscapeKey(b.ID)) }) {
@@ -112,7 +112,7 @@ func TestList(t *testing.T) {
 	})
 }
 
-// Ids with characters that keys cannot hold are listed as they are, and found by their beginnings.
+// Ids with characters that keys cannot hold are listed unchanged, and found by their prefixes.
 func TestListOfAwkwardIDs(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		o := eventOffice(t)
@@ -246,7 +246,7 @@ func TestWait(t *testing.T) {
 	})
 }
 
-// purgeAll calls PurgeAll until it is through.
+// purgeAll calls PurgeAll until the end.
 func purgeAll(t *testing.T, rt *Runtime, f Filter, limit int) (total Purged, calls int) {
 	t.Helper()
 	for next, first := "", true; first || next != ""; first = false {
@@ -288,7 +288,7 @@ func TestPurgeAll(t *testing.T) {
 					got, calls := purgeAll(t, rt, tt.filter, limit)
 					wants(t, "purged", got, tt.want)
 					wants(t, "left", ids(t, rt), tt.left)
-					const child = 1 // it is looked at, too
+					const child = 1 // it is checked, too
 					if most := (tt.want.Orchestrations+tt.want.Active+child)/limit + 1; calls > most {
 						t.Errorf("%d calls, at most %d are needed", calls, most)
 					}
@@ -307,7 +307,7 @@ func TestPurgeAll(t *testing.T) {
 	})
 }
 
-// A bulk purge that died anywhere goes on with the same call, and leaves nothing behind.
+// A bulk purge that died anywhere continues with the same call, and leaves nothing behind.
 func TestPurgeAllInterrupted(t *testing.T) {
 	t.Parallel()
 	everyFault(t, func(t *testing.T, plan *faults.Plan) {

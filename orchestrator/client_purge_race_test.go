@@ -1,6 +1,6 @@
 package orchestrator
 
-// A purge, and processes that were paused while it happened.
+// A purge, and processes that were paused meanwhile.
 
 import (
 	"context"
@@ -12,7 +12,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/faults"
 )
 
-// A process that was paused before a commit cannot bring back what was ended and purged meanwhile, wherever the purge is.
+// A process that was paused before a commit cannot restore an orchestration that was ended and purged meanwhile, at
+// any stage of the purge.
 func TestPurgeForceDeletePreventsAckRecreation(t *testing.T) {
 	t.Parallel()
 	for commit := 1; commit <= 3; commit++ {
@@ -20,7 +21,7 @@ func TestPurgeForceDeletePreventsAckRecreation(t *testing.T) {
 			t.Parallel()
 			everyFault(t, func(t *testing.T, plan *faults.Plan) {
 				if plan.Fault == faults.Slow {
-					return // the paused process would find that its own time is over
+					return // the paused process would time out
 				}
 				o := newOffice(t)
 				step := o.ledger.step("step")
@@ -37,7 +38,7 @@ func TestPurgeForceDeletePreventsAckRecreation(t *testing.T) {
 				close(goOn)
 				got := <-done
 				switch {
-				case there, commit == 1: // it looks up what there is, or starts anew: its message is older than the purge
+				case there, commit == 1: // it reads the rows, or starts over: its message is older than the purge
 					if got.err != nil || got.out.Status != Completed || got.out.Execution != 1 {
 						t.Errorf("%+v", got)
 					}
@@ -57,8 +58,8 @@ func TestPurgeForceDeletePreventsAckRecreation(t *testing.T) {
 	}
 }
 
-// A purge between two others' transactions: of two that purge at once, and one who starts the id anew, none deletes what
-// is not meant.
+// A purge between the transactions of others: concurrent purges, and a start of the same id, delete only the intended
+// orchestration.
 func TestPurgeRace(t *testing.T) {
 	t.Parallel()
 	for pausedAt := 1; pausedAt <= 4; pausedAt++ {
@@ -82,7 +83,7 @@ func TestPurgeRace(t *testing.T) {
 			if err := rt.Purge(t.Context(), "a"); err != nil {
 				t.Error(err)
 			}
-			out := o.start(t, rt, startOf("a", 2)) // anew
+			out := o.start(t, rt, startOf("a", 2)) // again
 			before := o.rows(t, "a")
 			close(goOn)
 			if err := <-done; err != nil && !errors.Is(err, ErrElsewhere) && !errors.Is(err, ErrActive) && !errors.Is(err, ErrNotFound) {
@@ -96,7 +97,8 @@ func TestPurgeRace(t *testing.T) {
 	}
 }
 
-// A client's operation that was paused with an old picture does nothing to another orchestration that has the id by then.
+// A client's operation that was paused with an old state does nothing to another orchestration that has the id by
+// then.
 func TestPurgeUnderAPausedOperation(t *testing.T) {
 	t.Parallel()
 	for name, operation := range map[string]func(context.Context, *Runtime) error{
@@ -121,7 +123,7 @@ func TestPurgeUnderAPausedOperation(t *testing.T) {
 				go func() { done <- operation(t.Context(), slow) }()
 				<-reached
 				isError(t, "purge", rt.Purge(t.Context(), "a"), nil)
-				o.start(t, rt, startOf("a", 2)) // anew
+				o.start(t, rt, startOf("a", 2)) // again
 				before := o.rows(t, "a")
 				close(goOn)
 				if err := <-done; !errors.Is(err, ErrActive) && !errors.Is(err, ErrElsewhere) {

@@ -1,8 +1,8 @@
 package orchestrator
 
-// The client's Purge. The peers' checks of deletion, by their names; the others of that group do not apply: nothing is
-// locked (force delete), children are found in the rounds (list children, parent, tree), and what runs is refused instead
-// of torn out (running rejected is TestPurge/running_rejected).
+// The client's Purge. The peers' checks of deletion, by their names. The others of that group do not apply: nothing is
+// locked (force delete), children are found in the rounds (list children, parent, tree), and a running orchestration
+// is rejected instead of removed (running rejected is TestPurge/running_rejected).
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// largeOffice runs an orchestration that leaves something of every kind behind: rounds, payloads in blobs, a claimed event,
-// events that its next execution inherits, a child with a child of its own, and one that it only starts.
+// largeOffice runs an orchestration that leaves something of every kind behind: rounds, payloads in blobs, a claimed
+// event, events that its next execution inherits, a child with a child of its own, and one that it only starts.
 func largeOffice(t *testing.T) *office {
 	t.Helper()
 	o := newOffice(t)
@@ -38,7 +38,7 @@ func largeOffice(t *testing.T) *office {
 	})
 	o.orchestrators, o.activities = []AnyOrchestrator{main, child, grandchild, loose}, []AnyActivity{grow}
 	rt := o.open(t, nil)
-	// Both events are there before the first turn, so that the second execution inherits one of them, which fits the
+	// Both events arrive before the first turn, so that the second execution inherits one of them, which fits the
 	// message and not the round.
 	noError(t, errorOf(rt.Start(t.Context(), startOf("a", strings.Repeat("x", spillFrom)))))
 	for i, size := range []int{2 * spillFrom, 40 << 10} {
@@ -75,7 +75,7 @@ func TestPurge(t *testing.T) {
 			}
 			wants(t, "messages", o.waitingMessages(t), 0)
 		},
-		// Events that fit their rounds do not fit the one that hands them all on: that is a blob.
+		// Events that fit their rounds may not fit the round that passes them all on: that is a blob.
 		"what executions hand on": func(t *testing.T) {
 			const events = 20
 			o, release := newOffice(t), make(chan struct{})
@@ -134,7 +134,7 @@ func TestPurge(t *testing.T) {
 			child := o.start(t, rt, startOf("a", 1)).Calls[0].Child
 			s := eventSignal("a", "t", "", "")
 			s.Payload = Payload{Command: commandTerminate}
-			if _, err := rt.Deliver(t.Context(), s); err != nil { // which tells the child by a message
+			if _, err := rt.Deliver(t.Context(), s); err != nil { // which notifies the child by a message
 				t.Fatal(err)
 			}
 			before := o.rows(t, "a")
@@ -187,8 +187,8 @@ func TestPurge(t *testing.T) {
 	})
 }
 
-// A purge that died anywhere goes on when it is repeated, when its id is started again, in whatever way, and when others
-// are purged. Until then, nobody sees a half of it.
+// A purge that died anywhere continues when it is repeated, when its id is started again, in any way, and when others
+// are purged. Until then, no caller sees a half of it.
 func TestPurgeInterrupted(t *testing.T) {
 	t.Parallel()
 	prepare := func(t *testing.T) *office {
@@ -213,7 +213,7 @@ func TestPurgeInterrupted(t *testing.T) {
 		}
 		return o
 	}
-	// visible says whether the orchestration is there, in every way in which one can look.
+	// visible reports whether the orchestration exists, by every way of reading it.
 	visible := func(t *testing.T, rt *Runtime) bool {
 		t.Helper()
 		_, byGet := rt.Get(t.Context(), "a")
@@ -236,7 +236,7 @@ func TestPurgeInterrupted(t *testing.T) {
 		},
 		"and all are purged": func(t *testing.T, o *office, rt *Runtime) {
 			t.Helper()
-			// The filter does not mean it: somebody wanted it gone.
+			// The filter does not select it: its purge was requested before.
 			unfinished := !visible(t, rt)
 			p, err := rt.PurgeAll(t.Context(), Filter{Statuses: []Status{Failed}}, 10, "")
 			if err != nil || p.Active != 0 || p.Continuation != "" {
@@ -280,7 +280,7 @@ func TestPurgeInterrupted(t *testing.T) {
 	}
 }
 
-// What was sent to an orchestration that is gone is dropped and counted if it only wakes, and does not hold up a queue.
+// Signals to a purged orchestration are dropped and counted if they only wake, and do not block a queue.
 func TestPurgeAndLateSignals(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -297,7 +297,7 @@ func TestPurgeAndLateSignals(t *testing.T) {
 		wants(t, "counts", rt.Counts(), Counts{Stale: before.Stale + 1, Duplicates: before.Duplicates})
 		o.gone(t, "a")
 
-		// The index still knows of the timer; the sweeper wakes nobody, and takes the row away.
+		// The index still has the timer; the sweeper wakes no orchestration, and deletes the row.
 		woken, err := rt.Sweep(t.Context(), 10)
 		if err != nil || woken != 0 {
 			t.Errorf("%d woken, %v", woken, err)
@@ -306,7 +306,7 @@ func TestPurgeAndLateSignals(t *testing.T) {
 			t.Errorf("the index has %s", e.Key)
 		}
 
-		// The message of results whose blob has gone with the orchestration.
+		// The message of results whose blob was purged with the orchestration.
 		late := Signal{SignalID: "r", InstanceID: "a", RuntimeProvider: provider, Type: InternalContinue, Payload: Payload{Blob: hashOf([]byte("1"))}}
 		before = rt.Counts()
 		if _, err := rt.Deliver(t.Context(), late); err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// eventOffice runs stepThenEvent, and as "other" what ends at once, as "bad" what fails at once.
+// eventOffice runs stepThenEvent, as "other" an orchestrator that ends immediately, and as "bad" one that fails
+// immediately.
 func eventOffice(t *testing.T) *office {
 	t.Helper()
 	o := newOffice(t)
@@ -66,7 +67,7 @@ func TestStart(t *testing.T) {
 			wants(t, "output", string(mustGet(t, rt, "a").Output), "8")
 			o.stored(t, "a")
 		},
-		// The two ids are given by different people for different things.
+		// The two ids are given by different callers for different things.
 		"an event of the request's id": func(t *testing.T) {
 			o := eventOffice(t)
 			rt := o.open(t, nil)
@@ -109,7 +110,7 @@ func TestStart(t *testing.T) {
 	})
 }
 
-// What a start finds under its id, and what it does with it.
+// Starts under an id that is taken.
 func TestStartUnderAnIDThatIsTaken(t *testing.T) {
 	t.Parallel()
 	found := map[string]struct {
@@ -160,7 +161,7 @@ func TestStartUnderAnIDThatIsTaken(t *testing.T) {
 					wants(t, "state before", mustGet(t, rt, "a").Status, f.status)
 					before, messages := o.rows(t, "a"), o.waitingMessages(t)
 
-					// The first start, repeated, whatever its policy says now.
+					// The first start, repeated, with any policy.
 					same := startRequest("a", 1, "first", reuse)
 					same.Orchestrator = mustGet(t, rt, "a").Orchestrator
 					out, err := rt.Start(t.Context(), same)
@@ -203,7 +204,7 @@ func TestStartUnderAnIDThatIsTaken(t *testing.T) {
 	}
 }
 
-// Whoever drives the one that a start terminates stops, and its sub-orchestrations do.
+// The driver of an orchestration that a start terminates stops, and so do its sub-orchestrations.
 func TestStartTerminatesWhatRuns(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -226,7 +227,7 @@ func TestStartTerminatesWhatRuns(t *testing.T) {
 		rt := o.open(t, nil)
 		noError(t, errorOf(rt.Start(t.Context(), startRequest("a", 2, "second", ReuseAny))))
 		o.settle(t, rt)
-		got := <-done // it looks, and finds that it was terminated, and that the id has another run since
+		got := <-done // it reads, and finds that it was terminated, and that the id has another run since
 		if got.err != nil || got.out.Execution != 1 || got.out.Status != Terminated || got.out.Output != nil || !told {
 			t.Errorf("%+v, told %v", got, told)
 		}
@@ -249,7 +250,7 @@ func parentOffice(t *testing.T) *office {
 	return o
 }
 
-// Start is the same start however often it is repeated, wherever its process died.
+// A repeated Start is the same start, wherever its process died.
 func TestStartInterrupted(t *testing.T) {
 	t.Parallel()
 	starting := func(s Start) func(context.Context, *Runtime) error {
@@ -313,7 +314,7 @@ func TestStartInterrupted(t *testing.T) {
 	})
 }
 
-// Of many starts at the same moment one is it: repeated ones all give it, others are refused.
+// Of many concurrent starts one succeeds: repeated ones all return it, others are rejected.
 func TestStartRace(t *testing.T) {
 	t.Parallel()
 	for name, same := range map[string]bool{"the same request": true, "different requests": false} {
@@ -352,7 +353,7 @@ func TestStartRace(t *testing.T) {
 	}
 }
 
-// A storage that is busy is an error that says so, and changes nothing.
+// Throttled storage is an error that names it, and changes nothing.
 func TestStartThrottled(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		o := eventOffice(t)

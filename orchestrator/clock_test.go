@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// skewed is a runtime whose clock is ahead of the bubble's by the value of ahead.
+// skewed is a runtime with a clock that is ahead of the bubble's by ahead.
 func (w *world) skewed(t *testing.T, ahead *time.Duration, o AnyOrchestrator) *Runtime {
 	t.Helper()
 	now := func() time.Time { return time.Now().Add(*ahead) }
 	return w.configured(t, nil, Config{Orchestrators: []AnyOrchestrator{o}, Queues: w.queues, Now: now})
 }
 
-// A process whose clock was ahead by a day delays nothing that is decided once the clock is right again: no timer, no time
-// that is computed from Now, and no time-out of the next execution.
+// A clock that was ahead by a day delays no decision made once it is right again: no timer, no time computed from Now,
+// and no timeout of the next execution.
 func TestTimersAfterAClockThatWasAhead(t *testing.T) {
 	t.Parallel()
 	const hour = time.Hour

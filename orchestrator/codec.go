@@ -21,7 +21,7 @@ const (
 	columnCommit   = "Commit"
 
 	// The version of the contents of a round follows the encoding; without one, it is version 1. A program does not
-	// read newer ones than its own. 2 has attempts; 3 has rounds in blobs, and turns that are divided over rounds.
+	// read versions newer than its own. 2 has attempts; 3 has rounds in blobs, and turns that are divided over rounds.
 	schemaSeparator = ";"
 	schemaVersion   = "3"
 
@@ -32,7 +32,7 @@ const (
 	chunkBytes   = 64 << 10 // a binary property holds no more
 	maxChunks    = 13       // leaves room for the other columns below the 1 MiB of an entity
 
-	// maxText bounds the JSON of a round in bytes, for who writes it and for who reads it.
+	// maxText bounds the JSON of a round in bytes, for writers and readers.
 	maxText = blobs.MaxSize
 )
 
@@ -41,8 +41,8 @@ type codec struct {
 	deflaters sync.Pool // of *flate.Writer, which are expensive to make
 }
 
-// encode returns the columns for r. For a round that does not fit its row, it also returns the data that the caller has
-// to put into a blob. Both are valid until b is used again. A round over the size limit is tables.ErrTooLarge.
+// encode returns the columns for r. For a round that does not fit its row, it also returns the data that the caller
+// has to put into a blob. Both are valid until the next use of b. A round over the size limit is tables.ErrTooLarge.
 func (c *codec) encode(b *roundBuffers, r round) (columns map[string]any, blob []byte, err error) {
 	text, err := appendRound(b.text[:0], r)
 	b.text = text
@@ -72,11 +72,11 @@ func (c *codec) encode(b *roundBuffers, r round) (columns map[string]any, blob [
 	}
 }
 
-// decodeRound is the inverse of encode. For a round in a blob, the caller has put its data into columnData before
+// decodeRound is the inverse of encode. For a round in a blob, the caller must have put its data into columnData
 // (journal.fillBlobs). A round that cannot be decoded is ErrCorrupt.
 func decodeRound(e tables.Entity) (round, error) { return new(roundReader).decode(e) }
 
-// decode is decodeRound, with what the reader has from rounds before.
+// decode is decodeRound, with the state that the reader keeps from previous rounds.
 func (d *roundReader) decode(e tables.Entity) (round, error) {
 	var r round
 	data := e.Bytes(columnData)
@@ -110,7 +110,7 @@ func (d *roundReader) decode(e tables.Entity) (round, error) {
 	return r, nil
 }
 
-// inflate decompresses what deflate wrote. It allocates no more than the largest round takes.
+// inflate decompresses the output of deflate. Its output is bounded by the size of the largest round.
 func (d *roundReader) inflate(data []byte) ([]byte, error) {
 	from := bytes.NewReader(data)
 	if d.inflater == nil {
@@ -127,7 +127,7 @@ func (d *roundReader) inflate(data []byte) ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// usualRatio is how much smaller rounds usually become by compressing.
+// usualRatio is the usual compression ratio of rounds.
 const usualRatio = 6
 
 func chunkColumn(i int) string {
@@ -143,10 +143,10 @@ func (c *codec) deflate(data []byte) []byte {
 	if ok {
 		w.Reset(&buf)
 	} else {
-		w, _ = flate.NewWriter(&buf, flate.BestSpeed) // the level is right
+		w, _ = flate.NewWriter(&buf, flate.BestSpeed) // the level is valid
 	}
 	defer c.deflaters.Put(w)
-	w.Write(data) // a bytes.Buffer takes everything
+	w.Write(data) // a bytes.Buffer accepts all writes
 	w.Close()
 	return buf.Bytes()
 }

@@ -9,9 +9,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// commit makes what was learned and decided durable, and then carries out its effects: nothing may have an effect
-// before it is committed. When another process committed a round first, commit takes that round over and then commits
-// what is left.
+// commit makes learned events and decisions durable, and then carries out their effects. No effect comes before its
+// commit. When another process committed a round first, commit applies that round and then commits the rest.
 func (d *driver) commit(ctx context.Context) error {
 	for {
 		err := d.commitRounds(ctx)
@@ -36,8 +35,7 @@ func (d *driver) commitRounds(ctx context.Context) error {
 	}
 }
 
-// commitRound commits one round. A part that does not fit is divided further; one that cannot be divided ends the
-// execution.
+// commitRound commits one round. It divides a part that does not fit; an indivisible part ends the execution.
 func (d *driver) commitRound(ctx context.Context) error {
 	if err := d.repeatEffects(ctx); err != nil {
 		return err
@@ -54,7 +52,8 @@ func (d *driver) commitRound(ctx context.Context) error {
 	}
 }
 
-// commitPart commits one part as a round, deletes what the round made obsolete, and carries out the effects.
+// commitPart commits one part as a round, deletes the rows and blobs that it made obsolete, and carries out the
+// effects.
 func (d *driver) commitPart(ctx context.Context, p roundPart) error {
 	if err := d.confirm(ctx); err != nil {
 		return err
@@ -79,7 +78,7 @@ func (d *driver) commitPart(ctx context.Context, p roundPart) error {
 	return d.emit(ctx, r)
 }
 
-// otherRowOps returns the operations on other rows that belong to the round's transaction.
+// otherRowOps returns the operations on other rows in the round's transaction.
 func (d *driver) otherRowOps(drop []string) []tables.Op {
 	if d.marker.kept && d.execution.number == 1 {
 		return nil
@@ -95,7 +94,7 @@ func (d *driver) otherRowOps(drop []string) []tables.Op {
 	return ops
 }
 
-// usualRounds is how many rounds most executions have at most.
+// usualRounds is enough rounds for most executions.
 const usualRounds = 4
 
 // roundCommitted updates the driver after a round has become durable.
@@ -117,7 +116,7 @@ func (d *driver) roundCommitted(r round, p roundPart) {
 	}
 }
 
-// commitOversize ends an execution that learned or decided something that cannot be stored, because trying again cannot
+// commitOversize ends an execution that learned or decided something too large for storage, because a retry cannot
 // help.
 func (d *driver) commitOversize(ctx context.Context, p roundPart, cause error) error {
 	x := d.execution
@@ -141,7 +140,7 @@ func (d *driver) commitOversize(ctx context.Context, p roundPart, cause error) e
 	return d.commitRound(ctx)
 }
 
-// asElsewhere turns a lost race into ErrElsewhere, which tells the caller that another process runs the orchestration.
+// asElsewhere converts a lost race to ErrElsewhere: another process runs the orchestration.
 func asElsewhere(err error) error {
 	if errors.Is(err, errLostRace) {
 		return fmt.Errorf("%w: %w", ErrElsewhere, err)

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// appendPadded appends a number with zeros before it, if it has fewer than eight digits, so that keys are in order.
+// appendPadded appends a number, padded with zeros to eight digits, so that keys are in order.
 func appendPadded(b []byte, n int) []byte {
 	for least := 10_000_000; least > max(n, 1); least /= 10 {
 		b = append(b, '0')
@@ -15,11 +15,11 @@ func appendPadded(b []byte, n int) []byte {
 	return strconv.AppendInt(b, int64(n), 10)
 }
 
-// commitTokens makes texts by which a commit recognises its own row. No two are equal, of whatever process. The zero
+// commitTokens makes texts by which a commit recognises its own row. They are unique across all processes. The zero
 // value is ready to use.
 type commitTokens struct {
 	once  sync.Once
-	first string // random; all of this process begin with it
+	first string // random; the beginning of all tokens of this process
 	count atomic.Int64
 }
 

@@ -19,7 +19,7 @@ func TestRoundKey(t *testing.T) {
 	}
 }
 
-// TestCommitTokens: no token comes twice, from one journal or from two.
+// TestCommitTokens: no token repeats, from one journal or from two.
 func TestCommitTokens(t *testing.T) {
 	var a, b commitTokens
 	seen := map[string]bool{}

@@ -24,17 +24,18 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// history names the file that TestMakeCompatibility writes. To make one, copy this file into a checkout of the release and run there
+// history names the file that TestMakeCompatibility writes. To make one, copy this file into a checkout of the release
+// and run there
 //
 //	ROUNDHOUSE_HISTORY=$PWD/v1.2.3.json.gz go test ./orchestrator -run '^TestMakeCompatibility$'
 //
-// and keep the file in testdata/compatibility for good. So this file uses only what every release has.
+// and keep the file in testdata/compatibility for good. So this file only uses features of every release.
 const history = "ROUNDHOUSE_HISTORY"
 
-// waits is how far runs are when their program is replaced by another.
+// waits is the age of runs when their program is replaced by another.
 const waits = 90 * time.Minute
 
-// oldRuns are orchestrations of all kinds that are in the middle after waits, with what they end as.
+// oldRuns are orchestrations of all kinds that are in progress after waits, with their final outputs.
 func oldRuns() (code []orchestrator.AnyOrchestrator, activities []orchestrator.AnyActivity, ends map[string]string) {
 	inc := orchestrator.NewActivity("inc", func(_ context.Context, n int) (int, error) { return n + 1, nil })
 	large := orchestrator.NewActivity("large", func(_ context.Context, n int) (string, error) { return strings.Repeat("x", n), nil })
@@ -155,7 +156,7 @@ func newOldPlatform(t *testing.T) *oldPlatform {
 	return p
 }
 
-// attend delivers what is due and sweeps, for some time.
+// attend delivers the due messages and sweeps, for some time.
 func (p *oldPlatform) attend(t *testing.T, d time.Duration) {
 	t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Minute) {
@@ -197,7 +198,7 @@ type storedRow struct {
 	Properties map[string]string
 }
 
-// TestMakeCompatibility writes a history file, when it is told so.
+// TestMakeCompatibility writes a history file, on request.
 func TestMakeCompatibility(t *testing.T) {
 	file := os.Getenv(history)
 	if file == "" {
@@ -226,7 +227,7 @@ func TestMakeCompatibility(t *testing.T) {
 	})
 }
 
-// Runs that an earlier release began and left in the middle go on with this one, though every message is lost.
+// Runs that an earlier release left in progress continue with this one, even if every message is lost.
 func TestCompatibility(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/compatibility/*.json.gz")
@@ -259,7 +260,7 @@ func TestCompatibility(t *testing.T) {
 	}
 }
 
-// state reads everything that is stored.
+// state reads all stored rows and blobs.
 func (p *oldPlatform) state(t *testing.T) storedState {
 	t.Helper()
 	s := storedState{At: time.Now(), Blobs: map[string][]byte{}}
@@ -298,7 +299,7 @@ func (p *oldPlatform) state(t *testing.T) storedState {
 	return s
 }
 
-// restore puts the rows and blobs of a history file into storage, and goes on a little after its time.
+// restore puts the rows and blobs of a history file into storage, and continues a little after its time.
 func (p *oldPlatform) restore(t *testing.T, file string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -333,7 +334,7 @@ func (p *oldPlatform) restore(t *testing.T, file string) {
 	}
 }
 
-// valueOf is a property of this type.
+// valueOf returns a property of this type.
 func valueOf(kind, text string) (any, error) {
 	switch kind {
 	case "string":
@@ -359,7 +360,7 @@ func decoded[T any](text string) (v T, err error) {
 	return v, err
 }
 
-// rowNotes notes the partitions that are written.
+// rowNotes records the partitions that are written.
 type rowNotes struct {
 	tables.Store
 

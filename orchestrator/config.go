@@ -27,7 +27,7 @@ type Config struct {
 	Container  string
 	IndexTable string
 	TaskTable  string
-	// Orchestrators and Activities are what this process can run; names are unique.
+	// Orchestrators and Activities are registered in this process; names are unique.
 	Orchestrators []AnyOrchestrator
 	Activities    []AnyActivity
 	// Queues carries signals. Without it, orchestrations cannot wait for events, and a wait beyond the time of a Run is
@@ -38,66 +38,67 @@ type Config struct {
 	SignalQueue   string
 	ScheduleQueue string
 	ActivityQueue string
-	// MaxInlineActivities is how many activities of one orchestration this process runs at once. The others go to the
-	// activity queue, from which any process takes them. The default is 1,000.
+	// MaxInlineActivities bounds the activities of one orchestration that this process runs at the same time. The
+	// others go to the activity queue, from which any process takes them. The default is 1,000.
 	MaxInlineActivities int
-	// InlineWait is the longest timer that Run waits for in memory when there are queues; for a longer one the
+	// InlineWait is the longest timer that Run waits for in memory if Queues is set; for longer timers the
 	// orchestration parks. The default is 30 s.
 	InlineWait time.Duration
-	// Publish takes the events that orchestrations publish, after the round that decided on them is committed. It may
-	// get an event again, and has to recognise it by tenant and key. Without Publish, Context.Publish is an error.
+	// Publish publishes the events of orchestrations, after the round that decided on them is committed. It may get an
+	// event again, and must recognise it by tenant and key. Without Publish, Context.Publish is an error.
 	Publish func(ctx context.Context, events []Publication) error
-	// Stalled is called when a signal woke an orchestration whose code cannot go on, before the signal is acknowledged,
-	// and again each time that the orchestration was tried in vain. Outcome.Failure says why. After an error, the
-	// signal is delivered again.
+	// Stalled is called when a signal woke an orchestration that its code cannot continue, before the signal is
+	// acknowledged, and after each further attempt that stalls. Outcome.Failure is the cause. After an error, the
+	// signal is redelivered.
 	Stalled func(ctx context.Context, out Outcome) error
 	// Ended is called when a signal has led an orchestration without a parent to its end, before the signal is
-	// acknowledged. After an error, the signal is delivered again. It is also called before the next run under an id
-	// begins (ReuseEnded), with the end of the run before, which may have been reported already.
+	// acknowledged. After an error, the signal is redelivered. Before the next run under an id begins (ReuseEnded),
+	// Ended is also called with the end of the previous run, which may have been reported already.
 	Ended func(ctx context.Context, out Outcome) error
-	// Damaged is called for an orchestration that cannot be read, until a call succeeds: after an error, the next sweep
-	// calls it again. An orchestration that was repaired and is damaged again is reported again.
+	// Damaged is called for an unreadable orchestration until a call succeeds: after an error, the next sweep calls it
+	// again. An orchestration that was repaired and is damaged again is reported again.
 	Damaged func(ctx context.Context, d Damage) error
-	// StatusChanged is called when an orchestration has begun and whenever its status has changed, once that is
-	// durable. It runs on the goroutine that commits rounds, so it must not block. A change that a crash keeps from
-	// being reported is never reported. Optional.
+	// StatusChanged is called when an orchestration has begun and after each change of its status, once that is
+	// durable. It runs on the goroutine that commits rounds, so it must not block. If a crash prevents a report, it is
+	// never made. Optional.
 	StatusChanged func(n StatusChange)
-	// CachedEvents is how many events the executions hold together that the Runtime keeps in memory after they have come to
-	// rest. A signal for one of them needs no replay, unless another process has driven it since; a coroutine counts as 16
-	// events. The default is 0, which keeps none; with more, call Runtime.Close.
+	// CachedEvents bounds the total number of events of the executions that the Runtime keeps in memory after they
+	// have come to rest. A signal for one of them needs no replay, unless another process has driven it since. A
+	// coroutine counts as 16 events. The default is 0, which keeps none; with more, call Runtime.Close.
 	CachedEvents int
-	// Nodes lets other processes go on at once with what this one has in hand when it dies. Without it, they go on when its
-	// messages come again.
+	// Nodes lets other processes take over the work of this one immediately when it dies. Without it, they continue
+	// when its messages are redelivered.
 	Nodes Nodes
-	// Tracer makes traces of what orchestrations do. Without it, trace contexts are passed on.
+	// Tracer records traces of orchestrations. Without it, trace contexts are passed on.
 	Tracer Tracer
-	// Node is the name of this process in what it writes, without Nodes; the default is made of host name and process id.
+	// Node is the name that this process writes into rounds and rows, without Nodes. The default is made of host name
+	// and process id.
 	Node string
 	// ProgressInterval is how often the progress that heartbeats report is recorded; the default is 30 s.
 	ProgressInterval time.Duration
-	// LostAfter is after what time the sweeper checks on an orchestration that waits for another process or
-	// orchestration, in case a message was lost; the default is 1 h. LateAfter is the same for one whose timer is
-	// overdue; the default is 5 min.
+	// LostAfter is the time after which the sweeper checks an orchestration that waits for another process or
+	// orchestration, in case a message was lost; the default is 1 h. LateAfter is the same for one with an overdue
+	// timer; the default is 5 min.
 	LostAfter time.Duration
 	LateAfter time.Duration
-	// KeepEarly is for how long an event is kept whose orchestration is not started yet; the default is a day.
+	// KeepEarly is how long an event is kept for an orchestration that is not started yet; the default is a day.
 	KeepEarly time.Duration
-	// MaxActivities bounds the activities that run at once in this process; the default is 64.
+	// MaxActivities bounds the activities that run at the same time in this process; the default is 64.
 	MaxActivities int
-	// Linger is how long a result that leads to no decision waits for others, so that they are committed in one round;
-	// the default is 250 ms. LingerResults bounds how many results wait; the default is 100. After a crash, the
-	// activities of the results that waited run again.
+	// Linger is how long a result that leads to no decision waits for others, so that one round commits them all; the
+	// default is 250 ms. LingerResults bounds how many results wait; the default is 100. After a crash, the activities
+	// of the results that waited run again.
 	Linger        time.Duration
 	LingerResults int
-	// TurnTimeout is how long an orchestrator may wait for anything but its Context; the default is 10 s. The time in which the process
-	// was suspended does not count. One that computes may use six times as much processor time of the process. An orchestrator that takes
-	// longer does something that belongs in an activity, and is stalled.
+	// TurnTimeout is how long an orchestrator may wait for anything but its Context; the default is 10 s. Time in
+	// which the process was suspended does not count. Computation may use six times as much processor time of the
+	// process. An orchestrator that takes longer does work that belongs in an activity, and is stalled.
 	TurnTimeout time.Duration
 	// Grace is how long activities may take to return once their context has ended; the default is 2 s.
 	Grace time.Duration
 	// Now is the clock; the default is time.Now.
 	Now func() time.Time
-	// Log takes the log of the runtime and of the orchestrators, without secrets; the default is slog.Default().
+	// Log receives the log of the runtime and of the orchestrators, without secrets; the default is slog.Default().
 	Log *slog.Logger
 }
 

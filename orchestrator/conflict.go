@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// conflictTries bounds how often a driver takes over the rounds of other processes before it leaves the
-	// orchestration to them.
+	// conflictTries bounds how often a driver applies the rounds of other processes before it leaves the orchestration
+	// to them.
 	conflictTries = 6
 	// conflictPause bounds the pause before the first of these. The bound doubles each time, and the pause is a random
 	// part of it.
 	conflictPause = 20 * time.Millisecond
 )
 
-// catchUp takes over the rounds that other processes committed first.
+// catchUp applies the rounds that other processes committed first.
 func (d *driver) catchUp(ctx context.Context) error {
 	d.conflicts++
 	d.rt.count(func(c *Counts) { c.Conflicts++ })
@@ -27,11 +27,11 @@ func (d *driver) catchUp(ctx context.Context) error {
 	if err := d.takeIn(ctx); err != nil || d.pastOutcome != nil {
 		return err
 	}
-	return d.repeatEffects(ctx) // whoever committed the last round may have died since
+	return d.repeatEffects(ctx) // the process that committed the last round may have died since
 }
 
-// takeIn takes over the rounds that other processes have committed. Attempts that run here go on, and their results
-// are learned again. Calls that others made since then are left to them, but for undos of what runs here.
+// takeIn applies the rounds that other processes have committed. Attempts that run here continue, and their results
+// are learned again. Calls that other processes made since then are left to them, except undos of work that runs here.
 func (d *driver) takeIn(ctx context.Context) error {
 	ctx, cancel := outage.Finish(ctx, storeTimeout)
 	defer cancel()
@@ -61,7 +61,7 @@ func (d *driver) takeIn(ctx context.Context) error {
 		known, learned, foreign = 0, nil, nil
 	}
 	d.leaveToOthers(foreign, known)
-	if err := d.reusePrior(); err != nil { // so that no call is made that has a result already
+	if err := d.reusePrior(); err != nil { // so that calls with a known result are not made
 		return err
 	}
 	if err := d.relearn(learned, known); err != nil {
@@ -73,8 +73,9 @@ func (d *driver) takeIn(ctx context.Context) error {
 	return d.reusePrior() // the same for calls that the learned events led to
 }
 
-// adoptCall takes over for which attempt of its caller's call the orchestration runs by now. What this driver begins from here on is for
-// that one; otherwise the caller would take it for work of an earlier attempt, which another driver continues.
+// adoptCall adopts the attempt at the caller's call that the orchestration runs for by now. Work that this driver
+// begins from here on is for that attempt. Otherwise the caller would take it for work of an earlier attempt, which
+// another driver continues.
 func (d *driver) adoptCall(all []storedExecution) {
 	_, started := latestOf(all)
 	latest := started.start()
@@ -85,7 +86,7 @@ func (d *driver) adoptCall(all []storedExecution) {
 	d.executor.start = d.start
 }
 
-// foreignCalls are the numbers of the calls that are not this driver's.
+// foreignCalls returns the numbers of the calls that belong to other drivers.
 func (d *driver) foreignCalls() (numbers []int) {
 	for _, t := range d.execution.tasks {
 		if t.foreign {
@@ -95,7 +96,8 @@ func (d *driver) foreignCalls() (numbers []int) {
 	return numbers
 }
 
-// leaveToOthers marks the calls that other drivers run: those of these numbers, and all that were made after the first known ones.
+// leaveToOthers marks the calls that other drivers run: the calls with these numbers, and all calls after the first
+// known ones.
 func (d *driver) leaveToOthers(foreign []int, known int) {
 	x := d.execution
 	for _, number := range foreign {
@@ -111,7 +113,7 @@ func (d *driver) leaveToOthers(foreign []int, known int) {
 	}
 }
 
-// superseded reports whether another run has begun under the id since; then this driver's run is over for good.
+// superseded reports whether another run has begun under the id since. Then this driver's run is over for good.
 func (d *driver) superseded(all []storedExecution) bool {
 	first := d.execution.first
 	if _, latest := latestOf(all); max(latest.start().First, 1) == first {
@@ -132,8 +134,8 @@ func (d *driver) superseded(all []storedExecution) bool {
 	return true
 }
 
-// checkRival returns ErrElsewhere if another process is working on calls of the orchestration. The message of this
-// driver then has to stay in its queue until that process has come to rest.
+// checkRival returns ErrElsewhere if another process is working on calls of the orchestration. Then the message of
+// this driver has to stay in its queue until that process has come to rest.
 func (d *driver) checkRival() error {
 	for _, t := range d.execution.tasks {
 		if t.open() && t.rival && !t.kind.outside() { // results from outside come as signals
@@ -143,8 +145,8 @@ func (d *driver) checkRival() error {
 	return nil
 }
 
-// relearn learns the results of attempts again, those of the first calls, which were committed. Everything else is found
-// again anyway: signals are in the inbox, timers are due, and local activities run again.
+// relearn learns the results of attempts again, as far as they belong to the first, committed calls. All other events
+// recur by themselves: signals are in the inbox, timers are due, and local activities run again.
 func (d *driver) relearn(events []event, committed int) error {
 	for _, e := range events {
 		switch e.Kind {

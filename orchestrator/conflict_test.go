@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/faults"
 )
 
-// besideActivity calls a long activity and waits for an event beside it.
+// besideActivity calls a long activity and waits for an event at the same time.
 func besideActivity(long *Activity[int, int], step *Activity[int, int]) *Orchestrator[int, []int] {
 	return NewOrchestrator("test", func(ctx *Context, n int) ([]int, error) {
 		work := long.Call(ctx, n)
@@ -23,7 +23,7 @@ func besideActivity(long *Activity[int, int], step *Activity[int, int]) *Orchest
 	})
 }
 
-// An event that another process delivers while a long activity runs here: both go on, and the activity runs once.
+// An event that another process delivers while a long activity runs here: both continue, and the activity runs once.
 func TestAnEventElsewhereDoesNotDisturbAnActivity(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
@@ -52,8 +52,8 @@ func TestAnEventElsewhereDoesNotDisturbAnActivity(t *testing.T) {
 	})
 }
 
-// An event that comes here after another process has committed a round loses the race for the next one, and is applied then,
-// whatever runs here meanwhile.
+// An event that arrives here after another process has committed a round loses the race for the next one. It is
+// applied then, regardless of activities running here.
 func TestAnEventThatLosesARaceWaitsForNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -91,7 +91,7 @@ func TestAnEventThatLosesARaceWaitsForNothing(t *testing.T) {
 	})
 }
 
-// A race for a round that is lost with results in hand loses none of them, whatever the winner has learned.
+// A lost race for a round loses none of the pending results, regardless of the events that the winner has learned.
 func TestARaceLostWithResultsInHand(t *testing.T) {
 	t.Parallel()
 	for _, rivals := range []int{1, 3} {
@@ -140,7 +140,7 @@ func TestARaceLostWithResultsInHand(t *testing.T) {
 	}
 }
 
-// Who has lost a race says ErrElsewhere only while the rival works on something that would be lost with it.
+// The loser of a race returns ErrElsewhere only while the rival works on something that would be lost with it.
 func TestElsewhereOnlyWhileARivalWorks(t *testing.T) {
 	t.Parallel()
 	for _, working := range []bool{true, false} {
@@ -182,7 +182,7 @@ func TestElsewhereOnlyWhileARivalWorks(t *testing.T) {
 	}
 }
 
-// Taking in what others commit is bounded: who always comes too late gives up, having changed nothing.
+// Conflicts are bounded: a process that always loses stops, having changed nothing.
 func TestConflictsAreBounded(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
@@ -223,8 +223,8 @@ func TestConflictsAreBounded(t *testing.T) {
 	})
 }
 
-// An event that another process commits while a result leads to a call here: what the attempt before has completed is not
-// called again, although this process has to begin anew with what it has learned.
+// Another process commits an event while a result leads to a call here. Calls that the previous attempt has completed
+// are not made again, although this process has to learn its events again.
 func TestAnEventElsewhereDoesNotRepeatWhatIsKept(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}

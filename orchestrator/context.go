@@ -6,43 +6,44 @@ import (
 	"time"
 )
 
-// Context is the only way in which an orchestrator may reach the world outside. Only the coroutine that runs the
-// orchestrator may use it, and only while the orchestrator runs.
+// Context is an orchestrator's only access to the outside world. Only the coroutine that runs the orchestrator may use
+// it, and only while the orchestrator runs.
 type Context struct {
 	execution *execution
 	shielded  bool   // from cancellation
 	scope     *scope // nil for that of the orchestration
 }
 
-// ID is the orchestration's id.
+// ID returns the orchestration's id.
 func (c *Context) ID() string { return c.execution.id }
 
-// Execution is the generation of the orchestration, from 1.
+// Execution returns the generation of the orchestration, from 1.
 func (c *Context) Execution() int { return c.execution.number }
 
-// CorrelationID is the correlation id with which the orchestration was started.
+// CorrelationID returns the correlation id with which the orchestration was started.
 func (c *Context) CorrelationID() string { return c.execution.correlationID }
 
-// TenantID is the tenant that the orchestration belongs to, "" for the platform.
+// TenantID returns the tenant that the orchestration belongs to, "" for the platform.
 func (c *Context) TenantID() string { return c.execution.tenant }
 
-// Now is the time (UTC, microseconds) at which the orchestration learned its latest event. It is the same in every replay.
-// It goes back only when the clock of a process was ahead of the others by more than 15 minutes.
+// Now returns the time (UTC, microseconds) at which the orchestration learned its latest event. It is the same in
+// every replay. It goes back only if the clock of a process was ahead of the others by more than 15 minutes.
 func (c *Context) Now() time.Time { return c.execution.clock }
 
 // Replaying reports whether the code is being replayed: it has run here before.
 func (c *Context) Replaying() bool { return c.execution.replaying }
 
-// HistoryLength is how many events the execution has learned and decided by now, the same in every replay. A replay takes as long as the
-// history is: continue as new (ContinueAsNew) before it has some 10,000 events, for one that runs for ever.
+// HistoryLength returns how many events the execution has learned and decided by now, the same in every replay. The
+// time for a replay grows with the history: an orchestration that runs for ever should continue as new (ContinueAsNew)
+// before it has some 10,000 events.
 func (c *Context) HistoryLength() int { return c.execution.learnedCount + c.execution.decisions }
 
 // Parking reports whether the orchestration is leaving memory. Deferred functions run then, although the orchestration
-// has not ended: the process that takes it over runs them again. Calls that they make have no effect.
+// has not ended: the process that takes it over runs them again. Their calls have no effect.
 func (c *Context) Parking() bool { return c.execution.closing }
 
-// Logger logs with the orchestration's id and execution, and its correlation id, tenant and trace if it has them. It logs nothing during a replay or while
-// parking.
+// Logger returns a logger with the orchestration's id and execution, and its correlation id, tenant and trace if it
+// has them. It logs nothing during a replay or while parking.
 func (c *Context) Logger() *slog.Logger {
 	x := c.execution
 	if x.codeLog == nil {
@@ -51,7 +52,7 @@ func (c *Context) Logger() *slog.Logger {
 	return x.codeLog
 }
 
-// replayHandler drops what an execution logs while it replays or parks.
+// replayHandler drops the log of an execution while it replays or parks.
 type replayHandler struct {
 	slog.Handler
 	execution *execution

@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// coroutine is one of the coroutines of an execution. They run one at a time, in the order in which they were made, so
+// coroutine is a coroutine of an execution. Coroutines run one at a time, in the order in which they were made, so
 // that a replay runs them in the same order.
 type coroutine struct {
 	number    int   // from 1, in the order in which they were made
-	task      *task // stands for the coroutine where others wait for it
+	task      *task // represents the coroutine in the waits of others
 	body      resumable
-	waiting   []*task     // any of these lets it go on; empty before its first turn
-	until     func() bool // lets it go on, too, when it returns true
+	waiting   []*task     // any of these lets it continue; empty before its first turn
+	until     func() bool // also lets it continue when it returns true
 	waits     int         // how often it has waited
 	scheduled bool        // it is in the queue of the scheduler
-	noted     bool        // it is among those that may wait for a call
+	noted     bool        // it is among the coroutines that may wait for a call
 	ended     bool
 	goroutine int64 // id of its goroutine, for the watchdog; 0 without one
 }
@@ -38,10 +38,10 @@ func conditionHolds(condition func() bool) (ok bool) {
 	return condition()
 }
 
-// Go runs fn as a coroutine beside the orchestrator. It can make calls and wait on its own, and only one coroutine runs
-// at a time. The Future gives what fn returns; its error is the very error value that fn returned. A panic in fn
-// fails the orchestration, and so does runtime.Goexit. When the orchestrator's function returns, a coroutine ends as soon
-// as it waits for neither an activity nor a sub-orchestration.
+// Go runs fn as a coroutine next to the orchestrator. It can make calls and wait on its own; only one coroutine runs
+// at a time. The Future returns the result of fn, and the identical error value. A panic in fn fails the
+// orchestration, and so does runtime.Goexit. When the orchestrator's function returns, a coroutine ends as soon as it
+// waits for neither an activity nor a sub-orchestration.
 func Go[T any](ctx *Context, fn func(*Context) (T, error)) *Future[T] {
 	x := ctx.execution
 	t := &task{kind: coroutineTask, name: "Go"}
@@ -60,9 +60,9 @@ type Waitable interface{ waitable() *task }
 
 func (f *Future[T]) waitable() *task { return f.task }
 
-// Any waits until one of the futures is done and returns its index; of several, the index of the one that was done
-// first. With a Timer among them it is a wait with a time-out. The other calls go on; those that are still open when
-// the orchestration ends are canceled. Any panics without futures.
+// Any waits until one of the futures is done and returns its index; of several, the index of the first that was done.
+// Add a Timer for a wait with a timeout. The other calls continue; those that are still open when the orchestration
+// ends are canceled. Any panics without futures.
 func Any(ctx *Context, futures ...Waitable) int {
 	if len(futures) == 0 {
 		panic("orchestrator.Any: nothing to wait for")
@@ -86,8 +86,8 @@ func Any(ctx *Context, futures ...Waitable) int {
 	return first
 }
 
-// WaitUntil waits until condition returns true. The condition is called whenever the orchestration has learned
-// something or another coroutine has run. So it may only read variables that coroutines share, and must change nothing.
+// WaitUntil waits until condition returns true. The condition is called after each event that the orchestration learns
+// and each turn of another coroutine. So it may only read variables that coroutines share, and must change nothing.
 // The error is ErrCanceled.
 func WaitUntil(ctx *Context, condition func() bool) error {
 	return ctx.execution.waitUntil(ctx, "a condition", condition)

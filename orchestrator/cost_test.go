@@ -13,7 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// costRig is a runtime on memory whose activities do nothing, so that what is measured is the runtime.
+// costRig is a runtime on memory with empty activities, so that only the runtime is measured.
 type costRig struct {
 	runtime *Runtime
 	started atomic.Int64
@@ -61,7 +61,7 @@ func (r *costRig) run(ctx context.Context, name string, n int) error {
 	return err
 }
 
-// BenchmarkDrive drives orchestrations whose activities do nothing.
+// BenchmarkDrive drives orchestrations with empty activities.
 func BenchmarkDrive(b *testing.B) {
 	for _, c := range []struct {
 		name          string
@@ -92,8 +92,8 @@ func BenchmarkDrive(b *testing.B) {
 	}
 }
 
-// TestCost holds how many allocations it takes to drive an orchestration. The bounds leave room for a few; whoever
-// crosses them has made every orchestration dearer.
+// TestCost bounds the allocations for driving an orchestration. The bounds leave room for a few; a change that exceeds
+// them makes every orchestration more expensive.
 func TestCost(t *testing.T) {
 	if raceDetector() {
 		t.Skip("the race detector allocates, too")

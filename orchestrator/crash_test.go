@@ -18,8 +18,8 @@ import (
 
 var crashSeed = flag.Uint64("crash.seed", 1, "what TestPairsOfFaults draws from")
 
-// Every storage call of every scenario fails in every way. Whatever happens, the orchestration ends once and rightly, a
-// result that a round holds is never asked for again, and no call is forgotten.
+// Every storage call of every scenario fails in every way. Nevertheless the orchestration ends once and correctly, a
+// result in a round is never requested again, and no call is forgotten.
 func TestCrashAtEveryCall(t *testing.T) {
 	t.Parallel()
 	for name, s := range everyScenario() {
@@ -33,13 +33,13 @@ func TestCrashAtEveryCall(t *testing.T) {
 				s.drive(t, newWorld(t), &ledger{}, plans...)
 			})
 			if t.Failed() {
-				return // faults would only say the same again
+				return // faults would add no information
 			}
 			for process, plan := range plans {
 				for at, call := range plan.Calls() {
 					for _, fault := range faults.Faults() {
 						if fault != faults.Throttled && fault.Refusal(call) == tables.ErrThrottled {
-							continue // storage cannot answer so, and what it answers is tried anyway
+							continue // storage cannot answer so, and its real answers are tried anyway
 						}
 						name := fmt.Sprintf("process-%d-call-%d-%s-%s", process+1, at+1, call.Operation, fault)
 						inSample(t, name, func(t *testing.T) {
@@ -67,12 +67,12 @@ func (s scenario) crash(t *testing.T, count int, plans ...*faults.Plan) {
 		if m, ok := s.most[name]; ok {
 			most = m
 		}
-		most = most * (count + 1) / 2   // which is what it is with one
+		most = most * (count + 1) / 2   // which is its bound with one
 		if n > most && name != "draw" { // a side effect runs in every turn that is not committed
 			t.Errorf("%s ran %d times", name, n)
 		}
 	}
-	// Nothing runs after the end; only the turn of a start that turns out to be none.
+	// Nothing runs after the end, except the turn of a start that turns out to be a repeat.
 	before := l.all()
 	s.rouse(t, w, l)
 	after := l.all()
@@ -94,7 +94,7 @@ func TestPairsOfFaults(t *testing.T) {
 			t.Parallel()
 			all := s.calls(t)
 			if t.Failed() {
-				return // faults would only say the same again
+				return // faults would add no information
 			}
 			tried, met := 0, 0
 			for n := range pairs {
@@ -114,21 +114,21 @@ func TestPairsOfFaults(t *testing.T) {
 					})
 				})
 			}
-			if tried == pairs && met < pairs/2 { // what runs at once can make a call more or less
+			if tried == pairs && met < pairs/2 { // concurrent calls can add or save a call
 				t.Errorf("only %d of %d pairs happened", met, pairs)
 			}
 		})
 	}
 }
 
-// chanceOf depends on nothing but a seed and the name of a case.
+// chanceOf depends only on a seed and the name of a case.
 func chanceOf(seed uint64, what ...any) *rand.Rand {
 	h := fnv.New64()
-	_, _ = fmt.Fprintln(h, what...) // a hash takes everything
+	_, _ = fmt.Fprintln(h, what...) // a hash accepts all writes
 	return rand.New(rand.NewPCG(seed, h.Sum64()))
 }
 
-// drawPair draws a fault of the first process that leaves something to do, and one of the process that does it.
+// drawPair draws a fault of the first process that leaves work, and one of the process that does it.
 func (s scenario) drawPair(t *testing.T, chance *rand.Rand, calls int) (first, second strike) {
 	t.Helper()
 	for left := 0; left == 0; {
@@ -152,7 +152,7 @@ func drawStrike(chance *rand.Rand, calls int) strike {
 	return strike{1 + chance.IntN(calls), faults.Faults()[chance.IntN(len(faults.Faults()))]}
 }
 
-// calls counts those of the process that follows the ones that are struck.
+// calls counts the calls of the process after the struck ones.
 func (s scenario) calls(t *testing.T, struck ...strike) int {
 	t.Helper()
 	counted := &faults.Plan{At: -1} // which keeps it in one process

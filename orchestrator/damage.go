@@ -11,13 +11,13 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// DamageError says that an orchestration cannot be read, and wraps the cause: errors.Is finds ErrCorrupt.
+// DamageError reports that an orchestration cannot be read, and wraps the cause: errors.Is finds ErrCorrupt.
 type DamageError struct {
 	ID    string
 	cause error
 }
 
-// Error is the text of the cause, which names the orchestration and the row.
+// Error returns the text of the cause, which names the orchestration and the row.
 func (e *DamageError) Error() string { return e.cause.Error() }
 
 // Unwrap returns the cause.
@@ -34,7 +34,7 @@ func (j *journal) loadWith(ctx context.Context, id string) ([]storedExecution, t
 
 // Damage is an orchestration that could not be read.
 type Damage struct {
-	// ID is the id of the orchestration; "" when the partition's name is not one that this program gives.
+	// ID is the id of the orchestration; "" when the partition's name is not one of this program's.
 	ID        string
 	Partition string
 	// Reason is the error text, which names the row. Since is when the damage was first noticed.
@@ -50,7 +50,7 @@ const (
 	columnPartition = "Partition"
 	columnReason    = "Reason"
 	columnTold      = "Told"
-	// maxReason bounds the reason that is kept, in bytes.
+	// maxReason bounds the stored reason, in bytes.
 	maxReason = 4 << 10
 )
 
@@ -67,8 +67,8 @@ func damageOf(e tables.Entity) Damage {
 	return Damage{ID: e.String(columnID), Partition: e.String(columnPartition), Reason: e.String(columnReason), Since: e.Time(columnSince), reported: e.Bool(columnTold)}
 }
 
-// Damages lists the orchestrations that could not be read, up to limit (1 to 1,000); more says that there are others.
-// It costs one query. Without queues there is no index, and the list is empty.
+// Damages lists the orchestrations that could not be read, up to limit (1 to 1,000); more reports that the list is
+// longer. It costs one query. Without queues the index does not exist, and the list is empty.
 func (r *Runtime) Damages(ctx context.Context, limit int) (found []Damage, more bool, err error) {
 	if r.config.Queues == nil {
 		return nil, false, nil

@@ -13,12 +13,12 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// clinic is an office whose orchestrations get damaged: "a" is, "b" beside it never.
+// clinic is an office with damaged orchestrations: "a" is, "b" next to it never.
 type clinic struct {
 	*office
 	mu   sync.Mutex
 	told []Damage // by Config.Damaged
-	deaf error    // what that answers
+	deaf error    // the answer of Config.Damaged
 }
 
 // newClinic has an orchestrator that leaves something of every kind behind, waits for an event, and ends.
@@ -37,7 +37,7 @@ func newClinic(t *testing.T) *clinic {
 		if err != nil {
 			return 0, err
 		}
-		if n == 7 { // with what a damaged one leaves behind
+		if n == 7 { // with the remains of a damaged one
 			called, asked := child.Call(ctx, 1), AskPerson[string](ctx, HumanTask{Name: "look at it"})
 			Any(ctx, called, asked)
 		}
@@ -52,7 +52,7 @@ func newClinic(t *testing.T) *clinic {
 	return c
 }
 
-// open is a process that tells the clinic of damage; nil only counts.
+// open returns a process that reports damage to the clinic; nil only counts.
 func (c *clinic) open(t *testing.T, plan *faults.Plan) *Runtime {
 	t.Helper()
 	if plan == nil {
@@ -79,7 +79,7 @@ func (c *clinic) over(t *testing.T, i faults.Interceptor) *Runtime {
 	return rt
 }
 
-// admit starts orchestrations; those that are to end do.
+// admit starts orchestrations, and ends them if ends is set.
 func (c *clinic) admit(t *testing.T, rt *Runtime, ends bool, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
@@ -99,7 +99,7 @@ func (c *clinic) admit(t *testing.T, rt *Runtime, ends bool, ids ...string) {
 // injury is one kind of damage to an orchestration.
 type injury struct {
 	do func(t *testing.T, c *clinic, id string)
-	// hidden says that no status shows the orchestration any more.
+	// hidden is set if no status shows the orchestration.
 	hidden bool
 }
 
@@ -123,7 +123,7 @@ func injuries() map[string]injury {
 	}
 }
 
-// rounds are the rows of rounds of an orchestration.
+// rounds returns the rows of rounds of an orchestration.
 func (c *clinic) rounds(t *testing.T, id string) []tables.Entity {
 	t.Helper()
 	var rounds []tables.Entity
@@ -194,14 +194,14 @@ func (c *clinic) isDeaf(err error) {
 	c.deaf = err
 }
 
-// heard is how often Config.Damaged took damage.
+// reported returns how often Config.Damaged accepted damage.
 func (c *clinic) reported() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.told)
 }
 
-// knownDamaged are the ids of what is known as damaged.
+// knownDamaged returns the ids of the known damaged orchestrations.
 func knownDamaged(t *testing.T, rt *Runtime) string {
 	t.Helper()
 	found, _, err := rt.Damages(t.Context(), 100)

@@ -1,6 +1,6 @@
 package orchestrator
 
-// Damage is contained: what cannot be read is named once, can be removed, and stands in the way of nothing else.
+// Damage is contained: an unreadable orchestration is reported once, can be removed, and blocks nothing else.
 
 import (
 	"context"
@@ -25,7 +25,7 @@ func eachInjury(t *testing.T, test func(t *testing.T, c *clinic, hurt injury)) {
 	}
 }
 
-// Whatever is asked of a damaged orchestration is refused as that, and changes nothing.
+// All operations on a damaged orchestration fail with ErrCorrupt, and change nothing.
 func TestDamagedIsRefused(t *testing.T) {
 	eachInjury(t, func(t *testing.T, c *clinic, hurt injury) {
 		rt := c.open(t, nil)
@@ -76,7 +76,7 @@ func TestDamagedIsRefused(t *testing.T) {
 	})
 }
 
-// Lists, purges by filter and sweeps do for others what they do without it.
+// Lists, purges by filter and sweeps treat other orchestrations as without damage.
 func TestDamagedStandsInNobodysWay(t *testing.T) {
 	eachInjury(t, func(t *testing.T, c *clinic, hurt injury) {
 		rt := c.open(t, nil)
@@ -114,7 +114,8 @@ func TestDamagedStandsInNobodysWay(t *testing.T) {
 	})
 }
 
-// What nobody can drive is not woken again and again, but when it can be read. A message that was lost beside it is found.
+// An unreadable orchestration is not woken repeatedly, only when it can be read. A lost message of another one is
+// found.
 func TestSweepBesideDamage(t *testing.T) {
 	eachInjury(t, func(t *testing.T, c *clinic, hurt injury) {
 		rt := c.open(t, nil)
@@ -141,7 +142,7 @@ func TestSweepBesideDamage(t *testing.T) {
 	})
 }
 
-// A row of the index that cannot be looked at stays, is in the error, and holds up no other.
+// An unreadable row of the index remains, is in the error, and blocks no other.
 func TestSweepBesideABadRow(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c := newClinic(t)
@@ -153,7 +154,7 @@ func TestSweepBesideABadRow(t *testing.T) {
 		odd := c.over(t, func(ctx context.Context, call faults.Call, next func(context.Context) error) error {
 			if call.Operation == "Send" && bad == 0 {
 				bad++
-				return tables.ErrInvalid // whatever is odd about the first one
+				return tables.ErrInvalid // an arbitrary failure of the first one
 			}
 			return next(ctx)
 		})
@@ -172,7 +173,7 @@ func TestSweepBesideABadRow(t *testing.T) {
 	})
 }
 
-// Who is to be told and is not is told by a later sweep; once.
+// Damage that could not be reported is reported by a later sweep; once.
 func TestDamageIsToldUntilItIsTaken(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c := newClinic(t)
@@ -196,8 +197,8 @@ func TestDamageIsToldUntilItIsTaken(t *testing.T) {
 	})
 }
 
-// A partition whose name is none of an id is left out and named; nobody can ask for it by an id. The sweeper forgets it when
-// it is gone.
+// A partition with a name that is no id is left out and reported; no id refers to it. The sweeper forgets it when it
+// is gone.
 func TestPartitionWithoutAnID(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c := newClinic(t)
@@ -244,7 +245,7 @@ func TestPartitionWithoutAnID(t *testing.T) {
 	})
 }
 
-// A sub-orchestration that is damaged keeps its caller from being purged, and no other one.
+// A damaged sub-orchestration prevents the purge of its caller, and of no other one.
 func TestPurgeAllBesideADamagedChild(t *testing.T) {
 	eachInjury(t, func(t *testing.T, c *clinic, hurt injury) {
 		parent := NewOrchestrator("parent", func(ctx *Context, n int) (int, error) {
@@ -268,7 +269,7 @@ func TestPurgeAllBesideADamagedChild(t *testing.T) {
 	})
 }
 
-// blobsOf are the payloads of an orchestration.
+// blobsOf returns the payloads of an orchestration.
 func (c *clinic) blobsOf(t *testing.T, id string) map[string][]byte {
 	t.Helper()
 	all := map[string][]byte{}
@@ -295,7 +296,7 @@ func (c *clinic) clear(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(messages) == 0 {
-			time.Sleep(time.Hour) // until a timer's is visible
+			time.Sleep(time.Hour) // until a timer's message is visible
 		}
 	}
 }

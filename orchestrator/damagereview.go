@@ -10,11 +10,11 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// damageSlice is how many damaged orchestrations one sweep looks at.
+// damageSlice is the number of damaged orchestrations that one sweep checks.
 const damageSlice = 50
 
-// reviewDamage looks at a slice of the damaged orchestrations, the next slice each time. One that can be read again is
-// woken, one that is gone is removed from the index, and one that was not reported is reported.
+// reviewDamage checks a slice of the damaged orchestrations, the next slice each time. It wakes those that can be read
+// again, removes those that are gone from the index, and reports those that were not reported.
 func (r *Runtime) reviewDamage(ctx context.Context) error {
 	r.mu.Lock()
 	from := r.reviewFrom
@@ -25,7 +25,7 @@ func (r *Runtime) reviewDamage(ctx context.Context) error {
 	}
 	from = ""
 	if n := len(page.Entities); page.Next != "" && n > 0 {
-		from = page.Entities[n-1].Row + " " // sorts right behind this row, because row keys are hashes
+		from = page.Entities[n-1].Row + " " // sorts directly after this row, because row keys are hashes
 	}
 	r.mu.Lock()
 	r.reviewFrom = from
@@ -39,7 +39,7 @@ func (r *Runtime) reviewDamage(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// reviewOne looks at one damaged orchestration.
+// reviewOne checks one damaged orchestration.
 func (r *Runtime) reviewOne(ctx context.Context, d Damage) error {
 	if d.ID == "" {
 		page, err := r.config.Tables.Query(ctx, r.config.Table, tables.Query{Partition: d.Partition, Limit: 1})

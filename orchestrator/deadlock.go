@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// DeadlockError says that an orchestration waits for what can never come: its coroutines wait for each other, and nothing is open that
-// could make one of them go on.
+// DeadlockError reports that an orchestration can never continue: its coroutines wait for each other, and no open call
+// could wake one of them.
 type DeadlockError struct {
 	Orchestration string
-	// Waits says for each coroutine what it waits for, and where, as "a condition at function (file:line)".
+	// Waits describes the wait of each coroutine, and its place, as "a condition at function (file:line)".
 	Waits []string
 }
 
-// Error names the lines.
+// Error returns the lines of the waits.
 func (e *DeadlockError) Error() string {
 	waits := ""
 	if len(e.Waits) > 0 {
@@ -24,8 +24,8 @@ func (e *DeadlockError) Error() string {
 	return fmt.Sprintf("orchestration %s is deadlocked: nothing that it waits for can come%s: correct the code, or cancel it", e.Orchestration, waits)
 }
 
-// deadlocked reports whether nothing can ever make the code go on but a cancellation. It is meant for an execution whose coroutines have
-// run as far as they can.
+// deadlocked reports whether only a cancellation could make the code continue. Call it after all coroutines have run
+// until they wait.
 func (x *execution) deadlocked() bool {
 	if call, _ := x.waitingFor(); x.ended || x.suspended || x.held || len(x.withheld)+len(x.overtakers) > 0 || call != nil {
 		return false
@@ -43,8 +43,8 @@ func (x *execution) deadlocked() bool {
 	return alive
 }
 
-// deadlock returns the error of an execution that is deadlocked; nil otherwise. It names no places for one that is known to be stalled,
-// because the rounds have them.
+// deadlock returns the error of a deadlocked execution; nil otherwise. It names no places if the execution is known to
+// be stalled, because the rounds have them.
 func (x *execution) deadlock() error {
 	if !x.deadlocked() {
 		return nil
@@ -67,7 +67,7 @@ func (x *execution) deadlock() error {
 	return err
 }
 
-// waitName says what a coroutine waits for that waits for the task.
+// waitName describes the wait of a coroutine for the task.
 func (t *task) waitName() string {
 	switch {
 	case t.kind == coroutineTask:

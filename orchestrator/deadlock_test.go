@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A run that waits for what can never come is stalled with the lines of what waits, costs no rounds while it is, and ends when it is
-// canceled or its time is over.
+// A run that can never continue is stalled with the lines of its waits, costs no rounds while it is, and ends when it
+// is canceled or times out.
 func TestDeadlockedRunsAreStalled(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -62,7 +62,7 @@ func TestDeadlockedRunsAreStalled(t *testing.T) {
 	}
 }
 
-// What can still be woken is not stalled, though no coroutine waits for a call.
+// A run that can still be woken is not stalled, even if no coroutine waits for a call.
 func TestWaitsThatSomethingCanEnd(t *testing.T) {
 	t.Parallel()
 	for name, waits := range map[string]func(ctx *Context) error{

@@ -11,8 +11,8 @@ import (
 // delivery is a signal on its way into an orchestration.
 type delivery struct {
 	signal Signal
-	// applied is closed when a committed round holds what the signal brings, or when the signal turns out to bring
-	// nothing. tell is called then, if it is not nil.
+	// applied is closed when a committed round holds the signal's contents, or when the signal needs no round. tell is
+	// called then, if it is not nil.
 	applied chan struct{}
 	tell    func()
 	gone    bool // the blob with the payload is gone
@@ -30,7 +30,7 @@ func (d *driver) enqueue(v *delivery) {
 	d.handOver()
 }
 
-// notify tells the driver that its inbox is not empty.
+// notify signals the driver that its inbox is not empty.
 func (d *driver) notify() {
 	select {
 	case d.inboxReady <- struct{}{}:
@@ -39,16 +39,16 @@ func (d *driver) notify() {
 }
 
 // Deliver applies a signal and drives its orchestration, as Run does. A nil error means that the signal may be
-// acknowledged: what it brings is in a committed round, the driver has come to rest, and the hooks have been called. So
-// the last message that keeps an orchestration alive stays in its queue until nothing depends on it. ErrNotFound says
-// that there is no such orchestration. An event that is not older than Config.KeepEarly may be for one that is not started yet: then the
-// error is an *EarlyError, which says when to deliver the event again. The outcome of an orchestration that waits again
-// has Calls only if one of them ended meanwhile; Get gives them all.
+// acknowledged: its contents are in a committed round, the driver has come to rest, and the hooks have been called. So
+// the last message that keeps an orchestration alive stays in its queue until nothing depends on it. ErrNotFound means
+// that the orchestration does not exist. An event that is not older than Config.KeepEarly may be for one that is not
+// started yet. Then the error is an *EarlyError, which holds the pause before the next delivery. The outcome of an
+// orchestration that waits again has Calls only if one of them ended meanwhile; Get returns them all.
 func (r *Runtime) Deliver(ctx context.Context, s Signal) (Outcome, error) {
 	return r.deliverAndTell(ctx, s, nil)
 }
 
-// deliverAndTell is Deliver. It calls applied once, or more often, when what the signal brings is in a committed round.
+// deliverAndTell is Deliver. It calls applied at least once when a committed round holds the signal's contents.
 func (r *Runtime) deliverAndTell(ctx context.Context, s Signal, applied func()) (Outcome, error) {
 	s, gone, err := r.unpack(ctx, s)
 	if err != nil {
@@ -60,7 +60,8 @@ func (r *Runtime) deliverAndTell(ctx context.Context, s Signal, applied func()) 
 			r.count(func(c *Counts) { c.Stale++ })
 			return out, nil // both were purged
 		}
-		// The sub-orchestration is stopped before it begins, so that a process which is about to begin it finds that it has ended.
+		// The sub-orchestration is stopped before it begins, so that a process that is about to begin it finds that it
+		// has ended.
 		call := by.Call
 		call.Attempt = 1
 		b := plannedExecution{number: 1, event: event{Start: &startDetails{Base: 1, First: 1}, Payload: json.RawMessage("null")},
@@ -103,8 +104,8 @@ func (r *Runtime) deliver(ctx context.Context, s Signal, gone bool, applied func
 		if v.lost {
 			return d.outcome, fmt.Errorf("signal %s to orchestration %s: %w", s.SignalID, s.InstanceID, errPayloadGone)
 		}
-		// The driver was made for another run than the signal's, for a message that others have, too, or under a name from which
-		// others have taken over since.
+		// The driver was made for another run than the signal's, for a message that other processes have, too, or
+		// under a node name that has been taken over since.
 		strange := joined && (errors.Is(d.err, ErrConflict) || errors.Is(d.err, ErrElsewhere))
 		if v.isApplied() || (d.err != nil && !strange) {
 			return r.reportOutcome(ctx, d)
@@ -116,7 +117,7 @@ func (r *Runtime) deliver(ctx context.Context, s Signal, gone bool, applied func
 	}
 }
 
-// apply says that the signal is applied.
+// apply marks the signal as applied.
 func (v *delivery) apply() {
 	close(v.applied)
 	if v.tell != nil {
@@ -133,13 +134,13 @@ func (v *delivery) isApplied() bool {
 	}
 }
 
-// readInbox learns what the signals in the inbox bring. A signal that only wakes has done its work by then.
+// readInbox learns the contents of the signals in the inbox. A signal that only wakes has done its work by then.
 func (d *driver) readInbox() error {
 	d.rt.mu.Lock()
 	inbox := d.inbox
 	d.inbox = nil
 	select {
-	case <-d.inboxReady: // of what is read here
+	case <-d.inboxReady: // sent for the signals that are read here
 	default:
 	}
 	d.rt.mu.Unlock()
@@ -195,7 +196,6 @@ func (d *driver) wakeAll(v *delivery) {
 	v.apply()
 }
 
-// learnSignal learns what a signal brings.
 func (d *driver) learnSignal(s Signal) error {
 	if len(s.Payload.Results) > 0 {
 		return d.takeResults(s.Payload.Results)
@@ -210,7 +210,7 @@ func (d *driver) learnSignal(s Signal) error {
 	case d.execution.overtakes(e, d.rt.config.Now()):
 		e.Signal.Overtakes = true
 	default:
-		e.Signal.Previous = 0 // it is of no use any more
+		e.Signal.Previous = 0 // no longer needed
 	}
 	d.lateSignal = d.lateSignal || d.execution.ended
 	if e.Kind == executionResumed || e.Kind == executionCanceled && d.execution.suspended {
@@ -219,14 +219,14 @@ func (d *driver) learnSignal(s Signal) error {
 	return d.learn(e)
 }
 
-// hasSignals reports whether there are signals that have not been read.
+// hasSignals reports whether the inbox holds unread signals.
 func (d *driver) hasSignals() bool {
 	d.rt.mu.Lock()
 	defer d.rt.mu.Unlock()
 	return len(d.inbox) > 0
 }
 
-// requeue puts deliveries back into the inbox, before those that have come since.
+// requeue returns deliveries to the inbox, before those that arrived since.
 func (d *driver) requeue(deliveries []*delivery) {
 	d.rt.mu.Lock()
 	defer d.rt.mu.Unlock()
@@ -235,7 +235,7 @@ func (d *driver) requeue(deliveries []*delivery) {
 	}
 }
 
-// acknowledge marks the signals as applied whose events are in a committed round.
+// acknowledge marks the signals with events in a committed round as applied.
 func (d *driver) acknowledge() {
 	for _, v := range d.unacknowledged {
 		v.apply()

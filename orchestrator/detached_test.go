@@ -11,8 +11,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/faults"
 )
 
-// A detached orchestration begins when the round is committed that decided it, whatever fails, and whether the round also
-// ends its starter, continues it as new, or is followed by one of another process.
+// A detached orchestration begins when the round that decided it is committed, regardless of faults, and whether the
+// round also ends its starter, continues it as new, or is followed by one of another process.
 func TestDetachedStartsAreNotLost(t *testing.T) {
 	t.Parallel()
 	big := strings.Repeat("x", spillFrom+1)
@@ -28,7 +28,7 @@ func TestDetachedStartsAreNotLost(t *testing.T) {
 			f := flow{output: `"ok"`, make: func(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 				step := l.step("step")
 				other := NewOrchestrator("other", func(ctx *Context, in string) (int, error) {
-					_ = ctx.Sleep(2 * time.Hour) // it goes on when its starter has ended
+					_ = ctx.Sleep(2 * time.Hour) // it continues when its starter has ended
 					return step.Call(ctx, len(in)).Await()
 				})
 				o := NewOrchestrator("test", func(ctx *Context, n int) (string, error) {
@@ -76,7 +76,7 @@ func again2(n int) error {
 	return ContinueAsNew(n + 1)
 }
 
-// An event that another process delivers does not hide a start that was decided and not carried out.
+// An event that another process delivers does not hide a decided start that was not carried out.
 func TestAnEventDoesNotHideADetachedStart(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -105,8 +105,8 @@ func TestAnEventDoesNotHideADetachedStart(t *testing.T) {
 	})
 }
 
-// An id that is taken is left alone, a rewind of the starter starts nothing again, and an id that cannot be one is an error
-// of the call and not a stall.
+// A taken id is left alone, a rewind of the starter starts nothing again, and an invalid id is an error of the call
+// and not a stall.
 func TestDetachedIDs(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
@@ -162,7 +162,7 @@ func TestDetachedIDs(t *testing.T) {
 	})
 }
 
-// What has not been committed starts nothing.
+// An uncommitted decision starts nothing.
 func TestADetachedStartNeedsItsRound(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)

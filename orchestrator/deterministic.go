@@ -33,8 +33,8 @@ func (c *Context) Rand() *rand.Rand {
 	return x.random
 }
 
-// SideEffect runs fn once and records what it returns; a replay gets the recorded value. It is for small values that
-// are not deterministic and cannot fail. fn runs again when the turn was not committed: after a crash, or when a start
+// SideEffect runs fn once and records its result; a replay gets the recorded value. It is for small values that are
+// not deterministic and cannot fail. fn runs again when the turn was not committed: after a crash, or when a start
 // finds that the orchestration exists. Work that can fail or takes time belongs in an activity.
 func SideEffect[T any](ctx *Context, name string, fn func() T) (T, error) {
 	var out T
@@ -48,7 +48,7 @@ func SideEffect[T any](ctx *Context, name string, fn func() T) (T, error) {
 	return out, nil
 }
 
-// Patched reports whether the change of this name holds for the orchestration, so that code can change under running
+// Patched reports whether the change of this name applies to the orchestration, so that code can change under running
 // orchestrations. Those that passed this place before the change get false for ever, all others get true. Keep the old
 // branch until no orchestration that gets false is left.
 func (c *Context) Patched(name string) bool { return c.execution.patched(name) }
@@ -72,12 +72,12 @@ func (c *Context) SetStatus(v any) error {
 
 const maxCustomStatus = 16 << 10
 
-// continueAsNew is the error by which an orchestrator asks for its next execution.
+// continueAsNew is the error by which an orchestrator requests its next execution.
 type continueAsNew struct {
 	input any
 }
 
-// Error is for whoever logs the error by mistake.
+// Error is only used if the error is logged by mistake.
 func (continueAsNew) Error() string { return "the orchestration continues as new" }
 
 // ContinueAsNew returns an error that, returned by an orchestrator, starts the orchestration over with this input and

@@ -10,9 +10,9 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// driver runs one orchestration from the end of its committed rounds as far as it can go. A process has at most one
-// driver for an orchestration. Until finished is closed, all fields but finished and holder belong to the goroutine that
-// runs the driver.
+// driver runs one orchestration from the end of its committed rounds until it comes to rest. A process has at most one
+// driver for an orchestration. Until finished is closed, all fields but finished and holder belong to the goroutine
+// that runs the driver.
 type driver struct {
 	position
 
@@ -26,7 +26,7 @@ type driver struct {
 	committed    int           // number of rounds that this driver has committed
 	conflicts    int           // how many rounds other processes committed first
 	node         string        // name of this process when the driver was made
-	release      func()        // lets go of the orchestration
+	release      func()        // ends the Hold on the orchestration
 	responsible  string        // node that was responsible for the open calls in the status row that was loaded
 	requiredETag string        // ETag that the status row must have at the first commit; "" for any
 	unconfirmed  *round        // the last round that was loaded: its effects may be missing
@@ -43,14 +43,14 @@ type driver struct {
 	blocked            error  // set when another driver of this process has found the function blocked
 	watchdog           *watchdog
 	lookout            lookout
-	sentAgain          bool // messages may be lost, so what was sent is sent again
+	sentAgain          bool // messages may be lost, so everything is sent again
 
-	ctx    context.Context // of whoever made the driver run
+	ctx    context.Context // of the caller that made the driver run
 	holder holder          // the goroutine that runs the driver
 
 	inbox          []*delivery   // guarded by rt.mu
 	inboxReady     chan struct{} // receives when the inbox is not empty
-	staleTimer     bool          // a timer signal came that nobody waits for any more
+	staleTimer     bool          // a timer signal came that is no longer needed
 	timerCame      bool          // a timer signal came
 	unacknowledged []*delivery   // signals that were read and are not committed
 
@@ -66,7 +66,7 @@ type driver struct {
 
 	pastOutcome *Outcome // outcome of the requested run when another run has the id since: nothing is left to drive
 
-	own struct { // what executor and watchdog point at, of a driver that runs
+	own struct { // storage of executor and watchdog for a driver that runs
 		executor executor
 		watchdog watchdog
 	}
@@ -80,8 +80,8 @@ func newDriver(r *Runtime, s Start, o AnyOrchestrator) *driver {
 	return &driver{rt: r, request: s, start: s, position: position{orchestrator: o}, node: r.Node(), finished: make(chan struct{}), inboxReady: make(chan struct{}, 1)}
 }
 
-// run drives the orchestration and finishes the driver. It has a goroutine of its own, because the watchdog, or Goexit in
-// a condition of WaitUntil, may end it.
+// run drives the orchestration and finishes the driver. It has a goroutine of its own, because the watchdog may end
+// it, or Goexit in a condition of WaitUntil.
 func (d *driver) run(ctx context.Context) {
 	d.executor, d.watchdog = &d.own.executor, &d.own.watchdog
 	d.executor.init(ctx, d.rt, d.start)
@@ -91,7 +91,7 @@ func (d *driver) run(ctx context.Context) {
 	d.driveHere((*driver).drive)
 }
 
-// driveHere drives the orchestration on this goroutine. It finishes the driver, unless another goroutine has taken it
+// driveHere drives the orchestration on this goroutine. It finishes the driver, unless another goroutine has taken
 // over.
 func (d *driver) driveHere(drive func(*driver, context.Context) (Outcome, error)) {
 	var out Outcome
@@ -125,7 +125,7 @@ func (d *driver) leave(out Outcome, err error) {
 	}
 }
 
-// drive runs the orchestration as far as it goes, and stalls it when its code cannot go on.
+// drive runs the orchestration until it comes to rest, and stalls it when its code cannot continue.
 func (d *driver) drive(ctx context.Context) (Outcome, error) {
 	if d.blocked != nil {
 		return d.stall(ctx, d.blocked)
@@ -133,7 +133,7 @@ func (d *driver) drive(ctx context.Context) (Outcome, error) {
 	return d.orStall(ctx, (*driver).advance)
 }
 
-// orStall stalls the orchestration when its code cannot go on.
+// orStall calls advance, and stalls the orchestration when its code cannot continue.
 func (d *driver) orStall(ctx context.Context, advance func(*driver, context.Context) (Outcome, error)) (Outcome, error) {
 	out, err := advance(d, ctx)
 	if isStall(err) {
@@ -175,7 +175,7 @@ func (d *driver) steps(ctx context.Context) (Outcome, error) {
 	}
 }
 
-// step commits what there is to commit and learns what there is to learn next. done says that the orchestration is at
+// step commits all pending events and decisions and learns the next event. done reports that the orchestration is at
 // rest.
 func (d *driver) step(ctx context.Context) (out Outcome, done bool, err error) {
 	if next := d.continuation(); next != nil {
@@ -231,14 +231,14 @@ func (d *driver) step(ctx context.Context) (out Outcome, done bool, err error) {
 		out, err = d.park(ctx, next)
 		return out, true, err
 	case nothing && d.executor.idleUntil(ctx, next):
-		d.commitNow = len(d.learned) > 0 // the commit may bring rounds of others, and with them work for this process
+		d.commitNow = len(d.learned) > 0 // the commit may bring rounds of other processes, and with them work for this one
 		return out, false, nil
 	}
 	return out, false, d.proceed(ctx, fired, excess, next)
 }
 
 // finishEnded leaves an execution that has ended. If the execution is Retrying, the orchestration goes into the index,
-// so that the sweeper makes the next attempt should the message for it be lost.
+// so that the sweeper makes the next attempt if the message for it is lost.
 func (d *driver) finishEnded(ctx context.Context) (Outcome, error) {
 	out := d.summary()
 	if out.Status != Retrying || d.committed == 0 || d.lateSignal || out.Parent != "" || d.rt.config.Queues == nil {
@@ -249,7 +249,7 @@ func (d *driver) finishEnded(ctx context.Context) (Outcome, error) {
 	return out, d.rt.addParked(ctx, d.rt.recheckLater(d.start.ID))
 }
 
-// prepare learns what is known without waiting: signals, answers of people, and results of the attempt before.
+// prepare learns everything that needs no waiting: signals, people's answers, and results of the previous attempt.
 func (d *driver) prepare(ctx context.Context) error {
 	if err := d.readInbox(); err != nil {
 		return err
@@ -275,7 +275,7 @@ func (d *driver) prepare(ctx context.Context) error {
 	return d.reusePrior()
 }
 
-// endJoined ends the calls that joined one which has ended, in the same way.
+// endJoined ends the calls that joined a call which has ended, with the same outcome.
 func (d *driver) endJoined() error {
 	for i := 0; i < len(d.execution.openChildren); {
 		t := d.execution.openChildren[i]
@@ -285,7 +285,7 @@ func (d *driver) endJoined() error {
 		}
 		first := t.joins
 		if t.joins = nil; first.canceled || first.undone {
-			continue // this call goes on by itself
+			continue // this call continues by itself
 		}
 		e := event{Kind: childCompleted, Task: t.number, Payload: first.output}
 		if first.err != nil {
@@ -294,15 +294,15 @@ func (d *driver) endJoined() error {
 		if err := d.learn(e); err != nil {
 			return err
 		}
-		i = 0 // what was learned may have led to other calls
+		i = 0 // the learned event may have led to other calls
 	}
 	return nil
 }
 
-// takeOver finds out which calls this driver is responsible for. A driver that only brings new signals leaves existing
-// calls alone: the driver that made them has a message that is not acknowledged until they are done. Any other driver
-// may hold the last message for these calls, perhaps after a process that died in the middle, and is responsible for
-// all of them.
+// takeOver determines the calls that this driver is responsible for. A driver that only brings new signals leaves
+// existing calls alone: the driver that made them has a message that is not acknowledged until they are done. Any
+// other driver may hold the last message for these calls, perhaps after a process died in the middle. It is
+// responsible for all of them.
 func (d *driver) takeOver(ctx context.Context) error {
 	d.checkTasks = !d.start.deliver
 	if d.start.deliver && d.inboxBringsOnlyNew() {
@@ -313,16 +313,16 @@ func (d *driver) takeOver(ctx context.Context) error {
 			return nil // nothing depends on these signals yet, and a commit repeats the effects before it
 		}
 	}
-	return d.repeatEffects(ctx) // once the next round is committed, nobody can see that the effects of this one are missing
+	return d.repeatEffects(ctx) // once the next round is committed, no process can detect that this round's effects are missing
 }
 
-// overdue reports whether the execution's time-out has passed.
+// overdue reports whether the execution's timeout has passed.
 func (d *driver) overdue() bool {
 	deadline := d.execution.deadline
 	return deadline != 0 && d.rt.config.Now().UnixMicro() >= deadline
 }
 
-// proceed learns what is due, or waits for the next result.
+// proceed learns the timers that have fired and the activities to send, or waits for the next result.
 func (d *driver) proceed(ctx context.Context, fired, excess []*task, next time.Time) error {
 	if len(fired)+len(excess) == 0 {
 		return d.waitForResults(ctx, next)
@@ -367,8 +367,8 @@ func (d *driver) learn(e event) error {
 	return err
 }
 
-// mustCommit reports whether what was learned has to be committed now. Results that lead to no decision, or to calls of
-// local activities only, may wait for others.
+// mustCommit reports whether the learned events have to be committed now. Results that lead to no decision, or only to
+// calls of local activities, may wait for others.
 func (d *driver) mustCommit() bool {
 	if d.execution.decidedMore() || len(d.unacknowledged) > 0 || d.commitNow {
 		return true
@@ -377,8 +377,8 @@ func (d *driver) mustCommit() bool {
 		(len(d.learned) >= d.rt.config.LingerResults || !d.rt.config.Now().Before(d.commitBy))
 }
 
-// waitForResults learns all results that are there. If there are none, it waits for one until next, or until what was
-// learned has to be committed.
+// waitForResults learns all results that have arrived. Without any, it waits for one until next, or until the learned
+// events have to be committed.
 func (d *driver) waitForResults(ctx context.Context, next time.Time) error {
 	wake := next
 	if len(d.learned) > 0 && (wake.IsZero() || d.commitBy.Before(wake)) {
@@ -410,7 +410,7 @@ func (d *driver) waitForResults(ctx context.Context, next time.Time) error {
 	return nil
 }
 
-// learnResults learns the results that are there, as many as one round takes, and reports whether there were any.
+// learnResults learns the results that have arrived, as many as fit in one round, and reports whether there were any.
 func (d *driver) learnResults() (any bool, err error) {
 	for err == nil && (!any || len(d.learned) < d.rt.config.LingerResults) {
 		r, ok := d.executor.results.take()
@@ -422,7 +422,7 @@ func (d *driver) learnResults() (any bool, err error) {
 	return any, err
 }
 
-// learnResult learns how an attempt ended, or its progress.
+// learnResult learns the outcome of an attempt, or its progress.
 func (d *driver) learnResult(r result) error {
 	t := d.executor.attemptReturned(r)
 	switch {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// deliverAll delivers signals until none comes for a while, each to a process of its own, and returns how many it delivered. It fails when
-// there are more than most.
+// deliverAll delivers signals until none arrives for a while, each to a process of its own, and returns how many it
+// delivered. It fails when they exceed most.
 func (w *world) deliverAll(t *testing.T, most int, orchestrators ...AnyOrchestrator) (delivered int) {
 	t.Helper()
 	for idle := 0; idle < 30; {
@@ -29,8 +29,8 @@ func (w *world) deliverAll(t *testing.T, most int, orchestrators ...AnyOrchestra
 	return delivered
 }
 
-// A second attempt sends events again that it has sent before. Duplicates cause no further work: what is delivered is bounded by what
-// was decided, whoever sends to whom, and however often it is tried again.
+// A second attempt repeats events that were sent before. Duplicates cause no further work: the deliveries are bounded
+// by the decisions, for all senders and receivers, and any number of attempts.
 func TestDuplicatesCauseNoStorm(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -117,8 +117,8 @@ func TestDuplicatesCauseNoStorm(t *testing.T) {
 	}
 }
 
-// A sub-orchestration is identified by its id, its input and its caller: the same ones are one, and everything else is refused, whether
-// its turn is over or not. Nobody waits for himself.
+// A sub-orchestration is identified by its id, its input and its caller: calls with the same ones are one, and
+// everything else is rejected, in the same turn or later. No orchestration waits for itself.
 func TestIdentityOfChildren(t *testing.T) {
 	t.Parallel()
 	var ran atomic.Int64 // one case runs after the other

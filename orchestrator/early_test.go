@@ -8,7 +8,8 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// An event that comes before its orchestration is put back for longer and longer, for a day, and is the orchestration's when that begins.
+// An event that arrives before its orchestration is requeued with growing pauses, for a day, and is delivered when the
+// orchestration begins.
 func TestEventsBeforeTheStart(t *testing.T) {
 	t.Parallel()
 	for name, size := range map[string]int{"small": 1, "in a blob": queues.MaxBody} {
@@ -53,8 +54,8 @@ func TestEventsBeforeTheStart(t *testing.T) {
 	}
 }
 
-// An abandoned sub-orchestration that nobody awaits does not keep its caller, and runs also when its caller ended in the turn that
-// called it.
+// An abandoned sub-orchestration that is not awaited does not keep its caller, and runs also when its caller ended in
+// the turn that called it.
 func TestAbandonedChildrenOutliveTheirCaller(t *testing.T) {
 	t.Parallel()
 	for name, waits := range map[string]time.Duration{"the caller ends at once": 0, "the caller ends later": time.Hour} {
@@ -84,7 +85,7 @@ func TestAbandonedChildrenOutliveTheirCaller(t *testing.T) {
 	}
 }
 
-// A coroutine that is canceled before it has begun leaves nothing behind: goleak looks at the end of all tests.
+// A coroutine that is canceled before it has begun leaves nothing behind: goleak checks the end of all tests.
 func TestACoroutineThatNeverBegins(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -12,9 +12,9 @@ import (
 )
 
 // emit carries out the effects of a round outside of the orchestration: it sends messages and starts orchestrations.
-// emit runs after the commit and before the next round, so at most the effects of the last round can be missing when an
-// orchestration is resumed, and these are repeated. Repeating is harmless, because every receiver recognises what it
-// has had. Everything that emit needs is in the rounds.
+// emit runs after the commit and before the next round. So at most the effects of the last round can be missing when
+// an orchestration is resumed, and these are repeated. Repeating is harmless, because every receiver recognises
+// duplicates. All data that emit needs is in the rounds.
 func (d *driver) emit(ctx context.Context, r round) error {
 	end := storedExecution{rounds: []round{r}}.end()
 	if !r.hasEffects() && (end == nil || d.start.Parent == "" && !d.mayHaveOpenCalls()) {
@@ -46,7 +46,8 @@ func (d *driver) emit(ctx context.Context, r round) error {
 	return errors.Join(append(errs, d.emitOutward(ctx, r))...)
 }
 
-// repeatEffects repeats the effects of the last loaded round, because the process that committed it may have died before them.
+// repeatEffects repeats the effects of the last loaded round, because the process that committed it may have died
+// before them.
 func (d *driver) repeatEffects(ctx context.Context) error {
 	last := d.unconfirmed
 	if d.unconfirmed = nil; last == nil {
@@ -59,9 +60,10 @@ func (d *driver) repeatEffects(ctx context.Context) error {
 	return d.emit(ctx, *last)
 }
 
-// noteEffects notes in the status row that the effects of the last round were repeated, when no later round says so. Without the note every
-// duplicate of a signal would repeat them, and effects that are events could be duplicates themselves: two orchestrations would
-// answer each other without end. A note that cannot be written costs one more repetition.
+// noteEffects records in the status row that the effects of the last round were repeated, unless a later round implies
+// it. Without the note every duplicate of a signal would repeat them, and effects that are events could be duplicates
+// themselves: two orchestrations would answer each other without end. A failed write of the note costs one more
+// repetition.
 func (d *driver) noteEffects(ctx context.Context) {
 	if !d.repeated || d.committed > 0 || d.status.ETag == "" {
 		return
@@ -84,7 +86,7 @@ func (d *driver) mayConcern(e event, kind taskKind) bool {
 	return t == nil || t.kind == kind
 }
 
-// emitOutward is the part of emit that reaches others than the orchestration's own sub-orchestrations and human tasks.
+// emitOutward is the part of emit beyond the orchestration's own sub-orchestrations and human tasks.
 func (d *driver) emitOutward(ctx context.Context, r round) error {
 	var errs []error
 	inOrder := true
@@ -118,16 +120,16 @@ func (r round) hasEffects() bool {
 	return false
 }
 
-// mayHaveOpenCalls reports whether the execution has called sub-orchestrations or asked people for something, which may
-// be open at its end.
+// mayHaveOpenCalls reports whether the execution has called sub-orchestrations or created human tasks, which may be
+// open at its end.
 func (d *driver) mayHaveOpenCalls() bool {
 	return slices.ContainsFunc(d.rounds, func(r round) bool {
 		return slices.ContainsFunc(r.Decided, func(e event) bool { return e.Kind == taskCreated || e.Kind == childScheduled })
 	})
 }
 
-// repeatLastEffects repeats the effects of the orchestration's last round, because a process may have died before them.
-// It has to come before the next execution begins: after that, nobody can see that they are missing.
+// repeatLastEffects repeats the effects of the orchestration's last round, because a process may have died before
+// them. It has to run before the next execution begins: after that, no process can detect that they are missing.
 func (r *Runtime) repeatLastEffects(ctx context.Context, id string, all []storedExecution, emit func(*driver, context.Context, round) error) error {
 	latest, started := latestOf(all)
 	d := newDriver(r, startFrom(id, started), r.orchestrators[started.Name])

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// decideEnd decides how the execution ends, from what its orchestrator's function returned.
+// decideEnd decides the end of the execution, from the result of its orchestrator's function.
 func (x *execution) decideEnd(root *task) {
 	again, continues := errors.AsType[continueAsNew](root.err)
 	switch {
@@ -24,7 +24,7 @@ func (x *execution) decideEnd(root *task) {
 }
 
 // fail ends the execution with an error of its code. After a cancellation the error is permanent: the clean-up has
-// failed, and a person has to look at it.
+// failed, and an operator has to check it.
 func (x *execution) fail(err error) {
 	f := failureOf(err)
 	recordNamed(f, err, x.errors)
@@ -32,7 +32,7 @@ func (x *execution) fail(err error) {
 	x.finish(event{Kind: executionFailed, Failure: f, Keeps: x.keepsAfter(err), Retrying: x.willRetry && !f.Permanent})
 }
 
-// keepsResults reports whether the next attempt may keep the results of this one: the code has done nothing since it
+// keepsResults reports whether the next attempt may keep the results of this one. The code has done nothing since it
 // saw a failure, so it cannot have undone them.
 func (x *execution) keepsResults() bool { return !x.actedAfterFailure }
 
@@ -42,7 +42,7 @@ func (x *execution) finish(e event) {
 	x.markEnded(x.decided[len(x.decided)-1])
 }
 
-// tooLarge reports whether the execution ended because it decided something that cannot be stored.
+// tooLarge reports whether the execution ended because of an event or decision too large for storage.
 func (e event) tooLarge() bool {
 	return e.Kind == executionFailed && e.Failure != nil && e.Failure.Code == codeTooLarge
 }
@@ -52,15 +52,15 @@ func (x *execution) markEnded(end event) {
 	x.ended, x.continues, x.end = true, end.Kind == executionContinued, end
 }
 
-// noteResultSeen records whether the code was given the failure of a call. A call that the code canceled itself has not
-// failed.
+// noteResultSeen records whether the code was given the failure of a call. A call that the code canceled itself has
+// not failed.
 func (x *execution) noteResultSeen(t *task) {
 	if t.err != nil && t.number > 0 && !t.canceled {
 		x.sawFailure = true
 	}
 }
 
-// noteAction records that the code does something with effects outside, which counts once it has seen a failure.
+// noteAction records an action of the code with outside effects, which counts once the code has seen a failure.
 func (x *execution) noteAction() { x.actedAfterFailure = x.actedAfterFailure || x.sawFailure }
 
 // holdsFailedCall reports whether an error is, or wraps, the error of a call that failed and was not canceled.
@@ -78,14 +78,14 @@ func holdsFailedCall(err error) bool {
 	})
 }
 
-// timeOut ends an execution whose time-out has passed.
+// timeOut ends an execution after its timeout.
 func (x *execution) timeOut() {
 	f := &Failure{Code: "TimedOut", Message: fmt.Sprintf("the orchestration did not end by %s", fromMicros(x.deadline).Format(time.RFC3339))}
 	x.finish(event{Kind: executionFailed, Failure: f, Keeps: x.keepsResults(), Retrying: x.willRetry})
 }
 
-// applyBetweenAttempts applies an event that comes between a failed attempt and the next one. The event is kept for the
-// next attempt, or cancels it. The end is decided again, so that the last round always holds it.
+// applyBetweenAttempts applies an event that arrives between a failed attempt and the next one. The event is kept for
+// the next attempt, or cancels it. The end is decided again, so that the last round always holds it.
 func (x *execution) applyBetweenAttempts(e event) {
 	switch e.Kind {
 	case executionSuspended, executionResumed:
@@ -115,7 +115,7 @@ func (x *execution) stop(f *Failure) {
 // giveUp makes a failure final: a failed attempt becomes the last one, and a running one fails.
 func (x *execution) giveUp(f *Failure) {
 	if !x.ended {
-		x.finish(event{Kind: executionFailed, Failure: f}) // Keeps is not set: it is unknown what the code has seen
+		x.finish(event{Kind: executionFailed, Failure: f}) // Keeps is not set, because it is unknown whether the code has seen a failure
 		return
 	}
 	end := x.end
@@ -125,7 +125,7 @@ func (x *execution) giveUp(f *Failure) {
 }
 
 // loadWithoutCode loads the execution from its rounds without running its code. It then knows which signals were
-// applied and how the execution ended, but not what the code waits for.
+// applied and how the execution ended, but not the waits of the code.
 func (x *execution) loadWithoutCode(g storedExecution) {
 	started, _ := g.start()
 	x.applyStart(started)

@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// VaultError is an error of somebody's activities, with a name for others to know.
+// VaultError is an exported error type of user code.
 type VaultError struct{}
 
 func (*VaultError) Error() string { return "no" }
 
 type hidden struct{ error }
 
-// Codes of errors are words for operators, and no types of a program.
+// Codes of errors are words for operators, not types of a program.
 func TestErrorCodes(t *testing.T) {
 	t.Parallel()
 	refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}

@@ -16,35 +16,35 @@ import (
 	"github.com/vibedata/roundhouse/internal/redact"
 )
 
-// These errors can be returned by Runtime.Run and Runtime.Get. None of them has changed the orchestration.
+// These errors can be returned by Runtime.Run and Runtime.Get. They leave the orchestration unchanged.
 var (
-	// ErrNotFound: there is no orchestration of that id.
+	// ErrNotFound: no orchestration has that id.
 	ErrNotFound = errors.New("no such orchestration")
-	// ErrElsewhere: another process committed a round first and goes on with the orchestration. Try again later.
+	// ErrElsewhere: another process committed a round first and continues the orchestration. Retry later.
 	ErrElsewhere = errors.New("the orchestration runs in another process")
 	// ErrConflict: the id belongs to another orchestrator or to another correlation id.
 	ErrConflict = errors.New("the orchestration id is taken")
 	// ErrOtherTenant: the orchestration belongs to another tenant. It is an ErrConflict, too.
 	ErrOtherTenant = errors.New("it belongs to another tenant")
-	// ErrOtherWork: the orchestration was started with the same correlation id for other work (Start.Same), or with another
-	// input. It is an ErrConflict, too, and from Runtime.Start an ErrExists.
+	// ErrOtherWork: the orchestration was started with the same correlation id for other work (Start.Same), or with
+	// another input. It is an ErrConflict, too, and from Runtime.Start an ErrExists.
 	ErrOtherWork = errors.New("it was started for other work with the same correlation id")
 	// ErrUnknownOrchestrator: no orchestrator of that name is registered in this process.
 	ErrUnknownOrchestrator = errors.New("unknown orchestrator: add it to Config.Orchestrators and run it again")
-	// ErrUnknownActivity: the orchestrator called an activity that is not registered in this process. The orchestration
-	// waits: add it to Config.Activities and run it again.
+	// ErrUnknownActivity: the orchestrator called an activity that is not registered in this process. The
+	// orchestration waits. Add the activity to Config.Activities and run the orchestration again.
 	ErrUnknownActivity = errors.New("unknown activity: add it to Config.Activities and run it again")
-	// ErrExists: an orchestration of that id was started before, as another one.
+	// ErrExists: the id is taken by a different start.
 	ErrExists = errors.New("an orchestration of that id exists")
-	// ErrActive: the orchestration has not ended, as what was asked for requires.
+	// ErrActive: the operation requires an orchestration that has ended.
 	ErrActive = errors.New("the orchestration has not ended")
-	// ErrEnded: the orchestration has ended in a way that does not allow what was asked for.
+	// ErrEnded: the orchestration has ended in a way that does not allow the operation.
 	ErrEnded = errors.New("the orchestration has ended")
 	// ErrCanceled: the wait was interrupted, by Cancel or because the orchestration was canceled.
 	ErrCanceled = errors.New("canceled")
 	// ErrNewerSchema: the rounds were written by a newer version of this program. Nothing is changed: deploy that version.
 	ErrNewerSchema = errors.New("written by a newer version: deploy that or a later one, and run it again")
-	// ErrNoSignals: the runtime has no queues, so nothing can be sent to an orchestration.
+	// ErrNoSignals: the runtime has no queues, so it cannot send signals to an orchestration.
 	ErrNoSignals = errors.New("the runtime has no queues")
 	// errPayloadGone: the blob with the payload of a signal is deleted.
 	errPayloadGone = fmt.Errorf("its payload is gone: raise the event again: %w", ErrNotFound)
@@ -53,24 +53,24 @@ var (
 	// ErrPayload: the value cannot be stored, because it has more than 60 MiB of JSON, or arrays and objects nested
 	// more than 500 deep.
 	ErrPayload = errors.New("a payload cannot be stored")
-	// ErrStalled: the code cannot go on with the orchestration, which waits until the code is fixed. The wrapped error
-	// says why.
+	// ErrStalled: the code cannot continue the orchestration, which waits until the code is fixed. The wrapped error
+	// is the cause.
 	ErrStalled = errors.New("the orchestration is stalled")
 	// ErrCorrupt: the stored rounds cannot be read back; the message names the row.
 	ErrCorrupt = errors.New("stored rounds are damaged: restore them and run it again")
 )
 
-// Failure is an error in the form in which the rounds keep it.
+// Failure is an error as the rounds store it.
 type Failure struct {
 	// Message is the text of the error.
 	Message string `json:"message"`
-	// Code says what kind of error it was: the Go type of the innermost error, or "panic".
+	// Code is the kind of error: the Go type of the innermost error, or "panic".
 	Code string `json:"code,omitempty"`
-	// Permanent says that another attempt cannot help.
+	// Permanent marks an error that another attempt cannot fix.
 	Permanent bool `json:"permanent,omitempty"`
 	// Stack is the stack trace of a panic.
 	Stack string `json:"stack,omitempty"`
-	// Type and Detail hold an error whose type WithError has named.
+	// Type and Detail hold an error of a type that WithError names.
 	Type   string          `json:"type,omitempty"`
 	Detail json.RawMessage `json:"detail,omitempty"`
 }
@@ -78,7 +78,7 @@ type Failure struct {
 // Error returns the message.
 func (f *Failure) Error() string { return f.Message }
 
-// ActivityError is what Await returns for an activity that failed for good: its last attempt failed, or it failed
+// ActivityError is returned by Await for an activity that failed for good: its last attempt failed, or it failed
 // permanently.
 type ActivityError struct {
 	Activity string
@@ -89,7 +89,7 @@ type ActivityError struct {
 	cause error // the error itself, if WithError names its type
 }
 
-// Error names the activity and what went wrong.
+// Error returns the activity and its failure message.
 func (e *ActivityError) Error() string {
 	return fmt.Sprintf("activity %s (attempt %d): %s", e.Activity, e.Attempt, e.Failure.Message)
 }
@@ -102,7 +102,7 @@ func (e *ActivityError) Unwrap() []error {
 	return []error{&e.Failure, e.cause}
 }
 
-// OrchestrationError is what Await returns for a sub-orchestration that failed for good.
+// OrchestrationError is returned by Await for a sub-orchestration that failed for good.
 type OrchestrationError struct {
 	Orchestrator string
 	// ID is the sub-orchestration's id.
@@ -112,7 +112,7 @@ type OrchestrationError struct {
 	cause error // the error itself, if WithError names its type
 }
 
-// Error names the orchestrator and what went wrong.
+// Error returns the orchestrator and its failure message.
 func (e *OrchestrationError) Error() string {
 	return fmt.Sprintf("orchestrator %s (%s): %s", e.Orchestrator, e.ID, e.Failure.Message)
 }
@@ -125,9 +125,9 @@ func (e *OrchestrationError) Unwrap() []error {
 	return []error{&e.Failure, e.cause}
 }
 
-// DeterminismError says that a replay led to other decisions than the recorded ones: the code changed under a running
-// orchestration, or is not deterministic. The orchestration is stalled, not damaged. It goes on with code that decides
-// as recorded.
+// DeterminismError reports that a replay decided differently from the recorded decisions. The code changed under a
+// running orchestration, or is not deterministic. The orchestration is stalled, not damaged. It continues with code
+// that decides as recorded.
 type DeterminismError struct {
 	Orchestration string
 	Execution     int
@@ -137,7 +137,7 @@ type DeterminismError struct {
 	Decided  string
 }
 
-// Error names the recorded and the replayed decision.
+// Error returns the recorded and the replayed decision.
 func (e *DeterminismError) Error() string {
 	return fmt.Sprintf("orchestration %s is stalled: replay of execution %d, round %d decided %s, but recorded is %s: "+
 		"run it with the code that it was started with; a change under way is made with Context.Patched, or as another version (WithVersion)",
@@ -150,7 +150,7 @@ type permanent struct{ error }
 func (p permanent) Unwrap() error { return p.error }
 
 // Permanent marks err as an error that another attempt cannot fix: an activity is not retried, and an engine's message
-// goes to the dead letters at once. Permanent(nil) is nil.
+// is dead-lettered immediately. Permanent(nil) is nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -158,7 +158,7 @@ func Permanent(err error) error {
 	return permanent{err}
 }
 
-// IsPermanent reports whether err, or an error that it wraps, was marked with Permanent, here or before it was recorded.
+// IsPermanent reports whether err, or an error that it wraps, was marked with Permanent, before or after recording.
 func IsPermanent(err error) bool {
 	return walk(err, func(e error) bool {
 		if f, ok := e.(*Failure); ok {
@@ -169,8 +169,8 @@ func IsPermanent(err error) bool {
 	})
 }
 
-// failureOf converts an error of user code to a Failure. An error may panic when its text is asked for, as a nil
-// pointer does; the panic is the failure then.
+// failureOf converts an error of user code to a Failure. The Error method may panic, for example on a nil pointer;
+// then the panic is the failure.
 func failureOf(err error) (f *Failure) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -195,8 +195,8 @@ func failureOf(err error) (f *Failure) {
 	return f
 }
 
-// clean returns the failure as it is after being stored and read back: without secrets. It comes before the code sees the
-// failure for the first time, so that the code sees what a replay will see.
+// clean returns the failure in its stored form, without secrets. It runs before the code sees the failure for the
+// first time, so that live code and replays see the same.
 func (f *Failure) clean() *Failure {
 	if f == nil {
 		return nil
@@ -208,11 +208,11 @@ func (f *Failure) clean() *Failure {
 	return &same
 }
 
-// maxMessage bounds what the rounds keep of an error's text, in bytes.
+// maxMessage bounds the stored text of an error, in bytes.
 const maxMessage = 16 << 10
 
-// errorText returns an error's text without secrets, for the rounds. A long text is cut before the redaction, too, because
-// that bounds the cost. What a secret cut there has left at the end is dropped.
+// errorText returns an error's text without secrets, for the rounds. A long text is cut before the redaction, too,
+// which bounds the cost. The rest of a secret that this cut may have split is dropped from the end.
 func errorText(text string) string {
 	const most, unsure = 4 * maxMessage, 4 << 10
 	if len(text) <= most {
@@ -229,7 +229,7 @@ func clip(text string) string {
 	return cut(text, maxMessage, len(text))
 }
 
-// cut returns the beginning of a text, and says how long the whole was.
+// cut returns the beginning of a text, with the length of the whole.
 func cut(text string, at, whole int) string {
 	return fmt.Sprintf("%s... (%d bytes)", strings.ToValidUTF8(text[:at], ""), whole)
 }
@@ -237,12 +237,12 @@ func cut(text string, at, whole int) string {
 // These are the codes of errors that have none of their own, for operators and for filters.
 const (
 	codePlain   = "error"   // it has nothing but a text
-	codeTimeout = "timeout" // something took longer than it may
+	codeTimeout = "timeout" // an operation took longer than allowed
 	codeNetwork = "network" // a connection could not be made, or broke
 )
 
-// errorCode is a word for an error: the code that it was recorded with, what kind of trouble it is, or the declared name of the
-// innermost error that has one, such as ResponseError.
+// errorCode returns a word for an error: its recorded code, timeout or network, or the declared name of the innermost
+// error that has one, such as ResponseError.
 func errorCode(err error) string {
 	if f, ok := errors.AsType[*Failure](err); ok && f.Code != "" {
 		return f.Code
@@ -273,7 +273,7 @@ func errorCode(err error) string {
 	}
 }
 
-// declaredName is the name of the type of an error, without its package, if it is one for others to know.
+// declaredName returns the name of the type of an error, without its package, and whether it is exported.
 func declaredName(err error) (name string, ok bool) {
 	t := reflect.TypeOf(err)
 	if t.Kind() == reflect.Pointer {
@@ -291,7 +291,7 @@ type panicError struct {
 
 func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
-// timeoutError says that an activity did not return within its time-out.
+// timeoutError reports that an activity did not return within its timeout.
 type timeoutError struct{ after time.Duration }
 
 func (e *timeoutError) Error() string { return fmt.Sprintf("no result within %v", e.after) }

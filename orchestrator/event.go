@@ -11,10 +11,10 @@ import (
 	"github.com/vibedata/roundhouse/internal/redact"
 )
 
-// eventKind names an event in the rounds. Kinds are stored: they are added, never renamed.
+// eventKind names an event in the rounds. Kinds are stored, so they are added, never renamed.
 type eventKind string
 
-// These events are what an orchestration learns.
+// These events are learned by an orchestration.
 const (
 	executionStarted  eventKind = "ExecutionStarted"
 	activityCompleted eventKind = "ActivityCompleted"
@@ -26,29 +26,29 @@ const (
 	childFailed    eventKind = "OrchestrationFailed"
 	// activityProgressed: a running activity reported its progress.
 	activityProgressed eventKind = "ActivityProgressed"
-	// callReturned: no process runs the canceled activity any more.
+	// callReturned: no process runs the canceled activity now.
 	callReturned eventKind = "CallReturned"
 	// activitiesSent: other processes run the activities of Tasks.
 	activitiesSent eventKind = "ActivitiesSent"
 	eventRaised    eventKind = "EventRaised"
-	// overtakersReleased: the events of a stream do not wait any more for the earlier one that is missing.
+	// overtakersReleased: the events of a stream stop waiting for the missing earlier one.
 	overtakersReleased eventKind = "OvertakersReleased"
-	// eventsReleased: the code may see the next events of an attempt before; Attempt is how many, 0 for one.
+	// eventsReleased: the code may see the next events of a previous attempt; Attempt is how many, 0 for one.
 	eventsReleased eventKind = "EventsReleased"
-	// taskCompleted: a person, whose name is in Reason, completed a human task.
+	// taskCompleted: the person in Reason completed a human task.
 	taskCompleted eventKind = "TaskCompleted"
 
-	// executionReleased: an execution that was started without its first turn (Held) goes on.
+	// executionReleased: an execution that was started without its first turn (Held) continues.
 	executionReleased   eventKind = "ExecutionReleased"
 	executionSuspended  eventKind = "ExecutionSuspended"
 	executionResumed    eventKind = "ExecutionResumed"
 	executionCanceled   eventKind = "ExecutionCanceled"
 	executionTerminated eventKind = "ExecutionTerminated"
 	executionTimedOut   eventKind = "ExecutionTimedOut"
-	// executionStalled: the code cannot go on, because of Failure. Events are kept until executionRecovered.
+	// executionStalled: the code cannot continue, because of Failure. Events are kept until executionRecovered.
 	executionStalled   eventKind = "ExecutionStalled"
 	executionRecovered eventKind = "ExecutionRecovered"
-	// executionTakenOver: this process goes on in place of the node Name, which is gone.
+	// executionTakenOver: this process continues in place of the node Name, which is gone.
 	executionTakenOver eventKind = "ExecutionTakenOver"
 	// executionGivenUp: no further attempt is made.
 	executionGivenUp eventKind = "ExecutionGivenUp"
@@ -58,7 +58,7 @@ const (
 	orchestrationPurged eventKind = "OrchestrationPurged"
 )
 
-// These events are what an orchestration decides.
+// These events are decided by an orchestration.
 const (
 	activityScheduled  eventKind = "ActivityScheduled"
 	childScheduled     eventKind = "OrchestrationScheduled"
@@ -78,47 +78,47 @@ const (
 	executionStopped   eventKind = "ExecutionStopped" // because it was terminated or canceled
 )
 
-// event is one entry of a round. Orchestrations hold many thousands of events, so what few of them carry is behind
-// pointers. What these point at is shared by copies of the event: who changes it replaces it by a changed copy. How
-// events are stored is in storedevent.go.
+// event is one entry of a round. Orchestrations hold many thousands of events, so rarely used fields are behind
+// pointers. Copies of an event share the values behind its pointers: to change a value, replace it with a changed
+// copy. The stored form of events is in storedevent.go.
 type event struct {
 	Kind eventKind
-	// At is when, in microseconds of Unix time. Times strictly increase within an orchestration, so they can be keys.
+	// At is the time in microseconds of Unix time. Times strictly increase within an orchestration, so they can be
+	// keys.
 	At int64
 	// Task is the number of the call that the event is about, from 1.
 	Task int
 	// Name is the name of the orchestrator, activity or event.
 	Name string
-	// Payload is the input of what starts and the output of what completes. Blob names the blob that holds the payload
-	// instead.
+	// Payload is the input of a call or start, or the output of a completion. If Blob is set, that blob holds the
+	// payload instead.
 	Payload json.RawMessage
 	Blob    string
-	// Failure is the error of what failed.
+	// Failure is the recorded error.
 	Failure *Failure
-	// Attempt is the attempt that failed, and Due when the next one is due; of a timer, Due is when it fires. Of other
-	// events that were learned, Due is what the clock showed when At is later by more than clockAhead, else 0. In a
-	// start, Attempt is the number of the attempt that the execution is, from 1. In a call of a sub-orchestration, it
-	// is how many attempts the call has, 0 for one.
+	// Attempt is the attempt that failed, and Due when the next one is due. Of a timer, Due is when it fires. Of other
+	// learned events, Due is the clock's reading when At is later by more than clockAhead, else 0. In a start, Attempt
+	// is the number of the execution's attempt, from 1. In a call of a sub-orchestration, it is how many attempts the
+	// call has, 0 for one.
 	Attempt int
 	Due     int64
-	// Retrying says of a failure that another attempt follows. Keeps says of an end that the next attempt may keep the
-	// results.
+	// Retrying marks a failure that another attempt follows. Keeps allows the next attempt to keep the results.
 	Retrying bool
 	Keeps    bool
-	// Shielded says that a cancellation does not reach the call.
+	// Shielded marks a call that a cancellation does not reach.
 	Shielded bool
-	// Start is what only a start carries, Target what a decision is aimed at, and Signal what is known of the signal
-	// that brought the event or that it becomes. The methods start, target and signal read them, nil or not.
+	// Start holds the fields of a start, Target the target of a decision, and Signal the details of the signal that
+	// brought the event or that it becomes. The methods start, target and signal read them, nil or not.
 	Start  *startDetails
 	Target *target
 	Signal *signalDetails
-	// Inherited is what an execution took over from the one before it.
+	// Inherited is the state that an execution took over from the previous one.
 	Inherited *inheritance
 	// Origin is set on a result that was taken over from an earlier execution, which holds its payload and its times.
 	Origin *origin
 }
 
-// startDetails is what the start of an execution carries besides what all events have.
+// startDetails holds the fields that only the start of an execution has.
 type startDetails struct {
 	CorrelationID string
 	// Base is the execution whose results a start builds on: itself, or an earlier attempt whose results it keeps.
@@ -126,27 +126,27 @@ type startDetails struct {
 	// retried.
 	Base  int
 	First int
-	// Series says of a start from outside that runs follow each other under the id (ReuseEnded), so its rows are not
+	// Series marks a start from outside under an id whose runs follow each other (ReuseEnded), so its rows are not
 	// kept for ever.
 	Series bool
 	// Before counts the rounds of all executions before, and Created is when the first of them began, in microseconds.
 	Before  int
 	Created int64
-	// Version is the orchestrator's version that a start picked. Held says that the first turn waits for
-	// executionReleased, and Drop that events which nobody waits for are dropped. Reference is the business reference.
+	// Version is the orchestrator's version that a start picked. Held makes the first turn wait for executionReleased.
+	// Drop drops events that no call waits for. Reference is the business reference.
 	Version   string
 	Held      bool
 	Drop      bool
 	Reference *Reference
-	// Rules is the version of the runtime's rules under which an execution began. Publishes says that there was a
-	// publisher then, Signals that there were queues, and WillRetry that another attempt follows a failure.
+	// Rules is the version of the runtime's rules under which an execution began. Publishes records that a publisher
+	// existed then, Signals that queues did, and WillRetry that another attempt follows a failure.
 	Rules     int
 	Publishes bool
 	Signals   bool
 	WillRetry bool
-	// Revived says that the attempt before had ended for good: commands that were given before the start do not count.
+	// Revived marks a start after an attempt that had ended for good: commands from before the start do not count.
 	Revived bool
-	// Call is the call for which a sub-orchestration was started. Errors names the types of errors that its caller can
+	// Call is the call for which a sub-orchestration was started. Errors names the error types that its caller can
 	// decode.
 	Call   *callRef
 	Errors []string
@@ -160,15 +160,14 @@ type startDetails struct {
 	Timeout int64
 }
 
-// target says at what a decision is aimed, where a name does not say it.
+// target is the target of a decision, beyond its name.
 type target struct {
-	// Undoes is the number of the call that this one undoes.
 	Undoes int
-	// Local says that the call is of a local activity.
+	// Local marks the call of a local activity.
 	Local bool
-	// Child is the id of the orchestration that a call started or that an event is for, and the key of a publication.
+	// Child is the id of the orchestration that a call started or that an event is for, or the key of a publication.
 	Child string
-	// Close is what happens to a sub-orchestration when its caller ends before it; "" is CancelChild.
+	// Close is the policy for a sub-orchestration when its caller ends first; "" is CancelChild.
 	Close ParentClose
 	// Tenant is the tenant of a publication, and Order its order key.
 	Tenant string
@@ -177,26 +176,26 @@ type target struct {
 	Tasks []int
 }
 
-// signalDetails is what is known of a signal.
+// signalDetails holds the known details of a signal.
 type signalDetails struct {
-	// ID is the id of the signal that brought the event, or, in a start, that of the request.
+	// ID is the id of the signal that brought the event, or, in a start, of the request.
 	ID string
 	// Reason is the reason that an operator gave.
 	Reason string
-	// Trace is the trace context of who sent the signal.
+	// Trace is the sender's trace context.
 	Trace string
 	// Accepted is when a command was given, in microseconds.
 	Accepted int64
-	// Stream and Sequence order the events that one orchestration sends to another. Previous is when the event before
-	// was sent, in microseconds. Overtakes says that the event came before one that was sent earlier, and waits for it.
+	// Stream and Sequence order the events that one orchestration sends to another. Previous is when the previous
+	// event was sent, in microseconds. Overtakes marks an event that arrived before an earlier one, and waits for it.
 	Stream    string
 	Sequence  int
 	Previous  int64
 	Overtakes bool
 }
 
-// clock returns what the clock showed when the event was learned. At is later after the clock of a process was ahead,
-// because it only grows.
+// clock returns the clock's reading when the event was learned. At is later if the clock of a process was ahead,
+// because At only grows.
 func (e event) clock() time.Time {
 	if e.Due != 0 && e.Kind != attemptFailed {
 		return fromMicros(e.Due)
@@ -208,7 +207,7 @@ func (e event) start() startDetails   { return valueOf(e.Start) }
 func (e event) target() target        { return valueOf(e.Target) }
 func (e event) signal() signalDetails { return valueOf(e.Signal) }
 
-// valueOf is what p points at, the zero value for nil.
+// valueOf returns the value that p points at, or the zero value for nil.
 func valueOf[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
@@ -216,7 +215,7 @@ func valueOf[T any](p *T) (v T) {
 	return v
 }
 
-// broughtBy is the signal of an event about which only its id is known; nil when there is none.
+// broughtBy returns the signal of an event if only its id is known; nil without an id.
 func broughtBy(id string) *signalDetails {
 	if id == "" {
 		return nil
@@ -235,8 +234,8 @@ type origin struct {
 	EndedAt     int64 `json:"endedAt"`
 }
 
-// sameDecision reports whether the replay decided what is recorded: kind, call, name and input. Times do not count, and
-// neither does the result with which an execution ends, because newer code may word it better.
+// sameDecision reports whether the replay decided as recorded: kind, call, name and input. Times do not count. Nor
+// does the result with which an execution ends, because newer code may word it differently.
 func sameDecision(recorded, decided *event) bool {
 	if recorded.Kind != decided.Kind || recorded.Task != decided.Task || recorded.Name != decided.Name || recorded.target().Undoes != decided.target().Undoes {
 		return false
@@ -256,7 +255,7 @@ func sameDecision(recorded, decided *event) bool {
 	return bytes.Equal(recorded.Payload, decided.Payload)
 }
 
-// describe describes a decision in words, for error texts.
+// describe returns the decision in words, for error texts.
 func (e event) describe() string {
 	switch e.Kind {
 	case activityScheduled:
@@ -308,7 +307,7 @@ func excerpt(b []byte) string {
 	return fmt.Sprintf("%s... (%d bytes)", bytes.ToValidUTF8(b[:most], nil), len(b))
 }
 
-// check reports what no round written by this program contains.
+// check returns an error for a round that this program cannot have written.
 func (r round) check() error {
 	for _, events := range [][]event{r.Learned, r.Decided} {
 		for i := range events {
@@ -323,15 +322,14 @@ func (r round) check() error {
 	return nil
 }
 
-// round is one atomic commit: what was learned, and what it led to.
+// round is one atomic commit: the learned events, and the decisions they led to.
 type round struct {
 	Learned []event `json:"learned,omitempty"`
 	Decided []event `json:"decided,omitempty"`
-	// More says that the rest of the turn's decisions is in the rounds that follow.
+	// More is set if the rounds that follow hold further decisions of the turn.
 	More bool `json:"more,omitempty"`
 }
 
-// names reports whether the round names blobs.
 func (r round) names() bool {
 	return anyNamesBlob(r.Learned) || anyNamesBlob(r.Decided)
 }
@@ -345,8 +343,8 @@ func anyNamesBlob(events []event) bool {
 	return false
 }
 
-// clean makes the event's texts what they are after being stored and read back, and removes secrets from those that come
-// from outside. Payloads are so already, because marshal or compact made them, and keep what they hold.
+// clean replaces the event's texts by their stored form, and removes secrets from the texts that come from outside.
+// Payloads are in stored form already, because marshal or compact made them; their secrets stay.
 func (e event) clean() event {
 	e.Name, e.Failure = cleanText(e.Name), e.Failure.clean()
 	if e.signal().Reason != "" {
@@ -357,13 +355,13 @@ func (e event) clean() event {
 	return e
 }
 
-// cleanText replaces what is not UTF-8 in a text.
+// cleanText replaces invalid UTF-8 in a text.
 func cleanText(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 
 // compact removes white space around the tokens of JSON, as storing it in a round does.
 func compact(raw json.RawMessage) json.RawMessage {
 	if end, ok := jsonEnd(raw, 0); ok && end == len(raw) {
-		return bytes.Clone(raw) // there is none
+		return bytes.Clone(raw) // no white space
 	}
 	var buf bytes.Buffer
 	if err := json.Compact(&buf, raw); err != nil {
@@ -372,7 +370,7 @@ func compact(raw json.RawMessage) json.RawMessage {
 	return buf.Bytes()
 }
 
-// marshal is payload.Marshal, so that all payloads, and what holds them, are written in one way.
+// marshal is payload.Marshal, so that all payloads are encoded in the same way.
 func marshal(v any) (json.RawMessage, error) { return payload.Marshal(v) }
 
 func fromMicros(us int64) time.Time { return time.UnixMicro(us).UTC() }

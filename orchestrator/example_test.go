@@ -13,8 +13,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// newRuntime is a runtime in memory. Without queues, an orchestration runs within Runtime.Run; a program that also has timers
-// and events uses the package worker, or is an app of the Functions host.
+// newRuntime is a runtime in memory. Without queues, an orchestration runs within Runtime.Run; a program that also has
+// timers and events uses the package worker, or is an app of the Functions host.
 func newRuntime(orchestrators []orchestrator.AnyOrchestrator, activities ...orchestrator.AnyActivity) *orchestrator.Runtime {
 	runtime, err := orchestrator.New(orchestrator.Config{Tables: tables.NewMemory(), Blobs: blobs.NewMemory(), Orchestrators: orchestrators, Activities: activities})
 	if err == nil {
@@ -38,7 +38,7 @@ func run(r *orchestrator.Runtime, id, name string, input any) orchestrator.Outco
 	return out
 }
 
-// An orchestrator calls activities; run again under its id, what is done is looked up.
+// An orchestrator calls activities; run again under its id, its recorded outcome is returned.
 func Example() {
 	greet := orchestrator.NewActivity("greet", func(_ context.Context, name string) (string, error) {
 		fmt.Println("greeting", name)
@@ -56,7 +56,7 @@ func Example() {
 	// Completed "Hello, World"
 }
 
-// Activities that are called at once run at once; All waits for them.
+// Activities run in parallel; All waits for them.
 func ExampleAll() {
 	square := orchestrator.NewActivity("square", func(_ context.Context, n int) (int, error) { return n * n, nil })
 	sum := orchestrator.NewOrchestrator("sum", func(ctx *orchestrator.Context, n int) (int, error) {
@@ -76,10 +76,10 @@ func ExampleAll() {
 	// Output: 30
 }
 
-// Any tells which of several waits ended first: here, a call has a time limit.
+// Any returns which of several waits ended first: here, a call has a time limit.
 func ExampleAny() {
 	slow := orchestrator.NewActivity("slow", func(ctx context.Context, _ struct{}) (string, error) {
-		<-ctx.Done() // nobody answers
+		<-ctx.Done() // no answer comes
 		return "", ctx.Err()
 	})
 	ask := orchestrator.NewOrchestrator("ask", func(ctx *orchestrator.Context, _ struct{}) (string, error) {
@@ -94,7 +94,7 @@ func ExampleAny() {
 	// Output: "no answer"
 }
 
-// A call that fails is tried again as its Retry says; an error that is marked as permanent is not.
+// A failed call is retried according to its Retry, unless the error is marked as permanent.
 func ExamplePermanent() {
 	tries := 0
 	pay := orchestrator.NewActivity("pay", func(context.Context, struct{}) (struct{}, error) {

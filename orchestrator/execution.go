@@ -12,14 +12,14 @@ import (
 )
 
 // execution is one generation of an orchestration in memory: its suspended coroutines and their state. It does no I/O.
-// Events go in and decisions come out, and the same events give the same decisions.
+// It converts events to decisions, and the same events lead to the same decisions.
 type execution struct {
 	id            string
 	number        int
-	base          int // the execution whose results this one builds on: itself, or an earlier attempt
+	base          int // the execution that this one builds on: itself, or an earlier attempt
 	correlationID string
 	tenant        string          // that it belongs to; "" for the platform
-	trace         string          // the trace context of whoever started it; "" for none
+	trace         string          // the starter's trace context; "" for none
 	name          string          // of its orchestrator
 	orchestrator  AnyOrchestrator // nil when its code does not run
 	log           *slog.Logger
@@ -27,11 +27,11 @@ type execution struct {
 	now           func() time.Time
 
 	context         Context      // of the orchestrator's function
-	root            task         // stands for that function
+	root            task         // represents that function
 	tasks           []*task      // the calls, by number from 1
 	taskSlab        []task       // where the next calls are
 	noOptions       callOptions  // of calls that have none
-	coroutines      []*coroutine // those that have ended included, until they are many
+	coroutines      []*coroutine // including ended ones, until they are many
 	endedCoroutines int          // how many of them have ended
 	spawned         int
 	scheduler       scheduler
@@ -44,7 +44,7 @@ type execution struct {
 	last      int64 // time of the latest event, microseconds
 	replaying bool
 	recorded  []event // decisions of the turn that is being replayed
-	more      bool    // the rest of them was not committed
+	more      bool    // the remaining ones were not committed
 	decided   []event // decisions that are not committed
 	decisions int     // number of all decisions, the committed ones included
 	// learnedCount is how many events were applied.
@@ -57,43 +57,43 @@ type execution struct {
 	watchdog     *watchdog // nil for none
 
 	first             int      // the execution that was started from outside: this one, or an earlier one
-	willRetry         bool     // whoever started it starts it again when it fails
+	willRetry         bool     // the caller repeats the start after a failure
 	call              *callRef // the call that it runs for; nil for none
 	errors            []string // error types that the caller can decode
 	version           string   // of the orchestrator's code
 	reference         *Reference
 	deadline          int64 // microseconds; 0 for none
-	dropEarly         bool  // drop events that nobody waits for
+	dropEarly         bool  // drop events that no call waits for
 	unread            mailbox
 	overtakers        overtakers
 	runBegan          int64   // when the run began, if this is its first execution and another run was before, microseconds
-	withheld          []event // events of the attempts before that the code does not see yet, oldest first
+	withheld          []event // events of previous attempts that the code does not see yet, oldest first
 	received          receivedSignals
 	held              bool // the first turn waits for executionReleased
-	stalled           bool // the code cannot go on
+	stalled           bool // the code cannot continue
 	suspended         bool
 	commandedAt       int64    // when the latest suspend or resume was given, microseconds
 	sawFailure        bool     // the code was given the error of a call, or was canceled
-	actedAfterFailure bool     // the code did something after that
+	actedAfterFailure bool     // the code acted after that
 	interrupts        bool     // a call has been interrupted
 	canceled          *string  // the reason; nil when it was not canceled
-	publishes         bool     // there is a publisher
-	signals           bool     // there are queues, so signals reach it
+	publishes         bool     // a publisher exists
+	signals           bool     // queues exist, so signals reach it
 	openChildren      []*task  // calls of sub-orchestrations that have not ended
 	sentCount         int      // how many activities other processes run
-	recalled          []*task  // activities that other processes have run and run no more, until the executor has seen them
+	recalled          []*task  // activities that other processes no longer run, until the executor has seen them
 	openCount         int      // how many calls are not done, events and human tasks apart
 	runningCount      int      // how many of these are activities for this process, without a failure
 	openHumanTasks    int      // how many human tasks are open
-	humanTasks        []*task  // human tasks whose end is not committed
+	humanTasks        []*task  // human tasks without a committed end
 	failure           *Failure // the latest failure that it learned of
 
 	patches          map[string]bool
 	children         map[string]int               // how often sub-orchestrations were called, by name and input
 	named            map[string]*task             // the latest call of each sub-orchestration that has a WithID
-	undos            map[*task]*task              // the calls that undo others, by what they undo
+	undos            map[*task]*task              // the calls that undo others, by the undone call
 	elsewhere        []elsewhereCall              // canceled activities that other processes may run
-	rules            int                          // by which the execution began
+	rules            int                          // version of the rules by which the execution began
 	priorSideEffects map[string][]json.RawMessage // side effects of the attempt before, by name
 	undoneSince      map[string]int               // callRef.Since of sub-orchestrations that were undone, by id
 	outgoing         map[string]sentStream        // streams of events to other orchestrations, by their ids
@@ -102,7 +102,7 @@ type execution struct {
 	customStatus     string
 }
 
-// tick returns the time for the next event: now, but later than the event before.
+// tick returns the time for the next event: now, but later than the previous event.
 func (x *execution) tick() int64 {
 	x.last = max(x.now().UnixMicro(), x.last+1)
 	return x.last
@@ -114,7 +114,7 @@ func (x *execution) decide(e event) {
 	x.record(e)
 }
 
-// record appends a decision to those that are to be committed.
+// record appends an uncommitted decision.
 func (x *execution) record(e event) {
 	x.decided = appendEvent(x.decided, e)
 	x.decisions++
@@ -140,7 +140,7 @@ func (x *execution) waitAny(tasks []*task) {
 	}
 }
 
-// stopRunning records that no process has to run the activity at the moment.
+// stopRunning records that the activity needs no process at the moment.
 func (x *execution) stopRunning(t *task) {
 	if t.running {
 		t.running = false
@@ -172,7 +172,7 @@ func (x *execution) complete(t *task, output json.RawMessage, err error) {
 	}
 }
 
-// task returns the call with this number; nil when there is none.
+// task returns the call with this number; nil for none.
 func (x *execution) task(number int) *task {
 	if number < 1 || number > len(x.tasks) {
 		return nil
@@ -201,8 +201,8 @@ func (x *execution) start(input json.RawMessage) {
 	x.turn()
 }
 
-// spawn makes a coroutine that runs body when its turn comes. When body has returned, t is done and then is called. A
-// panic of body, and runtime.Goexit in it, ends the execution.
+// spawn makes a coroutine that runs body when its turn comes. When body returns, t is done and then is called. A panic
+// of body, and runtime.Goexit in it, ends the execution.
 func (x *execution) spawn(t *task, body func() (json.RawMessage, error), then func(*task)) {
 	x.spawned++
 	f := &coroutine{task: t, number: x.spawned}
@@ -226,7 +226,7 @@ func (x *execution) spawn(t *task, body func() (json.RawMessage, error), then fu
 	x.scheduler.wake(f)
 }
 
-// endCoroutine records how a coroutine has ended. A panic ends the execution.
+// endCoroutine records the outcome of a coroutine. A panic ends the execution.
 func (x *execution) endCoroutine(f *coroutine, output json.RawMessage, err error) {
 	x.complete(f.task, output, err)
 	f.ended = true
@@ -245,9 +245,9 @@ func protect(body func() (json.RawMessage, error)) (output json.RawMessage, err 
 	return body()
 }
 
-// replay brings the execution to the end of a recorded turn, and checks that the code decides what is recorded. If only
-// a part of the turn was committed, the other decisions are left to be committed. number is the number of the turn's
-// first round.
+// replay brings the execution to the end of a recorded turn, and checks that the code decides as recorded. If only a
+// part of the turn was committed, the other decisions remain to be committed. number is the number of the turn's first
+// round.
 func (x *execution) replay(number int, r round) error {
 	x.replaying, x.recorded, x.more = true, r.Decided, r.More
 	defer func() { x.replaying, x.recorded, x.more = false, nil, false }()
@@ -262,7 +262,7 @@ func (x *execution) replay(number int, r round) error {
 			return nil
 		}
 		if i < len(r.Decided) && r.Decided[i].tooLarge() {
-			break // the recorded end stands for a decision that could not be stored
+			break // the recorded end replaces a decision that could not be stored
 		}
 		if i >= len(r.Decided) || i >= len(x.decided) || !sameDecision(&r.Decided[i], &x.decided[i]) {
 			return &DeterminismError{Orchestration: x.id, Execution: x.number, Round: number, Recorded: describeAt(r.Decided, i), Decided: describeAt(x.decided, i)}
@@ -273,7 +273,7 @@ func (x *execution) replay(number int, r round) error {
 	return nil
 }
 
-// describeAt describes the decision at index i, which may be behind the last.
+// describeAt describes the decision at index i, which may be past the last.
 func describeAt(decisions []event, i int) string {
 	if i >= len(decisions) {
 		return "nothing"

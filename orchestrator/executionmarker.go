@@ -17,12 +17,12 @@ import (
 // deleted. Therefore every round of an execution, and the start of the next one, require the execution's marker, which
 // is deleted first.
 //
-// Executions that were started from outside are kept, because a restart needs their inputs. Their marker is inserted by
-// the start of the next execution, which so can happen only once. Executions of a series, in which runs follow each
-// other under one id, are deleted like those that continued as new.
+// Executions that were started from outside are kept, because a restart needs their inputs. Their marker is inserted
+// by the start of the next execution, which can therefore happen only once. Executions of a series, in which runs
+// follow each other under one id, are deleted like those that continued as new.
 type executionMarker struct {
 	number int // 0 for none
-	// the rows of the execution are not deleted
+	// kept is set if the rows of the execution are not deleted.
 	kept bool
 }
 
@@ -73,8 +73,8 @@ func (g storedExecution) rows() []string {
 	return rows
 }
 
-// executionsWithBlobs returns the earlier executions that have blobs and whose rows will be deleted (obsoleteRows). The attempts before
-// the latest are kept, and so are their blobs.
+// executionsWithBlobs returns the earlier executions that have blobs and whose rows will be deleted (obsoleteRows).
+// The attempts before the latest are kept, and so are their blobs.
 func executionsWithBlobs(all []storedExecution) []int {
 	var numbers []int
 	chain := all[len(all)-1].firstAttempt()
@@ -105,8 +105,8 @@ func (d *driver) emptiedExecutions(drop []string) (emptied, others []int) {
 	return emptied, others
 }
 
-// listBlobs lists the blobs of executions. It has to be done before their rows are deleted: as long as there are rows,
-// no other orchestration can have the id, and the blobs under it.
+// listBlobs lists the blobs of executions. It has to run before their rows are deleted: while rows exist, no other
+// orchestration can have the id, and the blobs under it.
 func (d *driver) listBlobs(ctx context.Context, executions []int) []blobs.Version {
 	ever := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 	var found []blobs.Version
@@ -123,7 +123,7 @@ func (d *driver) listBlobs(ctx context.Context, executions []int) []blobs.Versio
 	return found
 }
 
-// deleteBlobs deletes blobs that nothing names any more. SweepBlobs finds those that it cannot delete, or that a crash
+// deleteBlobs deletes blobs that are no longer named. SweepBlobs finds those that it cannot delete, or that a crash
 // leaves.
 func (d *driver) deleteBlobs(ctx context.Context, old []blobs.Version) {
 	for _, blob := range old {
@@ -139,7 +139,7 @@ func (d *driver) logBlobsLeft(err error) {
 	d.log().Warn("payloads that are not needed any more stay for now", "error", err.Error())
 }
 
-// obsoleteRows divides the rows before the latest execution into those that nobody needs any more, and those that will
+// obsoleteRows divides the rows before the latest execution into those that are no longer needed, and those that will
 // become obsolete with the next execution.
 func obsoleteRows(all []storedExecution) (garbage, previous []string) {
 	chain := all[len(all)-1].firstAttempt()

@@ -12,10 +12,10 @@ import (
 	"github.com/vibedata/roundhouse/internal/lazyctx"
 )
 
-// elsewhereDelay is after what time a sub-orchestration that runs in another process is looked at again.
+// elsewhereDelay is the time until a sub-orchestration that runs in another process is checked again.
 const elsewhereDelay = 5 * time.Second
 
-// executor runs the activities and sub-orchestrations that one driver's orchestration has called, in this process.
+// executor runs the activities and sub-orchestrations called by one driver's orchestration, in this process.
 // Everything but the attempts themselves runs on the driver's goroutine; an attempt may run there, too, see runHere.
 type executor struct {
 	rt      *Runtime
@@ -24,13 +24,13 @@ type executor struct {
 	results resultQueue
 
 	execution *execution
-	seen      int               // how many calls of the execution dispatch has looked at
+	seen      int               // how many calls of the execution dispatch has seen
 	waiting   []*task           // calls that are not started, and timers that have not fired
 	inFlight  map[call]*attempt // the attempts that are running; nil before the first
 	forgotten int               // how many attempts were forgotten
-	idle      chan *attempt     // takes work for goroutines that are idle; nil when there are none
-	lone      *attempt          // the only one in flight, which runs on the driver's goroutine; nil for none
-	driver    *driver           // sees the progress of attempts; nil for one that runs none
+	idle      chan *attempt     // takes work for idle goroutines; nil without any
+	lone      *attempt          // the only attempt in flight, which runs on the driver's goroutine; nil for none
+	driver    *driver           // sees the progress of attempts; nil for an executor without a driver
 }
 
 // call identifies a call. The execution is part of it because consecutive executions use the same numbers.
@@ -50,11 +50,11 @@ func (c *executor) init(ctx context.Context, rt *Runtime, s Start) {
 	c.ctx.Init(ctx, time.Time{})
 }
 
-// cancel ends the attempts that are running, and those that are begun later.
+// cancel ends the running attempts and all later ones.
 func (c *executor) cancel() { c.ctx.Cancel() }
 
-// attach switches to another execution of the orchestration, or to a new copy of the same one after other rounds were
-// taken over. Attempts of the same execution go on; those of another one are canceled.
+// attach switches to another execution of the orchestration, or to a new copy of the same one after rounds of other
+// processes were applied. Attempts of the same execution continue; those of another one are canceled.
 func (c *executor) attach(x *execution) {
 	if c.execution != nil && c.execution.number != x.number {
 		for _, a := range c.inFlight {
@@ -64,22 +64,22 @@ func (c *executor) attach(x *execution) {
 	c.execution, c.seen, c.waiting = x, 0, nil
 }
 
-// forget cancels the attempts of calls that were not committed, those of local activities: when other rounds are taken
-// over, what they were made for may be another call's number.
+// forget cancels the attempts at uncommitted calls, which are calls of local activities. When rounds of other
+// processes are applied, the numbers of these calls may belong to other calls.
 func (c *executor) forget(committed int) {
 	for running, a := range c.inFlight {
 		if running.number > committed {
 			delete(c.inFlight, running)
 			c.forgotten++
 			a.call.number = -c.forgotten
-			c.inFlight[a.call] = a // nothing goes on after the driver, so its end is waited for
+			c.inFlight[a.call] = a // no attempt outlives the driver, so the driver waits for its end
 			a.cancelable.Cancel()
 		}
 	}
 }
 
-// dispatch starts every attempt that is due, and cancels those whose calls were interrupted. It returns the timers that
-// are due, the activities that are too many for this process, and when the next call is due; zero when none is.
+// dispatch starts every attempt that is due, and cancels those of interrupted calls. It returns the timers that are
+// due, the activities that exceed this process's limit, and when the next call is due; zero when none is.
 func (c *executor) dispatch() (fired, excess []*task, next time.Time) {
 	c.cancelInterrupted()
 	c.takeRecalled()
@@ -120,7 +120,7 @@ func (c *executor) dispatch() (fired, excess []*task, next time.Time) {
 			c.launch(t)
 		}
 	}
-	if len(fired)+len(excess) > 0 { // there is something else to do
+	if len(fired)+len(excess) > 0 { // the driver has other work
 		c.launchLone()
 	}
 	clear(c.waiting[len(later):])
@@ -129,8 +129,8 @@ func (c *executor) dispatch() (fired, excess []*task, next time.Time) {
 	return fired, excess, next
 }
 
-// takeRecalled adds the activities that other processes do not run any more to the calls that are waiting, where they are not
-// while they are sent: a step costs what has changed, however many are sent.
+// takeRecalled returns the activities that other processes no longer run to the waiting calls. Sent activities are not
+// among these, so that a step costs as much as has changed, however many are sent.
 func (c *executor) takeRecalled() {
 	x := c.execution
 	if len(x.recalled) == 0 {
@@ -143,10 +143,10 @@ func (c *executor) takeRecalled() {
 	}
 	x.recalled = nil
 	slices.SortStableFunc(c.waiting, func(a, b *task) int { return a.number - b.number })
-	c.waiting = slices.Compact(c.waiting) // one that was recalled at once has never left
+	c.waiting = slices.Compact(c.waiting) // an activity that was recalled before dispatch ran is still in the list
 }
 
-// cancelInterrupted cancels the attempts whose calls have been interrupted.
+// cancelInterrupted cancels the attempts of interrupted calls.
 func (c *executor) cancelInterrupted() {
 	if len(c.inFlight) == 0 || !c.execution.interrupts {
 		return
@@ -158,8 +158,8 @@ func (c *executor) cancelInterrupted() {
 	}
 }
 
-// idleUntil reports whether the driver may park: nothing runs, and what is due next comes as a signal or is too far
-// away to wait for in memory.
+// idleUntil reports whether the driver may park. No attempt runs, and the next due call comes as a signal or is too
+// far away to wait for in memory.
 func (c *executor) idleUntil(ctx context.Context, next time.Time) bool {
 	if len(c.inFlight) > 0 {
 		return false
@@ -193,14 +193,14 @@ func (c *executor) launchLone() {
 	}
 }
 
-// takeLone returns the attempt that runs on the driver's goroutine; nil when there is none.
+// takeLone returns the attempt that runs on the driver's goroutine; nil for none.
 func (c *executor) takeLone() *attempt {
 	a := c.lone
 	c.lone = nil
 	return a
 }
 
-// begin notes that an attempt runs from here on.
+// begin registers an attempt as running.
 func (c *executor) begin(t *task) *attempt {
 	a := &attempt{info: c.info(t), name: t.name, input: t.input, timeout: t.options.timeout, heartbeat: t.options.heartbeat, recorder: c}
 	a.init(&c.ctx)
@@ -256,8 +256,8 @@ func (c *executor) record(a *attempt, progress json.RawMessage) {
 	c.driver.handOver()
 }
 
-// runPooled runs an attempt on an idle goroutine, or on a new one. Goroutines are reused because the stack of one that
-// has run an attempt is large enough for the next.
+// runPooled runs an attempt on an idle goroutine, or on a new one. Goroutines are reused because a stack that has
+// grown for one attempt is large enough for the next.
 func (c *executor) runPooled(a *attempt) {
 	if c.idle == nil {
 		c.idle = make(chan *attempt)
@@ -270,18 +270,17 @@ func (c *executor) runPooled(a *attempt) {
 	go c.work(a, c.idle)
 }
 
-// work runs attempts, one after the other.
 func (c *executor) work(a *attempt, more <-chan *attempt) {
 	for ok := true; ok; a, ok = <-more {
 		c.run(a)
 	}
 }
 
-// post hands a result to the driver, unless the executor is closed.
+// post passes a result to the driver, unless the executor is closed.
 func (c *executor) post(r result) { c.results.put(r) }
 
 // runChild drives a sub-orchestration within its caller's time. A sub-orchestration that parks is woken by its own
-// messages and tells its caller when it ends.
+// messages and notifies its caller when it ends.
 func (c *executor) runChild(ctx context.Context, s Start) result {
 	err := c.rt.checkCallers(ctx, s)
 	var out Outcome
@@ -291,7 +290,7 @@ func (c *executor) runChild(ctx context.Context, s Start) result {
 	switch {
 	case errors.Is(err, ErrElsewhere):
 		return result{parked: true, resumeAt: c.rt.config.Now().Add(elsewhereDelay)}
-	case errors.Is(err, ErrStalled), err != nil && ctx.Err() != nil: // the end of ctx means that the call was interrupted, or that the time is over
+	case errors.Is(err, ErrStalled), err != nil && ctx.Err() != nil: // the end of ctx means that the call was interrupted or timed out
 		return result{parked: true}
 	case errors.Is(err, ErrConflict):
 		return result{err: Permanent(err)}
@@ -309,7 +308,7 @@ func (c *executor) runChild(ctx context.Context, s Start) result {
 	}
 }
 
-// childStart is the Start for the attempt that is due at a call of a sub-orchestration.
+// childStart returns the Start for the next attempt at a call of a sub-orchestration.
 func (c *executor) childStart(t *task) Start {
 	x := c.execution
 	attempt := t.attempts + 1
@@ -325,8 +324,8 @@ func (c *executor) info(t *task) ActivityInfo {
 		Trace: c.callTrace(t, t.attempts+1)}
 }
 
-// attemptReturned processes the end of an attempt and returns its call; nil when the call belongs to another execution.
-// dispatch starts the call again when it is neither done nor due later.
+// attemptReturned processes the end of an attempt and returns its call; nil when the call belongs to another
+// execution. dispatch starts the call again when it is neither done nor due later.
 func (c *executor) attemptReturned(r result) *task {
 	if !r.running {
 		delete(c.inFlight, r.of.call)
@@ -351,7 +350,7 @@ func (c *executor) attemptReturned(r result) *task {
 	return t
 }
 
-// recheckChild makes dispatch look again at a sub-orchestration that has ended.
+// recheckChild makes dispatch recheck a sub-orchestration that has ended.
 func (c *executor) recheckChild(id string) {
 	if t := cmp.Or(c.execution.openChild(id), c.execution.undoOfChild(id)); t != nil {
 		t.remote, t.foreign, t.rival, t.begun = false, false, false, true
@@ -359,7 +358,7 @@ func (c *executor) recheckChild(id string) {
 	}
 }
 
-// openChild returns the open call of the sub-orchestration with this id; nil when there is none.
+// openChild returns the open call of the sub-orchestration with this id; nil for none.
 func (x *execution) openChild(id string) *task {
 	for _, t := range x.openChildren {
 		if t.child == id && !t.done {
@@ -369,8 +368,8 @@ func (x *execution) openChild(id string) *task {
 	return nil
 }
 
-// recheckHeld makes dispatch look again at calls that a suspension may have held back, because the message of whoever
-// made them may be acknowledged by now.
+// recheckHeld makes dispatch check the calls again that a suspension may have held back, because the message of the
+// driver that made them may be acknowledged by now.
 func (c *executor) recheckHeld() {
 	now := c.rt.config.Now().UnixMicro()
 	for _, t := range c.execution.tasks {
@@ -380,16 +379,16 @@ func (c *executor) recheckHeld() {
 	}
 }
 
-// recheckAll makes dispatch look again at all calls, also at those that other drivers were responsible for: the signal
-// that has come may be the last message for this orchestration.
+// recheckAll makes dispatch check all calls again, including those that other drivers were responsible for: the signal
+// may be the last message for this orchestration.
 func (c *executor) recheckAll() {
 	for _, t := range c.execution.tasks {
 		t.remote, t.foreign, t.rival = false, false, false
 	}
 }
 
-// drain cancels the running attempts and yields their results, as long as they return within the grace period. A
-// function that does not return in time is abandoned; its result is dropped.
+// drain cancels the running attempts and yields the results that arrive within the grace period. A function that does
+// not return in time is abandoned; its result is dropped.
 func (c *executor) drain() iter.Seq[result] {
 	return func(yield func(result) bool) {
 		if c.cancel(); len(c.inFlight) == 0 {
@@ -413,8 +412,8 @@ func (c *executor) drain() iter.Seq[result] {
 	}
 }
 
-// close ends what still runs, so that nothing goes on after Run has returned. Functions that do not return within the
-// grace period are abandoned.
+// close ends the running attempts, so that nothing continues after Run has returned. Functions that do not return
+// within the grace period are abandoned.
 func (c *executor) close() {
 	for r := range c.drain() {
 		c.attemptReturned(r)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Activities that other processes run do not take part in a step. One that is recalled does, once and in order, also when
-// no step came between.
+// Activities that other processes run do not take part in a step. One that is recalled does, once and in order, also
+// when no step came between.
 func TestSentActivitiesLeaveTheSteps(t *testing.T) {
 	t.Parallel()
 	c := newExecutor(t.Context(), newCostRig(t).runtime, Start{ID: "a"})
@@ -41,6 +41,6 @@ func TestSentActivitiesLeaveTheSteps(t *testing.T) {
 	x.recall(x.task(4))
 	steps(1, 2, 4)
 	x.recall(x.task(3))
-	c.attach(x) // after which all are looked at anew
+	c.attach(x) // after which all are checked again
 	steps(1, 2, 3, 4)
 }

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Export returns the history of an orchestration as JSON, for Replay and OpenHistory: all executions whose rounds are stored, with
-// inputs and results.
+// Export returns the history of an orchestration as JSON, for Replay and OpenHistory: all executions with stored
+// rounds, with inputs and results.
 func (r *Runtime) Export(ctx context.Context, id string) ([]byte, error) {
 	return r.export(ctx, id, func(one round) round { return one })
 }
 
-// export exports what shown makes of each round.
+// export exports the rounds, each converted by shown.
 func (r *Runtime) export(ctx context.Context, id string, shown func(round) round) ([]byte, error) {
 	all, err := r.loadKnown(ctx, id)
 	if err != nil {
@@ -49,9 +49,10 @@ func (r *Runtime) export(ctx context.Context, id string, shown func(round) round
 	return indented.Bytes(), err
 }
 
-// CheckReplay runs the code of this process over the last execution of an orchestration, as a takeover does, and says what it
-// would stall for: a *DeterminismError, or that its orchestrator is not there in the version that it began with. It changes
-// nothing and runs no activity, and is meant for the code of tomorrow over what is under way today.
+// CheckReplay runs the code of this process over the last execution of an orchestration, as a takeover does. It
+// returns the error with which the orchestration would stall: a *DeterminismError, or that its orchestrator is not
+// registered in the version with which it began. It changes nothing and runs no activity. Use it to check new code
+// against running orchestrations before a deployment.
 func (r *Runtime) CheckReplay(ctx context.Context, id string) error {
 	all, err := r.loadKnown(ctx, id)
 	if err != nil {
@@ -74,9 +75,9 @@ func (r *Runtime) CheckReplay(ctx context.Context, id string) error {
 	return replayOnly(o, id, started, exportedRounds{last.number, last.rounds})
 }
 
-// Replay runs the orchestrator over an exported history and checks that it decides what the history records. A test
-// that replays histories of the past shows whether code may be deployed while orchestrations are running. Replay runs
-// no activity and uses no storage. The first difference is a *DeterminismError.
+// Replay runs the orchestrator over an exported history and checks that it decides as recorded. A test that replays
+// past histories shows whether code may be deployed while orchestrations are running. Replay runs no activity and uses
+// no storage. The first difference is a *DeterminismError.
 func Replay(o AnyOrchestrator, history []byte) error {
 	var h exported
 	var compact bytes.Buffer // inputs are compared byte for byte
@@ -105,7 +106,7 @@ func Replay(o AnyOrchestrator, history []byte) error {
 	return nil
 }
 
-// replayOnly replays an execution that began with started, in no process.
+// replayOnly replays an execution that began with started, without a process or storage.
 func replayOnly(o AnyOrchestrator, id string, started event, e exportedRounds) error {
 	x := &execution{id: id, number: e.Execution, base: max(started.start().Base, 1), correlationID: started.start().CorrelationID,
 		orchestrator: o, log: slog.New(slog.DiscardHandler), now: time.Now, publishes: true, signals: true}

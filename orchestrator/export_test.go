@@ -7,7 +7,8 @@ import (
 	"testing/synctest"
 )
 
-// Every history that the runtime writes can be exported and replayed, and shows when the code decides otherwise.
+// Every history that the runtime writes can be exported and replayed, and a replay detects code that decides
+// otherwise.
 func TestExportAndReplay(t *testing.T) {
 	t.Parallel()
 	for name, s := range scenarios() {

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Event returns a Future for an external event of this name (case does not matter). Events are given out in the order
-// in which they came, each to one Future, and only to a Future that is being waited for: one that has lost a race takes
-// none. An event that comes before anybody waits for it is kept, also when the orchestration continues as new. For a
-// wait with a time-out, use Any with a Timer.
+// Event returns a Future for an external event of this name (case does not matter). Events are delivered in the order
+// in which they arrived, each to one Future, and only to a Future that a coroutine waits for. A Future that has lost a
+// race gets none. An event that arrives before such a wait is kept, also when the orchestration continues as new. For
+// a wait with a timeout, use Any with a Timer.
 func Event[T any](ctx *Context, name string) *Future[T] {
 	if ctx.isCanceled() {
 		return failedFuture[T](ctx, canceledError("event "+name))
@@ -18,7 +18,7 @@ func Event[T any](ctx *Context, name string) *Future[T] {
 }
 
 func (x *execution) awaitEvent(ctx *Context, name string) *task {
-	x.noteAction() // the event may report that something was undone by hand
+	x.noteAction() // the event may report a manual undo
 	name = cleanText(name)
 	t := x.add(task{kind: eventTask, name: name, shielded: ctx.shielded})
 	ctx.scope.add(t)
@@ -27,10 +27,10 @@ func (x *execution) awaitEvent(ctx *Context, name string) *task {
 }
 
 // applyRaised gives an event to the coroutine that waits for it, the oldest of several, or else keeps it. It reports
-// whether a coroutine can go on.
+// whether a coroutine can continue.
 func (x *execution) applyRaised(e event) bool {
 	if len(x.withheld) > 0 {
-		x.withheld = append(x.withheld, e) // it came behind those
+		x.withheld = append(x.withheld, e) // it arrived after those
 		return false
 	}
 	if t := x.receivers.first(e.Name); t != nil {
@@ -48,12 +48,12 @@ func (x *execution) applyRaised(e event) bool {
 	return false
 }
 
-// release lets the code see the next of the events of the attempts before.
+// release lets the code see the next events of the previous attempts.
 func (x *execution) release(count int) error {
 	if count > len(x.withheld) {
 		return fmt.Errorf("%d events are released of %d: %w", count, len(x.withheld), ErrCorrupt)
 	}
-	for ; count > 0 && !x.ended; count-- { // the next execution gets the rest of one that continues as new
+	for ; count > 0 && !x.ended; count-- { // after a continue as new, the next execution gets the rest
 		e, rest := x.withheld[0], x.withheld[1:]
 		x.withheld = nil
 		seen := x.applyRaised(e)
@@ -82,8 +82,8 @@ func (x *execution) deliverKept(tasks []*task) {
 	}
 }
 
-// TryReceive takes the oldest kept event of this name (case does not matter) without waiting; ok says whether there was
-// one. Use it to drain the events that have come before the orchestration continues as new or ends.
+// TryReceive returns the oldest kept event of this name (case does not matter) without waiting; ok reports whether one
+// was kept. Use it to drain the arrived events before the orchestration continues as new or ends.
 func TryReceive[T any](ctx *Context, name string) (v T, ok bool, err error) {
 	x := ctx.execution
 	if x.unread.oldest(cleanText(name)) == nil {
@@ -95,8 +95,8 @@ func TryReceive[T any](ctx *Context, name string) (v T, ok bool, err error) {
 	return v, true, err
 }
 
-// inheritance is what the code of an execution that continues as new leaves to the next one: unread events, and the
-// streams of events that it sends to other orchestrations.
+// inheritance returns the state that an execution leaves to the next one when it continues as new: unread events, and
+// the streams of events that it sends to other orchestrations.
 func (x *execution) inheritance() *inheritance {
 	sent := maps.Clone(x.outgoing)
 	maps.DeleteFunc(sent, func(_ string, s sentStream) bool { return s.At < x.last-SignalHorizon.Microseconds() })
@@ -104,7 +104,7 @@ func (x *execution) inheritance() *inheritance {
 	return h.orNone()
 }
 
-// with adds what the rounds alone tell: the signals that were received.
+// with adds the state that the rounds alone hold: the received signals.
 func (h *inheritance) with(m receivedSignals, now int64) *inheritance {
 	var next inheritance
 	if h != nil {
@@ -114,7 +114,7 @@ func (h *inheritance) with(m receivedSignals, now int64) *inheritance {
 	return next.orNone()
 }
 
-// orNone returns nil when there is nothing to inherit.
+// orNone returns nil for an empty inheritance.
 func (h inheritance) orNone() *inheritance {
 	if len(h.Unread)+len(h.Signals)+len(h.Applied)+len(h.Streams)+len(h.Senders)+len(h.Sent) == 0 && h.Commanded == 0 && !h.Suspended {
 		return nil
@@ -131,7 +131,7 @@ func (h *inheritance) unread() []event {
 	return h.Unread
 }
 
-// inheritance is what an execution takes over from the one before it.
+// inheritance is the state that an execution takes over from the previous one.
 type inheritance struct {
 	Unread []event `json:"unread,omitempty"`
 	// Signals holds the id of the last applied signal, and Applied the digests of the recent ones. Older versions put
@@ -140,10 +140,9 @@ type inheritance struct {
 	Applied   []appliedHour `json:"heard,omitempty"`
 	Suspended bool          `json:"suspended,omitempty"`
 	Commanded int64         `json:"commanded,omitempty"`
-	// Senders are the streams of events from others, Sent those to others. Older versions have Streams for Senders.
+	// Streams is written by older versions in place of Senders.
 	Streams map[string]int `json:"streams,omitempty"`
-	// Senders are the streams of events that were received, Sent those that were sent. Older versions wrote Streams for
-	// Senders.
+	// Senders are the streams of events that were received, Sent those that were sent.
 	Senders senders               `json:"senders,omitempty"`
 	Sent    map[string]sentStream `json:"sent,omitempty"`
 }

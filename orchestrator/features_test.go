@@ -14,7 +14,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// The execution that follows a failed one does not wait again for what it has waited for.
+// The execution after a failed one does not repeat its completed waits.
 func TestAFailedOrchestrationKeepsItsTimers(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
@@ -48,7 +48,7 @@ func TestAFailedOrchestrationKeepsItsTimers(t *testing.T) {
 	})
 }
 
-// Code that changes under running orchestrations: those that are past the place keep the old way.
+// Code that changes under running orchestrations: those that are past the place keep the old branch.
 func TestPatched(t *testing.T) { inBubble(t, testPatched) }
 
 func testPatched(t *testing.T) {
@@ -224,7 +224,7 @@ type valueError struct{ N int }
 
 func (e valueError) Error() string { return fmt.Sprint("value ", e.N) }
 
-// What an activity returns can be told apart by type, also by the process that takes over.
+// Errors of an activity keep their type, also in the process that takes over.
 func TestTypedErrorsSurvive(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -268,7 +268,7 @@ func TestTypedErrorsSurvive(t *testing.T) {
 	}
 }
 
-// An orchestration that goes on for ever needs no more memory for it, and its executions begin anew.
+// An orchestration that runs for ever needs no more memory for it, and its executions start over.
 func TestContinueAsNewBeginsAnew(t *testing.T) {
 	t.Parallel()
 	w, plan := newWorld(t), &faults.Plan{}

@@ -19,12 +19,12 @@ import (
 type flow struct {
 	make   func(l *ledger) ([]AnyOrchestrator, []AnyActivity)
 	config Config
-	// steps are what others do to it; each happens once, when its time has come and nothing else is there to do.
+	// steps are actions of others; each happens once, when its time has come and no other work is left.
 	steps []outside
-	// status and output are how it has to end; Completed unless said.
+	// status and output are its expected end; the default is Completed.
 	status Status
 	output string
-	// check looks at the end of every run.
+	// check verifies the end of every run.
 	check func(t *testing.T, w *world, rt *Runtime, l *ledger)
 }
 
@@ -42,13 +42,13 @@ func raising(at time.Duration, id, name string, data any) outside {
 // can fail. With faults nil it only runs once.
 func (f flow) runs(t *testing.T, kinds ...faults.Fault) {
 	t.Helper()
-	plans := make([]*faults.Plan, 6) // what follows does what one of these does
+	plans := make([]*faults.Plan, 6) // later processes behave like one of these
 	for i := range plans {
 		plans[i] = &faults.Plan{}
 	}
 	synctest.Test(t, func(t *testing.T) { f.drive(t, newWorld(t), &ledger{}, plans...) })
 	if t.Failed() {
-		return // faults would only say the same again
+		return // faults would add no information
 	}
 	for process, plan := range plans {
 		for at := range plan.Calls() {
@@ -65,8 +65,8 @@ func (f flow) runs(t *testing.T, kinds ...faults.Fault) {
 	}
 }
 
-// drive runs the flow to its end, a process for each plan, one invocation each, and then one that lasts. Every caller runs
-// under synctest.
+// drive runs the flow to its end, a process for each plan, one invocation each, and then one that lasts. Every caller
+// runs under synctest.
 func (f flow) drive(t *testing.T, w *world, l *ledger, plans ...*faults.Plan) {
 	t.Helper()
 	begin, started, steps, swept := time.Now(), false, f.steps, time.Now()
@@ -125,7 +125,7 @@ func (f flow) process(t *testing.T, w *world, l *ledger, plan *faults.Plan) *Run
 	return w.configured(t, plan, c)
 }
 
-// end checks what has to hold when nothing is left to do.
+// end checks the invariants when no work is left.
 func (f flow) end(t *testing.T, w *world, rt *Runtime, l *ledger) {
 	t.Helper()
 	out := mustGet(t, rt, "a")
@@ -142,7 +142,7 @@ func (f flow) end(t *testing.T, w *world, rt *Runtime, l *ledger) {
 	}
 }
 
-// replays checks the storage of every orchestration there is, and that its code decides again what its history holds.
+// replays checks the storage of every orchestration, and that its code replays to its history.
 func (w *world) replays(t *testing.T, rt *Runtime) {
 	t.Helper()
 	for _, s := range w.all(t, rt) {
@@ -155,7 +155,7 @@ func (w *world) replays(t *testing.T, rt *Runtime) {
 	}
 }
 
-// all is every orchestration there is.
+// all returns every orchestration.
 func (w *world) all(t *testing.T, rt *Runtime) []Summary {
 	t.Helper()
 	all, next, err := rt.List(t.Context(), Filter{}, maxList, "")
@@ -165,7 +165,7 @@ func (w *world) all(t *testing.T, rt *Runtime) []Summary {
 	return all
 }
 
-// ended says that every orchestration has ended.
+// ended reports whether every orchestration has ended.
 func (w *world) ended(t *testing.T, rt *Runtime) bool {
 	t.Helper()
 	for _, s := range w.all(t, rt) {
@@ -182,7 +182,7 @@ func (w *world) waitingBatches(t *testing.T) int {
 	return n
 }
 
-// receiveBatch takes the next visible message of the activity queue.
+// receiveBatch receives the next visible message of the activity queue.
 func (w *world) receiveBatch(t *testing.T) (queues.Message, bool) {
 	t.Helper()
 	messages := must(w.queues.Receive(t.Context(), activityQueue, 1, time.Hour))(t)
@@ -192,7 +192,8 @@ func (w *world) receiveBatch(t *testing.T) (queues.Message, bool) {
 	return messages[0], true
 }
 
-// runActivities hands out one message of the activity queue, if one is visible. The host gives up after five deliveries.
+// runActivities delivers one message of the activity queue, if one is visible. The host abandons it after five
+// deliveries.
 func (w *world) runActivities(ctx context.Context, t *testing.T, rt *Runtime) bool {
 	t.Helper()
 	m, ok := w.receiveBatch(t)
@@ -218,7 +219,7 @@ func (w *world) runActivities(ctx context.Context, t *testing.T, rt *Runtime) bo
 	return true
 }
 
-// parked is the rows of the index.
+// parked returns the rows of the index.
 func (w *world) parked(t *testing.T) []string {
 	t.Helper()
 	var rows []string
@@ -231,7 +232,7 @@ func (w *world) parked(t *testing.T) []string {
 	return rows
 }
 
-// holds says whether a blob of an orchestration is there.
+// holds reports whether a blob of an orchestration exists.
 func (w *world) holds(t *testing.T, id, hash string) bool {
 	t.Helper()
 	if hash == "" {

@@ -16,20 +16,20 @@ const (
 	// columnForced marks the row of a forced purge, and columnPurged is when that began.
 	columnForced = "Forced"
 	columnPurged = "PurgedAtUtc"
-	// forceTries bounds how often a forced purge starts again because somebody went on with the orchestration.
+	// forceTries bounds how often a forced purge starts over because the orchestration has changed meanwhile.
 	forceTries = 10
 )
 
 // ForcePurge purges an orchestration that cannot be read (ErrCorrupt), whether it has ended or not. It deletes the
-// rows, the payloads and the human tasks, and the sub-orchestrations that can be found, after it has terminated those.
-// A process that drives the orchestration notices the purge at its next round. An orchestration that can be read is
-// purged if it has ended; ErrActive says that it has not: terminate it first. Like Purge, an interrupted ForcePurge
-// leaves an orchestration that is invisible, and repeating the call finishes it. ErrElsewhere says that another process
-// kept changing the orchestration: repeat the call.
+// rows, the payloads and the human tasks. It also terminates and deletes the sub-orchestrations that it finds. A
+// process that drives the orchestration notices the purge at its next round. A readable orchestration is purged if it
+// has ended; otherwise the error is ErrActive: terminate it first. Like Purge, an interrupted ForcePurge leaves an
+// orchestration that is invisible, and repeating the call finishes it. ErrElsewhere means that another process kept
+// changing the orchestration: repeat the call.
 //
-// Of a damaged orchestration it is not known what it called. Sub-orchestrations are found by their ids, which begin
-// with the id of their caller, and in the rounds that can be read. A sub-orchestration stays if it has another kind of
-// id and its call is in a damaged round, or if its own status and first round are damaged. One that was to be abandoned
+// The calls of a damaged orchestration are not fully known. Sub-orchestrations are found by their ids, which begin
+// with the id of their caller, and in the readable rounds. A sub-orchestration remains if it has another kind of id
+// and its call is in a damaged round, or if its own status and first round are damaged. One that was to be abandoned
 // is deleted if its call cannot be read.
 func (r *Runtime) ForcePurge(ctx context.Context, id string) error {
 	if !validID(id) {
@@ -42,7 +42,7 @@ func (r *Runtime) ForcePurge(ctx context.Context, id string) error {
 	return err
 }
 
-// forcePurge is purge for an orchestration that may be damaged. It starts again when somebody changes the orchestration
+// forcePurge is purge for an orchestration that may be damaged. It starts over when the orchestration changes
 // meanwhile.
 func (r *Runtime) forcePurge(ctx context.Context, id string, p purgeScope) error {
 	for range forceTries {
@@ -57,8 +57,8 @@ func (r *Runtime) forcePurge(ctx context.Context, id string, p purgeScope) error
 	return fmt.Errorf("forced purge of orchestration %s: %w", id, ErrElsewhere)
 }
 
-// tryForce reads the rows before it decides whether they are damaged. The purge is then marked on condition that the
-// status is the one that was read, so it fails if somebody has committed a round since.
+// tryForce reads the rows before it decides whether they are damaged. It marks the purge on condition that the status
+// is the one it has read, so the mark fails if a round was committed since.
 func (r *Runtime) tryForce(ctx context.Context, id string, p purgeScope) (again bool, err error) {
 	rows, status, err := r.journal.rows(ctx, id)
 	if err != nil {
@@ -85,14 +85,14 @@ func (r *Runtime) tryForce(ctx context.Context, id string, p purgeScope) (again 
 	return false, r.purgeRest(ctx, id)
 }
 
-// changedMeanwhile reports whether an error of storage may mean that the orchestration was changed by somebody else, or
-// that the request was carried out.
+// changedMeanwhile reports whether an error of storage may mean that another caller changed the orchestration, or that
+// the request was carried out.
 func changedMeanwhile(err error) bool {
 	return errors.Is(err, ErrElsewhere) || purgedByAnother(err) || errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrOutcomeUnknown)
 }
 
-// markForced begins the purge of damaged rows, provided that they are unchanged. From then on nobody can add a round,
-// because there is no status row, and nobody can start the orchestration anew, because there is a first round.
+// markForced begins the purge of damaged rows, provided that they are unchanged. From then on no process can add a
+// round, because the status row is missing, nor start the orchestration again, because a first round exists.
 func (r *Runtime) markForced(ctx context.Context, id string, rows []tables.Entity, status tables.Entity) error {
 	ctx, cancel := outage.Finish(ctx, storeTimeout)
 	defer cancel()
@@ -119,8 +119,8 @@ func (r *Runtime) markForced(ctx context.Context, id string, rows []tables.Entit
 	return r.config.Tables.Apply(ctx, r.config.Table, ops...)
 }
 
-// nextRounds returns the keys of the rounds that somebody could add when there is no status row: the status row may
-// have been restored meanwhile, and the orchestration may have gone on.
+// nextRounds returns the keys of the rounds that a process could add when no status row was read. The row may have
+// been restored meanwhile, and the orchestration may have continued.
 func nextRounds(rows []tables.Entity, status tables.Entity) []string {
 	if status.Row != "" || len(rows) == 0 {
 		return nil
@@ -132,7 +132,7 @@ func nextRounds(rows []tables.Entity, status tables.Entity) []string {
 	return []string{roundKey(execution, number+1), roundKey(execution+1, 1)}
 }
 
-// purgeFound purges those sub-orchestrations of a damaged orchestration that can be found.
+// purgeFound purges the sub-orchestrations of a damaged orchestration that can be found.
 func (r *Runtime) purgeFound(ctx context.Context, id string, rows []tables.Entity, p purgeScope) error {
 	for _, row := range rows {
 		round, err := decodeRound(row)
@@ -154,7 +154,7 @@ func (r *Runtime) purgeFound(ctx context.Context, id string, rows []tables.Entit
 	return r.purgeForgotten(ctx, id, p)
 }
 
-// terminate ends a sub-orchestration at once, for the forced purge of its caller.
+// terminate ends a sub-orchestration immediately, for the forced purge of its caller.
 func (r *Runtime) terminate(ctx context.Context, id string, latest storedExecution) error {
 	err := r.endWithoutCode(ctx, id, latest, event{Kind: executionTerminated, Signal: &signalDetails{Reason: "its caller is purged by force"}})
 	if err != nil {
@@ -166,7 +166,7 @@ func (r *Runtime) terminate(ctx context.Context, id string, latest storedExecuti
 // anyTaskRow matches the row keys of human tasks.
 var anyTaskRow = regexp.MustCompile(`^task-([0-9]{1,9}-[0-9]{1,9})(-[0-9]{6,}|-end)?$`)
 
-// forgetTasks removes from the task index the human tasks that have rows here.
+// forgetTasks removes the human tasks of these rows from the task index.
 func (r *Runtime) forgetTasks(ctx context.Context, id string, rows []tables.Entity) error {
 	service, seen := r.Tasks(), map[string]bool{}
 	for _, row := range rows {

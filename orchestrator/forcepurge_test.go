@@ -15,7 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// family starts "a" with a sub-orchestration and a human task that wait, and "b" and "a:b", which are not its own.
+// family starts "a" with a sub-orchestration and a human task that wait, and the unrelated "b" and "a:b".
 func (c *clinic) family(t *testing.T, rt *Runtime) {
 	t.Helper()
 	c.start(t, rt, startOf("a", 7))
@@ -25,7 +25,7 @@ func (c *clinic) family(t *testing.T, rt *Runtime) {
 	}
 }
 
-// childrenOf are the sub-orchestrations of "a".
+// childrenOf returns the sub-orchestrations of "a".
 func (c *clinic) childrenOf(t *testing.T, rt *Runtime) []string {
 	t.Helper()
 	list, _, err := rt.List(t.Context(), Filter{}, 100, "")
@@ -47,7 +47,7 @@ func (c *clinic) openTasks(t *testing.T, rt *Runtime) []tasks.Task {
 	return page.Tasks
 }
 
-// isPurged checks that nothing is left of "a" and its own, and that the others are as they were.
+// isPurged checks that nothing is left of "a" and its own, and that the others are unchanged.
 func (c *clinic) isPurged(t *testing.T, rt *Runtime, others ...[]tables.Entity) {
 	t.Helper()
 	if rows := c.rows(t, "a"); len(rows) != 0 {
@@ -65,7 +65,7 @@ func (c *clinic) isPurged(t *testing.T, rt *Runtime, others ...[]tables.Entity) 
 	wants(t, "known as damaged", knownDamaged(t, rt), "")
 }
 
-// What is damaged is gone after a forced purge, with all that it had called, and its id is free.
+// After a forced purge, a damaged orchestration is gone with all that it had called, and its id is free.
 func TestForcePurge(t *testing.T) {
 	eachInjury(t, func(t *testing.T, c *clinic, hurt injury) {
 		rt := c.open(t, nil)
@@ -77,7 +77,7 @@ func TestForcePurge(t *testing.T) {
 		isError(t, "forced purge", rt.ForcePurge(t.Context(), "a"), nil)
 		c.isPurged(t, rt, b, ab)
 		isError(t, "again", rt.ForcePurge(t.Context(), "a"), ErrNotFound)
-		c.settle(t, rt) // what the sub-orchestration told its caller
+		c.settle(t, rt) // the notification from the sub-orchestration
 		c.isPurged(t, rt, b, ab)
 
 		c.admit(t, rt, true, "a")
@@ -86,7 +86,7 @@ func TestForcePurge(t *testing.T) {
 	})
 }
 
-// What can be read is no matter for force: it is purged when it has ended, and else left alone.
+// A forced purge treats a readable orchestration like Purge: it is purged when it has ended, and otherwise left alone.
 func TestForcePurgeOfWhatCanBeRead(t *testing.T) {
 	t.Parallel()
 	inBubbles(t, map[string]func(*testing.T){
@@ -146,8 +146,8 @@ func TestForcePurgeOfWhatCanBeRead(t *testing.T) {
 	})
 }
 
-// A forced purge that died anywhere is invisible or has not begun, and goes on when it is repeated, when all are purged, and
-// when the id is started again. It never touches another one.
+// A forced purge that died anywhere is invisible or has not begun. It continues when it is repeated, when all are
+// purged, and when the id is started again. It never affects another orchestration.
 func TestForcePurgeInterrupted(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"garbage in the last round", "the first round is missing", "the status is missing"} {
@@ -202,8 +202,8 @@ func TestForcePurgeInterrupted(t *testing.T) {
 	}
 }
 
-// A forced purge that is paused anywhere, while another one finishes and somebody starts the id anew, leaves the new one
-// alone.
+// A forced purge that is paused anywhere, while another one finishes and the id is started again, leaves the new
+// orchestration alone.
 func TestForcePurgeRace(t *testing.T) {
 	eachInjury(t, func(t *testing.T, c *clinic, hurt injury) {
 		for pausedAt := 1; ; pausedAt++ {
@@ -251,7 +251,7 @@ func TestForcePurgeRace(t *testing.T) {
 	})
 }
 
-// What was restored and goes on while it is about to be purged by force is not purged.
+// An orchestration that was restored and continues while it is about to be purged by force is not purged.
 func TestForcePurgeOfWhatIsRestored(t *testing.T) {
 	eachInjury(t, func(t *testing.T, c *clinic, hurt injury) {
 		rt := c.open(t, nil)
@@ -268,8 +268,8 @@ func TestForcePurgeOfWhatIsRestored(t *testing.T) {
 	})
 }
 
-// A process drives an orchestration, whose storage is damaged behind its back, and goes on; another one purges it by force, a
-// third one starts the id anew. Whatever comes first: the end is an orchestration that is whole, or none.
+// A process drives an orchestration that is damaged meanwhile, and continues; another one purges it by force, a third
+// one starts the id again. In any order, the end is an intact orchestration, or none.
 func TestForcePurgeBesideOthers(t *testing.T) {
 	t.Parallel()
 	kinds := []string{"garbage in the first round", "a middle round is missing", "the first round is missing", "the status is missing"}

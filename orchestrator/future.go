@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/payload"
 )
 
-// Future is a result that may not be there yet. Only the orchestrator that made it may use it.
+// Future is a result that may not be available yet. Only the orchestrator that made it may use it.
 type Future[T any] struct {
 	ctx  *Context
 	task *task
@@ -20,13 +20,13 @@ func failedFuture[T any](ctx *Context, err error) *Future[T] {
 	return &Future[T]{ctx: ctx, task: failedTask(err)}
 }
 
-// failedTask is the task of such a Future.
 func failedTask(err error) *task { return &task{done: true, err: err} }
 
-// ChildID is the id of the sub-orchestration that the future is of, for RaiseEvent, also before it has begun; "" for any other future.
+// ChildID returns the id of the future's sub-orchestration, for RaiseEvent, also before it has begun; "" for any other
+// future.
 func (f *Future[T]) ChildID() string { return f.task.child }
 
-// Done reports whether Await would return at once.
+// Done reports whether Await would return immediately.
 func (f *Future[T]) Done() bool {
 	if f.task.done {
 		f.ctx.execution.noteResultSeen(f.task)
@@ -34,8 +34,8 @@ func (f *Future[T]) Done() bool {
 	return f.task.done
 }
 
-// Await waits for the result. An activity that failed for good gives an *ActivityError, a sub-orchestration an
-// *OrchestrationError, and an interrupted call ErrCanceled.
+// Await waits for the result. The error is an *ActivityError for an activity that failed for good, an
+// *OrchestrationError for a sub-orchestration, and ErrCanceled for an interrupted call.
 func (f *Future[T]) Await() (T, error) {
 	var out T
 	f.task.awaited = true
@@ -51,7 +51,7 @@ func (f *Future[T]) Await() (T, error) {
 }
 
 // All waits for all futures and returns their results in order. The error joins the errors of those that failed, also
-// in order; the results of the others are returned nevertheless.
+// in order. The results of the others are returned with it.
 func All[T any](futures ...*Future[T]) ([]T, error) {
 	out := make([]T, len(futures))
 	var errs []error
@@ -66,8 +66,8 @@ func All[T any](futures ...*Future[T]) ([]T, error) {
 	return out, errors.Join(errs...)
 }
 
-// AllOrCancel is All for results of which one is of no use without the others: when one fails, it cancels the others and returns that
-// error.
+// AllOrCancel is All for results that are useless without each other: when one fails, it cancels the others and
+// returns that error.
 func AllOrCancel[T any](ctx *Context, futures ...*Future[T]) ([]T, error) {
 	out := make([]T, len(futures))
 	left := make([]Waitable, len(futures))

@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// names are those of all blobs.
+// names returns the names of all blobs.
 func (w *world) names(t *testing.T) []string {
 	t.Helper()
 	var names []string
@@ -25,7 +25,7 @@ func (w *world) names(t *testing.T) []string {
 	return names
 }
 
-// An orchestration that continues as new again and again keeps as many blobs as it has executions that count, in one
+// An orchestration that continues as new repeatedly keeps as many blobs as it has executions that count, in one
 // process and in one after the other.
 func TestBlobsOfOldExecutionsGo(t *testing.T) {
 	bulky(t)
@@ -72,8 +72,7 @@ func TestBlobsOfOldExecutionsGo(t *testing.T) {
 	}
 }
 
-// A signal that comes again is known, however many came behind it and however often the orchestration has continued as new
-// since, for as long as is promised.
+// A repeated signal is recognised, regardless of later signals and continuations as new, for the promised time.
 func TestSignalsAreKnownForATime(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -103,7 +102,7 @@ func TestSignalsAreKnownForATime(t *testing.T) {
 	}
 }
 
-// learnedNumbers is how many numbers orchestration a has read.
+// learnedNumbers returns how many numbers orchestration a has read.
 func (w *world) learnedNumbers(t *testing.T, rt *Runtime) int {
 	t.Helper()
 	out := mustGet(t, rt, "a")
@@ -113,7 +112,7 @@ func (w *world) learnedNumbers(t *testing.T, rt *Runtime) int {
 	return strings.Count(string(out.Input), ",") + 1
 }
 
-// What is loaded over several answers of storage, between which others commit, is no damage.
+// Rows that are loaded by several requests, between which others commit, are no damage.
 func TestRoundsThatAreCommittedBetweenTwoPages(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
@@ -134,7 +133,7 @@ func TestRoundsThatAreCommittedBetweenTwoPages(t *testing.T) {
 		w.settle(t, rt)
 		next := 2
 		slow := w.signalling(t, nil, []AnyOrchestrator{o}, []AnyActivity{step})
-		slow.journal.tables = inPages{slow.journal.tables, func(row string) { // behind the last round, and before the status
+		slow.journal.tables = inPages{slow.journal.tables, func(row string) { // after the last round, and before the status
 			if next < 4 && row == roundKey(1, int(w.status(t, "a").Int("StateVersion"))) {
 				raise(t, w, "a", next, 0)
 				next++
@@ -145,7 +144,7 @@ func TestRoundsThatAreCommittedBetweenTwoPages(t *testing.T) {
 		if err != nil || out.Status != Running || next != 4 {
 			t.Errorf("%s, %d events: %v", out.Status, next, err)
 		}
-		// What stays is damage, and found out at once.
+		// Permanent damage is detected immediately.
 		w.apply(t, tables.Delete(tables.Key{Partition: "a", Row: roundKey(1, 2)}, ""))
 		if _, err := slow.Get(t.Context(), "a"); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%v", err)
@@ -153,7 +152,7 @@ func TestRoundsThatAreCommittedBetweenTwoPages(t *testing.T) {
 	})
 }
 
-// inPages answers a query row by row, and lets something happen in between.
+// inPages answers a query row by row, and calls between in between.
 type inPages struct {
 	tables.Store
 	between func(row string)
@@ -168,7 +167,7 @@ func (s inPages) Query(ctx context.Context, table string, q tables.Query) (table
 	return page, err
 }
 
-// An export holds every execution that is whole, with what blobs hold of it.
+// An export holds every complete execution, with the contents of its blobs.
 func TestExportOfOlderExecutions(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// endWithoutCode ends an execution by an event from outside, at once and without running its code. A driver that is
-// running it finds out at its next commit. An execution that has ended meanwhile is left alone.
+// endWithoutCode ends an execution by an event from outside, immediately and without running its code. A driver that
+// is running it finds out at its next commit. An execution that has ended meanwhile is left as it is.
 func (r *Runtime) endWithoutCode(ctx context.Context, id string, latest storedExecution, e event) error {
 	d := newDriver(r, Start{ID: id, deliver: true}, nil)
 	d.executor = newExecutor(ctx, r, d.start)
@@ -27,10 +27,10 @@ func (r *Runtime) endWithoutCode(ctx context.Context, id string, latest storedEx
 	return d.commitRounds(ctx)
 }
 
-// GiveUp ends as Failed an orchestration that was started with Start.WillRetry and that nobody starts again: one that
-// is Retrying, or one that nobody drives any more because the process died in each attempt. cause becomes its error,
-// unless it has one already. GiveUp does nothing to an orchestration that has ended, is stalled or is suspended.
-// ErrConflict says that the id belongs to another run.
+// GiveUp ends an orchestration as Failed that was started with Start.WillRetry and is not started again. It is
+// Retrying, or no process drives it because the process died in each attempt. cause becomes its error, unless it has
+// one already. GiveUp does nothing to an orchestration that has ended, is stalled or is suspended. ErrConflict means
+// that the id belongs to another run.
 func (r *Runtime) GiveUp(ctx context.Context, id, correlationID string, cause error) error {
 	for try := 0; ; try++ {
 		all, err := r.loadKnown(ctx, id)

@@ -17,10 +17,11 @@ type handoverTrial struct {
 	release chan struct{}      // lets the activity return
 	beat    chan struct{}      // makes it send a heartbeat
 	cancel  context.CancelFunc // ends the context of Run
-	out     chan Outcome       // what Run has returned
+	out     chan Outcome       // the result of Run
 }
 
-// begin runs the orchestration up to the activity. A coroutine calls another activity once an event or a minute has come.
+// begin runs the orchestration up to the activity. A coroutine calls another activity once an event or a minute has
+// come.
 func beginHandover(t *testing.T, wait func(*Context) error) *handoverTrial {
 	r := &handoverTrial{w: newWorld(t), l: &ledger{}, release: make(chan struct{}), beat: make(chan struct{}), out: make(chan Outcome, 1)}
 	where := NewActivity("where", func(context.Context, int) (int64, error) { return new(watchdog).goroutineID(), nil })
@@ -86,8 +87,8 @@ func (r *handoverTrial) deliver(t *testing.T, s Signal) {
 	}()
 }
 
-// Whatever comes while an activity runs on the driver's goroutine is applied at once, and not when the activity has
-// returned.
+// Signals and events that arrive while an activity runs on the driver's goroutine are applied immediately, not when
+// the activity has returned.
 func TestHandOver(t *testing.T) {
 	t.Parallel()
 	status := func(want Status) func(*testing.T, *handoverTrial) {
@@ -106,7 +107,7 @@ func TestHandOver(t *testing.T) {
 	onTimer := func(ctx *Context) error { _, err := Timer(ctx, time.Minute).Await(); return err }
 	raised := Signal{SignalID: "raised", InstanceID: "a", RuntimeProvider: provider, Type: ExternalSignal, Payload: Payload{Event: "go", Data: json.RawMessage("1")}}
 	tests := map[string]struct {
-		wait  func(*Context) error // what the coroutine waits for; nil for no coroutine
+		wait  func(*Context) error // the wait of the coroutine; nil for no coroutine
 		comes func(*testing.T, *handoverTrial)
 		check func(*testing.T, *handoverTrial) // while the activity still runs
 		ends  Status
@@ -148,7 +149,7 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// count is how many events of a kind were learned.
+// count returns how many events of a kind were learned.
 func count(all []storedExecution, kind eventKind) (n int) {
 	for _, g := range all {
 		for _, r := range g.rounds {
@@ -162,7 +163,7 @@ func count(all []storedExecution, kind eventKind) (n int) {
 	return n
 }
 
-// An activity that ends its goroutine fails, and the orchestration goes on elsewhere.
+// An activity that ends its goroutine fails, and the orchestration continues elsewhere.
 func TestHandOverByGoexit(t *testing.T) {
 	t.Parallel()
 	w, l := newWorld(t), &ledger{}

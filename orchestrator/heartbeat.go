@@ -14,9 +14,9 @@ func WithHeartbeat(d time.Duration) CallOption {
 	return callOption(func(o *callOptions) { o.heartbeat = d })
 }
 
-// Heartbeat reports that a long activity is still working, and its progress, which travels as JSON like an output and
-// which later attempts get as ActivityInfo.Progress. Progress is recorded every Config.ProgressInterval, and when the
-// attempt fails. An error says that the activity has to stop: its time is over, it was canceled, or another process has
+// Heartbeat reports that a long activity is still working, and its progress. The progress is encoded as JSON like an
+// output, and later attempts get it as ActivityInfo.Progress. It is recorded every Config.ProgressInterval, and when
+// the attempt fails. After an error, the activity has to stop: it timed out, it was canceled, or another process runs
 // its orchestration. Call Heartbeat as often as is convenient, with the context that the activity got.
 func Heartbeat(ctx context.Context, progress any) error {
 	a := attemptOf(ctx)
@@ -37,8 +37,7 @@ func Heartbeat(ctx context.Context, progress any) error {
 	return context.Cause(ctx)
 }
 
-// maxProgress bounds the progress that Heartbeat reports, in bytes of JSON, because it travels beside inputs and
-// errors.
+// maxProgress bounds the progress that Heartbeat reports, in bytes of JSON, because it is sent with inputs and errors.
 const maxProgress = 1 << 20
 
 // heartbeatMonitor watches the heartbeats of one attempt.
@@ -53,7 +52,6 @@ type heartbeatMonitor struct {
 	recorded time.Time
 }
 
-// begin begins to watch.
 func (p *heartbeatMonitor) begin(c Config) {
 	p.interval, p.now, p.recorded = c.ProgressInterval, c.Now, c.Now()
 }
@@ -80,13 +78,13 @@ func (p *heartbeatMonitor) last() json.RawMessage {
 	return p.progress
 }
 
-// heartbeatError says that an attempt sent no heartbeat in time.
+// heartbeatError reports that an attempt sent no heartbeat in time.
 type heartbeatError struct{ after time.Duration }
 
 func (e *heartbeatError) Error() string { return fmt.Sprintf("no heartbeat within %v", e.after) }
 
-// watch returns the context of an attempt, which ends when a heartbeat is late. stop has to be called when the attempt
-// has returned.
+// watch returns the context of an attempt, which ends when a heartbeat is late. Call stop when the attempt has
+// returned.
 func (p *heartbeatMonitor) watch(ctx context.Context, within time.Duration) (_ context.Context, stop func()) {
 	if within == 0 {
 		return ctx, func() {}

@@ -14,7 +14,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/faults"
 )
 
-// copier copies ten things, ten seconds each, from where its progress says.
+// copier copies ten things, ten seconds each, from the recorded progress on.
 func copier(l *ledger, trouble func(ctx context.Context, done int) error, options ...CallOption) *Activity[int, int] {
 	return NewActivity("copy", func(ctx context.Context, _ int) (int, error) {
 		done := 0
@@ -45,7 +45,7 @@ func calling(a *Activity[int, int]) *Orchestrator[int, int] {
 	return NewOrchestrator("test", func(ctx *Context, n int) (int, error) { return a.Call(ctx, n).Await() })
 }
 
-// An attempt that falls silent fails with that as the reason, and the next one knows how far it came.
+// An attempt without heartbeats fails with that as the reason, and the next one knows its progress.
 func TestHeartbeatThatIsMissed(t *testing.T) {
 	t.Parallel()
 	for _, stubborn := range []bool{false, true} {
@@ -90,7 +90,7 @@ func TestHeartbeatThatIsMissed(t *testing.T) {
 	}
 }
 
-// Progress is recorded now and then, so that it survives the process; a short interval records more.
+// Progress is recorded from time to time, so that it survives the process; a short interval records more.
 func TestProgressSurvivesTheProcess(t *testing.T) {
 	t.Parallel()
 	for interval, want := range map[time.Duration]string{30 * time.Second: "from 6", 10 * time.Second: "from 7", time.Hour: "from 0"} {
@@ -104,7 +104,7 @@ func TestProgressSurvivesTheProcess(t *testing.T) {
 			dying := w.configured(t, plan, c)
 			done := runInBackground(ctx, dying, startOf("a", 1))
 			time.Sleep(75 * time.Second)
-			dead.Store(true) // nothing reaches storage any more
+			dead.Store(true) // no call reaches storage from here on
 			die()
 			<-done
 			rt := w.configured(t, nil, c)
@@ -117,7 +117,7 @@ func TestProgressSurvivesTheProcess(t *testing.T) {
 	}
 }
 
-// Progress comes through every failure of storage: the copy never begins anew once a round holds how far it was.
+// Progress survives every failure of storage: the copy never starts over once a round holds its progress.
 func TestProgressAndFaults(t *testing.T) {
 	t.Parallel()
 	f := flow{output: "10", config: Config{ProgressInterval: 10 * time.Second}, make: func(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
@@ -142,7 +142,8 @@ func TestProgressAndFaults(t *testing.T) {
 	f.runs(t, faults.CrashBefore, faults.CrashAfter, faults.Applied)
 }
 
-// Outside of an activity there is nobody to tell, and what cannot be written down is an error, not a heartbeat.
+// Outside of an activity a heartbeat has no receiver, and progress that cannot be encoded is an error, not a
+// heartbeat.
 func TestHeartbeatsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	if err := Heartbeat(t.Context(), 1); !errors.Is(err, errNoActivity) {
@@ -163,7 +164,7 @@ func TestHeartbeatsThatCannotBe(t *testing.T) {
 	}
 }
 
-// An activity knows when its attempt ends: its time-out, or the end of the invocation, whichever comes first.
+// An activity knows when its attempt ends: its timeout, or the end of the invocation, whichever comes first.
 func TestDeadlineOfAnActivity(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

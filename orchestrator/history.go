@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// historyFormat names the format of exported histories, and historyVersion is its version: it grows when a reader of the one
-	// before could not read it. Histories without either are of version 1.
+	// historyFormat names the format of exported histories, and historyVersion is its version: it grows when readers
+	// of the previous version cannot read it. Histories without either are of version 1.
 	historyFormat  = "roundhouse-history"
 	historyVersion = 1
 	// maxHistoryEvents bounds the events of a history that OpenHistory opens.
 	maxHistoryEvents = 100_000
 )
 
-// latestMicros is the last time that a document of JSON can have, the end of the year 9999, in microseconds of Unix time.
+// latestMicros is the latest time in a JSON document, the end of the year 9999, in microseconds of Unix time.
 var latestMicros = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC).UnixMicro()
 
 // exported is a history outside of storage.
@@ -37,7 +37,7 @@ type exportedRounds struct {
 	Rounds    []round `json:"rounds"`
 }
 
-// checkFormat refuses what is something else, or newer than this program.
+// checkFormat rejects other formats, and versions newer than this program.
 func checkFormat(format string, version int) error {
 	if format != "" && format != historyFormat {
 		return fmt.Errorf("exported history: its format is %.64q, not %s: %w", format, historyFormat, ErrCorrupt)
@@ -48,14 +48,14 @@ func checkFormat(format string, version int) error {
 	return nil
 }
 
-// ExportRedacted is Export for people: secrets are taken out of payloads and texts, as everywhere that people look, and so is the
-// message that an engine has put beside the start. Replay reads it, too: code that hands a secret on decides the same with what
-// stands in its place, code that looks into it may not.
+// ExportRedacted is Export for people. It removes secrets from payloads and texts, and the message that an engine
+// stored with the start. Replay accepts the result, too: code that only passes a secret on decides the same with the
+// replacement, code that inspects it may not.
 func (r *Runtime) ExportRedacted(ctx context.Context, id string) ([]byte, error) {
 	return r.export(ctx, id, redacted)
 }
 
-// redacted is a round without secrets. It changes nothing that others share.
+// redacted returns a round without secrets. It does not modify shared data.
 func redacted(r round) round {
 	return round{Learned: redactedEvents(r.Learned), Decided: redactedEvents(r.Decided), More: r.More}
 }
@@ -82,7 +82,7 @@ func redactedEvents(all []event) []event {
 	return out
 }
 
-// redacted is an error without secrets, nil for none.
+// redacted returns an error without secrets, nil for none.
 func (f *Failure) redacted() *Failure {
 	if f == nil {
 		return nil
@@ -92,21 +92,21 @@ func (f *Failure) redacted() *Failure {
 	return &out
 }
 
-// History is an exported history that was opened to be looked at.
+// History is an exported history that was opened for viewing.
 type History struct {
 	ID            string
 	CorrelationID string
-	// Outcome is that of the last execution, with the others as Earlier.
+	// Outcome is the outcome of the last execution, with the others as Earlier.
 	Outcome Outcome
-	// Rounds are those of all executions, in their order.
+	// Rounds are the rounds of all executions, in order.
 	Rounds []Round
-	// UpdatedAt is when the last entry of it happened.
+	// UpdatedAt is the time of the last entry.
 	UpdatedAt time.Time
 }
 
-// OpenHistory reads what Export has written. The text can come from anybody: what is no history, or has more in it than
-// 100,000 entries, is refused. It runs no code of orchestrators. The errors are ErrCorrupt, and ErrNewerSchema for a later version of
-// the format.
+// OpenHistory reads the output of Export. The text may be untrusted: a text that is no history, or has more than
+// 100,000 entries, is rejected. It runs no code of orchestrators. The errors are ErrCorrupt, and ErrNewerSchema for a
+// later version of the format.
 func OpenHistory(text []byte) (History, error) {
 	r := historyReader{}
 	h, err := r.read(text)
@@ -126,7 +126,7 @@ func OpenHistory(text []byte) (History, error) {
 	return out, nil
 }
 
-// Summary is the history as a list has an orchestration, as far as its rounds say so.
+// Summary returns the history as an entry of a list, as far as its rounds hold the fields.
 func (h History) Summary() Summary {
 	o := h.Outcome
 	s := Summary{ID: h.ID, Orchestrator: o.Orchestrator, Version: o.Version, CorrelationID: o.CorrelationID, TenantID: o.TenantID, Parent: o.Parent, Status: o.Status,
@@ -146,7 +146,7 @@ func (h History) Summary() Summary {
 	return s
 }
 
-// historyReader reads a history piece by piece, so that a text of few letters does not become much in memory.
+// historyReader reads a history piece by piece, which bounds the memory for a short text with many entries.
 type historyReader struct {
 	events int
 	last   int64
@@ -253,7 +253,7 @@ func (r *historyReader) list(raw json.RawMessage) (all []event, err error) {
 	return all, err
 }
 
-// count counts entries, and rounds, of which each takes memory however short it is.
+// count counts entries and rounds; each takes memory, however short it is.
 func (r *historyReader) count(n int) error {
 	if r.events += n; r.events > maxHistoryEvents {
 		return fmt.Errorf("it has more than %d entries", maxHistoryEvents)
@@ -261,7 +261,7 @@ func (r *historyReader) count(n int) error {
 	return nil
 }
 
-// times refuses times that nobody can write, and keeps the last.
+// times rejects times that JSON cannot represent, and keeps the last one.
 func (r *historyReader) times(e event) error {
 	at := []int64{e.At, e.Due}
 	if e.Origin != nil {
@@ -276,7 +276,7 @@ func (r *historyReader) times(e event) error {
 	return nil
 }
 
-// elements hands over the elements of an array one by one; null has none.
+// elements passes the elements of an array to one, in order; null has none.
 func elements(raw json.RawMessage, one func(json.RawMessage) error) error {
 	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
 		return nil

@@ -16,8 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// A history that was exported shows what the runtime shows of the orchestration, whatever that has done, and what was exported for
-// people can be replayed.
+// An exported history shows the same as the runtime, for any orchestration, and a redacted export can be replayed.
 func TestOpenHistory(t *testing.T) {
 	t.Parallel()
 	for name, s := range scenarios() {
@@ -49,7 +48,7 @@ func TestOpenHistory(t *testing.T) {
 	}
 }
 
-// What is exported for people has no secrets, wherever they are, and can be replayed by code that hands them on.
+// A redacted export has no secrets anywhere, and can be replayed by code that only passes them on.
 func TestExportRedacted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -82,7 +81,7 @@ func TestExportRedacted(t *testing.T) {
 	}
 }
 
-// What is no history is refused, with a sentence that says why.
+// A text that is no history is rejected, with an error that says why.
 func TestOpenHistoryRefuses(t *testing.T) {
 	t.Parallel()
 	start := `{"kind":"ExecutionStarted","at":1}`
@@ -124,7 +123,7 @@ func TestOpenHistoryRefuses(t *testing.T) {
 	}
 }
 
-// A file can come from anybody: it is opened or refused, and what is opened can be shown.
+// A file may be untrusted: it is opened or rejected, and an opened one can be shown.
 func FuzzOpenHistory(f *testing.F) {
 	golden, err := os.ReadFile("orchestratortest/testdata/order.json")
 	if err != nil {

@@ -11,36 +11,36 @@ import (
 )
 
 const (
-	// budget is how long an invocation of the simulated processes lasts: shorter than the scenarios' timers.
+	// budget is the duration of an invocation of the simulated processes: shorter than the scenarios' timers.
 	budget = 10 * time.Minute
-	// The miniature host looks for messages again after shortestIdle, which doubles up to longestIdle: less than
-	// events are apart, so that they come in order.
+	// The miniature host polls for messages after shortestIdle, which doubles up to longestIdle: less than the pause
+	// between events, so that they arrive in order.
 	shortestIdle = time.Minute
 	longestIdle  = 40 * time.Minute
-	// patience is for how long a message hides, and an operator waits, after a failure.
+	// patience is how long a message hides, and an operator waits, after a failure.
 	patience = 30 * time.Second
-	// retryPause is for how long a message hides after an attempt that failed: events come in between.
+	// retryPause is how long a message hides after an attempt that failed: events arrive in between.
 	retryPause = 90 * time.Minute
 )
 
-// host brings a scenario's messages to one process after the other.
+// host delivers a scenario's messages to one process after the other.
 type host struct {
 	scenario scenario
 	world    *world
 	ledger   *ledger
-	plans    []*faults.Plan // of the processes to come; behind them, nothing goes wrong
+	plans    []*faults.Plan // of the future processes; after them, no faults occur
 	used     []*faults.Plan
 	runtime  *Runtime
 	started  bool      // the message that starts the orchestration is acknowledged
-	again    time.Time // when that message comes again
+	again    time.Time // when that message is redelivered
 	begin    time.Time
 	requests []request
 	idle     time.Duration
 }
 
-// drive runs a scenario as a host would, in one process after the other, the first ones with the plans: the message that
-// starts the orchestration is delivered until it is acknowledged, then signals are and operators ask for what they want,
-// until nobody wants anything and the queue is empty. Every caller runs under synctest.
+// drive runs a scenario as a host would, in one process after the other, the first ones with the plans. The message
+// that starts the orchestration is delivered until it is acknowledged, then signals are delivered and operators make
+// their requests, until no request is left and the queue is empty. Every caller runs under synctest.
 func (s scenario) drive(t *testing.T, w *world, l *ledger, plans ...*faults.Plan) {
 	t.Helper()
 	if s.narrow {
@@ -53,7 +53,7 @@ func (s scenario) drive(t *testing.T, w *world, l *ledger, plans ...*faults.Plan
 	h.run(t)
 }
 
-// rouse sees what becomes of a scenario that has ended when everything comes once more.
+// rouse checks a scenario that has ended after everything is repeated.
 func (s scenario) rouse(t *testing.T, w *world, l *ledger) {
 	t.Helper()
 	rt := w.signalling(t, nil, nil, nil)
@@ -121,14 +121,14 @@ func (h *host) launch(t *testing.T) {
 	h.runtime = h.world.configured(t, plan, c)
 }
 
-// over says that another process is to take over: this one is dead, or what it was for has happened. One that only counts
-// has its turn once.
+// over reports whether another process has to take over: this one is dead, or its purpose is fulfilled. One that only
+// counts has its turn once.
 func (h *host) over() bool {
 	plan := h.used[len(h.used)-1]
 	return plan.Crashed() || len(h.plans) > 0 && (plan.Done() || plan.At == 0 && h.started)
 }
 
-// act does the next thing there is to do, if any.
+// act performs the next action, if any.
 func (h *host) act(t *testing.T) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), budget)
@@ -152,7 +152,7 @@ func (h *host) act(t *testing.T) bool {
 	return true
 }
 
-// rests says that nothing more will happen.
+// rests reports whether nothing more will happen.
 func (h *host) rests(t *testing.T) bool {
 	t.Helper()
 	for _, plan := range h.used {
@@ -162,7 +162,7 @@ func (h *host) rests(t *testing.T) bool {
 	return n == 0 && len(h.requests) == 0 && h.started
 }
 
-// deliver hands out one signal, if one is visible.
+// deliver delivers one signal, if one is visible.
 func (w *world) deliver(ctx context.Context, t *testing.T, rt *Runtime) bool {
 	t.Helper()
 	messages, err := w.queues.Receive(t.Context(), signalQueue, 1, time.Hour)
@@ -185,7 +185,7 @@ func (w *world) deliver(ctx context.Context, t *testing.T, rt *Runtime) bool {
 	return true
 }
 
-// check looks at the end that nothing follows.
+// check verifies the final state.
 func (s scenario) check(t *testing.T, w *world) {
 	t.Helper()
 	orchestrators, activities := s.make(&ledger{})
@@ -204,7 +204,7 @@ func (s scenario) check(t *testing.T, w *world) {
 	w.checkTasks(t, rt, out)
 }
 
-// checkBeside looks at those that the orchestration has called, started, and told something.
+// checkBeside checks the orchestrations that this one has called, started, and sent events to.
 func (s scenario) checkBeside(t *testing.T, w *world, rt *Runtime, out Outcome) {
 	t.Helper()
 	for id, output := range s.others {
@@ -224,7 +224,7 @@ func (s scenario) checkBeside(t *testing.T, w *world, rt *Runtime, out Outcome) 
 	}
 }
 
-// checkChildren: nothing that an orchestration waited for goes on behind its end, and all of a terminated one is
+// checkChildren: no awaited sub-orchestration continues after the end of its caller, and all of a terminated one are
 // terminated.
 func (w *world) checkChildren(t *testing.T, rt *Runtime, out Outcome) {
 	t.Helper()

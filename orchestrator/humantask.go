@@ -16,45 +16,47 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// HumanTask describes what a person is asked to do. It must be the same in every replay.
+// HumanTask describes a task for a person. It must be the same in every replay.
 type HumanTask struct {
-	// Name tells people what there is to do, 1 to 200 bytes. Required.
+	// Name is the title of the task, 1 to 200 bytes. Required.
 	Name string `json:"name"`
-	// Roles are the roles that may claim the task; with none, everybody may.
+	// Roles are the roles that may claim the task; without any, everybody may.
 	Roles []string `json:"roles,omitempty"`
-	// Assignee has the task from the start: the id of a person, {tenant}/{object} of Microsoft Entra; "" leaves it unassigned.
+	// Assignee is the first assignee: the id of a person, {tenant}/{object} of Microsoft Entra; "" leaves it
+	// unassigned.
 	Assignee string `json:"assignee,omitempty"`
 	// TenantID is the tenant that the task belongs to, "" for the orchestration's own.
 	TenantID string `json:"tenantId,omitempty"`
-	// Payload is what the person is shown, up to 64 KiB of JSON. It must not hold secrets.
+	// Payload is shown to the person, up to 64 KiB of JSON. It must not hold secrets.
 	Payload any `json:"payload,omitempty"`
 	// Form is a JSON schema of the answer, which is checked against it; nil allows any answer.
 	Form json.RawMessage `json:"form,omitempty"`
-	// Due is how long from now the task should take; 0 for no due time. Nothing happens at that time: see Escalation.
+	// Due is how long from now the task should take; 0 for no due time. It has no effect when it passes: see
+	// Escalation.
 	Due time.Duration `json:"due,omitempty"`
-	// Escalation gives the task to others when it takes too long; nil does not.
+	// Escalation passes the task to others when it takes too long; nil does not.
 	Escalation *Escalation `json:"escalation,omitempty"`
 }
 
-// Escalation says what happens to a task that takes too long.
+// Escalation defines the change to a task that takes too long.
 type Escalation struct {
 	// After is how long the task may be open. Required.
 	After time.Duration `json:"after"`
-	// Roles are the roles that may claim the task from then on; with none, they stay as they are. Assignee has the task
-	// then; "" for nobody.
+	// Roles are the roles that may claim the task from then on; without any, they stay as they are. Assignee is the
+	// assignee from then on; "" is none.
 	Roles    []string `json:"roles,omitempty"`
 	Assignee string   `json:"assignee,omitempty"`
 }
 
-// Answer is the answer of a person, and who it was: By is the id, {tenant}/{object} of Microsoft Entra for who came through
-// the API, and ByName the name at that time, for reading.
+// Answer is the answer of a person. By is the person's id, {tenant}/{object} of Microsoft Entra for callers of the
+// API, and ByName the name at that time, for display.
 type Answer[T any] struct {
 	Output T      `json:"output"`
 	By     string `json:"by"`
 	ByName string `json:"byName,omitempty"`
 }
 
-// Who is By, with ByName behind it, for records that people read.
+// Who returns By, followed by ByName, for display.
 func (a Answer[T]) Who() string {
 	if a.ByName == "" || a.ByName == a.By {
 		return a.By
@@ -65,13 +67,12 @@ func (a Answer[T]) Who() string {
 // maxOpenTasks bounds the open human tasks of an execution, because they all end in one transaction.
 const maxOpenTasks = 40
 
-// AskPerson creates a human task and returns a Future for the answer. The task is part of the round that decides on it,
-// and ends once: completed by one person, or canceled when the orchestration does not want it any more, because the
-// call was canceled (Cancel) or the orchestration has ended. For a task with a time-out, use Any with a Timer, and then
-// Cancel.
+// AskPerson creates a human task and returns a Future for the answer. The task is part of the round that decides on
+// it, and ends once. It is completed by one person, or canceled because the call was canceled (Cancel) or the
+// orchestration has ended. For a task with a timeout, use Any with a Timer, and then Cancel.
 //
-// An attempt that keeps the results of the one before does not ask again what was answered. An execution has at most 40
-// open tasks.
+// An attempt that keeps the results of the previous one does not repeat answered questions. An execution has at most
+// 40 open tasks.
 func AskPerson[T any](ctx *Context, h HumanTask) *Future[Answer[T]] {
 	if ctx.isCanceled() {
 		return failedFuture[Answer[T]](ctx, canceledError(h.Name))
@@ -165,8 +166,8 @@ func (r *Runtime) Tasks() *tasks.Service {
 		}})
 }
 
-// taskOps returns what the round being committed does to human tasks: it creates new ones, and cancels those that the
-// execution does not want any more.
+// taskOps returns the operations on human tasks of the round being committed: it creates new ones, and cancels those
+// that the execution no longer needs.
 func (d *driver) taskOps(p roundPart) []tables.Op {
 	x := d.execution
 	if len(x.humanTasks) == 0 {
@@ -183,20 +184,20 @@ func (d *driver) taskOps(p roundPart) []tables.Op {
 		switch unwanted := d.noLongerWanted(t, p); {
 		case t.number <= d.known && unwanted:
 			ops = append(ops, tasks.Cancel(ref, at, ""))
-		case t.number > d.known && t.number <= known && !unwanted: // a task that is canceled at once is never created
+		case t.number > d.known && t.number <= known && !unwanted: // a task that is canceled in the same turn is never created
 			ops = append(ops, tasks.Create(d.humanTask(t))...)
 		}
 	}
 	return ops
 }
 
-// noLongerWanted reports whether the execution does not want the task any more once this part of the turn is committed.
+// noLongerWanted reports whether the execution does not need the task once this part of the turn is committed.
 func (d *driver) noLongerWanted(t *task, p roundPart) bool {
 	x := d.execution
 	return p.whole && x.ended || t.canceled && t.canceledAt <= x.decisions-len(x.decided)+p.decided
 }
 
-// humanTask returns a task as its orchestration has decided it.
+// humanTask returns a task as its orchestration decided it.
 func (d *driver) humanTask(t *task) tasks.Task {
 	x := d.execution
 	wanted, _ := humanTaskOf(t.input) // decoding succeeded before the decision
@@ -213,13 +214,13 @@ func (d *driver) humanTask(t *task) tasks.Task {
 	return wanted
 }
 
-// closeTasks drops the tasks whose end is committed with this part.
+// closeTasks drops the tasks that end in this committed part.
 func (d *driver) closeTasks(p roundPart) {
 	x := d.execution
 	x.humanTasks = slices.DeleteFunc(x.humanTasks, func(t *task) bool { return d.noLongerWanted(t, p) || t.done && !t.canceled })
 }
 
-// learnAnswers learns which human tasks people have completed.
+// learnAnswers learns the human tasks that people have completed.
 func (d *driver) learnAnswers(ctx context.Context) error {
 	d.checkTasks = false
 	if len(d.execution.humanTasks) == 0 || d.execution.ended || d.execution.held {
@@ -309,7 +310,7 @@ func (r *Runtime) showTask(ctx context.Context, ref tasks.Ref) error {
 	return service.Sync(ctx, t)
 }
 
-// activeTask returns the first open human task; nil when there is none.
+// activeTask returns the first open human task; nil for none.
 func (x *execution) activeTask() *task {
 	if x.openHumanTasks == 0 || x.ended {
 		return nil
@@ -317,8 +318,8 @@ func (x *execution) activeTask() *task {
 	return x.humanTasks[slices.IndexFunc(x.humanTasks, func(t *task) bool { return !t.done })]
 }
 
-// TaskID identifies, together with the orchestration's id, the human task that the call created (tasks.Ref); "" for
-// other calls.
+// TaskID returns the id, within the orchestration, of the human task that the call created (tasks.Ref); "" for other
+// calls.
 func (c Call) TaskID() string {
 	if c.Kind != TaskCall {
 		return ""

@@ -20,7 +20,7 @@ type answer struct {
 	Approved bool `json:"approved"`
 }
 
-// withPeople are the scenarios that people have a hand in.
+// withPeople are the scenarios with human tasks.
 func withPeople() map[string]scenario {
 	return map[string]scenario{
 		"a person answers":   {make: withQuestion, output: `"ann says true, 3"`, operate: []request{{time.Hour, answers(ann, 0, true)}}},
@@ -85,7 +85,7 @@ func taskOf(ctx context.Context, rt *Runtime, n int) (tasks.Ref, error) {
 	return tasks.Ref{}, errors.New("no such task yet")
 }
 
-// tooLate: what the orchestration has given up cannot be completed any more.
+// tooLate: a canceled task cannot be completed.
 func tooLate(ctx context.Context, rt *Runtime) error {
 	err := answers(ann, 0, true)(ctx, rt)
 	if errors.Is(err, tasks.ErrConflict) {
@@ -142,7 +142,7 @@ func withThreeQuestions(*ledger) ([]AnyOrchestrator, []AnyActivity) {
 	return []AnyOrchestrator{o}, nil
 }
 
-// withLeftTask ends although somebody has been asked.
+// withLeftTask ends with an open human task.
 func withLeftTask(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	step := l.step("step")
 	o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
@@ -166,7 +166,7 @@ func withTaskGenerations(*ledger) ([]AnyOrchestrator, []AnyActivity) {
 	return []AnyOrchestrator{o}, nil
 }
 
-// withFailureAfterAnswer fails once behind the answer, which the next execution has.
+// withFailureAfterAnswer fails once after the answer, which the next execution has.
 func withFailureAfterAnswer(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	picky := NewActivity("picky", func(ctx context.Context, n int) (int, error) {
 		l.add("picky")
@@ -186,7 +186,7 @@ func withFailureAfterAnswer(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	return []AnyOrchestrator{o}, []AnyActivity{picky}
 }
 
-// checkTasks: each task of an orchestration has ended as its rounds say, and the index says the same.
+// checkTasks: each task of an orchestration has ended as its rounds say, and the index agrees.
 func (w *world) checkTasks(t *testing.T, rt *Runtime, out Outcome) {
 	t.Helper()
 	service := rt.Tasks()
@@ -202,7 +202,7 @@ func (w *world) checkTasks(t *testing.T, rt *Runtime, out Outcome) {
 			}
 			got, err := service.Get(t.Context(), tasks.Ref{Orchestration: out.ID, ID: c.TaskID()})
 			if errors.Is(err, tasks.ErrNotFound) && want == tasks.Canceled && c.EndedAt.IsZero() && len(out.Calls) >= maxOpenTasks {
-				continue // made and canceled in one turn: nobody ever saw it
+				continue // made and canceled in one turn, so it never existed
 			}
 			if err != nil || got.Status != want {
 				t.Errorf("task %s is %s, the rounds say %s: %v", got.Ref, got.Status, want, err)
@@ -249,7 +249,7 @@ func (w *world) isAnswered(t *testing.T, rt *Runtime) {
 	w.checkTasks(t, rt, out)
 }
 
-// A task is completed, the process dies before it tells anybody, and the person does not try again.
+// A task is completed, the process dies before it sends the signal, and the person does not retry.
 func TestCompletionThatNobodyHearsOf(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, code, rt, ref := askedRun(t)
@@ -271,7 +271,8 @@ func TestCompletionThatNobodyHearsOf(t *testing.T) {
 	})
 }
 
-// A task is completed while its orchestration is about to give it up: what was promised to the person counts.
+// A task is completed while its orchestration is about to cancel it: the completion that was confirmed to the person
+// counts.
 func TestCompletionBeforeTheRoundThatGivesUp(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, code, rt, ref := askedRun(t)
@@ -298,7 +299,7 @@ func TestCompletionBeforeTheRoundThatGivesUp(t *testing.T) {
 	})
 }
 
-// Two people complete a task at once: one wins, the other hears who did and when.
+// Two people complete a task at the same time: one wins, the other learns the winner and the time.
 func TestTwoPeopleAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		_, _, rt, ref := askedRun(t)
@@ -320,7 +321,7 @@ func TestTwoPeopleAtOnce(t *testing.T) {
 	})
 }
 
-// The snapshot names the task that is waited for.
+// The snapshot names the task that the run waits for.
 func TestSnapshotOfAWaitForAPerson(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, _, _, _ := askedRun(t)
@@ -351,7 +352,7 @@ func TestBranchOfTheResumePointer(t *testing.T) {
 	})
 }
 
-// What cannot be a task fails the call, and names what is wrong.
+// An invalid task fails the call, and the error names the mistake.
 func TestTasksThatCannotBe(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -13,22 +13,23 @@ type Snapshot struct {
 	Summary
 	// Round is the number of the latest round within its execution.
 	Round int
-	// Node is the process that committed the round. LastSignal is the id of the last signal that brought something, or that woke it.
+	// Node is the process that committed the round. LastSignal is the id of the last signal that changed the
+	// orchestration or woke it.
 	Node       string
 	LastSignal string
-	// RuntimeInstanceID and ResumePointer say where the runtime stands. SchemaVersion is the version of the columns.
+	// RuntimeInstanceID and ResumePointer are the runtime's position. SchemaVersion is the version of the columns.
 	RuntimeInstanceID string
 	ResumePointer     json.RawMessage
 	SchemaVersion     int
 	// Reference is the business reference, or nil.
 	Reference *Reference
-	// LastError is the last failure that it had or learned of, or nil.
+	// LastError is its last failure, its own or a learned one, or nil.
 	LastError *Failure
 	// State is the snapshot for people and other programs, as JSON.
 	State json.RawMessage
 }
 
-// Inspection is everything that is stored about an orchestration.
+// Inspection is the complete stored state of an orchestration.
 type Inspection struct {
 	Snapshot
 	// Outcome is derived from the rounds. Rounds are those of the latest execution, with payloads loaded from blobs.
@@ -64,7 +65,7 @@ func snapshotOf(e tables.Entity, s Summary) Snapshot {
 	shot := Snapshot{Summary: s, Round: int(e.Int("Round")), Node: e.String("LastExecutedBy"), LastSignal: e.String("LastSignalId"),
 		RuntimeInstanceID: e.String("RuntimeInstanceId"), SchemaVersion: int(e.Int("SnapshotSchemaVersion")),
 		ResumePointer: documentOf(e.String("ResumePointerJson")), State: documentOf(e.String("StateJson"))}
-	// A column that cannot be decoded is left out, because it only repeats what the rounds say.
+	// A column that cannot be decoded is left out, because it only repeats data of the rounds.
 	if text := documentOf(e.String("BusinessReference")); text != nil {
 		_ = json.Unmarshal(text, &shot.Reference)
 	}

@@ -15,14 +15,14 @@ import (
 
 const (
 	statusRow   = "status"
-	purgeRow    = "purge" // stands instead of the status row while the rows are being deleted
+	purgeRow    = "purge" // replaces the status row while the rows are being deleted
 	roundPrefix = "r-"
 
 	executionPrefix = "x-"
 
-	// dropSlice is how many obsolete rows one round deletes: a transaction has at most 100 operations.
+	// dropSlice bounds the obsolete rows that one round deletes: a transaction has at most 100 operations.
 	dropSlice   = 90
-	afterStatus = "statut" // a key behind the rounds and the status
+	afterStatus = "statut" // a key after the rounds and the status
 
 	// spillFrom is the size in bytes from which a payload goes into a blob instead of the round.
 	spillFrom = 64 << 10
@@ -35,7 +35,7 @@ const (
 // errLostRace: another process has committed this round.
 var errLostRace = errors.New("another process committed this round")
 
-// journal stores rounds. Nothing else writes them.
+// journal stores rounds. Only the journal writes them.
 type journal struct {
 	tables    tables.Store
 	blobs     blobs.Store
@@ -51,7 +51,7 @@ func roundKey(execution, number int) string {
 	return string(appendRoundKey(room[:0], execution, number))
 }
 
-// roundKeyRoom has room for the keys of rounds whose numbers are not astronomical.
+// roundKeyRoom is enough for the keys of rounds with realistic numbers.
 const roundKeyRoom = 32
 
 func appendRoundKey(b []byte, execution, number int) []byte {
@@ -68,11 +68,11 @@ func parseRoundKey(key string) (execution, number int, ok bool) {
 }
 
 // commit inserts a round and replaces the status row in one transaction, together with the operations in more.
-// errLostRace says that another process has committed the round. When the answer of storage is lost, commit finds out
-// what happened, so nil and errLostRace are both certain. If etag is set, the status row must have it. blobs says
-// whether the round has blobs. b holds the columns of the status row; what else is made there is of no use afterwards.
+// errLostRace means that another process has committed the round. If the response of storage is lost, commit checks
+// the row, so nil and errLostRace are both certain. If etag is set, the status row must have it. blobs reports whether
+// the round has blobs. b holds the columns of the status row, and scratch space of this call.
 func (j *journal) commit(ctx context.Context, id string, execution, number int, r round, b *roundBuffers, etag string, more ...tables.Op) (blobs bool, err error) {
-	// The end of the invocation does not interrupt a commit, because its outcome decides what may run next.
+	// The end of the invocation does not interrupt a commit, because its outcome decides which work may run next.
 	ctx, cancel := outage.Finish(ctx, storeTimeout)
 	defer cancel()
 	columns, blobs, err := j.encode(ctx, b, id, execution, r)
@@ -102,8 +102,8 @@ func (j *journal) insert(ctx context.Context, row tables.Entity, with ...tables.
 	return j.apply(ctx, append([]tables.Op{tables.Insert(row)}, with...), j.tokens.next())
 }
 
-// apply applies a transaction whose first operation inserts a round's row, until its outcome is known. The row gets the
-// token, by which it is recognised.
+// apply applies a transaction whose first operation inserts a round's row, until its outcome is known. The row gets
+// the token, by which it is recognised.
 func (j *journal) apply(ctx context.Context, ops []tables.Op, token string) error {
 	row := ops[0].Entity
 	row.Properties[columnCommit] = token
@@ -128,13 +128,13 @@ func (j *journal) apply(ctx context.Context, ops []tables.Op, token string) erro
 	}
 }
 
-// verify finds out whose round is stored after an inconclusive answer: nil when it is ours, errLostRace when it is
-// another process's, cause when there is none.
+// verify checks the stored round after an inconclusive response: nil for this process's round, errLostRace for another
+// one's, cause if no round is stored.
 func (j *journal) verify(ctx context.Context, key tables.Key, token string, cause error) error {
 	e, err := j.tables.Get(ctx, j.table, key)
 	switch {
 	case errors.Is(err, tables.ErrNotFound) && (errors.Is(cause, tables.ErrExists) || failedOn(cause, executionPrefix)):
-		return errLostRace // there is a status row, or a later execution
+		return errLostRace // a status row or a later execution exists
 	case errors.Is(err, tables.ErrNotFound):
 		return cause
 	case err != nil:
@@ -146,7 +146,7 @@ func (j *journal) verify(ctx context.Context, key tables.Key, token string, caus
 	}
 }
 
-// failedOn reports whether the operation that failed was on a row with this prefix.
+// failedOn reports whether the failed operation was on a row with this prefix.
 func failedOn(err error, prefix string) bool {
 	op, ok := errors.AsType[*tables.OpError](err)
 	return ok && strings.HasPrefix(op.Key.Row, prefix)

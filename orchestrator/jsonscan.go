@@ -1,9 +1,10 @@
 package orchestrator
 
-// maxScanDepth is how deep jsonEnd looks into a value. Deeper ones are left to encoding/json, which has a limit of its own.
+// maxScanDepth is the nesting depth that jsonEnd scans. Deeper values are left to encoding/json, which has a limit of
+// its own.
 const maxScanDepth = 500
 
-// jsonEnd returns the index behind the JSON value that begins at text[at]. It knows compact JSON only, without white
+// jsonEnd returns the index after the JSON value that begins at text[at]. It accepts only compact JSON, without white
 // space between the tokens, as rounds are stored; ok is false for everything else, JSON or not.
 func jsonEnd(text []byte, at int) (end int, ok bool) { return jsonEndWithin(text, at, maxScanDepth) }
 
@@ -29,7 +30,7 @@ func jsonEndWithin(text []byte, at, depth int) (end int, ok bool) {
 	}
 }
 
-// listEnd is jsonEnd for an object or an array, which shut ends.
+// listEnd is jsonEnd for an object or an array, which ends with shut.
 func listEnd(text []byte, at, depth int, shut byte) (end int, ok bool) {
 	if at++; at < len(text) && text[at] == shut {
 		return at + 1, true
@@ -59,7 +60,7 @@ func literalEnd(text []byte, at int, literal string) (end int, ok bool) {
 	return end, end <= len(text) && string(text[at:end]) == literal
 }
 
-// stringEnd is jsonEnd for a string, with all escapes that there are.
+// stringEnd is jsonEnd for a string, with all JSON escapes.
 func stringEnd(text []byte, at int) (end int, ok bool) {
 	if at >= len(text) || text[at] != '"' {
 		return at, false

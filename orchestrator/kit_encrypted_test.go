@@ -12,7 +12,7 @@ import (
 
 var encrypted = flag.Bool("encrypted", false, "whether what the tests store is encrypted")
 
-// encrypt encrypts what is stored in the world from then on, as a program with a key does.
+// encrypt encrypts the world's storage from then on, as a program with a key does.
 func (w *world) encrypt(t *testing.T) {
 	t.Helper()
 	envelope := must(payloads.NewEnvelope(payloads.EnvelopeConfig{Keys: testKey{}}))(t)

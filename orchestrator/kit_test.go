@@ -33,12 +33,12 @@ type world struct {
 	tables      tables.Store
 	blobs       blobs.Store
 	queues      queues.Store
-	roundBudget roundBudget // of the rounds of its processes; zero for what they have
+	roundBudget roundBudget // of the rounds of its processes; zero for the default
 	tracer      *traceRecord
-	forgetful   bool // its processes keep nothing in memory of what has come to rest
+	forgetful   bool // its processes cache no executions
 }
 
-// narrow is room for one event or decision a round.
+// narrow is a budget of one event or decision per round.
 func narrow() roundBudget { return roundBudget{bytes: 1} }
 
 func newWorld(t *testing.T) *world {
@@ -62,7 +62,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// process is a Runtime over the world, as one process would have it. A nil plan only counts.
+// process returns a Runtime over the world, like one process. A nil plan only counts.
 func (w *world) process(t *testing.T, plan *faults.Plan, o AnyOrchestrator, activities ...AnyActivity) *Runtime {
 	t.Helper()
 	return w.runtime(t, plan, []AnyOrchestrator{o}, activities)
@@ -73,7 +73,7 @@ func (w *world) runtime(t *testing.T, plan *faults.Plan, orchestrators []AnyOrch
 	return w.configured(t, plan, Config{Orchestrators: orchestrators, Activities: activities})
 }
 
-// signalling is a runtime that signals can wake.
+// signalling returns a runtime that signals can wake.
 func (w *world) signalling(t *testing.T, plan *faults.Plan, orchestrators []AnyOrchestrator, activities []AnyActivity) *Runtime {
 	t.Helper()
 	if plan == nil {
@@ -104,8 +104,8 @@ func (w *world) configured(t *testing.T, plan *faults.Plan, c Config) *Runtime {
 	return rt
 }
 
-// stored reads what storage holds of an orchestration and checks what has to hold at any time: rounds without a gap,
-// at most one end in an execution and nothing behind it, and a status row that tells the truth about the last round.
+// stored returns the stored rounds of an orchestration and checks the invariants: rounds without a gap, at most one
+// end in an execution and nothing after it, and a status row that matches the last round.
 func (w *world) stored(t *testing.T, id string) []storedExecution {
 	t.Helper()
 	j := &journal{tables: w.tables, blobs: w.blobs, table: "orchestrations", container: "orchestrations"}
@@ -157,7 +157,7 @@ func (w *world) stored(t *testing.T, id string) []storedExecution {
 	return all
 }
 
-// ledger counts what activities really did.
+// ledger counts the actual runs of activities.
 type ledger struct {
 	mu    sync.Mutex
 	calls map[string]int
@@ -173,7 +173,7 @@ func (l *ledger) add(name string) int {
 	return l.calls[name]
 }
 
-// all is a copy of the counts.
+// all returns a copy of the counts.
 func (l *ledger) all() map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -252,7 +252,7 @@ func inBubble(t *testing.T, test func(*testing.T)) {
 	synctest.Test(t, test)
 }
 
-// noError ends a test that could not prepare what it needs.
+// noError ends a test on a failed preparation.
 func noError(t interface {
 	Helper()
 	Fatal(...any)
@@ -266,7 +266,7 @@ func noError(t interface {
 // errorOf returns the error of a call whose result does not matter.
 func errorOf[T any](_ T, err error) error { return err }
 
-// must returns the result of a call, and ends a test that could not prepare what it needs.
+// must returns the result of a call, and ends the test on a failed preparation.
 func must[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()

@@ -5,7 +5,7 @@ import (
 	"maps"
 )
 
-// apply applies an event and runs the coroutines as far as it lets them go on.
+// apply applies an event and runs the coroutines until they all wait.
 func (x *execution) apply(e event) error {
 	x.last = max(x.last, e.At)
 	x.learnedCount++
@@ -103,7 +103,7 @@ func (x *execution) applyCommon(e event) error {
 	case executionRecovered:
 		x.stalled = false
 		x.turn()
-	case executionTakenOver: // only the round counts, which refuses the rounds of the node before
+	case executionTakenOver: // only the round counts, which rejects rounds of the previous node
 	default:
 		return unknownKind(e)
 	}
@@ -111,7 +111,7 @@ func (x *execution) applyCommon(e event) error {
 }
 
 // applyCommand suspends or resumes the execution. Commands count in the order in which they were given: one that
-// arrives after a later one does nothing. A cancellation resumes the execution, whenever it was given.
+// arrives after a later one does nothing. A cancellation resumes the execution, regardless of when it was given.
 func (x *execution) applyCommand(e event) {
 	given := e.signal().Accepted
 	if given == 0 {
@@ -126,7 +126,7 @@ func (x *execution) applyCommand(e event) {
 	}
 }
 
-// markSent marks the activities that were handed to other processes.
+// markSent marks the activities that were sent to other processes.
 func (x *execution) markSent(e event) error {
 	for _, number := range e.target().Tasks {
 		t := x.task(number)
@@ -142,7 +142,7 @@ func (x *execution) markSent(e event) error {
 	return nil
 }
 
-// recall records that no other process runs the activity any more.
+// recall records that no other process runs the activity now.
 func (x *execution) recall(t *task) {
 	t.sent = false
 	x.sentCount--
@@ -178,8 +178,8 @@ func (x *execution) applyStart(e event) {
 	}
 }
 
-// attempt returns which attempt the execution of this number is, where e is its start. Executions from before attempts
-// were numbered kept the results of all executions since Base.
+// attempt returns the attempt number of the execution with this number, where e is its start. Executions from before
+// attempts were numbered kept the results of all executions since Base.
 func (e event) attempt(number int) int {
 	if e.Attempt == 0 {
 		return number - max(e.start().Base, 1) + 1

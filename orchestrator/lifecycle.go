@@ -14,16 +14,16 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/nodes"
 )
 
-// Reuse says what Runtime.Start does when the id is taken.
+// Reuse is the policy of Runtime.Start when the id is taken.
 type Reuse int
 
-// These are the policies. With each of them, a start with the orchestrator, correlation id, tenant, input and RequestID of
-// the existing orchestration is the same start repeated, and changes nothing. With another input only, it is refused with
-// ErrExists, if it has a RequestID or the policy is ReuseNever.
+// These are the policies. With each of them, a start with the orchestrator, correlation id, tenant, input and
+// RequestID of the existing orchestration is the same start repeated, and changes nothing. If only the input differs,
+// the error is ErrExists, provided that the start has a RequestID or the policy is ReuseNever.
 const (
-	// ReuseNever refuses the start with ErrExists.
+	// ReuseNever rejects the start with ErrExists.
 	ReuseNever Reuse = iota
-	// ReuseEnded starts the next execution of an orchestration that has ended, and refuses the start with ErrActive
+	// ReuseEnded starts the next execution of an orchestration that has ended, and rejects the start with ErrActive
 	// otherwise.
 	ReuseEnded
 	// ReuseAny is like ReuseEnded, but terminates an orchestration that has not ended.
@@ -31,8 +31,8 @@ const (
 )
 
 // Start starts an orchestration and returns when the start is durable; the signal queue then wakes a process that runs
-// it. The Outcome is that of whatever has the id then. The errors are ErrUnknownOrchestrator, ErrExists, ErrActive,
-// ErrNoSignals, and those of storage; after one of storage, repeat the call with the same RequestID.
+// it. The Outcome is that of the orchestration that has the id then. The errors are ErrUnknownOrchestrator, ErrExists,
+// ErrActive, ErrNoSignals, and those of storage; after one of storage, repeat the call with the same RequestID.
 func (r *Runtime) Start(ctx context.Context, s Start) (Outcome, error) {
 	if _, err := r.startable(s); err != nil {
 		return Outcome{}, err
@@ -66,8 +66,8 @@ type plannedExecution struct {
 // errTerminated: the existing orchestration has been terminated, so its rounds have to be loaded again.
 var errTerminated = errors.New("the orchestration was terminated")
 
-// startNext commits the start of the next execution as decide wants it, and wakes the orchestration. decide is called
-// again when another process was faster. When it returns nil, nothing is changed.
+// startNext commits the start of the next execution that decide returns, and wakes the orchestration. decide is called
+// again when another process committed first. If it returns nil, nothing changes.
 func (r *Runtime) startNext(ctx context.Context, id string, decide func([]storedExecution) (*plannedExecution, error)) (Outcome, error) {
 	for try := 0; ; try++ {
 		all, status, err := r.journal.loadWith(ctx, id)
@@ -99,7 +99,7 @@ func (r *Runtime) startNext(ctx context.Context, id string, decide func([]stored
 		if err != nil || out.Status != Pending {
 			return out, err
 		}
-		// The index entry lets the sweeper find the orchestration should the signal be lost.
+		// The index entry lets the sweeper find the orchestration if the signal is lost.
 		now := r.config.Now()
 		if err := r.addParked(ctx, parkedEntry{id: id, due: now, since: now}); err != nil {
 			return out, err
@@ -109,7 +109,7 @@ func (r *Runtime) startNext(ctx context.Context, id string, decide func([]stored
 }
 
 // commitHeld commits the first round of an execution without running its first turn. The process that the signal wakes
-// runs that.
+// runs that turn.
 func (r *Runtime) commitHeld(ctx context.Context, b plannedExecution, all []storedExecution, etag string) error {
 	d := newDriver(r, b.start, r.orchestrators[b.start.Orchestrator])
 	if d.orchestrator == nil {
@@ -135,7 +135,7 @@ func (r *Runtime) commitHeld(ctx context.Context, b plannedExecution, all []stor
 	return d.begin(ctx, b.number, b.event)
 }
 
-// applyReuse applies the policy of a start whose id is taken.
+// applyReuse applies the policy of a start under a taken id.
 func (r *Runtime) applyReuse(ctx context.Context, s Start, all []storedExecution) (*plannedExecution, error) {
 	latest, started := latestOf(all)
 	otherInput := false
@@ -173,8 +173,8 @@ func (r *Runtime) applyReuse(ctx context.Context, s Start, all []storedExecution
 	return freshExecution(s, latest, s.RequestID), nil
 }
 
-// sameInput reports whether the run to which an execution belongs was started with the input of s, as far as the rounds
-// still say. If Same is set, that decides instead.
+// sameInput reports whether the run to which an execution belongs was started with the input of s, as far as the
+// rounds still hold it. If Same is set, it decides instead.
 func (s Start) sameInput(g storedExecution, all []storedExecution) bool {
 	started, _ := g.start()
 	first := slices.IndexFunc(all, func(other storedExecution) bool { return other.number == max(started.start().First, 1) })
@@ -186,8 +186,8 @@ func (s Start) sameInput(g storedExecution, all []storedExecution) bool {
 	return bytes.Equal(e.Payload, input) || len(e.Payload) == 0 && blobHash(e.Blob) == hashOf(input)
 }
 
-// freshExecution plans an execution that inherits nothing but which signals were applied, because one of these may come
-// again.
+// freshExecution plans an execution that inherits only the record of applied signals, because one of these may be
+// redelivered.
 func freshExecution(s Start, latest storedExecution, requestID string) *plannedExecution {
 	number := latest.number + 1
 	e := event{Start: &startDetails{Base: number, First: number}, Payload: s.Input, Signal: broughtBy(requestID)}
@@ -195,7 +195,7 @@ func freshExecution(s Start, latest storedExecution, requestID string) *plannedE
 	return &plannedExecution{start: s, number: number, event: e}
 }
 
-// hasRequest reports whether one of the executions was started by this request.
+// hasRequest reports whether this request started any of the executions.
 func hasRequest(all []storedExecution, requestID string) bool {
 	return requestID != "" && slices.ContainsFunc(all, func(g storedExecution) bool {
 		started, _ := g.start()
@@ -203,9 +203,9 @@ func hasRequest(all []storedExecution, requestID string) bool {
 	})
 }
 
-// Rewind makes another attempt at an orchestration that failed. The attempt keeps results by the rule for attempts (see
-// the package comment), and so do the attempts of the sub-orchestrations that it calls again. With the same requestID,
-// repeating the call changes nothing. ErrActive and ErrEnded say that the orchestration has not failed.
+// Rewind makes another attempt at an orchestration that failed. The attempt keeps results by the rule for attempts
+// (see the package comment), and so do the attempts of the sub-orchestrations that it calls again. With the same
+// requestID, repeating the call changes nothing. ErrActive and ErrEnded mean that the orchestration has not failed.
 func (r *Runtime) Rewind(ctx context.Context, id, requestID string) (Outcome, error) {
 	return r.startAfterEnd(ctx, id, requestID, func(all []storedExecution) (*plannedExecution, error) {
 		latest, started := latestOf(all)
@@ -218,8 +218,8 @@ func (r *Runtime) Rewind(ctx context.Context, id, requestID string) (Outcome, er
 	})
 }
 
-// Restart starts an orchestration that has ended over, with its original input. With the same requestID, repeating the
-// call changes nothing. ErrActive says that it has not ended.
+// Restart starts over an orchestration that has ended, with its original input. With the same requestID, repeating the
+// call changes nothing. ErrActive means that it has not ended.
 func (r *Runtime) Restart(ctx context.Context, id, requestID string) (Outcome, error) {
 	return r.startAfterEnd(ctx, id, requestID, func(all []storedExecution) (*plannedExecution, error) {
 		latest, started := latestOf(all)

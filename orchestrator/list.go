@@ -19,11 +19,11 @@ type Filter struct {
 	Prefix        string
 	Orchestrator  string
 	CorrelationID string
-	// Orchestrators are the names of the selected ones; none means all.
+	// Orchestrators are the names of the selected orchestrators; none means all.
 	Orchestrators []string
-	// TenantID is the tenant that it belongs to, compared without case. "" is the platform, which sees all.
+	// TenantID is the tenant of the orchestration, compared without case. "" is the platform, which sees all.
 	TenantID string
-	// Statuses are the selected ones; none means all.
+	// Statuses are the selected statuses; none means all.
 	Statuses []Status
 	// CreatedFrom <= creation < CreatedTo, and end < EndedBefore.
 	CreatedFrom, CreatedTo time.Time
@@ -41,7 +41,7 @@ type Summary struct {
 	Orchestrator  string
 	Version       string
 	CorrelationID string
-	// TenantID is the tenant that it belongs to, "" for the platform.
+	// TenantID is the tenant of the orchestration, "" for the platform.
 	TenantID  string
 	Parent    string
 	Status    Status
@@ -49,35 +49,35 @@ type Summary struct {
 	// StateVersion counts its rounds.
 	StateVersion int64
 	CustomStatus string
-	// WaitingKind, WaitingToken and WaitingUntil say what it waits for.
+	// WaitingKind, WaitingToken and WaitingUntil describe its wait.
 	WaitingKind  string
 	WaitingToken string
 	WaitingUntil time.Time
-	// WaitingWithin says that it waits for activities that other processes run.
+	// WaitingWithin is set while it waits for activities that other processes run.
 	WaitingWithin bool
-	// Busy says that calls other than events are open.
+	// Busy is set while calls other than events are open.
 	Busy bool
-	// Running says that a process has to run one of its activities now.
+	// Running is set while a process has to run one of its activities.
 	Running   bool
 	CreatedAt time.Time
 	UpdatedAt time.Time
 	EndedAt   time.Time // when its latest execution ended; zero while it runs
-	// ErrorCode is the code of the last failure that it had or learned of.
+	// ErrorCode is the code of its last failure, its own or a learned one.
 	ErrorCode string
 	// Tag is the key of its business reference, "" for none.
 	Tag string
 }
 
-// Ended reports whether the orchestration has ended, with success or not: nothing follows by itself.
+// Ended reports whether the orchestration has ended, with success or not, so that nothing follows by itself.
 func (s Summary) Ended() bool { return !s.EndedAt.IsZero() }
 
 // maxList bounds a page of List.
 const maxList = 1000
 
-// List returns orchestrations in the order of their ids, up to limit (1 to 1,000), and a continuation for the following
-// ones; "" at the end. A page is empty only at the end. An orchestration whose id cannot be read is left out, and
-// recorded as damaged (Damages). The query reads past every orchestration in the range of the prefix, with all rounds,
-// so a prefix is what makes a list cheap: the ids of an engine begin with its name.
+// List returns orchestrations in the order of their ids, up to limit (1 to 1,000), and a continuation for the
+// following ones; "" at the end. A page is empty only at the end. An orchestration with an unreadable id is left out,
+// and recorded as damaged (Damages). The query reads past every orchestration in the range of the prefix, with all
+// rounds. Use a prefix to keep a list cheap: the ids of an engine begin with its name.
 func (r *Runtime) List(ctx context.Context, f Filter, limit int, continuation string) ([]Summary, string, error) {
 	if limit < 1 || limit > maxList {
 		return nil, "", fmt.Errorf("list of orchestrations: a page has 1 to %d, not %d", maxList, limit)
@@ -164,7 +164,7 @@ func tagOf(text string) string {
 	return r.Key
 }
 
-// Status returns what the status row of an orchestration says, or ErrNotFound. It costs one transaction.
+// Status returns the contents of an orchestration's status row, or ErrNotFound. It costs one transaction.
 func (r *Runtime) Status(ctx context.Context, id string) (Summary, error) {
 	s, _, err := r.statusState(ctx, id)
 	return s, err
@@ -202,19 +202,19 @@ func (c stateColumn) waitsFor(child string) bool {
 
 // Purged is the result of a PurgeAll.
 type Purged struct {
-	// Orchestrations is how many were purged, without their sub-orchestrations. Active is how many were left because
-	// they have not ended.
+	// Orchestrations is the number of purged ones, without their sub-orchestrations. Active is the number of those
+	// that have not ended and were left.
 	Orchestrations, Active int
-	// Damaged is how many were left because they, or their sub-orchestrations, cannot be read: they are damaged, or
-	// were written by a newer version of this program. Damages lists the damaged ones, for ForcePurge.
+	// Damaged is the number of those that were left because they, or their sub-orchestrations, cannot be read. They
+	// are damaged, or were written by a newer version of this program. Damages lists the damaged ones, for ForcePurge.
 	Damaged int
 	// Continuation is for the next call; "" at the end.
 	Continuation string
 }
 
-// PurgeAll purges the orchestrations that a filter selects and that have ended, at most limit (1 to 1,000) of them.
-// Sub-orchestrations are purged with their callers, and by themselves only when nobody can call them again. After an
-// error or a crash, repeat the call.
+// PurgeAll purges the ended orchestrations that a filter selects, at most limit (1 to 1,000) of them.
+// Sub-orchestrations are purged with their callers, and by themselves only when no caller can call them again. After
+// an error or a crash, repeat the call.
 func (r *Runtime) PurgeAll(ctx context.Context, f Filter, limit int, continuation string) (Purged, error) {
 	p := Purged{Continuation: continuation}
 	if continuation == "" {
@@ -222,7 +222,7 @@ func (r *Runtime) PurgeAll(ctx context.Context, f Filter, limit int, continuatio
 		if err := r.purgeUnfinished(ctx, f.Prefix, &unfinished); err != nil {
 			return p, err
 		}
-		if f.TenantID == "" { // nothing tells any more to which tenants these belonged
+		if f.TenantID == "" { // their tenants are no longer known
 			p.Orchestrations, p.Damaged = unfinished.Orchestrations, unfinished.Damaged
 		}
 	}

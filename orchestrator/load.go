@@ -14,7 +14,7 @@ import (
 // loadTries bounds how often rows are read again because they change meanwhile.
 const loadTries = 5
 
-// load reads all executions of an orchestration, oldest first; none when there is no such orchestration, or it is being
+// load reads all executions of an orchestration, oldest first; none if the orchestration does not exist, or is being
 // purged.
 func (j *journal) load(ctx context.Context, id string) ([]storedExecution, error) {
 	all, _, err := j.loadTagged(ctx, id)
@@ -27,9 +27,8 @@ func (j *journal) loadTagged(ctx context.Context, id string) ([]storedExecution,
 	return all, status.ETag, err
 }
 
-// loadStored is load, with the status row. Storage may need several answers for the rows, and between these other
-// processes may add rows and delete old ones. So an inconsistency is damage only if it is still the same after reading
-// again.
+// loadStored is load, with the status row. Reading the rows may take several requests, and other processes may add
+// rows and delete old ones between them. So an inconsistency is damage only if it is the same after reading again.
 func (j *journal) loadStored(ctx context.Context, id string) ([]storedExecution, tables.Entity, error) {
 	all, status, err := j.loadOnce(ctx, id)
 	for try := 1; errors.Is(err, ErrCorrupt) && try < loadTries; try++ {
@@ -44,8 +43,8 @@ func (j *journal) loadStored(ctx context.Context, id string) ([]storedExecution,
 	return all, status, nil
 }
 
-// loadOnce is loadStored without reading again. The status row is returned with an error, too. In place of that of an
-// orchestration that is being purged, there is a row without properties whose key says so.
+// loadOnce is loadStored without reading again. It returns the status row with an error, too. For an orchestration
+// that is being purged, it returns a row without properties with the key purgeRow instead.
 func (j *journal) loadOnce(ctx context.Context, id string) ([]storedExecution, tables.Entity, error) {
 	rows, status, err := j.rows(ctx, id)
 	if err == nil && beingPurged(rows) {
@@ -109,8 +108,8 @@ func (j *journal) fillBlobs(ctx context.Context, id string, rows []tables.Entity
 	return nil
 }
 
-// resolveReused sets the payloads of results that an execution took over from an earlier one. When the earlier result
-// is deleted, an execution that is kept for information only is marked as old.
+// resolveReused sets the payloads of results that an execution took over from an earlier one. If the earlier result is
+// deleted, an execution that is kept for information only is marked as old.
 func resolveReused(all []storedExecution) error {
 	if !slices.ContainsFunc(all, storedExecution.reuses) {
 		return nil

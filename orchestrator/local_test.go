@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// localSequence calls n local activities one after the other, then others as the test wants.
+// localSequence calls n local activities one after the other, and then then.
 func localSequence(step *Activity[int, int], then func(ctx *Context, n int) (int, error)) *Orchestrator[int, int] {
 	return NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
 		v := 0
@@ -26,8 +26,8 @@ func localSequence(step *Activity[int, int], then func(ctx *Context, n int) (int
 	})
 }
 
-// Results of local activities ride with the next round, which is that of the end or of what is not local, and the rounds show
-// every one of them.
+// Results of local activities are committed with the next round, that of the end or of other activities, and the
+// rounds show every one of them.
 func TestLocalActivitiesRideWithTheNextRound(t *testing.T) {
 	t.Parallel()
 	l := &ledger{}
@@ -35,7 +35,7 @@ func TestLocalActivitiesRideWithTheNextRound(t *testing.T) {
 	for name, c := range map[string]struct {
 		then   func(ctx *Context, n int) (int, error)
 		local  int
-		rounds []string // what each round learned, as kinds of events
+		rounds []string // the kinds of events that each round learned
 		output string
 	}{
 		"to the end": {func(_ *Context, n int) (int, error) { return n, nil }, 3,
@@ -98,7 +98,7 @@ func TestLocalActivitiesRideWithTheNextRound(t *testing.T) {
 	}
 }
 
-// Results that nothing but local activities follow from are committed after a while all the same, so that little is repeated.
+// Results that lead only to local activities are committed after a while nevertheless, so that little is repeated.
 func TestLocalActivitiesAreCommittedInTime(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
@@ -125,8 +125,8 @@ func TestLocalActivitiesAreCommittedInTime(t *testing.T) {
 	})
 }
 
-// A process that loses the race for a round has called local activities that no round knows. Their numbers may be those of the
-// winner's calls: no result of theirs becomes another call's, neither one that is in hand nor one that is still to come.
+// A process that loses the race for a round has called local activities that no round knows. Their numbers may be
+// those of the winner's calls: none of their results, pending or future, becomes another call's.
 func TestARaceLostWithLocalActivitiesInHand(t *testing.T) {
 	t.Parallel()
 	for _, long := range []time.Duration{50 * time.Millisecond, time.Hour} {

@@ -6,7 +6,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/traceparent"
 )
 
-// lineIDs are the fields that every line about an orchestration has, as far as they are known.
+// lineIDs returns the fields of every log line about an orchestration, as far as they are known.
 func lineIDs(orchestration, correlationID, tenant, trace string) []slog.Attr {
 	ids := []slog.Attr{slog.String("orchestrationId", orchestration)}
 	for _, id := range [...]slog.Attr{slog.String("correlationId", correlationID), slog.String("tenantId", tenant), slog.String("trace_id", traceparent.TraceID(trace))} {
@@ -17,17 +17,18 @@ func lineIDs(orchestration, correlationID, tenant, trace string) []slog.Attr {
 	return ids
 }
 
-// log is the runtime's log, with the ids of the driver's orchestration.
+// log returns the runtime's log, with the ids of the driver's orchestration.
 func (d *driver) log() *slog.Logger {
 	return slog.New(d.rt.config.Log.Handler().WithAttrs(lineIDs(d.start.ID, d.start.CorrelationID, d.start.TenantID, d.start.Trace)))
 }
 
-// ownLog is the runtime's log, with the ids of the execution's orchestration.
+// ownLog returns the runtime's log, with the ids of the execution's orchestration.
 func (x *execution) ownLog() *slog.Logger {
 	return slog.New(x.log.Handler().WithAttrs(lineIDs(x.id, x.correlationID, x.tenant, x.trace)))
 }
 
-// LogAttrs are the ids of the orchestration that the activity works for, by the names that the runtime's own lines have.
+// LogAttrs returns the ids of the orchestration that the activity works for, with the field names of the runtime's own
+// lines.
 func (i ActivityInfo) LogAttrs() []slog.Attr {
 	if i.Orchestration == "" {
 		return nil

@@ -8,20 +8,21 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// These are the pauses between two looks of a driver whose activities run, the first and the longest. Each look doubles the pause.
+// These are the first and the longest pause between two checks of a driver with running activities. Each check doubles
+// the pause.
 const (
 	lookFirst = 10 * time.Second
 	lookMost  = time.Minute
 )
 
-// lookout schedules the checks of a running driver for rounds that other processes have committed. A cancellation may be delivered to
-// any process, and a long activity has to learn of it before it ends.
+// lookout schedules the checks of a running driver for rounds that other processes have committed. A cancellation may
+// be delivered to any process, and a long activity has to learn of it before it ends.
 type lookout struct {
-	next  time.Time // zero while nothing runs
+	next  time.Time // zero while no activity runs
 	pause time.Duration
 }
 
-// at returns when the next look is due; zero while nothing runs here, or nothing can come from other processes.
+// at returns when the next check is due; zero while no activity runs here, or other processes cannot contribute.
 func (l *lookout) at(running bool, now time.Time) time.Time {
 	if !running {
 		*l = lookout{}
@@ -34,7 +35,8 @@ func (l *lookout) at(running bool, now time.Time) time.Time {
 	return l.next
 }
 
-// lookForOthers takes over what other processes have committed, when a look is due. A look that fails is made again.
+// lookForOthers applies the rounds that other processes have committed, when a check is due. A failed check is
+// repeated.
 func (d *driver) lookForOthers(ctx context.Context) error {
 	now := d.rt.config.Now()
 	due := d.lookAt(now)
@@ -56,7 +58,7 @@ func (d *driver) lookForOthers(ctx context.Context) error {
 	return d.takeIn(ctx)
 }
 
-// lookAt returns when the next look is due; zero for never.
+// lookAt returns when the next check is due; zero for never.
 func (d *driver) lookAt(now time.Time) time.Time {
 	return d.lookout.at(len(d.executor.inFlight) > 0 && d.rt.config.Queues != nil, now)
 }

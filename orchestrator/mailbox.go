@@ -6,13 +6,13 @@ import (
 	"unicode"
 )
 
-// mailbox holds the external events that nobody has asked for, in the order in which they came. The cost of one event
-// does not depend on how many there are. The zero value is empty.
+// mailbox holds the external events that no call waits for, in the order in which they arrived. The cost of one event
+// does not depend on their number. The zero value is empty.
 type mailbox struct {
 	all     []*keptEvent            // taken ones are removed when they are first, or many
 	byName  map[string][]*keptEvent // oldest first, by the folded name
 	taken   int
-	arrived int // how many events have ever come
+	arrived int // how many events have ever arrived
 }
 
 // keptEvent is an event in a mailbox.
@@ -37,7 +37,7 @@ func (m *mailbox) put(events ...event) {
 	}
 }
 
-// oldest returns the first event of that name; nil when there is none.
+// oldest returns the first event of that name; nil for none.
 func (m *mailbox) oldest(name string) *keptEvent {
 	if m.len() == 0 {
 		return nil
@@ -48,7 +48,7 @@ func (m *mailbox) oldest(name string) *keptEvent {
 	return nil
 }
 
-// take removes what oldest returned.
+// take removes the event that oldest returned.
 func (m *mailbox) take(k *keptEvent) {
 	if m.byName[k.key] = m.byName[k.key][1:]; len(m.byName[k.key]) == 0 {
 		delete(m.byName, k.key)

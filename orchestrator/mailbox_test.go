@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/sample"
 )
 
-// A mailbox is a list of which the oldest of a name is taken, whatever the case of its letters.
+// A mailbox is a list from which the oldest event of a name is taken, regardless of case.
 func TestMailboxIsAList(t *testing.T) {
 	t.Parallel()
 	sample.Rapid(t)

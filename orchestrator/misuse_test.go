@@ -116,14 +116,14 @@ func TestUserCodeThatMisbehaves(t *testing.T) {
 		if _, err := w.process(t, nil, o).Run(t.Context(), startOf("a", 0)); !errors.Is(err, ErrUnknownActivity) || !strings.Contains(err.Error(), `"unregistered"`) {
 			t.Errorf("error %v", err)
 		}
-		// It waits for a process that knows the activity.
+		// It waits for a process that has the activity.
 		if out := mustRun(t, w.process(t, nil, o, unregistered), startOf("a", 0)); out.Status != Completed || out.Execution != 1 {
 			t.Errorf("%+v", out)
 		}
 	})
 }
 
-// runtime.Goexit in an orchestrator, which t.Fatal calls, fails the run like a panic, wherever it is called.
+// runtime.Goexit in an orchestrator, which t.Fatal calls, fails the run like a panic, in any place.
 func TestGoexitFailsTheRun(t *testing.T) {
 	t.Parallel()
 	for name, code := range map[string]func(*Context, int) (int, error){
@@ -169,7 +169,7 @@ func TestGoexitFailsTheRun(t *testing.T) {
 	}
 }
 
-// Leaving an orchestrator that waits runs its deferred functions once, and no recover keeps it going.
+// Parking a waiting orchestrator runs its deferred functions once, and no recover keeps it running.
 func TestLeavingRunsDeferredFunctions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Ids that a name of a blob does not take as they are spill their payloads like others, and can be purged.
+// Ids that need escapes in blob names spill their payloads like others, and can be purged.
 func TestIDsThatNamesOfBlobsDoNotTake(t *testing.T) {
 	t.Parallel()
 	keeps := orchestrator.NewOrchestrator("keeps", func(_ *orchestrator.Context, in string) (string, error) { return in, nil })
@@ -39,8 +39,8 @@ func TestIDsThatNamesOfBlobsDoNotTake(t *testing.T) {
 	}
 }
 
-// A name of MaxName bytes runs. New refuses longer ones, and Start and Run refuse such correlation ids, with the field, the
-// limit and the remedy.
+// A name of MaxName bytes runs. New rejects longer ones, and Start and Run reject such correlation ids, with the
+// field, the limit and the remedy.
 func TestLongNames(t *testing.T) {
 	t.Parallel()
 	build := func(name, activity, version string) (*orchestrator.Runtime, error) {

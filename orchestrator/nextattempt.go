@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// nextAttempt returns the start event of the attempt that follows one that has ended. The end of that one says whether
+// nextAttempt returns the start event of the attempt that follows an ended one. The end of that one records whether
 // its results are kept.
 func nextAttempt(before storedExecution, started event) event {
 	next := startDetails{Base: before.number + 1, First: max(started.start().First, 1)}
@@ -17,15 +17,16 @@ func nextAttempt(before storedExecution, started event) event {
 	case end != nil && end.Keeps:
 		next.Base = max(started.start().Base, 1)
 	case e.Inherited != nil:
-		e.Inherited.Sent = nil // without results, what is sent is new, and so are its streams
+		e.Inherited.Sent = nil // without results, all sent events are new, and so are their streams
 	}
 	if next.Revived = end != nil && !end.Retrying; next.Revived && e.Inherited != nil {
-		e.Inherited.Suspended = false // whoever retries an orchestration that has ended wants it to run
+		e.Inherited.Suspended = false // a retry of an ended orchestration has to run
 	}
 	return e
 }
 
-// priorResults returns the results of the attempts before that the execution which starts with e may reuse: those from Base on.
+// priorResults returns the results of previous attempts that the execution which starts with e may reuse: those from
+// Base on.
 func (e event) priorResults(id string, before []storedExecution) priorResults {
 	base := max(e.start().Base, 1)
 	return newPriorResults(id, slices.DeleteFunc(slices.Clone(before), func(g storedExecution) bool { return g.number < base }))
@@ -39,7 +40,7 @@ func (d *driver) startNextAttempt(ctx context.Context, all []storedExecution, ne
 	if err := d.repeatEffects(ctx); err != nil {
 		return err
 	}
-	d.requiredETag = d.statusETag // with this ETag, nobody has added a round to the attempt before
+	d.requiredETag = d.statusETag // with this ETag, no process has added a round to the previous attempt
 	before := d.summary()
 	before.Earlier = nil
 	d.earlier = append(d.earlier, before)
@@ -47,8 +48,8 @@ func (d *driver) startNextAttempt(ctx context.Context, all []storedExecution, ne
 	return d.begin(ctx, before.Execution+1, next)
 }
 
-// retryOverdue reports whether the sweeper has to make the next attempt, because the message that was to cause it is
-// lost. The attempts of a sub-orchestration are its caller's to make.
+// retryOverdue reports whether the sweeper has to make the next attempt, because the message that causes it is lost.
+// The attempts of a sub-orchestration are made by its caller.
 func (d *driver) retryOverdue(end event) bool {
 	if !end.Retrying || d.start.Parent != "" || d.rt.config.Now().Sub(fromMicros(end.At)) < d.rt.config.LostAfter {
 		return false
@@ -58,8 +59,8 @@ func (d *driver) retryOverdue(end event) bool {
 	return slices.ContainsFunc(d.inbox, func(v *delivery) bool { return v.signal.Payload.Lost })
 }
 
-// resumeForCaller resumes a sub-orchestration for one attempt at a call of its caller. It drives the execution that was
-// started for this attempt, takes the result of one that completed for an earlier attempt, or starts the next
+// resumeForCaller resumes a sub-orchestration for one attempt at a call of its caller. It drives the execution that
+// was started for this attempt, uses the result of one that completed for an earlier attempt, or starts the next
 // execution.
 func (d *driver) resumeForCaller(ctx context.Context, all []storedExecution) error {
 	latest, started := latestOf(all)
@@ -78,7 +79,7 @@ func (d *driver) resumeForCaller(ctx context.Context, all []storedExecution) err
 	end := latest.end()
 	early := started.start().Call == nil && (end == nil || end.Kind == executionCompleted || started.attempt(latest.number) >= own.Attempt)
 	switch {
-	case early, known.same(own) && known.Attempt == own.Attempt: // early starts did not say for which call they are
+	case early, known.same(own) && known.Attempt == own.Attempt: // early starts did not record their call
 		d.notifiesParent = end == nil // another process drove it, and the caller may be parked
 		return d.loadLatest(all)
 	case own.before(known):
@@ -86,7 +87,7 @@ func (d *driver) resumeForCaller(ctx context.Context, all []storedExecution) err
 	case usable && !sameInput && (end == nil || end.Kind == executionCompleted):
 		return fmt.Errorf("orchestration %s has another input: %w", d.start.ID, ErrConflict)
 	case latest.active() && (end == nil || !end.Retrying):
-		d.waitsForEnd, d.codeless = true, true // it still runs for an earlier call; the caller is told when it ends
+		d.waitsForEnd, d.codeless = true, true // it still runs for an earlier call; the caller is notified when it ends
 		return d.loadLatest(all)
 	case usable && end.Kind == executionCompleted:
 		return d.loadLatest(all)
@@ -101,8 +102,8 @@ func (d *driver) resumeForCaller(ctx context.Context, all []storedExecution) err
 	return d.startNextAttempt(ctx, all, next)
 }
 
-// takeOverPrior hands the execution the side effects of the attempt before, and notes which sub-orchestrations were
-// undone.
+// takeOverPrior gives the execution the side effects of the previous attempt, and records which sub-orchestrations
+// were undone.
 func (x *execution) takeOverPrior(m priorResults, earlier []Outcome) {
 	x.priorSideEffects = m.sideEffects
 	x.undoneSince = nil

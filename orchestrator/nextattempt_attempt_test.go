@@ -16,14 +16,14 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 )
 
-// plant is what is installed, as the steps of an update change it.
+// plant holds the installed components, as the steps of an update change them.
 type plant struct {
 	ledger
 
 	mu        sync.Mutex
 	installed map[string]int
-	unhealthy int // so often verify fails
-	halfway   int // so often rollback fails after it has done its work
+	unhealthy int // how often verify fails
+	halfway   int // how often rollback fails after it has done its work
 }
 
 type change struct {
@@ -43,7 +43,7 @@ func (p *plant) versions() map[string]int {
 	return maps.Clone(p.installed)
 }
 
-// engine updates two components, verifies a day later, and rolls back what it has updated when that fails.
+// engine updates two components, verifies a day later, and rolls its updates back if that fails.
 func (p *plant) engine() ([]AnyOrchestrator, []AnyActivity) {
 	update := NewActivity("update", func(_ context.Context, c change) (change, error) {
 		p.add("update " + c.Component)
@@ -89,8 +89,8 @@ func (p *plant) engine() ([]AnyOrchestrator, []AnyActivity) {
 	return []AnyOrchestrator{o}, []AnyActivity{update, verify, rollback}
 }
 
-// An engine that rolls back what it has updated, and then gets a second chance, updates again: it does not succeed on
-// work that it undid itself, also when the undoing failed half way.
+// An engine that rolls its updates back, and then gets a second attempt, updates again: it does not succeed on work
+// that it undid itself, also when the undo failed half way.
 func TestARunNeverSucceedsOnWorkThatItUndid(t *testing.T) {
 	t.Parallel()
 	for name, again := range secondChances() {
@@ -117,7 +117,7 @@ func TestARunNeverSucceedsOnWorkThatItUndid(t *testing.T) {
 	}
 }
 
-// What failed because nobody answered in time waits as long again when it is run again.
+// A run that failed without an answer in time waits as long again in the next attempt.
 func TestAnApprovalThatTimedOutIsWaitedForAgain(t *testing.T) {
 	t.Parallel()
 	type wait struct {
@@ -174,7 +174,7 @@ func TestAnApprovalThatTimedOutIsWaitedForAgain(t *testing.T) {
 	}
 }
 
-// answerLatest approves what the present attempt asks for.
+// answerLatest approves the task of the present attempt.
 func answerLatest(ctx context.Context, rt *Runtime) error {
 	out, err := rt.Get(ctx, "a")
 	if err != nil {
@@ -186,7 +186,7 @@ func answerLatest(ctx context.Context, rt *Runtime) error {
 	return err
 }
 
-// Between two attempts an orchestration is not over: an event and a command that come then are for the next attempt.
+// Between two attempts an orchestration is not over: an event and a command that arrive then are for the next attempt.
 func TestAnEventBetweenTwoAttemptsIsKept(t *testing.T) {
 	t.Parallel()
 	type news struct {
@@ -225,7 +225,7 @@ func TestAnEventBetweenTwoAttemptsIsKept(t *testing.T) {
 	inBubbles(t, tests)
 }
 
-// stepThenNumber calls a step, and gives the event "number" back.
+// stepThenNumber calls a step, and returns the event "number".
 func stepThenNumber(step *Activity[int, int]) *Orchestrator[int, int] {
 	return NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
 		if _, err := step.Call(ctx, n).Await(); err != nil {
@@ -235,7 +235,8 @@ func stepThenNumber(step *Activity[int, int]) *Orchestrator[int, int] {
 	})
 }
 
-// What the last round of an execution owes is paid before anything follows it, wherever the process died that committed it.
+// The effects of an execution's last round are carried out before anything follows it, wherever the committing process
+// died.
 func TestEffectsArePaidBeforeTheNextExecution(t *testing.T) {
 	t.Parallel()
 	start := func(reuse Reuse) func(context.Context, *Runtime) error {
@@ -266,8 +267,8 @@ func TestEffectsArePaidBeforeTheNextExecution(t *testing.T) {
 	}
 }
 
-// owing ends an execution in a process with the plan, with a publication and a detached start in its last round, and looks
-// whether both happened after follow.
+// owing ends an execution in a process with the plan, with a publication and a detached start in its last round, and
+// checks that both happened after follow.
 func owing(t *testing.T, plan *faults.Plan, follow func(context.Context, *Runtime) error) {
 	w, p := newWorld(t), &post{}
 	other := NewOrchestrator("other", func(*Context, int) (int, error) { return 1, nil })
@@ -297,9 +298,9 @@ func owing(t *testing.T, plan *faults.Plan, follow func(context.Context, *Runtim
 	wants(t, "the detached start", stands(t, rt, "b"), "Completed 1")
 }
 
-// A start that takes the id of a run which another process drives ends that run: its driver does nothing for the new one
-// under the old correlation id, and its caller does not get the new run's outcome, whichever process the message of the new
-// run comes to.
+// A start that takes the id of a run that another process drives ends that run. Its driver does nothing for the new
+// one under the old correlation id, and its caller does not get the new run's outcome, whichever process gets the
+// message of the new run.
 func TestAReusedIDIsNotDrivenByTheOldRun(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(*testing.T){}
@@ -308,7 +309,7 @@ func TestAReusedIDIsNotDrivenByTheOldRun(t *testing.T) {
 			w, l := newWorld(t), &ledger{}
 			work := NewActivity("work", func(ctx context.Context, n int) (int, error) {
 				l.add(fmt.Sprint(n, " for ", Info(ctx).CorrelationID))
-				if n < 3 { // the old run's, which goes on for a while
+				if n < 3 { // the old run's, which continues for a while
 					time.Sleep(time.Duration(n) * time.Second)
 				}
 				return n, nil

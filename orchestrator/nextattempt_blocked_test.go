@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The error of code that blocks natively names the line that it blocks in.
+// The error of code that blocks natively names the blocking line.
 func TestABlockedOrchestratorNamesTheLine(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, release := newWorld(t), make(chan struct{})
@@ -26,7 +26,8 @@ func TestABlockedOrchestratorNamesTheLine(t *testing.T) {
 	})
 }
 
-// What is stalled because its code has changed says how code is changed under what runs, and keeps the events that come.
+// The error of a run that is stalled by changed code explains how to change code under running orchestrations; events
+// are kept.
 func TestAStalledOrchestrationSaysWhatToDo(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A sleep that a cancellation ends is no sleep that is over: what the code would do behind it does not happen, also when
-// the code takes no notice, and the run ends as canceled.
+// A canceled sleep has not passed: the code after it has no effect, also when the code ignores the cancellation, and
+// the run ends as canceled.
 func TestASleepThatIsCanceledEndsTheRun(t *testing.T) {
 	t.Parallel()
 	charge := func(l *ledger) *Activity[int, int] { return l.step("charge") }
@@ -77,8 +77,8 @@ func TestASleepThatIsCanceledEndsTheRun(t *testing.T) {
 	inBubbles(t, tests)
 }
 
-// A second cancellation changes nothing: the clean-up that the first one began runs once, whichever process the second
-// comes to.
+// A second cancellation changes nothing: the clean-up that the first one began runs once, whichever process gets the
+// second.
 func TestASecondCancelDoesNotRunTheCleanUpAgain(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(*testing.T){}
@@ -130,7 +130,7 @@ func TestASecondCancelDoesNotRunTheCleanUpAgain(t *testing.T) {
 	inBubbles(t, tests)
 }
 
-// Suspend and resume apply in the order in which they were accepted, whatever the order in which they come.
+// Suspend and resume apply in the order in which they were accepted, in any order of arrival.
 func TestSuspendAndResumeApplyInTheOrderInWhichTheyWereAccepted(t *testing.T) {
 	t.Parallel()
 	type operation = func(context.Context, *Runtime) error
@@ -171,7 +171,7 @@ func TestSuspendAndResumeApplyInTheOrderInWhichTheyWereAccepted(t *testing.T) {
 	inBubbles(t, tests)
 }
 
-// What is suspended begins no attempt of an activity, and goes on with the next one when it is resumed.
+// A suspended run begins no attempt of an activity, and continues with the next one when it is resumed.
 func TestASuspendedOrchestrationDoesNotRetry(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}

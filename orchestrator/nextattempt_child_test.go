@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// A child that is open when its parent's execution ends is canceled, however that ends; then the parent can be purged.
+// A child that is open when its parent's execution ends is canceled, for every kind of end; then the parent can be
+// purged.
 func TestAChildDoesNotOutliveItsParent(t *testing.T) {
 	t.Parallel()
 	refuse := NewActivity("refuse", func(context.Context, int) (int, error) { return 0, errors.New("refused") })
@@ -52,8 +53,8 @@ func TestAChildDoesNotOutliveItsParent(t *testing.T) {
 	inBubbles(t, tests)
 }
 
-// A child that fails when a signal has woken it has failed, once: nobody asked for a retry, and the parent learns of the
-// failure. Messages that come twice change nothing.
+// A child that fails after a signal has woken it has failed, once: no retry was requested, and the parent learns of
+// the failure. Duplicate messages change nothing.
 func TestAChildThatFailsByASignalRunsOnce(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(*testing.T){}
@@ -99,8 +100,7 @@ func TestAChildThatFailsByASignalRunsOnce(t *testing.T) {
 	inBubbles(t, tests)
 }
 
-// The time that a call of a child allows is real time, whoever finds out first that it is over: a signal to the child, or
-// the parent.
+// The timeout of a call of a child is real time, whether a signal to the child or the parent detects it.
 func TestTheTimeoutOfAChildIsRealTime(t *testing.T) {
 	t.Parallel()
 	const down = 70 * time.Minute
@@ -124,7 +124,7 @@ func TestTheTimeoutOfAChildIsRealTime(t *testing.T) {
 			if signal {
 				raise(t, w, mustGet(t, rt, "a").Calls[0].Child, 1, 30*time.Minute)
 			}
-			time.Sleep(down) // of the host
+			time.Sleep(down) // the host is down
 			w.attend(t, rt, 12*time.Hour)
 			out := mustGet(t, rt, "a")
 			wants(t, "the parent", stands(t, rt, "a"), `Completed "TimedOut"`)
@@ -137,8 +137,8 @@ func TestTheTimeoutOfAChildIsRealTime(t *testing.T) {
 	inBubbles(t, tests)
 }
 
-// A tree that waits for a month costs a handful of messages: those of the leaf's timer, and one for each end. Nobody is
-// woken without news, and the sweeper warns of nothing.
+// A tree that waits for a month costs a handful of messages: those of the leaf's timer, and one for each end. Nothing
+// is woken without news, and the sweeper logs no warning.
 func TestATreeThatWaitsForAMonthCostsAHandfulOfMessages(t *testing.T) {
 	t.Parallel()
 	const month = 30 * 24 * time.Hour
@@ -178,7 +178,7 @@ func TestATreeThatWaitsForAMonthCostsAHandfulOfMessages(t *testing.T) {
 	inBubbles(t, tests)
 }
 
-// A child that the attempt before canceled runs for the next one.
+// A child that the previous attempt canceled runs for the next one.
 func TestACanceledChildRunsAgainAfterARewind(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -255,7 +255,7 @@ func TestAPurgeReachesTheChildrenOfAllExecutions(t *testing.T) {
 		})
 		rt := w.signalling(t, nil, []AnyOrchestrator{o, child}, nil)
 		mustRun(t, rt, startOf("a", 1))
-		mustRun(t, rt, startOf("ab", 10)) // whose id begins like the other's
+		mustRun(t, rt, startOf("ab", 10)) // with an id that begins like the other's
 		wants(t, "there are", len(w.all(t, rt)), 1+10+2)
 		isError(t, "purge", rt.Purge(t.Context(), "a"), nil)
 		wants(t, "left", len(w.all(t, rt)), 2)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// From a cancellation on every wait gives it, whether it began before or begins after, and calls do nothing.
+// From a cancellation on every wait returns it, whether it began before or begins after, and calls do nothing.
 func TestEveryWaitGivesTheCancellation(t *testing.T) {
 	t.Parallel()
 	slow := NewActivity("slow", func(ctx context.Context, _ int) (int, error) { <-ctx.Done(); return 0, ctx.Err() })
@@ -63,8 +63,8 @@ func TestEveryWaitGivesTheCancellation(t *testing.T) {
 	inBubbles(t, tests)
 }
 
-// Clean-up runs in a scope that the cancellation does not reach. What the code then returns says how it ends: an error as
-// Canceled, none as Completed, and the failure of the clean-up as Failed for good.
+// Clean-up runs in a scope that the cancellation does not reach. The result of the code decides the end: Canceled
+// after an error, Completed without one, and Failed for good after a failed clean-up.
 func TestCleanUpRunsBehindACancellation(t *testing.T) {
 	t.Parallel()
 	ends := map[string]struct {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// An orchestrator can say itself which of its errors keep their type.
+// An orchestrator can choose itself which of its errors keep their type.
 func TestErrorsOfChildrenThatEndByASignalKeepTheirType(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -33,7 +33,7 @@ func TestErrorsOfChildrenThatEndByASignalKeepTheirType(t *testing.T) {
 	})
 }
 
-// A call says what becomes of its child when the parent's execution ends, and which id the child has.
+// A call sets the policy for its child at the end of the parent's execution, and the child's id.
 func TestACallSaysWhatBecomesOfItsChild(t *testing.T) {
 	t.Parallel()
 	type end = func(*Context) error
@@ -76,7 +76,7 @@ func TestACallSaysWhatBecomesOfItsChild(t *testing.T) {
 	inBubbles(t, tests)
 }
 
-// A parent that is terminated terminates its children, but not those that it has abandoned.
+// A parent that is terminated terminates its children, but not the abandoned ones.
 func TestATerminatedParentLeavesTheAbandonedAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)

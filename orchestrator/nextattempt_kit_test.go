@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// mostDeliveries is how often the host delivers a message before it gives it up.
+	// mostDeliveries is how often the host delivers a message before it abandons it.
 	mostDeliveries = 8
 	// sweepEvery is how often the host sweeps.
 	sweepEvery = 5 * time.Minute
 )
 
-// attend is a host with its sweeper for some time: it delivers what is due, gives up what fails again and again, and
-// sweeps.
+// attend is a host with its sweeper for some time: it delivers the due messages, abandons those that fail repeatedly,
+// and sweeps.
 func (w *world) attend(t *testing.T, rt *Runtime, d time.Duration) {
 	t.Helper()
 	end, swept := time.Now().Add(d), time.Time{}
@@ -35,7 +35,7 @@ func (w *world) attend(t *testing.T, rt *Runtime, d time.Duration) {
 	}
 }
 
-// deliverOrGiveUp hands out one signal, if one is visible.
+// deliverOrGiveUp delivers one signal, if one is visible.
 func (w *world) deliverOrGiveUp(t *testing.T, rt *Runtime) bool {
 	t.Helper()
 	s, m, ok := w.receive(t, budget)
@@ -56,14 +56,14 @@ func (w *world) deliverOrGiveUp(t *testing.T, rt *Runtime) bool {
 	return true
 }
 
-// deliverDue delivers what is visible now.
+// deliverDue delivers the visible messages.
 func (w *world) deliverDue(t *testing.T, rt *Runtime) {
 	t.Helper()
 	for w.deliver(t.Context(), t, rt) {
 	}
 }
 
-// counting is a runtime that counts the messages that it sends.
+// counting returns a runtime that counts the messages that it sends.
 func (w *world) counting(t *testing.T, sent *int, orchestrators ...AnyOrchestrator) *Runtime {
 	t.Helper()
 	count := func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
@@ -75,7 +75,8 @@ func (w *world) counting(t *testing.T, sent *int, orchestrators ...AnyOrchestrat
 	return w.intercepted(t, count, Config{Orchestrators: orchestrators, ScheduleQueue: signalQueue})
 }
 
-// publishing is a runtime with queues that publishes; nil does not. A process that has crashed publishes nothing.
+// publishing returns a runtime with queues that publishes; without p it does not. A process that has crashed publishes
+// nothing.
 func (w *world) publishing(t *testing.T, plan *faults.Plan, p *post, orchestrators []AnyOrchestrator, activities []AnyActivity) *Runtime {
 	t.Helper()
 	if plan == nil {
@@ -94,7 +95,7 @@ func (w *world) publishing(t *testing.T, plan *faults.Plan, p *post, orchestrato
 	return w.configured(t, plan, c)
 }
 
-// stands describes where an orchestration stands.
+// stands describes the state of an orchestration.
 func stands(t *testing.T, rt *Runtime, id string) string {
 	t.Helper()
 	out, err := rt.Get(t.Context(), id)
@@ -107,14 +108,14 @@ func stands(t *testing.T, rt *Runtime, id string) string {
 	return fmt.Sprintf("%s %s", out.Status, out.Output)
 }
 
-// shownStatus is the one that the status row shows.
+// shownStatus returns the status in the status row.
 func shownStatus(t *testing.T, rt *Runtime, id string) Status {
 	t.Helper()
 	s := must(rt.Status(t.Context(), id))(t)
 	return s.Status
 }
 
-// secondChances are the ways in which what has failed is run again.
+// secondChances are the ways to run a failed orchestration again.
 func secondChances() map[string]func(context.Context, *Runtime) error {
 	return map[string]func(context.Context, *Runtime) error{
 		"its message comes again": func(ctx context.Context, rt *Runtime) error {
@@ -128,7 +129,7 @@ func secondChances() map[string]func(context.Context, *Runtime) error {
 	}
 }
 
-// willRetry is the start of somebody who brings it again after a failure.
+// willRetry returns the start of a caller that repeats it after a failure.
 func willRetry(s Start) Start {
 	s.WillRetry = true
 	return s

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// diary notes what was done, in order.
+// diary records actions, in order.
 type diary struct {
 	mu    sync.Mutex
 	notes []string
@@ -39,7 +39,7 @@ func (d *diary) count(text string) int {
 	return n
 }
 
-// makes and takes are a call and what undoes it. A text that begins with "half" fails after it has done its work.
+// makes and takes are a call and its undo. A text that begins with "half" fails after it has done its work.
 func (d *diary) steps() (makes, takes *Activity[string, string]) {
 	step := func(name string) *Activity[string, string] {
 		return NewActivity(name, func(_ context.Context, s string) (string, error) {
@@ -56,7 +56,7 @@ func (d *diary) steps() (makes, takes *Activity[string, string]) {
 	return step("make"), step("take")
 }
 
-// What was undone is forgotten, and the rest is kept: the next attempt does again what it took back, and nothing else.
+// Undone results are forgotten, and the others are kept: the next attempt repeats the undone work, and nothing else.
 func TestWhatIsUndoneIsForgottenAndTheRestIsKept(t *testing.T) {
 	t.Parallel()
 	for name, again := range secondChances() {
@@ -101,8 +101,9 @@ func TestWhatIsUndoneIsForgottenAndTheRestIsKept(t *testing.T) {
 	}
 }
 
-// Undo takes back the last first, one after the other and each once: what failed too, for it may have done half, and what
-// still ran, once it has ended. What has no undo stays, and the error joins what could not be taken back.
+// Undo undoes the last call first, one after the other and each once: failed calls too, because they may have done
+// half of their work, and running ones, once they have ended. Calls without an undo remain, and the error joins those
+// of failed undos.
 func TestUndoTakesBackTheLastFirst(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, d := newWorld(t), &diary{}
@@ -128,7 +129,7 @@ func TestUndoTakesBackTheLastFirst(t *testing.T) {
 	})
 }
 
-// A cancellation does not stop the undoing, and the run ends as canceled.
+// A cancellation does not stop an undo, and the run ends as canceled.
 func TestUndoIsShieldedFromCancellation(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, d := newWorld(t), &diary{}
@@ -152,7 +153,7 @@ func TestUndoIsShieldedFromCancellation(t *testing.T) {
 	})
 }
 
-// What the next attempt remembers: everything that completed if a call failed and nothing but undos followed, and nothing
+// The next attempt remembers everything that completed if a call failed and nothing but undos followed, and nothing
 // otherwise.
 func TestTheNextAttemptKeepsWhatIsSound(t *testing.T) {
 	t.Parallel()
@@ -249,8 +250,8 @@ func TestTheNextAttemptKeepsWhatIsSound(t *testing.T) {
 	inBubbles(t, tests)
 }
 
-// Between two attempts an orchestration is Retrying: its attempt has ended, and more will follow by itself. Who brings it
-// again can give it up.
+// Between two attempts an orchestration is Retrying: its attempt has ended, and more will follow by itself. The caller
+// that repeats the start can give it up.
 func TestRetryingIsNotOverUntilItIsGivenUp(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// An attempt that keeps results sees events where the attempt before saw them: a race that an event lost is lost again, one that it won is
-// won, and an event that came after the failure is seen behind what is kept.
+// An attempt that keeps results sees events at the same place as the previous attempt: a race that an event lost is
+// lost again, one that it won is won again, and an event that arrived after the failure is seen after the kept
+// results.
 func TestEventsKeepTheirPlaceInTheNextAttempt(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		first, second time.Duration // when stop and go come; 0 for never
-		between       bool          // another stop comes after the failure
+		first, second time.Duration // when stop and go arrive; 0 for never
+		between       bool          // another stop arrives after the failure
 		want          string
 	}{
 		"stop loses, then wins":      {first: 30 * time.Hour, want: "shipped, stopped by 1"},
@@ -87,7 +88,7 @@ func failingOnce(l *ledger, name string) *Activity[int, int] {
 	})
 }
 
-// What a person did or reported after a failure may have undone something, so the next attempt begins anew.
+// An action or report of a person after a failure may have undone something, so the next attempt starts over.
 func TestPeopleAndEventsCountAsActions(t *testing.T) {
 	t.Parallel()
 	for name, compensate := range map[string]func(ctx *Context) error{
@@ -127,7 +128,7 @@ func TestPeopleAndEventsCountAsActions(t *testing.T) {
 	}
 }
 
-// The memory reaches over all attempts: an attempt that fails early forgets nothing.
+// The memory covers all attempts: an attempt that fails early forgets nothing.
 func TestMemoryOfAllAttempts(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
@@ -143,7 +144,7 @@ func TestMemoryOfAllAttempts(t *testing.T) {
 		short := NewOrchestrator("test", func(ctx *Context, n int) (int, error) { return gone.Call(ctx, n).Await() })
 		all := []AnyActivity{pay, ship, gone}
 		mustRun(t, w.signalling(t, nil, []AnyOrchestrator{whole}, all), startOf("a", 1))
-		mustRun(t, w.signalling(t, nil, []AnyOrchestrator{short}, all), startOf("a", 1)) // an attempt that does not come to what is kept
+		mustRun(t, w.signalling(t, nil, []AnyOrchestrator{short}, all), startOf("a", 1)) // an attempt that does not reach the kept results
 		rt := w.signalling(t, nil, []AnyOrchestrator{whole}, all)
 		mustRun(t, rt, startOf("a", 1))
 		wants(t, "it ends", stands(t, rt, "a"), "Completed 2")
@@ -151,8 +152,8 @@ func TestMemoryOfAllAttempts(t *testing.T) {
 	})
 }
 
-// What makes the place of an event hard to tell in the next attempt: a call before it that is not kept, an event that comes while the
-// attempt is suspended, a drop, an overtaker whose hold had ended.
+// Cases in which the place of an event in the next attempt is hard to determine: a call before it that is not kept, an
+// event that arrives while the attempt is suspended, a drop, an overtaker whose hold had ended.
 func TestEventsWhosePlaceIsHardToTell(t *testing.T) {
 	t.Parallel()
 	type fn = func(ctx *Context, step, refund *Activity[int, int]) (string, error)
@@ -182,9 +183,9 @@ func TestEventsWhosePlaceIsHardToTell(t *testing.T) {
 	for name, test := range map[string]struct {
 		fn      fn
 		options []OrchestratorOption
-		at      time.Duration // when the event comes
+		at      time.Duration // when the event arrives
 		event   func(begin time.Time) Signal
-		second  bool // another one comes while the next attempt is suspended
+		second  bool // another one arrives while the next attempt is suspended
 		want    string
 	}{
 		"behind a call that is not kept": {fn: stopOrShip(24 * time.Hour), at: 30 * time.Hour, want: "shipped"},

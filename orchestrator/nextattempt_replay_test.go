@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Code sees the first time what it sees in every replay: what it is given has been through the recorded bytes. So what it
-// passes on is the same, whatever the text of an error, and however JSON is written.
+// Live code sees the same values as every replay: each value has been through the recorded bytes. So it passes on the
+// same values, for any error text and any formatting of JSON.
 func TestLiveCodeSeesWhatReplaySees(t *testing.T) {
 	t.Parallel()
 	const odd = "bad byte \xff\xfe here"
@@ -25,7 +25,7 @@ func TestLiveCodeSeesWhatReplaySees(t *testing.T) {
 	rawChild := NewOrchestrator("rawChild", func(*Context, json.RawMessage) (json.RawMessage, error) {
 		return json.RawMessage(` {"a" :  1} `), nil
 	})
-	// Each gives a text that is passed on.
+	// Each returns a text that is passed on.
 	texts := map[string]func(*Context, json.RawMessage) string{
 		"the error of an activity": func(ctx *Context, _ json.RawMessage) string {
 			_, err := fail.Call(ctx, 1).Await()
@@ -101,7 +101,7 @@ func TestLiveCodeSeesWhatReplaySees(t *testing.T) {
 	inBubbles(t, tests)
 }
 
-// Any over several events takes them in the order in which they came, so that none of them starves the others.
+// Any over several events takes them in their order of arrival, so that none of them starves the others.
 func TestAnyTakesEventsInTheOrderOfTheirArrival(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(*testing.T){}
@@ -113,7 +113,7 @@ func TestAnyTakesEventsInTheOrderOfTheirArrival(t *testing.T) {
 		tests[name] = func(t *testing.T) {
 			w := newWorld(t)
 			o := NewOrchestrator("test", func(ctx *Context, n int) (string, error) {
-				if _, err := Timer(ctx, time.Hour).Await(); err != nil { // they come meanwhile
+				if _, err := Timer(ctx, time.Hour).Await(); err != nil { // they arrive meanwhile
 					return "", err
 				}
 				got, a, b := "", Event[int](ctx, "a"), Event[int](ctx, "b")
@@ -142,8 +142,8 @@ func TestAnyTakesEventsInTheOrderOfTheirArrival(t *testing.T) {
 	inBubbles(t, tests)
 }
 
-// Deferred code can tell the end from a parking: what is meant for the end happens once, however often the orchestration
-// leaves memory before.
+// Deferred code can distinguish the end from a parking: its work for the end happens once, however often the
+// orchestration leaves memory before.
 func TestDeferredCodeForTheEndRunsOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
@@ -171,7 +171,7 @@ func TestDeferredCodeForTheEndRunsOnce(t *testing.T) {
 	})
 }
 
-// A panic in a coroutine that nobody waits for fails the run.
+// A panic in a coroutine that is not awaited fails the run.
 func TestAPanicInACoroutineFailsTheRun(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(*testing.T){}
@@ -202,8 +202,8 @@ func TestAPanicInACoroutineFailsTheRun(t *testing.T) {
 	inBubbles(t, tests)
 }
 
-// A coroutine that only listens in the background does not keep an orchestration from ending; calls that nobody waited for
-// are carried out all the same.
+// A coroutine that only listens in the background does not prevent the end of an orchestration; calls that are not
+// awaited are carried out nevertheless.
 func TestABackgroundListenerDoesNotKeepARunFromEnding(t *testing.T) {
 	t.Parallel()
 	listeners := map[string]func(*Context) (int, error){

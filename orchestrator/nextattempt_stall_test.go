@@ -11,8 +11,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/sample"
 )
 
-// An orchestrator that blocks without the runtime's knowledge stalls: Run returns long before its time is over, and the
-// status says so. With code that does not block, the orchestration goes on, with the events that came meanwhile.
+// An orchestrator that blocks without the runtime's knowledge stalls: Run returns long before its timeout, and the
+// status shows it. With code that does not block, the orchestration continues, with the events that arrived meanwhile.
 func TestCodeThatBlocksNativelyFreesRun(t *testing.T) {
 	t.Parallel()
 	blocks := map[string]func(release chan struct{}){
@@ -85,14 +85,14 @@ func TestCodeThatBlocksNativelyFreesRun(t *testing.T) {
 	inBubbles(t, tests)
 }
 
-// deployment is what runs at a time.
+// deployment is the code that is deployed at a time.
 type deployment struct {
 	orchestrators []AnyOrchestrator
 	activities    []AnyActivity
 }
 
-// What stalls, because of code that cannot go on with it, shows that with the reason for as long as it lasts, and goes on by
-// itself within a sweep of the code being mended, after a month as after three days.
+// A run that is stalled by its code shows that with the reason for as long as it lasts, and continues by itself within
+// a sweep of the repair, after a month as after three days.
 func TestWhatIsStalledGoesOnWhenTheCodeIsMended(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
@@ -148,7 +148,7 @@ func TestWhatIsStalledGoesOnWhenTheCodeIsMended(t *testing.T) {
 	inBubbles(t, tests)
 }
 
-// What code saw of the configuration of its process is recorded: to switch publications or queues on or off between two
+// The configuration that code saw in its process is recorded: switching publications or queues on or off between two
 // deployments stalls nothing.
 func TestWhatIsSwitchedBetweenDeploymentsStallsNothing(t *testing.T) {
 	t.Parallel()
@@ -166,7 +166,7 @@ func TestWhatIsSwitchedBetweenDeploymentsStallsNothing(t *testing.T) {
 	switches := map[string]struct {
 		before, after func(*testing.T, *world, AnyOrchestrator) *Runtime
 		do            func(*Context) string
-		without       bool // the first deployment cannot do it
+		without       bool // the first deployment lacks it
 	}{
 		"publications are switched on":  {speechless, outspoken, publishes, true},
 		"publications are switched off": {outspoken, speechless, publishes, false},
@@ -201,19 +201,19 @@ func TestWhatIsSwitchedBetweenDeploymentsStallsNothing(t *testing.T) {
 	inBubbles(t, tests)
 }
 
-// speechless is a process that has queues and does not publish.
+// speechless returns a process that has queues and does not publish.
 func speechless(t *testing.T, w *world, o AnyOrchestrator) *Runtime {
 	t.Helper()
 	return w.publishing(t, nil, nil, []AnyOrchestrator{o}, nil)
 }
 
-// outspoken is a process that has queues and publishes.
+// outspoken returns a process that has queues and publishes.
 func outspoken(t *testing.T, w *world, o AnyOrchestrator) *Runtime {
 	t.Helper()
 	return w.publishing(t, nil, &post{}, []AnyOrchestrator{o}, nil)
 }
 
-// queueless is a process without queues.
+// queueless returns a process without queues.
 func queueless(t *testing.T, w *world, o AnyOrchestrator) *Runtime {
 	t.Helper()
 	return w.process(t, nil, o)

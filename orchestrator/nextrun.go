@@ -15,8 +15,8 @@ func (d *driver) startsNextRun(all []storedExecution) bool {
 	return d.start.Reuse == ReuseEnded && !d.start.deliver && latest.Name == d.start.Orchestrator && latest.start().CorrelationID != d.start.CorrelationID
 }
 
-// beginNextRun starts the requested run under the id, unless it has ended for good before. While the latest run goes
-// on, the error is ErrConflict.
+// beginNextRun starts the requested run under the id, unless it has ended for good before. While the latest run is
+// active, the error is ErrConflict.
 func (d *driver) beginNextRun(ctx context.Context, all []storedExecution) error {
 	latest, started := latestOf(all)
 	if out, ok := d.findPastRun(all); ok {
@@ -32,14 +32,14 @@ func (d *driver) beginNextRun(ctx context.Context, all []storedExecution) error 
 	return d.beginAfter(ctx, all)
 }
 
-// takesPlace reports whether the Start takes the place of the latest run, which has failed for good.
+// takesPlace reports whether the Start replaces the latest run, which has failed for good.
 func (d *driver) takesPlace(all []storedExecution) bool {
 	latest, started := latestOf(all)
 	end := latest.end()
 	return d.start.Instead != nil && !d.start.deliver && end != nil && end.Kind == executionFailed && !end.Retrying && d.start.Instead(started.start().Carry)
 }
 
-// beginAfter starts the requested run under the id behind the latest one, which has ended.
+// beginAfter starts the requested run under the id after the latest one, which has ended.
 func (d *driver) beginAfter(ctx context.Context, all []storedExecution) error {
 	latest, _ := latestOf(all)
 	d.readEarlier(all)
@@ -51,12 +51,12 @@ func (d *driver) beginAfter(ctx context.Context, all []storedExecution) error {
 	first, _ := all[0].start()
 	d.createdAt = createdOf(first)
 	next := freshExecution(d.start, latest, "")
-	d.lastSignal = "" // which was one of the run before
+	d.lastSignal = "" // the signal belongs to the previous run
 	return d.begin(ctx, next.number, next.event)
 }
 
-// findPastRun looks for the requested run among those before the latest. A run that failed does not count, because it
-// is to run again.
+// findPastRun searches for the requested run among those before the latest. A run that failed does not count, because
+// it has to run again.
 func (d *driver) findPastRun(all []storedExecution) (Outcome, bool) {
 	for _, g := range slices.Backward(all) {
 		started, ok := g.start()
@@ -72,8 +72,8 @@ func (d *driver) findPastRun(all []storedExecution) (Outcome, bool) {
 	return Outcome{}, false
 }
 
-// settlePreviousRun makes sure that the previous run has had all its effects and that its end was reported. A process
-// may have died in between, and once the next run has begun, nothing would make up for it.
+// settlePreviousRun ensures that all effects of the previous run were carried out and that its end was reported. A
+// process may have died in between, and once the next run has begun, nothing would repeat them.
 func (d *driver) settlePreviousRun(ctx context.Context, out Outcome, latest storedExecution) error {
 	if err := d.rt.repeatLastEffects(ctx, d.start.ID, []storedExecution{latest}, (*driver).emit); err != nil {
 		return err

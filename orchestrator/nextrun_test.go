@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/faults"
 )
 
-// runOf is one of the runs that share the id "a".
+// runOf returns the start of a run; all runs share the id "a".
 func runOf(correlationID string, input int) Start {
 	s := startOf("a", input)
 	s.CorrelationID, s.Reuse, s.Resume = correlationID, ReuseEnded, true
@@ -87,8 +87,8 @@ func TestASeriesOfRuns(t *testing.T) {
 	})
 }
 
-// A signal for the run that has the id meets, in this process, a message of another run, which has nothing to do here: the
-// signal is applied all the same, and not judged by the other run.
+// A signal for the run that has the id meets, in this process, a message of another run, which has nothing to do here:
+// the signal is applied nevertheless, and not judged by the other run.
 func TestASignalMeetsAnotherRun(t *testing.T) {
 	t.Parallel()
 	inBubbles(t, map[string]func(*testing.T){
@@ -109,7 +109,7 @@ func TestASignalMeetsAnotherRun(t *testing.T) {
 	})
 }
 
-// meet delivers the event that a run waits for while a message of another run is at its first look.
+// meet delivers the event that a run waits for while a message of another run makes its first read.
 func (o *office) meet(t *testing.T, s Start, want error, waits string) {
 	t.Helper()
 	slow := true
@@ -128,7 +128,7 @@ func (o *office) meet(t *testing.T, s Start, want error, waits string) {
 	wants(t, "calls for the event", o.ledger.count("step(9)"), 1)
 }
 
-// told is who has heard of the end of which run.
+// told records the reported ends of runs.
 type told struct {
 	mu   sync.Mutex
 	runs map[string]Status
@@ -141,7 +141,7 @@ func (l *told) hear(out Outcome) {
 }
 
 // Two runs for one id, one of which ends by a signal, with every fault at every storage call, and a process that dies
-// between the end of a run and telling of it: one runs, then the other; each end is told, and no step is forgotten.
+// between the end of a run and its report. One runs, then the other; each end is reported, and no step is forgotten.
 func TestFaultsInASeriesOfRuns(t *testing.T) {
 	t.Parallel()
 	everyFault(t, func(t *testing.T, plan *faults.Plan) {
@@ -181,7 +181,7 @@ func TestFaultsInASeriesOfRuns(t *testing.T) {
 			}
 			o.rest(t, rt)
 		}
-		for range 3 { // for what failed
+		for range 3 { // for failed messages
 			o.settle(t, open(&faults.Plan{}))
 		}
 		wants(t, "ends", l.runs, map[string]Status{"one": Completed, "two": Completed})

@@ -9,19 +9,21 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/nodes"
 )
 
-// Nodes keeps this process alive to the others, which go on with what it has in hand when it dies. *nodes.Node is one.
+// Nodes reports this process as alive to the other processes, which continue its work when it dies. *nodes.Node
+// implements it.
 type Nodes interface {
-	// Name is the name of this process. It gets another one after others have taken over from it.
+	// Name returns the name of this process. It changes after other processes have taken over from it.
 	Name() string
-	// Hold takes an orchestration in hand until release is called.
+	// Hold marks an orchestration as in progress until release is called.
 	Hold(orchestration string) (release func())
-	// Confirm says that the process of that name is alive to the others. The error is nodes.ErrFenced, or one of storage.
+	// Confirm ensures that other processes see the process of that name as alive. The error is nodes.ErrFenced, or one
+	// of storage.
 	Confirm(ctx context.Context, name string) error
 }
 
-// Hold takes an orchestration in hand until release is called: should this process die before, others look what there is to do
-// for it. Whoever drives orchestrations with Run holds them until what follows their ends is done, too; the runtime itself holds
-// them while it drives them.
+// Hold marks an orchestration as in progress until release is called: if this process dies before, other processes
+// check the orchestration for work. Callers that drive orchestrations with Run should hold them until the work after
+// their ends is done, too; the runtime itself holds them while it drives them.
 func (r *Runtime) Hold(orchestration string) (release func()) {
 	if r.config.Nodes == nil {
 		return func() {}
@@ -29,7 +31,7 @@ func (r *Runtime) Hold(orchestration string) (release func()) {
 	return r.config.Nodes.Hold(orchestration)
 }
 
-// confirm keeps a process from committing that the others take for dead.
+// confirm prevents a commit by a process that the others consider dead.
 func (d *driver) confirm(ctx context.Context) error {
 	if d.rt.config.Nodes == nil {
 		return nil
@@ -46,8 +48,8 @@ func (d *driver) confirm(ctx context.Context) error {
 	return nil
 }
 
-// responsibleNode is the node that is responsible for the open calls after the next round: this one, unless it leaves calls to the
-// one that made them.
+// responsibleNode returns the node that is responsible for the open calls after the next round: this one, unless it
+// leaves calls to the node that made them.
 func (d *driver) responsibleNode() string {
 	if d.responsible == "" || d.responsible == d.node {
 		return d.node

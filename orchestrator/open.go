@@ -55,7 +55,7 @@ func (d *driver) open(ctx context.Context) error {
 	return d.resume(ctx, all)
 }
 
-// externalStart is the start event of an execution that is started from outside.
+// externalStart returns the start event of an execution that is started from outside.
 func (d *driver) externalStart(number int) event {
 	return event{Start: &startDetails{Base: number, First: number}, Payload: d.start.Input}
 }
@@ -149,7 +149,7 @@ func (d *driver) resetExecution(number, base int) {
 }
 
 // resume continues from the stored rounds. It replays an execution that runs, and makes the next attempt after a
-// failure; but a signal alone does not retry what has failed.
+// failure; but a signal alone does not retry a failed execution.
 func (d *driver) resume(ctx context.Context, all []storedExecution) error {
 	if d.start.call != nil && !d.start.deliver {
 		return d.resumeForCaller(ctx, all)
@@ -171,7 +171,7 @@ func (d *driver) resume(ctx context.Context, all []storedExecution) error {
 	return d.loadLatest(all)
 }
 
-// readEarlier collects what the driver needs of the executions before the latest.
+// readEarlier collects the data that the driver needs of the executions before the latest.
 func (d *driver) readEarlier(all []storedExecution) {
 	latest := all[len(all)-1]
 	d.version, d.earlier, d.marker = roundCount(all), nil, latest.marker()
@@ -233,7 +233,7 @@ func (d *driver) loadLatest(all []storedExecution) error {
 	return nil
 }
 
-// noteStatus remembers the status row that was loaded with the rounds.
+// noteStatus keeps the status row that was loaded with the rounds.
 func (d *driver) noteStatus(status tables.Entity) {
 	d.status, d.writtenAt = status, status.Time(columnExecutedOn)
 	d.statusETag, d.storedCustomStatus = status.ETag, status.String("CustomStatus")
@@ -244,13 +244,13 @@ func (d *driver) noteStatus(status tables.Entity) {
 // began.
 const rules = rules3
 
-// rules3 is the first version of the rules by which a call with WithID is refused when its id is taken (checkChild), an attempt that
-// keeps results learns the events of the attempts before at their place among these, Undo is a barrier, an abandoned sub-orchestration
-// does not keep its caller, a canceled orchestration that cannot go on ends, an event records the clock when that was ahead before
-// (event.clock), and a cancellation resumes an execution that is suspended.
+// rules3 is the first version of these rules: A call with WithID is rejected when its id is taken (checkChild). An
+// attempt that keeps results learns the events of previous attempts at their place among these. Undo is a barrier. An
+// abandoned sub-orchestration does not keep its caller. A canceled orchestration that cannot continue ends. An event
+// records the clock if that was ahead before (event.clock). A cancellation resumes a suspended execution.
 const rules3 = 3
 
-// createdOf returns when the orchestration was created, given one of its starts.
+// createdOf returns when the orchestration was created, given any of its starts.
 func createdOf(started event) time.Time {
 	if created := started.start().Created; created != 0 {
 		return fromMicros(created)
@@ -268,7 +268,7 @@ func (d *driver) pinVersion(started event) error {
 	return nil
 }
 
-// identify checks that the id belongs to the requested orchestration. A driver that a signal started takes the Start of
+// identify checks that the id belongs to the requested orchestration. A driver that a signal started uses the Start of
 // the orchestration that it finds.
 func (d *driver) identify(all []storedExecution) error {
 	first, ok := all[0].start()
@@ -288,7 +288,7 @@ func (d *driver) identify(all []storedExecution) error {
 	if !mayRepeat(d.start.TenantID, details.Tenant) {
 		return otherTenant(d.start.ID)
 	}
-	d.start.TenantID = details.Tenant // also "", so that nobody makes a run of the platform his own
+	d.start.TenantID = details.Tenant // also "", so that no tenant takes over a run of the platform
 	d.executor.start.TenantID = details.Tenant
 	if started.Name != d.start.Orchestrator || details.CorrelationID != d.start.CorrelationID {
 		return fmt.Errorf("orchestration %s was started by %s for correlation id %s: %w",

@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// openWork finds work that has to be waited for at the end of an orchestrator's function. It begins each search where the last one
-// ended, so that work which ends in the order in which it began is not looked at over and over.
+// openWork finds work to wait for at the end of an orchestrator's function. It begins each search where the last one
+// ended, so that work that ends in the order in which it began is not checked repeatedly.
 type openWork struct {
 	tasks     int // this many of the first tasks are done, awaited, or no work
 	coroutine int // number of the coroutine that was found last
 }
 
 // awaitOpenWork waits, once the orchestrator's function has returned, for activities and sub-orchestrations that were
-// called but never awaited, and for coroutines that wait for such calls: a call that was made is completed, but for abandoned
+// called but never awaited, and for coroutines that wait for such calls. So every call is completed, except abandoned
 // sub-orchestrations. Coroutines that wait for anything else end with the function.
 func (x *execution) awaitOpenWork(ctx *Context) {
 	f := x.current
@@ -47,7 +47,7 @@ func (x *execution) hasOpenWork(found *openWork, asking *coroutine) bool {
 	return false
 }
 
-// outlives reports whether the task is a sub-orchestration that goes on without its caller.
+// outlives reports whether the task is a sub-orchestration that continues without its caller.
 func (x *execution) outlives(t *task) bool {
 	return x.rules >= rules3 && t.kind == childTask && t.options.close == AbandonChild
 }

@@ -9,14 +9,13 @@ import (
 	"time"
 )
 
-// request is something that an operator asks of a runtime some time after the start, again and again until the answer is
-// good.
+// request is a request of an operator to a runtime some time after the start, repeated until it succeeds.
 type request struct {
 	at   time.Duration
 	send func(ctx context.Context, rt *Runtime) error
 }
 
-// operated are the scenarios that operators have a hand in, and those that end badly.
+// operated are the scenarios with operators, and those that end badly.
 func operated() map[string]scenario {
 	return map[string]scenario{
 		"fails": {make: withFailure, status: Failed, most: map[string]int{"trouble": 4},
@@ -36,7 +35,7 @@ func operated() map[string]scenario {
 	}
 }
 
-// everyScenario is all there are.
+// everyScenario returns all scenarios.
 func everyScenario() map[string]scenario {
 	all := scenarios()
 	maps.Copy(all, operated())
@@ -45,7 +44,7 @@ func everyScenario() map[string]scenario {
 	return all
 }
 
-// withFailure fails for good, behind a timer, because its child does.
+// withFailure fails for good, after a timer, because its child does.
 func withFailure(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	step := l.step("step")
 	trouble := NewActivity("trouble", func(context.Context, int) (int, error) {
@@ -92,7 +91,7 @@ func withSuspension(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	return []AnyOrchestrator{o}, []AnyActivity{step}
 }
 
-// withFamily waits for a child that waits for a child that waits for what does not come.
+// withFamily waits for a child that waits for a child that waits for an event that never comes.
 func withFamily(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	step := l.step("step")
 	grandchild := NewOrchestrator("grandchild", func(ctx *Context, _ int) (int, error) {
@@ -167,7 +166,7 @@ func isSuspended(ctx context.Context, rt *Runtime) error {
 	return err
 }
 
-// runAgain brings the message that started the orchestration once more, as an engine does after a failure.
+// runAgain repeats the message that started the orchestration, as an engine does after a failure.
 func runAgain(ctx context.Context, rt *Runtime) error {
 	out, err := rt.Run(ctx, startOf("a", 1))
 	if err == nil && !out.Ended() && !out.Woken {

@@ -73,8 +73,8 @@ func (o callOptions) forChild() error {
 	return nil
 }
 
-// prepareCall merges and validates the options of a call, and encodes its input. Calls without options of their own share
-// those of what they call, which nobody changes.
+// prepareCall merges and validates the options of a call, and encodes its input. Calls without options of their own
+// share the options of their activity or orchestrator, which never change.
 func prepareCall(in any, options *callOptions, more []CallOption) (json.RawMessage, *callOptions, error) {
 	if len(more) > 0 {
 		merged := *options
@@ -93,7 +93,7 @@ func prepareCall(in any, options *callOptions, more []CallOption) (json.RawMessa
 // WithRetry sets the retry policy of a call.
 func WithRetry(r Retry) CallOption { return callOption(func(o *callOptions) { o.retry = r }) }
 
-// WithTimeout bounds each attempt. The context of an activity ends then, and the attempt counts as failed; 0 means that
+// WithTimeout bounds each attempt. The context of an activity ends then, and the attempt counts as failed; with 0,
 // only the invocation bounds it. An attempt of a sub-orchestration fails as TimedOut.
 func WithTimeout(d time.Duration) CallOption {
 	return callOption(func(o *callOptions) { o.timeout = d })

@@ -17,11 +17,11 @@ type Orchestrator[In, Out any] struct {
 
 // AnyOrchestrator is an Orchestrator of any type, for registration.
 type AnyOrchestrator interface {
-	// Name is the name that the rounds hold.
+	// Name returns the name in the rounds.
 	Name() string
-	// Version is that of WithVersion, "" without it.
+	// Version returns the version of WithVersion, "" without it.
 	Version() string
-	// CheckInput says why an input cannot be the orchestrator's, nil if it can: see WithInputCheck.
+	// CheckInput returns why an input is invalid for the orchestrator, nil if it is valid: see WithInputCheck.
 	CheckInput(input json.RawMessage) error
 	configured() orchestratorOptions
 	run(ctx *Context, input json.RawMessage) (json.RawMessage, error)
@@ -36,26 +36,26 @@ func NewOrchestrator[In, Out any](name string, fn func(*Context, In) (Out, error
 	return o
 }
 
-// WithVersion names the version of an orchestrator's code. Several versions of one name may be registered: a new
+// WithVersion names the version of an orchestrator's code. Several versions of one name may be registered. A new
 // execution uses the one that was registered last, and a running one keeps the version with which it began. Remove a
 // version when no execution of it is left; until then its executions stall with ErrUnknownOrchestrator.
 func WithVersion(version string) OrchestratorOption {
 	return orchestratorOption(func(o *orchestratorOptions) { o.version = version })
 }
 
-// DropEarlyEvents drops, with a warning, every event that nobody waits for when it comes (rounds document). Without
-// this option, such events are kept until they are asked for.
+// DropEarlyEvents drops, with a warning, every event that arrives before a call waits for it (rounds document).
+// Without this option, such events are kept until a call requests them.
 func DropEarlyEvents() OrchestratorOption {
 	return orchestratorOption(func(o *orchestratorOptions) { o.drop = true })
 }
 
-// WithInputCheck adds to what CheckInput looks at: an input has to be JSON of the orchestrator's type, and what check wants. Runs do not
-// ask it: what they are given, they take or fail with.
+// WithInputCheck adds check to CheckInput, which always checks that an input is JSON of the orchestrator's type. Runs
+// do not call it: they accept their input or fail with it.
 func WithInputCheck(check func(input json.RawMessage) error) OrchestratorOption {
 	return orchestratorOption(func(o *orchestratorOptions) { o.input = check })
 }
 
-// CheckInput says, before a run begins, why an input cannot be the orchestrator's, nil if it can.
+// CheckInput returns, before a run begins, why an input is invalid for the orchestrator, nil if it is valid.
 func (o *Orchestrator[In, Out]) CheckInput(input json.RawMessage) error {
 	var in In
 	if err := json.Unmarshal(input, &in); err != nil {
@@ -67,10 +67,10 @@ func (o *Orchestrator[In, Out]) CheckInput(input json.RawMessage) error {
 	return o.options.input(input)
 }
 
-// Name is the name that the rounds hold.
+// Name returns the name in the rounds.
 func (o *Orchestrator[In, Out]) Name() string { return o.name }
 
-// Version is that of WithVersion, "" without it.
+// Version returns the version of WithVersion, "" without it.
 func (o *Orchestrator[In, Out]) Version() string { return o.options.version }
 
 func (o *Orchestrator[In, Out]) configured() orchestratorOptions { return o.options }
@@ -91,10 +91,10 @@ func (o *Orchestrator[In, Out]) run(ctx *Context, input json.RawMessage) (json.R
 	return output, nil
 }
 
-// Call runs the orchestrator as a sub-orchestration and returns at once. The sub-orchestration has its own rounds, its
-// own id, which begins with the caller's id unless WithID sets another one, and the caller's correlation id. It runs
-// once for a call. With WithRetry, a failed one makes another attempt, which keeps results by the rule for attempts
-// (see the package comment). WithTimeout bounds each attempt.
+// Call runs the orchestrator as a sub-orchestration and returns immediately. The sub-orchestration has its own rounds
+// and the caller's correlation id. Its id begins with the caller's id unless WithID sets another one. It runs once per
+// call. With WithRetry, a failed one makes another attempt, which keeps results by the rule for attempts (see the
+// package comment). WithTimeout bounds each attempt.
 func (o *Orchestrator[In, Out]) Call(ctx *Context, in In, options ...CallOption) *Future[Out] {
 	if ctx.isCanceled() {
 		return failedFuture[Out](ctx, canceledError(o.name))
@@ -112,8 +112,8 @@ func (o *Orchestrator[In, Out]) Call(ctx *Context, in In, options ...CallOption)
 	return &Future[Out]{ctx: ctx, task: ctx.execution.callChild(ctx, o.name, input, merged)}
 }
 
-// Start starts the orchestrator as a detached orchestration: nobody waits for it, and it goes on when this one ends. id
-// is its id; "" makes one that begins with this orchestration's id. If the id is taken, nothing is started. The
+// Start starts the orchestrator as a detached orchestration: it has no caller, and continues when this one ends. An
+// empty id is replaced by one that begins with this orchestration's id. If the id is taken, nothing is started. The
 // orchestration begins when the round that decided on it is committed, and only then.
 func (o *Orchestrator[In, Out]) Start(ctx *Context, id string, in In) (string, error) {
 	if ctx.isCanceled() {
@@ -132,7 +132,7 @@ func (o *Orchestrator[In, Out]) Start(ctx *Context, id string, in In) (string, e
 	return ctx.execution.detach(o.name, id, input), nil
 }
 
-// ParentClose says what happens to a sub-orchestration that is still running when its caller's execution ends. A caller
+// ParentClose is the policy for a sub-orchestration that is still running when its caller's execution ends. A caller
 // that is terminated terminates all but the abandoned ones.
 type ParentClose string
 
@@ -143,14 +143,15 @@ const (
 	AbandonChild   ParentClose = "abandon"
 )
 
-// WithParentClose sets what happens to the sub-orchestration when its caller ends before it.
+// WithParentClose sets the policy for the sub-orchestration when its caller ends first.
 func WithParentClose(p ParentClose) CallOption {
 	return callOption(func(o *callOptions) { o.close = p })
 }
 
-// WithID sets the id of a sub-orchestration, 1 to 400 bytes of UTF-8. Calls of one orchestration with the same id and the same input
-// are one: they get the same result. The call fails permanently with ErrConflict when anything else has the id: a call with another
-// input, an orchestration that somebody else started, the caller itself, or a caller of the caller.
+// WithID sets the id of a sub-orchestration, 1 to 400 bytes of UTF-8. Calls of one orchestration with the same id and
+// the same input are one call: they get the same result. The call fails permanently with ErrConflict when the id is
+// taken by anything else. That may be a call with another input, an orchestration with another starter, the caller
+// itself, or a caller of the caller.
 func WithID(id string) CallOption { return callOption(func(o *callOptions) { o.id = id }) }
 
 // callRef identifies one attempt at a call of a sub-orchestration, by the caller's numbering.
@@ -158,8 +159,8 @@ type callRef struct {
 	Execution int `json:"execution"`
 	Task      int `json:"task"`
 	Attempt   int `json:"attempt"`
-	// Since is the first execution of the caller whose results under this id still count. What the sub-orchestration
-	// did for an earlier one was undone, or belongs to an attempt of which nothing is kept.
+	// Since is the caller's first execution from which results under this id still count. Work that the
+	// sub-orchestration did for an earlier one was undone, or belongs to an attempt that starts over.
 	Since int `json:"since,omitempty"`
 }
 

@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// Status is the state of an orchestration, with the names that Durable Functions uses where it has them.
+// Status is the state of an orchestration, with the names of Durable Functions where it has them.
 type Status string
 
 // These are the states. An orchestration that continues as new is Running.
 const (
-	Pending    Status = "Pending" // started, and no process runs it yet
+	Pending    Status = "Pending" // started, but not run by a process yet
 	Running    Status = "Running"
 	Suspended  Status = "Suspended"
 	Retrying   Status = "Retrying" // an attempt failed and another follows, for which events and commands are kept
-	Stalled    Status = "Stalled"  // the code cannot go on; when it is fixed, the orchestration goes on by itself
+	Stalled    Status = "Stalled"  // the code cannot continue; when it is fixed, the orchestration continues by itself
 	Completed  Status = "Completed"
 	Failed     Status = "Failed"
 	Terminated Status = "Terminated"
 	Canceled   Status = "Canceled"
 )
 
-// Ended reports whether the state is final: nothing follows by itself.
+// Ended reports whether the state is final, so that nothing follows by itself.
 func (s Status) Ended() bool {
 	return s == Completed || s == Failed || s == Terminated || s == Canceled
 }
 
-// Outcome is the state in which Run leaves the latest execution of an orchestration, and what the execution did.
+// Outcome is the state of the latest execution of an orchestration after Run, with its calls.
 type Outcome struct {
 	ID            string
 	Orchestrator  string
@@ -50,23 +50,23 @@ type Outcome struct {
 	// Retrying, it is when the attempt failed.
 	StartedAt time.Time
 	EndedAt   time.Time
-	// ResumeAt is when an orchestration that has not ended has something to do again. It is not in the future when only
-	// the time ran out, and zero when the orchestration waits for a signal.
+	// ResumeAt is when an orchestration that has not ended has work again. It is not in the future if Run only timed
+	// out, and zero when the orchestration waits for a signal.
 	ResumeAt time.Time
-	// Woken says that signals will wake the orchestration, so that nobody else has to.
+	// Woken is set if signals will wake the orchestration, so that callers need not.
 	Woken bool
-	// Calls holds everything that the execution called, in order.
+	// Calls holds all calls of the execution, in order.
 	Calls []Call
 	// Earlier holds the failed attempts before this one, since the orchestration began or last continued as new; oldest
 	// first.
 	Earlier []Outcome
-	// Joined says that another Run in this process did the work, and this one waited for it.
+	// Joined is set if another Run in this process did the work, and this one waited for it.
 	Joined bool
 	// Rounds is how many rounds Run has committed. A Run that parks without one has made no progress.
 	Rounds int
 }
 
-// Ended reports whether the orchestration has ended, with success or not: nothing follows by itself.
+// Ended reports whether the orchestration has ended, with success or not, so that nothing follows by itself.
 func (o Outcome) Ended() bool { return o.Status.Ended() }
 
 // CallKind is the kind of a call.
@@ -98,14 +98,14 @@ type Call struct {
 	Attempts    int
 	ScheduledAt time.Time
 	EndedAt     time.Time
-	// Reused says that an earlier execution made the call, and that this one took over the result.
+	// Reused marks a result that was taken over from an earlier execution.
 	Reused bool
-	// Undoes is the number of the call that this one undoes, 0 for none. Undone says that this call was undone.
+	// Undoes is the number of the call that this one undoes, 0 for none. Undone marks a call that was undone.
 	Undoes int
 	Undone bool
-	// Close is what happens to a sub-orchestration when its caller ends before it.
+	// Close is the policy for a sub-orchestration when its caller ends first.
 	Close ParentClose
-	// Local says that the call is of a local activity (WithLocal).
+	// Local marks the call of a local activity (WithLocal).
 	Local bool
 
 	attempts int  // how many attempts the call of a sub-orchestration has, 0 for one
@@ -114,8 +114,8 @@ type Call struct {
 	spilled  string // hash of an input that is in a blob
 }
 
-// summarize derives from the rounds what an execution did. It runs no user code, so it works with whatever code is
-// deployed.
+// summarize derives the state and the calls of an execution from its rounds. It runs no user code, so it works with
+// any deployed code.
 func summarize(id string, g storedExecution) Outcome {
 	out := Outcome{ID: id, Execution: g.number, Status: Running}
 	calls := 0
@@ -131,7 +131,7 @@ func summarize(id string, g storedExecution) Outcome {
 	}
 	suspended, began := false, 0
 	for _, r := range g.rounds {
-		// A call's result can stand in the round that made the call, when an earlier execution had it already.
+		// A call's result can be in the round that made the call, when an earlier execution had it already.
 		for _, e := range r.Decided {
 			out.applyDecided(g.number, e)
 		}
@@ -161,7 +161,7 @@ func (o *Outcome) applyDecided(execution int, e event) {
 	}
 }
 
-// callKind returns the kind of call that a decision makes, "" when it makes none.
+// callKind returns the kind of call that a decision makes, "" for none.
 func callKind(k eventKind) CallKind {
 	switch k {
 	case activityScheduled:
@@ -187,8 +187,8 @@ func (o *Outcome) interrupted(e event) {
 	c.Failure, c.EndedAt = &Failure{Message: ErrCanceled.Error(), Code: codeCanceled, Permanent: true}, fromMicros(e.At)
 }
 
-// suspends reports whether the execution is suspended after the event; before says whether it was suspended before, and
-// rules by which rules it began.
+// suspends reports whether the execution is suspended after the event. before is whether it was suspended before, and
+// rules the version of the rules by which it began.
 func (e event) suspends(before bool, rules int) bool {
 	switch e.Kind {
 	case executionStarted:
@@ -201,7 +201,6 @@ func (e event) suspends(before bool, rules int) bool {
 	return before
 }
 
-// activeStatus is the status of an execution that has not ended.
 func activeStatus(suspended bool) Status {
 	if suspended {
 		return Suspended
@@ -230,7 +229,7 @@ func (o *Outcome) applyLearned(e event, suspended bool) {
 		o.Status, o.Failure = activeStatus(suspended), nil
 	case e.Kind == executionCanceled:
 		for i, c := range o.Calls {
-			if c.ScheduledAt.Before(fromMicros(e.At)) && !c.shielded { // calls that were made after the cancellation go on
+			if c.ScheduledAt.Before(fromMicros(e.At)) && !c.shielded { // calls that were made after the cancellation continue
 				o.interrupted(event{Task: i + 1, At: e.At})
 			}
 		}

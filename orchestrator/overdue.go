@@ -8,9 +8,10 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Overdue counts what the sweeper is to look at by now: orchestrations whose time has come and that nobody has driven since, or whose
-// entry is not needed any more, up to limit (1 to 1,000). longest is for how long the first of them is due. It reads one page of the index; that
-// some are there is usual between two sweeps, and that they stay says that nothing sweeps.
+// Overdue counts the due entries of the sweeper's index, up to limit (1 to 1,000): orchestrations that are overdue and
+// that no process has driven since, and obsolete entries. longest is how long the first of them has been due. Overdue
+// reads one page of the index. Some entries are normal between two sweeps; entries that remain show that no sweeper
+// runs.
 func (r *Runtime) Overdue(ctx context.Context, limit int) (n int, longest time.Duration, err error) {
 	now := r.config.Now()
 	before := now.Add(-r.config.LateAfter)

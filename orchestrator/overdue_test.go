@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What nobody wakes is counted as overdue until somebody sweeps.
+// A run with a lost message is counted as overdue until a sweep.
 func TestOverdue(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// These bound how long an event is held back for one that its sender sent before it: as long as a message can take. An orchestration that
-// has received none of this sender may be new under its id, and the earlier event was for another one; that is likely when the earlier
-// event was sent before it began and another run was under the id before.
+// These bound how long an event is held back for the previous one of its sender: as long as a message can take. An
+// orchestration that has received no event of this sender may be new under its id, and the earlier event was for
+// another one. That is likely if the earlier event was sent before it began and another run was under the id before.
 const (
 	maxHoldKnownSender = 24 * time.Hour
 	maxHoldNewSender   = time.Hour
 	maxHoldEarlierRun  = 10 * time.Minute
 )
 
-// overtakers holds events of other orchestrations that came before one that their sender had sent earlier, by stream, in the order in
-// which they were sent. The zero value is empty.
+// overtakers holds events of other orchestrations that arrived before an earlier event of their sender, by stream, in
+// the order in which they were sent. The zero value is empty.
 type overtakers map[string][]event
 
 func (o *overtakers) put(e event) {
@@ -30,12 +30,12 @@ func (o *overtakers) put(e event) {
 	(*o)[stream] = slices.Insert(all, i, e)
 }
 
-// next returns the first event of a stream if nothing holds it back, given what was received.
+// next reports whether the first event of a stream can be released, given the received ones.
 func (o overtakers) next(stream string, m *receivedSignals) bool {
 	return len(o[stream]) > 0 && o[stream][0].signal().Sequence <= m.senders[stream].Sequence+1
 }
 
-// take removes and returns the first event of a stream, which comes into sight at the given time, in microseconds.
+// take removes and returns the first event of a stream, which becomes visible at the given time, in microseconds.
 func (o overtakers) take(stream string, m *receivedSignals, at int64) event {
 	e := o[stream][0]
 	if o[stream] = o[stream][1:]; len(o[stream]) == 0 {
@@ -48,7 +48,7 @@ func (o overtakers) take(stream string, m *receivedSignals, at int64) event {
 	return e
 }
 
-// follow removes and returns the events of a stream that nothing holds back.
+// follow removes and returns the events of a stream that can be released.
 func (o overtakers) follow(stream string, m *receivedSignals, at int64) (free []event) {
 	for o.next(stream, m) {
 		free = append(free, o.take(stream, m, at))
@@ -56,7 +56,8 @@ func (o overtakers) follow(stream string, m *receivedSignals, at int64) (free []
 	return free
 }
 
-// sort takes the events that an execution inherits. It keeps those that wait for an earlier one, and returns the others in order.
+// sort accepts the events that an execution inherits. It keeps those that wait for an earlier one, and returns the
+// others in order.
 func (o *overtakers) sort(events []event, m *receivedSignals, at int64) (free []event) {
 	for _, e := range events {
 		if e.signal().Overtakes {
@@ -79,13 +80,13 @@ func (o overtakers) list() (all []event) {
 	return all
 }
 
-// overtakes reports whether an event came before one that its sender had sent earlier, for which it has to wait.
+// overtakes reports whether an event arrived before an earlier one of its sender, and has to wait for it.
 func (x *execution) overtakes(e event, now time.Time) bool {
 	s := e.signal()
 	return s.Stream != "" && s.Previous != 0 && s.Sequence > x.received.senders[s.Stream].Sequence+1 && now.Before(x.holdUntil(e))
 }
 
-// holdUntil is until when an event waits for the one that its sender sent before it.
+// holdUntil returns until when an event waits for the previous one of its sender.
 func (x *execution) holdUntil(e event) time.Time {
 	s := e.signal()
 	switch {
@@ -111,8 +112,8 @@ func (x *execution) nextHeld() (stream string, at time.Time) {
 	return stream, at
 }
 
-// seeFollowing lets the code see the events of a stream that nothing holds back, and with skips the first one whatever holds it back.
-// When the execution continues as new, the next one gets the rest.
+// seeFollowing lets the code see the events of a stream that can be released, and with skips the first one in any
+// case. When the execution continues as new, the next one gets the rest.
 func (x *execution) seeFollowing(stream string, skips bool, at int64) {
 	for !x.ended && (skips && len(x.overtakers[stream]) > 0 || x.overtakers.next(stream, &x.received)) {
 		skips = false

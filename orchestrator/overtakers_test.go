@@ -13,8 +13,9 @@ import (
 	"github.com/vibedata/roundhouse/internal/sample"
 )
 
-// Events of several senders come in any order, twice, to processes that remember nothing, while the receiver continues as new and fails
-// and is tried again: the code sees those of each sender in their order, each once, and none is held when all have come.
+// Events of several senders arrive in any order, twice, at processes without memory, while the receiver continues as
+// new, fails and is retried. The code sees the events of each sender in order, each once, and none is held when all
+// have arrived.
 func TestEventsThatOvertakeEachOther(t *testing.T) {
 	t.Parallel()
 	sample.Rapid(t)
@@ -95,7 +96,7 @@ func TestEventsThatOvertakeEachOther(t *testing.T) {
 	})
 }
 
-// An event is not held back for ever by one that never comes, and not for long by one of an earlier run.
+// An event is not held back for ever by one that never arrives, and not for long by one of an earlier run.
 func TestAnEventWhoseEarlierOneIsMissing(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -149,7 +150,7 @@ func TestAnEventWhoseEarlierOneIsMissing(t *testing.T) {
 	}
 }
 
-// Events of one turn cost the receiver one delivery each, in whatever order they come.
+// Events of one turn cost the receiver one delivery each, in any order of arrival.
 func TestABurstOfEvents(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		const most = 200
@@ -178,7 +179,7 @@ func TestABurstOfEvents(t *testing.T) {
 	})
 }
 
-// inOrder says what is wrong with a list of numbers of which those of each hundred have to be in order, and all be there.
+// inOrder returns the mistake in a list of numbers that must be complete, with those of each hundred in order.
 func inOrder(list string, total int) string {
 	var numbers []int
 	if err := json.Unmarshal([]byte(list), &numbers); err != nil {

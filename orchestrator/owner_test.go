@@ -13,7 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// owned is code whose every step depends on the tenant: replaying it for another one stalls it.
+// owned is code in which every step depends on the tenant: replaying it for another one stalls it.
 func owned() ([]AnyOrchestrator, []AnyActivity) {
 	note := NewActivity("note", func(ctx context.Context, tenant string) (string, error) {
 		if info := Info(ctx); info.TenantID != tenant {
@@ -68,7 +68,7 @@ func owned() ([]AnyOrchestrator, []AnyActivity) {
 	return []AnyOrchestrator{test, leaf}, []AnyActivity{note}
 }
 
-// Whatever becomes of an orchestration, it and what it starts belong to the tenant for which it was started.
+// Through every change, an orchestration and everything it starts belong to the tenant for which it was started.
 func TestOrchestrationsKeepTheirTenant(t *testing.T) {
 	t.Parallel()
 	const own = "Contoso"
@@ -105,7 +105,7 @@ func TestOrchestrationsKeepTheirTenant(t *testing.T) {
 				noError(t, errorOf(rt.Start(t.Context(), s)))
 				o.everything(t, rt)
 				for _, step := range steps {
-					rt = o.spreading(t) // another process, which knows what is stored
+					rt = o.spreading(t) // another process, which only has the stored state
 					noError(t, step(t.Context(), rt))
 					o.everything(t, rt)
 				}
@@ -128,7 +128,7 @@ func TestOrchestrationsKeepTheirTenant(t *testing.T) {
 	}
 }
 
-// A human task belongs to the tenant of its orchestration, unless it was asked for another.
+// A human task belongs to the tenant of its orchestration, unless it names another.
 func TestHumanTasksBelongToTheRun(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ run, what, want string }{
@@ -149,7 +149,8 @@ func TestHumanTasksBelongToTheRun(t *testing.T) {
 	}
 }
 
-// A run is resumed for its own tenant and by the platform, and for nobody else: neither while it runs nor when it is over.
+// A run is resumed for its own tenant and by the platform, and for no other tenant: neither while it runs nor after
+// its end.
 func TestRunsOfAnotherTenant(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -184,8 +185,8 @@ func TestRunsOfAnotherTenant(t *testing.T) {
 	}
 }
 
-// Runs that follow each other under one id may belong to different tenants; a caller of each sees the latest only if it
-// is his.
+// Runs that follow each other under one id may belong to different tenants; a caller of each sees the latest only if
+// it belongs to the caller's tenant.
 func TestRunsThatFollowBelongToTheirOwnTenants(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -242,7 +243,7 @@ func TestTenantsAreBounded(t *testing.T) {
 	}
 }
 
-// spreading is a process that hands over all but one of the activities that are called at once.
+// spreading returns a process that sends all but one of its concurrent activities to others.
 func (o *office) spreading(t *testing.T) *Runtime {
 	t.Helper()
 	rt, err := New(Config{Tables: o.tables, Blobs: o.shelf, Queues: o.queues, ScheduleQueue: signalQueue, Orchestrators: o.orchestrators,

@@ -1,6 +1,6 @@
 package orchestrator
 
-// The pains of waiting, of load and of what never ends; pains_test.go has the list.
+// The pains of waiting, of load and of endless runs; pains_test.go has the list.
 
 import (
 	"bytes"
@@ -20,7 +20,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// What is parked costs nothing: no call while it waits for an event, and a few messages for a timer of any length.
+// A parked orchestration costs nothing: no call while it waits for an event, and a few messages for a timer of any
+// length.
 func TestPainIdlePolling(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, l, plan := newWorld(t), &ledger{}, &faults.Plan{}
@@ -59,7 +60,7 @@ func TestPainIdlePolling(t *testing.T) {
 				parked++
 			}
 		}
-		if rounds := applies(plan.Calls()) - parked; rounds != 4 || parked != sent { // by which duplicates of a message that is passed on are recognised
+		if rounds := applies(plan.Calls()) - parked; rounds != 4 || parked != sent { // by which duplicates of a message that is sent in steps are recognised
 			t.Errorf("%d rounds, %d writes to the index for %d messages", rounds, parked, sent)
 		}
 	})
@@ -98,7 +99,7 @@ func TestPainLargeHistories(t *testing.T) {
 	}
 }
 
-// Nothing waits for a poll: neither between the steps, nor between an event and what it leads to.
+// Nothing waits for a poll: neither between the steps, nor between an event and its effects.
 func TestPainLatency(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
@@ -115,7 +116,7 @@ func TestPainLatency(t *testing.T) {
 	})
 }
 
-// Of many processes that start the same singleton at the same moment one does, and the others are told so.
+// Of many processes that start the same singleton at the same moment one succeeds, and the others get an error.
 func TestPainSingletonStartRace(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
@@ -148,7 +149,7 @@ func TestPainSingletonStartRace(t *testing.T) {
 	})
 }
 
-// A termination ends what runs: the activity is told at once, and what it leaves behind is not waited for.
+// A termination ends running work: the activity is notified immediately, and the run does not wait for it.
 func TestPainTerminateDoesNotReachActivities(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -174,7 +175,7 @@ func TestPainTerminateDoesNotReachActivities(t *testing.T) {
 	})
 }
 
-// An activity that takes no notice of its time-out fails all the same, and does not hold up its orchestration for ever.
+// An activity that ignores its timeout fails nevertheless, and does not block its orchestration for ever.
 func TestPainActivityThatNeverEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, release := newWorld(t), make(chan struct{})
@@ -189,7 +190,7 @@ func TestPainActivityThatNeverEnds(t *testing.T) {
 	})
 }
 
-// A timer's signal that comes again and again, before and after the end, writes nothing and sends nothing.
+// A timer's signal that is redelivered repeatedly, before and after the end, writes nothing and sends nothing.
 func TestPainTimerFiredLoop(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
@@ -216,7 +217,7 @@ func TestPainTimerFiredLoop(t *testing.T) {
 	})
 }
 
-// A process that dies leaves nothing that has to expire: the next one goes on at once.
+// A process that dies leaves nothing that has to expire: the next one continues immediately.
 func TestPainOrphanedLock(t *testing.T) {
 	t.Parallel()
 	everyFault(t, func(t *testing.T, plan *faults.Plan) {
@@ -231,7 +232,7 @@ func TestPainOrphanedLock(t *testing.T) {
 	})
 }
 
-// To lose the race for a round is normal: it is no error and no warning, and it is counted.
+// A lost race for a round is normal: it is no error and no warning, and it is counted.
 func TestPainConflictNoise(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -246,7 +247,7 @@ func TestPainConflictNoise(t *testing.T) {
 	})
 }
 
-// Blobs that a committed round names are there, wherever a process died, and whatever comes late.
+// Blobs that a committed round names exist, wherever a process died, and regardless of late messages.
 func TestPainLateDuplicateWithoutBlob(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("x", spillFrom)
@@ -274,7 +275,7 @@ func TestPainLateDuplicateWithoutBlob(t *testing.T) {
 	})
 }
 
-// A termination that comes before the start it is meant for waits for it.
+// A termination that arrives before its start waits for the start.
 func TestPainTerminateOfPending(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}

@@ -1,28 +1,30 @@
 package orchestrator
 
-// What hurts the users of other durable runtimes, by the name of what they see. Each pain has a test here that is named
-// after it, or a line:
+// The problems of users of other durable runtimes, by their symptoms. Each pain has a test here that is named after
+// it, or a line:
 //
 //   - Lost updates between two nodes under load: TestTwoProcessesCannotBothCommit, TestSimulation; one paused node is
-//     TestPainSplitBrain, one that goes on behind another TestPainSplitBrainOfTheOneThatGoesOn.
-//   - Poison messages: a signal that cannot be read is ErrSignal for good (TestDecodeSignal); counting attempts and dead
-//     letters are the engine package's.
+//     TestPainSplitBrain, one that continues after another TestPainSplitBrainOfTheOneThatGoesOn.
+//   - Poison messages: a signal that cannot be read is ErrSignal for good (TestDecodeSignal); counting attempts and
+//     dead letters are the engine package's.
 //   - Purge that is slow, or never happens: TestPurge (many rows), TestPurgeInterrupted, TestPurgeAll,
-//     TestPurgeAllInterrupted; signals that go on after it: TestPurgeAndLateSignals. Stuck dequeues that only a watchdog
-//     finds: Runtime.Sweep.
+//     TestPurgeAllInterrupted; signals that arrive after it: TestPurgeAndLateSignals. Stuck dequeues that only a
+//     watchdog finds: Runtime.Sweep.
 //   - Non-determinism and deployments: TestReplayThatDecidesDifferentlyStalls, TestPatched, TestExportAndReplay,
 //     TestGolden of the engines.
-//   - Fan-in that slows down with its size: TestFanOutIsAFewRounds, TestSequenceCostsOneTransactionAStep; the cold side is
-//     TestPainLargeHistories.
+//   - Fan-in that slows down with its size: TestFanOutIsAFewRounds, TestSequenceCostsOneTransactionAStep; the cold
+//     side is TestPainLargeHistories.
 //   - Terminate that is not recursive: TestTerminateTakesTheChildrenWithIt; that it reaches running activities is
-//     TestPainTerminateDoesNotReachActivities. Cancel: TestCancelRuns, TestCancel, TestCancelInterrupted. Of one that is
-//     pending: TestCancel (while it is pending), TestPainTerminateOfPending.
-//   - Activities of a process that dies again and again: an attempt that nobody saw the end of is not counted in the
-//     rounds; the host's dequeue count bounds it, and the engine package turns it into a dead letter. One that goes silent is ended by WithHeartbeat.
-//   - Partition counts that cannot be changed: cannot occur, there are none. An orchestration is a partition of its own.
+//     TestPainTerminateDoesNotReachActivities. Cancel: TestCancelRuns, TestCancel, TestCancelInterrupted. Of one that
+//     is pending: TestCancel (while it is pending), TestPainTerminateOfPending.
+//   - Activities of a process that dies repeatedly: an attempt without an observed end is not counted in the rounds;
+//     the host's dequeue count bounds it, and the engine package turns it into a dead letter. One that goes silent is
+//     ended by WithHeartbeat.
+//   - Partition counts that cannot be changed: cannot occur, partition counts do not exist. An orchestration is a
+//     partition of its own.
 //   - Custom status that is too large: TestCustomStatus.
-//   - Orphaned entity locks: there are no entities. What a dead process leaves is TestPainOrphanedLock; the lock of an
-//     instance is the engine package's, with owner, expiry and release.
+//   - Orphaned entity locks: entities do not exist. The remains of a dead process are TestPainOrphanedLock; the lock
+//     of an instance is the engine package's, with owner, expiry and release.
 //   - Exhausted connections (SNAT): the storage packages' adapters share one client; nothing here opens a connection.
 //   - Queries by name or tag that are slow, and empty pages: TestList.
 //   - Deadlocks and duplicates of the SQL backend: cannot occur, an orchestration is written by inserts into one
@@ -126,7 +128,7 @@ func TestPainMessagesBeforeCommit(t *testing.T) {
 	})
 }
 
-// A start is there as a whole or not at all, and the message that brought it gets it going again.
+// A start exists as a whole or not at all, and its message makes it run.
 func TestPainStuckPending(t *testing.T) {
 	t.Parallel()
 	everyFault(t, func(t *testing.T, plan *faults.Plan) {
@@ -151,15 +153,15 @@ func TestPainStuckPending(t *testing.T) {
 	})
 }
 
-// A process that was paused, before any of its commits and for however long, takes in what another committed meanwhile,
-// and adds nothing to what has ended.
+// A process that was paused, before any of its commits and for however long, applies the rounds that another committed
+// meanwhile, and adds nothing to an ended run.
 func TestPainSplitBrain(t *testing.T) {
 	t.Parallel()
 	for commit := 2; commit <= 3; commit++ {
 		for _, paused := range []time.Duration{0, time.Second, 1000 * time.Hour} {
 			synctest.Test(t, func(t *testing.T) {
 				slow, got := overtaken(t, newWorld(t), &ledger{}, commit, paused, nil)
-				// After the time that a commit may take, it is given up before storage is asked.
+				// After the timeout of a commit, it is abandoned before the request is sent.
 				if errors.Is(got.err, context.DeadlineExceeded) != (paused > storeTimeout) || got.err != nil && paused < storeTimeout {
 					t.Errorf("commit %d after %v: %v", commit, paused, got.err)
 				}
@@ -174,7 +176,7 @@ func TestPainSplitBrain(t *testing.T) {
 	}
 }
 
-// The same when the other process died on its way: the one that was paused goes on behind what the other committed.
+// The same when the other process died on its way: the paused one continues after the commits of the other.
 func TestPainSplitBrainOfTheOneThatGoesOn(t *testing.T) {
 	t.Parallel()
 	const steps = 6
@@ -188,7 +190,7 @@ func TestPainSplitBrainOfTheOneThatGoesOn(t *testing.T) {
 				slow := w.intercepted(t, atApply(commit, func() { close(reached); <-goOn }), Config{Orchestrators: []AnyOrchestrator{o}, Activities: []AnyActivity{step}})
 				done := runInBackground(t.Context(), slow, startOf("a", steps))
 				<-reached
-				// The first calls of one that takes over are an insert that fails, a look at whose it is, and the query.
+				// The first calls of a takeover are an insert that fails, a read of its owner, and the query.
 				other := w.process(t, &faults.Plan{At: 4 + ahead, Fault: faults.CrashBefore}, o, step)
 				if _, err := other.Run(t.Context(), startOf("a", steps)); err == nil {
 					t.Error("the other process does not die")
@@ -199,7 +201,7 @@ func TestPainSplitBrainOfTheOneThatGoesOn(t *testing.T) {
 				}
 				close(goOn)
 				got := <-done
-				if errors.Is(got.err, ErrElsewhere) { // it cannot know that the other is dead, and its message comes again
+				if errors.Is(got.err, ErrElsewhere) { // it cannot know that the other is dead, and its message is redelivered
 					got.out, got.err = slow.Run(t.Context(), startOf("a", steps))
 				}
 				if got.err != nil || got.out.Status != Completed || string(got.out.Output) != fmt.Sprint(steps) {
@@ -220,8 +222,8 @@ func TestPainSplitBrainOfTheOneThatGoesOn(t *testing.T) {
 	}
 }
 
-// An activity that runs again has the key of the time before, so that what it does outside happens once. A result that is
-// committed is not asked for again, however often the message comes.
+// An activity that runs again has the same key, so that its outside effect happens once. A committed result is not
+// requested again, however often the message is redelivered.
 func TestPainDuplicateActivity(t *testing.T) {
 	t.Parallel()
 	everyFault(t, func(t *testing.T, plan *faults.Plan) {
@@ -250,7 +252,7 @@ func TestPainDuplicateActivity(t *testing.T) {
 	})
 }
 
-// Events that come while the orchestration continues as new are all read, once.
+// Events that arrive while the orchestration continues as new are all read, once.
 func TestPainEventsAroundContinueAsNew(t *testing.T) {
 	t.Parallel()
 	const events = 30
@@ -320,7 +322,7 @@ func TestPainEventsAroundContinueAsNew(t *testing.T) {
 	})
 }
 
-// Characters that are no XML, or no text at all, come through queue and table as they are.
+// Characters that are invalid in XML, or no text at all, pass queue and table unchanged.
 func TestPainBodyCorruption(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		const odd = "\ufffe\uffff\x00\x01\x1f\u2028</QueueMessage>&<\U0001f680\\u0000\"e\u0301"

@@ -19,7 +19,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// madeEvent is an event as this program makes them: its texts are clean, its payloads JSON.
+// madeEvent returns an event as this program makes them: its texts are clean, its payloads JSON.
 func madeEvent(s *fuzzvalue.Source, levels int) event {
 	kinds := []eventKind{executionStarted, activityCompleted, activityFailed, eventRaised, activityScheduled, childDetached, sideEffectRecorded, executionCompleted, executionFailed}
 	e := storedEvent{Kind: kinds[s.Int(len(kinds)-1)], At: s.Int64(), Task: s.Int(1000), Name: s.Text(300), CorrelationID: s.Text(100), Attempt: s.Int(9), Due: s.Int64(),
@@ -60,7 +60,7 @@ func madeRound(s *fuzzvalue.Source) round {
 	return r
 }
 
-// same compares what is stored: empty is as good as missing, and which blob holds a payload does not matter.
+// same compares stored values: empty equals missing, and the blob that holds a payload does not matter.
 func same() cmp.Options {
 	return cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreFields(event{}, "Blob"), cmp.AllowUnexported(storedExecution{}), wholePayloads()}
 }
@@ -71,7 +71,7 @@ func wholePayloads() cmp.Option {
 	return cmp.FilterValues(filled, cmp.Comparer(func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }))
 }
 
-// Whatever a journal commits it reads back as it was, wherever it had to put it.
+// A journal reads back every round that it commits unchanged, wherever it had to put it.
 func FuzzRounds(f *testing.F) {
 	fuzzvalue.Seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -106,7 +106,7 @@ func FuzzRounds(f *testing.F) {
 	})
 }
 
-// A signal that is sent is received as it was, in its message or in a blob.
+// A signal that is sent is received unchanged, in its message or in a blob.
 func FuzzSignals(f *testing.F) {
 	fuzzvalue.Seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -152,7 +152,7 @@ func FuzzSignals(f *testing.F) {
 	})
 }
 
-// A batch of activities that is handed out is received as it was.
+// A batch of activities that is sent is received unchanged.
 func FuzzBatches(f *testing.F) {
 	fuzzvalue.Seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -172,7 +172,7 @@ func FuzzBatches(f *testing.F) {
 	})
 }
 
-// What is remembered of signals and senders is handed on as it was, by the hour.
+// The records of signals and senders are passed on unchanged, by the hour.
 func FuzzHeard(f *testing.F) {
 	fuzzvalue.Seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -205,7 +205,7 @@ func FuzzHeard(f *testing.F) {
 	})
 }
 
-// What can be stored of an orchestration's values is exported and replayed, too.
+// Values that can be stored are exported and replayed, too.
 func FuzzExports(f *testing.F) {
 	fuzzvalue.Seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

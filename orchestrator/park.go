@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// park leaves the orchestration to a later Run, because the time is over, or because what it waits for is too far away.
+// park leaves the orchestration to a later Run, because ctx has ended, or because its next event is too far away.
 func (d *driver) park(ctx context.Context, resumeAt time.Time) (Outcome, error) {
 	for r := range d.executor.drain() {
 		if err := d.learnResult(r); err != nil {
@@ -34,7 +34,7 @@ func (d *driver) park(ctx context.Context, resumeAt time.Time) (Outcome, error) 
 		return out, err
 	}
 	if d.staleTimer && (resumeAt.IsZero() || resumeAt.After(d.rt.config.Now())) {
-		resumeAt = d.earliest() // the stale message may have been the one that was to wake the orchestration
+		resumeAt = d.earliest() // the stale message may have been the one that had to wake the orchestration
 	}
 	if d.callErr != nil {
 		return Outcome{}, d.callErr
@@ -42,12 +42,12 @@ func (d *driver) park(ctx context.Context, resumeAt time.Time) (Outcome, error) 
 	out.ResumeAt = resumeAt
 	out.Woken = d.rt.config.Queues != nil && (resumeAt.IsZero() || resumeAt.After(d.rt.config.Now()))
 	if !out.Woken {
-		return out, nil // the caller of Run drives it on
+		return out, nil // the caller of Run continues it
 	}
 	return out, d.wake(ctx, resumeAt)
 }
 
-// earliest returns the earliest due time among everything that the execution waits for; zero when there is none.
+// earliest returns the earliest due time of the execution's waits; zero without any.
 func (d *driver) earliest() time.Time {
 	at := d.execution.deadline
 	for _, t := range d.execution.tasks {
@@ -64,8 +64,8 @@ func (d *driver) earliest() time.Time {
 	return fromMicros(at)
 }
 
-// outcomeAtRest is the outcome of an execution that waits. After a signal it has calls only if one of them ended meanwhile, because to
-// list a long history costs more than to apply a signal.
+// outcomeAtRest returns the outcome of an execution that waits. After a signal it has calls only if one of them ended
+// meanwhile, because listing a long history costs more than applying a signal.
 func (d *driver) outcomeAtRest() Outcome {
 	if !d.request.deliver || slices.ContainsFunc(d.rounds[max(0, len(d.rounds)-d.committed):], round.endsCall) {
 		return d.summary()

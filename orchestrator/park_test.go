@@ -136,7 +136,7 @@ func TestActivityTimeout(t *testing.T) {
 	})
 }
 
-// A signal wakes more work than its invocation has time for: another goes on with it, and the sweeper would.
+// A signal wakes more work than fits its invocation: another one continues it, or else the sweeper.
 func TestTheTimeOfASignalRunsOut(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)

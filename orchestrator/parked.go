@@ -24,28 +24,28 @@ const (
 	columnMessage  = "MessageAtUtc"
 	// indexSlice bounds the operations of one transaction on the index.
 	indexSlice = 50
-	// wakeTries bounds how often an orchestration is woken for one due time, because it may not wait for that time any
-	// more.
+	// wakeTries bounds how often an orchestration is woken for one due time, because it may no longer wait for that
+	// time.
 	wakeTries = 8
 )
 
-// parkedEntry is an entry of the index: why and when the sweeper looks at an orchestration.
+// parkedEntry is an entry of the index: why and when the sweeper checks an orchestration.
 type parkedEntry struct {
 	id  string
 	due time.Time
-	// within says that the orchestration waits for another process of this program, or was to be continued by another
-	// invocation; otherwise it waits for a time.
+	// within is set if the orchestration waits for another process of this program, or was to be continued by another
+	// invocation. Otherwise it waits for a time.
 	within bool
 	// since is the time that the orchestration waits for, and tries is how often it was woken because that time had
 	// passed.
 	since time.Time
 	tries int
-	// task is the human task that was about to be completed. child is the sub-orchestration whose end the orchestration
-	// had to be told.
+	// task is the human task that was about to be completed. child is the sub-orchestration that had to report its end
+	// to the orchestration.
 	task            string
 	child           string
 	childUnreported bool // the orchestration still waits for child
-	// message is when the timer message becomes visible that wakes the orchestration; zero for none.
+	// message is when the timer message that wakes the orchestration becomes visible; zero for none.
 	message time.Time
 }
 
@@ -62,8 +62,8 @@ func parkedEntryOf(e tables.Entity) parkedEntry {
 	return parkedEntry{id: e.String(columnID), due: e.Time(columnDue), within: e.Bool(columnWithin), since: e.Time(columnSince), tries: int(e.Int(columnTries)), task: e.String(columnTask), child: e.String(columnChild)}
 }
 
-// nextEntry returns the entry with which the sweeper looks again at an orchestration that it has just woken; ok is
-// false when it need not. A stalled orchestration is woken in every sweep.
+// nextEntry returns the entry with which the sweeper checks an orchestration again that it has just woken; ok is false
+// if no check is needed. A stalled orchestration is woken in every sweep.
 func (r *Runtime) nextEntry(p parkedEntry, s Summary) (parkedEntry, bool) {
 	now := r.config.Now()
 	switch {
@@ -80,7 +80,7 @@ func (r *Runtime) nextEntry(p parkedEntry, s Summary) (parkedEntry, bool) {
 }
 
 // recheckLater returns the entry of an orchestration that depends on other processes. Its due time is rounded, so that
-// everybody who parks the orchestration writes the same row, and rows do not multiply.
+// all processes that park the orchestration write the same row, and rows do not multiply.
 func (r *Runtime) recheckLater(id string) parkedEntry {
 	step := r.config.LostAfter / 4
 	due := r.config.Now().Add(r.config.LostAfter + step).Truncate(step)
@@ -88,7 +88,7 @@ func (r *Runtime) recheckLater(id string) parkedEntry {
 }
 
 // recheckSoon returns the entry of a stalled orchestration, for the next sweep. Its due time is rounded like that of
-// recheckLater, because the sweeper writes the entry, and the driver that the sweeper wakes does so again.
+// recheckLater, because both the sweeper and the driver that it wakes write the entry.
 func (r *Runtime) recheckSoon(id string) parkedEntry {
 	due := r.config.Now().Truncate(r.config.LateAfter)
 	return parkedEntry{id: id, due: due, since: due}
@@ -98,7 +98,7 @@ func indexRow(id string, due time.Time) string {
 	return fmt.Sprintf("%016x-%s", due.UnixMicro(), hashOf([]byte(id))[:32])
 }
 
-// addParked adds entries to the index, so that the sweeper finds the orchestration if the message that is to wake it is
+// addParked adds entries to the index, so that the sweeper finds the orchestration if the message that wakes it is
 // lost. Obsolete rows are deleted in the same transaction.
 func (r *Runtime) addParked(ctx context.Context, entries ...parkedEntry) error {
 	if len(entries) == 0 {
@@ -108,7 +108,7 @@ func (r *Runtime) addParked(ctx context.Context, entries ...parkedEntry) error {
 	written := map[string]bool{}
 	for _, p := range entries {
 		row := p.row()
-		if !written[row.Row] { // one entry for a due time is enough
+		if !written[row.Row] { // one entry per due time is enough
 			rows = append(rows, tables.Upsert(row))
 		}
 		written[row.Row] = true
@@ -116,7 +116,7 @@ func (r *Runtime) addParked(ctx context.Context, entries ...parkedEntry) error {
 	ops := append(rows[:len(rows):len(rows)], r.obsoleteOps(written)...)
 	err := r.config.Tables.Apply(ctx, r.config.IndexTable, ops...)
 	if err != nil && len(ops) > len(rows) && !errors.Is(err, tables.ErrThrottled) {
-		err = r.config.Tables.Apply(ctx, r.config.IndexTable, rows...) // without the deletions: another process may have deleted one of those rows
+		err = r.config.Tables.Apply(ctx, r.config.IndexTable, rows...) // without the deletions, because another process may have deleted one of those rows
 	}
 	if err != nil {
 		return fmt.Errorf("park orchestration %s: %w", entries[0].id, err)
@@ -124,7 +124,7 @@ func (r *Runtime) addParked(ctx context.Context, entries ...parkedEntry) error {
 	return nil
 }
 
-// markObsolete notes that a row of the index is obsolete. The next addParked deletes it, or else the sweeper does.
+// markObsolete records that a row of the index is obsolete. The next addParked deletes it, or else the sweeper does.
 func (r *Runtime) markObsolete(id string, due time.Time) {
 	if due.After(r.config.Now()) {
 		return // the message came early, so the row is still needed
@@ -151,10 +151,10 @@ func (r *Runtime) obsoleteOps(seen map[string]bool) []tables.Op {
 	return ops
 }
 
-// Sweep wakes parked orchestrations that are overdue because a message was lost, up to limit, and returns how many. One
-// sweep at a time is enough for all processes; several do no harm. Entries that turn out to be unnecessary are removed.
-// Damaged orchestrations are left alone until they can be read again. An entry that cannot be processed stays and does
-// not hold up the others; its error is part of the result.
+// Sweep wakes parked orchestrations that are overdue because a message was lost, up to limit, and returns how many.
+// One sweep at a time is enough for all processes; several do no harm. Unnecessary entries are removed. Damaged
+// orchestrations are skipped until they can be read again. An entry that cannot be processed remains without blocking
+// the others; its error is part of the result.
 func (r *Runtime) Sweep(ctx context.Context, limit int) (int, error) {
 	if r.config.Queues == nil {
 		return 0, fmt.Errorf("sweep: %w", ErrNoSignals)
@@ -164,7 +164,7 @@ func (r *Runtime) Sweep(ctx context.Context, limit int) (int, error) {
 	return woken, errors.Join(damage, err)
 }
 
-// sweep wakes what is overdue by more than late.
+// sweep wakes the orchestrations that are overdue by more than late.
 func (r *Runtime) sweep(ctx context.Context, limit int, late time.Duration) (int, error) {
 	woken := map[string]bool{}
 	var failed []error
@@ -196,14 +196,14 @@ func (r *Runtime) sweep(ctx context.Context, limit int, late time.Duration) (int
 	}
 }
 
-// isStorageOutage reports whether an error of storage concerns all requests, and not only one row.
+// isStorageOutage reports whether an error of storage concerns all requests, not only one row.
 func isStorageOutage(err error) bool {
 	return errors.Is(err, tables.ErrThrottled) || errors.Is(err, tables.ErrOutcomeUnknown) || errors.Is(err, tables.ErrDenied) || errors.Is(err, tables.ErrNotFound)
 }
 
 // checkParked wakes the orchestration of an entry, unless a process has driven it since the due time or this sweep has
-// woken it already. It adds the orchestration to woken. Before the caller deletes the entry, an orchestration that still
-// has to be watched has a new one.
+// woken it already. It adds the orchestration to woken. If the orchestration still has to be watched, checkParked
+// writes a new entry before the caller deletes the old one.
 func (r *Runtime) checkParked(ctx context.Context, p parkedEntry, late time.Duration, woken map[string]bool) error {
 	s, state, err := r.statusState(ctx, p.id)
 	if err != nil && !errors.Is(err, ErrNotFound) {
@@ -229,7 +229,7 @@ func (r *Runtime) checkParked(ctx context.Context, p parkedEntry, late time.Dura
 	case s.Status == Retrying && s.UpdatedAt.After(now.Add(-r.config.LostAfter)):
 		return r.addParked(ctx, r.recheckLater(p.id)) // the message that causes the next attempt can still come
 	case p.within && !s.WaitingWithin && s.UpdatedAt.After(now.Add(-r.config.LostAfter)):
-		return r.addParked(ctx, r.recheckLater(p.id)) // a process may be driving it, and one that does commits a round now and then
+		return r.addParked(ctx, r.recheckLater(p.id)) // a process may be driving it; such a process commits a round from time to time
 	}
 	if damaged, err := r.isDamaged(ctx, p.id); damaged || err != nil {
 		return err // reviewDamage wakes it when it can be read again
@@ -277,16 +277,16 @@ func (r *Runtime) deleteParked(ctx context.Context, deletions []tables.Op) error
 	return nil
 }
 
-// overdue reports whether the orchestration has to be woken: nobody has driven it since its due time, another due time
-// has passed, or it waits for other processes and has to check whether they are still working. Signals that it got
-// meanwhile need not have come from all of them.
+// overdue reports whether the orchestration has to be woken. Either no process has driven it since its due time, or
+// another due time has passed, or it waits for other processes and has to check that they are still working. Its
+// signals since then may not come from all of them.
 func (s Summary) overdue(p parkedEntry, late time.Time) bool {
 	switch {
 	case s.Ended():
 		return false
 	case s.Status == Pending, s.Status == Stalled, s.Status == Retrying, p.task != "", p.childUnreported:
 		return true
-	case s.Status == Suspended: // it waits for a resume, or for its time-out
+	case s.Status == Suspended: // it waits for a resume, or for its timeout
 		return !p.within && s.Busy && s.UpdatedAt.Before(p.since)
 	case !s.WaitingUntil.IsZero() && s.WaitingUntil.Before(late):
 		return true
@@ -299,8 +299,8 @@ func (s Summary) overdue(p parkedEntry, late time.Time) bool {
 	}
 }
 
-// keepParked writes another entry for an orchestration that is not overdue but goes on, because the process that drives
-// it may have died before it wrote one.
+// keepParked writes another entry for an orchestration that is not overdue but still active, because the process that
+// drives it may have died before it wrote one.
 func (r *Runtime) keepParked(ctx context.Context, p parkedEntry, s Summary) error {
 	switch {
 	case s.Status == Suspended:
@@ -311,7 +311,7 @@ func (r *Runtime) keepParked(ctx context.Context, p parkedEntry, s Summary) erro
 		return nil
 	}
 	row := parkedEntry{id: p.id, due: s.WaitingUntil, since: s.WaitingUntil}.row()
-	err := r.config.Tables.Apply(ctx, r.config.IndexTable, tables.Insert(row)) // an existing entry knows more, so it is not replaced
+	err := r.config.Tables.Apply(ctx, r.config.IndexTable, tables.Insert(row)) // an existing entry holds more, so it is not replaced
 	if err != nil && !errors.Is(err, tables.ErrExists) {
 		return fmt.Errorf("sweep: %w", err)
 	}

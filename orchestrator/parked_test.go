@@ -16,12 +16,13 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// perWake is what it may cost to wake a parked orchestration by an event: the event's message, the host's receipt and
+// perWake bounds the cost of waking a parked orchestration by an event: the event's message, the host's receipt and
 // deletion of it, a query of the rounds and a round.
 const perWake = 5
 
-// Ten thousand orchestrations wait for a timer or for an event. A process keeps nothing of them. Half are woken by events,
-// each within its budget; the messages of all timers are lost, and the sweeper wakes the others when they are due.
+// Ten thousand orchestrations wait for a timer or for an event. A process keeps nothing of them. Half are woken by
+// events, each within its budget. The messages of all timers are lost, and the sweeper wakes the others when they are
+// due.
 func TestTenThousandParked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		multitude := 2 * sample.Size(t, 5_000, indexSlice)
@@ -54,7 +55,7 @@ func TestTenThousandParked(t *testing.T) {
 			t.Errorf("%d goroutines, %d before", n, goroutines)
 		}
 
-		// Each event wakes a process that has never heard of the orchestration.
+		// Each event wakes a process that has no state of the orchestration.
 		cold := w.intercepted(t, count, Config{Orchestrators: []AnyOrchestrator{o}})
 		host := faults.Queues(w.queues, count)
 		most, before := int64(0), int64(0)
@@ -87,7 +88,7 @@ func TestTenThousandParked(t *testing.T) {
 				t.Fatalf("%s is %s with %s, want %s", parkedID(i), out.Status, out.Output, want)
 			}
 		}
-		for range 3 { // what was woken needs no more looking after
+		for range 3 { // the woken ones need no further checks
 			time.Sleep(time.Hour)
 			if n, err := sweeper.Sweep(t.Context(), 2*multitude); err != nil || n != 0 {
 				t.Errorf("%d woken again, %v", n, err)
@@ -99,8 +100,8 @@ func TestTenThousandParked(t *testing.T) {
 	})
 }
 
-// bubbleGoroutines counts the goroutines of the caller's synctest bubble: those of the runtime and of other tests come and go
-// meanwhile.
+// bubbleGoroutines counts the goroutines of the caller's synctest bubble: those of the runtime and of other tests come
+// and go meanwhile.
 func bubbleGoroutines(t *testing.T) int {
 	t.Helper()
 	stacks := make([]byte, 16<<20)
@@ -114,7 +115,7 @@ func bubbleGoroutines(t *testing.T) int {
 
 func parkedID(i int) string { return fmt.Sprintf("a%05d", i) }
 
-// handOne hands the one signal that is due to a process, as the host does.
+// handOne delivers the one signal that is due to a process, as the host does.
 func handOne(ctx context.Context, q queues.Store, rt *Runtime) error {
 	messages, err := q.Receive(ctx, signalQueue, 1, time.Minute)
 	if err != nil || len(messages) != 1 {

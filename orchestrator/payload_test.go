@@ -65,14 +65,14 @@ func TestLargePayloadsSpill(t *testing.T) {
 	}
 }
 
-// A fan-out that takes more than a round holds is divided over rounds, however little of it compresses, and whoever takes it
-// over replays it as one turn.
+// A fan-out that exceeds a round is divided over rounds, even if it hardly compresses, and the process that takes over
+// replays it as one turn.
 func TestATurnIsDividedOverRounds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		calls, size int
 		text        func(size int) string
-		rounds      int // that the turn takes at least
+		rounds      int // the minimum for the turn
 	}{
 		"many small ones":   {20_000, 100, incompressible, 1},
 		"more than a row":   {1_200, 1_000, incompressible, 1},

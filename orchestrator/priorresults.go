@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// priorResults holds the results of calls, and the side effects, of the attempts before. A result serves a call of the
-// same kind and name with the same input; each result serves one call, in order. So the code may change between the
-// attempts, and no call that completed is made again. The zero value is empty.
+// priorResults holds the results of calls, and the side effects, of the previous attempts. A result serves a call of
+// the same kind and name with the same input; each result serves one call, in order. So the code may change between
+// the attempts, and no completed call is made again. The zero value is empty.
 type priorResults struct {
 	calls       map[callKey][]Call
 	sideEffects map[string][]json.RawMessage
@@ -18,8 +18,9 @@ type callKey struct {
 	name, input string
 }
 
-// newPriorResults collects the results of attempts, without the calls that were undone and without their undos: first what the latest
-// attempt had, which includes what it took over, and then what only earlier ones had.
+// newPriorResults collects the results of attempts, without the calls that were undone and without their undos. The
+// results of the latest attempt come first, including the ones it took over, and then those that only earlier attempts
+// had.
 func newPriorResults(id string, attempts []storedExecution) priorResults {
 	m := priorResults{map[callKey][]Call{}, map[string][]json.RawMessage{}}
 	type place struct{ execution, task int }
@@ -45,7 +46,7 @@ func newPriorResults(id string, attempts []storedExecution) priorResults {
 	return m
 }
 
-// addSideEffects adds the side effects of an attempt that later ones did not come to.
+// addSideEffects adds the side effects of an attempt that later attempts did not reach.
 func (m priorResults) addSideEffects(g storedExecution) {
 	found := map[string][]json.RawMessage{}
 	for _, r := range g.rounds {
@@ -65,7 +66,7 @@ func (m priorResults) addSideEffects(g storedExecution) {
 // key identifies equal calls of two attempts.
 func (t *task) key() callKey { return callKey{t.kind.call(), t.name, hashOf(t.input)} }
 
-// take returns the next result for a call, if there is one.
+// take returns the next result for a call, if one is left.
 func (m priorResults) take(t *task) (Call, bool) {
 	if len(m.calls) == 0 || t.undoes > 0 {
 		return Call{}, false
@@ -79,7 +80,7 @@ func (m priorResults) take(t *task) (Call, bool) {
 	return calls[0], true
 }
 
-// remove removes a result that a call has been given already.
+// remove removes a result that a call has used already.
 func (m priorResults) remove(t *task, from origin) {
 	key := t.key()
 	calls := m.calls[key]
@@ -87,7 +88,7 @@ func (m priorResults) remove(t *task, from origin) {
 		return c.origin.Execution == from.Execution && c.origin.Task == from.Task
 	})
 	switch {
-	case i == 0: // as a rule
+	case i == 0: // the usual case
 		m.calls[key] = calls[1:]
 	case i > 0:
 		m.calls[key] = slices.Delete(slices.Clone(calls), i, i+1)
@@ -100,9 +101,9 @@ type matchedResult struct {
 	call Call
 }
 
-// reusePrior repeats what the attempts before have learned, in the order in which they learned it: it answers the calls for which they
-// have a result, and lets the code see their events. So races have the same winners. Each answer can lead to the next call; the events
-// that are left are seen when no call is left that has a result.
+// reusePrior repeats the events of previous attempts, in the order in which they were learned. It answers the calls
+// for which they have a result, and lets the code see their external events. So races have the same winners. Each
+// answer can lead to the next call. The remaining external events become visible when no call with a result is left.
 func (d *driver) reusePrior() error {
 	for {
 		for ; d.lookedUp < len(d.execution.tasks); d.lookedUp++ {
@@ -136,7 +137,7 @@ func (d *driver) reusePrior() error {
 	}
 }
 
-// earliestMatch returns the index of the matched result that was learned first; -1 when there is none.
+// earliestMatch returns the index of the matched result that was learned first; -1 without any.
 func (d *driver) earliestMatch() int {
 	first := -1
 	for i, k := range d.matched {
@@ -147,7 +148,8 @@ func (d *driver) earliestMatch() int {
 	return first
 }
 
-// releasesEvent reports whether the next thing to repeat is an event, and not the matched result of this index.
+// releasesEvent reports whether the next event to repeat is an external event, and not the matched result of this
+// index.
 func (d *driver) releasesEvent(first int) bool {
 	x := d.execution
 	if len(x.withheld) == 0 || x.suspended || x.held || x.stalled || x.ended {
@@ -159,8 +161,9 @@ func (d *driver) releasesEvent(first int) bool {
 	return !d.repeatsOne(x.withheld[0].At)
 }
 
-// repeatsOne reports whether a call is open that seems to repeat one which completed before that time, with another input: the event that
-// came behind that one waits for this one, too. When nothing but events can come, they are seen all the same (releaseAtRest).
+// repeatsOne reports whether an open call seems to repeat one that completed before that time, with another input. An
+// event after the completed call has to wait for the open one, too. If nothing but events can arrive, they become
+// visible nevertheless (releaseAtRest).
 func (d *driver) repeatsOne(at int64) bool {
 	for _, t := range d.execution.tasks {
 		if !t.isOpenWork() {
@@ -175,8 +178,8 @@ func (d *driver) repeatsOne(at int64) bool {
 	return false
 }
 
-// releaseAtRest lets the code see the next event of the attempts before when the orchestration would wait for something else, and reports
-// whether there was one.
+// releaseAtRest lets the code see the next event of the previous attempts when the orchestration would otherwise wait,
+// and reports whether one was left.
 func (d *driver) releaseAtRest() (bool, error) {
 	x := d.execution
 	if len(x.withheld) == 0 || x.suspended || x.held || x.stalled || x.ended || d.codeless {
@@ -185,7 +188,7 @@ func (d *driver) releaseAtRest() (bool, error) {
 	return true, d.learnRelease()
 }
 
-// learnRelease lets the code see the next event of the attempts before. Releases that follow each other are one.
+// learnRelease lets the code see the next event of the previous attempts. Consecutive releases are merged.
 func (d *driver) learnRelease() error {
 	if n := len(d.learned); n > 0 && d.learned[n-1].Kind == eventsReleased {
 		d.learned[n-1].Attempt = max(d.learned[n-1].Attempt, 1) + 1

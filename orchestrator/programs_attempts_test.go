@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// ended is what an engine does at the end of a run: it sees to it that the start comes again after a failure that another
-// attempt can mend, as long as it has attempts.
+// ended is an engine at the end of a run: it repeats the start after a failure that another attempt can fix, as long
+// as it has attempts.
 func (r *trial) ended(n *node, out Outcome) error {
 	if r.likely(r.faulty) || n.ctx.Err() != nil {
 		r.trouble()
@@ -29,7 +29,7 @@ func (r *trial) ended(n *node, out Outcome) error {
 	return nil
 }
 
-// giveUp ends a tree that has no attempts left, at a time when nobody makes one all the same.
+// giveUp gives up a tree that has no attempts left, when no other attempt runs.
 func (r *trial) giveUp() {
 	r.state.Lock()
 	exhausted := len(r.retried) >= r.plan.Attempts
@@ -50,7 +50,7 @@ func (r *trial) giveUp() {
 	}
 }
 
-// revive is a person who lets what has failed go on. It says whether there is more to see.
+// revive retries failed orchestrations like an operator. It reports whether more will follow.
 func (r *trial) revive() bool {
 	if r.t.Failed() {
 		return false

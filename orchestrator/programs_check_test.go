@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// check compares what came out with what the reference says.
+// check compares the outcome with the reference.
 func (r *trial) check() {
 	m := newMachine(newDeeds())
 	rt := r.world.signalling(r.t, nil, m.orchestrators(), nil)
@@ -51,7 +51,7 @@ func (r *trial) checkEnd(out Outcome, want ending) {
 	}
 }
 
-// checkRest: there is nothing but what has ended as it had to, and everything can be replayed.
+// checkRest: every orchestration has ended as expected, and can be replayed.
 func (r *trial) checkRest(rt *Runtime, ref *reference) {
 	got, want := map[string][]string{}, map[string][]string{}
 	for _, l := range ref.lives {
@@ -83,12 +83,12 @@ func (r *trial) checkRest(rt *Runtime, ref *reference) {
 	r.world.replays(r.t, rt)
 }
 
-// isLoose says that a path is, or is below, one of which it depends on times how far it comes.
+// isLoose reports whether a path is, or is below, one whose progress depends on times.
 func (r *reference) isLoose(path string) bool {
 	return slices.ContainsFunc(r.loose, func(loose string) bool { return strings.HasPrefix(path, loose) })
 }
 
-// checkDeeds: everything that was decided happened, and nothing else.
+// checkDeeds: every decision was carried out, and nothing else.
 func (r *trial) checkDeeds(ref *reference) {
 	got := r.deeds.counts()
 	want := maps.Clone(ref.counts)
@@ -113,7 +113,7 @@ func (r *trial) checkDeeds(ref *reference) {
 	}
 	undone, all := slices.Clone(r.deeds.undone), slices.Clone(ref.undone)
 	if r.plan.Program.has(func(n *part) bool { return n.Op == opCoroutines || n.Child != nil }) {
-		slices.Sort(undone) // what was called before what depends on times
+		slices.Sort(undone) // calls before the part that depends on times
 		slices.Sort(all)
 	}
 	if diff := cmp.Diff(all, undone); diff != "" {
@@ -124,7 +124,7 @@ func (r *trial) checkDeeds(ref *reference) {
 	}
 }
 
-// checkCost bounds messages and rounds by the size of the program and by what went wrong.
+// checkCost bounds messages and rounds by the size of the program and by the faults.
 func (r *trial) checkCost(rt *Runtime) {
 	rounds := 0
 	for _, s := range r.all() {

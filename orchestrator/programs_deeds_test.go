@@ -14,21 +14,21 @@ type job struct {
 	Key   string `json:"key"`
 	Mode  string `json:"mode,omitempty"`
 	Times int    `json:"times,omitempty"`
-	ID    string `json:"id,omitempty"` // of the orchestration that asks for something
+	ID    string `json:"id,omitempty"` // of the orchestration that makes a request
 }
 
-// deeds is what random programs did to the world. It knows calls by their idempotency keys, so it can tell a call that ran
-// twice from two calls.
+// deeds records the effects of random programs on the world. It identifies calls by their idempotency keys, so it can
+// distinguish a call that ran twice from two calls.
 type deeds struct {
 	mu        sync.Mutex
 	calls     map[string][]string        // key -> idempotency keys of its calls, in the order in which they began
 	places    map[string][]string        // key -> executions that called it, in the order in which they did
 	runs      int                        // of activities
 	published map[string]map[string]bool // payload -> keys of its publications
-	installed map[string]bool            // key -> it is there
-	undone    []string                   // keys, in the order in which they were taken back
+	installed map[string]bool            // key -> it is installed
+	undone    []string                   // keys, in the order in which they were undone
 	drawn     int
-	asked     func(job) // hears of every orchestration that asks for something
+	asked     func(job) // is called for every orchestration that makes a request
 }
 
 func newDeeds() *deeds {
@@ -36,8 +36,8 @@ func newDeeds() *deeds {
 		installed: map[string]bool{}, asked: func(job) {}}
 }
 
-// begin notes that an attempt of a call begins. It tells whether the call is new, and how many executions have called the
-// same.
+// begin records that an attempt of a call begins. It returns whether the call is new, and how many executions have
+// called the same.
 func (d *deeds) begin(ctx context.Context, key string) (anew bool, executions int) {
 	info := Info(ctx)
 	d.runs++
@@ -52,7 +52,7 @@ func (d *deeds) begin(ctx context.Context, key string) (anew bool, executions in
 	return anew, i + 1
 }
 
-// work is an activity that goes as its mode says. It may be half done when it fails.
+// work is an activity that behaves as its mode says. It may be half done when it fails.
 func (d *deeds) work(ctx context.Context, j job) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -76,7 +76,7 @@ func (d *deeds) block(ctx context.Context, _ job) (string, error) {
 	return "", ctx.Err()
 }
 
-// ask tells the world that an orchestration waits for something from it.
+// ask reports to the world that an orchestration waits for it.
 func (d *deeds) ask(ctx context.Context, j job) (string, error) {
 	d.mu.Lock()
 	d.begin(ctx, j.Key)
@@ -85,7 +85,7 @@ func (d *deeds) ask(ctx context.Context, j job) (string, error) {
 	return "asked", nil
 }
 
-// undo takes back what work did, or would have done.
+// undo undoes the effect of work, complete or not.
 func (d *deeds) undo(ctx context.Context, j job) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -124,7 +124,7 @@ func (d *deeds) publish(all []Publication) {
 	}
 }
 
-// counts are the calls of each key.
+// counts returns the number of calls of each key.
 func (d *deeds) counts() map[string]int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -5,29 +5,30 @@ import (
 	"time"
 )
 
-// plan is a random program, and what others do to it.
+// plan is a random program, with the actions of others on it.
 type plan struct {
 	Program *program `json:"program"`
-	// Attempts is how often the start comes before whoever brings it gives up, Rewinds how often a person rewinds it then.
+	// Attempts is how often the start is repeated before its caller gives up, Rewinds how often an operator rewinds it
+	// then.
 	Attempts int `json:"attempts"`
 	Rewinds  int `json:"rewinds,omitempty"`
-	// Suspends is how often it is suspended, and resumed, all within a time.
+	// Suspends is how often it is suspended and resumed within a time.
 	Suspends int           `json:"suspends,omitempty"`
 	Within   time.Duration `json:"within,omitempty"`
-	// What goes wrong: the shares of the storage calls that fail and of the messages within the tree that are lost, how
-	// wrong clocks are, and above how many activities of one orchestration a process leaves the rest to others.
+	// The faults: the shares of failing storage calls and of lost messages within the tree, the error of the clocks,
+	// and the number of activities of one orchestration above which a process sends the rest to others.
 	Faulty float64       `json:"faulty"`
 	Lossy  float64       `json:"lossy"`
 	Skew   time.Duration `json:"skew"`
 	Spread int           `json:"spread"`
-	// Narrow says that a round holds one event or decision.
+	// Narrow limits a round to one event or decision.
 	Narrow bool `json:"narrow,omitempty"`
 }
 
-// retriesLater says that a generation after the first may fail, or a retried child have several generations.
+// retriesLater allows a generation after the first to fail, or a retried child to have several generations.
 const retriesLater = true
 
-// generator draws programs. What a program gives depends on nothing but the program: every race has one that has to win.
+// generator draws programs. The result of a program depends only on the program: every race has a fixed winner.
 type generator struct {
 	*rand.Rand
 	site, budget int
@@ -35,10 +36,10 @@ type generator struct {
 	stops        bool // others stop it
 }
 
-// where a part is, which decides what it may be.
+// where is the place of a part, which restricts its kind.
 type where struct {
 	depth  int  // of orchestrations
-	beside bool // something else goes on at the same time
+	beside bool // other parts run at the same time
 }
 
 func generate(seed uint64) plan {
@@ -74,7 +75,7 @@ func generate(seed uint64) plan {
 	return p
 }
 
-// localize makes local ones of some activities, of most in some programs.
+// localize makes some activities local, in some programs most.
 func localize(p *program, chance *rand.Rand) {
 	share := chance.IntN(4) // none, a third, two thirds, all
 	var walk func(n *part)
@@ -92,7 +93,7 @@ func localize(p *program, chance *rand.Rand) {
 	}
 }
 
-// program is what an orchestration runs: always a sequence.
+// program returns the program of an orchestration: always a sequence.
 func (g *generator) program(at where) *program {
 	p := &program{Body: g.sequence(at, 1+g.IntN(4)), Generations: 1}
 	if g.IntN(4) == 0 {
@@ -154,7 +155,7 @@ func (g *generator) breaks() *part {
 	return n
 }
 
-// mends fails the execution that comes to it, a few times.
+// mends fails the execution that reaches it, a few times.
 func (g *generator) mends(depth int) *part {
 	n := g.part(opActivity)
 	n.Mode, n.Times = modeUntil, 1+g.IntN(3)
@@ -180,7 +181,7 @@ func (g *generator) mends(depth int) *part {
 	}
 }
 
-// around puts a part beside others, or behind them.
+// around puts a part next to others, or after them.
 func (g *generator) around(o op, n *part) *part {
 	outer := g.part(o)
 	for range 1 + g.IntN(3) {
@@ -194,7 +195,7 @@ func (g *generator) around(o op, n *part) *part {
 	return outer
 }
 
-// fatal fails every execution that comes to it.
+// fatal fails every execution that reaches it.
 func (g *generator) fatal() *part {
 	switch k := g.IntN(6); {
 	case k == 0:
@@ -215,7 +216,7 @@ func (g *generator) fatal() *part {
 	}
 }
 
-// stop lets a program, or one that it calls in the end, wait until others stop it.
+// stop makes a program, or one that it calls in the end, wait until others stop it.
 func (g *generator) stop(p *program, mode string, deeper int) {
 	p.Generations = 1
 	for range g.IntN(3) {
@@ -276,7 +277,7 @@ func (g *generator) slower(at where) *part {
 		if at.depth < 3 {
 			n.Mode, n.Child = modeChild, g.program(where{depth: at.depth + 1})
 			g.endless(n.Child)
-			if g.IntN(2) == 0 && !g.stops { // whether one is abandoned by a caller that is canceled, the contract leaves open
+			if g.IntN(2) == 0 && !g.stops { // the contract leaves open whether a canceled caller abandons it
 				n.Mode = modeAbandoned
 			}
 			break
@@ -300,7 +301,7 @@ func (g *generator) events(at where) *part {
 	n.Times = 1 + g.IntN(4)
 	n.Mode, n.For = []string{modeAsked, modeRaced, modeEarly}[g.IntN(3)], longestFor
 	if n.Mode == modeEarly && (at.depth > 0 || g.fails || g.stops) {
-		n.Mode = modeAsked // others do not know the id, or may come when it has ended
+		n.Mode = modeAsked // others do not know the id, or may send after its end
 	}
 	return n
 }

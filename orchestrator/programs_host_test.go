@@ -21,15 +21,16 @@ import (
 
 const (
 	trialID = "tree"
-	// restless is for how long nothing may happen before a tree that has not ended counts as stuck: longer than what is
-	// lost takes to be looked after.
+	// restless is how long nothing may happen before a tree that has not ended counts as stuck: longer than the
+	// recovery of lost messages takes.
 	restless, restlessSweeps = 3 * 24 * time.Hour, 10
-	// mostMessages is more than any tree needs.
+	// mostMessages exceeds the needs of every tree.
 	mostMessages = 5_000
-	// deliveries is after how many deliveries the host gives activities up: more than any needs that ends by itself.
+	// deliveries is the number of deliveries after which the host abandons activities: more than any that ends by
+	// itself needs.
 	deliveries = 25
-	// mostUnluck is for how many messages come twice or are not acknowledged. Each of a timer that is far away goes on to
-	// be two.
+	// mostUnluck bounds the messages that are duplicated or not acknowledged. Each of a timer that is far away becomes
+	// two.
 	mostUnluck = 60
 )
 
@@ -39,15 +40,15 @@ type trial struct {
 	plan  plan
 	deeds *deeds
 
-	state    sync.Mutex // of what follows; chance, nodes and open are the simulation's
+	state    sync.Mutex // of the following fields; chance, nodes and open are the simulation's
 	chains   map[string][]Signal
 	sent     map[string]bool
 	retried  map[int]bool // executions that the start was sent again after
-	quiet    time.Time    // since when nothing happens
-	swept    int          // sweeps since then that went well
+	quiet    time.Time    // since when it has been idle
+	swept    int          // successful sweeps since then
 	received int          // messages
-	troubles int          // faults, messages that are lost, delivered twice or not acknowledged
-	unluck   int          // those that are the host's
+	troubles int          // faults, and messages that are lost, delivered twice or not acknowledged
+	unluck   int          // those of the host
 	rewinds  int
 	refused  string // the first error that no storage, host or network explains
 }
@@ -132,7 +133,7 @@ func (r *trial) die() {
 	}
 }
 
-// refuse fails the test, once: the message comes again and again.
+// refuse fails the test, once: the message is redelivered repeatedly.
 func (r *trial) refuse(what string) {
 	r.state.Lock()
 	defer r.state.Unlock()
@@ -148,7 +149,7 @@ func (r *trial) trouble() {
 	r.troubles++
 }
 
-// unlucky is likely for what the host does, and no more of that than a tree can be expected to bear.
+// unlucky is likely for events of the host, up to a number that a tree can bear.
 func (r *trial) unlucky(p float64) bool {
 	r.state.Lock()
 	enough := r.unluck >= mostUnluck
@@ -163,7 +164,7 @@ func (r *trial) unlucky(p float64) bool {
 	return true
 }
 
-// run drives the tree until nothing happens any more, and nobody wants anything.
+// run drives the tree until nothing more happens, and no request is left.
 func (r *trial) run() {
 	r.begin()
 	for r.host(); r.revive(); {
@@ -171,7 +172,7 @@ func (r *trial) run() {
 	}
 }
 
-// host hands out messages until there are none, nothing runs, and nothing is left to be looked after.
+// host delivers messages until none are left, no invocation runs, and nothing has to be recovered.
 func (r *trial) host() {
 	idle := time.Second
 	r.quiet = time.Now()
@@ -190,7 +191,8 @@ func (r *trial) host() {
 					continue
 				}
 				for more := true; more; more = r.unlucky(0.15) {
-					// Who has a message that was handed out again cannot delete it any more: its receipt is an old one.
+					// The receipt of a message that was redelivered is out of date, so its first receiver cannot
+					// delete it.
 					if m.PopReceipt, err = r.world.queues.Renew(r.t.Context(), queue, m.ID, m.PopReceipt, 30*time.Second+r.upTo(15*time.Minute)); err != nil {
 						r.t.Fatal(err)
 					}
@@ -220,7 +222,7 @@ func (r *trial) host() {
 	}
 }
 
-// busy says that an invocation goes on.
+// busy reports whether an invocation is running.
 func (r *trial) busy() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -241,7 +243,7 @@ func (r *trial) rests() bool {
 	return n == 0
 }
 
-// all is every orchestration there is, as storage has it.
+// all returns every stored orchestration.
 func (r *trial) all() []Summary {
 	rt := r.world.process(r.t, nil, newMachine(newDeeds()).root)
 	return r.world.all(r.t, rt)
@@ -251,12 +253,12 @@ func (r *trial) endedAll() bool {
 	return !slices.ContainsFunc(r.all(), func(s Summary) bool { return !s.Ended() })
 }
 
-// waits says that an orchestration waits for a time that has not come, so that nobody misses the message yet.
+// waits reports whether an orchestration waits for a time that has not come, so that its message is not missed yet.
 func (r *trial) waits() bool {
 	return slices.ContainsFunc(r.all(), func(s Summary) bool { return !s.Ended() && time.Since(s.WaitingUntil) < restless })
 }
 
-// sweeps counts a sweep (1), begins to count anew (0), or leaves the count as it is (-1), and gives it.
+// sweeps counts a sweep (1), resets the count (0), or leaves it (-1), and returns it.
 func (r *trial) sweeps(n int) int {
 	r.state.Lock()
 	defer r.state.Unlock()
@@ -282,7 +284,7 @@ func (r *trial) sweep() {
 	}
 }
 
-// trace tells of a single program.
+// trace logs a single program.
 func (r *trial) trace(format string, args ...any) {
 	if *programsSeed != 0 {
 		r.t.Logf("%s "+format, append([]any{time.Now().Format("01-02 15:04:05.000")}, args...)...)
@@ -356,9 +358,9 @@ func (r *trial) publish(n *node, all []Publication) error {
 	return nil
 }
 
-// pathOf is the path of an orchestration's program.
+// pathOf returns the path of an orchestration's program.
 func pathOf(out Outcome) string {
 	var o order
-	_ = json.Unmarshal(out.Input, &o) // the input is one
+	_ = json.Unmarshal(out.Input, &o) // the input is an order
 	return strings.TrimSpace(o.Path)
 }

@@ -14,10 +14,10 @@ import (
 type order struct {
 	place
 	Program *program `json:"program"`
-	Said    []string `json:"said,omitempty"` // by the generations before
+	Said    []string `json:"said,omitempty"` // by the previous generations
 }
 
-// machine is the code of all random programs: one orchestrator for the trees and one for what they call.
+// machine is the code of all random programs: one orchestrator for the trees and one for their children.
 type machine struct {
 	deeds       *deeds
 	root, child *Orchestrator[order, string]
@@ -61,7 +61,7 @@ func (m *machine) run(ctx *Context, o order) (string, error) {
 	return strings.Join(o.Said, "; "), nil
 }
 
-// interpreter does the parts of one generation.
+// interpreter runs the parts of one generation.
 type interpreter struct {
 	*machine
 	place
@@ -203,10 +203,10 @@ func (r *interpreter) timer(ctx *Context, n *part) (string, error) {
 	return "slept", nil
 }
 
-// first says that no attempt of this generation was before: another one finds timers that have fired.
+// first reports whether this is the first attempt of this generation: another one finds timers that have fired.
 func (r *interpreter) first(ctx *Context) bool { return ctx.Execution() == r.Generation+1 }
 
-// never is something that does not end by itself.
+// never returns a wait that does not end by itself.
 func (r *interpreter) never(ctx *Context, n *part) Waitable {
 	switch n.Mode {
 	case modeActivity:
@@ -222,7 +222,7 @@ func (r *interpreter) never(ctx *Context, n *part) Waitable {
 	}
 }
 
-// pass lets some time pass, so that what was called may begin.
+// pass waits for some time, so that calls may begin.
 func (r *interpreter) pass(ctx *Context, n *part) error {
 	if n.For == 0 {
 		return nil
@@ -230,7 +230,7 @@ func (r *interpreter) pass(ctx *Context, n *part) error {
 	return ctx.Sleep(n.For)
 }
 
-// wasInterrupted is nil for what was interrupted.
+// wasInterrupted returns nil for an interrupted call.
 func wasInterrupted(w Waitable) error {
 	var err error
 	switch f := w.(type) {
@@ -289,7 +289,7 @@ func (r *interpreter) events(ctx *Context, n *part) (string, error) {
 		got = append(got, v)
 	}
 	if n.Mode == modeEarly {
-		slices.Sort(got) // they are sent at once, and messages change places
+		slices.Sort(got) // they are sent at the same time, and messages change places
 	}
 	return fmt.Sprint(got), nil
 }
@@ -313,7 +313,7 @@ func (r *interpreter) notes(ctx *Context, n *part) (string, error) {
 	return fmt.Sprint(got), nil
 }
 
-// channel does the kids in a coroutine that hands their results over.
+// channel runs the kids in a coroutine that sends their results.
 func (r *interpreter) channel(ctx *Context, n *part) (string, error) {
 	c := NewChannel[string](ctx, len(n.Kids)%2)
 	producer := Go(ctx, func(ctx *Context) (string, error) {
@@ -346,7 +346,7 @@ func (r *interpreter) channel(ctx *Context, n *part) (string, error) {
 
 func eventName(key string) string { return "event-" + key }
 
-// value compares what was drawn before a wait with what a replay behind the wait draws.
+// value compares values drawn before a wait with those of a replay after the wait.
 func (r *interpreter) value(ctx *Context, n *part) (string, error) {
 	drawn, err := SideEffect(ctx, "draw", r.deeds.draw)
 	if err != nil {
@@ -374,12 +374,12 @@ func (r *interpreter) publication(n *part) Publication {
 	return p
 }
 
-// fault is the failure of a place. Its marker survives every error that wraps it.
+// fault returns the failure of a place. Its marker survives every error that wraps it.
 func fault(key string) error { return fmt.Errorf("!%s!", key) }
 
 var marker = regexp.MustCompile(`![^! ]+!`)
 
-// markers are the failures that an error tells of, in their order.
+// markers returns the failures in an error, in order.
 func markers(text string) []string {
 	var all []string
 	for _, m := range marker.FindAllString(text, -1) {

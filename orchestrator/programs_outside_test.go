@@ -8,13 +8,13 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// begin sends what others send of themselves, and the start.
+// begin sends the unsolicited signals of others, and the start.
 func (r *trial) begin() {
 	for i := range r.plan.Suspends {
 		for n, command := range []string{commandSuspend, commandResume} {
 			c := commandOf(fmt.Sprint(command, i), command)
 			c.OccurredAtUtc = time.Now().Add(time.Duration(2*i+n) * time.Minute)
-			r.postSignal(c, r.plan.Within) // messages change places, the times tell the order
+			r.postSignal(c, r.plan.Within) // messages change places; the times restore the order
 		}
 	}
 	for g := range r.plan.Program.generations() {
@@ -37,7 +37,7 @@ func commandOf(id, command string) Signal {
 	return Signal{SignalID: id, InstanceID: trialID, RuntimeProvider: provider, Type: ExternalSignal, OccurredAtUtc: time.Now(), Payload: Payload{Command: command}}
 }
 
-// raise sends events, each after the one before it was delivered, or all at once.
+// raise sends events, each after the previous one was delivered, or all at the same time.
 func (r *trial) raise(key, id string, times int, atOnce bool) {
 	var all []Signal
 	for i := range times {
@@ -95,7 +95,7 @@ func (r *trial) dispatch(name string, within time.Duration) {
 	}
 }
 
-// delivered makes the signal that follows this one in its chain the next.
+// delivered queues the next signal of the chain.
 func (r *trial) delivered(s Signal) {
 	r.state.Lock()
 	next := ""
@@ -121,7 +121,7 @@ func (r *trial) postSignal(s Signal, within time.Duration) {
 // post sends a message that becomes visible some time, and sometimes another one.
 func (r *trial) post(queue string, body []byte, within time.Duration) {
 	for more := true; more; more = r.unlucky(0.2) {
-		// Whoever sends from a bubble's activity may be dead by now, but what it sent is not.
+		// The sending process may be dead by now, but its message is not.
 		if _, err := r.world.queues.Send(context.WithoutCancel(r.t.Context()), queue, body, min(r.upTo(within), queues.MaxDelay)); err != nil {
 			r.t.Error(err)
 		}

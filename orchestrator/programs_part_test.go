@@ -6,53 +6,53 @@ import (
 	"time"
 )
 
-// program is what one orchestration of a random tree runs: a body, in one execution after the other.
+// program is the program of one orchestration of a random tree: a body, in one execution after the other.
 type program struct {
 	Body *part `json:"body"`
-	// Generations is how often the body runs, each time but the first because the one before continued as new.
+	// Generations is how often the body runs; each run but the first follows a continue as new.
 	Generations int `json:"generations,omitempty"`
-	// Cleanup is what runs, shielded, when the orchestration was canceled.
+	// Cleanup runs, shielded, when the orchestration was canceled.
 	Cleanup []*part `json:"cleanup,omitempty"`
 }
 
-// part is a step of a program. It gives a text, or fails.
+// part is a step of a program. It returns a text, or fails.
 type part struct {
 	Op   op     `json:"op"`
 	Site int    `json:"site"`           // unique in the whole tree
 	Mode string `json:"mode,omitempty"` // a variant of the operation
-	// Times counts what the operation repeats: failures, attempts, events.
+	// Times counts the repetitions of the operation: failures, attempts, events.
 	Times int           `json:"times,omitempty"`
 	For   time.Duration `json:"for,omitempty"`
 	Kids  []*part       `json:"kids,omitempty"`
-	// Local says of an activity that it is a local one.
+	// Local marks a local activity.
 	Local bool     `json:"local,omitempty"`
 	Child *program `json:"child,omitempty"`
 }
 
-// op is what a part does.
+// op is the operation of a part.
 type op string
 
 const (
-	opActivity   op = "activity"   // Mode says how it goes: see the modes below
+	opActivity   op = "activity"   // Mode is its behaviour: see the modes below
 	opSequence   op = "sequence"   // the kids, one after the other, up to the first that fails
 	opFanOut     op = "fan-out"    // the kids, which are activities, all at once, and All
 	opCoroutines op = "coroutines" // a coroutine for each kid, and All
 	opTimer      op = "timer"      // a timer of For
 	opFaster     op = "faster"     // Any of a timer of For, which is long, and the kid, an activity, which wins
-	opSlower     op = "slower"     // Any of what Mode says, which never ends, and a timer of For, which wins
+	opSlower     op = "slower"     // Any of the wait in Mode, which never ends, and a timer of For, which wins
 	opEvents     op = "events"     // Times events in their order; Mode is early or asked or raced
 	opNotes      op = "notes"      // Times events that the orchestration sends to itself, in their order
 	opChannel    op = "channel"    // the kids, one after the other in a coroutine, whose results come through a channel
 	opChild      op = "child"      // an orchestration that is awaited; Times is how many attempts its call allows; Mode named gives it an id
-	opCancel     op = "cancel"     // Cancel of what Mode says, which never ends
-	opValue      op = "value"      // a side effect and a UUID, which have to be the same in every replay
+	opCancel     op = "cancel"     // Cancel of the wait in Mode, which never ends
+	opValue      op = "value"      // a side effect and a UUID, which must be the same in every replay
 	opPublish    op = "publish"    // a publication; Mode keyed names its key
 	opStart      op = "start"      // a detached start; Mode named gives it an id
 	opTry        op = "try"        // the kid; its failure is caught
 	opFail       op = "fail"       // the code fails until Times executions have failed, 0: in all
-	opStop       op = "stop"       // the orchestration waits until somebody does to the tree what Mode says
-	opSaga       op = "saga"       // the last kid; when it fails, what the others did, and all else, is taken back
-	opRedo       op = "redo"       // the kid, an activity, which is taken back and done again
+	opStop       op = "stop"       // the orchestration waits until others stop the tree as in Mode
+	opSaga       op = "saga"       // the last kid; when it fails, the calls of the others, and all else, are undone
+	opRedo       op = "redo"       // the kid, an activity, which is undone and repeated
 )
 
 // The modes of an activity.
@@ -64,27 +64,27 @@ const (
 	modeUntil  = "until"  // it fails in the first Times executions that call it
 )
 
-// The modes of what never ends, and how others stop a tree.
+// The modes of endless waits, and of how others stop a tree.
 const (
 	modeActivity  = "activity"
 	modeTimer     = "timer"
 	modeEvent     = "event"
 	modeChild     = "child"
-	modeAbandoned = "abandoned" // a child that ends on its own, when its caller may be gone
+	modeAbandoned = "abandoned" // a child that ends on its own, perhaps after its caller
 	modeCanceled  = "canceled"
 	modeTerminate = "terminated"
 )
 
 const (
 	modeEarly  = "early" // all events are sent before the start, in any order with it
-	modeAsked  = "asked" // the first event is sent when the orchestration asks for it, each other one after the one before it
-	modeRaced  = "raced" // asked, and each wait has a long timer beside it
+	modeAsked  = "asked" // the first event is sent on request of the orchestration, each other one after the previous one
+	modeRaced  = "raced" // asked, and each wait has a long timer in addition
 	modeKeyed  = "keyed"
 	modeNamed  = "named"
 	longestFor = 60 * 24 * time.Hour
 )
 
-// String is the program as JSON.
+// String returns the program as JSON.
 func (p *program) String() string {
 	data, err := json.Marshal(p)
 	if err != nil {
@@ -95,8 +95,8 @@ func (p *program) String() string {
 
 func (p *program) generations() int { return max(1, p.Generations) }
 
-// walk visits all parts, those of other orchestrations included. often is how many times the generations of the programs
-// around a part repeat it.
+// walk visits all parts, those of other orchestrations included. often is how many times the generations of the
+// programs around a part repeat it.
 func (p *program) walk(often int, visit func(n *part, often int)) {
 	often *= p.generations()
 	var step func(n *part)
@@ -115,20 +115,20 @@ func (p *program) walk(often int, visit func(n *part, often int)) {
 	}
 }
 
-// has says whether there is such a part.
+// has reports whether the program has such a part.
 func (p *program) has(is func(n *part) bool) bool {
 	found := false
 	p.walk(1, func(n *part, _ int) { found = found || is(n) })
 	return found
 }
 
-// place is where in a tree of orchestrations something is done.
+// place is the place of an action in a tree of orchestrations.
 type place struct {
 	Path       string `json:"path,omitempty"`
 	Generation int    `json:"generation,omitempty"`
 }
 
-// key names what the part does at a place: the same in every attempt.
+// key names the part's action at a place: the same in every attempt.
 func (p place) key(n *part) string {
 	if p.Generation > 0 {
 		return fmt.Sprintf("%sg%d.%d", p.Path, p.Generation, n.Site)
@@ -136,5 +136,5 @@ func (p place) key(n *part) string {
 	return fmt.Sprintf("%s%d", p.Path, n.Site)
 }
 
-// below is the place of the orchestration that the part calls.
+// below returns the place of the orchestration that the part calls.
 func (p place) below(n *part) place { return place{Path: p.key(n) + "/"} }

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// reference runs a program without a runtime, and so says what has to come out.
+// reference runs a program without a runtime, and so computes the expected result.
 type reference struct {
 	counts    map[string]int // key -> calls and publications that were decided
-	loose     []string       // paths of orchestrations of which it depends on times how far they come
+	loose     []string       // paths of orchestrations whose progress depends on times
 	places    map[string]int // key -> executions that called it
 	installed map[string]bool
 	undone    []string
-	started   map[string]int // path -> orchestrations that nobody awaits
+	started   map[string]int // path -> orchestrations that are not awaited
 	lives     []*life        // orchestrations that have ended
-	// exact says that counts are. They are not when it depends on times what an attempt remembers.
+	// exact is set if counts are exact. They are not when the memory of an attempt depends on times.
 	exact bool
 }
 
@@ -23,16 +23,16 @@ type reference struct {
 type life struct {
 	place
 	executions int
-	attempts   int // that this call of it has had
+	attempts   int // of this call, so far
 	memory     map[string]bool
-	said       []string // by the generations before
+	said       []string // by the previous generations
 	status     Status
 	children   map[string]*life
-	outputs    map[string]string // key -> what a child gave
-	undoable   []string          // keys of calls that can be taken back, in the order in which they were called
+	outputs    map[string]string // key -> result of a child
+	undoable   []string          // keys of calls that can be undone, in the order in which they were called
 
-	// showed says that the code of this execution has seen a failure, acted that it did something afterwards. vague says
-	// that it depends on times which was first.
+	// showed is set if the code of this execution has seen a failure, acted if it acted afterwards. vague is set if
+	// the order of the two depends on times.
 	showed, acted, vague bool
 }
 
@@ -40,14 +40,14 @@ func newLife(at place) *life {
 	return &life{place: at, memory: map[string]bool{}, children: map[string]*life{}, outputs: map[string]string{}}
 }
 
-// failure is why a part gave no text.
+// failure is the reason why a part returned no text.
 type failure struct {
 	keys      []string
 	permanent bool
-	stop      string // what others did to the tree, "" for nothing
+	stop      string // how others stopped the tree, "" for not at all
 }
 
-// ending is how a tree ends.
+// ending is the expected end of a tree.
 type ending struct {
 	status     Status
 	output     string
@@ -60,8 +60,8 @@ func newReference() *reference {
 		started: map[string]int{}, exact: true}
 }
 
-// run tells how a program ends that has at most so many executions, and at most so many attempts of each generation;
-// 0 is no bound.
+// run returns the end of a program that has at most so many executions, and at most so many attempts of each
+// generation; 0 is no bound.
 func (r *reference) run(p *program, l *life, executions, attempts int) ending {
 	for {
 		l.executions++
@@ -101,7 +101,7 @@ func (r *reference) end(l *life, end ending) ending {
 	return end
 }
 
-// between decides what the next attempt remembers.
+// between decides the memory of the next attempt.
 func (r *reference) between(l *life) {
 	if l.showed && l.vague && !l.acted {
 		r.exact = false
@@ -111,7 +111,7 @@ func (r *reference) between(l *life) {
 	}
 }
 
-// decides notes that the code did something, once if it is remembered. It tells whether it is done now.
+// decides records an action of the code, once if it is remembered. It reports whether it happens now.
 func (r *reference) decides(l *life, key string) bool {
 	l.acted = l.acted || l.showed
 	if l.memory[key] {
@@ -218,7 +218,7 @@ func (r *reference) do(l *life, n *part) (string, *failure) {
 	}
 }
 
-// sequence does the parts up to the first that fails.
+// sequence runs the parts up to the first that fails.
 func (r *reference) sequence(l *life, parts []*part) (string, *failure) {
 	var all []string
 	for _, k := range parts {
@@ -237,7 +237,7 @@ func (r *reference) complete(l *life, key string) {
 	l.memory[key] = true
 }
 
-// call is an activity, whose failure the code has not seen yet.
+// call is an activity with a failure that the code has not seen yet.
 func (r *reference) call(l *life, n *part) (string, *failure) {
 	key := l.key(n)
 	if !slices.Contains(l.undoable, key) {
@@ -254,7 +254,7 @@ func (r *reference) call(l *life, n *part) (string, *failure) {
 	return "did " + key, nil
 }
 
-// beside does the kids at the same time. What one of them does after another one failed depends on times.
+// beside runs the kids at the same time. Actions of a kid after another one failed depend on times.
 func (r *reference) beside(l *life, n *part) (string, *failure) {
 	var all []string
 	var failed *failure
@@ -287,7 +287,7 @@ func (r *reference) beside(l *life, n *part) (string, *failure) {
 	return fmt.Sprint(all), nil
 }
 
-// total grows with everything that is decided.
+// total grows with every decision.
 func (r *reference) total() int {
 	n := 0
 	for _, c := range r.counts {
@@ -306,7 +306,7 @@ func (f *failure) join(g *failure) *failure {
 	return &failure{keys: append(slices.Clone(f.keys), g.keys...), permanent: f.permanent || g.permanent, stop: f.stop + g.stop}
 }
 
-// lose is a call that is not done when its caller goes on. How far it came depends on times.
+// lose is a call that is not done when its caller continues. Its progress depends on times.
 func (r *reference) lose(l *life, n *part) {
 	switch n.Mode {
 	case modeAbandoned:
@@ -319,7 +319,7 @@ func (r *reference) lose(l *life, n *part) {
 	}
 }
 
-// start is an orchestration that goes on when its starter has ended.
+// start is an orchestration that continues when its starter has ended.
 func (r *reference) start(l *life, n *part) {
 	key := l.key(n)
 	l.acted = l.acted || l.showed
@@ -341,7 +341,7 @@ func (r *reference) start(l *life, n *part) {
 func (r *reference) child(l *life, n *part) (string, *failure) {
 	key := "child " + l.key(n)
 	below := l.below(n)
-	if n.Mode == modeNamed { // attempts that begin anew run it again under its id, where only the latest run is listed
+	if n.Mode == modeNamed { // attempts that start over run it again under its id, where only the latest run is listed
 		r.loose = append(r.loose, below.Path)
 	}
 	l.acted = l.acted || l.showed

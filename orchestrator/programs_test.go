@@ -16,8 +16,8 @@ var (
 	programsCalm = flag.Bool("program.calm", false, "whether nothing goes wrong, on a single node")
 )
 
-// Random programs over everything that an orchestrator can do, on nodes, a host and a storage that do everything that they
-// may do: what comes out is what a plain reference says.
+// Random programs with all operations of an orchestrator, on nodes, a host and a storage with all allowed faults: the
+// outcome equals that of a plain reference.
 func TestPrograms(t *testing.T) {
 	t.Parallel()
 	for _, seed := range sample.Chosen(t, 2000, *programsMost, *programsSeed) {

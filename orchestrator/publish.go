@@ -20,8 +20,8 @@ type Publication struct {
 	Key string
 	// OrderKey keeps events with the same order key in order; "" for none.
 	OrderKey string
-	// Report says that the event only tells how the attempt went. Published after a failure, it does not make the next attempt
-	// begin anew, as an event does that may stand for work.
+	// Report marks an event that only reports the outcome of the attempt. Published after a failure, it does not make
+	// the next attempt start over. Other events do, because they may represent work.
 	Report bool
 	// CorrelationID is the correlation id of the orchestration; Publish sets it.
 	CorrelationID string
@@ -48,8 +48,8 @@ func (c *Context) Publish(p Publication) error {
 	return nil
 }
 
-// These are the limits of an outbox. They are checked before the decision, because a decided event must not be refused
-// later.
+// These are the limits of an outbox. They are checked before the decision, because a decided event must not be
+// rejected later.
 const (
 	maxPublication     = 1 << 20 // bytes of payload
 	maxPublicationName = 128     // bytes of a tenant, a type and an order key
@@ -81,7 +81,7 @@ func (x *execution) publish(p Publication) {
 	x.decide(event{Kind: eventPublished, Name: p.Type, Payload: p.Payload, Target: &target{Child: p.Key, Tenant: p.TenantID, Order: p.OrderKey}})
 }
 
-// publishEvents hands the events that a round published to Config.Publish.
+// publishEvents passes the events that a round published to Config.Publish.
 func (d *driver) publishEvents(ctx context.Context, r round) error {
 	var all []Publication
 	for _, e := range r.Decided {

@@ -13,9 +13,9 @@ import (
 	"github.com/vibedata/roundhouse/internal/faults"
 )
 
-// post is where events go. It knows them by their keys, as the outbox does.
+// post receives events. It identifies them by their keys, as the outbox does.
 type post struct {
-	refuse int // so often
+	refuse int // how often
 	events []Publication
 }
 
@@ -31,7 +31,7 @@ func (p *post) publish(_ context.Context, events []Publication) error {
 	return nil
 }
 
-// withNews publishes before, between and behind its steps, the same twice, and fails once, because of a call.
+// withNews publishes before, between and after its steps, the same twice, and fails once, because of a call.
 func withNews(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	step := l.step("step")
 	late := NewActivity("late", func(ctx context.Context, n int) (int, error) {
@@ -63,8 +63,8 @@ func withNews(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	return []AnyOrchestrator{o}, []AnyActivity{step, late}
 }
 
-// An event leaves if and only if its round is committed, whatever fails in between: of all rounds, those of the execution
-// that failed included, and once for each place.
+// An event is sent if and only if its round is committed, regardless of faults in between: of all rounds, those of the
+// failed execution included, and once for each place.
 func TestPublishedWithItsRound(t *testing.T) {
 	t.Parallel()
 	run := func(t *testing.T, plan *faults.Plan, refuse int) {

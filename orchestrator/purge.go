@@ -9,9 +9,9 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Purge deletes everything that is stored for an orchestration that has ended: its rows, its payloads, and its
-// sub-orchestrations, but not the detached orchestrations that it started. ErrActive says that one of them has not
-// ended, ErrNotFound that there is no such orchestration, and ErrCorrupt that one cannot be read: use ForcePurge. An
+// Purge deletes all stored data of an orchestration that has ended: its rows, its payloads, and its
+// sub-orchestrations, but not the detached orchestrations that it started. The error is ErrActive if one of them has
+// not ended, ErrNotFound if the orchestration does not exist, and ErrCorrupt if one cannot be read: use ForcePurge. An
 // interrupted purge leaves an orchestration that is invisible; repeating the call, or starting the id again, finishes
 // it.
 func (r *Runtime) Purge(ctx context.Context, id string) error {
@@ -21,7 +21,7 @@ func (r *Runtime) Purge(ctx context.Context, id string) error {
 	return r.purge(ctx, id, purgeScope{top: id, seen: map[string]bool{}})
 }
 
-// purgeScope is passed down while a purge goes from an orchestration to its sub-orchestrations.
+// purgeScope is passed down while a purge descends from an orchestration to its sub-orchestrations.
 type purgeScope struct {
 	top  string
 	seen map[string]bool
@@ -60,7 +60,7 @@ func (r *Runtime) purgeLoaded(ctx context.Context, id string, all []storedExecut
 	if err := r.purgeCalls(ctx, id, all, p); err != nil {
 		return fmt.Errorf("purge of orchestration %s: %w", id, err)
 	}
-	// The first round of the next execution is what a restart, a rewind and a purge compete for.
+	// A restart, a rewind and a purge compete for the first round of the next execution.
 	if err := r.journal.markPurge(ctx, id, latest, etag, r.config.Now()); err != nil {
 		return asElsewhere(err)
 	}
@@ -90,8 +90,8 @@ func (r *Runtime) purgeCalls(ctx context.Context, id string, all []storedExecuti
 	return r.purgeForgotten(ctx, id, p)
 }
 
-// purgeChild purges a sub-orchestration whose caller is being purged. A forced purge spares one that was to be
-// abandoned and has not ended.
+// purgeChild purges a sub-orchestration together with its caller. A forced purge spares one that was to be abandoned
+// and has not ended.
 func (r *Runtime) purgeChild(ctx context.Context, id string, policy ParentClose, p purgeScope) error {
 	if p.force && policy == AbandonChild {
 		if s, err := r.Status(ctx, id); err == nil && !s.Ended() {
@@ -105,8 +105,8 @@ func (r *Runtime) purgeChild(ctx context.Context, id string, policy ParentClose,
 	return nil
 }
 
-// purgeForgotten purges sub-orchestrations whose calls are in deleted or damaged rounds. Their ids begin with the id of
-// their caller, unless WithID gave them others.
+// purgeForgotten purges sub-orchestrations whose calls are in deleted or damaged rounds. Their ids begin with the id
+// of their caller, unless WithID set another one.
 func (r *Runtime) purgeForgotten(ctx context.Context, id string, p purgeScope) error {
 	children, err := r.scanChildren(ctx, id, statusRow, func(e tables.Entity) string { return e.String("ParentId") })
 	if err == nil && p.force { // some may have lost their status rows
@@ -122,7 +122,7 @@ func (r *Runtime) purgeForgotten(ctx context.Context, id string, p purgeScope) e
 	return err
 }
 
-// parentIn returns the caller of the orchestration that this first round began, "" when the round does not say.
+// parentIn returns the caller of the orchestration that this first round began, "" when the round has none.
 func parentIn(first tables.Entity) string {
 	r, err := decodeRound(first)
 	if err != nil || len(r.Learned) == 0 {

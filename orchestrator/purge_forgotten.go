@@ -10,8 +10,9 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// purgeForgottenChild purges a sub-orchestration that has ended and that nobody can call again, and returns how many it
-// purged: 1 or 0. The others are purged with their callers. A damaged one is left, and does not hold up the others.
+// purgeForgottenChild purges a sub-orchestration that has ended and that no caller can call again, and returns how
+// many it purged: 1 or 0. The others are purged with their callers. A damaged one is left, without blocking the
+// others.
 func (r *Runtime) purgeForgottenChild(ctx context.Context, s Summary) (int, error) {
 	if !s.Ended() {
 		return 0, nil
@@ -20,7 +21,7 @@ func (r *Runtime) purgeForgottenChild(ctx context.Context, s Summary) (int, erro
 	if err != nil || !forgotten {
 		return 0, err
 	}
-	switch err := r.purge(ctx, s.ID, purgeScope{top: s.Parent, seen: map[string]bool{s.Parent: true}}); { // the caller is not told
+	switch err := r.purge(ctx, s.ID, purgeScope{top: s.Parent, seen: map[string]bool{s.Parent: true}}); { // the caller is not notified
 	case err == nil:
 		return 1, nil
 	case errors.Is(err, ErrCorrupt):
@@ -34,7 +35,7 @@ func (r *Runtime) purgeForgottenChild(ctx context.Context, s Summary) (int, erro
 }
 
 // forgottenByCaller reports whether the caller is gone, or the rounds of the caller's execution from which the id was
-// derived. A sub-orchestration with an id of its own (WithID) stays as long as its caller, because any execution may
+// derived. A sub-orchestration with an id of its own (WithID) remains as long as its caller, because any execution may
 // call it again.
 func (r *Runtime) forgottenByCaller(ctx context.Context, s Summary) (bool, error) {
 	q := tables.Query{Partition: tables.EscapeKey(s.Parent), Limit: 1, Select: []string{columnEncoding}}

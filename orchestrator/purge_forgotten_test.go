@@ -12,7 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// ids are those of all orchestrations.
+// ids returns the ids of all orchestrations.
 func (w *world) ids(t *testing.T, rt *Runtime) (ids []string) {
 	t.Helper()
 	for _, s := range w.all(t, rt) {
@@ -21,8 +21,8 @@ func (w *world) ids(t *testing.T, rt *Runtime) (ids []string) {
 	return ids
 }
 
-// The sub-orchestrations of one that goes on for ever go like its rounds do, and it goes on. Those that have ids of their own
-// may be called again: they stay as long as it does.
+// The sub-orchestrations of an endless orchestration are purged like its rounds, and it continues. Those with ids of
+// their own may be called again: they remain as long as it does.
 func TestForgottenChildrenArePurged(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
@@ -79,7 +79,7 @@ func TestForgottenChildrenArePurged(t *testing.T) {
 		noError(t, rt.Terminate(t.Context(), "a", ""))
 		w.attend(t, rt, time.Hour)
 		purge(Filter{EndedBefore: time.Now().Add(time.Hour)})
-		purge(Filter{EndedBefore: time.Now().Add(time.Hour)}) // what is in front of its caller
+		purge(Filter{EndedBefore: time.Now().Add(time.Hour)}) // the rows before its caller
 		if ids := w.ids(t, rt); len(ids) > 0 {
 			t.Errorf("left: %q", ids)
 		}
@@ -89,7 +89,7 @@ func TestForgottenChildrenArePurged(t *testing.T) {
 	})
 }
 
-// A sub-orchestration that is damaged holds nothing up, and one that has not ended stays.
+// A damaged sub-orchestration blocks nothing, and one that has not ended remains.
 func TestForgottenChildrenThatStay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -109,7 +109,7 @@ func TestForgottenChildrenThatStay(t *testing.T) {
 	}
 }
 
-// The execution that called is in the id, unless that was given.
+// The id contains the calling execution, unless the id was given.
 func TestCallerOf(t *testing.T) {
 	t.Parallel()
 	for id, want := range map[string]int{"p:3-child-aa-1": 3, "p:12-child-aa-1": 12, "p:0-child-aa-1": 0, "p:x-child-aa-1": 0, "p:3-other-aa-1": 0,

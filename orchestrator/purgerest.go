@@ -12,11 +12,11 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// purgeSlice is how many rows one transaction deletes.
+// purgeSlice is the number of rows that one transaction deletes.
 const purgeSlice = 99
 
-// markPurge inserts a round that says that the rows are being deleted. It takes the place of the next execution and of
-// the status row, provided that the status row has this ETag.
+// markPurge inserts a round that marks the rows as being deleted. It replaces the next execution and the status row,
+// provided that the status row has this ETag.
 func (j *journal) markPurge(ctx context.Context, id string, latest storedExecution, etag string, at time.Time) error {
 	ctx, cancel := outage.Finish(ctx, storeTimeout)
 	defer cancel()
@@ -34,7 +34,7 @@ func (j *journal) markPurge(ctx context.Context, id string, latest storedExecuti
 	return nil
 }
 
-// finishPurge is purgeRest for an orchestration that is invisible; ErrNotFound says that nothing is stored for it.
+// finishPurge is purgeRest for an orchestration that is invisible; ErrNotFound means that it has no stored rows.
 func (r *Runtime) finishPurge(ctx context.Context, id string) error {
 	rows, _, err := r.journal.rows(ctx, id)
 	if err == nil && len(rows) == 0 {
@@ -57,9 +57,9 @@ func beingPurged(rows []tables.Entity) bool {
 	return rows[0].Row == purgeRow || isPurgeRow(rows[len(rows)-1])
 }
 
-// purgeRest finishes a purge, or does nothing when none has begun. The first round keeps others from starting an
-// orchestration under the id, and the purge row says that the purge has begun: these are deleted last, together.
-// Without a status row, nobody can add a round meanwhile.
+// purgeRest finishes a purge, or does nothing if none has begun. The first round prevents a start under the id, and
+// the purge row records that the purge has begun. Both are deleted last, together. Without a status row, no process
+// can add a round meanwhile.
 func (r *Runtime) purgeRest(ctx context.Context, id string) error {
 	rows, _, err := r.journal.rows(ctx, id)
 	if err != nil || !beingPurged(rows) {
@@ -86,8 +86,8 @@ func (r *Runtime) purgeRest(ctx context.Context, id string) error {
 	return nil
 }
 
-// purgeMarks returns the rows that a purge deletes last: first the purge row, or the purge round if there is no such
-// row, then the others.
+// purgeMarks returns the rows that a purge deletes last: first the purge row, or the purge round if no such row
+// exists, then the others.
 func purgeMarks(rows []tables.Entity) []tables.Entity {
 	first, last := 0, len(rows)-1
 	if rows[0].Row == purgeRow {
@@ -111,7 +111,7 @@ func isPurgeRow(row tables.Entity) bool {
 	return err == nil && r.isPurge()
 }
 
-// purgeRows deletes all rows but the marks. After a forced purge, the human tasks are known only from their rows.
+// purgeRows deletes all rows but the marks. After a forced purge, only their rows identify the human tasks.
 func (r *Runtime) purgeRows(ctx context.Context, id string, marks []tables.Entity) error {
 	var before []tables.Entity
 	q := tables.Query{Partition: tables.EscapeKey(id), Select: []string{columnEncoding}}
@@ -151,9 +151,9 @@ func purgedByAnother(err error) bool {
 	return errors.Is(err, tables.ErrNotFound) || errors.Is(err, tables.ErrPrecondition)
 }
 
-// purgeBlobs deletes all blobs of the orchestration, whatever names them. The blobs that it has listed are the
-// orchestration's own if the purge mark is still there afterwards; blobs that were written since have other versions,
-// and stay.
+// purgeBlobs deletes all blobs of the orchestration, named or not. The blobs that it has listed belong to the
+// orchestration if the purge mark still exists afterwards. Blobs that were written since have other versions, and
+// remain.
 func (r *Runtime) purgeBlobs(ctx context.Context, id string, mark tables.Entity) error {
 	ever := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 	for next := ""; ; {

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// SignalHorizon is for how long at least a signal is recognised as a duplicate after an orchestration has continued as
-// new or made another attempt; the same holds for the streams of events that orchestrations exchange. Within an
-// execution, duplicates are recognised without limit.
+// SignalHorizon is how long at least a signal is recognised as a duplicate after an orchestration has continued as new
+// or made another attempt. The same holds for the streams of events that orchestrations exchange. Within an execution,
+// duplicates are recognised without limit.
 const SignalHorizon = 72 * time.Hour
 
-// digest stands for the id of a signal.
+// digest represents the id of a signal.
 type digest [12]byte
 
 func digestOf(id string) digest {
@@ -22,7 +22,7 @@ func digestOf(id string) digest {
 	return digest(sum[:len(digest{})])
 }
 
-// appliedSignals holds the signals that were applied, and when, in microseconds.
+// appliedSignals holds the applied signals with their times, in microseconds.
 type appliedSignals map[digest]int64
 
 // appliedHour holds the concatenated digests of the signals that were applied within one hour of Unix time.
@@ -33,20 +33,20 @@ type appliedHour struct {
 
 const microsAnHour = int64(time.Hour / time.Microsecond)
 
-// receivedSignals is what an orchestration remembers of the signals that it has received, to recognise duplicates.
+// receivedSignals records the signals that an orchestration has received, to recognise duplicates.
 type receivedSignals struct {
 	applied appliedSignals
 	senders senders
 	last    string // id of the signal that was applied last
 }
 
-// record takes note of an event that a signal brought.
+// record records the signal of an event.
 func (m *receivedSignals) record(e event) {
 	if e.Inherited != nil {
 		m.restore(e.Inherited, e.At)
 	}
 	s := e.Signal
-	if s == nil || s.ID == "" || e.Kind == executionStarted { // the id in a start is a request id, and not that of a signal
+	if s == nil || s.ID == "" || e.Kind == executionStarted { // the id in a start is a request id, not a signal's
 		return
 	}
 	m.add(digestOf(s.ID), e.At)
@@ -80,7 +80,7 @@ func (m *receivedSignals) advanceStream(stream string, to sender) {
 	m.senders[stream] = sender{max(known.Sequence, to.Sequence), max(known.At, to.At)}
 }
 
-// restore takes over what the execution before has left, in the format of any version.
+// restore adopts the record of the previous execution, in the format of any version.
 func (m *receivedSignals) restore(in *inheritance, at int64) {
 	for _, id := range in.Signals {
 		m.add(digestOf(id), at) // older versions did not store the time
@@ -101,7 +101,7 @@ func (m *receivedSignals) restore(in *inheritance, at int64) {
 	}
 }
 
-// saveTo hands on what is within the horizon.
+// saveTo stores the part of the record within the horizon in to.
 func (m *receivedSignals) saveTo(to *inheritance, now int64) {
 	from := now - SignalHorizon.Microseconds()
 	to.Applied, to.Senders = m.applied.since(from), m.senders.since(from)
@@ -110,7 +110,7 @@ func (m *receivedSignals) saveTo(to *inheritance, now int64) {
 	}
 }
 
-// since returns what was applied from a time on, by hour.
+// since returns the signals applied from a time on, by hour.
 func (h appliedSignals) since(from int64) []appliedHour {
 	byHour := map[int64][]digest{}
 	for d, at := range h {
@@ -131,8 +131,8 @@ func (h appliedSignals) since(from int64) []appliedHour {
 	return hours
 }
 
-// sender is the state of a stream of events from another orchestration: the sequence number of the last event, and when
-// it came, in microseconds.
+// sender is the state of a stream of events from another orchestration: the sequence number and the arrival of the
+// last event, in microseconds.
 type sender struct {
 	Sequence int   `json:"sequence"`
 	At       int64 `json:"at"`
@@ -141,7 +141,7 @@ type sender struct {
 // senders holds the streams of received events by name.
 type senders map[string]sender
 
-// since returns the streams from which an event has come since a time.
+// since returns the streams of which an event has arrived since a time.
 func (s senders) since(from int64) senders {
 	recent := maps.Clone(s)
 	maps.DeleteFunc(recent, func(_ string, one sender) bool { return one.At < from })

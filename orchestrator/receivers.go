@@ -11,11 +11,11 @@ type wait struct {
 	coroutine *coroutine
 	count     int // which wait of the coroutine it is
 	task      *task
-	// index of the task among those that the coroutine waits for
+	// place is the index of the task among those that the coroutine waits for.
 	place int
 }
 
-// obsolete reports whether the coroutine does not wait there any more, or can go on.
+// obsolete reports whether the coroutine no longer waits there, or can continue.
 func (w wait) obsolete() bool {
 	return w.coroutine.waits != w.count || w.coroutine.ended || w.task.done || w.coroutine.ready()
 }
@@ -58,7 +58,7 @@ func (r *receivers) add(w wait) {
 	(*r)[name].add(w)
 }
 
-// first returns the task that gets an event of that name: the one of the first coroutine that waits for it; nil for
+// first returns the task that gets an event of that name: the task of the first coroutine that waits for it; nil for
 // none.
 func (r receivers) first(name string) *task {
 	all := r[fold(name)]
@@ -99,10 +99,10 @@ func (h waitHeap) Less(i, j int) bool {
 }
 func (h waitHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 
-// Push and Pop are for package heap.
+// Push appends a wait for package heap.
 func (h *waitHeap) Push(w any) { *h = append(*h, w.(wait)) }
 
-// Pop gives the last.
+// Pop removes and returns the last wait for package heap.
 func (h *waitHeap) Pop() any {
 	last := len(*h) - 1
 	w := (*h)[last]

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestErrorTextsHaveNoSecrets holds failures of any length, also where a cut goes through a secret.
+// TestErrorTextsHaveNoSecrets covers failures of any length, also where a cut goes through a secret.
 func TestErrorTextsHaveNoSecrets(t *testing.T) {
 	t.Parallel()
 	const secret = "0123456789abcdef0123456789abcdef"
@@ -26,7 +26,7 @@ func TestErrorTextsHaveNoSecrets(t *testing.T) {
 	}
 }
 
-// TestEventsFromOutsideHaveNoSecrets: a signal can come from a program that redacts nothing.
+// TestEventsFromOutsideHaveNoSecrets: a signal can come from a program without redaction.
 func TestEventsFromOutsideHaveNoSecrets(t *testing.T) {
 	t.Parallel()
 	e := event{Signal: &signalDetails{Reason: "password=abc"}, Failure: &Failure{Message: "password=abc", Code: "password=abc", Stack: "password=abc", Detail: json.RawMessage(`{"password":"abc"}`)},

@@ -14,8 +14,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// replayable makes the history of an orchestration that waits for an event after n calls: 2n+2 events. What it returns
-// replays that in a process that knows nothing, until the orchestration waits again where it was.
+// replayable makes the history of an orchestration that waits for an event after n calls: 2n+2 events. The returned
+// function replays it in a process without state, until the orchestration waits again at the same place.
 func replayable(tb testing.TB, n int, calls func(ctx *Context, step *Activity[int, int], n int) error) func() {
 	tb.Helper()
 	step := NewActivity("step", func(_ context.Context, n int) (int, error) { return n + 1, nil })
@@ -85,14 +85,14 @@ func raceDetector() bool {
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// The cost of a replay is that of its events, and each takes few allocations: it is what a process pays that takes over.
+// A replay costs as much as its events, and each takes few allocations: a process that takes over pays this cost.
 func TestReplayTakesFewAllocations(t *testing.T) {
 	if raceDetector() {
 		t.Skip("the race detector allocates, too")
 	}
 	for name, c := range map[string]struct {
 		calls func(*Context, *Activity[int, int], int) error
-		most  float64 // for each event, and what a run takes besides
+		most  float64 // per event, and the fixed part of a run
 	}{
 		"in sequence": {callsInSequence, 6},
 		"at once":     {callsAtOnce, 4},

@@ -31,8 +31,8 @@ func (r *Runtime) reportOutcome(ctx context.Context, d *driver) (Outcome, error)
 	}
 }
 
-// continueLater makes sure that an orchestration is driven on after its driver's time ran out. If the driver made no
-// progress, it returns an error instead: the signal is delivered again, so that its attempts are counted.
+// continueLater ensures that an orchestration is continued after its driver timed out. If the driver made no progress,
+// it returns an error instead: the signal is redelivered, so that its attempts are counted.
 func (r *Runtime) continueLater(ctx context.Context, d *driver) error {
 	out := d.outcome
 	if out.Woken {

@@ -6,32 +6,32 @@ import (
 	"time"
 )
 
-// result is how an attempt ended, or the progress of one that is still running.
+// result is the outcome of an attempt, or the progress of one that is still running.
 type result struct {
 	of      *attempt
 	attempt int // its number
 	output  json.RawMessage
 	err     error
-	// running says that the attempt goes on; progress is how far it is. After a failure, progress is how far the
-	// attempt came.
+	// running is set while the attempt continues, with its progress so far. After a failure, progress is the last
+	// progress of the attempt.
 	running  bool
 	progress json.RawMessage
-	// interrupted says that the attempt did not fail, but was canceled.
+	// interrupted is set if the attempt did not fail, but was canceled.
 	interrupted bool
-	// broken says that the attempt could not be made at all; err is then an error of the driver.
+	// broken is set if the attempt could not be made at all; err is then an error of the driver.
 	broken bool
-	// parked says that a sub-orchestration is parked, until resumeAt or, when that is zero, until a signal comes.
+	// parked is set for a parked sub-orchestration, until resumeAt or, when that is zero, until a signal arrives.
 	parked   bool
 	resumeAt time.Time
 }
 
-// resultQueue takes the results of attempts to their driver, in the order in which they come. It takes no memory before
-// the first. The zero value is ready to use.
+// resultQueue passes the results of attempts to their driver, in the order in which they arrive. It allocates no
+// memory before the first. The zero value is ready to use.
 type resultQueue struct {
 	mu     sync.Mutex
 	queue  []result
 	next   int           // index of the result that is taken next
-	ready  chan struct{} // receives when there may be results; nil before somebody waits
+	ready  chan struct{} // receives when results may be available; nil before the first wait
 	closed bool
 }
 
@@ -46,11 +46,11 @@ func (q *resultQueue) put(r result) {
 	q.tell()
 }
 
-// tell makes who waits look. The caller holds the lock.
+// tell wakes the waiting driver. The caller holds the lock.
 func (q *resultQueue) tell() {
 	select {
 	case q.ready <- struct{}{}:
-	default: // nobody waits, or they are told already
+	default: // no driver waits, or it has been notified already
 	}
 }
 
@@ -68,7 +68,7 @@ func (q *resultQueue) take() (r result, ok bool) {
 	return r, true
 }
 
-// waiting returns a channel that receives once there are results. It may also receive when there are none.
+// waiting returns a channel that receives once results are available. It may also receive without any.
 func (q *resultQueue) waiting() <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -81,7 +81,7 @@ func (q *resultQueue) waiting() <-chan struct{} {
 	return q.ready
 }
 
-// close drops what comes from here on.
+// close drops all results, including later ones.
 func (q *resultQueue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -5,7 +5,8 @@ import (
 	"runtime"
 )
 
-// resumable runs a function that can pause in the middle and be resumed later. Only one goroutine at a time may use it.
+// resumable runs a function that can pause in the middle and be resumed later. Only one goroutine at a time may use
+// it.
 type resumable struct {
 	next  func() (struct{}, bool)
 	stop  func()
@@ -13,11 +14,11 @@ type resumable struct {
 	ended bool // the body has returned
 }
 
-// exited is the panic that replaces runtime.Goexit at the end of a body, because Goexit would also end the goroutine that
-// resumes or closes the body.
+// exited is the panic that replaces runtime.Goexit at the end of a body, because Goexit would also end the goroutine
+// that resumes or closes the body.
 type exited struct{}
 
-// init comes before every other use.
+// init must be called before all other methods.
 func (c *resumable) init(body func()) {
 	c.next, c.stop = iter.Pull(func(yield func(struct{}) bool) {
 		c.yield = yield
@@ -48,8 +49,8 @@ func (c *resumable) resume() (paused bool) {
 	return paused
 }
 
-// pause hands control back; only the body may call it. It returns when the body is resumed. When the body is closed
-// instead, pause ends it: deferred functions run, and no recover can prevent the end.
+// pause returns control to the caller of resume; only the body may call it. It returns when the body is resumed. If
+// the body is closed instead, pause ends it: deferred functions run, and no recover can prevent the end.
 func (c *resumable) pause() {
 	if !c.yield(struct{}{}) {
 		runtime.Goexit()

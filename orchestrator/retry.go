@@ -47,7 +47,7 @@ func (r Retry) validate() error {
 	return errors.Join(errs...)
 }
 
-// delay is how long to wait after this attempt failed. It is a pure function of the policy, the attempt and the key, so
+// delay returns the wait after this failed attempt. It is a pure function of the policy, the attempt and the key, so
 // that two processes that see the same failure agree.
 func (r Retry) delay(attempt int, key string) time.Duration {
 	first, factor, most := r.FirstInterval, r.Coefficient, r.MaxInterval
@@ -71,7 +71,7 @@ func (r Retry) delay(attempt int, key string) time.Duration {
 	return min(durations.Of(d), most)
 }
 
-// allows calls Retryable. A Retryable that panics allows nothing.
+// allows calls Retryable. A Retryable that panics allows no further attempt.
 func (r Retry) allows(err error) (ok bool) {
 	defer func() { _ = recover() }()
 	return r.Retryable(err)

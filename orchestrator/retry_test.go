@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A policy that is accepted never waits less than its first interval, nor less than after the attempt before, and never longer than
-// its bound; without jitter.
+// An accepted policy never waits less than its first interval, nor less than after the previous attempt, and never
+// longer than its bound; without jitter.
 func TestDelaysNeverShrink(t *testing.T) {
 	t.Parallel()
 	intervals := rapid.OneOf(rapid.Just(time.Duration(0)), rapid.Just(time.Duration(math.MaxInt64)), rapid.Custom(func(r *rapid.T) time.Duration {

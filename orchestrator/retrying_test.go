@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Whoever was to bring the next attempt may be gone with its message: then the sweeper makes that, once the message is
-// overdue, and whoever settles ends is told how it went.
+// The caller of the next attempt may be lost with its message. Then the sweeper makes the attempt, once the message is
+// overdue, and the receiver of ends gets its outcome.
 func TestAnAttemptWhoseMessageIsLostIsMadeByTheSweeper(t *testing.T) {
 	for name, tt := range map[string]struct {
 		fails int
@@ -47,8 +47,8 @@ func TestAnAttemptWhoseMessageIsLostIsMadeByTheSweeper(t *testing.T) {
 	}
 }
 
-// What an attempt keeps comes in the order in which it came first: who lost a race does not win it the second time, because
-// its result is there now.
+// Kept results arrive in the order in which they arrived first: the loser of a race does not win it the second time,
+// although its result exists now.
 func TestARaceHasTheSameWinnerInTheNextAttempt(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, tried := newWorld(t), 0

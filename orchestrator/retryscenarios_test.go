@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// secondChanceScenarios are those that run again, beside their parents, or after they were canceled.
+// secondChanceScenarios are those that run again, besides their parents, or after they were canceled.
 func secondChanceScenarios() map[string]scenario {
 	never := map[string]int{"step(99)": 0}
 	return map[string]scenario{
@@ -47,7 +47,7 @@ func (l *ledger) picky() *Activity[int, int] {
 	})
 }
 
-// withAttempts fails at once, and reads an event in the second attempt that came between the two.
+// withAttempts fails at once, and in the second attempt reads an event that arrived between the two.
 func withAttempts(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	step, picky := l.step("step"), l.picky()
 	o := NewOrchestrator("test", func(ctx *Context, n int) (string, error) {
@@ -79,7 +79,8 @@ func raiseBetweenAttempts(t *testing.T, w *world) {
 	raise(t, w, "a", 2, time.Hour)
 }
 
-// withLateFailure fails after it has read an event, which it reads again, as the one that came between the attempts.
+// withLateFailure fails after it has read an event, which it reads again, like the one that arrived between the
+// attempts.
 func withLateFailure(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	step, picky := l.step("step"), l.picky()
 	o := NewOrchestrator("test", func(ctx *Context, n int) (string, error) {
@@ -133,8 +134,8 @@ func withMistake(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	return []AnyOrchestrator{o}, []AnyActivity{step}
 }
 
-// withUndone undoes what it made when that does not verify, and makes it again, but does not download it again. It says in
-// which execution each was done that it ends with.
+// withUndone undoes its call when that does not verify, and makes it again, but does not download it again. Its output
+// is the execution of each.
 func withUndone(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	doing := func(name string) *Activity[int, int] {
 		return NewActivity(name, func(ctx context.Context, _ int) (int, error) {
@@ -160,7 +161,7 @@ func withUndone(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	return []AnyOrchestrator{o}, []AnyActivity{download, makes, takes, picky}
 }
 
-// withChildThatFails waits for a child that fails when an event has come to it. Nobody asked for a retry.
+// withChildThatFails waits for a child that fails after an event, without a retry.
 func withChildThatFails(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	charge := NewActivity("charge", func(context.Context, int) (int, error) {
 		l.add("charge")
@@ -185,7 +186,7 @@ func withChildThatFails(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	return []AnyOrchestrator{o, child}, []AnyActivity{charge}
 }
 
-// withRace ends before its children: one waits for what does not come, one for a time, and both clean up.
+// withRace ends before its children: one waits for an event that never comes, one for a time, and both clean up.
 func withRace(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	step := l.step("step")
 	cleanUp := func(ctx *Context, n int, err error) (int, error) {
@@ -238,8 +239,8 @@ func withMonth(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	return []AnyOrchestrator{o, child, grandchild}, []AnyActivity{step}
 }
 
-// withChildRetry waits for a child that fails when an event has come to it, and has a second attempt an hour later, which
-// finds the event and what the first has done.
+// withChildRetry waits for a child that fails after an event, and has a second attempt an hour later, which finds the
+// event and the results of the first.
 func withChildRetry(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	step, picky := l.step("step"), l.picky()
 	child := NewOrchestrator("child", func(ctx *Context, n int) (int, error) {
@@ -270,7 +271,7 @@ func withChildRetry(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	return []AnyOrchestrator{o, child}, []AnyActivity{step, picky}
 }
 
-// withCleanUp waits for a child until both are canceled, and takes hours to clean up behind it.
+// withCleanUp waits for a child until both are canceled, and takes hours to clean up after it.
 func withCleanUp(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	step := l.step("step")
 	child := NewOrchestrator("child", func(ctx *Context, n int) (int, error) {
@@ -303,7 +304,7 @@ func withCleanUp(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	return []AnyOrchestrator{o, child}, []AnyActivity{step}
 }
 
-// withFailedCleanUp cannot clean up: that is for a person, and no other attempt is made.
+// withFailedCleanUp cannot clean up: that is for an operator, and no other attempt is made.
 func withFailedCleanUp(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	stuck := NewActivity("stuck", func(context.Context, int) (int, error) {
 		l.add("stuck")
@@ -319,8 +320,8 @@ func withFailedCleanUp(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	return []AnyOrchestrator{o}, []AnyActivity{stuck}
 }
 
-// withEventsToAnother starts an orchestration and sends it events: two in a round, and one that is after them. The other
-// says in which order they came.
+// withEventsToAnother starts an orchestration and sends it events: two in a round, and one after them. The output of
+// the other one is their order.
 func withEventsToAnother(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	return sendingEvents(l, func([]int) {})
 }
@@ -360,7 +361,7 @@ func sendingEvents(l *ledger, arrange func([]int)) ([]AnyOrchestrator, []AnyActi
 	return []AnyOrchestrator{o, other}, []AnyActivity{step}
 }
 
-// withDrain takes an event, and then all that have come meanwhile, before it continues as new.
+// withDrain takes an event, and then all that have arrived meanwhile, before it continues as new.
 func withDrain(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	step := l.step("step")
 	o := NewOrchestrator("test", func(ctx *Context, raw any) (string, error) {

@@ -6,10 +6,10 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// roundBuffers are what a round is made in before storage gets it: the rows of its transaction and the texts that they
-// hold. A driver makes all its rounds in the same ones, and hands them on to the next driver of the process, because
-// otherwise every orchestration makes them grow anew. It relies on stores that do not keep what they are given. The zero
-// value is ready to use.
+// roundBuffers is the memory in which a round is made before it is stored: the rows of its transaction and their
+// texts. A driver makes all its rounds in the same buffers, and passes them to the next driver of the process. So they
+// do not have to grow for every orchestration. Stores must not keep the values they are given. The zero value is ready
+// to use.
 type roundBuffers struct {
 	status  map[string]any // columns of the status row; they stay from round to round
 	columns map[string]any // columns of the round's row
@@ -18,7 +18,7 @@ type roundBuffers struct {
 	state   []byte // the longer texts of the status row
 }
 
-// maxBuffer is how many bytes of a text, and how many entries of another kind, are kept for the next driver at most.
+// maxBuffer bounds the buffers kept for the next driver: bytes of a text, entries of another kind.
 const maxBuffer = 64 << 10
 
 // statusColumns returns the map for a status row, empty.
@@ -30,7 +30,7 @@ func (b *roundBuffers) statusColumns() map[string]any {
 	return b.status
 }
 
-// usualStatusColumns is how many columns most status rows have at most.
+// usualStatusColumns is enough columns for most status rows.
 const usualStatusColumns = 28
 
 // roundColumns returns the map for a round's row, empty.
@@ -42,7 +42,7 @@ func (b *roundBuffers) roundColumns() map[string]any {
 	return b.columns
 }
 
-// forget removes everything that an orchestration has left, so that none of it reaches the next one.
+// forget clears all data of an orchestration, so that none of it reaches the next one.
 func (b *roundBuffers) forget() {
 	clear(b.status)
 	clear(b.columns)
@@ -52,7 +52,7 @@ func (b *roundBuffers) forget() {
 	b.ops, b.text, b.state = b.ops[:0], b.text[:0], b.state[:0]
 }
 
-// bufferPool hands buffers on from driver to driver. The zero value is ready to use.
+// bufferPool passes buffers from driver to driver. The zero value is ready to use.
 type bufferPool struct{ pool sync.Pool } // of *roundBuffers, which hold nothing
 
 func (p *bufferPool) get() *roundBuffers {
@@ -62,7 +62,7 @@ func (p *bufferPool) get() *roundBuffers {
 	return &roundBuffers{}
 }
 
-// put takes buffers that nobody uses any more; nil is none.
+// put returns unused buffers to the pool; nil is ignored.
 func (p *bufferPool) put(b *roundBuffers) {
 	if b == nil || cap(b.text) > maxBuffer || cap(b.state) > maxBuffer {
 		return

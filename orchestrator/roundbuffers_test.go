@@ -6,7 +6,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Buffers that are handed on hold nothing of the orchestration that has used them, not even behind their ends.
+// Buffers that are passed on hold nothing of the orchestration that has used them, not even after their ends.
 func TestBuffersAreHandedOnEmpty(t *testing.T) {
 	t.Parallel()
 	var pool bufferPool

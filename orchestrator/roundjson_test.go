@@ -31,13 +31,13 @@ func plain(r round) plainRound {
 	return out
 }
 
-// What is written is, byte for byte, what encoding/json writes.
+// The output equals, byte for byte, that of encoding/json.
 func FuzzRoundsAreWrittenAsJSON(f *testing.F) {
 	fuzzvalue.Seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := fuzzvalue.New(data)
 		r := madeRound(s)
-		for range s.Int(3) { // payloads that nobody checked
+		for range s.Int(3) { // unchecked payloads
 			r.Decided = append(r.Decided, event{Kind: eventKind(s.Text(20)), Payload: s.Bytes(20), Target: &target{Tasks: []int{s.Int(9)}}})
 		}
 		got, errGot := appendRound(nil, r)
@@ -48,7 +48,7 @@ func FuzzRoundsAreWrittenAsJSON(f *testing.F) {
 	})
 }
 
-// What encoding/json reads is read, as the same round; what it refuses is refused.
+// The reader accepts the same input as encoding/json, and decodes the same round.
 func FuzzRoundsAreReadAsJSON(f *testing.F) {
 	for _, text := range roundTexts() {
 		f.Add([]byte(text))
@@ -94,7 +94,7 @@ func checkRead(t *testing.T, text []byte) {
 	}
 }
 
-// roundTexts are rounds with whatever a reader may stumble over.
+// roundTexts returns rounds that are difficult for a reader.
 func roundTexts() []string {
 	texts := []string{`{}`, `{"more":true}`, `{"more":false}`, `{"learned":null,"decided":[]}`, `{"learned":[null,{}]}`, `[]`, `{"learned":[5]}`, `{"learned":[{"at":1}],"learned":[{"task":2}]}`,
 		`{"Learned":[{"KIND":"a","at":1,"At":2}]}`, `{"decided":[{"kind":"a"}],"unknown":{"a":[1]}}` + "\n"}

@@ -1,6 +1,6 @@
 package orchestrator
 
-// defaultRoundBudget is how much one round holds, by estimate, before the next round gets the rest.
+// defaultRoundBudget estimates the capacity of one round; the next round gets the rest.
 func defaultRoundBudget() roundBudget {
 	return roundBudget{
 		bytes:     8 << 20, // of JSON
@@ -9,17 +9,17 @@ func defaultRoundBudget() roundBudget {
 	}
 }
 
-// roundPart is how much of what was learned and decided goes into the next round: usually all of it. What is too much
-// for one round is divided over several, in its order, between two events or, when one event led to more than a round
-// holds, between two decisions. A replay joins the rounds of a divided turn.
+// roundPart is the part of the learned events and decisions that goes into the next round: usually all of them. An
+// excess is divided over several rounds, in order. The border is between two events or, when the decisions of one
+// event exceed a round, between two decisions. A replay joins the rounds of a divided turn.
 type roundPart struct {
 	learned, decided int
-	more             bool // the rest of the decisions that the last event led to follows in the next round
-	// nothing is left for another round
+	more             bool // further decisions of the last event follow in the next round
+	// whole is set if no event or decision remains for another round.
 	whole bool
 }
 
-// roundBudget is how much a part may still take.
+// roundBudget is the remaining capacity of a part.
 type roundBudget struct{ bytes, tasks, taskBytes int }
 
 // spend takes an amount from the budget, and reports whether the budget sufficed.
@@ -28,12 +28,12 @@ func (r *roundBudget) spend(bytes, tasks, taskBytes int) bool {
 	return r.bytes >= 0 && r.tasks >= 0 && r.taskBytes >= 0
 }
 
-// nextPart returns what the next round takes. share divides the budget, for when a part has turned out not to fit.
+// nextPart returns the part for the next round. share divides the budget after a part has turned out not to fit.
 func (d *driver) nextPart(share int) roundPart {
 	left := d.rt.roundBudget
 	left = roundBudget{left.bytes / share, left.tasks / share, left.taskBytes / share}
 	var p, border roundPart
-	for i := -1; i < len(d.learned); i++ { // -1 stands for the decisions left over from a divided turn
+	for i := -1; i < len(d.learned); i++ { // -1 is for the decisions left over from a divided turn
 		if i >= 0 {
 			border = p
 			if !left.spend(d.learned[i].size(), 0, 0) && p != (roundPart{}) {
@@ -55,14 +55,15 @@ func (d *driver) nextPart(share int) roundPart {
 	return p
 }
 
-// withMore sets more: whether the rest of what the part's last event led to follows.
+// withMore sets more: whether further decisions of the part's last event follow.
 func (d *driver) withMore(p roundPart) roundPart {
 	p.more = p.decided < d.decisionsUpTo(p.learned-1)
 	return p
 }
 
-// decisionsWith is how many decisions go into a round that ends with the event at index i: all that the events led to.
-// The decision that ends the execution is an exception: it comes last in the last round, whatever was learned since.
+// decisionsWith returns how many decisions go into a round that ends with the event at index i: all decisions of the
+// events so far. The decision that ends the execution is an exception: it comes last in the last round, even if later
+// events were learned.
 func (d *driver) decisionsWith(i int) int {
 	n := d.decisionsUpTo(i)
 	if x := d.execution; x.ended && i < len(d.learned)-1 {
@@ -71,7 +72,7 @@ func (d *driver) decisionsWith(i int) int {
 	return n
 }
 
-// decisionsUpTo is how many decisions were made up to the event at index i; i is -1 for before the first event.
+// decisionsUpTo returns how many decisions were made up to the event at index i; -1 is before the first event.
 func (d *driver) decisionsUpTo(i int) int {
 	switch {
 	case i == len(d.learned)-1:
@@ -83,7 +84,6 @@ func (d *driver) decisionsUpTo(i int) int {
 	}
 }
 
-// indivisible reports whether the part cannot be divided further.
 func (p roundPart) indivisible() bool { return p.learned+p.decided <= 1 }
 
 // buildRound returns the round for a part. When a driver without code continues after a divided turn, the rest of that
@@ -96,7 +96,7 @@ func (d *driver) buildRound(p roundPart) round {
 	return r
 }
 
-// dropCommitted removes what a committed round holds from what is still to be committed.
+// dropCommitted removes the events and decisions of a committed round from the uncommitted ones.
 func (d *driver) dropCommitted(p roundPart) {
 	d.leftoverDecisions = d.decisionsUpTo(p.learned-1) - p.decided
 	room := d.decisionsAfter[:0]
@@ -109,7 +109,7 @@ func (d *driver) dropCommitted(p roundPart) {
 	}
 }
 
-// appendEvent appends an event that a round will keep. Several rounds share an array: none reaches beyond its own part.
+// appendEvent appends an event that a round will keep. Several rounds share an array; each has its own part of it.
 func appendEvent(events []event, e event) []event {
 	const together = 4
 	if cap(events) == 0 {
@@ -118,12 +118,12 @@ func appendEvent(events []event, e event) []event {
 	return append(events, e)
 }
 
-// dropUncommitted discards everything that was learned and decided but not committed.
+// dropUncommitted discards all events and decisions that are not committed.
 func (d *driver) dropUncommitted() {
 	d.learned, d.decisionsAfter, d.leftoverDecisions, d.execution.decided = nil, nil, 0, nil
 }
 
-// callsAfter is how many calls are committed once this many decisions are.
+// callsAfter returns how many calls are committed once this many decisions are.
 func (x *execution) callsAfter(decided int) int {
 	known := len(x.tasks)
 	for _, e := range x.decided[decided:] {
@@ -134,7 +134,7 @@ func (x *execution) callsAfter(decided int) int {
 	return known
 }
 
-// size estimates how many bytes of JSON an event takes in its round.
+// size estimates the bytes of JSON of an event in its round.
 func (e event) size() int {
 	const least = 400
 	to := e.target()
@@ -153,7 +153,7 @@ func (e event) size() int {
 	return n
 }
 
-// cost is how much of a round's budget a decision takes.
+// cost returns the share of a round's budget that a decision takes.
 func (x *execution) cost(e event) (bytes, ops, taskBytes int) {
 	bytes = e.size()
 	switch e.Kind {
@@ -169,7 +169,7 @@ func (x *execution) cost(e event) (bytes, ops, taskBytes int) {
 	return bytes, 0, 0
 }
 
-// mergeTurn joins the rounds that hold the first turn of rounds, and returns how many they are.
+// mergeTurn joins the rounds that hold the first turn of rounds, and returns their number.
 func mergeTurn(rounds []round) (turn round, n int) {
 	turn, n = rounds[0], 1
 	for ; turn.More && n < len(rounds); n++ {

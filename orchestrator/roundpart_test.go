@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// What is learned behind the result that ended an execution does not hide its end, in however many rounds they stand.
+// Events that were learned after the result that ended an execution do not hide its end, in any number of rounds.
 func TestTheEndStandsInTheLastRound(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
@@ -27,7 +27,7 @@ func TestTheEndStandsInTheLastRound(t *testing.T) {
 		if out := mustRun(t, first, startOf("a", 1)); out.Status != Failed {
 			t.Fatal(out.Status)
 		}
-		// The next attempt has both results at once, and ends with the first.
+		// The next attempt has both results immediately, and ends with the first.
 		next := w.signalling(t, nil, []AnyOrchestrator{NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
 			return firstOf2(ctx, one.Call(ctx, n), two.Call(ctx, n))
 		})}, activities)
@@ -46,7 +46,7 @@ func TestTheEndStandsInTheLastRound(t *testing.T) {
 	})
 }
 
-// firstOf2 gives the result that is there first.
+// firstOf2 returns the first result.
 func firstOf2(ctx *Context, a, b *Future[int]) (int, error) {
 	if Any(ctx, a, b) == 0 {
 		return a.Await()
@@ -54,8 +54,7 @@ func firstOf2(ctx *Context, a, b *Future[int]) (int, error) {
 	return b.Await()
 }
 
-// A process that cannot go on with what it has committed, and whose message does not come again, is made up for by the
-// sweeper.
+// If a process cannot continue after its commit, and its message is not redelivered, the sweeper continues the run.
 func TestWhatFailsAfterACommitIsGoneOnWith(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}

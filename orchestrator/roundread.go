@@ -6,24 +6,24 @@ import (
 	"io"
 )
 
-// roundReader decodes rounds. It reads what appendRound writes, and leaves everything else to encoding/json: an event with
-// other fields, or a whole round with white space, for instance. So it accepts what encoding/json accepts. The payloads of
-// the events are parts of the text that was read, which nobody changes. The zero value is ready to use; one reader for
-// many rounds saves memory, because what they hold in common is there once.
+// roundReader decodes rounds. It reads the output of appendRound, and leaves everything else to encoding/json: an
+// event with other fields, for instance, or a whole round with white space. So it accepts the same input as
+// encoding/json. The payloads of the events are parts of the input text, which must not change. The zero value is
+// ready to use. Use one reader for many rounds to save memory, because it stores common strings once.
 type roundReader struct {
 	text  []byte
 	at    int
 	names map[string]string
-	found []event // of the list that is being read
-	slab  []event // where the events of many rounds are
+	found []event // buffer for the list that is being read
+	slab  []event // storage of the events of many rounds
 
-	inflater io.ReadCloser // that is used again; nil before the first
+	inflater io.ReadCloser // reused; nil before the first
 }
 
-// maxSlab is how many events one slab has at most.
+// maxSlab bounds the events of one slab.
 const maxSlab = 512
 
-// usualEvent is how many bytes of JSON an event usually takes.
+// usualEvent is the usual size of an event in bytes of JSON.
 const usualEvent = 80
 
 // read decodes a round.
@@ -63,7 +63,7 @@ func (d *roundReader) round() (r round, ok bool) {
 	return r, d.at == len(d.text)
 }
 
-// events reads a list of events, which is not empty.
+// events reads a non-empty list of events.
 func (d *roundReader) events() ([]event, bool) {
 	if !d.take('[') {
 		return nil, false
@@ -87,7 +87,7 @@ func (d *roundReader) events() ([]event, bool) {
 	}
 }
 
-// kept copies the events that were found to where they stay, unless they are so many that they stay where they are.
+// kept copies the found events to a slab, unless they are so many that they keep their own array.
 func (d *roundReader) kept() []event {
 	if all := d.found; len(all) > maxSlab {
 		d.found = nil
@@ -102,7 +102,7 @@ func (d *roundReader) kept() []event {
 	return d.slab[from:len(d.slab):len(d.slab)]
 }
 
-// event reads an event, by encoding/json if it is not one of the plain ones.
+// event reads an event, by encoding/json unless it is a plain one.
 func (d *roundReader) event() (event, bool) {
 	from := d.at
 	if e, ok := d.plainEvent(); ok {
@@ -118,8 +118,8 @@ func (d *roundReader) event() (event, bool) {
 	return s.event(), err == nil
 }
 
-// plainFields are the fields of plain events, of which each event has each at most once. Those that are missing here
-// are read by encoding/json, so this list needs no change when a field is added.
+// plainFields are the fields of plain events; each occurs at most once per event. Other fields are read by
+// encoding/json, so this list needs no change when a field is added.
 type plainFields struct {
 	event  event
 	child  string
@@ -156,7 +156,7 @@ func (d *roundReader) plainEvent() (event, bool) {
 	return p.event, true
 }
 
-// eventField reads the value of a field that calls and results have.
+// eventField reads the value of a field of calls and results.
 func (d *roundReader) eventField(p *plainFields, key []byte) (ok bool) {
 	e := &p.event
 	bit := 0
@@ -193,7 +193,7 @@ func (d *roundReader) eventField(p *plainFields, key []byte) (ok bool) {
 	return ok && p.first(bit)
 }
 
-// otherField reads the value of a field that calls of sub-orchestrations, and what signals bring, have besides.
+// otherField reads the value of a further field of calls of sub-orchestrations and of signals.
 func (d *roundReader) otherField(p *plainFields, key []byte) (ok bool) {
 	bit := 0
 	switch string(key) {
@@ -221,7 +221,7 @@ func (d *roundReader) otherField(p *plainFields, key []byte) (ok bool) {
 	return ok && p.first(bit)
 }
 
-// first reports whether a field is seen for the first time.
+// first reports whether a field occurs for the first time.
 func (p *plainFields) first(bit int) bool {
 	again := p.seen&bit != 0
 	p.seen |= bit

@@ -18,61 +18,65 @@ import (
 type Round struct {
 	Execution int
 	Number    int
-	// Learned is what the orchestration learned, Decided what that led to; each in order.
+	// Learned holds the events that the orchestration learned, Decided the decisions they led to; each in order.
 	Learned []RoundEvent
 	Decided []RoundEvent
 }
 
 // RoundEvent is one entry of a Round. Fields that do not apply to its kind are zero.
 type RoundEvent struct {
-	// Kind says what happened: ExecutionStarted, ActivityScheduled, TimerFired and so on.
+	// Kind is the kind of the event: ExecutionStarted, ActivityScheduled, TimerFired and so on.
 	Kind string
 	At   time.Time
 	// Call is the number of the call that the event is about, from 1 in each execution.
 	Call int
 	// Name is the name of the orchestrator, activity or event.
 	Name string
-	// Payload is an input or a result. InBlob says that it is stored in a blob; an empty Payload was not read from
-	// there.
+	// Payload is an input or a result. InBlob marks a payload that is stored in a blob; if Payload is empty, it was
+	// not read from there.
 	Payload json.RawMessage
 	InBlob  bool
 	Failure *Failure
-	// Attempt is the attempt that failed. Due is when the next one is due, or when a timer fires. Of other events that were
-	// learned, it is what the clock showed, if At is later because the clock of a process was ahead before.
+	// Attempt is the attempt that failed. Due is when the next one is due, or when a timer fires. Of other learned
+	// events, it is the clock's reading, if At is later because the clock of a process was ahead before.
 	Attempt int
 	Due     time.Time
-	// Child is the id of the orchestration that was called or started, or to which an event was sent; of a publication, its key.
+	// Child is the id of the orchestration that was called or started, or that an event was sent to. Of a publication,
+	// it is the key.
 	Child string
 	// Signal is the id of the signal that brought the event, Reason the reason that an operator gave.
 	Signal string
 	Reason string
-	// Trace is the trace context of who started the orchestration, or sent the event.
+	// Trace is the trace context of the orchestration's starter or of the event's sender.
 	Trace string
-	// Reused says that an earlier execution made the call, and that this one took over the result.
+	// Reused marks a result that was taken over from an earlier execution.
 	Reused bool
-	// Local says of a call that it is of a local activity (WithLocal).
+	// Local marks the call of a local activity (WithLocal).
 	Local bool
-	// CorrelationID and Parent are those of a start. Tenant is the tenant of a start, or of a publication, whose key is Key.
+	// CorrelationID and Parent are those of a start. Tenant is the tenant of a start, or of a publication. Key is the
+	// publication's key.
 	CorrelationID string
 	Parent        string
 	Tenant        string
 	Key           string
 	// Sender is the id of the orchestration that sent an event, "" for one from outside.
 	Sender string
-	// Shielded says of a call that a cancellation does not reach it. Undoes is the number of the call that it undoes, 0 for none.
+	// Shielded marks a call that a cancellation does not reach. Undoes is the number of the call that it undoes, 0 for
+	// none.
 	Shielded bool
 	Undoes   int
 }
 
-// pageBytes is how many bytes of payloads end a page of Rounds.
+// pageBytes is the size of payloads, in bytes, that ends a page of Rounds.
 const pageBytes = 1 << 20
 
-// ErrContinuation: the continuation is not one of this list.
+// ErrContinuation: the continuation does not belong to this list.
 var ErrContinuation = errors.New("not a continuation of this list")
 
 // Rounds returns the rounds of an orchestration in order, up to limit (1 to 1,000) and about a megabyte, and a
-// continuation for the following ones; "" at the end. A page is one query. Rounds of executions that nobody needs any
-// more are deleted. With an error come the rounds before the one that it is about. The error is ErrNotFound, ErrContinuation, ErrCorrupt, or an error of storage.
+// continuation for the following ones; "" at the end. A page is one query. Rounds of executions that are no longer
+// needed are deleted. If a round cannot be read, the rounds before it are returned with the error. The error is
+// ErrNotFound, ErrContinuation, ErrCorrupt, or an error of storage.
 func (r *Runtime) Rounds(ctx context.Context, id string, limit int, continuation string) ([]Round, string, error) {
 	if limit < 1 || limit > maxList {
 		return nil, "", fmt.Errorf("rounds of orchestration %s: a page has 1 to %d, not %d", id, maxList, limit)
@@ -83,7 +87,7 @@ func (r *Runtime) Rounds(ctx context.Context, id string, limit int, continuation
 		if _, err := fmt.Sscanf(continuation, "%d-%d", &execution, &number); err != nil || execution < 1 || number < 1 || continuation != placeOf(execution, number) {
 			return nil, "", fmt.Errorf("rounds of orchestration %s: %w", id, ErrContinuation)
 		}
-		from = roundKey(execution, number) + "0" // behind this round, and before the next
+		from = roundKey(execution, number) + "0" // after this round, and before the next
 	}
 	if !validID(id) {
 		return nil, "", fmt.Errorf("orchestration %.400q: %w", id, ErrNotFound)
@@ -141,7 +145,7 @@ func (r *Runtime) readRound(ctx context.Context, id string, e tables.Entity) (Ro
 // placeOf identifies a round in a continuation.
 func placeOf(execution, number int) string { return fmt.Sprintf("%d-%d", execution, number) }
 
-// roundOf is readRound for a row whose data is not in a blob.
+// roundOf is readRound for a row that holds its data itself.
 func roundOf(e tables.Entity) (Round, int, error) {
 	var execution, number int
 	if _, err := fmt.Sscanf(e.Row, roundPrefix+"%08d-%08d", &execution, &number); err != nil {
@@ -169,7 +173,7 @@ func (r round) shown(execution, number int) Round {
 	return out
 }
 
-// senderOf is the orchestration in the name of a stream, "" for none.
+// senderOf returns the orchestration in the name of a stream, "" for none.
 func senderOf(stream string) string {
 	if i := strings.LastIndexByte(stream, '/'); i > 0 {
 		return stream[:i]

@@ -31,7 +31,8 @@ func (d *roundReader) literal(name string) bool {
 	return ok
 }
 
-// token reads up to the end that the function finds. What it returns cannot grow into the text behind it.
+// token reads up to the end that the function finds. The capacity of the result ends there, so an append does not
+// overwrite the text.
 func (d *roundReader) token(end func(text []byte, at int) (int, bool)) ([]byte, bool) {
 	from := d.at
 	to, ok := end(d.text, from)
@@ -42,15 +43,15 @@ func (d *roundReader) token(end func(text []byte, at int) (int, bool)) ([]byte, 
 	return d.text[from:to:to], true
 }
 
-// maxDigits is how many digits an int64 has at least room for.
+// maxDigits is a number of digits that always fits an int64.
 const maxDigits = 18
 
-// int reads a whole number that is surely in its range.
+// int reads a whole number of at most maxDigits digits.
 func (d *roundReader) int() (n int64, ok bool) {
 	negative := d.take('-')
 	from := d.at
 	for ; d.at < len(d.text) && '0' <= d.text[d.at] && d.text[d.at] <= '9'; d.at++ {
-		n = 10*n + int64(d.text[d.at]-'0') // what overflows has too many digits
+		n = 10*n + int64(d.text[d.at]-'0') // a number that overflows has too many digits
 	}
 	if digits := d.at - from; digits == 0 || digits > maxDigits || digits > 1 && d.text[from] == '0' {
 		return 0, false
@@ -66,7 +67,7 @@ func (d *roundReader) number() (int, bool) {
 	return int(n), ok
 }
 
-// string reads a string. Names and kinds come again and again, and are made once.
+// string reads a string. Names and kinds recur, and are allocated once.
 func (d *roundReader) string() (string, bool) {
 	token, ok := d.token(stringEnd)
 	if !ok {
@@ -89,7 +90,7 @@ func (d *roundReader) string() (string, bool) {
 	return s, true
 }
 
-// These bound the strings that are made once.
+// These bound the strings that are allocated once.
 const (
 	maxNames = 256
 	maxName  = 64

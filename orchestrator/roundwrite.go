@@ -6,8 +6,9 @@ import (
 	"strconv"
 )
 
-// appendRound appends a round as encoding/json writes it; what it returns with an error is only good as a buffer. Rounds are written with every step, and most of what they hold
-// are the few fields of calls and results, so these are written here, and what few events carry by encoding/json.
+// appendRound appends a round in the format of encoding/json; with an error, the result is only good as a buffer.
+// Every step writes a round, and most events have only the few fields of calls and results. So these fields are
+// written here, and rare ones by encoding/json.
 func appendRound(b []byte, r round) ([]byte, error) {
 	w := eventWriter{text: append(b, '{')}
 	w.events("learned", r.Learned)
@@ -22,7 +23,7 @@ type eventWriter struct {
 	err  error
 }
 
-// key appends the name of a field, behind a comma unless it is the first.
+// key appends the name of a field, after a comma unless it is the first.
 func (w *eventWriter) key(name string) {
 	if w.text[len(w.text)-1] != '{' {
 		w.text = append(w.text, ',')
@@ -100,7 +101,7 @@ func (w *eventWriter) event(e *event) {
 	w.text = append(w.text, '}')
 }
 
-// start appends those fields of a plain start that come one after the other.
+// start appends the fields of a plain start that follow each other.
 func (w *eventWriter) start(s *startDetails) {
 	w.string("correlationId", s.CorrelationID)
 	w.number("base", int64(s.Base))
@@ -144,7 +145,7 @@ func (w *eventWriter) string(name, s string) {
 	}
 }
 
-// quoted appends a string, by encoding/json unless all of it stands for itself.
+// quoted appends a string, by encoding/json if it needs escapes.
 func (w *eventWriter) quoted(s string) {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
@@ -155,7 +156,7 @@ func (w *eventWriter) quoted(s string) {
 	w.text = append(append(append(w.text, '"'), s...), '"')
 }
 
-// payload appends a payload, which is JSON; white space between its tokens is removed.
+// payload appends a JSON payload, without white space between its tokens.
 func (w *eventWriter) payload(text []byte) {
 	if len(text) == 0 {
 		return
@@ -168,7 +169,7 @@ func (w *eventWriter) payload(text []byte) {
 	w.other(json.RawMessage(text))
 }
 
-// other appends what encoding/json makes of a value.
+// other appends a value by encoding/json.
 func (w *eventWriter) other(v any) {
 	text, err := marshal(v)
 	if err != nil && w.err == nil {

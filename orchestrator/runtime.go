@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Runtime runs orchestrations. It is safe for concurrent use. It does nothing between calls; Close only matters with
+// Runtime runs orchestrations. It is safe for concurrent use. It does nothing between calls. Close only matters with
 // Config.CachedEvents.
 type Runtime struct {
 	config        Config
@@ -16,18 +16,18 @@ type Runtime struct {
 	versions      map[version]AnyOrchestrator
 	activities    map[string]AnyActivity
 	slots         chan struct{} // one slot for each running activity
-	roundBudget   roundBudget   // of a round
+	roundBudget   roundBudget
 	columnNames   columnNames
 
 	mu             sync.Mutex
 	active         map[string]*driver // by orchestration id: at most one driver each
 	cache          cache
-	blocked        map[string]error // why the code of an orchestration is blocked, by id
+	blocked        map[string]error // causes of blocked orchestrator code, by orchestration id
 	running        runningCalls
 	counts         Counts
 	obsoleteParked []string // obsolete rows of the index
 
-	reviewFrom string // where the next review of damaged orchestrations begins
+	reviewFrom string // starting point of the next review of damaged orchestrations
 }
 
 // version is an orchestrator's name and version.
@@ -40,9 +40,9 @@ func (v version) check() error {
 	return checkName("a version of orchestrator "+v.name, v.version)
 }
 
-// Counts is what a Runtime has counted since it was made.
+// Counts holds the counters of a Runtime since New.
 type Counts struct {
-	// Stale signals were about something that is over. Duplicates brought what had been applied before. Both are
+	// Stale signals concerned work that had ended. Duplicates repeated signals that had been applied. Both are
 	// dropped.
 	Stale, Duplicates int
 	// Conflicts are rounds that another process committed first.
@@ -53,7 +53,7 @@ type Counts struct {
 	Damaged int
 }
 
-// Counts returns what the runtime has counted.
+// Counts returns the current counters.
 func (r *Runtime) Counts() Counts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,7 +66,7 @@ func (r *Runtime) count(add func(*Counts)) {
 	add(&r.counts)
 }
 
-// New makes a Runtime. The error names everything that is wrong with the configuration.
+// New makes a Runtime. The error lists every mistake in the configuration.
 func New(c Config) (*Runtime, error) {
 	c = c.withDefaults()
 	r := &Runtime{
@@ -130,7 +130,7 @@ func (r *Runtime) ScheduleQueue() string { return r.config.ScheduleQueue }
 // ActivityQueue is the name of the queue of activities that any process may run.
 func (r *Runtime) ActivityQueue() string { return r.config.ActivityQueue }
 
-// Node is the name of this process in what it writes. It may change, see Nodes.
+// Node returns the name that this process writes into rounds and rows. It may change, see Nodes.
 func (r *Runtime) Node() string {
 	if r.config.Nodes != nil {
 		return r.config.Nodes.Name()
@@ -147,7 +147,7 @@ func (r *Runtime) Prepare(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Preparations are the steps of Prepare, for callers that run them at the same time: none needs another.
+// Preparations returns the steps of Prepare. They are independent, so callers may run them at the same time.
 func (r *Runtime) Preparations() []func(context.Context) error {
 	table := func(name string) func(context.Context) error {
 		return func(ctx context.Context) error { return r.config.Tables.CreateTable(ctx, name) }
@@ -177,19 +177,19 @@ func (r *Runtime) pinned(started event) (AnyOrchestrator, error) {
 	}
 }
 
-// Run starts an orchestration, or resumes it from its last round, and drives it until it ends, until it has nothing to
-// do for longer than ctx lasts, or until ctx ends. An orchestration that has completed is only looked up. For one that
-// failed, Run makes another attempt.
+// Run starts an orchestration, or resumes it from its last round. It drives the orchestration until it ends, until it
+// has nothing to do for longer than ctx lasts, or until ctx ends. Run only looks up a completed orchestration. For a
+// failed one, it makes another attempt.
 //
 // With ReuseEnded, an id has one run at a time. A Start with another correlation id than the latest execution's begins
-// the next run, once Config.Ended has taken the end of the latest; until the latest has ended, it is ErrConflict. A
-// completed run is looked up for as long as the run after it is the latest.
+// the next run, once Config.Ended has accepted the end of the latest. Until the latest has ended, the error is
+// ErrConflict. A completed run can be looked up until the run after the next begins.
 //
-// The error is about driving, not about the orchestration, whose error is Outcome.Failure. It is ErrElsewhere,
-// ErrConflict, ErrUnknownOrchestrator, ErrCorrupt, or an error of storage; after any of these, Run may be repeated.
-// ErrStalled says that the code cannot go on; it comes with the cause: a *DeterminismError, a *BlockedError,
-// ErrUnknownActivity, or ErrUnknownOrchestrator for a version. A stalled orchestration needs no Run, because the
-// sweeper continues it when the code is fixed.
+// The error is about driving, not about the orchestration: Outcome.Failure is the orchestration's error. It is
+// ErrElsewhere, ErrConflict, ErrUnknownOrchestrator, ErrCorrupt, or an error of storage; after any of these, Run may
+// be repeated. ErrStalled means that the code cannot continue. The error also wraps the cause: a *DeterminismError, a
+// *BlockedError, ErrUnknownActivity, or ErrUnknownOrchestrator for a version. A stalled orchestration needs no Run:
+// the sweeper continues it when the code is fixed.
 func (r *Runtime) Run(ctx context.Context, s Start) (Outcome, error) {
 	o, err := r.startable(s)
 	if err != nil {
@@ -261,7 +261,7 @@ func (r *Runtime) startable(s Start) (AnyOrchestrator, error) {
 	return nil, fmt.Errorf("orchestration %s: %q: %w", s.ID, s.Orchestrator, ErrUnknownOrchestrator)
 }
 
-// versionFor is the orchestrator that a start asks for, nil when there is none.
+// versionFor returns the orchestrator that a start requests; nil if it is not registered.
 func (r *Runtime) versionFor(s Start) AnyOrchestrator {
 	if s.Version == "" {
 		return r.orchestrators[s.Orchestrator]
@@ -301,7 +301,7 @@ func (r *Runtime) loadKnown(ctx context.Context, id string) ([]storedExecution, 
 	return all, err
 }
 
-// join returns the driver of an orchestration in this process, or starts one. Either gets the delivery.
+// join returns the driver of an orchestration in this process, or starts one, and gives it the delivery.
 func (r *Runtime) join(ctx context.Context, s Start, o AnyOrchestrator, v *delivery) (d *driver, joined bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -318,7 +318,7 @@ func (r *Runtime) join(ctx context.Context, s Start, o AnyOrchestrator, v *deliv
 	return d, false
 }
 
-// await waits until the driver has finished. ctx is that of the driver, whose end the driver has to see.
+// await waits until the driver has finished. ctx is the driver's own; when it ends, await makes the driver hand over.
 func (d *driver) await(ctx context.Context) {
 	select {
 	case <-d.finished:

@@ -19,7 +19,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// sequence calls step n times, each with the result of the one before.
+// sequence calls step n times, each with the previous result.
 func sequence(step *Activity[int, int]) *Orchestrator[int, int] {
 	return NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
 		v := 0
@@ -68,13 +68,13 @@ func TestSequenceCostsOneTransactionAStep(t *testing.T) {
 	}
 }
 
-// The budget of the design, less the five transactions that the pipeline and the host need around it.
+// The budget of the design, less the five transactions that the pipeline and the host need.
 func TestFanOutIsAFewRounds(t *testing.T) {
 	t.Parallel()
 	for n, budget := range map[int]int{100: 12 - 4, 1000: 60 - 4} {
 		synctest.Test(t, func(t *testing.T) {
 			w, l, plan := newWorld(t), &ledger{}, &faults.Plan{}
-			// Each activity takes a little longer than the one before, so results come one by one.
+			// Each activity takes a little longer than the previous one, so results arrive one by one.
 			step := NewActivity("step", func(ctx context.Context, i int) (int, error) {
 				l.add("step")
 				time.Sleep(time.Duration(i) * time.Millisecond)
@@ -153,7 +153,7 @@ func TestAFailedOrchestrationKeepsWhatCompleted(t *testing.T) {
 	if !after.Calls[0].EndedAt.Equal(before.Calls[0].EndedAt) || !after.Calls[0].ScheduledAt.Equal(before.Calls[0].ScheduledAt) {
 		t.Error("a result that was taken over has lost its times")
 	}
-	// What is stored of an execution that took results over can be read back, too.
+	// The stored execution that took results over can be read back, too.
 	cold := mustRun(t, w.process(t, nil, o, first, second, third), startOf("a", 1))
 	if diff := cmp.Diff(after, cold, cmp.AllowUnexported(Call{}, origin{}), cmpopts.IgnoreFields(Outcome{}, "Rounds")); diff != "" {
 		t.Errorf("looked up again (-ran +looked up):\n%s", diff)

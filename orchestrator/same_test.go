@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A Start for other work than that of the run under its ids changes nothing: whether the run waits, has ended, is driven at this
-// moment, or is the one before the latest of a series.
+// A Start for other work than that of the run under its ids changes nothing: whether the run waits, has ended, is
+// being driven, or is the one before the latest of a series.
 func TestOtherWork(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -9,30 +9,30 @@ import (
 	"time"
 )
 
-// scenario is an orchestration that is to survive everything.
+// scenario is an orchestration that must survive all faults.
 type scenario struct {
 	make func(l *ledger) ([]AnyOrchestrator, []AnyActivity)
-	// status is how it ends; "" is Completed.
+	// status is its end; "" is Completed.
 	status Status
 	// output is its result as JSON or, when it does not complete, the message of its failure.
 	output string
-	// outside is what others do to it, before it starts.
+	// outside is the actions of others, before it starts.
 	outside func(t *testing.T, w *world)
-	// operate is what its operators ask for while it goes on, in this order.
+	// operate is the requests of its operators while it runs, in this order.
 	operate []request
-	// retries says that its message comes again when it has failed, as Start.WillRetry.
+	// retries makes its message repeat after a failure, as Start.WillRetry.
 	retries bool
-	// children is how all that it calls end; "" is in any way.
+	// children is the end of all its calls; "" is any end.
 	children Status
-	// others are the orchestrations besides that have to complete, by what follows its id in theirs, and their results.
+	// others are the other orchestrations that have to complete, by the suffix of their ids, with their results.
 	others map[string]string
-	// most says how often an activity may run when one process dies; 2 unless it is here.
+	// most bounds how often an activity may run when one process dies; the default is 2.
 	most map[string]int
-	// narrow says that a round holds one event or decision.
+	// narrow limits a round to one event or decision.
 	narrow bool
 }
 
-// end is the status that the scenario ends with.
+// end returns the expected status.
 func (s scenario) end() Status { return cmp.Or(s.status, Completed) }
 
 // start is the message that starts the scenario under an id.
@@ -42,7 +42,7 @@ func (s scenario) start(id string) Start {
 	return start
 }
 
-// scenarios end well, and nobody operates on them.
+// scenarios end well, without operators.
 func scenarios() map[string]scenario {
 	return map[string]scenario{
 		"sequence and fan-out":   {make: mixed, output: `"[3 100 4] 5 true"`, most: map[string]int{"flaky": 4}},
@@ -89,7 +89,7 @@ func mixed(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	return []AnyOrchestrator{o}, []AnyActivity{step, flaky, doomed}
 }
 
-// withLocals calls local activities before, beside and behind others.
+// withLocals calls local activities before, next to and after others.
 func withLocals(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	step, local := l.step("step"), l.step("local", WithLocal())
 	o := NewOrchestrator("test", func(ctx *Context, n int) (string, error) {
@@ -212,7 +212,7 @@ func withGenerations(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	return []AnyOrchestrator{o}, []AnyActivity{step}
 }
 
-// withValues hands values that are not deterministic to activities, before and behind a step, and compares them later.
+// withValues passes values that are not deterministic to activities, before and after a step, and compares them later.
 func withValues(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	step := l.step("step")
 	echo := NewActivity("echo", func(_ context.Context, s string) (string, error) { return s, nil })

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// scheduler decides which coroutine of an execution runs next: each runs as long as it can, in the order in which they
-// were made, over and over. The cost of a turn depends on the coroutines that can go on, not on those that wait.
+// scheduler decides which coroutine of an execution runs next: each runs until it waits, in the order in which they
+// were made, over and over. The cost of a turn depends on the coroutines that can continue, not on those that wait.
 type scheduler struct {
-	ready       coroutineHeap // that may run, behind the current one in the order
-	later       coroutineHeap // that may run, before the current one in the order
-	conditional []*coroutine  // that wait for a condition, which others can make true
+	ready       coroutineHeap // may run, after the current one in the order
+	later       coroutineHeap // may run, before the current one in the order
+	conditional []*coroutine  // wait for a condition, which others can make true
 	place       int           // number of the current one; 0 for none
-	room        [1]*coroutine // for ready, as long as there is no other
+	room        [1]*coroutine // storage for ready with a single entry
 }
 
 // wake records that a coroutine may run.
@@ -86,10 +86,10 @@ func (h coroutineHeap) Len() int           { return len(h) }
 func (h coroutineHeap) Less(i, j int) bool { return h[i].number < h[j].number }
 func (h coroutineHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 
-// Push and Pop are for package heap.
+// Push appends a coroutine for package heap.
 func (h *coroutineHeap) Push(f any) { *h = append(*h, f.(*coroutine)) }
 
-// Pop gives the last.
+// Pop removes and returns the last coroutine for package heap.
 func (h *coroutineHeap) Pop() any {
 	last := len(*h) - 1
 	f := (*h)[last]

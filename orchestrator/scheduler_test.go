@@ -12,15 +12,15 @@ import (
 	"github.com/vibedata/roundhouse/internal/sample"
 )
 
-// move is what a coroutine does in one of its turns: it makes tasks done and others begin, and then waits for any of some
-// tasks, or until so many moves were made.
+// move is one turn of a coroutine: it completes tasks and begins others, and then waits for any of some tasks, or
+// until so many moves were made.
 type move struct {
 	Done, Wait []int
 	Begin      int // coroutines
 	Moves      int // 0: it waits for tasks
 }
 
-// plays draws what each of many coroutines does, with tasks that any of them can make done.
+// plays draws the moves of many coroutines, with tasks that any of them can complete.
 func plays(t *rapid.T, tasks int) [][]move {
 	some := rapid.SliceOfN(rapid.IntRange(0, tasks-1), 0, 3)
 	return rapid.SliceOfN(rapid.SliceOfN(rapid.Custom(func(t *rapid.T) move {
@@ -32,7 +32,8 @@ func plays(t *rapid.T, tasks int) [][]move {
 	}), 1, 4), 1, 8).Draw(t, "plays")
 }
 
-// Coroutines take turns as if each were looked at in the order in which they were made, over and over, until none can go on.
+// Coroutines take turns as if each were checked in the order in which they were made, over and over, until none can
+// continue.
 func TestTurnsAreInOrder(t *testing.T) {
 	t.Parallel()
 	sample.Rapid(t)
@@ -46,7 +47,7 @@ func TestTurnsAreInOrder(t *testing.T) {
 	})
 }
 
-// inTurns has an execution run them.
+// inTurns runs them in an execution.
 func inTurns(all [][]move, count int, outside []int) (log []string) {
 	x := &execution{}
 	defer x.close()
@@ -103,7 +104,7 @@ func inTurns(all [][]move, count int, outside []int) (log []string) {
 	return log
 }
 
-// inPasses plays by the rule itself.
+// inPasses applies the rule directly.
 func inPasses(all [][]move, count int, outside []int) (log []string) {
 	done, at, waits := make([]bool, count), []int{}, []func() bool{}
 	moves := 0

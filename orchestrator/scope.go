@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// scope is what was called with a Context that can be canceled by itself. A nil scope takes nothing.
+// scope holds the calls made with a Context that can be canceled by itself. A nil scope records none.
 type scope struct {
 	inner []*scope
 	tasks []*task
-	err   error // why it was canceled; nil while it is not
+	err   error // cause of the cancellation; nil before it
 }
 
-// WithCancel returns a Context that is canceled with ctx, or when cancel is called: then what was called with it, and waits, gives
-// ErrCanceled, and so do later calls with it. Coroutines that got it from Go are canceled with it, too. Only the orchestrator may call
-// cancel; more than once does nothing.
+// WithCancel returns a Context that is canceled with ctx, or when cancel is called. Then the open calls and waits made
+// with it return ErrCanceled, and so do later calls with it. Coroutines that got it from Go are canceled with it, too.
+// Only the orchestrator may call cancel; further calls do nothing.
 func WithCancel(ctx *Context) (scoped *Context, cancel func()) {
 	s := &scope{}
 	if ctx.scope != nil {
@@ -27,8 +27,9 @@ func WithCancel(ctx *Context) (scoped *Context, cancel func()) {
 	return &inner, func() { s.cancel(ctx.execution, ErrCanceled) }
 }
 
-// WithDeadline returns a Context that is canceled like one of WithCancel, and when at has passed, by Context.Now. Its Err, and the errors
-// of what it interrupts, are then context.DeadlineExceeded, too. Call cancel when the deadline is of no interest any more.
+// WithDeadline returns a Context that is canceled like that of WithCancel, and also when at has passed, by
+// Context.Now. Then its Err, and the errors of the interrupted calls, are also context.DeadlineExceeded. Call cancel
+// when the deadline is no longer needed.
 func WithDeadline(ctx *Context, at time.Time) (scoped *Context, cancel func()) {
 	scoped, cancelScope := WithCancel(ctx)
 	late := Timer(ctx, at.Sub(ctx.Now()))
@@ -46,8 +47,8 @@ func WithDeadline(ctx *Context, at time.Time) (scoped *Context, cancel func()) {
 	}
 }
 
-// Err is nil until the Context is canceled, with the orchestration or by itself, and then why: it is ErrCanceled, and
-// context.DeadlineExceeded, too, when a deadline of WithDeadline has passed.
+// Err returns nil until the Context is canceled, with the orchestration or by itself, and then ErrCanceled. If a
+// deadline of WithDeadline has passed, the error is also context.DeadlineExceeded.
 func (c *Context) Err() error {
 	switch {
 	case c.scope != nil && c.scope.err != nil:
@@ -58,14 +59,14 @@ func (c *Context) Err() error {
 	return nil
 }
 
-// add notes that a call belongs to the scope.
+// add records that a call belongs to the scope.
 func (s *scope) add(t *task) {
 	if s != nil {
 		s.tasks = append(s.tasks, t)
 	}
 }
 
-// cancel interrupts what is open.
+// cancel interrupts the open calls.
 func (s *scope) cancel(x *execution, why error) {
 	if s.err != nil {
 		return

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// composed runs an orchestrator in a process for each message, raises an event after an hour, and checks what it gives and that a
-// replay gives the same.
+// composed runs an orchestrator in a process for each message, raises an event after an hour, and checks its result
+// and that a replay gives the same.
 func composed(t *testing.T, want string, fn func(ctx *Context, step *Activity[int, int]) (string, error)) {
 	t.Helper()
 	inBubble(t, func(t *testing.T) {
@@ -37,7 +37,7 @@ func composed(t *testing.T, want string, fn func(ctx *Context, step *Activity[in
 	})
 }
 
-// A Context of WithCancel interrupts what was called with it and with those made from it, and no more.
+// A Context of WithCancel interrupts the calls made with it and with those made from it, and no others.
 func TestWithCancel(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -90,7 +90,7 @@ func TestWithCancel(t *testing.T) {
 	}
 }
 
-// Select takes the first case that can be taken, over futures, events, channels and timers.
+// Select picks the first ready case, over futures, events, channels and timers.
 func TestSelect(t *testing.T) {
 	t.Parallel()
 	note := func(to *[]string, what string) func(int, error) error {
@@ -164,7 +164,7 @@ func TestSelect(t *testing.T) {
 			return fmt.Sprint(all), err
 		}},
 		"the length of the history": {"3 5", func(ctx *Context, step *Activity[int, int]) (string, error) {
-			all := []*Future[int]{step.Call(ctx, 1), step.Call(ctx, 2)} // and the start
+			all := []*Future[int]{step.Call(ctx, 1), step.Call(ctx, 2)} // including the start
 			before := ctx.HistoryLength()
 			_, err := All(all...)
 			return fmt.Sprint(before, ctx.HistoryLength()), err
@@ -174,7 +174,7 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// KeepResults and StartOver decide what the next attempt remembers, against the rule.
+// KeepResults and StartOver decide the memory of the next attempt, against the rule.
 func TestTheCodeChoosesWhatIsKept(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

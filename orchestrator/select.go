@@ -4,17 +4,17 @@ import "slices"
 
 // Case is one branch of Select.
 type Case interface {
-	// task is what the case waits for; nil for a condition.
+	// task returns the task that the case waits for; nil for a condition.
 	task() *task
 	ready() bool
-	// waits says that Select begins (1) or ends (-1) to wait.
+	// waits is called when Select begins (1) or ends (-1) to wait.
 	waits(change int)
 	run() error
 }
 
-// Select waits until one of the cases can be taken, takes the first of the list that can, and returns what its function returns. A future
-// that is done can be taken again, so leave it out of the next Select. An event is given to a Future of Event only while Select
-// waits for it. The error is ErrCanceled when the wait is canceled. Select panics without cases.
+// Select waits until one of the cases is ready, picks the first ready one of the list, and returns the result of its
+// function. A done future is always ready, so leave it out of the next Select. A Future of Event gets an event only
+// while Select waits for it. The error is ErrCanceled when the wait is canceled. Select panics without cases.
 func Select(ctx *Context, cases ...Case) error {
 	if len(cases) == 0 {
 		panic("orchestrator.Select: nothing to wait for")
@@ -43,7 +43,7 @@ func Select(ctx *Context, cases ...Case) error {
 	return canceled.err
 }
 
-// OnResult is taken when the future is done; fn gets what Await returns.
+// OnResult is ready when the future is done; fn gets the results of Await.
 func OnResult[T any](f *Future[T], fn func(T, error) error) Case { return resultCase[T]{f, fn} }
 
 type resultCase[T any] struct {
@@ -59,7 +59,7 @@ func (c resultCase[T]) ready() bool { return c.future.task.done }
 func (c resultCase[T]) waits(int)   {}
 func (c resultCase[T]) run() error  { return c.fn(c.future.Await()) }
 
-// OnReceive is taken when the channel has a value or is closed; fn gets what Receive returns.
+// OnReceive is ready when the channel has a value or is closed; fn gets the results of Receive.
 func OnReceive[T any](from *Channel[T], fn func(v T, ok bool) error) Case {
 	return receiveCase[T]{from, fn}
 }
@@ -74,7 +74,7 @@ func (c receiveCase[T]) ready() bool      { return c.channel.closed || len(c.cha
 func (c receiveCase[T]) waits(change int) { c.channel.waiting += change }
 func (c receiveCase[T]) run() error       { return c.fn(c.channel.TryReceive()) }
 
-// Otherwise is taken at once when none before it can be.
+// Otherwise is always ready, so Select picks it if no case before it is.
 func Otherwise(fn func() error) Case { return otherwise(fn) }
 
 type otherwise func() error

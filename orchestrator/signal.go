@@ -19,8 +19,8 @@ import (
 // SignalType is the type of a signal (persistence document, section 6).
 type SignalType string
 
-// These are the types of signals. All but ExternalSignal only wake an orchestration, which then looks itself what there
-// is to do. So it does not matter how often they come.
+// These are the types of signals. All but ExternalSignal only wake an orchestration, which then finds its work itself.
+// So repeated deliveries do no harm.
 const (
 	TaskCompleted        SignalType = "TaskCompleted"
 	TimerDue             SignalType = "TimerDue"
@@ -33,7 +33,7 @@ const (
 // Signal is a message that may wake an orchestration, as it travels through the signal queue (persistence document,
 // section 6).
 type Signal struct {
-	// SignalID is the same for every delivery. What the signal brings is applied once.
+	// SignalID is the same for every delivery. The contents of the signal are applied once.
 	SignalID string `json:"signalId"`
 	// InstanceID is the orchestration's id.
 	InstanceID      string     `json:"workflowInstanceId"`
@@ -43,7 +43,7 @@ type Signal struct {
 	// version is stale when the orchestration has another one. Signals of the other types are stale when they expect a
 	// later version than the stored one.
 	ExpectedVersion int64 `json:"expectedVersion"`
-	// WaitingToken identifies the wait that the signal is for. The signal is stale when nobody waits there any more.
+	// WaitingToken identifies the wait that the signal is for. The signal is stale when that wait is over.
 	WaitingToken  string     `json:"waitingToken,omitempty"`
 	OccurredAtUtc time.Time  `json:"occurredAtUtc"`
 	DueAtUtc      *time.Time `json:"dueAtUtc,omitempty"`
@@ -52,16 +52,16 @@ type Signal struct {
 	Payload Payload `json:"payload,omitzero"`
 }
 
-// Payload is what a signal brings, such as an event or the command of an operator.
+// Payload is the content of a signal, such as an event or the command of an operator.
 type Payload struct {
 	// Event is the name of an event, Data its value.
 	Event string          `json:"event,omitempty"`
 	Data  json.RawMessage `json:"data,omitempty"`
 	// Command is "suspend", "resume", "cancel" or "terminate", or "giveUp", which only a caller sends to its
-	// sub-orchestration. Reason says why.
+	// sub-orchestration. Reason is the reason for it.
 	Command string `json:"command,omitempty"`
 	Reason  string `json:"reason,omitempty"`
-	// Results are the results of activities that another process ran. Blob names the blob that holds the payload
+	// Results are the results of activities that another process ran. If Blob is set, that blob holds the payload
 	// instead.
 	Results []activityResult `json:"results,omitempty"`
 	Blob    string           `json:"blob,omitempty"`
@@ -73,14 +73,15 @@ type Payload struct {
 	Stream   string     `json:"stream,omitempty"`
 	Sequence int        `json:"sequence,omitempty"`
 	Previous *time.Time `json:"previous,omitempty"`
-	// Lost says that messages may be lost: what was sent is sent again.
+	// Lost announces that messages may be lost, so everything is sent again.
 	Lost bool `json:"lost,omitempty"`
-	// TakenFrom is the node that is gone and that had the orchestration in hand. Held says that it had said so itself.
+	// TakenFrom is the node that is gone and that had the orchestration in progress. Held records that it had reported
+	// so itself.
 	TakenFrom string `json:"takenFrom,omitempty"`
 	Held      bool   `json:"held,omitempty"`
 }
 
-// caller says enough about a call to stop a sub-orchestration before it has begun.
+// caller identifies a call, so that a sub-orchestration can be stopped before it has begun.
 type caller struct {
 	ID            string `json:"id"`
 	CorrelationID string `json:"correlationId"`
@@ -99,7 +100,7 @@ const (
 	commandGiveUp    = "giveUp"
 )
 
-// commands maps commands to the events that they become.
+// commands maps commands to their events.
 func commands() map[string]eventKind {
 	return map[string]eventKind{commandSuspend: executionSuspended, commandResume: executionResumed,
 		commandCancel: executionCanceled, commandTerminate: executionTerminated, commandGiveUp: executionGivenUp}
@@ -108,7 +109,7 @@ func commands() map[string]eventKind {
 // maxSignalName bounds the id of a signal and the name of an event, in bytes.
 const maxSignalName = 1 << 10
 
-// ErrSignal: the signal cannot be understood, and delivering it again cannot help.
+// ErrSignal: the signal is invalid, and a redelivery cannot help.
 var ErrSignal = errors.New("not a signal")
 
 // DecodeSignal decodes the body of a message of the signal queue. The error is ErrSignal.
@@ -140,7 +141,6 @@ func (s Signal) validate() error {
 	return s.Payload.storable()
 }
 
-// storable reports whether the payload can be stored.
 func (p Payload) storable() error {
 	err := storable(p.Data)
 	for _, r := range p.Results {
@@ -180,7 +180,7 @@ func (s Signal) event() (event, bool) {
 }
 
 // Raise sends an event to an orchestration, with data as its value. It does not wait: the event is kept until the
-// orchestration asks for it, also before the orchestration has begun. Two events with the same id are one; "" makes a
+// orchestration requests it, even before the orchestration has begun. Two events with the same id are one; "" makes a
 // new id.
 func (r *Runtime) Raise(ctx context.Context, orchestration, name string, data any, id string) error {
 	value, err := encodePayload(data)
@@ -190,8 +190,8 @@ func (r *Runtime) Raise(ctx context.Context, orchestration, name string, data an
 	return r.signal(ctx, orchestration, Payload{Event: name, Data: value}, id)
 }
 
-// Suspend keeps an orchestration from deciding anything until Resume or Cancel; results and events are kept for it. Of
-// Suspend, Resume and Cancel, a Suspend that was given before another command does nothing when it arrives after it.
+// Suspend keeps an orchestration from deciding anything until Resume or Cancel; results and events are kept for it. A
+// Suspend that arrives after a command that was given later (Suspend, Resume or Cancel) does nothing.
 func (r *Runtime) Suspend(ctx context.Context, orchestration, reason string) error {
 	return r.signal(ctx, orchestration, Payload{Command: commandSuspend, Reason: reason}, "")
 }
@@ -201,8 +201,8 @@ func (r *Runtime) Resume(ctx context.Context, orchestration, reason string) erro
 	return r.signal(ctx, orchestration, Payload{Command: commandResume, Reason: reason}, "")
 }
 
-// Cancel asks an orchestration to end: everything that it waits for is interrupted, and its code decides what to clean
-// up (Context.Canceled). It resumes an orchestration that is suspended, because the clean-up is code. To suspend the
+// Cancel requests the end of an orchestration: its waits are interrupted, and its code decides how to clean up
+// (Context.Canceled). It resumes an orchestration that is suspended, because the clean-up is code. To suspend the
 // clean-up, too, call Suspend again; a second Cancel does not resume that.
 func (r *Runtime) Cancel(ctx context.Context, orchestration, reason string) error {
 	return r.signal(ctx, orchestration, Payload{Command: commandCancel, Reason: reason}, "")
@@ -213,7 +213,7 @@ func (r *Runtime) Terminate(ctx context.Context, orchestration, reason string) e
 	return r.signal(ctx, orchestration, Payload{Command: commandTerminate, Reason: reason}, "")
 }
 
-// Send sends a signal to the orchestration that it names. It is for what Raise and the commands do not offer: an
+// Send sends a signal to the orchestration that it names. Use Raise and the command methods where they suffice. An
 // ExternalSignal with an ExpectedVersion is dropped when the orchestration has another version. A signal without
 // SignalID gets a new one. The error is ErrSignal when the signal is not valid.
 func (r *Runtime) Send(ctx context.Context, s Signal) error {

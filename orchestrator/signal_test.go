@@ -66,7 +66,7 @@ func TestSuspendAndResume(t *testing.T) {
 	})
 }
 
-// A wait that has timed out takes no event: the one that is made after it gets it.
+// A wait that has timed out gets no event: the next wait gets it.
 func TestAnEventGoesToWhoWaits(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -107,7 +107,7 @@ func TestTerminateTakesTheChildrenWithIt(t *testing.T) {
 		orchestrators, activities := withWaitingChild(l)
 		rt := w.signalling(t, nil, orchestrators, activities)
 		mustRun(t, rt, startOf("a", 1))
-		for range 2 { // the second meets an end, and changes nothing
+		for range 2 { // the second finds the end, and changes nothing
 			noError(t, rt.Terminate(t.Context(), "a", "no longer needed"))
 		}
 		w.settle(t, rt)
@@ -124,7 +124,7 @@ func TestTerminateTakesTheChildrenWithIt(t *testing.T) {
 	})
 }
 
-// What runs in this process takes a signal into its next round. The signal is acknowledged when the orchestration rests.
+// A running driver adds a signal to its next round. The signal is acknowledged when the orchestration rests.
 func TestASignalJoinsTheDriver(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -188,7 +188,7 @@ func TestEndedIsToldUntilItIsHeard(t *testing.T) {
 		mustRun(t, rt, s)
 		raiseEvents(t, w)
 		w.settle(t, rt)
-		// The duplicates that come after the end tell it again.
+		// The duplicates after the end report it again.
 		if len(told) < 3 || told[2].Status != Completed || string(told[2].Carry) != "carried" || told[2].Orchestrator != "test" {
 			t.Errorf("told %+v", told)
 		}

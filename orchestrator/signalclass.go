@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// signalClass says what a signal means to an orchestration in its current state.
+// signalClass is the meaning of a signal for an orchestration in its current state.
 type signalClass int
 
 const (
-	signalWakes     signalClass = iota // it brings nothing itself
-	signalNew                          // it brings something new
-	signalKnown                        // what it brings was applied before
-	signalStale                        // what it is about is over
+	signalWakes     signalClass = iota // it only wakes
+	signalNew                          // its contents are new
+	signalKnown                        // its contents were applied before
+	signalStale                        // its subject is over
 	signalOfChild                      // an awaited sub-orchestration has ended
 	signalTakesOver                    // this process takes over from a node that is gone
 )
@@ -75,9 +75,9 @@ func (x *execution) classifyCommand(s Signal) signalClass {
 	return signalNew
 }
 
-// waitIsOver reports whether nobody waits any more where the signal's token says. The wait of a timer is not over for
-// the timer's own signal after it has fired, because this may be the last message for what followed. Nor is a wait of
-// another execution, or of one whose calls are not known.
+// waitIsOver reports whether the wait that the signal's token names is over. The wait of a timer is not over for the
+// timer's own signal after it has fired, because this may be the last message for the calls that followed. Nor is a
+// wait of another execution, or of one with unknown calls.
 func (d *driver) waitIsOver(s Signal) bool {
 	var execution, number int
 	if _, err := fmt.Sscanf(s.WaitingToken, "%d-%d", &execution, &number); err != nil {
@@ -105,9 +105,10 @@ func (d *driver) inboxBringsOnlyNew() bool {
 	return true
 }
 
-// inboxIsFromOthers reports whether every signal in the inbox is an event, a command, the end of a sub-orchestration, or results of
-// activities. Signals of other types may have been delivered before, and be the last message for the current state. Results show that
-// their batch was sent: to repeat that before they are learned would run its activities again.
+// inboxIsFromOthers reports whether every signal in the inbox is an event, a command, the end of a sub-orchestration,
+// or results of activities. Signals of other types may have been delivered before, and be the last message for the
+// current state. Results prove that their batch was sent: sending it again before they are learned would run its
+// activities again.
 func (d *driver) inboxIsFromOthers() bool {
 	d.rt.mu.Lock()
 	defer d.rt.mu.Unlock()
@@ -116,9 +117,9 @@ func (d *driver) inboxIsFromOthers() bool {
 	})
 }
 
-// childEndUnneeded reports whether the execution called the sub-orchestration but did not take its end: the execution
+// childEndUnneeded reports whether the execution called the sub-orchestration but did not use its end: the execution
 // ended before, or canceled the call. A sub-orchestration that it did not call may belong to an earlier execution,
-// which took its end.
+// which used its end.
 func (d *driver) childEndUnneeded(child string) bool {
 	if d.codeless && !d.execution.ended {
 		return false

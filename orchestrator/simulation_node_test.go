@@ -55,10 +55,11 @@ func (s *simulation) newNode() *node {
 	return n
 }
 
-// cachedEvents is how much the nodes of a simulation keep in memory: nothing, too little, or everything.
+// cachedEvents returns how much the nodes of a simulation keep in memory: nothing, too little, or everything.
 func cachedEvents(seed uint64) int { return []int{0, 60, 100_000}[seed%3] }
 
-// slowActivity takes its time, the same in every attempt: attempts begin at once, so that their order cannot decide.
+// slowActivity takes the same time in every attempt: attempts begin at the same time, so that their order cannot
+// decide.
 type slowActivity struct {
 	AnyActivity
 	s *simulation
@@ -66,7 +67,7 @@ type slowActivity struct {
 
 func (a slowActivity) invoke(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 	h := fnv.New64()
-	_, _ = io.WriteString(h, Info(ctx).IdempotencyKey()) // a hash takes everything
+	_, _ = io.WriteString(h, Info(ctx).IdempotencyKey()) // a hash accepts all writes
 	chance := rand.New(rand.NewPCG(a.s.seed, h.Sum64()))
 	most := []time.Duration{time.Second, time.Second, 5 * time.Minute}[chance.IntN(3)]
 	if err := pause(ctx, time.Duration(chance.Int64N(int64(most)))); err != nil {
@@ -75,7 +76,7 @@ func (a slowActivity) invoke(ctx context.Context, input json.RawMessage) (json.R
 	return a.AnyActivity.invoke(ctx, input)
 }
 
-// intercept is the faults.Interceptor of a node: calls take time, and what they do and what they tell are two things.
+// intercept is the faults.Interceptor of a node: calls take time, and their effects and their answers may differ.
 func (n *node) intercept(ctx context.Context, c faults.Call, next func(context.Context) error) error {
 	fault := faults.None
 	if n.likely(n.faulty) {
@@ -92,7 +93,7 @@ func (n *node) intercept(ctx context.Context, c faults.Call, next func(context.C
 	case faults.Conflict, faults.Precondition, faults.Throttled:
 		return fault.Refusal(c)
 	case faults.Unknown:
-		if n.likely(0.5) { // storage carries it out when nobody waits for it any more
+		if n.likely(0.5) { // storage carries it out after the caller has stopped waiting
 			n.later(5*time.Second, func() { _ = next(context.WithoutCancel(ctx)) })
 		}
 		err = tables.ErrOutcomeUnknown
@@ -115,7 +116,7 @@ func (n *node) intercept(ctx context.Context, c faults.Call, next func(context.C
 	return err
 }
 
-// alive is one of the nodes, or a new one in the place of a dead one.
+// alive returns one of the nodes, or a new one in place of a dead one.
 func (s *simulation) alive() *node {
 	i := s.upTo(time.Duration(len(s.nodes))) - 1
 	s.mu.Lock()
@@ -126,7 +127,7 @@ func (s *simulation) alive() *node {
 	return s.nodes[i]
 }
 
-// host hands out messages until there are none, and nothing runs.
+// host delivers messages until none are left, and no invocation runs.
 func (s *simulation) host() {
 	idle := time.Second
 	for range 100_000 {
@@ -142,7 +143,8 @@ func (s *simulation) host() {
 					continue
 				}
 				for more := true; more; more = s.likely(0.15) {
-					// Who has a message that was handed out again cannot delete it any more: its receipt is an old one.
+					// The receipt of a message that was redelivered is out of date, so its first receiver cannot
+					// delete it.
 					if m.PopReceipt, err = s.world.queues.Renew(s.t.Context(), queue, m.ID, m.PopReceipt, 30*time.Second+s.upTo(15*time.Minute)); err != nil {
 						s.t.Fatal(err)
 					}
@@ -168,27 +170,28 @@ func (s *simulation) host() {
 	s.t.Fatalf("it does not come to rest: %d invocations go on", s.open)
 }
 
-// loses lets a message get lost that the program sends to itself.
+// loses decides whether to lose a message that the program sends to itself.
 func (s *simulation) loses(queue string, m queues.Message) bool {
 	signal, err := DecodeSignal(queues.Decode(m.Text))
 	switch {
 	case queue == startQueue, queue == signalQueue && err != nil:
 		return false
 	case m.DequeueCount > 1:
-		return false // somebody has done a part of it, and may be dead
+		return false // another process has done a part of it, and may be dead
 	case queue == signalQueue && signal.Type == ExternalSignal:
-		return false // it is the only trace of what somebody did
+		return false // it is the only trace of another process's work
 	case !s.likely(s.lossy):
 		return false
 	case strings.HasPrefix(signal.SignalID, "sweep:") && !s.losesWake(signal.InstanceID):
 		return false
 	}
 	s.tell("lost: %s", queues.Decode(m.Text))
-	_ = s.world.queues.Delete(s.t.Context(), queue, m.ID, m.PopReceipt) // nobody else has it
+	_ = s.world.queues.Delete(s.t.Context(), queue, m.ID, m.PopReceipt) // no other process has it
 	return true
 }
 
-// losesWake counts a wake of the sweeper that is to be lost. The last that it sends is not: who loses them all is not found any more.
+// losesWake counts a wake of the sweeper that has to be lost. The last one is not lost: an orchestration without any
+// wake is never found.
 func (s *simulation) losesWake(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,7 +205,7 @@ func (s *simulation) losesWake(id string) bool {
 	return true
 }
 
-// sweep is what the sweeper's timer does.
+// sweep is the sweeper's timer.
 func (s *simulation) sweep() {
 	n := s.alive()
 	ctx, cancel := context.WithTimeout(n.ctx, 10*time.Minute)
@@ -232,7 +235,7 @@ func (s *simulation) rests() bool {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return len(page.Entities) == 0 // otherwise the sweeper has something to look after
+	return len(page.Entities) == 0 // otherwise the sweeper still has work
 }
 
 // handle is one invocation. The dead acknowledge nothing; acknowledgements get lost.
@@ -290,12 +293,12 @@ func (n *node) invoke(ctx context.Context, queue string, body []byte) error {
 	return err
 }
 
-// ended is where an engine writes its history, and may fail.
+// ended is the history of an engine, which may fail.
 func (n *node) ended(_ context.Context, out Outcome) error {
 	if n.likely(n.faulty) || n.ctx.Err() != nil {
 		return errors.New("the end was not noted")
 	}
-	if out.Status == Retrying { // its message comes again
+	if out.Status == Retrying { // its message is repeated
 		n.send(startQueue, []byte(out.ID))
 		return nil
 	}

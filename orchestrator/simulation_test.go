@@ -26,7 +26,7 @@ var (
 
 const startQueue = "orchestration-starts"
 
-// Several nodes, several orchestrations of each kind, and a host and a storage that do everything that they may do.
+// Several nodes, several orchestrations of each kind, and a host and a storage with all allowed faults.
 func TestSimulation(t *testing.T) {
 	t.Parallel()
 	for _, seed := range sample.Chosen(t, 1000, *simulationSeeds, *simulationSeed) {
@@ -42,8 +42,8 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// simulation draws everything from its seed. Nearly nothing happens at the same time as anything else, so that the order
-// of goroutines decides little and a seed repeats.
+// simulation draws everything from its seed. Nearly nothing happens at the same time as anything else, so that the
+// order of goroutines decides little and a seed repeats.
 type simulation struct {
 	t         *testing.T
 	seed      uint64
@@ -67,8 +67,8 @@ type simulation struct {
 // subject is one orchestration.
 type subject struct {
 	scenario string
-	outside  []Signal // what others send, each after the one before was delivered
-	told     bool     // somebody who acknowledges has seen its end
+	outside  []Signal // signals of others, each after the previous one was delivered
+	told     bool     // an acknowledging process has seen its end
 }
 
 func newSimulation(t *testing.T, seed uint64) *simulation {
@@ -80,7 +80,7 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 	s.scenarios["terminated"] = scenario{make: withNoEnd, status: Terminated}
 	s.scenarios["canceled"] = scenario{make: withNoEnd, status: Canceled}
 	maps.Copy(s.scenarios, secondChanceScenarios())
-	delete(s.scenarios, "a clean-up that fails") // its message, which comes more than once, revives it
+	delete(s.scenarios, "a clean-up that fails") // its message, which is repeated, revives it
 	names := slices.Sorted(maps.Keys(s.scenarios))
 	for _, name := range names {
 		s.ledgers[name] = &ledger{}
@@ -103,7 +103,7 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 	return s
 }
 
-// outside is what others send to an orchestration.
+// outside returns the signals of others to an orchestration.
 func (s *simulation) outside(id, name string) []Signal {
 	number := func(id string, n int) Signal {
 		return Signal{SignalID: fmt.Sprint("event", n), InstanceID: id, RuntimeProvider: provider, Type: ExternalSignal,
@@ -161,7 +161,7 @@ func withAnyOrder(*ledger) ([]AnyOrchestrator, []AnyActivity) {
 
 const largeValue = 70 << 10
 
-// withLargeValues hands values from activity to activity that only blobs hold.
+// withLargeValues passes values from activity to activity that only blobs hold.
 func withLargeValues(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	grow := NewActivity("grow", func(_ context.Context, s string) (string, error) {
 		l.add("grow")
@@ -179,7 +179,7 @@ func withLargeValues(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	})}, []AnyActivity{grow}
 }
 
-// withNoEnd waits for what never comes, in a child, too, until somebody stops it.
+// withNoEnd waits for an event that never comes, in a child, too, until an operator stops it.
 func withNoEnd(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	undo := l.step("undo")
 	child := NewOrchestrator("child", func(ctx *Context, _ int) (int, error) { return Event[int](ctx, "never").Await() })
@@ -221,7 +221,7 @@ func (s *simulation) later(d time.Duration, do func()) {
 	}()
 }
 
-// tell traces a single seed.
+// tell logs a single seed.
 func (s *simulation) tell(format string, args ...any) {
 	if *simulationSeed != 0 {
 		s.t.Logf("%s "+format, append([]any{time.Now().Format("02 15:04:05.000")}, args...)...)
@@ -247,14 +247,14 @@ func (s *simulation) sendSignal(signal Signal) {
 	s.send(signalQueue, body)
 }
 
-// raiseNext sends what comes next from outside.
+// raiseNext sends the next signal from outside.
 func (s *simulation) raiseNext(id string) {
 	if all := s.subjects[id].outside; len(all) > 0 {
 		s.sendSignal(all[0])
 	}
 }
 
-// delivered makes the signal that follows this one the next, once.
+// delivered makes the following signal the next, once.
 func (s *simulation) delivered(signal Signal) {
 	id, _, _ := strings.Cut(signal.InstanceID, ":")
 	s.mu.Lock()
@@ -269,7 +269,7 @@ func (s *simulation) delivered(signal Signal) {
 	}
 }
 
-// check looks at what is left when nothing moves any more, and starts everything once more to see that it stays so.
+// check verifies the final state, and starts everything once more to check that it remains.
 func (s *simulation) check() {
 	s.faulty = 0
 	for _, id := range slices.Sorted(maps.Keys(s.subjects)) {

@@ -18,7 +18,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// storages are what orchestrations are kept in, ready to be used.
+// storages returns the storages for orchestrations, ready for use.
 func storages(t *testing.T) map[string]func() Config {
 	t.Helper()
 	named := func(c Config) Config {
@@ -75,8 +75,8 @@ func prepared(t *testing.T, c Config) *Runtime {
 	return rt
 }
 
-// At each limit, one less and the limit itself are stored and come back, from a process that knows nothing, and one more is
-// refused with the limit and harms nothing.
+// At each limit, one less and the limit itself are stored and read back, by a process without state, and one more is
+// rejected with the limit and does no harm.
 func TestSizesOfOrchestrations(t *testing.T) {
 	bulky(t)
 	t.Parallel()
@@ -124,7 +124,7 @@ func TestSizesOfOrchestrations(t *testing.T) {
 	}
 }
 
-// A round that just fits its row is there, one that just does not is a blob, and both come back.
+// A round that just fits its row is in the row, one that just does not is in a blob, and both are read back.
 func TestSizesOfRounds(t *testing.T) {
 	bulky(t)
 	t.Parallel()
@@ -133,7 +133,7 @@ func TestSizesOfRounds(t *testing.T) {
 			t.Parallel()
 			rt := prepared(t, open())
 			noise := incompressible(2 << 20)
-			of := func(n int) round { // of so many bytes of reasons, which no blob holds by themselves
+			of := func(n int) round { // with this size of reasons, which no blob holds by themselves
 				return round{Learned: []event{{Kind: executionStarted, Signal: &signalDetails{Reason: noise[:n]}}}}
 			}
 			low, high := 0, len(noise)
@@ -163,7 +163,7 @@ func TestSizesOfRounds(t *testing.T) {
 	}
 }
 
-// What a start, a signal and their names are made of has limits, too.
+// The fields and names of a start and a signal have limits, too.
 func TestSizesOfStartsAndSignals(t *testing.T) {
 	bulky(t)
 	t.Parallel()

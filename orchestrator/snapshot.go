@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Reference is a business reference: the business name of what an orchestration works on (persistence document, section
+// Reference is a business reference: the business name of an orchestration's subject (persistence document, section
 // 4).
 type Reference struct {
 	Key   string            `json:"key"`
@@ -36,7 +36,7 @@ func (r *Reference) text() string {
 	return string(text)
 }
 
-// engineSchema is the version of the JSON that state writes.
+// engineSchema is the version of the JSON of appendState.
 const engineSchema = 1
 
 // shownInState bounds the length of each list in the state.
@@ -44,12 +44,12 @@ const shownInState = 20
 
 // resumePointer is the point at which an execution resumes (persistence document, section 3).
 type resumePointer struct {
-	execution, round, steps int   // rounds that are committed, steps that the code has made
-	wait                    *task // that the execution waits for; nil when it waits for nothing
+	execution, round, steps int   // committed rounds, and steps of the code
+	wait                    *task // the wait of the execution; nil for none
 	by                      *coroutine
 }
 
-// entryPoint returns what resumes the code: its start, the answer of a person, or another result.
+// entryPoint returns the event that resumes the code: its start, the answer of a person, or another result.
 func (p resumePointer) entryPoint() string {
 	switch {
 	case p.steps == 0:
@@ -81,9 +81,10 @@ func (p resumePointer) append(b []byte) []byte {
 	return append(strconv.AppendInt(b, int64(p.steps), 10), '}')
 }
 
-// appendState appends the snapshot for people and other programs (persistence document, section 4), with the resume pointer in
-// b[from:to], which is empty once the orchestration has ended. The runtime itself resumes from the rounds. until is the earliest time that
-// is waited for, in microseconds; 0 for none. The JSON is written by hand because every round writes it.
+// appendState appends the snapshot for people and other programs (persistence document, section 4), with the resume
+// pointer in b[from:to], which is empty once the orchestration has ended. The runtime itself resumes from the rounds.
+// until is the earliest time of the waits, in microseconds; 0 for none. The JSON is written by hand because every
+// round writes it.
 func (x *execution) appendState(b []byte, status Status, p resumePointer, until int64, token []byte) (state []byte, from, to int) {
 	b = append(b, `{"engineSchemaVersion":`...)
 	b = strconv.AppendInt(b, engineSchema, 10)
@@ -129,8 +130,8 @@ func (x *execution) appendState(b []byte, status Status, p resumePointer, until 
 	return append(b, "]}"...), from, to
 }
 
-// shownChildren returns the calls of sub-orchestrations that the state shows. If it can show all of them, it leaves out
-// those that wait for their next attempt, because the end of the last attempt is known.
+// shownChildren returns the calls of sub-orchestrations in the state. If all of them fit, it leaves out those that
+// wait for their next attempt, because the end of the last attempt is known.
 func (x *execution) shownChildren() []*task {
 	if len(x.openChildren) > shownInState {
 		return x.openChildren[:shownInState]

@@ -16,7 +16,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// shownState is StateJson as the persistence document has it, section 4.
+// shownState is StateJson as in the persistence document, section 4.
 type shownState struct {
 	EngineSchemaVersion int             `json:"engineSchemaVersion"`
 	WorkflowState       json.RawMessage `json:"workflowState"`
@@ -47,7 +47,7 @@ func decodeState(text string) (shownState, error) {
 	return s, err
 }
 
-// waitsForEverything waits for one of each kind, one after the other.
+// waitsForEverything waits for one call of each kind, one after the other.
 func waitsForEverything(step *Activity[int, int], child *Orchestrator[int, int]) *Orchestrator[int, int] {
 	return NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
 		if n > 1 {
@@ -70,7 +70,7 @@ func waitsForEverything(step *Activity[int, int], child *Orchestrator[int, int])
 	})
 }
 
-// After every round, the columns say what the rounds say (persistence document, section 3).
+// After every round, the columns match the rounds (persistence document, section 3).
 func TestColumnsAfterEveryRound(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -128,7 +128,7 @@ func TestColumnsAfterEveryRound(t *testing.T) {
 	})
 }
 
-// columns checks the columns of a status row against the rounds, and gives status and kind of the wait.
+// columns checks the columns of a status row against the rounds, and returns status and kind of the wait.
 func (w *world) columns(t *testing.T, row tables.Entity) string {
 	t.Helper()
 	all := w.stored(t, "a")
@@ -193,7 +193,7 @@ func (w *world) columns(t *testing.T, row tables.Entity) string {
 	if out.Failure != nil {
 		failure = out.Failure
 	}
-	// What the rounds do not name are signals that only wake: of a retry and of a timer that are due, and of the child's end.
+	// Signals that only wake are not in the rounds: of a retry and of a timer that are due, and of the child's end.
 	if woken := map[int64]string{3: "RetryDue:a:", 6: "TimerDue:a:", 8: "end:a:", 9: "end:a:"}[row.Int("StateVersion")]; woken != "" {
 		check("LastSignalId", strings.HasPrefix(row.String("LastSignalId"), woken), true)
 	} else {
@@ -251,7 +251,7 @@ func (w *world) columns(t *testing.T, row tables.Entity) string {
 	return string(out.Status) + " " + kind
 }
 
-// Whatever names, statuses and references are, the state is JSON of its shape, and fits its column with all else.
+// For any names, statuses and references, the state is JSON of its shape, and fits its column.
 func TestStateIsJSONWhateverTheNames(t *testing.T) {
 	t.Parallel()
 	sample.Rapid(t)
@@ -294,7 +294,7 @@ func TestStateIsJSONWhateverTheNames(t *testing.T) {
 	})
 }
 
-// An orchestration with hostile names and a failure of any size commits, and goes on.
+// An orchestration with hostile names and a failure of any size commits, and continues.
 func TestColumnsOfHostileThings(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)

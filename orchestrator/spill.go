@@ -13,7 +13,7 @@ import (
 )
 
 // encode returns the columns of a round. Large payloads go into blobs first, and so does a round that does not fit its
-// row, so that a row names only blobs that exist. blobs says whether there are any.
+// row, so that a row names only blobs that exist. blobs reports whether the round has any.
 func (j *journal) encode(ctx context.Context, b *roundBuffers, id string, execution int, r round) (columns map[string]any, blobs bool, err error) {
 	spilled, err := j.spill(ctx, id, execution, r)
 	if err != nil {

@@ -8,15 +8,15 @@ import (
 	"github.com/vibedata/roundhouse/internal/outage"
 )
 
-// isStall reports whether an error means that the code cannot go on until it is fixed.
+// isStall reports whether an error means that the code cannot continue until it is fixed.
 func isStall(err error) bool {
 	_, undetermined := errors.AsType[*DeterminismError](err)
 	_, deadlocked := errors.AsType[*DeadlockError](err)
 	return undetermined || deadlocked || errors.Is(err, ErrUnknownActivity) || errors.Is(err, ErrUnknownOrchestrator)
 }
 
-// stall records that the code cannot go on, and keeps what signals bring for when it can. The sweeper tries again. An
-// orchestration without rounds is not stalled: whoever starts it gets the cause as an error.
+// stall records that the code cannot continue, and keeps the contents of signals until it can. The sweeper tries
+// again. An orchestration without rounds is not stalled; its caller gets the cause as an error.
 func (d *driver) stall(ctx context.Context, cause error) (Outcome, error) {
 	ctx, cancel := outage.Finish(ctx, storeTimeout)
 	defer cancel()
@@ -48,7 +48,7 @@ func (d *driver) stall(ctx context.Context, cause error) (Outcome, error) {
 	}
 }
 
-// recordStall commits that the execution is stalled, unless that is recorded already, and what signals bring.
+// recordStall commits that the execution is stalled, unless that is recorded already, and the contents of signals.
 func (d *driver) recordStall(ctx context.Context, cause error) error {
 	d.requeue(d.unacknowledged)
 	d.unacknowledged = nil
@@ -74,8 +74,8 @@ func (d *driver) recordStall(ctx context.Context, cause error) error {
 	return d.commitRounds(ctx)
 }
 
-// loadCodeless brings the driver to the end of the stored rounds without running code. ErrNotFound says that there are
-// none.
+// loadCodeless brings the driver to the end of the stored rounds without running code. ErrNotFound means that no
+// rounds exist.
 func (d *driver) loadCodeless(ctx context.Context) error {
 	all, status, err := d.rt.journal.loadWith(ctx, d.start.ID)
 	if err == nil && len(all) == 0 {
@@ -92,8 +92,8 @@ func (d *driver) loadCodeless(ctx context.Context) error {
 	return d.loadLatest(all)
 }
 
-// recover continues a stalled execution whose rounds could be replayed. As long as an activity or orchestrator that it
-// waits for is not registered, or its coroutines wait for each other, it stays stalled.
+// recover continues a stalled execution after a successful replay. While an activity or orchestrator that it waits for
+// is not registered, or its coroutines wait for each other, it stays stalled.
 func (d *driver) recover() error {
 	if err := d.execution.deadlock(); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// What is stalled for hours keeps one row of the sweeper's index, and is woken once in a sweep.
+// A run that is stalled for hours keeps one row of the sweeper's index, and is woken once in a sweep.
 func TestRowsOfWhatIsStalled(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)

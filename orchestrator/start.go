@@ -10,61 +10,62 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Start says which orchestration to start or resume.
+// Start identifies the orchestration to start or resume.
 type Start struct {
 	// ID identifies the orchestration, at most 400 bytes of UTF-8.
 	ID string
 	// Orchestrator is the name of the registered function, Input its argument as JSON.
 	Orchestrator string
 	Input        json.RawMessage
-	// Version is the registered version that the first execution takes, "" for the latest. ErrUnknownOrchestrator says that
-	// it is not registered.
+	// Version is the registered version that the first execution takes, "" for the latest. If it is not registered,
+	// the error is ErrUnknownOrchestrator.
 	Version string
 	// CorrelationID is passed to everything that the orchestration starts. It is part of the identity of the
 	// orchestration: another correlation id under the same id is ErrConflict. It has at most MaxName bytes of UTF-8.
 	CorrelationID string
-	// TenantID is the tenant that the orchestration belongs to, at most MaxTenantID bytes of UTF-8, "" for the platform
-	// itself. Ids of tenants are compared without case. Whatever the orchestration calls and starts, and its human tasks
-	// that name no tenant, belong to the same tenant. A run keeps the tenant with which it began: a Start for another
-	// tenant is ErrConflict or, by Runtime.Start, not the same start repeated; one without a tenant is the platform's,
-	// which may repeat anybody's.
+	// TenantID is the tenant that the orchestration belongs to, at most MaxTenantID bytes of UTF-8, "" for the
+	// platform itself. Tenant ids are compared without case. Everything that the orchestration calls and starts, and
+	// its human tasks without a tenant, belong to the same tenant. A run keeps the tenant with which it began. A Start
+	// for another tenant is ErrConflict or, in Runtime.Start, a different start. A Start without a tenant is the
+	// platform's, which may repeat any tenant's.
 	TenantID string
-	// Carry is copied to every Outcome, up to 48 KiB: whatever the caller needs when the end is reported by a signal.
+	// Carry is copied to every Outcome, up to 48 KiB: data that the caller needs when a signal reports the end.
 	Carry []byte
-	// Same says whether the run that has the id and the correlation id, with this Carry, is the one that is meant. If not,
-	// the Start is ErrOtherWork, and changes nothing. nil means that the ids tell, and for Runtime.Start the input.
+	// Same reports whether the run with the id and the correlation id, which has this Carry, is the requested one. If
+	// not, the Start is ErrOtherWork, and changes nothing. If Same is nil, the ids decide, and for Runtime.Start also
+	// the input.
 	Same func(carry []byte) bool
-	// Once says that Runtime.Start starts nothing while the run that Same means is active or after it has completed, whatever Reuse
-	// says.
+	// Once makes Runtime.Start start nothing while the run that Same accepts is active or after it has completed,
+	// regardless of Reuse.
 	Once bool
-	// Instead says whether this Start takes the place of the run that has the id and the correlation id, with this Carry. If so, and
-	// if that run has failed for good, the next execution begins with the Input of this Start, and keeps none of the results; a run that
-	// goes on, or has ended otherwise, is judged by Same. nil takes the place of none. It is for Run.
+	// Instead reports whether this Start replaces the run with the id and the correlation id, which has this Carry. If
+	// so, and if that run has failed for good, the next execution begins with the Input of this Start and keeps no
+	// results. A run that is active, or has ended otherwise, is judged by Same. If Instead is nil, no run is replaced.
+	// It is for Run.
 	Instead func(carry []byte) bool
-	// Timeout bounds each execution: one that has not ended by then fails with the code TimedOut, whatever it waits
-	// for. 0 sets no bound.
+	// Timeout bounds each execution: one that has not ended by then fails with the code TimedOut, even while it waits.
+	// 0 sets no bound.
 	Timeout time.Duration
-	// WillRetry says that the caller repeats the same Start when the orchestration fails with an error that another
-	// attempt can fix: until then it is Retrying, not Failed. GiveUp ends that.
+	// WillRetry announces that the caller repeats the same Start when the orchestration fails with an error that
+	// another attempt can fix. Until then it is Retrying, not Failed. GiveUp ends that.
 	WillRetry bool
-	// Trace is the trace context of whoever starts the orchestration, as Config.Tracer understands it (W3C traceparent); "" for
-	// none.
+	// Trace is the starter's trace context, as Config.Tracer understands it (W3C traceparent); "" for none.
 	Trace string
 	// Parent is the id of the calling orchestration, "" for none.
 	Parent string
 	// Reference is the business reference; optional.
 	Reference *Reference
-	// Reuse says what Runtime.Start does when the id is taken. RequestID makes a repeated start the same start. Run
+	// Reuse is the policy of Runtime.Start when the id is taken. RequestID makes a repeated start the same start. Run
 	// supports only ReuseEnded of these: runs with different correlation ids then share the id, one after the other.
 	Reuse     Reuse
 	RequestID string
-	// Event comes with a start by Runtime.Start, in the same transaction. An orchestration that has the id and has not ended gets the event
-	// instead of being started. nil is none.
+	// Event comes with a start by Runtime.Start, in the same transaction. If an orchestration with the id has not
+	// ended, it gets the event and is not started again. nil is none.
 	Event *StartEvent
-	// deliver says that the Start is for a signal: the orchestration must exist.
+	// deliver marks a Start for a signal: the orchestration must exist.
 	deliver bool
-	// call is the parent's call that it is for, nil for none. errors are the error types that the parent can decode. named says that
-	// WithID gave the id.
+	// call is the parent's call that started it, nil for none. errors are the error types that the parent can decode.
+	// named records that WithID gave the id.
 	call   *callRef
 	errors []string
 	named  bool
@@ -79,7 +80,8 @@ type StartEvent struct {
 	Name string
 	// Data is its value as JSON; nil is null.
 	Data json.RawMessage
-	// ID is that of the event: a start with the same one is repeated, and changes nothing. "" is Start.RequestID, or a new one.
+	// ID is the event's id: a start with the same one is a repeat, and changes nothing. "" is Start.RequestID, or a
+	// new one.
 	ID string
 }
 
@@ -89,14 +91,13 @@ const maxCarry = 48 << 10
 // MaxTenantID bounds the id of a tenant, in bytes.
 const MaxTenantID = 512
 
-// MaxName bounds the name of an orchestrator, of one of its versions and of an activity, and a correlation id, in bytes of
-// UTF-8.
+// MaxName bounds the names of orchestrators, their versions and activities, and correlation ids, in bytes of UTF-8.
 const MaxName = 1 << 10
 
 // maxEscapedID bounds an id in its escaped form: 512 units, less the prefix of ids in the index of the catalog.
 const maxEscapedID = 510
 
-// validID reports whether table keys and blob names can be made of an id.
+// validID reports whether an id fits table keys and blob names.
 func validID(id string) bool {
 	return id != "" && len(id) <= 400 && len(tables.EscapeKey(id)) <= maxEscapedID && utf8.ValidString(id)
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A repeated Start is the same start only with the same input, which may be in a blob, and whatever has become of the run.
+// A repeated Start is the same start only with the same input, which may be in a blob, in any state of the run.
 // Another input is ErrExists and changes nothing.
 func TestStartWithAnotherInput(t *testing.T) {
 	t.Parallel()
@@ -67,7 +67,7 @@ func TestStartWithAnotherInput(t *testing.T) {
 	}
 }
 
-// What Start.Same says counts, whatever the input is: engines compare the work that a message asks for.
+// Start.Same decides, for any input: engines compare the work that a message requests.
 func TestStartWithAnotherInputAndSame(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// A start reads the rows of its id twice: to see what has the id, and for what it returns. That a purge may have left some does
-// not cost another query.
+// A start reads the rows of its id twice: to find the orchestration that has the id, and for the returned outcome. The
+// check for the remains of a purge costs no further query.
 func TestStartReadsTwice(t *testing.T) {
 	t.Parallel()
 	plan := &faults.Plan{}

@@ -22,7 +22,7 @@ func (e *StartEvent) validate() error {
 	return storable(e.Data)
 }
 
-// startWithEvent is Start for a start that brings an event.
+// startWithEvent is Start for a start with an event.
 func (r *Runtime) startWithEvent(ctx context.Context, s Start) (Outcome, error) {
 	event := *s.Event
 	if event.ID = cmp.Or(event.ID, s.RequestID); event.ID == "" {
@@ -43,8 +43,8 @@ func (r *Runtime) startWithEvent(ctx context.Context, s Start) (Outcome, error) 
 	return out, err
 }
 
-// planWithEvent plans what a start with an event does where the id is taken: the next execution, or none. raises says that the latest
-// one gets the event.
+// planWithEvent plans a start with an event under an id that is taken: the next execution, or none. raises reports
+// that the latest execution gets the event.
 func (r *Runtime) planWithEvent(s Start, eventID string, all []storedExecution) (plan *plannedExecution, raises bool, err error) {
 	latest, started := latestOf(all)
 	received := latest.received()
@@ -63,7 +63,7 @@ func (r *Runtime) planWithEvent(s Start, eventID string, all []storedExecution) 
 	return freshExecution(s, latest, s.RequestID), false, nil
 }
 
-// with adds an event that has come by the time at, in microseconds.
+// with adds an event that has arrived by the time at, in microseconds.
 func (b *plannedExecution) with(e StartEvent, at int64) *plannedExecution {
 	data := e.Data
 	if len(data) == 0 {

@@ -22,7 +22,8 @@ func adding() *Orchestrator[int, int] {
 	})
 }
 
-// A start with an event starts the orchestration with it, or raises it for the one that goes on; repeated, it changes nothing.
+// A start with an event starts the orchestration with it, or raises it for the active one; repeated, it changes
+// nothing.
 func TestStartWithAnEvent(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -59,7 +60,7 @@ func TestStartWithAnEvent(t *testing.T) {
 	})
 }
 
-// Whatever call of storage fails, a start with an event that is repeated delivers it once.
+// If any storage call fails, a repeated start with an event delivers it once.
 func TestStartWithAnEventUnderFaults(t *testing.T) {
 	everyFault(t, func(t *testing.T, plan *faults.Plan) {
 		w := newWorld(t)

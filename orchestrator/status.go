@@ -16,15 +16,15 @@ const (
 	columnCreated    = "CreatedAtUtc"
 	columnExecutedOn = "LastExecutedOnUtc"
 	columnExecutedBy = "LastExecutedBy"
-	// columnResponsible is the node that is responsible for the open calls. That is not the one that has executed last if that one
-	// only brought a signal.
+	// columnResponsible is the node that is responsible for the open calls. It differs from the node that executed
+	// last if that one only brought a signal.
 	columnResponsible = "ResponsibleNode"
-	// columnEffects is the StateVersion whose effects are known to have been carried out. Only a process that has repeated them
-	// writes it, and the next round removes it.
+	// columnEffects is the StateVersion up to which effects are known to have been carried out. Only a process that
+	// has repeated them writes it, and the next round removes it.
 	columnEffects = "EffectsVersion"
 )
 
-// constant sets the columns that no round of an execution changes.
+// constant sets the columns that are the same in all rounds of an execution.
 func (d *driver) constant() {
 	x := d.execution
 	if d.row.of == x && d.row.createdAt.Equal(d.createdAt) { // another process may have started the orchestration
@@ -46,15 +46,15 @@ func (d *driver) constant() {
 	d.row.text("Version", x.version)
 }
 
-// releaseBuffers hands the buffers on to another driver.
+// releaseBuffers returns the buffers for use by another driver.
 func (d *driver) releaseBuffers() {
 	d.rt.journal.buffers.put(d.buffers)
 	d.buffers, d.row = nil, statusColumns{}
 }
 
 // setStatus sets the columns of the status row after the round that is about to be committed (persistence document,
-// section 3). StateVersion counts the rounds of all executions. Only the code knows what an execution waits for, so a
-// row written without the code does not say that.
+// section 3). StateVersion counts the rounds of all executions. Only the code knows the waits of an execution, so a
+// row that is written without the code omits them.
 func (d *driver) setStatus(now time.Time) {
 	d.constant()
 	x, row := d.execution, &d.row
@@ -75,7 +75,7 @@ func (d *driver) setStatus(now time.Time) {
 	row.text("LastErrorJson", text)
 }
 
-// describe sets the columns that say what the execution is and what it waits for. Their longer texts are made as one.
+// describe sets the columns for the state and the waits of the execution. Their longer texts are slices of one string.
 func (d *driver) describe(row *statusColumns, status Status) {
 	x := d.execution
 	row.text("CustomStatus", x.customStatus)
@@ -89,7 +89,7 @@ func (d *driver) describe(row *statusColumns, status Status) {
 	toState := len(b)
 	until := x.waitingUntil()
 	pointer := resumePointer{x.number, len(d.rounds) + 1, len(x.tasks), wait, by}
-	if x.ended { // the next execution resumes, if there is one
+	if x.ended { // the next execution resumes, if any
 		pointer = resumePointer{execution: x.number + 1}
 	}
 	b, from, to := x.appendState(b, status, pointer, until, b)
@@ -162,8 +162,8 @@ func firstOf(a, b *Failure) *Failure {
 	return b
 }
 
-// text returns the failure as JSON that fits a column, without stack and detail if necessary; "" if it does not fit at
-// all.
+// text returns the failure as JSON that fits a column, without stack and detail if necessary; "" if it does not fit
+// even so.
 func (f *Failure) text() string {
 	const most = 30 << 10
 	for _, g := range []*Failure{f, {Message: f.Message, Code: f.Code, Permanent: f.Permanent, Type: f.Type}} {
@@ -191,7 +191,7 @@ func appendToken(b []byte, execution, number int) []byte {
 // waitingForPerson is the persistence document's name for a wait for a human task.
 const waitingForPerson = "TaskCompletion"
 
-// waitingKind names what a wait is for (persistence document, section 3).
+// waitingKind names the kind of a wait (persistence document, section 3).
 func (t *task) waitingKind() string {
 	if t.attempts > 0 {
 		return "Retry"

@@ -2,19 +2,19 @@ package orchestrator
 
 import "time"
 
-// StatusChange says that an orchestration has begun, or that its status has changed.
+// StatusChange reports that an orchestration has begun, or that its status has changed.
 type StatusChange struct {
 	ID           string
 	Orchestrator string
 	// Tag is the key of its business reference, "" for none.
 	Tag string
-	// TenantID is the tenant that it belongs to, "" for the platform.
+	// TenantID is the tenant of the orchestration, "" for the platform.
 	TenantID string
-	// CorrelationID is that of its run, "" for none.
+	// CorrelationID is the correlation id of its run, "" for none.
 	CorrelationID string
 	CreatedAt     time.Time
 	Status        Status
-	// Was is the status before; "" when the orchestration is new.
+	// Was is the previous status; "" when the orchestration is new.
 	Was Status
 }
 

@@ -2,11 +2,10 @@ package orchestrator
 
 import "time"
 
-// statusColumns holds the columns of an execution's status row from round to round, because the commit of a round is what
-// everything waits for: a column that has not changed is not made again. It relies on stores that do not keep what they
-// are given.
+// statusColumns keeps the columns of an execution's status row from round to round. Everything waits for the commit of
+// a round, so a column that has not changed is not made again. Stores must not keep the values they are given.
 type statusColumns struct {
-	of        *execution // whose row it is; nil before the first round
+	of        *execution // the execution of the row; nil before the first round
 	createdAt time.Time
 	columns   map[string]any
 }
@@ -29,8 +28,8 @@ func (r *statusColumns) name(names columnNames, name, value string) {
 	r.text(name, value)
 }
 
-// columnNames are texts that the rows of many orchestrations have, as values of columns: each of them takes memory once, and
-// not with every row. Nothing changes them once they are made.
+// columnNames holds the values that the columns of many rows share: each of them takes memory once instead of per row.
+// They are immutable.
 type columnNames map[string]any
 
 func newColumnNames(c Config) columnNames {

@@ -7,12 +7,12 @@ import (
 	"github.com/vibedata/roundhouse/internal/payload"
 )
 
-// These are the limits of every input, result, event and answer. A value of an orchestration that breaks them fails its
-// call, or the orchestration, for good; a value from outside is refused.
+// These are the limits of every input, result, event and answer. A value of an orchestration that breaks them fails
+// its call, or the orchestration, for good; a value from outside is rejected.
 const (
-	// MaxPayload is in bytes of JSON.
+	// MaxPayload bounds the JSON, in bytes.
 	MaxPayload = payload.MaxBytes
-	// MaxDepth is how deep arrays and objects may be nested.
+	// MaxDepth bounds the nesting of arrays and objects.
 	MaxDepth = payload.MaxDepth
 )
 
@@ -24,7 +24,7 @@ func storable(text json.RawMessage) error {
 	return nil
 }
 
-// encodePayload encodes a value that is to be stored.
+// encodePayload encodes a value for storage.
 func encodePayload(v any) (json.RawMessage, error) {
 	text, err := marshal(v)
 	if err == nil {

@@ -18,7 +18,7 @@ func deep(levels int) json.RawMessage {
 	return json.RawMessage(strings.Repeat("[", levels) + strings.Repeat("]", levels))
 }
 
-// asDeep gives values of the program that are so deep when they are JSON.
+// asDeep is a value with so many levels as JSON.
 type asDeep int
 
 func (d asDeep) MarshalJSON() ([]byte, error) { return deep(int(d)), nil }
@@ -28,8 +28,8 @@ func (d *asDeep) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// What is nested as deep as may be is stored and comes back, wherever a value enters; what is nested deeper is refused there
-// and harms nothing.
+// A value with the deepest allowed nesting is stored and read back, for every kind of value; a deeper one is rejected
+// on entry and does no harm.
 func TestDepthOfWhatIsStored(t *testing.T) {
 	t.Parallel()
 	same := NewActivity("same", func(_ context.Context, d asDeep) (asDeep, error) { return d, nil })
@@ -74,7 +74,7 @@ func TestDepthOfWhatIsStored(t *testing.T) {
 	}
 }
 
-// The same of what comes from outside: it is refused before it is stored, or sent.
+// The same for values from outside: they are rejected before they are stored, or sent.
 func TestDepthOfWhatComes(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -108,7 +108,7 @@ func TestDepthOfWhatComes(t *testing.T) {
 	})
 }
 
-// Events that nobody has read are handed on, however many there are, and a rewind asks for all of them again.
+// Unread events are passed on, in any number, and a rewind requests all of them again.
 func TestManyUnreadEventsAreHandedOn(t *testing.T) {
 	bulky(t)
 	t.Parallel()
@@ -162,7 +162,7 @@ func TestManyUnreadEventsAreHandedOn(t *testing.T) {
 	}
 }
 
-// As many people as may be are asked something else, with as much to read as may be, in one turn.
+// The largest number of human tasks, with the largest payloads, is replaced in one turn.
 func TestHumanTasksAreReplacedInOneTurn(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)

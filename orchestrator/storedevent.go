@@ -6,8 +6,8 @@ import (
 	"reflect"
 )
 
-// storedEvent is an event as it is stored, with the fields in this order. Fields are added, never renamed; what they mean
-// is told where an event has them.
+// storedEvent is an event as it is stored, with the fields in this order. Fields are added, never renamed. Their
+// meanings are documented at event.
 type storedEvent struct {
 	Kind          eventKind       `json:"kind"`
 	At            int64           `json:"at"`
@@ -60,7 +60,7 @@ type storedEvent struct {
 	Origin        *origin         `json:"origin,omitempty"`
 }
 
-// stored returns the event as it is stored.
+// stored returns the stored form of the event.
 func (e event) stored() storedEvent {
 	s := storedEvent{Kind: e.Kind, At: e.At, Task: e.Task, Name: e.Name, Payload: e.Payload, Blob: e.Blob, Failure: e.Failure, Attempt: e.Attempt, Due: e.Due,
 		Retrying: e.Retrying, Keeps: e.Keeps, Shielded: e.Shielded, Inherited: e.Inherited, Origin: e.Origin}
@@ -114,10 +114,10 @@ func pointerTo[T any](v T) *T {
 	return &v
 }
 
-// MarshalJSON writes the event as it is stored.
+// MarshalJSON encodes the stored form of the event.
 func (e event) MarshalJSON() ([]byte, error) { return marshal(e.stored()) }
 
-// UnmarshalJSON reads the event as it is stored.
+// UnmarshalJSON decodes the stored form of the event.
 func (e *event) UnmarshalJSON(text []byte) error {
 	var s storedEvent
 	if err := json.Unmarshal(text, &s); err != nil {

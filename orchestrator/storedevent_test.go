@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Every field of a stored event is read and written again, for each kind of event that has its own places for them.
+// Every field of a stored event is read and written again, for each kind of event with its own places for them.
 func TestStoredEventsKeepAllFields(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []eventKind{executionStarted, eventPublished, eventRaised} {
@@ -31,7 +31,7 @@ func TestStoredEventsKeepAllFields(t *testing.T) {
 			if diff := cmp.Diff(string(text), string(again)); err != nil || diff != "" {
 				t.Errorf("%v, (-stored +stored again):\n%s", err, diff)
 			}
-			read.Start, read.Failure, read.Inherited, read.Origin = nil, nil, nil, nil // what is left, appendRound writes by itself
+			read.Start, read.Failure, read.Inherited, read.Origin = nil, nil, nil, nil // appendRound writes the remaining fields by itself
 			r := round{Decided: []event{read}}
 			text, errPlain := marshal(plain(r))
 			again, err = appendRound(nil, r)

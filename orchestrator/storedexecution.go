@@ -12,12 +12,12 @@ type storedExecution struct {
 	number     int
 	rounds     []round
 	numbers    []int // numbers of the rounds
-	old        bool  // it lies before what the latest execution continued from, so rows may be deleted
+	old        bool  // it is older than the base of the latest execution, so rows may be deleted
 	incomplete bool  // it took over results that are deleted
 	blobs      bool  // blobs hold some of its payloads or rounds
 }
 
-// missing is the number of the first missing round, 0 when none is missing.
+// missing returns the number of the first missing round, 0 if none is missing.
 func (g storedExecution) missing() int {
 	for i, n := range g.numbers {
 		if n != i+1 {
@@ -35,9 +35,9 @@ func (g storedExecution) start() (event, bool) {
 	return g.rounds[0].Learned[0], true
 }
 
-// forNextAttempt returns what the next attempt inherits: the external events, which it asks for again, the state of suspension and of
-// received signals, and the streams of sent events as they were when this attempt began: what the next attempt sends again is then the
-// same event at the same place of its stream.
+// forNextAttempt returns the state that the next attempt inherits: the external events, which its code receives again,
+// and the records of suspension and of received signals. It also holds the streams of sent events as they were when
+// this attempt began. So an event that the next attempt sends again is the same event at the same place of its stream.
 func (g storedExecution) forNextAttempt() *inheritance {
 	var h inheritance
 	var m receivedSignals
@@ -76,7 +76,7 @@ func (g storedExecution) forNextAttempt() *inheritance {
 	return h.with(m, g.lastEventAt())
 }
 
-// complete reports whether everything that a replay of the execution needs is there.
+// complete reports whether the execution has all data for a replay.
 func (g storedExecution) complete() bool { return g.missing() == 0 && !g.incomplete }
 
 // received returns the signals that the execution and those before it have applied.
@@ -90,7 +90,7 @@ func (g storedExecution) received() receivedSignals {
 	return m
 }
 
-// lastEventAt is the time of the latest event of the execution, in microseconds.
+// lastEventAt returns the time of the latest event of the execution, in microseconds.
 func (g storedExecution) lastEventAt() int64 {
 	var last int64
 	if n := len(g.rounds); n > 0 {
@@ -103,7 +103,7 @@ func (g storedExecution) lastEventAt() int64 {
 	return last
 }
 
-// end returns the decision that ended the execution, nil while it goes on.
+// end returns the decision that ended the execution, nil before its end.
 func (g storedExecution) end() *event {
 	if len(g.rounds) == 0 {
 		return nil
@@ -126,13 +126,13 @@ func (g storedExecution) active() bool {
 	return end == nil || end.Kind == executionContinued || end.Retrying
 }
 
-// firstAttempt is the number of the first in the row of attempts of which this execution is the last.
+// firstAttempt returns the number of the first of the consecutive attempts that end with this execution.
 func (g storedExecution) firstAttempt() int {
 	started, _ := g.start()
 	return g.number - started.attempt(g.number) + 1
 }
 
-// stalled reports whether the execution is stalled, as far as its rounds say.
+// stalled reports whether the execution is stalled, according to its rounds.
 func (g storedExecution) stalled() bool {
 	for _, r := range slices.Backward(g.rounds) {
 		for _, e := range slices.Backward(r.Learned) {
@@ -147,7 +147,7 @@ func (g storedExecution) stalled() bool {
 	return false
 }
 
-// roundCount is how many rounds the executions have had, deleted ones included.
+// roundCount returns the number of all rounds of the executions, deleted ones included.
 func roundCount(all []storedExecution) int {
 	if len(all) == 0 {
 		return 0
@@ -157,7 +157,6 @@ func roundCount(all []storedExecution) int {
 	return started.start().Before + len(latest.rounds)
 }
 
-// decodeExecutions decodes rows of rounds.
 func decodeExecutions(rows []tables.Entity) ([]storedExecution, error) {
 	var all []storedExecution
 	var reader roundReader

@@ -49,8 +49,8 @@ func TestCancelResumesASuspendedRun(t *testing.T) {
 	}
 }
 
-// A Suspend that was given before a Cancel does nothing when it arrives after it; one that was given later suspends the
-// clean-up.
+// A Suspend that was given before a Cancel does nothing when it arrives after it; one that was given later suspends
+// the clean-up.
 func TestSuspendBesidesCancel(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -81,7 +81,8 @@ func TestSuspendBesidesCancel(t *testing.T) {
 	}
 }
 
-// An execution that began by earlier rules waits for Resume when it is canceled while it is suspended, as its history says.
+// An execution that began by earlier rules waits for Resume when it is canceled while it is suspended, as its history
+// says.
 func TestCancelOfASuspendedRunByEarlierRules(t *testing.T) {
 	t.Parallel()
 	for began, want := range map[int]bool{rules3 - 1: true, rules3: false} {

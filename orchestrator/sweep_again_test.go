@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// An orchestration whose timer is overdue, and whom nobody wakes although the sweeper says so, is woken again, ever later, for about
-// a day.
+// An orchestration with an overdue timer whose wake-ups are lost is woken again, with growing pauses, for about a day.
 func TestSweepWakesAgainAndGivesUp(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		const step = 5 * time.Minute
@@ -36,7 +35,7 @@ func TestSweepWakesAgainAndGivesUp(t *testing.T) {
 	})
 }
 
-// A timer whose message is lost is woken once, also when several entries of the index name its run.
+// A timer with a lost message is woken once, also when several entries of the index name its run.
 func TestSweepWakesOnceForALostTimer(t *testing.T) {
 	t.Parallel()
 	for name, pause := range map[string]time.Duration{"swept all the time": 0, "swept after the timer is due": 70 * time.Minute} {

@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// loseMessages deletes every message there is of the signal queue, hidden ones included.
+// loseMessages deletes all messages of the signal queue, hidden ones included.
 func (w *world) loseMessages(t *testing.T) {
 	t.Helper()
 	w.queues = queues.NewMemory()
@@ -25,7 +25,7 @@ func sleeper(l *ledger, d time.Duration) ([]AnyOrchestrator, []AnyActivity) {
 	return []AnyOrchestrator{stepThenTimer(step, d)}, []AnyActivity{step}
 }
 
-// mustSweep sweeps and delivers what that sends.
+// mustSweep sweeps and delivers its signals.
 func (w *world) mustSweep(t *testing.T, rt *Runtime) int {
 	t.Helper()
 	n := must(rt.Sweep(t.Context(), 100))(t)
@@ -34,8 +34,8 @@ func (w *world) mustSweep(t *testing.T, rt *Runtime) int {
 	return n
 }
 
-// A timer whose message is lost fires once, after the orchestration was woken once; then nothing is left in the index. It
-// does not matter where the sweeper dies, nor how long the timer is.
+// A timer with a lost message fires once, after the orchestration was woken once; then the index is empty. This holds
+// wherever the sweeper dies, and for any length of the timer.
 func TestSweepWakesWhatIsOverdue(t *testing.T) {
 	t.Parallel()
 	for _, d := range []time.Duration{time.Hour, 20 * 24 * time.Hour} {
@@ -53,7 +53,7 @@ func TestSweepWakesWhatIsOverdue(t *testing.T) {
 					t.Errorf("%d woken before the time", n)
 				}
 				time.Sleep(d + 6*time.Minute)
-				_, _ = sweeper.Sweep(t.Context(), 10) // it may fail; the next one goes on
+				_, _ = sweeper.Sweep(t.Context(), 10) // it may fail; the next one continues
 				rt := w.signalling(t, nil, orchestrators, activities)
 				for range 4 {
 					time.Sleep(6 * time.Minute)
@@ -71,8 +71,9 @@ func TestSweepWakesWhatIsOverdue(t *testing.T) {
 	}
 }
 
-// A timer's message comes again after a process has died over it, finds that its wait is over, and leads to the message for the
-// next wait. Should that one be lost, the sweeper wakes the orchestration, although the row of the wait before is gone.
+// A timer's message is redelivered after a process has died over it, finds that its wait is over, and leads to the
+// message for the next wait. If that one is lost, the sweeper wakes the orchestration, although the row of the
+// previous wait is gone.
 func TestSweepAfterAStaleTimer(t *testing.T) {
 	t.Parallel()
 	everyFault(t, func(t *testing.T, plan *faults.Plan) {
@@ -90,7 +91,7 @@ func TestSweepAfterAStaleTimer(t *testing.T) {
 		_, _ = w.signalling(t, plan, orchestrators, nil).Deliver(t.Context(), first) // it may die over it
 		rt := w.signalling(t, nil, orchestrators, nil)
 		noError(t, errorOf(rt.Deliver(t.Context(), first)))
-		mustRun(t, rt, startOf("b", 1)) // which takes rows out of the index that say nothing any more
+		mustRun(t, rt, startOf("b", 1)) // which removes obsolete rows from the index
 		w.loseMessages(t)
 		rt = w.signalling(t, nil, orchestrators, nil)
 		w.attend(t, rt, 3*time.Hour)
@@ -102,8 +103,8 @@ func TestSweepAfterAStaleTimer(t *testing.T) {
 	})
 }
 
-// Where no message is lost, the sweeper wakes nobody, and rows go when they say nothing any more: whoever is canceled,
-// fires in time, or is purged, leaves none behind.
+// If no message is lost, the sweeper wakes nothing, and obsolete rows are deleted: a run that is canceled, fires in
+// time, or is purged, leaves none behind.
 func TestSweepOfWhatIsInOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
@@ -147,7 +148,7 @@ func TestSweepOfWhatIsInOrder(t *testing.T) {
 	})
 }
 
-// Parents and children that wait for weeks keep a row each, or less; the rows do not become more with time.
+// Parents and children that wait for weeks keep a row each, or less; the number of rows does not grow with time.
 func TestTheIndexDoesNotGrow(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -182,7 +183,7 @@ func TestTheIndexDoesNotGrow(t *testing.T) {
 	})
 }
 
-// A sub-orchestration's end that is lost is found out.
+// A lost end of a sub-orchestration is detected.
 func TestSweepFindsALostEndOfAChild(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
@@ -209,7 +210,7 @@ func TestSweepFindsALostEndOfAChild(t *testing.T) {
 	})
 }
 
-// A thousand that are overdue at once are found in slices, each once.
+// A thousand overdue orchestrations are found in slices, each once.
 func TestSweepOfAThousand(t *testing.T) {
 	bulky(t)
 	inBubble(t, func(t *testing.T) {
@@ -242,7 +243,7 @@ func TestSweepOfAThousand(t *testing.T) {
 	}
 }
 
-// Two sweepers at once do no harm.
+// Two concurrent sweepers do no harm.
 func TestSweepersAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}

@@ -14,36 +14,38 @@ import (
 )
 
 const (
-	// takeoverInline is how many orchestrations of a lost node the process that takes over drives itself. Signals spread the others
-	// over all processes.
+	// takeoverInline bounds the orchestrations of a lost node that the process that takes over drives itself. Signals
+	// spread the others over all processes.
 	takeoverInline = 64
-	// takeoverSends is how many signals are sent at a time.
+	// takeoverSends bounds how many signals are sent at the same time.
 	takeoverSends = 16
-	// takeoverMargin is for what a clock may have been set back by, and signalMargin for a signal that another process has brought
-	// meanwhile, by a clock that may differ.
+	// takeoverMargin allows for a clock that was set back. signalMargin also allows for a signal that another process
+	// has delivered meanwhile, by a clock that may differ.
 	takeoverMargin = 5 * time.Second
 	signalMargin   = clockSkew + takeoverMargin
 )
 
-// Lost is a process that is gone, and what is known of what it had in hand.
+// Lost is a process that is gone, and the known part of its work.
 type Lost struct {
 	// Node is its name.
 	Node string
-	// Orchestrations are those that it had in hand at some time, and Since is that time by its own clock: what it has worked on
-	// since then is found.
+	// Orchestrations are those that it had in progress at some time, and Since is that time by its own clock. TakeOver
+	// finds the orchestrations that it has worked on since then.
 	Orchestrations []string
 	Since          time.Time
-	// Begun is zero for the first takeover of the process. For a repeated one it is when the first began, by the clock of the process
-	// that began it: orchestrations that another process has continued since then are left to that process.
+	// Begun is zero for the first takeover of the process. For a repeated one it is when the first began, by the clock
+	// of the process that began it. Orchestrations that another process has continued since then are left to that
+	// process.
 	Begun time.Time
-	// KeepEnds says that the messages of orchestrations that have ended come again soon, and see to what follows their ends.
+	// KeepEnds announces that the messages of orchestrations that have ended are redelivered soon, and trigger the
+	// work that follows their ends.
 	KeepEnds bool
 }
 
-// TakeOver goes on with the orchestrations that a lost process was responsible for. It calls begun when all of them go on, or will by
-// signals, with their number, and returns when those that it drives itself have come to rest. The first round of each says that
-// it was taken over, and makes that a late round of the lost process is refused. A repeated takeover signals only the orchestrations
-// that the first one has not reached.
+// TakeOver continues the orchestrations that a lost process was responsible for. It calls begun with their number when
+// all of them are running or have a signal, and returns when those that it drives itself have come to rest. The first
+// round of each records the takeover, so that a late round of the lost process is rejected. A repeated takeover
+// signals only the orchestrations that the first one has not reached.
 func (r *Runtime) TakeOver(ctx context.Context, l Lost, begun func(orchestrations int)) error {
 	if r.config.Queues == nil {
 		return fmt.Errorf("take over from %s: %w", l.Node, ErrNoSignals)
@@ -61,7 +63,7 @@ func (r *Runtime) TakeOver(ctx context.Context, l Lost, begun func(orchestration
 	if err := sends.Wait(); err != nil {
 		return fmt.Errorf("take over from %s: %w", l.Node, err)
 	}
-	if _, err := r.sweep(ctx, sweepAtTakeover, takeoverMargin); err != nil { // its host had received messages of timers, too
+	if _, err := r.sweep(ctx, sweepAtTakeover, takeoverMargin); err != nil { // the lost process's host had received messages of timers, too
 		r.config.Log.WarnContext(ctx, "not all timers that are overdue were looked for", "error", err.Error())
 	}
 	return r.driveTaken(ctx, mine, func() { begun(len(ids)) })
@@ -70,7 +72,8 @@ func (r *Runtime) TakeOver(ctx context.Context, l Lost, begun func(orchestration
 // sweepAtTakeover bounds how many overdue timers a takeover wakes.
 const sweepAtTakeover = 1000
 
-// driveTaken delivers signals at the same time, and calls begun when each is applied, or was sent to others instead.
+// driveTaken delivers signals at the same time, and calls begun when each is applied, or was sent to other processes
+// instead.
 func (r *Runtime) driveTaken(ctx context.Context, signals []Signal, begun func()) error {
 	var going taking
 	for _, s := range signals {
@@ -83,7 +86,7 @@ func (r *Runtime) driveTaken(ctx context.Context, signals []Signal, begun func()
 			switch {
 			case err == nil, errors.Is(err, ErrNotFound):
 				return
-			case errors.Is(err, nodes.ErrFenced): // who takes over from this process finishes the takeover
+			case errors.Is(err, nodes.ErrFenced): // the process that takes over from this one finishes the takeover
 			default:
 				other := r.sendOnce(context.WithoutCancel(ctx), s, 0)
 				if other == nil {
@@ -102,7 +105,7 @@ func (r *Runtime) driveTaken(ctx context.Context, signals []Signal, begun func()
 	return going.failed()
 }
 
-// taking is how far orchestrations are that a process takes over.
+// taking tracks the progress of the orchestrations that a process takes over.
 type taking struct {
 	applied, rested sync.WaitGroup
 
@@ -122,7 +125,8 @@ func (t *taking) failed() error {
 	return errors.Join(t.errs...)
 }
 
-// inHandOf returns the signals for what a lost process was responsible for, what ran first.
+// inHandOf returns the signals for the orchestrations that a lost process was responsible for; running ones come
+// first.
 func (r *Runtime) inHandOf(ctx context.Context, l Lost) ([]Signal, error) {
 	var running, resting, ended []Signal
 	known := map[string]bool{}
@@ -193,14 +197,15 @@ func (r *Runtime) notContinued(ctx context.Context, l Lost, signals []Signal) ([
 	return left, nil
 }
 
-// signal makes another process go on with an orchestration. held says that the lost one had it in hand when it was last seen.
+// signal returns the signal that makes a process continue an orchestration. held records that the lost process had it
+// in progress when it was last seen.
 func (l Lost) signal(id string, held bool) Signal {
 	return Signal{SignalID: "takeover:" + l.Node + ":" + id, InstanceID: id, Type: InternalContinue, Payload: Payload{TakenFrom: l.Node, Held: held}}
 }
 
-// classifyTakeover classifies the signal of a takeover to an execution that has not ended. When another process is responsible by
-// now, there is nothing to take over, unless the lost one had said itself that it had the orchestration in hand: it may have taken
-// it over without having committed a round.
+// classifyTakeover classifies the signal of a takeover to an execution that has not ended. If another process is
+// responsible by now, the signal is stale, unless the lost process had itself reported the orchestration as in
+// progress. Then it may have taken the orchestration over without having committed a round.
 func (d *driver) classifyTakeover(s Signal) signalClass {
 	switch {
 	case d.execution.received.contains(s.SignalID):
@@ -214,7 +219,7 @@ func (d *driver) classifyTakeover(s Signal) signalClass {
 	}
 }
 
-// learnTakeover learns that this process is responsible now, and looks after all that is open.
+// learnTakeover learns that this process is responsible now, and rechecks all open calls and tasks.
 func (d *driver) learnTakeover(s Signal) error {
 	d.executor.recheckAll()
 	d.checkTasks = true

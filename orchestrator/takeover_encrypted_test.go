@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What a lost node was responsible for is found by its name, where rows are encrypted, too.
+// The orchestrations of a lost node are found by its name, with encrypted rows, too.
 func TestTakeOverOfEncryptedRows(t *testing.T) {
 	t.Parallel()
 	w, l := newWorld(t), &ledger{}

@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/nodes"
 )
 
-// seat is where a process is among the nodes; a test says who is taken over.
+// seat is the place of a process among the nodes; a test decides which one is taken over.
 type seat struct {
 	mu   sync.Mutex
 	name string
@@ -35,7 +35,7 @@ func (p *seat) Confirm(_ context.Context, name string) error {
 	return nil
 }
 
-// fence has others take over from the process, which goes on under another name, or not at all.
+// fence makes others take over from the process, which continues under another name, or not at all.
 func (p *seat) fence(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,13 +61,13 @@ func newTakeovers(t *testing.T) *takeovers {
 	return x
 }
 
-// takeOver has a runtime take over the orchestration in the background. The channel gets the error; begun counts.
+// takeOver makes a runtime take over the orchestration in the background. The channel gets the error; begun counts.
 func (x *takeovers) takeOver(t *testing.T, rt *Runtime, lost string, begun *atomic.Int32) chan error {
 	done := make(chan error, 1)
 	go func() {
 		done <- rt.TakeOver(t.Context(), Lost{Node: lost, Orchestrations: []string{"a"}, Since: time.Now()}, func(int) { begun.Add(1) })
 	}()
-	time.Sleep(2 * time.Second) // all that has to wait for nothing has happened then
+	time.Sleep(2 * time.Second) // all effects without waiting have happened then
 	return done
 }
 
@@ -77,8 +77,8 @@ func (x *takeovers) drivenBy(t *testing.T) string {
 	return in.Node
 }
 
-// A process that was taken for dead, and lives, can take over in its turn, although it still drives the orchestration under its
-// lost name.
+// A living process that was considered dead can take over in its turn, although it still drives the orchestration
+// under its lost name.
 func TestTakeoverByWhoWasTakenOver(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		x := newTakeovers(t)
@@ -110,7 +110,7 @@ func TestTakeoverByWhoWasTakenOver(t *testing.T) {
 	})
 }
 
-// A process that is taken over itself finishes no takeover: who takes over from it does.
+// A process that is taken over itself finishes no takeover: the process that takes over from it does.
 func TestTakeoverByWhoIsFenced(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		x := newTakeovers(t)
@@ -139,8 +139,8 @@ func (p late) Confirm(ctx context.Context, name string) error {
 	return p.seat.Confirm(ctx, name)
 }
 
-// A process that is taken over from while it starts an orchestration starts it under its next name. One that ends does not, and the
-// caller learns that nothing was started.
+// A process that is taken over while it starts an orchestration starts it under its next name. A process that ends
+// does not, and the caller learns that nothing was started.
 func TestStartByWhoIsFenced(t *testing.T) {
 	t.Parallel()
 	for next, want := range map[string]error{"late-2": nil, "": nodes.ErrFenced} {

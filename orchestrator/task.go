@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// taskKind says what a task waits for.
+// taskKind is the kind of thing that a task waits for.
 type taskKind int
 
 const (
@@ -65,42 +65,43 @@ type task struct {
 	name   string
 	input  json.RawMessage
 	child  string     // the id of the orchestration that a childTask waits for
-	joins  *task      // the open call of the same sub-orchestration whose end is that of this call, too; nil for none
-	body   *coroutine // the coroutine that a coroutineTask stands for
+	joins  *task      // the open call of the same sub-orchestration that this call shares the outcome of; nil for none
+	body   *coroutine // the coroutine of a coroutineTask
 
-	options  *callOptions // shared, and never changed; nil for what is not a call
+	options  *callOptions // shared, and never changed; nil except for calls
 	shielded bool         // from cancellation
-	undoes   int          // the number of the call that this one takes back
-	undone   bool         // another call takes it back
-	// elsewhere: another process may have run the activity when it was canceled, and its undo waits until it is known to have returned.
+	undoes   int          // the number of the call that this one undoes
+	undone   bool         // another call undoes it
+	// elsewhere: another process may have run the activity when it was canceled, and its undo waits until it is known
+	// to have returned.
 	elsewhere, returned bool
 	began               int64 // when the call was made, microseconds
 	attempts            int   // how many attempts have failed
 	due                 int64 // when a timer fires, or when the next attempt after a failure is due; microseconds
 
-	dueNoted       int64           // the due that is noted among the times that the execution may wait for; 0 for none
+	dueNoted       int64           // the due time that the execution has noted among its possible waits; 0 for none
 	begun          bool            // a sub-orchestration that has rounds
-	remote         bool            // a sub-orchestration whose end comes as a signal
+	remote         bool            // a sub-orchestration that reports its end by a signal
 	endedMeanwhile bool            // a sub-orchestration that ended while this process was still driving it
 	running        bool            // an activity without a failure, which this process or its successor runs
 	sent           bool            // an activity that another process runs
 	foreign        bool            // another driver is responsible for the call, so this one does not start it
 	rival          bool            // that driver may be working on the same message as this one
-	canceled       bool            // the orchestration does not want it any more
+	canceled       bool            // the orchestration no longer needs it
 	canceledAt     int             // how many decisions there were then
 	progress       json.RawMessage // progress in the last recorded heartbeat
 	waits          []wait          // waits of coroutines for the task
-	firstWait      [1]wait         // room for the first of them, most tasks have no other
-	alone          [1]*task        // the task, as the list of what a coroutine waits for that waits for nothing else
+	firstWait      [1]wait         // room for the first wait, which is the only one of most tasks
+	alone          [1]*task        // the task as a list, for a coroutine that waits only for it
 	done           bool
 	doneOrder      int  // position in the order in which the execution's tasks were done
 	awaited        bool // the orchestrator has waited for it
 	output         json.RawMessage
 	err            error
-	failure        *Failure // the last one that was learned
+	failure        *Failure // the last learned failure
 }
 
-// retryAt returns when the next attempt after a failed one is due; again is false when there is none.
+// retryAt returns when the next attempt after a failed one is due; again is false if none follows.
 func (t *task) retryAt(failure *Failure, attempt int, now time.Time, key string) (due time.Time, again bool) {
 	r := t.options.retry
 	if failure.Permanent || attempt >= r.MaxAttempts {

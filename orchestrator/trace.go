@@ -5,32 +5,32 @@ import (
 	"fmt"
 )
 
-// Tracer makes traces of what orchestrations do. It is told of nothing but what is durable: a replay traces nothing, and what
-// a process that died has committed is told by the one that goes on. A trace context is a text that the Tracer alone
-// understands; rounds, signals and publications carry it, also where there is no Tracer. The methods are called on the goroutine
-// that drives an orchestration, so they must not block.
+// Tracer records traces of orchestrations. It receives only durable events: a replay traces nothing, and the process
+// that takes over from a dead one reports the dead process's commits. A trace context is a text that only the Tracer
+// understands. Rounds, signals and publications carry it, even without a Tracer. The methods are called on the
+// goroutine that drives an orchestration, so they must not block.
 type Tracer interface {
 	// Begin returns the trace context of an orchestration that was started without one; it is the same each time.
 	Begin(orchestration, correlationID string) (trace string)
-	// Current returns the trace context in which a caller of the Runtime works, "" for none.
+	// Current returns the trace context of a caller of the Runtime, "" for none.
 	Current(ctx context.Context) (trace string)
 	// Within returns the trace context of a span of the trace: CallSpan, EventSpan and PublicationSpan name spans.
 	Within(trace, span string) string
-	// Run returns what takes the rounds of an execution, nil when its trace is not recorded.
+	// Run returns the RunTracer for the rounds of an execution, nil when its trace is not recorded.
 	Run(x TracedExecution) RunTracer
 }
 
-// RunTracer takes the rounds of one execution, in order.
+// RunTracer receives the rounds of one execution, in order.
 type RunTracer interface {
-	// Loaded takes a round that was committed before. What it tells may have been told or not.
+	// Loaded receives a round that was committed before. Its events may have been traced already.
 	Loaded(r Round)
-	// Committed takes a round that has just become durable.
+	// Committed receives a round that has just become durable.
 	Committed(r Round)
-	// Resumed says that whoever committed the last of the rounds that were loaded may have died over it.
+	// Resumed reports that the process that committed the last loaded round may have died before it finished.
 	Resumed()
 }
 
-// TracedExecution says whose rounds a RunTracer takes.
+// TracedExecution identifies the execution of a RunTracer.
 type TracedExecution struct {
 	Orchestration string
 	Execution     int
@@ -40,10 +40,10 @@ type TracedExecution struct {
 	TenantID      string
 	// Parent is the id of the calling orchestration, "" for none.
 	Parent string
-	// Trace is the trace context of whoever started it.
+	// Trace is the starter's trace context.
 	Trace string
-	// First is the number of the execution that was started from outside: this one, or an earlier one that continued as new or
-	// failed.
+	// First is the number of the execution that was started from outside: this one, or an earlier one that continued
+	// as new or failed.
 	First int
 }
 
@@ -52,19 +52,19 @@ func ExecutionSpan(orchestration string, execution int) string {
 	return fmt.Sprintf("%s/%d", orchestration, execution)
 }
 
-// CallSpan names the span of an attempt at a call; attempt 0 is that of the call with all of its attempts.
+// CallSpan names the span of an attempt at a call; attempt 0 is the call with all of its attempts.
 func CallSpan(orchestration string, execution, call, attempt int) string {
 	return fmt.Sprintf("%s/%d/%d/%d", orchestration, execution, call, attempt)
 }
 
-// EventSpan names the span of an event that was raised, by the id of its signal.
+// EventSpan names the span of a raised event, by the id of its signal.
 func EventSpan(orchestration, signal string) string { return orchestration + "/event/" + signal }
 
-// PublicationSpan names the span of an event that an orchestration published, by its key.
+// PublicationSpan names the span of a published event, by its key.
 func PublicationSpan(orchestration, key string) string { return orchestration + "/publication/" + key }
 
-// TraceOf is the trace context with which an orchestration is started: its starter's, or else the one that Config.Tracer begins for it;
-// "" for none.
+// TraceOf returns the trace context with which an orchestration is started: its starter's, or else the one that
+// Config.Tracer begins for it; "" for none.
 func (r *Runtime) TraceOf(s Start) string {
 	if s.Trace != "" || r.config.Tracer == nil {
 		return s.Trace
@@ -72,8 +72,8 @@ func (r *Runtime) TraceOf(s Start) string {
 	return r.config.Tracer.Begin(s.ID, s.CorrelationID)
 }
 
-// spanContext returns the trace context of a span of the driver's trace, which is that of the whole if it is not recorded: names
-// of spans are made for what is recorded only.
+// spanContext returns the trace context of a span of the driver's trace. If the trace is not recorded, it returns the
+// context of the whole trace and does not build the span's name.
 func (d *driver) spanContext(name func() string) string {
 	if d.tracer == nil {
 		return d.start.Trace
@@ -81,20 +81,20 @@ func (d *driver) spanContext(name func() string) string {
 	return d.rt.config.Tracer.Within(d.start.Trace, name())
 }
 
-// callTrace is the trace context of an attempt at a call; attempt 0 is the call.
+// callTrace returns the trace context of an attempt at a call; attempt 0 is the call.
 func (c *executor) callTrace(t *task, attempt int) string {
-	if c.driver == nil { // which runs none
+	if c.driver == nil { // this executor runs no attempts
 		return c.start.Trace
 	}
 	return c.driver.spanContext(func() string { return CallSpan(c.start.ID, c.execution.number, t.number, attempt) })
 }
 
-// ownTrace is the trace context of the driver's execution itself.
+// ownTrace returns the trace context of the driver's execution itself.
 func (d *driver) ownTrace() string {
 	return d.spanContext(func() string { return ExecutionSpan(d.start.ID, d.execution.number) })
 }
 
-// traceLoaded makes the tracer of the execution that was loaded, and gives it the rounds.
+// traceLoaded makes the tracer of the loaded execution, and passes the rounds to it.
 func (d *driver) traceLoaded() {
 	d.traceBegun()
 	if d.tracer == nil {
@@ -117,7 +117,7 @@ func (d *driver) traceBegun() {
 		CorrelationID: s.CorrelationID, TenantID: s.Tenant, Parent: s.Parent, Trace: s.Trace, First: max(s.First, 1)})
 }
 
-// traceCommitted tells the tracer of a round that has become durable.
+// traceCommitted passes a round that has become durable to the tracer.
 func (d *driver) traceCommitted(r round) {
 	if len(d.rounds) == 1 {
 		d.traceBegun()

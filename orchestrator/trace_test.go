@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// traceRecord is a Tracer that notes which rounds were told, by whichever process: those that were committed, and those that
-// were loaded once the end of their execution is told.
+// traceRecord is a Tracer that records the reported rounds, from any process: the committed ones, and the loaded ones
+// once the end of their execution is reported.
 type traceRecord struct {
 	mu    sync.Mutex
-	spans map[string]bool // names of all contexts that were made
+	spans map[string]bool // names of all contexts made
 	told  map[string]bool // rounds by placeOfRound
 	first map[string]string
 }
@@ -25,10 +25,10 @@ func newTraceRecord() *traceRecord {
 // Begin returns the trace of an orchestration, which is its id.
 func (t *traceRecord) Begin(orchestration, _ string) string { return "trace of " + orchestration }
 
-// Current finds none.
+// Current returns none.
 func (t *traceRecord) Current(context.Context) string { return "" }
 
-// Within names the span behind the trace.
+// Within returns the span after the trace.
 func (t *traceRecord) Within(trace, span string) string {
 	trace, _, _ = strings.Cut(trace, "|")
 	t.mu.Lock()
@@ -37,7 +37,7 @@ func (t *traceRecord) Within(trace, span string) string {
 	return trace + "|" + span
 }
 
-// Run notes the rounds of an execution.
+// Run records the rounds of an execution.
 func (t *traceRecord) Run(x TracedExecution) RunTracer { return &runRecord{record: t, x: x} }
 
 func placeOfRound(orchestration string, execution, number int) string {
@@ -68,13 +68,13 @@ func (r *runRecord) tell(numbers ...int) {
 	}
 }
 
-// Loaded takes a round that others have committed.
+// Loaded receives a round that others have committed.
 func (r *runRecord) Loaded(round Round) {
 	r.take(round)
 	r.loaded = append(r.loaded, r.rounds)
 }
 
-// Committed takes a round, which follows those before.
+// Committed receives a round, which follows the previous ones.
 func (r *runRecord) Committed(round Round) {
 	r.take(round)
 	if r.tell(r.rounds); r.ended {
@@ -82,14 +82,14 @@ func (r *runRecord) Committed(round Round) {
 	}
 }
 
-// Resumed tells what was loaded of an execution that has ended.
+// Resumed reports the loaded rounds of an execution that has ended.
 func (r *runRecord) Resumed() {
 	if r.ended {
 		r.tell(r.loaded...)
 	}
 }
 
-// traced checks that of every execution that has ended, each round was told.
+// traced checks that each round of every ended execution was reported.
 func (w *world) traced(t *testing.T) {
 	t.Helper()
 	rt := w.process(t, nil, newMachine(newDeeds()).root)

@@ -16,10 +16,10 @@ type errorType struct {
 	decode func(detail json.RawMessage) (error, error)
 }
 
-// WithError keeps the type of errors of type E that an activity or a sub-orchestration returns or wraps: errors.As
-// finds them in what Await returns, also after a crash and in another process. They travel as JSON, so their data has
-// to be in exported fields and must not be secret: values that look secret, also by the names of their members, are
-// replaced by "[redacted]" before the code sees them. Of other errors, only the text is kept.
+// WithError keeps the type of errors of type E that an activity or a sub-orchestration returns or wraps. errors.As
+// finds them in the error of Await, also after a crash and in another process. They are stored as JSON, so their data
+// has to be in exported fields and must not be secret. Values that look secret, also by the names of their members,
+// are replaced by "[redacted]" before the code sees them. Of other errors, only the text is kept.
 func WithError[E error]() CallOption {
 	t := errorType{
 		name: fmt.Sprintf("%T", *new(E)),
@@ -43,7 +43,7 @@ func WithError[E error]() CallOption {
 // errorTypes are the types that a call has named by WithError.
 type errorTypes []errorType
 
-// names returns the names that a sub-orchestration is given.
+// names returns the names for a sub-orchestration's start.
 func (all errorTypes) names() []string {
 	var names []string
 	for _, t := range all {
@@ -63,7 +63,7 @@ func (all errorTypes) record(f *Failure, err error) {
 	}
 }
 
-// restore returns the error that f stores; nil when it stores none, or one of a type that this code does not know.
+// restore returns the error that f stores; nil when it stores none, or an error of an unknown type.
 func (all errorTypes) restore(f *Failure) error {
 	defer func() { _ = recover() }() // a panic of user code restores nothing
 	for _, t := range all {
@@ -76,7 +76,7 @@ func (all errorTypes) restore(f *Failure) error {
 	return nil
 }
 
-// recordNamed stores in f what err wraps of the types that a caller has named. This code need not know these types.
+// recordNamed stores in f the error in err that has a type named by the caller. This code need not know the type.
 func recordNamed(f *Failure, err error, names []string) {
 	defer func() { _ = recover() }() // a panic of user code records nothing
 	var named error

@@ -27,13 +27,14 @@ func WithUndo[In, Out any](undo *Activity[In, Out], in In) CallOption {
 	})
 }
 
-// Undo undoes calls that have WithUndo: the given ones, or all that the execution has made; the last first, one after
-// the other, each once. Failed calls are undone, too, because they may have done half of their work. An undo runs when what it undoes
-// has ended: an activity that still runs, in another process, too, and a canceled sub-orchestration with its clean-up, are waited for.
-// An activity that ignores the end of its context is only seen in the process that runs the undo. The undo of an activity whose message is lost waits for
-// Config.LostAfter at most. No cancellation reaches the undos, and calls that another coroutine undoes are waited for. From the moment that its undo is called, the
-// result of a call does not count any more: the next attempt makes the call again. The error joins those of the undos
-// that failed.
+// Undo undoes calls that have WithUndo: the given ones, or all calls of the execution; the last first, one after the
+// other, each once. Failed calls are undone, too, because they may have done half of their work. An undo runs when its
+// call has ended. It waits for an activity that still runs, even in another process, and for a canceled
+// sub-orchestration with its clean-up. An activity that ignores the end of its context is only detected in the process
+// that runs the undo. If the message of an activity is lost, its undo waits for Config.LostAfter at most.
+// Cancellations do not reach the undos. Undo also waits for calls that another coroutine undoes. Once its undo is
+// called, the result of a call no longer counts: the next attempt makes the call again. The error joins those of the
+// undos that failed.
 func Undo(ctx *Context, calls ...Waitable) error {
 	x := ctx.execution
 	var all []*task
@@ -72,12 +73,12 @@ func (x *execution) undo(t *task) error {
 	return undo.err
 }
 
-// uninterruptible reports whether a cancellation leaves the task alone: an undo, or the runtime's own wait for one.
+// uninterruptible reports whether a cancellation does not affect the task: an undo, or the runtime's own wait for one.
 func (x *execution) uninterruptible(t *task) bool {
 	return x.rules >= rules3 && (t.undoes > 0 || t.kind == conditionTask && t.name == "")
 }
 
-// undoOfChild returns the open undo of a canceled sub-orchestration; nil when there is none.
+// undoOfChild returns the open undo of a canceled sub-orchestration; nil for none.
 func (x *execution) undoOfChild(id string) *task {
 	for t, undo := range x.undos {
 		if t.kind == childTask && t.child == id && undo.open() {
@@ -93,12 +94,14 @@ type elsewhereCall struct {
 	at   int64
 }
 
-// runsElsewhere reports whether another process may run the activity, so that its undo has to wait for the news that it has returned.
+// runsElsewhere reports whether another process may run the activity, so that its undo has to wait for a report of its
+// return.
 func (t *task) runsElsewhere() bool {
 	return t.kind == activityTask && t.options.undo != nil && t.open() && (t.foreign || t.sent)
 }
 
-// runElsewhere are the numbers of the activities that other processes may run and that a cancellation would interrupt.
+// runElsewhere returns the numbers of the activities that other processes may run and that a cancellation would
+// interrupt.
 func (x *execution) runElsewhere() (numbers []int) {
 	for _, t := range x.tasks {
 		if t.runsElsewhere() && !t.shielded {
@@ -108,7 +111,7 @@ func (x *execution) runElsewhere() (numbers []int) {
 	return numbers
 }
 
-// noteElsewhere takes note of activities that were canceled while other processes may run them.
+// noteElsewhere records activities that were canceled while other processes may run them.
 func (x *execution) noteElsewhere(numbers []int, at int64) {
 	for _, number := range numbers {
 		if t := x.task(number); t != nil && !t.elsewhere {
@@ -123,8 +126,8 @@ func (x *execution) noteReturned(t *task) {
 	x.elsewhere = slices.DeleteFunc(x.elsewhere, func(c elsewhereCall) bool { return c.task == t })
 }
 
-// waitsForUndone reports whether an undo has to wait for the call that it undoes. What this process runs is waited for by the attempt,
-// see Runtime.awaitUndone.
+// waitsForUndone reports whether an undo has to wait for the call that it undoes. For activities that run in this
+// process, the attempt waits, see Runtime.awaitUndone.
 func (c *executor) waitsForUndone(undo *task) bool {
 	t := c.execution.task(undo.undoes)
 	switch {
@@ -138,11 +141,11 @@ func (c *executor) waitsForUndone(undo *task) bool {
 		undo.foreign = true
 		return true
 	}
-	return t.sent // its result is the news
+	return t.sent // its result reports the return
 }
 
-// learnReturns records which canceled activities no process runs any more: those that this driver is responsible for, once they have
-// returned, and those of batches that must be lost.
+// learnReturns records which canceled activities no longer run in any process. These are the activities that this
+// driver is responsible for, once they have returned, and those of batches that must be lost.
 func (d *driver) learnReturns() error {
 	for _, c := range slices.Clone(d.execution.elsewhere) {
 		t := c.task
@@ -157,7 +160,7 @@ func (d *driver) learnReturns() error {
 	return nil
 }
 
-// learnReturn records that no process runs a canceled activity any more, and makes its undo this driver's.
+// learnReturn records that no process runs a canceled activity now, and makes this driver responsible for its undo.
 func (d *driver) learnReturn(t *task) error {
 	if undo := d.execution.undos[t]; undo != nil {
 		undo.foreign, undo.rival = false, false
@@ -165,7 +168,7 @@ func (d *driver) learnReturn(t *task) error {
 	return d.learn(event{Kind: callReturned, Task: t.number})
 }
 
-// childEnded reports whether the canceled sub-orchestration of a call that is to be undone has ended.
+// childEnded reports whether the canceled sub-orchestration of a call that has to be undone has ended.
 func (c *executor) childEnded(ctx context.Context, child string) (bool, error) {
 	s, err := c.rt.Status(ctx, child)
 	if errors.Is(err, ErrNotFound) {
@@ -177,17 +180,18 @@ func (c *executor) childEnded(ctx context.Context, child string) (bool, error) {
 	return s.Ended(), err
 }
 
-// runningCalls are the activities with an undo that run in this process, by idempotency key. An activity that ignores the end of its
-// context runs on when nobody waits for its result any more, and its undo must not run beside it.
+// runningCalls are the activities with an undo that run in this process, by idempotency key. An activity that ignores
+// the end of its context continues after its driver has stopped waiting for it, and its undo must not run at the same
+// time.
 type runningCalls map[string]*runningCall
 
-// runningCall is how many attempts at a call run, and a channel that is closed with the last one.
+// runningCall is the number of running attempts at a call, and a channel that is closed with the last one.
 type runningCall struct {
 	attempts int
 	ended    chan struct{}
 }
 
-// noteRunning notes that an activity begins; the function that it returns, that it has returned.
+// noteRunning records that an activity has begun; the returned function records its return.
 func (r *Runtime) noteRunning(key string) (ended func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -210,7 +214,8 @@ func (r *Runtime) noteRunning(key string) (ended func()) {
 	}
 }
 
-// awaitUndone waits until no attempt at the call with this key, which is to be undone, runs in this process. The error is that of ctx.
+// awaitUndone waits until no attempt at the call with this key, which has to be undone, runs in this process. The
+// error is that of ctx.
 func (r *Runtime) awaitUndone(ctx context.Context, key string) error {
 	if key == "" {
 		return nil

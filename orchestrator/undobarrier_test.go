@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// An undo runs once what it undoes has ended, wherever that runs and however its call ended.
+// An undo runs once its call has ended, in any process and with any outcome.
 func TestUndoWaitsForWhatItUndoes(t *testing.T) {
 	t.Parallel()
 	// reserve takes a while, and notices its cancellation only if it is polite.
@@ -55,7 +55,7 @@ func TestUndoWaitsForWhatItUndoes(t *testing.T) {
 					options = append(options, WithTimeout(test.timeout))
 				}
 				o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
-					if test.batch { // the first is run here, what is too much elsewhere
+					if test.batch { // the first runs here, the excess elsewhere
 						quick.Call(ctx, 1)
 						quick.Call(ctx, 2)
 					}
@@ -94,7 +94,7 @@ func TestUndoWaitsForWhatItUndoes(t *testing.T) {
 	}
 }
 
-// A canceled sub-orchestration is undone behind its own clean-up.
+// A canceled sub-orchestration is undone after its own clean-up.
 func TestUndoOfACanceledChild(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, d := newWorld(t), &diary{}
@@ -120,7 +120,8 @@ func TestUndoOfACanceledChild(t *testing.T) {
 	})
 }
 
-// A cancellation of the coroutine that undoes does not reach the undo, and a second coroutine that undoes the same waits for the first.
+// A cancellation of the coroutine that undoes does not reach the undo, and a second coroutine with the same undo waits
+// for the first.
 func TestUndoInCoroutines(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w, d := newWorld(t), &diary{}
@@ -150,8 +151,8 @@ func TestUndoInCoroutines(t *testing.T) {
 	})
 }
 
-// An undo that is called long after the cancellation, behind another wait, runs at once when what it undoes has ended: here, in a batch,
-// and in a batch that was dropped.
+// An undo that is called long after the cancellation, after another wait, runs immediately when its call has ended:
+// here, in a batch, and in a batch that was dropped.
 func TestUndoLongAfterTheCancellation(t *testing.T) {
 	t.Parallel()
 	for name, batch := range map[string]bool{"here": false, "in a batch": true} {

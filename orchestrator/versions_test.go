@@ -13,8 +13,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/faults"
 )
 
-// versioned is an orchestrator that tells its version, waits for an event, tells it again and, the first time, continues
-// as new.
+// versioned is an orchestrator that returns its version, waits for an event, returns it again and, the first time,
+// continues as new.
 func versioned(v string) *Orchestrator[string, string] {
 	return NewOrchestrator("test", func(ctx *Context, said string) (string, error) {
 		said += v
@@ -31,7 +31,8 @@ func versioned(v string) *Orchestrator[string, string] {
 	}, WithVersion(v))
 }
 
-// What runs keeps its version, what begins takes the one that was registered last, and without its version it stalls.
+// A running execution keeps its version, a new one takes the version that was registered last, and without its version
+// it stalls.
 func TestVersions(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -75,7 +76,7 @@ func TestVersions(t *testing.T) {
 	})
 }
 
-// A start may ask for a version, which the first execution takes: what continues as new, or begins again, takes the latest.
+// A start may request a version for the first execution: one that continues as new, or starts over, takes the latest.
 func TestVersionOfAStart(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -109,7 +110,7 @@ func TestVersionOfAStart(t *testing.T) {
 	})
 }
 
-// An event that nobody waits for is dropped, with one warning; the option holds for what began with it.
+// An event that no call waits for is dropped, with one warning; the option applies to executions that began with it.
 func TestDropEarlyEvents(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -155,7 +156,7 @@ func TestDropEarlyEvents(t *testing.T) {
 	})
 }
 
-// Retryable sees the typed error, its word is recorded, and a panic in it is a failure of the call.
+// Retryable sees the typed error, its answer is recorded, and a panic in it is a failure of the call.
 func TestRetryable(t *testing.T) {
 	t.Parallel()
 	asked := 0
@@ -196,7 +197,7 @@ type sour struct{}
 func (*sour) MarshalJSON() ([]byte, error) { panic("marshal") }
 func (*sour) Error() string                { panic("text") }
 
-// User code that panics where an error is looked at fails the call or the orchestration, and nothing else.
+// User code that panics when an error is inspected fails the call or the orchestration, and nothing else.
 func TestErrorsThatPanic(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func() error{
@@ -227,7 +228,7 @@ func TestErrorsThatPanic(t *testing.T) {
 	}
 }
 
-// A sub-orchestration has the time that its call gives it, in each of its executions.
+// A sub-orchestration has the timeout of its call, in each of its executions.
 func TestTimeoutOfASubOrchestration(t *testing.T) {
 	t.Parallel()
 	f := flow{output: `"TimedOut,false"`, make: func(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
@@ -252,7 +253,7 @@ func TestTimeoutOfASubOrchestration(t *testing.T) {
 	f.runs(t, faults.CrashBefore, faults.CrashAfter)
 }
 
-// What an execution leaves running does not stand in the way of the calls of the next one.
+// Work that an execution leaves running does not block the calls of the next one.
 func TestContinueAsNewWithALoserThatStillRuns(t *testing.T) {
 	t.Parallel()
 	f := flow{output: `3`, make: func(l *ledger) ([]AnyOrchestrator, []AnyActivity) {

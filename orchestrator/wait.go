@@ -10,15 +10,15 @@ import (
 	"github.com/vibedata/roundhouse/internal/outage"
 )
 
-// These are the pauses between two looks of Wait, the first and the longest.
+// These are the first and the longest pause between two polls of Wait.
 const (
 	waitFirst = 50 * time.Millisecond
 	waitMost  = 2 * time.Second
 )
 
 // Wait waits until an orchestration has ended, and returns its outcome. It polls the status row, one transaction each
-// time. ErrNotFound says that there is no such orchestration. When ctx ends, Wait returns the current state with the
-// error of ctx.
+// time. ErrNotFound means that the orchestration does not exist. When ctx ends, Wait returns the current state with
+// the error of ctx.
 func (r *Runtime) Wait(ctx context.Context, id string) (Outcome, error) {
 	for next := waitFirst; ; next = min(2*next, waitMost) {
 		s, err := r.Status(ctx, id)

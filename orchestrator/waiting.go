@@ -5,14 +5,15 @@ import (
 	"slices"
 )
 
-// waiting finds what an execution waits for, which every round says. Its cost does not depend on how many coroutines there are.
+// waiting finds the waits of an execution, which every round records. Its cost does not depend on the number of
+// coroutines.
 type waiting struct {
 	coroutines coroutineHeap // all that wait for a call, and some that do not
 	due        dueHeap       // the times of all calls that a coroutine waits for, and some others
-	room       [1]*coroutine // for coroutines, as long as there is no other
+	room       [1]*coroutine // storage for coroutines with a single entry
 }
 
-// note takes note of a coroutine that waits for a call.
+// note records that a coroutine waits for a call.
 func (w *waiting) note(f *coroutine, t *task) {
 	if t.number > 0 && !f.noted {
 		f.noted = true
@@ -24,7 +25,7 @@ func (w *waiting) note(f *coroutine, t *task) {
 	w.noteDue(t)
 }
 
-// noteDue takes note of the time of a call.
+// noteDue records the due time of a call.
 func (w *waiting) noteDue(t *task) {
 	if t.open() && t.due != 0 && t.dueNoted != t.due {
 		t.dueNoted = t.due
@@ -33,7 +34,7 @@ func (w *waiting) noteDue(t *task) {
 }
 
 // waitingFor returns the open call that the execution waits for, the first one of the first coroutine that waits for a
-// call, with that coroutine; nil when there is none.
+// call, with that coroutine; nil without any.
 func (x *execution) waitingFor() (call *task, by *coroutine) {
 	all := &x.waiting.coroutines
 	for !x.ended && len(*all) > 0 {
@@ -47,7 +48,7 @@ func (x *execution) waitingFor() (call *task, by *coroutine) {
 	return nil, nil
 }
 
-// waitingUntil returns the earliest time that the execution waits for, in microseconds; 0 for none.
+// waitingUntil returns the earliest time of the execution's waits, in microseconds; 0 for none.
 func (x *execution) waitingUntil() int64 {
 	if x.ended {
 		return 0
@@ -76,7 +77,7 @@ func (t *task) isWaitedFor() bool {
 	return t.open() && slices.ContainsFunc(t.waits, func(w wait) bool { return w.coroutine.waits == w.count && !w.coroutine.ended })
 }
 
-// dueCall is a call with the time for which it waits, in microseconds.
+// dueCall is a call with its due time, in microseconds.
 type dueCall struct {
 	due  int64
 	task *task
@@ -89,10 +90,10 @@ func (h dueHeap) Len() int           { return len(h) }
 func (h dueHeap) Less(i, j int) bool { return h[i].due < h[j].due }
 func (h dueHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 
-// Push and Pop are for package heap.
+// Push appends a call for package heap.
 func (h *dueHeap) Push(c any) { *h = append(*h, c.(dueCall)) }
 
-// Pop gives the last.
+// Pop removes and returns the last call for package heap.
 func (h *dueHeap) Pop() any {
 	last := len(*h) - 1
 	c := (*h)[last]

@@ -14,7 +14,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/sample"
 )
 
-// awaiting is a step of a coroutine: it makes calls, and waits so often for any of those that it made last.
+// awaiting is a step of a coroutine: it makes calls, and waits so often for any of the last ones.
 type awaiting struct {
 	Activities, Events int
 	Timers             []int // in seconds
@@ -22,7 +22,7 @@ type awaiting struct {
 	Waits, Latest      int
 }
 
-// What an execution waits for is what a look at all coroutines finds, whatever they wait for and however that ends.
+// The waits of an execution are those that a check of all coroutines finds, for all kinds of waits and ends.
 func TestWaitingFor(t *testing.T) {
 	t.Parallel()
 	sample.Rapid(t)
@@ -63,7 +63,7 @@ func TestWaitingFor(t *testing.T) {
 	})
 }
 
-// awaitingExecution is an execution whose coroutines do what all says, each begun by one before it.
+// awaitingExecution returns an execution whose coroutines run the steps in all, each begun by an earlier one.
 func awaitingExecution(all [][]awaiting) *execution {
 	step := NewActivity("step", func(context.Context, int) (int, error) { return 0, nil })
 	begun := 0
@@ -98,7 +98,7 @@ func awaitingExecution(all [][]awaiting) *execution {
 	}
 	x := &execution{id: "x", number: 1, base: 1, log: slog.New(slog.DiscardHandler), now: time.Now,
 		orchestrator: NewOrchestrator("play", func(ctx *Context, _ int) (int, error) { return play(ctx) })}
-	_ = x.apply(event{Kind: executionStarted, Name: "play", Payload: json.RawMessage("0"), At: 1}) // of a kind that it knows
+	_ = x.apply(event{Kind: executionStarted, Name: "play", Payload: json.RawMessage("0"), At: 1}) // of a known kind
 	return x
 }
 
@@ -116,7 +116,7 @@ func endOrFail(t *rapid.T, x *execution, open []*task) event {
 	return e
 }
 
-// lookAtAll finds what an execution waits for, and until when, by looking at all coroutines.
+// lookAtAll finds the wait of an execution, and its end, by checking all coroutines.
 func lookAtAll(x *execution) (first *task, until int64) {
 	for _, f := range x.coroutines {
 		for _, t := range f.waiting {

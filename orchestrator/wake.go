@@ -12,8 +12,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// wake makes sure that a parked orchestration is driven again when it has something to do: it sends a message for that
-// time, and adds an entry to the index, by which the sweeper finds the orchestration should the message be lost.
+// wake ensures that a parked orchestration is driven again when it has work. It sends a message for that time, and
+// adds an entry to the index, so that the sweeper finds the orchestration if the message is lost.
 func (d *driver) wake(ctx context.Context, at time.Time) error {
 	ctx, cancel := outage.Finish(ctx, storeTimeout)
 	defer cancel()
@@ -21,7 +21,7 @@ func (d *driver) wake(ctx context.Context, at time.Time) error {
 	if d.waitsWithin() {
 		entries = append(entries, d.rt.recheckLater(d.start.ID))
 	}
-	comes := at.IsZero() // it waits for nothing but signals that others send
+	comes := at.IsZero() // it waits only for signals that others send
 	if !comes {
 		var err error
 		if comes, err = d.timerPending(ctx, at); err != nil {
@@ -31,7 +31,8 @@ func (d *driver) wake(ctx context.Context, at time.Time) error {
 	if comes {
 		return d.rt.addParked(ctx, entries...)
 	}
-	// A time beyond the longest delay is reached in steps: the message comes early, finds nothing due, and is sent again.
+	// A time beyond the longest delay is reached in steps: the message arrives early, finds nothing due, and is sent
+	// again.
 	now := d.rt.config.Now()
 	delay := max(time.Second, min(at.Sub(now), queues.MaxDelay))
 	if err := d.rt.sendOnce(ctx, d.timerSignal(at), delay); err != nil {
@@ -54,9 +55,9 @@ func (d *driver) timerSignal(at time.Time) Signal {
 	return s
 }
 
-// timerPending reports whether the message for that time was sent before and has not come yet. A driver that has
-// changed nothing asks, so that neither looking at a parked orchestration nor duplicates of a message that came early, for a time beyond
-// the longest delay, multiply its messages.
+// timerPending reports whether the message for that time was sent before and has not arrived yet. Only a driver
+// without changes checks this. So reading a parked orchestration does not multiply its messages. Nor do duplicates of
+// a message that arrived early, for a time beyond the longest delay.
 func (d *driver) timerPending(ctx context.Context, at time.Time) (bool, error) {
 	if d.committed > 0 {
 		return false, nil
@@ -69,21 +70,21 @@ func (d *driver) timerPending(ctx context.Context, at time.Time) (bool, error) {
 		return false, fmt.Errorf("park orchestration %s: %w", d.start.ID, err)
 	}
 	tolerance := clockSkew
-	if d.timerCame { // only a message that another driver has sent in its place is so much later, even with skewed clocks
+	if d.timerCame { // only a message that another driver has sent instead is so much later, even with skewed clocks
 		tolerance = replacedBy
 	}
 	return row.Time(columnMessage).After(d.rt.config.Now().Add(tolerance)), nil
 }
 
-// replacedBy is how much later than a timer's message the next one comes at least that replaces it. Steps are days long.
+// replacedBy is the least time from a timer's message to the next one that replaces it. Steps are days long.
 const replacedBy = time.Hour
 
-// clockAhead is by how much the time of events, which only grows, may be later than a process's clock before Context.Now goes back to
-// the clock: the clock of another process was wrong, and not only skewed.
+// clockAhead bounds how much the time of events, which only grows, may be later than a process's clock. Beyond it,
+// Context.Now goes back to the clock: the clock of another process was wrong, not only skewed.
 const clockAhead = 15 * time.Minute
 
-// clockSkew is how far the clocks of processes and of the queue may differ. A message that comes early by no more than
-// that is the one that was sent.
+// clockSkew is how far the clocks of processes and of the queue may differ. A message that arrives early by no more
+// than that is the one that was sent.
 const clockSkew = time.Minute
 
 // dueAt returns a call that is due at that time; nil when it is the deadline of the execution.
@@ -96,8 +97,8 @@ func (d *driver) dueAt(at time.Time) *task {
 	return nil
 }
 
-// waitsWithin reports whether the execution waits for activities that other processes run, or an undo does. Sub-orchestrations report
-// their ends themselves.
+// waitsWithin reports whether the execution, or an undo, waits for activities that other processes run.
+// Sub-orchestrations report their ends themselves.
 func (d *driver) waitsWithin() bool {
 	for _, t := range d.execution.tasks {
 		if t.open() && !t.foreign && t.sent {
@@ -107,8 +108,8 @@ func (d *driver) waitsWithin() bool {
 	return slices.ContainsFunc(d.execution.elsewhere, func(c elsewhereCall) bool { return c.task.sent })
 }
 
-// indexForSweeper makes the sweeper look at an orchestration to which this driver has committed rounds and which it
-// cannot continue. Its message usually comes again, but another process that got it, too, may have acknowledged it.
+// indexForSweeper makes the sweeper check an orchestration that has rounds of this driver and that it cannot continue.
+// Its message is usually redelivered, but another process that got it, too, may have acknowledged it.
 func (d *driver) indexForSweeper(ctx context.Context) {
 	if d.rt.config.Queues == nil || d.ended() {
 		return

@@ -15,57 +15,57 @@ import (
 	"github.com/vibedata/roundhouse/internal/cputime"
 )
 
-// BlockedError says that an orchestrator did not return from a turn: it waits for something other than the calls of its
-// Context, or computes for too long.
+// BlockedError reports that an orchestrator did not return from a turn: it waits for something other than the calls of
+// its Context, or computes for too long.
 type BlockedError struct {
 	Orchestration string
-	// Place is the function and the line where it was. Waited is for how long.
+	// Place is the function and the line where the code was. Waited is how long it had not returned.
 	Place  string
 	Waited time.Duration
 }
 
-// Error names the line.
+// Error returns a text with the line.
 func (e *BlockedError) Error() string {
 	return fmt.Sprintf("orchestration %s is blocked: its code has not come back for %v and stands at %s: "+
 		"an orchestrator waits by its Context only; what blocks or takes time belongs in an activity", e.Orchestration, e.Waited, e.Place)
 }
 
-// These say when a turn has lasted too long.
+// These define when a turn has lasted too long.
 const (
-	// looks is how often a turn is looked at within TurnTimeout.
+	// looks is the number of checks of a turn within TurnTimeout.
 	looks = 10
-	// computing is how many times TurnTimeout a turn that computes may use of the process's processor time: it shares the processor
-	// with everything else in the process.
+	// computing is the multiple of TurnTimeout that a computing turn may use of the process's processor time, which it
+	// shares with everything else in the process.
 	computing = 6
 )
 
-// watchdog notices when user code does not return from a turn, and releases those who wait for the driver. A turn that waits is given
-// up after TurnTimeout, not counting the time in which the process did not run; one that computes by the processor time that was used.
-// A nil watchdog does nothing.
+// watchdog detects user code that does not return from a turn, and releases the waiters of the driver. A waiting turn
+// is abandoned after TurnTimeout, not counting the time in which the process did not run; a computing one by the
+// processor time used. A nil watchdog does nothing.
 type watchdog struct {
 	d     *driver
 	ctx   context.Context
 	limit time.Duration
 	timer *time.Timer
-	// state counts the beginnings and ends of turns, so that it is odd during a turn. It is abandoned once the driver
-	// is given up.
+	// state counts the beginnings and ends of turns, so that it is odd during a turn. It is set to abandoned when the
+	// driver is abandoned.
 	state     atomic.Int64
 	began     atomic.Int64 // when the turn began, in nanoseconds of Unix time
 	goroutine atomic.Int64 // the goroutine that is running
-	stack     [64]byte     // where its stack trace begins, from which its id is read
+	stack     [64]byte     // the beginning of its stack trace, which holds its id
 
-	// mu guards what follows: it is about the turn that is looked at.
+	// mu guards the following fields, which are about the checked turn.
 	mu     sync.Mutex
 	turn   int64         // its state
-	looked time.Time     // when it was looked at last
-	awake  time.Duration // for how long the process has run since it began
-	used   time.Duration // processor time of the process at the first look
-	place  string        // where it waited at the last look; "" for nowhere
+	looked time.Time     // when it was checked last
+	awake  time.Duration // how long the process has run since it began
+	used   time.Duration // processor time of the process at the first check
+	place  string        // where it waited at the last check; "" for nowhere
 }
 
 const abandoned = -1
 
-// init comes before every other use.
+// init must be called before all other methods.
 func (w *watchdog) init(d *driver, ctx context.Context) {
 	w.d, w.ctx, w.limit = d, ctx, d.rt.config.TurnTimeout
 }
@@ -83,8 +83,8 @@ func (w *watchdog) begin() {
 	w.timer.Reset(w.limit / looks)
 }
 
-// end says that the code has returned. If that was too late, nobody waits for the driver any more, and its goroutine
-// ends.
+// end records that the code has returned. If that was too late, another driver has replaced this one, and its
+// goroutine ends.
 func (w *watchdog) end() {
 	if w == nil {
 		return
@@ -106,14 +106,14 @@ func (w *watchdog) stop() {
 	}
 }
 
-// check looks at the turn that runs.
+// check checks the running turn.
 func (w *watchdog) check() {
 	if turn := w.state.Load(); turn != abandoned && turn%2 == 1 {
 		w.checkTurn(turn)
 	}
 }
 
-// checkTurn gives the driver up if its turn has lasted too long, and otherwise looks again.
+// checkTurn abandons the driver if its turn has lasted too long, and otherwise checks again later.
 func (w *watchdog) checkTurn(turn int64) {
 	if w.state.Load() != turn {
 		return
@@ -136,7 +136,7 @@ func (w *watchdog) checkTurn(turn int64) {
 	w.d.replace(w.ctx, err)
 }
 
-// look reports whether the turn has lasted too long, and where it is.
+// look reports whether the turn has lasted too long, and its place in the code.
 func (w *watchdog) look(turn int64, now time.Time) (place string, tooLong bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -146,7 +146,7 @@ func (w *watchdog) look(turn int64, now time.Time) (place string, tooLong bool) 
 		w.used, _ = cputime.Used()
 	}
 	every := w.limit / looks
-	// A look that comes late says that the process did not run, or had no processor.
+	// A late check means that the process did not run, or had no processor.
 	w.awake += min(now.Sub(w.looked), 2*every)
 	w.looked = now
 	if w.awake < w.limit-every {
@@ -163,7 +163,7 @@ func (w *watchdog) look(turn int64, now time.Time) (place string, tooLong bool) 
 	return place, stays && w.awake >= w.limit
 }
 
-// replace has another driver stall the orchestration, and finishes this one.
+// replace makes another driver stall the orchestration, and finishes this one.
 func (d *driver) replace(ctx context.Context, cause error) {
 	other := newDriver(d.rt, d.request, d.rt.orchestrators[d.request.Orchestrator])
 	d.rt.mu.Lock()
@@ -175,7 +175,7 @@ func (d *driver) replace(ctx context.Context, cause error) {
 	d.rt.finish(d, out, err)
 }
 
-// locate returns where a goroutine is in user code, as "function (file:line)", and whether it waits there.
+// locate returns the place of a goroutine in user code, as "function (file:line)", and whether it waits there.
 func locate(goroutine int64) (place string, waits bool) {
 	stack := stacksByGoroutine()[goroutine]
 	_, state, _ := strings.Cut(stack, "[")
@@ -185,8 +185,8 @@ func locate(goroutine int64) (place string, waits bool) {
 	return frame(stack, func(function, _ string) bool { return !isStandardLibrary(function) }), !computes(state)
 }
 
-// computes reports whether a goroutine that the runtime shows in this state does something. One in the state coroutine has resumed
-// another one, and the garbage collector makes goroutines that allocate help it.
+// computes reports whether a goroutine in this state of the runtime is working. One in the state coroutine has resumed
+// another one, and allocating goroutines may have to assist the garbage collector.
 func computes(state string) bool {
 	switch state {
 	case "running", "runnable", "preempted", "copystack", "coroutine", "GC assist wait", "GC assist marking", "GC sweep wait":
@@ -216,7 +216,7 @@ func stacksByGoroutine() map[int64]string {
 	return stacks
 }
 
-// frame returns the innermost frame of a stack that is wanted, as "function (file:line)".
+// frame returns the innermost wanted frame of a stack, as "function (file:line)".
 func frame(stack string, wanted func(function, file string) bool) string {
 	lines := strings.Split(stack, "\n")
 	for i := 1; i+1 < len(lines); i += 2 {
@@ -231,7 +231,7 @@ func frame(stack string, wanted func(function, file string) bool) string {
 	return "an unknown place"
 }
 
-// isStandardLibrary reports whether a function belongs to the standard library: the path of its package begins neither
+// isStandardLibrary reports whether a function belongs to the standard library. The path of its package begins neither
 // with a domain nor with the name of the program's module, and is not main.
 func isStandardLibrary(function string) bool {
 	slash := strings.LastIndexByte(function, '/') + 1
@@ -243,8 +243,8 @@ func isStandardLibrary(function string) bool {
 	return first != "main" && !strings.Contains(first, ".")
 }
 
-// goroutineID returns the id of the current goroutine, as stack traces show it; 0 names none. Only a coroutine that runs may
-// ask.
+// goroutineID returns the id of the current goroutine, as stack traces show it; 0 names none. Only a running coroutine
+// may call it.
 func (w *watchdog) goroutineID() int64 {
 	text := bytes.TrimPrefix(w.stack[:runtime.Stack(w.stack[:], false)], []byte("goroutine "))
 	var id int64
@@ -257,7 +257,7 @@ func (w *watchdog) goroutineID() int64 {
 	return id
 }
 
-// runs says which goroutine is about to run user code.
+// runs records which goroutine is about to run user code.
 func (w *watchdog) runs(goroutine int64) {
 	if w != nil {
 		w.goroutine.Store(goroutine)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A turn that waits is given up by the time in which the process ran: looks that come late say that it did not.
+// A waiting turn is abandoned by the time in which the process ran: late checks show that it did not.
 func TestTimeInWhichTheProcessDidNotRun(t *testing.T) {
 	t.Parallel()
 	const limit = 10 * time.Second
@@ -21,7 +21,7 @@ func TestTimeInWhichTheProcessDidNotRun(t *testing.T) {
 	id := <-waiting
 	for name, test := range map[string]struct {
 		looks []time.Duration // since the turn began
-		want  time.Duration   // at which look it is given up; 0 for none
+		want  time.Duration   // at which check it is abandoned; 0 for none
 	}{
 		"in time":                           {looks: seconds(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11), want: 10 * time.Second},
 		"suspended for 12 s":                {looks: seconds(12, 13, 14, 15, 16, 17, 18, 19)},
@@ -49,7 +49,7 @@ func TestTimeInWhichTheProcessDidNotRun(t *testing.T) {
 	}
 }
 
-// A turn that computes is given up by the processor time that the process has used, however late it is.
+// A computing turn is abandoned by the processor time of the process, however late it is.
 func TestTurnThatComputes(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

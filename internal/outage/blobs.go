@@ -7,10 +7,10 @@ import (
 	"github.com/vibedata/roundhouse/blobs"
 )
 
-// probeContainer is read to find out whether blobs answer. It is not there.
+// probeContainer is read to check whether blobs answer. It does not exist.
 const probeContainer = "outage-probe"
 
-// Blobs puts waiting around s.
+// Blobs wraps s with the waiting of this package.
 func Blobs(s blobs.Store, c Config) blobs.Store {
 	return blobStore{s, newWatch("blobs", c, func(ctx context.Context) error {
 		_, err := s.Get(ctx, probeContainer, "probe")

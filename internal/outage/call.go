@@ -18,9 +18,9 @@ const (
 	patience = 5 * time.Second
 )
 
-// kind says how a call may be made. The zero value is a quick, idempotent one.
+// kind is how a call may be made. The zero value is a quick, idempotent one.
 type kind struct {
-	// tries bounds how often the call is made if its outcome is unknown, whatever lies in between. 0: it is idempotent.
+	// tries bounds how often the call is made while its outcome is unknown, even across outages. 0: it is idempotent.
 	tries int
 	// bulk: the call's duration depends on the amount of data.
 	bulk bool
@@ -120,7 +120,7 @@ func (w *watch) turn(ctx context.Context, m mode) (waited bool, err error) {
 	}
 }
 
-// worse is the error of a call after one more try: the outcome stays unknown once a try has left it open.
+// worse returns the error of a call after one more try: the outcome stays unknown once a try has left it open.
 func worse(before, now error) error {
 	if before == nil || !errors.Is(before, storage.ErrOutcomeUnknown) || errors.Is(now, storage.ErrOutcomeUnknown) {
 		return now
@@ -142,7 +142,7 @@ func (w *watch) isOut(ctx context.Context) bool {
 	return over != nil
 }
 
-// hurriedly makes a call unless there is an outage, and stops waiting for its answer when an outage begins.
+// hurriedly makes a call unless an outage is known, and stops waiting for its answer when an outage begins.
 func (w *watch) hurriedly(ctx context.Context, k kind, call func(context.Context) error) error {
 	if over, next := w.state(); over != nil && !w.overBy(ctx, over, next) {
 		return w.unavailable()

@@ -7,7 +7,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/lazyctx"
 )
 
-// mode says how a call treats storage that does not answer.
+// mode is how a call treats storage that does not answer.
 type mode struct {
 	hurries bool
 	// until bounds the waiting; since is the start of the work, which orders waiting calls.
@@ -16,14 +16,14 @@ type mode struct {
 
 type modeKey struct{}
 
-// Wait is a context whose calls of storage wait for it until ctx ends. It also ends the waiting of contexts that are derived from
-// it and outlive it, so ctx needs a deadline; without one, nothing waits.
+// Wait returns a context whose calls of storage wait for it until ctx ends. It also ends the waiting of contexts that
+// are derived from it and outlive it, so ctx needs a deadline; without one, nothing waits.
 func Wait(ctx context.Context) context.Context {
 	until, _ := ctx.Deadline()
 	return context.WithValue(ctx, modeKey{}, mode{until: until, since: time.Now()})
 }
 
-// Hurry is a context whose calls of storage fail at once while storage does not answer.
+// Hurry returns a context whose calls of storage fail immediately while storage does not answer.
 func Hurry(ctx context.Context) context.Context {
 	return context.WithValue(ctx, modeKey{}, mode{hurries: true})
 }
@@ -33,21 +33,21 @@ func modeOf(ctx context.Context) mode {
 	return m
 }
 
-// waits says whether a call may wait now.
+// waits reports whether a call may wait now.
 func (m mode) waits() bool { return !m.until.IsZero() && time.Now().Before(m.until) }
 
-// Finish is a context for work that is to come to its end although ctx ends: it ends after d, as one of context.WithoutCancel and
-// context.WithTimeout does. If ctx waits for storage (Wait), the work has what is left of ctx's time, too, and d counts from
-// the end of ctx.
+// Finish returns a context for work that has to be completed although ctx ends: it ends after d, as one of
+// context.WithoutCancel and context.WithTimeout does. If ctx waits for storage (Wait), the work also has the rest of
+// ctx's time, and d counts from the end of ctx.
 func Finish(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	w := begin(ctx, d)
-	return w, w.end // being inlined, this takes no memory where the function is only deferred
+	return w, w.end // this is inlined, so it allocates no memory where the function is only deferred
 }
 
-// work is what Finish returns.
+// work is the context that Finish returns.
 type work struct {
 	lazyctx.Context
-	stop func() bool // ends the watch over ctx; nil when there is none
+	stop func() bool // ends the watch over ctx; nil for none
 }
 
 func begin(ctx context.Context, d time.Duration) *work {

@@ -13,7 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Work that is to come to its end has what is left of the time of who waits for storage, and then as long as it would have had.
+// Work that has to be completed has the rest of the time of its waiting caller, and then its own time.
 func TestFinish(t *testing.T) {
 	t.Parallel()
 	const d = 30 * time.Second
@@ -23,7 +23,7 @@ func TestFinish(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		ctx  func(ctx context.Context) (context.Context, context.CancelFunc)
-		ends time.Duration // when the caller's context is ended; 0 is never
+		ends time.Duration // when the caller's context ends; 0 is never
 		want time.Duration
 	}{
 		"unmarked":               {context.WithCancel, 0, d},
@@ -59,7 +59,7 @@ func TestFinish(t *testing.T) {
 	}
 }
 
-// once is a table whose first calls are answered like this.
+// once is a table with these answers to its first calls.
 func once(inner tables.Store, answers ...error) tables.Store {
 	return faults.Tables(inner, func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
 		if c.Target != table || len(answers) == 0 {
@@ -71,7 +71,8 @@ func once(inner tables.Store, answers ...error) tables.Store {
 	})
 }
 
-// A call that is not answered while its service is there is repeated, but not for ever; what storage refuses is not repeated.
+// A call without an answer is repeated while its service is up, but not for ever; a call that storage refuses is not
+// repeated.
 func TestTroubleThatIsNoOutage(t *testing.T) {
 	t.Parallel()
 	unknown := make([]error, 8)
@@ -107,7 +108,7 @@ func TestTroubleThatIsNoOutage(t *testing.T) {
 	}
 }
 
-// Whether anything was applied is not known once a try has left it open, whatever the last one says.
+// The outcome is unknown once a try has left it open, regardless of the last answer.
 func TestWhatIsNotKnownStaysUnknown(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -131,7 +132,7 @@ func TestWhatIsNotKnownStaysUnknown(t *testing.T) {
 					}
 					return tables.ErrThrottled
 				}), outage.Config{})
-				if tt.first == nil { // somebody else has found out
+				if tt.first == nil { // another process has read the outcome
 					_, _ = s.Get(outage.Hurry(t.Context()), "others", row("a").Key)
 					synctest.Wait()
 				}
@@ -161,8 +162,8 @@ func TestALostTryIsNotForgotten(t *testing.T) {
 	})
 }
 
-// A message that its sender keeps hidden is not sent twice: when its answer is lost, the sender is told once storage is back. Any
-// other message is repeated.
+// A message that its sender keeps hidden is not sent twice: if its answer is lost, the sender gets the error once
+// storage is back. Any other message is repeated.
 func TestAHiddenMessageIsSentOnce(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	// firstLimit is the number of concurrent calls of a service at the start and after an outage. It doubles per round trip until the
-	// first slow answer.
+	// firstLimit is the number of concurrent calls of a service at the start and after an outage. It doubles per round
+	// trip until the first slow answer.
 	firstLimit = 16
 	// leastLimit and mostLimit bound it.
 	leastLimit = 2
 	mostLimit  = 128
-	// slowAnswer is the duration of a call from which on the service is overloaded. Calls that return many rows or large blobs
-	// are exempt.
+	// slowAnswer is the duration of a call from which on the service is overloaded. Calls that return many rows or
+	// large blobs are exempt.
 	slowAnswer = time.Second
 )
 
-// limiter bounds the concurrent calls of a service by the speed of its answers: additive increase, multiplicative decrease. A slow
-// service then has a short queue of requests from this process, so that none of them times out behind the others. Waiting calls
-// get their turn in the order of their priority.
+// limiter bounds the concurrent calls of a service by the speed of its answers: additive increase, multiplicative
+// decrease. A slow service then has a short queue of requests from this process, so that none of them times out behind
+// the others. Waiting calls get their turn in the order of their priority.
 type limiter struct {
 	mu       sync.Mutex
 	limit    float64
@@ -119,8 +119,8 @@ func (l *limiter) grant() {
 	}
 }
 
-// priority orders waiting calls: requests of people first, then the calls of the invocation that began first, so that work in
-// progress ends before new work begins.
+// priority orders waiting calls: requests of people first, then the calls of the invocation that began first, so that
+// work in progress ends before new work begins.
 type priority struct {
 	request bool
 	since   time.Time

@@ -7,10 +7,10 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// probeQueue is asked for its length to find out whether queues answer. It is not there.
+// probeQueue is asked for its length to check whether queues answer. It does not exist.
 const probeQueue = "outage-probe"
 
-// Queues puts waiting around s.
+// Queues wraps s with the waiting of this package.
 func Queues(s queues.Store, c Config) queues.Store {
 	return queueStore{s, newWatch("queues", c, func(ctx context.Context) error {
 		_, err := s.Length(ctx, probeQueue)

@@ -18,8 +18,8 @@ import (
 
 const budget = 8 * time.Minute
 
-// soon is how long after the end of an outage everybody who has waited is back: the longest pause with its jitter, the read, the
-// spread, and the requests.
+// soon is how long after the end of an outage all waiting calls have continued: the longest pause with its jitter, the
+// read, the spread, and the requests.
 const soon = 10 * time.Second
 
 // schedule draws outages of a tenth of a second up to most, for about an hour.
@@ -32,10 +32,10 @@ func schedule(random *rand.Rand, most time.Duration) (all []outageOf) {
 	return all
 }
 
-// number is what a row has counted up to.
+// number returns the count in a row.
 func number(e tables.Entity) int64 { n, _ := e.Properties["n"].(int64); return n }
 
-// increment counts up a number in a row that workers count up, by comparing: what is applied twice is seen.
+// increment counts up a row that workers count up, by comparing: a change that is applied twice is detected.
 func (w *world) increment(ctx context.Context, key string) error {
 	for {
 		before, err := w.tables.Get(ctx, table, row(key).Key)
@@ -58,12 +58,12 @@ func (w *world) increment(ctx context.Context, key string) error {
 			return err
 		}
 		if e, err := w.tables.Get(ctx, table, before.Key); err != nil || number(e) > number(before) {
-			return err // one of the program's own requests was there first: a worker has its key for itself
+			return err // another of the program's own requests came first: a worker has its key for itself
 		}
 	}
 }
 
-// program makes random calls until it is to end, and says which of them failed.
+// program makes random calls until it has to end, and returns which of them failed.
 func (w *world) program(ctx context.Context, name string, random *rand.Rand, until time.Time) (counted int, err error) {
 	for time.Now().Before(until) {
 		var err error
@@ -88,7 +88,7 @@ func (w *world) program(ctx context.Context, name string, random *rand.Rand, unt
 	return counted, nil
 }
 
-// send sends a message of its own. A message whose outcome is unknown is the business of its sender.
+// send sends a message of its own. The sender ignores an unknown outcome.
 func (w *world) send(ctx context.Context, body string) error {
 	_, err := w.queues.Send(ctx, queue, []byte(body), 0)
 	w.mu.Lock()
@@ -100,7 +100,7 @@ func (w *world) send(ctx context.Context, body string) error {
 	return err
 }
 
-// checkMessages compares the messages with the results of their sends: none is lost, and none is there more than twice.
+// checkMessages compares the messages with the results of their sends: none is lost, and none exists more than twice.
 func (w *world) checkMessages(t *testing.T) {
 	t.Helper()
 	copies := map[string]int{}
@@ -128,8 +128,8 @@ func (w *world) checkMessages(t *testing.T) {
 	}
 }
 
-// Random programs over random outages: nothing fails while there is time left, nothing that compares is applied twice, no message is
-// there more than twice, and one read at a time is made.
+// Random programs over random outages: nothing fails while time is left, no comparing change is applied twice, no
+// message exists more than twice, and one read at a time is made.
 func TestRandomOutages(t *testing.T) {
 	t.Parallel()
 	for _, n := range sample.Seeds(t, 24) {
@@ -182,7 +182,7 @@ func (w *world) work(t *testing.T, name string, random *rand.Rand, begin time.Du
 	}
 }
 
-// quietFor says whether no outage was there at a time and shortly before.
+// quietFor reports whether no outage occurred at a time and shortly before.
 func (w *world) quietFor(at time.Time) bool {
 	for _, o := range w.outages {
 		if o.from.Before(at) && o.to.After(at.Add(-soon)) {
@@ -192,8 +192,8 @@ func (w *world) quietFor(at time.Time) bool {
 	return true
 }
 
-// checkRequests holds what was sent in vain against what is allowed: for each outage and service the reads of one that asks, and
-// the calls that met its beginning.
+// checkRequests bounds the requests without an answer: for each outage and service the reads of one prober, and the
+// calls that met its beginning.
 func (w *world) checkRequests(t *testing.T, workers int) {
 	allowed := 0
 	for _, o := range w.outages {
@@ -205,7 +205,7 @@ func (w *world) checkRequests(t *testing.T, workers int) {
 	}
 }
 
-// A thousand that wait ask as one does, and come back one after the other.
+// A thousand waiting callers probe as one, and continue one after the other.
 func TestAThousandWait(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -16,7 +16,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// server answers one request at a time. A request whose caller has stopped waiting is served all the same.
+// server answers one request at a time. A request whose caller has stopped waiting is served nevertheless.
 type server struct {
 	turn chan struct{}
 
@@ -101,8 +101,9 @@ func (o *outages) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// A service that answers one request at a time is slow, not gone: there is no outage, its capacity is used for requests whose callers
-// still wait, no message is there more than twice, and it is used to the full again after it has become quick.
+// A service that answers one request at a time is slow, not gone. So no outage is reported, and its capacity is used
+// for requests whose callers still wait. No message exists more than twice, and the service is used to the full again
+// after it has become quick.
 func TestSlowService(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

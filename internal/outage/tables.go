@@ -6,10 +6,10 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// probeTable is read to find out whether tables answer. It is not there.
+// probeTable is read to check whether tables answer. It does not exist.
 const probeTable = "outageprobe"
 
-// Tables puts waiting around s.
+// Tables wraps s with the waiting of this package.
 func Tables(s tables.Store, c Config) tables.Store {
 	return tableStore{s, newWatch("tables", c, func(ctx context.Context) error {
 		_, err := s.Get(ctx, probeTable, tables.Key{Partition: "outage", Row: "probe"})

@@ -13,7 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/storage"
 )
 
-// ErrUnavailable is why a call failed that was not made, or not awaited, because storage does not answer.
+// ErrUnavailable: storage does not answer, so the call was not made, or its answer was not awaited.
 var ErrUnavailable = errors.New("storage does not answer")
 
 // Defaults of Config.
@@ -24,25 +24,24 @@ const (
 )
 
 const (
-	// glance is how long a call that hurries waits for storage before it is asked whether it is there.
+	// glance is how long a hurried call waits for storage before the service is probed.
 	glance = 500 * time.Millisecond
-	// step is how much later each of those that have waited goes on than the one before, on average, and spread the latest
-	// of them.
+	// step is the average delay between two waiting calls that continue after an outage, and spread the largest delay.
 	step   = 2 * time.Millisecond
 	spread = 2 * time.Second
 )
 
-// Config says how an outage is waited for.
+// Config configures the waiting for the end of an outage.
 type Config struct {
-	// FirstPause is between the first two reads, and LongestPause what the pauses double up to. 0 means the defaults.
+	// FirstPause is between the first two reads, and LongestPause bounds the doubled pauses. 0 means the defaults.
 	FirstPause, LongestPause time.Duration
 	// ProbeTimeout is how long a read waits for an answer; 0 means DefaultProbeTimeout.
 	ProbeTimeout time.Duration
-	// Log takes a record when an outage begins and one when it has ended; nil means no log.
+	// Log gets a record when an outage begins and when it has ended; nil means no log.
 	Log *slog.Logger
 }
 
-// watch is what a process knows about a service. It is safe for concurrent use.
+// watch is the state of a service as a process knows it. It is safe for concurrent use.
 type watch struct {
 	service string
 	config  Config
@@ -54,9 +53,9 @@ type watch struct {
 	asked   chan struct{} // closed at the end of the latest read; nil before the first
 	answer  time.Time     // when a call was answered last
 	waiting int
-	spread  time.Duration // over which those that have waited go on
+	spread  time.Duration // over which the waiting calls continue
 
-	// These are of the outage; over is nil when there is none, and is closed at its end.
+	// These describe the outage; over is nil without one, and is closed at its end.
 	over  chan struct{}
 	since time.Time
 	cause string
@@ -90,22 +89,22 @@ func silent(err error) bool {
 	return errors.Is(err, storage.ErrThrottled) || errors.Is(err, storage.ErrOutcomeUnknown)
 }
 
-// state is what is known now: over is nil when there is no outage.
+// state returns the known state: over is nil without an outage.
 func (w *watch) state() (over <-chan struct{}, next time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.over, w.next
 }
 
-// unavailable is the error of a call that is not made.
+// unavailable returns the error of a call that is not made.
 func (w *watch) unavailable() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return fmt.Errorf("%w: %s since %s: %w (%s)", ErrUnavailable, w.service, w.since.UTC().Format(time.RFC3339), storage.ErrThrottled, w.cause)
 }
 
-// probe starts a read unless one is under way, and returns what is closed at its end. During an outage, it is not started
-// before it is due: many wake up for it.
+// probe starts a read unless one is in progress, and returns a channel that is closed at its end. During an outage, it
+// starts no read before it is due: many wake up for it.
 func (w *watch) probe() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,7 +127,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// read asks the service once. It belongs to no call, so that its end is that of no call.
+// read probes the service once. It is independent of all calls, so no call can end it.
 func (w *watch) read() {
 	ctx, cancel := context.WithTimeout(storage.WithSingleTry(context.Background()), w.config.ProbeTimeout)
 	defer cancel()
@@ -153,7 +152,7 @@ func (w *watch) read() {
 	w.cause, w.next = err.Error(), time.Now().Add(jittered(w.pause))
 }
 
-// end ends the outage, if there is one.
+// end ends the outage, if any.
 func (w *watch) end() {
 	if w.over == nil {
 		return
@@ -165,7 +164,7 @@ func (w *watch) end() {
 	w.limiter.restart()
 }
 
-// await returns when there is no outage. waited says whether there was one. The error is that of ctx.
+// await returns when no outage is known. waited reports whether it has waited. The error is that of ctx.
 func (w *watch) await(ctx context.Context) (waited bool, err error) {
 	over, next := w.state()
 	if over == nil {
@@ -174,7 +173,7 @@ func (w *watch) await(ctx context.Context) (waited bool, err error) {
 	w.wait(1)
 	defer w.wait(-1)
 	for ; over != nil; over, next = w.state() {
-		due := time.NewTimer(max(time.Until(next), 1)) // one that is due at once crashes the race detector in a bubble of synctest (Go 1.26)
+		due := time.NewTimer(max(time.Until(next), 1)) // a timer that is due immediately crashes the race detector in a bubble of synctest (Go 1.26)
 		select {
 		case <-due.C:
 			select {
@@ -204,7 +203,7 @@ func (w *watch) backSpread() time.Duration {
 	return w.spread
 }
 
-// jittered is a pause, give or take a fifth.
+// jittered returns a pause, plus or minus a fifth.
 func jittered(d time.Duration) time.Duration { return d - d/5 + rand.N(2*d/5+1) }
 
 // sleep waits for d. The error is that of ctx, if it ends before.

@@ -27,7 +27,7 @@ const (
 // outageOf is a time in which storage does not answer.
 type outageOf struct{ from, to time.Time }
 
-// world is storage in memory that is gone now and then, and what waits for it.
+// world is storage in memory with outages, and the callers that wait for it.
 type world struct {
 	outages []outageOf
 	// lost is how often, in a hundred, a request is applied whose answer is lost because an outage has begun.
@@ -35,7 +35,7 @@ type world struct {
 
 	mu       sync.Mutex
 	random   *rand.Rand
-	requests []time.Time // those that were not answered
+	requests []time.Time // those without an answer
 	sent     map[string]error
 
 	inTables tables.Store
@@ -60,7 +60,7 @@ func newWorld(t *testing.T, seed uint64, outages ...outageOf) *world {
 	return w
 }
 
-// gone says whether storage is gone now.
+// gone reports whether storage is gone now.
 func (w *world) gone() bool {
 	now := time.Now()
 	for _, o := range w.outages {
@@ -97,7 +97,7 @@ func (w *world) intercept(ctx context.Context, _ faults.Call, next func(context.
 	return tables.ErrOutcomeUnknown
 }
 
-// unanswered is how many requests have got no answer.
+// unanswered returns the number of requests without an answer.
 func (w *world) unanswered() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -108,7 +108,7 @@ func row(key string) tables.Entity {
 	return tables.Entity{Key: tables.Key{Partition: "p", Row: key}, Properties: map[string]any{"n": int64(1)}}
 }
 
-// invocation is a context of work that has a budget.
+// invocation returns a context of work that has a budget.
 func invocation(t *testing.T, budget time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), budget)

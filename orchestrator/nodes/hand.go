@@ -10,17 +10,17 @@ import (
 // maxHand bounds a Hand, in bytes of JSON: it is in a message of 48 KiB, and in a property of 32 Ki characters.
 const maxHand = 24 << 10
 
-// Hand is what a node has in hand.
+// Hand is the work in progress of a node.
 type Hand struct {
-	// At is when the node wrote this, by its own clock, and Since when it took the oldest of it in hand.
+	// At is when the node wrote this, by its own clock, and Since when it began the oldest of the work.
 	At    time.Time `json:"at"`
 	Since time.Time `json:"since"`
-	// Count is how much it is. Orchestrations are those that the node drives; More says that there are others, which have no place
-	// here.
+	// Count is the amount of work. Orchestrations are those that the node drives; More is set if the list omits some
+	// because of its size.
 	Count          int      `json:"count"`
 	Orchestrations []string `json:"orchestrations,omitempty"`
 	More           bool     `json:"more,omitempty"`
-	// Messages are those that the host keeps hidden, and that nothing but their return tells of.
+	// Messages are those that the host keeps hidden, and that only their redelivery would reveal.
 	Messages []Message `json:"messages,omitempty"`
 }
 
@@ -31,18 +31,19 @@ type Message struct {
 	PopReceipt string `json:"popReceipt"`
 }
 
-// held is one piece of work in hand; without orchestration and message, it only keeps the node alive to the others.
+// held is one piece of work in progress; without orchestration and message, it only keeps the node alive to the
+// others.
 type held struct {
 	orchestration string
 	message       Message
 	since         time.Time
 }
 
-// maxGivenUp bounds what a node still names that it has given up.
+// maxGivenUp bounds the released work that a node still names.
 const maxGivenUp = 1000
 
-// inHand is what is in hand, in the order in which it was taken, and what was given up while nobody could be told. The caller
-// holds mu.
+// inHand returns the work in progress, oldest first, and the work that was released while storage was unreachable. The
+// caller holds mu.
 func (n *Node) inHand() []held {
 	work := make([]held, 0, len(n.held)+len(n.givenUp))
 	for _, key := range slices.Sorted(maps.Keys(n.held)) {
@@ -51,7 +52,7 @@ func (n *Node) inHand() []held {
 	return append(work, n.givenUp...)
 }
 
-// handOf lists what is in hand, the oldest first, as far as there is room.
+// handOf lists the work in progress, the oldest first, as far as it fits.
 func handOf(work []held, now time.Time) Hand {
 	h := Hand{At: now, Since: now, Count: len(work)}
 	slices.SortStableFunc(work, func(a, b held) int { return a.since.Compare(b.since) })

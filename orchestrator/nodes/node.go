@@ -23,8 +23,8 @@ const (
 	DefaultDeath    = 15 * time.Second
 )
 
-// ErrFenced: another node has taken over what this one had in hand, or this one has left. What is not committed is not committed
-// any more.
+// ErrFenced: another node has taken over from this one, or this one has left. Uncommitted work can no longer be
+// committed.
 var ErrFenced = errors.New("another node has taken over")
 
 // Config configures a Node. Tables, Queues, Queue and TakeOver are required.
@@ -33,25 +33,26 @@ type Config struct {
 	// Table defaults to that of package hostlock.
 	Table  string
 	Queues queues.Store
-	// Queue is where the sign of life is. All nodes listen to it.
+	// Queue holds the sign of life. All nodes listen to it.
 	Queue string
-	// Name names the process to people; by default host name and process id. A node adds to it what tells it from all others.
+	// Name is the display name of the process; by default host name and process id. A node adds a unique suffix.
 	Name string
-	// Host names the host of the process: a process that follows another one under the same host takes over from it at once.
-	// "" takes over from nobody in this way.
+	// Host names the host of the process: a process that follows another one under the same host takes over from it
+	// immediately. "" disables this.
 	Host string
-	// PID is the process id; by default that of this process. Alive says whether a process of this machine lives; by default the
-	// system is asked.
+	// PID is the process id; by default that of this process. Alive reports whether a process of this machine is
+	// alive; by default it asks the operating system.
 	PID   int
 	Alive func(pid int) bool
-	// Version is that of the program, for people.
+	// Version is the version of the program, for display.
 	Version string
-	// Interval is how often a node with work renews its sign of life, and Death how long the sign stays hidden without that; by
-	// default 10 s and 15 s. Death is at least one and a half intervals. A node whose renewals are slow hides its sign for longer, up
-	// to 4 times Death.
+	// Interval is how often a node with work renews its sign of life, and Death how long the sign stays hidden without
+	// that; by default 10 s and 15 s. Death is at least one and a half intervals. A node with slow renewals hides its
+	// sign for longer, up to 4 times Death.
 	Interval, Death time.Duration
-	// TakeOver goes on with what a dead node had in hand. It calls begun when all of it goes on, or will without this process, with
-	// the number of orchestrations, and may work on it longer. It may be called again for the same node.
+	// TakeOver continues the work of a dead node. It calls begun with the number of orchestrations when all of them
+	// are running, or will continue without this process. It may work on them longer. It may be called again for the
+	// same node.
 	TakeOver func(ctx context.Context, lost Lost, begun func(orchestrations int)) error
 	// Now is the clock; default time.Now.
 	Now func() time.Time
@@ -59,10 +60,10 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Counts is what a Node has counted since it was made.
+// Counts holds the counters of a Node since New.
 type Counts struct {
-	// Takeovers is how many nodes this one took over from, TakenOver how many orchestrations that were, and Fenced how often others
-	// took over from this one although it lived.
+	// Takeovers counts the nodes that this one took over from, TakenOver the orchestrations of these, and Fenced how
+	// often others took over from this one although it was alive.
 	Takeovers, TakenOver, Fenced int
 }
 
@@ -75,16 +76,16 @@ type Node struct {
 	started time.Time
 	held    map[int]held
 	next    int
-	unseen  bool          // the sign of life could not be renewed the last time
-	givenUp []held        // while it could not: a renewal may have got through all the same, and must not say that nobody has to go on with it
-	idle    time.Time     // since when nothing is in hand
+	unseen  bool          // the last renewal of the sign of life failed
+	givenUp []held        // released while it could not: a renewal may have succeeded nevertheless, and must not hide this work from a takeover
+	idle    time.Time     // since when the node has no work
 	beating bool          // a goroutine renews the sign of life
 	renewed time.Time     // when the last renewal that succeeded began; zero without a sign of life
-	took    time.Duration // duration of that renewal, which says how slow storage is
-	hidden  time.Duration // for how long that renewal hides the sign of life
+	took    time.Duration // duration of that renewal, a measure of the speed of storage
+	hidden  time.Duration // how long that renewal hides the sign of life
 	left    bool
-	said    string // what Say was given
-	news    bool   // it is not in the row
+	said    string // text of the last Say
+	news    bool   // the text is not in the row yet
 	counts  Counts
 
 	signing chan struct{} // guards sign
@@ -93,7 +94,7 @@ type Node struct {
 	work   context.Context // ends with Close
 	stop   context.CancelFunc
 	beats  sync.WaitGroup
-	ending chan struct{} // closed by Leave and Close: no renewal begins any more
+	ending chan struct{} // closed by Leave and Close: no further renewal begins
 	once   sync.Once
 }
 
@@ -136,39 +137,39 @@ func New(c Config) (*Node, error) {
 	return n, nil
 }
 
-// newName is a name that no other node has, even a process with the same id on a host with the same name.
+// newName returns a name that no other node has, even a process with the same id on a host with the same name.
 func newName(base string) string {
 	return base + "-" + strings.ToLower(rand.Text()[:6])
 }
 
-// Name is the name of this node in what it writes. It gets another one when it is fenced.
+// Name returns the name that this node writes into rows and rounds. It changes when the node is fenced.
 func (n *Node) Name() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.name
 }
 
-// Counts returns what the node has counted.
+// Counts returns the current counters.
 func (n *Node) Counts() Counts {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.counts
 }
 
-// Hold takes an orchestration in hand, until release is called, once. It does not wait for storage.
+// Hold marks an orchestration as in progress, until release is called, once. It does not wait for storage.
 func (n *Node) Hold(orchestration string) (release func()) {
 	return n.hold(held{orchestration: orchestration})
 }
 
-// HoldMessage takes a message in hand that nothing but its return tells of.
+// HoldMessage marks a message as in progress that only its redelivery would reveal.
 func (n *Node) HoldMessage(m Message) (release func()) { return n.hold(held{message: m}) }
 
-// maxSaid bounds what a node says of itself, in bytes: a property has 32 Ki characters.
+// maxSaid bounds the text of Say, in bytes: a property has 32 Ki characters.
 const maxSaid = 30 << 10
 
-// Say keeps a text for others in the row of this node, which has it within an Interval or so; "" for none. It does not wait for storage.
-// The text is in clear, and must be valid UTF-8 of at most 30 KiB: any other is left out. A text that changes costs one request, and one
-// that stays none.
+// Say publishes a text in the row of this node, within about an Interval; "" for none. It does not wait for storage.
+// The text is in clear, and must be valid UTF-8 of at most 30 KiB; any other text is left out. A changed text costs
+// one request, an unchanged one none.
 func (n *Node) Say(text string) {
 	if len(text) > maxSaid || !utf8.ValidString(text) {
 		n.config.Log.Error("what this node says of itself is left out of its row: it is too long, or no text", "node", n.Name(), "bytes", len(text))
@@ -179,7 +180,7 @@ func (n *Node) Say(text string) {
 	n.said, n.news = text, n.news || !same
 	n.mu.Unlock()
 	if !same {
-		n.hold(held{})() // a node that rests writes no row
+		n.hold(held{})() // an idle node writes no row
 	}
 }
 
@@ -205,8 +206,8 @@ func (n *Node) hold(h held) (release func()) {
 	}
 }
 
-// Confirm says that the node of that name is alive to the others, and makes sure of it if necessary. ErrFenced says that it is
-// not, and never will be; other errors are those of storage.
+// Confirm returns nil if the node of that name is alive to the others, and renews its sign of life if necessary.
+// ErrFenced means that it is not, and never will be; other errors are those of storage.
 func (n *Node) Confirm(ctx context.Context, name string) error {
 	n.mu.Lock()
 	current, fresh, left := n.name, n.isFresh(), n.left
@@ -226,25 +227,25 @@ func (n *Node) Confirm(ctx context.Context, name string) error {
 	return nil
 }
 
-// isFresh says that the sign of life stays hidden for a while still. The caller holds mu.
+// isFresh reports whether the sign of life stays hidden for a while still. The caller holds mu.
 func (n *Node) isFresh() bool {
 	return !n.renewed.IsZero() && elapsed(n.renewed) < n.hidden-n.config.Death/8
 }
 
-// elapsed is how long ago a time was. The monotonic clock may stand still while the machine does, the other one may be set: the
-// later counts.
+// elapsed returns the time since a time. The monotonic clock may stop while the machine is suspended, and the wall
+// clock may be set. The larger difference counts.
 func elapsed(since time.Time) time.Duration {
 	now := time.Now()
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }
 
-// Close ends what the node does. Its sign of life stays, so that others take over what is left; see Leave.
+// Close ends the node's activity. Its sign of life remains, so that others take over its work; see Leave.
 func (n *Node) Close() {
 	n.end()
 	n.beats.Wait()
 }
 
-// end keeps the node from beginning anything.
+// end prevents all further renewals.
 func (n *Node) end() {
 	n.once.Do(func() {
 		n.mu.Lock()

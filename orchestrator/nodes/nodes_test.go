@@ -24,14 +24,14 @@ import (
 
 const queue = "schedules"
 
-// world is what some nodes share.
+// world is the storage that some nodes share.
 type world struct {
 	tables tables.Store
 	queues queues.Store
 
 	mu    sync.Mutex
 	taken []nodes.Lost
-	fail  error // what takeovers give
+	fail  error // the result of takeovers
 }
 
 func newWorld(t *testing.T) *world {
@@ -48,8 +48,8 @@ type process struct {
 	mu      sync.Mutex
 	calls   int
 	refused error
-	late    func() time.Duration // how late a request is carried out, and its answer comes; nil: not at all
-	unheard int                  // so many requests are carried out, and it does not learn that
+	late    func() time.Duration // delay of a request and of its response; nil for none
+	unheard int                  // the number of further requests that are carried out without a response
 }
 
 func (p *process) intercept(ctx context.Context, _ faults.Call, do func(context.Context) error) error {
@@ -72,21 +72,21 @@ func (p *process) intercept(ctx context.Context, _ faults.Call, do func(context.
 	return do(ctx)
 }
 
-// unhear lets the next request of the process through, and not its answer.
+// unhear lets the next request of the process through, but not its response.
 func (p *process) unhear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.unheard = 1
 }
 
-// refuse keeps the process from storage; nil lets it go there again.
+// refuse keeps the process from storage; nil reconnects it.
 func (p *process) refuse(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refused = err
 }
 
-// count is how many requests it has made since it was asked last.
+// count returns the number of its requests since the last count.
 func (p *process) count() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,7 +120,7 @@ func (w *world) process(t *testing.T, name string, change ...func(*nodes.Config)
 	return p
 }
 
-// deliver gives what is visible in the queue to a node, as its host does, and deletes what it has handled.
+// deliver delivers the visible messages of the queue to a node, as its host does, and deletes the handled ones.
 func (w *world) deliver(t *testing.T, p *process) (delivered int) {
 	t.Helper()
 	found, err := w.queues.Receive(t.Context(), queue, queues.MaxReceive, 10*time.Minute)
@@ -144,7 +144,7 @@ func (w *world) deliver(t *testing.T, p *process) (delivered int) {
 	return len(found)
 }
 
-// takenFrom are the nodes that were taken over, in order.
+// takenFrom returns the nodes that were taken over, in order.
 func (w *world) takenFrom() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -165,7 +165,7 @@ func hold(t *testing.T, p *process, id string) {
 
 var errDown = tables.ErrOutcomeUnknown
 
-// Another node takes over from one that does not renew its sign of life, once, and knows what that had in hand.
+// Another node takes over from one that does not renew its sign of life, once, and knows its work.
 func TestTakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -211,8 +211,8 @@ func TestTakeover(t *testing.T) {
 	})
 }
 
-// What a node gives up while it does not reach storage is in hand to the others, also if a renewal gets through of which it does not
-// learn: its host may be cut off as well. A node that has come back does not name it any more.
+// Work that a node releases while it cannot reach storage is still in progress to the others, even if a renewal
+// succeeds without a response: its host may be cut off as well. A node that has reconnected no longer names it.
 func TestGivenUp(t *testing.T) {
 	for _, comesBack := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -243,7 +243,7 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
-// After an outage all nodes are late. Those that live make themselves seen, and nobody takes over.
+// After an outage all nodes are late. The living ones renew their signs, and no node takes over.
 func TestOutageIsNoDeath(t *testing.T) {
 	for seconds := range 40 {
 		synctest.Test(t, func(t *testing.T) {
@@ -272,7 +272,7 @@ func TestOutageIsNoDeath(t *testing.T) {
 	}
 }
 
-// A node whose requests reach storage within 5 s is never taken for dead, however late the answers are.
+// A node with requests that reach storage within 5 s is never considered dead, however late the responses are.
 func TestSlowStorageIsNoDeath(t *testing.T) {
 	t.Parallel()
 	for _, seed := range sample.Seeds(t, 40) {
@@ -304,8 +304,8 @@ func TestSlowStorageIsNoDeath(t *testing.T) {
 	}
 }
 
-// A takeover in progress is left to its node, however long it lasts and whoever gets the sign of life again. One that failed is
-// repeated, and knows it.
+// A takeover in progress is left to its node, however long it lasts and whichever node gets the sign of life again.
+// One that failed is repeated, with its Begun time.
 func TestTakeoverInProgress(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]error{"it succeeds": nil, "it fails": errors.New("storage is slow")} {
@@ -363,7 +363,7 @@ func TestTakeoverInProgress(t *testing.T) {
 	}
 }
 
-// What a node may cost: 8 requests a minute with work, however it comes, and none without.
+// The cost of a node: at most 8 requests a minute with work, however it arrives, and none without.
 func TestRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -411,7 +411,7 @@ func TestRequests(t *testing.T) {
 	})
 }
 
-// A takeover that is broken off is finished by whoever takes over next, again and again.
+// An interrupted takeover is finished by the next node that takes over, repeatedly.
 func TestTakeoverOfATakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -421,7 +421,7 @@ func TestTakeoverOfATakeover(t *testing.T) {
 			p := w.process(t, fmt.Sprint("node-", i))
 			hold(t, p, fmt.Sprint("order-", i))
 			if i > 0 {
-				w.deliver(t, p) // and it dies over it
+				w.deliver(t, p) // and it dies during the takeover
 			}
 			p.refuse(errDown)
 			chain = append(chain, p)
@@ -443,7 +443,8 @@ func TestTakeoverOfATakeover(t *testing.T) {
 	})
 }
 
-// A node that leaves lets others take over at once what it has not handed back, and commits nothing any more.
+// A node that leaves lets others take over immediately the work that it has not returned, and commits nothing
+// afterwards.
 func TestLeave(t *testing.T) {
 	for _, busy := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -476,7 +477,7 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// A process takes over at once from the one that its host had started before, and leaves those alone that live.
+// A process takes over immediately from the one that its host had started before, and not from living ones.
 func TestSameHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// processLives says whether there is a process with this id on this machine. In doubt there is.
+// processLives reports whether a process with this id exists on this machine. In doubt it returns true.
 func processLives(pid int) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil {

@@ -13,14 +13,12 @@ import (
 	"github.com/vibedata/roundhouse/tables/hostlock"
 )
 
-// The keys of the rows.
 const (
 	partition  = "nodes"
 	nodePrefix = "node-"
 	signPrefix = "sign-"
 )
 
-// The columns of the rows.
 const (
 	columnNode     = "Node"
 	columnHost     = "Host"
@@ -39,34 +37,34 @@ const (
 	columnSaid     = "Said"
 )
 
-// State is that of a node.
+// State is the state of a node.
 type State string
 
 // These are the states of nodes.
 const (
-	StateAlive State = "alive" // as of its last sign of life; a node without work gives none
+	StateAlive State = "alive" // as of its last sign of life; a node without work has none
 	StateGone  State = "gone"  // it has left
 	StateTaken State = "taken" // another node has taken over from it
 
-	stateDropped State = "dropped" // of a sign of life: the node goes on with the next one
+	stateDropped State = "dropped" // of a sign of life: the node continues with the next one
 )
 
-// Info is a node as others see it.
+// Info is the description of a node in the tables.
 type Info struct {
 	Name    string
 	Host    string
 	PID     int
 	Version string
 	State   State
-	// Since is when it began to work under this name, Seen its last sign of life that is in its row: with work, it writes one a
-	// minute. Both are by its own clock.
+	// Since is when it began to work under this name, Seen the time of the last sign of life in its row: with work, it
+	// writes one a minute. Both are by its own clock.
 	Since, Seen time.Time
-	// Hand is what it had in hand then.
+	// Hand is its work at that time.
 	Hand Hand
-	// Said is what it said of itself when it wrote its row; see Node.Say.
+	// Said is its text when it wrote its row; see Node.Say.
 	Said string
-	// TakenBy is who took over from it, TakenAt when, and TakenOver how many orchestrations that were. Finished says that all of
-	// them go on.
+	// TakenBy is the node that took over from it, TakenAt when, and TakenOver how many orchestrations it took over.
+	// Finished is set when all of them are running.
 	TakenBy   string
 	TakenAt   time.Time
 	TakenOver int
@@ -75,9 +73,9 @@ type Info struct {
 	number int
 }
 
-// writeRow writes what others see of this node. The caller holds signing.
+// writeRow writes the row that describes this node to others. The caller holds signing.
 func (n *Node) writeRow(ctx context.Context, state State) error {
-	began := time.Now() // what is released from now on may be in the row
+	began := time.Now() // work that is released from now on may be in the row
 	s := n.note()
 	hand, err := json.Marshal(s.Hand)
 	if err != nil {
@@ -105,7 +103,7 @@ func infoOf(e tables.Entity) Info {
 }
 
 func parseHand(text string) (h Hand) {
-	_ = json.Unmarshal([]byte(text), &h) // what is damaged tells nothing; the scan by name finds what was committed
+	_ = json.Unmarshal([]byte(text), &h) // a damaged text is ignored; the scan by name finds committed work
 	return h
 }
 
@@ -115,7 +113,7 @@ type ended struct {
 	Number   int
 	State    State // StateTaken or stateDropped
 	By       string
-	At       time.Time // when By claimed the takeover, or confirmed last that it works on it; long ago after a failure
+	At       time.Time // when By claimed the takeover, or confirmed last that it is working on it; long ago after a failure
 	Begun    time.Time // when the first takeover began
 	Hand     Hand
 	Finished bool
@@ -142,7 +140,7 @@ func (e ended) entity() tables.Entity {
 
 func endedOf(e tables.Entity) ended {
 	begun := e.Time(columnBegun)
-	if begun.IsZero() { // of a version that did not write it
+	if begun.IsZero() { // written by a version without it
 		begun = e.Time(columnAt)
 	}
 	return ended{Begun: begun, Node: e.String(columnNode), Number: int(e.Int(columnNumber)), State: State(e.String(columnState)), By: e.String(columnBy), At: e.Time(columnAt),
@@ -178,7 +176,8 @@ func rows(ctx context.Context, store tables.Store, table string) (nodes []Info, 
 	return nodes, signs, nil
 }
 
-// List returns the nodes that have been seen within the last day, the latest first. table is Config.Table; "" is its default.
+// List returns the nodes that have been seen within the last day, the latest first. table is Config.Table; "" is its
+// default.
 func List(ctx context.Context, store tables.Store, table string) ([]Info, error) {
 	if table == "" {
 		table = hostlock.DefaultTable

@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/nodes"
 )
 
-// said is what the rows of nodes say that are alive.
+// said returns the texts in the rows of living nodes.
 func (w *world) said(t *testing.T) (texts []string) {
 	t.Helper()
 	all, err := nodes.List(t.Context(), w.tables, "")
@@ -24,7 +24,7 @@ func (w *world) said(t *testing.T) (texts []string) {
 	return texts
 }
 
-// What a node says is in its row soon, whether it has work or not, and costs nothing while it stays the same.
+// The text of a node is in its row soon, with work or without, and costs nothing while it stays the same.
 func TestSay(t *testing.T) {
 	t.Parallel()
 	for name, working := range map[string]bool{"with work": true, "without": false} {
@@ -61,7 +61,8 @@ func TestSay(t *testing.T) {
 	}
 }
 
-// What could not be written is written when storage is back, and a node that was fenced goes on saying it under its other name.
+// A text that could not be written is written when storage is back, and a fenced node publishes it again under its
+// other name.
 func TestSayAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -83,7 +84,7 @@ func TestSayAgain(t *testing.T) {
 	})
 }
 
-// What does not fit a row is left out, and the row is written all the same.
+// A text that does not fit a row is left out, and the row is written nevertheless.
 func TestSayTooMuch(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{"long": strings.Repeat("x", 30<<10+1), "no text": "a\xffb"} {

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// linger is for how long a node without work keeps its sign of life: work often comes soon again.
+	// linger is how long a node without work keeps its sign of life: new work often follows soon.
 	linger = time.Minute
 	// rowEvery is how often a node with work writes its row: not twice in a minute.
 	rowEvery = time.Minute + time.Second
-	// retryPause is about how long a renewal that failed waits.
+	// retryPause is the approximate pause after a failed renewal.
 	retryPause = 500 * time.Millisecond
-	// slowRenewal is the duration of a renewal from which on storage is slow.
+	// slowRenewal is the duration of a renewal from which on storage counts as slow.
 	slowRenewal = time.Second
 	// renewTimeout bounds one renewal.
 	renewTimeout = 10 * time.Second
@@ -29,14 +29,14 @@ const (
 // sign is this node's sign of life.
 type sign struct {
 	id, receipt string // of the message; "" without one
-	number      int    // tells the signs of a node apart
-	doubtful    bool   // there may be a message with this number whose receipt nobody has
-	named       int    // how much it names that was given up
+	number      int    // distinguishes the signs of a node
+	doubtful    bool   // a message with this number may exist whose receipt is unknown
+	named       int    // how much released work it names
 	row         time.Time
 }
 
-// body is the message. It has the form of a signal to an orchestration that does not exist, which earlier versions of this
-// program drop.
+// body is the message. It has the form of a signal to an orchestration that does not exist, which earlier versions of
+// this program drop.
 type body struct {
 	SignalID   string `json:"signalId"`
 	InstanceID string `json:"workflowInstanceId"`
@@ -45,11 +45,11 @@ type body struct {
 	Node       *note  `json:"node"`
 }
 
-// note is what the message says.
+// note is the content of the message.
 type note struct {
 	Name   string `json:"name"`
 	Number int    `json:"number"`
-	// Gone says that the node has left.
+	// Gone is set when the node has left.
 	Gone bool `json:"gone,omitempty"`
 	Hand Hand `json:"hand"`
 }
@@ -58,7 +58,7 @@ func (s note) encode() ([]byte, error) {
 	return json.Marshal(body{SignalID: fmt.Sprintf("node:%s:%d", s.Name, s.Number), InstanceID: "node:" + s.Name, Provider: "roundhouse", Type: "InternalContinue", Node: &s})
 }
 
-// decode says whether a message is a sign of life.
+// decode returns the note of a message, and whether the message is a sign of life.
 func decode(text []byte) (note, bool) {
 	var b body
 	if json.Unmarshal(text, &b) != nil || b.Node == nil || b.Node.Name == "" {
@@ -67,7 +67,7 @@ func decode(text []byte) (note, bool) {
 	return *b.Node, true
 }
 
-// beat renews the sign of life until nothing has been in hand for a while, and then deletes it.
+// beat renews the sign of life until the node has been without work for a while, and then deletes it.
 func (n *Node) beat() {
 	for {
 		ctx, cancel := context.WithTimeout(n.work, renewTimeout)
@@ -92,19 +92,19 @@ func (n *Node) beat() {
 	}
 }
 
-// rest deletes the sign of life of a node that has had nothing in hand for a while, and says whether it did.
+// rest deletes the sign of life of a node that has been without work for a while, and reports whether it did.
 func (n *Node) rest() bool {
 	n.signing <- struct{}{}
 	defer func() { <-n.signing }()
 	n.mu.Lock()
-	// A row that was written since says that nothing is in hand: without it, Sweep would take this node for dead.
+	// A row that was written since records that the node has no work: without it, Sweep would consider this node dead.
 	idle := len(n.held)+len(n.givenUp) == 0 && elapsed(n.idle) >= linger && elapsed(n.sign.row) < elapsed(n.idle)
 	if idle {
-		n.renewed = time.Time{} // whoever commits from now on makes a new one before
+		n.renewed = time.Time{} // a later commit makes a new one first
 	}
 	n.mu.Unlock()
 	if !idle || n.deleteSign(n.work) != nil {
-		return false // one that could not be deleted is renewed, and deleted later
+		return false // a sign that could not be deleted is renewed, and deleted later
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -124,17 +124,17 @@ func (n *Node) deleteSign(ctx context.Context) error {
 		return n.dropSign(ctx)
 	}
 	if err == nil {
-		n.sign.id, n.sign.number = "", n.sign.number+1 // whatever becomes of the sign that is gone says nothing about the next
+		n.sign.id, n.sign.number = "", n.sign.number+1 // the outcome of the old sign says nothing about the next
 	}
 	return err
 }
 
-// isLost says that somebody else has the message.
+// isLost reports whether another process has the message.
 func isLost(err error) bool {
 	return errors.Is(err, queues.ErrPopReceipt) || errors.Is(err, queues.ErrNotFound)
 }
 
-// renew keeps the sign of life hidden, unless that was done just now, and makes it if there is none.
+// renew keeps the sign of life hidden, unless it was renewed just now, and makes it if necessary.
 func (n *Node) renew(ctx context.Context) error {
 	select {
 	case n.signing <- struct{}{}:
@@ -154,7 +154,7 @@ func (n *Node) renew(ctx context.Context) error {
 	if n.unseen = err != nil; err == nil {
 		n.renewed, n.hidden, n.took = began, hidden, elapsed(began)
 	}
-	if named := n.sign.named; err == nil && named > 0 { // the node lives, and so does its host, which shows what failed
+	if named := n.sign.named; err == nil && named > 0 { // the node and its host are alive, so the host shows the failed messages
 		n.givenUp, n.idle = slices.Delete(n.givenUp, 0, named), time.Now()
 	}
 	n.mu.Unlock()
@@ -175,14 +175,14 @@ func (n *Node) renew(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(ctx, n.config.Interval/2)
 		defer cancel()
 	}
-	if err := n.writeRow(ctx, StateAlive); err != nil { // the message is what counts
+	if err := n.writeRow(ctx, StateAlive); err != nil { // the message alone decides
 		n.config.Log.WarnContext(ctx, "the row of this node cannot be written", "node", n.Name(), "error", err.Error())
 	}
 	return nil
 }
 
-// show updates the message, or sends it. One that may have been sent without an answer is ended, and another one is sent. The caller
-// holds signing.
+// show updates the message, or sends it. If a message was sent with unknown outcome, show ends that sign and sends
+// another one. The caller holds signing.
 func (n *Node) show(ctx context.Context) (hidden time.Duration, err error) {
 	hidden = n.hideFor()
 	err = n.tryShow(ctx, hidden)
@@ -192,8 +192,8 @@ func (n *Node) show(ctx context.Context) (hidden time.Duration, err error) {
 	return hidden, err
 }
 
-// hideFor is the duration for which the next renewal hides the sign of life. On slow storage it is longer, so that a node that lives is
-// not fenced.
+// hideFor returns the duration for which the next renewal hides the sign of life. On slow storage it is longer, so
+// that a living node is not fenced.
 func (n *Node) hideFor() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -234,7 +234,7 @@ func (n *Node) tryShow(ctx context.Context, hidden time.Duration) error {
 	return err
 }
 
-// message is the text of the message, which names what was given up by now. The caller holds signing.
+// message returns the text of the message, and updates which released work it names. The caller holds signing.
 func (n *Node) message() ([]byte, error) {
 	n.mu.Lock()
 	n.sign.named = len(n.givenUp)
@@ -242,15 +242,15 @@ func (n *Node) message() ([]byte, error) {
 	return n.note().encode()
 }
 
-// note is what the message says now. The caller holds signing.
+// note returns the current content of the message. The caller holds signing.
 func (n *Node) note() note {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return note{Name: n.name, Number: n.sign.number, Hand: handOf(n.inHand(), n.config.Now().UTC())}
 }
 
-// dropSign ends a sign of life that the node does not hold any more, so that nobody takes over when it is received. When somebody
-// has taken over already, the node is fenced. The caller holds signing.
+// dropSign ends a sign of life that the node no longer holds, so that no node takes over when it is received. If
+// another node has taken over already, this node is fenced. The caller holds signing.
 func (n *Node) dropSign(ctx context.Context) error {
 	name := n.Name()
 	by, err := n.endSign(ctx, ended{Node: name, Number: n.sign.number, State: stateDropped, At: n.config.Now().UTC()})
@@ -273,7 +273,7 @@ func (n *Node) dropSign(ctx context.Context) error {
 	return nil
 }
 
-// endSign inserts the row that ends a sign of life, and returns the row that is there then.
+// endSign inserts the row that ends a sign of life, and returns the row that exists then.
 func (n *Node) endSign(ctx context.Context, e ended) (ended, error) {
 	var err error
 	for range endTries {

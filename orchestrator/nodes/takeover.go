@@ -11,35 +11,35 @@ import (
 )
 
 const (
-	// grace is the time that a node gets after its sign of life was shown: after an outage of storage, all nodes are late. On slow
-	// storage it is longer.
+	// grace is the time that a node gets after its sign of life was shown: after an outage of storage, all nodes are
+	// late. On slow storage it is longer.
 	grace = time.Second
 	// refreshEvery is how often a takeover in progress is confirmed in its row.
 	refreshEvery = time.Minute
-	// unseen is how long a node with work may go without writing its row before Sweep takes it for dead, and how long a takeover
-	// may be unfinished. Clocks may differ by a minute.
+	// unseen is how long a node with work may go without writing its row before Sweep considers it dead, and how long
+	// a takeover may be unfinished. Clocks may differ by a minute.
 	unseen = 5 * time.Minute
 	// rowKeep is how long rows are kept.
 	rowKeep = 24 * time.Hour
-	// sweepSlice bounds how many nodes one Sweep takes over from, and how many rows it deletes.
+	// sweepSlice bounds the nodes that one Sweep takes over from, and the rows that it deletes.
 	sweepSlice = 100
 )
 
 // Lost is a node that has died, or has left.
 type Lost struct {
-	// Node is its name, By that of the node that takes over.
+	// Node is its name, By the name of the node that takes over.
 	Node, By string
-	// Hand is what it had in hand when it was last seen: there may be more since.
+	// Hand is its work when it was last seen; it may have more since.
 	Hand Hand
-	// HostLives says that only the process is gone: the host delivers its messages again by itself.
+	// HostLives is set if only the process is gone: the host redelivers its messages by itself.
 	HostLives bool
-	// Begun is zero for the first takeover of the node. For a takeover that another process had begun and not finished, it is when
-	// that one began, by its clock.
+	// Begun is zero for the first takeover of the node. For a takeover that another process had begun and not
+	// finished, it is when that one began, by its clock.
 	Begun time.Time
 }
 
-// Receive takes a message of the queue. handled is false for one that is no sign of life. After an error, the message has to be
-// delivered again.
+// Receive handles a message of the queue. handled is false for a message that is no sign of life. After an error, the
+// message must be redelivered.
 func (n *Node) Receive(ctx context.Context, message []byte) (handled bool, err error) {
 	s, ok := decode(message)
 	if !ok {
@@ -56,7 +56,7 @@ func (n *Node) Receive(ctx context.Context, message []byte) (handled bool, err e
 	return true, n.takeOver(ctx, ended{Node: s.Name, Number: s.Number, Hand: s.Hand}, false, wait)
 }
 
-// receiveOwn makes a new sign of life when this node receives its own: it lives, though late.
+// receiveOwn makes a new sign of life when this node receives its own: it is alive, though late.
 func (n *Node) receiveOwn(ctx context.Context, s note) (own bool, err error) {
 	select {
 	case n.signing <- struct{}{}:
@@ -68,7 +68,7 @@ func (n *Node) receiveOwn(ctx context.Context, s note) (own bool, err error) {
 	case n.Name() != s.Name || n.isLeft():
 		return false, nil
 	case n.sign.number != s.Number:
-		return true, nil // one that was sent without an answer, and that another one has followed
+		return true, nil // a sign that was sent with unknown outcome, and then replaced
 	}
 	if err := n.dropSign(ctx); err != nil {
 		return true, err
@@ -90,8 +90,8 @@ func (n *Node) isLeft() bool {
 	return n.left
 }
 
-// takeOver takes over from a node whose sign of life has ended, and finishes what that one had taken over itself. It gives the node
-// a time to notice.
+// takeOver takes over from a node whose sign of life has ended, and finishes the takeovers of that node. It gives the
+// node some time to react.
 func (n *Node) takeOver(ctx context.Context, e ended, hostLives bool, grace time.Duration) error {
 	release := n.hold(held{}) // so that others finish it if this node dies, too
 	defer release()
@@ -115,7 +115,7 @@ func (n *Node) takeOver(ctx context.Context, e ended, hostLives bool, grace time
 	})
 }
 
-// slowness is how much later than usual a node may be that lives, as far as this node sees from its own renewals.
+// slowness returns how much later than usual a living node may be, judged by this node's own renewals.
 func (n *Node) slowness() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -128,7 +128,8 @@ func (n *Node) slowness() time.Duration {
 	return min(4*n.took, n.config.Interval)
 }
 
-// atOnce does all of it at the same time: a takeover lasts as long as what it drives, and none may wait for another.
+// atOnce runs all takeovers at the same time: a takeover lasts as long as the work it drives, and none may wait for
+// another.
 func atOnce(takeovers []func() error) error {
 	errs := make([]error, len(takeovers))
 	var going sync.WaitGroup
@@ -139,7 +140,7 @@ func atOnce(takeovers []func() error) error {
 	return errors.Join(errs...)
 }
 
-// carryOut goes on with what a node had in hand, and notes that when all of it does.
+// carryOut continues the work of a node, and records when all of it is running.
 func (n *Node) carryOut(ctx context.Context, e ended, by string, hostLives bool) error {
 	messages := 0
 	if !hostLives {
@@ -179,7 +180,8 @@ func (n *Node) carryOut(ctx context.Context, e ended, by string, hostLives bool)
 	return fmt.Errorf("take over from node %s: %w", e.Node, err)
 }
 
-// refresh confirms in the row of a takeover that this node works on it, until ctx ends. Other nodes leave the takeover to it.
+// refresh confirms in the row of a takeover that this node works on it, until ctx ends. Other nodes leave the takeover
+// to it.
 func (n *Node) refresh(ctx context.Context, e ended) {
 	for pause(ctx, refreshEvery) == nil {
 		if err := n.record(ctx, e, func(found *ended) { found.At = n.config.Now().UTC() }); err != nil && ctx.Err() == nil {
@@ -204,8 +206,8 @@ func (n *Node) record(ctx context.Context, e ended, change func(*ended)) error {
 	return n.config.Tables.Apply(ctx, n.config.Table, tables.Replace(found.entity()))
 }
 
-// showMessages makes the messages visible that a dead host keeps hidden, and says how many. Those that somebody else has by now, and
-// those that cannot be shown, come when their time is over.
+// showMessages makes the messages visible that a dead host keeps hidden, and returns their number. Messages that
+// another process has by now, and those that cannot be shown, become visible when their time is over.
 func (n *Node) showMessages(ctx context.Context, messages []Message) (shown int) {
 	for _, m := range messages {
 		if _, err := n.config.Queues.Renew(ctx, m.Queue, m.ID, m.PopReceipt, 0); err == nil {
@@ -217,8 +219,8 @@ func (n *Node) showMessages(ctx context.Context, messages []Message) (shown int)
 	return shown
 }
 
-// claim makes this node the one that takes over. mine is false if nothing is to be done: the node has gone on with another sign of
-// life, or somebody has taken over.
+// claim makes this node the one that takes over. mine is false if no takeover is needed: the node has continued with
+// another sign of life, or another node has taken over.
 func (n *Node) claim(ctx context.Context, e *ended, by string) (mine bool, err error) {
 	if taken, err := n.isTakenOtherwise(ctx, *e); taken || err != nil {
 		return false, err
@@ -240,8 +242,9 @@ func (n *Node) claim(ctx context.Context, e *ended, by string) (mine bool, err e
 	return n.reclaim(ctx, e, found, by)
 }
 
-// isTakenOtherwise says whether somebody has taken over from the node by another of its signs of life: the process that follows under the
-// same host knows the number in the row, and the node may have gone on with another sign since.
+// isTakenOtherwise reports whether another node has taken over by another sign of life of the same node. The process
+// that follows under the same host knows the number in the row, and the node may have continued with another sign
+// since.
 func (n *Node) isTakenOtherwise(ctx context.Context, e ended) (bool, error) {
 	prefix := tables.EscapeKey(signPrefix + e.Node + "-")
 	q := tables.Query{Partition: partition, From: prefix, To: tables.PrefixEnd(prefix)}
@@ -285,7 +288,7 @@ func (n *Node) finishOthers(ctx context.Context, lost string) error {
 	return atOnce(others)
 }
 
-// finish goes on with a takeover that another node had begun.
+// finish continues a takeover that another node had begun.
 func (n *Node) finish(ctx context.Context, e ended) error {
 	by := n.Name()
 	var mine ended
@@ -298,8 +301,8 @@ func (n *Node) finish(ctx context.Context, e ended) error {
 	})
 }
 
-// Start writes the row of this node, and takes over from processes that the same host had started, and that are gone. The
-// takeovers go on when it returns, until Close.
+// Start writes the row of this node, and takes over from processes that the same host had started and that are gone.
+// The takeovers continue after it returns, until Close.
 func (n *Node) Start(ctx context.Context) error {
 	var all []Info
 	steps := []func() error{func() error { return n.announce(ctx) }}
@@ -342,8 +345,8 @@ func (n *Node) inBackground(e ended) {
 	})
 }
 
-// Leave is the end of a node that is told to end: others take over at once what it could not hand back. It commits nothing any
-// more.
+// Leave ends a node at shutdown: others take over immediately the work that it could not return. It commits nothing
+// afterwards.
 func (n *Node) Leave(ctx context.Context) error {
 	n.end()
 	select {
@@ -363,7 +366,7 @@ func (n *Node) Leave(ctx context.Context) error {
 	return errors.Join(err, n.writeRow(ctx, StateGone))
 }
 
-// showGone shows the sign of life, so that somebody takes over. The caller holds signing.
+// showGone shows the sign of life, so that another node takes over. The caller holds signing.
 func (n *Node) showGone(ctx context.Context, s note) error {
 	text, err := s.encode()
 	if err != nil {
@@ -379,8 +382,8 @@ func (n *Node) showGone(ctx context.Context, s note) error {
 	return err
 }
 
-// Sweep takes over from nodes whose message is lost, finishes takeovers that nobody finishes, and deletes old rows. It is enough
-// that one node calls it every few minutes; several do no harm.
+// Sweep takes over from nodes with a lost message, finishes abandoned takeovers, and deletes old rows. One node
+// calling it every few minutes is enough; several do no harm.
 func (n *Node) Sweep(ctx context.Context) error {
 	nodes, signs, err := rows(ctx, n.config.Tables, n.config.Table)
 	if err != nil {
