@@ -71,25 +71,29 @@ type Counts struct {
 type Node struct {
 	config Config
 
-	mu      sync.Mutex
-	name    string
-	started time.Time
-	held    map[int]held
-	next    int
-	unseen  bool          // the last renewal of the sign of life failed
-	givenUp []held        // released while it could not: a renewal may have succeeded nevertheless, and must not hide this work from a takeover
-	idle    time.Time     // since when the node has no work
-	beating bool          // a goroutine renews the sign of life
-	renewed time.Time     // when the last renewal that succeeded began; zero without a sign of life
-	took    time.Duration // duration of that renewal, a measure of the speed of storage
-	hidden  time.Duration // how long that renewal hides the sign of life
-	left    bool
-	said    string // text of the last Say
-	news    bool   // the text is not in the row yet
-	counts  Counts
+	mu       sync.Mutex
+	name     string
+	started  time.Time
+	held     map[int]held
+	next     int
+	unseen   bool          // the last renewal of the sign of life failed
+	givenUp  []held        // released while it could not: a renewal may have succeeded nevertheless, and must not hide this work from a takeover
+	idle     time.Time     // since when the node has no work
+	beating  bool          // a goroutine renews the sign of life
+	renewed  time.Time     // when the last renewal that succeeded began; zero without a sign of life
+	took     time.Duration // duration of that renewal, a measure of the speed of storage
+	hidden   time.Duration // how long that renewal hides the sign of life
+	left     bool
+	said     string    // text of the last Say
+	news     bool      // the text is not in the row yet
+	written  time.Time // when the state in the row was read; zero without a row
+	outdated int       // how often outdateRow was called
+	counts   Counts
 
 	signing chan struct{} // guards sign
 	sign    sign
+
+	writing chan struct{} // held while the row is written
 
 	work   context.Context // ends with Close
 	stop   context.CancelFunc
@@ -131,7 +135,7 @@ func New(c Config) (*Node, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	n := &Node{config: c, name: newName(c.Name), held: map[int]held{}, signing: make(chan struct{}, 1), ending: make(chan struct{})}
+	n := &Node{config: c, name: newName(c.Name), held: map[int]held{}, signing: make(chan struct{}, 1), writing: make(chan struct{}, 1), ending: make(chan struct{})}
 	n.started = c.Now().UTC()
 	n.work, n.stop = context.WithCancel(context.Background())
 	return n, nil

@@ -73,27 +73,92 @@ type Info struct {
 	number int
 }
 
+// rowTimeout bounds the write of a row that no renewal waits for.
+const rowTimeout = time.Minute
+
 // writeRow writes the row that describes this node to others. The caller holds signing.
 func (n *Node) writeRow(ctx context.Context, state State) error {
-	began := time.Now() // work that is released from now on may be in the row
+	select {
+	case n.writing <- struct{}{}:
+		defer func() { <-n.writing }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return n.newRow(state).write(ctx)
+}
+
+// writeRowLater writes the row in the background, unless a write is in progress: a slow table must not delay the next renewal. The caller
+// holds signing.
+func (n *Node) writeRowLater() {
+	n.mu.Lock()
+	left := n.left
+	n.mu.Unlock()
+	if left {
+		return
+	}
+	select {
+	case n.writing <- struct{}{}:
+	default:
+		return
+	}
+	row := n.newRow(StateAlive)
+	write := func() {
+		defer func() { <-n.writing }()
+		ctx, cancel := context.WithTimeout(n.work, rowTimeout)
+		defer cancel()
+		if err := row.write(ctx); err != nil && n.work.Err() == nil { // the message alone decides
+			n.config.Log.WarnContext(ctx, "the row of this node cannot be written", "node", row.name, "error", err.Error())
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.left {
+		<-n.writing
+		return
+	}
+	n.beats.Go(write)
+}
+
+// outdateRow has the row written with the next renewal, also if an older state of it is being written.
+func (n *Node) outdateRow() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.written = time.Time{}
+	n.outdated++
+}
+
+// row is the state of a node at one time.
+type row struct {
+	node   *Node
+	name   string
+	number int       // of outdateRow calls before
+	began  time.Time // work that is released from then on may be in the row
+	said   string
+	entity tables.Entity
+}
+
+// newRow returns the row that describes this node now. The caller holds signing.
+func (n *Node) newRow(state State) row {
+	began := time.Now()
 	s := n.note()
-	hand, err := json.Marshal(s.Hand)
-	if err != nil {
-		return err
-	}
+	hand, _ := json.Marshal(s.Hand) // strings, numbers and times can be marshaled
 	n.mu.Lock()
-	since, said := n.started, n.said
+	since, said, number := n.started, n.said, n.outdated
 	n.mu.Unlock()
-	err = n.config.Tables.Apply(ctx, n.config.Table, tables.Upsert(tables.Entity{Key: tables.Key{Partition: partition, Row: tables.EscapeKey(nodePrefix + s.Name)},
+	return row{n, s.Name, number, began, said, tables.Entity{Key: tables.Key{Partition: partition, Row: tables.EscapeKey(nodePrefix + s.Name)},
 		Properties: map[string]any{columnNode: s.Name, columnHost: n.config.Host, columnPID: int64(n.config.PID), columnVersion: n.config.Version,
-			columnState: string(state), columnSince: since, columnSeen: s.Hand.At, columnNumber: int64(s.Number), columnHand: string(hand), columnSaid: said}}))
-	if err != nil {
-		return fmt.Errorf("write the row of node %s: %w", s.Name, err)
+			columnState: string(state), columnSince: since, columnSeen: s.Hand.At, columnNumber: int64(s.Number), columnHand: string(hand), columnSaid: said}}}
+}
+
+func (r row) write(ctx context.Context) error {
+	if err := r.node.config.Tables.Apply(ctx, r.node.config.Table, tables.Upsert(r.entity)); err != nil {
+		return fmt.Errorf("write the row of node %s: %w", r.name, err)
 	}
-	n.sign.row = began
-	n.mu.Lock()
-	n.news = n.said != said
-	n.mu.Unlock()
+	r.node.mu.Lock()
+	defer r.node.mu.Unlock()
+	if r.node.outdated == r.number {
+		r.node.written, r.node.news = r.began, r.node.said != r.said
+	}
 	return nil
 }
 

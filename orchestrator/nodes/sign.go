@@ -32,7 +32,6 @@ type sign struct {
 	number      int    // distinguishes the signs of a node
 	doubtful    bool   // a message with this number may exist whose receipt is unknown
 	named       int    // how much released work it names
-	row         time.Time
 }
 
 // body is the message. It has the form of a signal to an orchestration that does not exist, which earlier versions of
@@ -98,7 +97,7 @@ func (n *Node) rest() bool {
 	defer func() { <-n.signing }()
 	n.mu.Lock()
 	// A row that was written since records that the node has no work: without it, Sweep would consider this node dead.
-	idle := len(n.held)+len(n.givenUp) == 0 && elapsed(n.idle) >= linger && elapsed(n.sign.row) < elapsed(n.idle)
+	idle := len(n.held)+len(n.givenUp) == 0 && elapsed(n.idle) >= linger && elapsed(n.written) < elapsed(n.idle)
 	if idle {
 		n.renewed = time.Time{} // a later commit makes a new one first
 	}
@@ -162,21 +161,10 @@ func (n *Node) renew(ctx context.Context) error {
 		return fmt.Errorf("renew the sign of life: %w", err)
 	}
 	n.mu.Lock()
-	news, took := n.news, n.took
+	due := n.news || elapsed(n.written) >= rowEvery
 	n.mu.Unlock()
-	if !news && elapsed(n.sign.row) < rowEvery {
-		return nil
-	}
-	if hidden == n.config.Death { // a slow row must not delay the next renewal beyond that
-		if took >= slowRenewal {
-			return nil
-		}
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, n.config.Interval/2)
-		defer cancel()
-	}
-	if err := n.writeRow(ctx, StateAlive); err != nil { // the message alone decides
-		n.config.Log.WarnContext(ctx, "the row of this node cannot be written", "node", n.Name(), "error", err.Error())
+	if due {
+		n.writeRowLater()
 	}
 	return nil
 }
@@ -259,6 +247,7 @@ func (n *Node) dropSign(ctx context.Context) error {
 	}
 	if by.State == stateDropped {
 		n.sign = sign{number: n.sign.number + 1}
+		n.outdateRow()
 		return nil
 	}
 	n.mu.Lock()
@@ -268,6 +257,7 @@ func (n *Node) dropSign(ctx context.Context) error {
 	now := n.name
 	n.mu.Unlock()
 	n.sign = sign{}
+	n.outdateRow()
 	n.config.Log.ErrorContext(ctx, "this node was taken for dead, and another one goes on with what it had in hand: it goes on with new work under another name. "+
 		"Look at what kept it from its storage: a frozen machine or container, a lack of CPU, the network", "node", now, "formerNode", name, "by", by.By)
 	return nil
