@@ -115,7 +115,7 @@ func TestTextsOfAnyKind(t *testing.T) {
 	}
 }
 
-// What callers write is stored without secrets wherever it is, and a target is found by the name that it came with.
+// Texts of callers are stored without secrets in every column, and a target is found by its original name.
 func TestSecretsOfCallers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, tables.NewMemory(), "")

@@ -86,10 +86,10 @@ func (e Entry) storable() Entry {
 	return e
 }
 
-// clean is a text without secrets, as storage takes it.
+// clean returns a text without secrets, as storage accepts it.
 func clean(text string) string { return cut(redact.Text(valid(text))) }
 
-// valid is a text as storage takes it.
+// valid returns a text as storage accepts it.
 func valid(text string) string {
 	return cut(strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD"))
 }

@@ -90,9 +90,9 @@ func (a *attempt) settleRepeat(ctx context.Context) {
 	a.fate = Duplicate
 }
 
-// waitsOrGiveUp is for a message whose attempts are used up. It reports true if its run waits for signals: the run then
-// continues without the message, which only has to be acknowledged. It also reports true if storage does not show that the attempts
-// were made. Otherwise it gives the message up.
+// waitsOrGiveUp handles a message whose attempts are used up. It reports true if its run waits for signals: the run
+// continues without the message, which only has to be acknowledged. It also reports true if storage does not show
+// those attempts. Otherwise it dead-letters the message.
 func (a *attempt) waitsOrGiveUp(ctx context.Context) bool {
 	out, err := a.ownRun(ctx)
 	if err == nil && waitsForSignals(out) {
@@ -106,8 +106,8 @@ func (a *attempt) waitsOrGiveUp(ctx context.Context) bool {
 	return false
 }
 
-// countAttempts limits the attempts of the header, which any sender may have written, to those that the message's run has, given its
-// state or the error of reading it. Without a run and without a failure in the history, there were none.
+// countAttempts limits the attempts of the header, which any sender can write, to those of the message's run, given
+// its state or the error of reading it. Without a run and without a failure in the history, the limit is 0.
 func (a *attempt) countAttempts(out orchestrator.Outcome, err error) {
 	shown := a.header.Attempts
 	if err == nil {
@@ -403,7 +403,8 @@ func (a *attempt) deadLetter(ctx context.Context, reason Reason, cause error) {
 	a.fate, a.err, a.cause = DeadLettered, nil, cause
 }
 
-// addOther adds a dead letter whose key exists if the existing one is of another message: a sender has copied its header.
+// addOther adds a dead letter whose key exists, if the existing one is of another message: a sender has copied its
+// header.
 func (a *attempt) addOther(ctx context.Context, letter DeadLetter) error {
 	there, err := a.config.DeadLetters.Get(ctx, letter.Engine, letter.Key())
 	if errors.Is(err, ErrNotFound) || err == nil && bytes.Equal(there.OriginalMessage, letter.OriginalMessage) {

@@ -198,7 +198,7 @@ func TestByteOrderMark(t *testing.T) {
 	})
 }
 
-// A header line that a sender has written does not use up attempts, and what is no header of ours is replaced.
+// A header line from a sender does not use up attempts, and a malformed header is replaced.
 func TestForgedHeaders(t *testing.T) {
 	t.Parallel()
 	body := good
@@ -227,7 +227,7 @@ func TestForgedHeaders(t *testing.T) {
 	}
 }
 
-// A message with a forged header that keeps failing has all attempts, and then is one dead letter.
+// A message with a forged header that keeps failing has all attempts, and then becomes one dead letter.
 func TestForgedHeadersAreGivenUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -242,7 +242,7 @@ func TestForgedHeadersAreGivenUp(t *testing.T) {
 	})
 }
 
-// Two messages with one copied header that cannot be handled are two dead letters.
+// Two messages with one copied header that keep failing become two dead letters.
 func TestCopiedHeaders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -72,9 +72,10 @@ func Again(d Delivery) ([]byte, error) {
 	return h.prepend(body)
 }
 
-// splitHeader is the inverse of prepend. A delivery that was never put back gets a new header. Any sender may have written the line, so
-// values that prepend does not write are replaced by those of the delivery. A line that is no JSON object belongs to the body.
-// Attempts that only the header has are checked before they count (attempt.countAttempts).
+// splitHeader is the inverse of prepend. A delivery that was never requeued gets a new header. Any sender can write
+// the line, so values that prepend does not write are replaced by those of the delivery. A line that is not a JSON
+// object belongs to the body. Attempts that only the header has are checked before they count
+// (attempt.countAttempts).
 func splitHeader(d Delivery) (header, []byte) {
 	first := header{MessageID: d.ID, InsertedAt: d.InsertedAt}
 	rest, ok := bytes.CutPrefix(d.Body, []byte(headerMark))

@@ -91,7 +91,7 @@ type History struct {
 	store     tables.Store
 	table     string
 	instances *instances
-	// registered are the names that were registered with the storage account.
+	// registered caches the engine names that were registered with the storage account.
 	registered knownNames
 }
 

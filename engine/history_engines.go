@@ -23,9 +23,9 @@ const (
 	// registerAtOnce is the number of rows in a transaction: descriptions may be long, so it is below the limit of
 	// storage.
 	registerAtOnce = 50
-	// namesAge is how old the registered names may be. They change when an app is prepared.
+	// namesAge is the maximum age of the cached names. They change when an app is prepared.
 	namesAge = time.Minute
-	// namesTimeout bounds the load of them when the caller has no deadline.
+	// namesTimeout limits the load of the names when the caller has no deadline.
 	namesTimeout = 10 * time.Second
 )
 
@@ -60,8 +60,8 @@ func (h *History) Register(ctx context.Context, engines []Description, others []
 	return h.instances.begin(ctx, slices.Sorted(maps.Keys(described)), time.Now())
 }
 
-// Names returns own and all registered names, sorted, so that lists show the rows of engines that the app no longer has. It reads the
-// registered names, which may be a minute old, of which there are as many as engines and pollers have ever had.
+// Names returns own and all registered names, sorted, so that lists show the rows of engines that the app no longer
+// has. The registered names may be a minute old. They include all engines and pollers that the account ever had.
 func (h *History) Names(ctx context.Context, own []string) ([]string, error) {
 	names, err := h.registered.get(ctx, func(ctx context.Context) ([]string, error) {
 		_, names, err := h.Registered(ctx)
@@ -76,7 +76,7 @@ func (h *History) Names(ctx context.Context, own []string) ([]string, error) {
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(own, names)))), nil
 }
 
-// knownNames keeps the registered names for a while.
+// knownNames caches the registered names.
 type knownNames struct {
 	loading singleflight.Group
 
@@ -85,7 +85,7 @@ type knownNames struct {
 	at    time.Time
 }
 
-// get returns the names that are kept, or those of load, which runs once at a time. An error is not kept.
+// get returns the cached names, or those of load, which runs once at a time. An error is not cached.
 func (k *knownNames) get(ctx context.Context, load func(context.Context) ([]string, error)) ([]string, error) {
 	k.mu.Lock()
 	names, age := k.names, time.Since(k.at)

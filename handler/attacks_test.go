@@ -17,14 +17,14 @@ import (
 	"github.com/vibedata/roundhouse/internal/sample"
 )
 
-// attackRequests is how many requests a run sends, and fewest how many with -short.
+// attackRequests is the number of requests of a run, and fewest the number with -short.
 const (
 	attackRequests = 10_500
 	attacksInShort = 1_000
 )
 
-// attacker is a caller without rights to what the tenants blue, home and none have. reads are the marks that it may be shown, and weight is
-// how many of the requests it sends.
+// attacker is a caller without rights to the data of the tenants blue and home and to data without a tenant. reads
+// has the marks that it can read, and weight is its share of the requests.
 type attacker struct {
 	name   string
 	sign   func(*http.Request)
@@ -54,21 +54,21 @@ func attackers(m market) []attacker {
 	}
 }
 
-// mark is what belongs to a tenant and is in no id, so that no answer repeats it from its request.
+// mark returns a text of a tenant that is in no id, so that no answer repeats it from its request.
 func mark(word string) string { return "plan-of-" + word }
 
-// attack draws requests of routes with ids, tokens and inputs of tenants, as they are and damaged.
+// attack draws requests to routes with valid and damaged ids, tokens and inputs of tenants.
 type attack struct {
 	*rand.Rand
 	routes []handler.Route
 	ids    map[string][]string // by the names of parameters
-	tokens []string            // of lists, whose place they continue
+	tokens []string            // continuation tokens of lists
 	lists  []string
 }
 
 func pick[T any](a *attack, from []T) T { return from[a.IntN(len(from))] }
 
-// id is one of a pool, often damaged.
+// id draws an id of a pool, often damaged.
 func (a *attack) id(name string) string {
 	pool := a.ids[name]
 	if len(pool) == 0 || a.IntN(8) == 0 {
@@ -95,7 +95,7 @@ func (a *attack) id(name string) string {
 
 var pathParameter = regexp.MustCompile(`:([A-Za-z]+)`)
 
-// path is a route with ids and a query.
+// path draws a route's path with ids and a query.
 func (a *attack) path(r handler.Route) string {
 	path := pathParameter.ReplaceAllStringFunc(r.Path, func(segment string) string {
 		id := a.id(segment[1:])
@@ -127,7 +127,7 @@ func (a *attack) path(r handler.Route) string {
 	return path
 }
 
-// token is a continuation of another list or of another caller's, often damaged.
+// token draws a continuation token of another list or another caller, often damaged.
 func (a *attack) token() string {
 	token := pick(a, a.tokens)
 	if a.IntN(2) == 0 {
@@ -138,7 +138,7 @@ func (a *attack) token() string {
 	return string(raw[:a.IntN(len(raw))+1])
 }
 
-// body is what routes take, with members of others.
+// body draws a body with valid members and members of other routes.
 func (a *attack) body() string {
 	text := func(id string) string { return fmt.Sprintf("%q", strings.ToValidUTF8(id, "?")) }
 	members := []string{`"reason":"x"`, `"text":"x"`, `"status":"Resolved"`, `"status":"Expired"`, `"output":true`, `"assignee":` + text(a.id("tenant")+"/"+accesstest.ID("ann")),
@@ -158,7 +158,7 @@ func (a *attack) body() string {
 	}
 }
 
-// request is the next one of an attacker.
+// request draws an attacker's next request.
 func (a *attack) request(t *testing.T, as attacker) *http.Request {
 	t.Helper()
 	route := pick(a, a.routes)
@@ -194,13 +194,13 @@ func (a *attack) request(t *testing.T, as attacker) *http.Request {
 	return r
 }
 
-// allowed are the answers to requests that go wrong, and to those of attackers for what is theirs. 501 is the answer to entities.
+// allowed reports whether a status is an allowed answer to an attacker. 501 is the answer to entities.
 func allowed(status int) bool {
 	return slices.Contains([]int{200, 201, 202, 204, 302, 303, 304, 307, 400, 401, 403, 404, 405, 409, 410, 412, 413, 415, 422, 429, 501}, status)
 }
 
-// Whatever callers without rights send to any route of the manifest, with ids, tokens and inputs of others: every answer has one of the
-// allowed statuses and nothing of another tenant, and what belongs to others is as it was.
+// Callers without rights send requests to all routes of the manifest, with ids, tokens and inputs of others. Every
+// answer has an allowed status and no data of another tenant, and the data of others is unchanged.
 func TestAttacks(t *testing.T) {
 	t.Parallel()
 	sample.Repeat(t)
@@ -316,7 +316,7 @@ func TestAttacks(t *testing.T) {
 	t.Logf("%d requests: %v", requests, statuses)
 }
 
-// changing are the members of answers that differ from one request to the next.
+// changing matches the members of answers that differ between requests.
 var changing = regexp.MustCompile(`"(correlationId|timestamp)":"[^"]*",?`)
 
 func unescaped(segment string) string {

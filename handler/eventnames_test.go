@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/handler"
 )
 
-// lockedBuffer is a buffer that several goroutines write.
+// lockedBuffer is a buffer for several goroutines.
 type lockedBuffer struct {
 	mu sync.Mutex
 	bytes.Buffer
@@ -23,7 +23,7 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// A secret in the name of an event or in a path is shown by no answer and no log line.
+// No answer and no log line shows a secret in the name of an event or in a path.
 func TestSecretsInNamesAndPaths(t *testing.T) {
 	t.Parallel()
 	const secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345"

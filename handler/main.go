@@ -80,7 +80,7 @@ type runner struct {
 	Getppid func() int
 	// Drain bounds the wait for requests in flight when a signal stops the program; 0 means 5 s.
 	Drain time.Duration
-	// Environment are the names of all variables, for the search for mistyped ones.
+	// Environment has the names of all variables, to find mistyped ones.
 	Environment []string
 }
 

@@ -29,7 +29,8 @@ import (
 const (
 	// lookAge is the maximum age of values that cost a request for each queue or engine.
 	lookAge = time.Minute
-	// idleAge is how old the count of idle orchestrations may be, which costs a read each and takes months to change.
+	// idleAge is the maximum age of the count of idle orchestrations: each run costs a read, and the count changes
+	// slowly.
 	idleAge = time.Hour
 	// expiryAge is how old may be what costs the vault a request a credential.
 	expiryAge = 15 * time.Minute

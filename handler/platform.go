@@ -119,8 +119,8 @@ func openPlatform(r *settings.Reader, s settings.Settings, log *slog.Logger) (p 
 	return p, prepare, err
 }
 
-// kept puts around the stores that requests are charged for their calls; that invocations wait for the stores while they do not answer,
-// and requests do not; and that what turns out to be missing in them is made again.
+// kept wraps the stores. Calls are charged to their requests. Invocations wait while the stores do not answer, and
+// requests do not. Missing tables, queues and containers are created again.
 func kept(k *preparation.Keeper, t tables.Store, q queues.Store, b blobs.Store, log *slog.Logger) (tables.Store, queues.Store, blobs.Store) {
 	c := outage.Config{Log: log}
 	return k.Tables(quota.Tables(outage.Tables(t, c))), k.Queues(quota.Queues(outage.Queues(q, c))), k.Blobs(quota.Blobs(outage.Blobs(b, c)))

@@ -18,7 +18,8 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// Whatever people of the home tenant do to what is another tenant's, its people learn neither ids nor names of them, in no answer.
+// No answer shows another tenant's users the ids or names of the home tenant's users who acted on that tenant's
+// data.
 func TestOperatorsAreConcealed(t *testing.T) {
 	t.Parallel()
 	m := newMarket(t)
@@ -78,7 +79,7 @@ func TestOperatorsAreConcealed(t *testing.T) {
 	}
 }
 
-// Dead letters and tasks are assigned to people who can see them.
+// Dead letters and tasks can only be assigned to people who can see them.
 func TestAssignees(t *testing.T) {
 	t.Parallel()
 	m := newMarket(t)
@@ -109,7 +110,7 @@ func TestAssignees(t *testing.T) {
 	}
 }
 
-// newMarketOfTasks is an app with a task for approvers, ask-c1, and one for everybody, ask-c2, of no tenant.
+// newMarketOfTasks returns an app with a task for approvers, ask-c1, and a task without roles, ask-c2, of no tenant.
 func newMarketOfTasks(t *testing.T) *handlertest.Host {
 	t.Helper()
 	app := handler.App{Engines: func(*handler.Platform) ([]engine.Definition, error) {
@@ -128,7 +129,7 @@ func newMarketOfTasks(t *testing.T) *handlertest.Host {
 	return h
 }
 
-// A token without a role reads no contents of tasks that are for others, and releases no task that it does not have.
+// A token without a role cannot read contents of tasks for others, and cannot release a task of another assignee.
 func TestTasksOfOthers(t *testing.T) {
 	t.Parallel()
 	m := newMarketOfTasks(t)

@@ -40,7 +40,7 @@ type program struct {
 	// are not called.
 	Observe  func(ctx context.Context, o trigger.Observed)
 	Requests func(ctx context.Context, method, route string, code int, took time.Duration)
-	// Quota bounds what callers of HTTP functions cost storage; nil bounds nothing.
+	// Quota limits the storage costs of callers of HTTP functions; nil means no limit.
 	Quota *quota.Quota
 	// Metrics are what it counts.
 	Metrics *metrics.Metrics

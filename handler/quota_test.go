@@ -23,7 +23,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// narrow is storage that answers so many calls at a time, each after 20 ms, and refuses others as busy, also the probe of an outage.
+// narrow is storage that answers a limited number of simultaneous calls, each after 20 ms, and refuses others as
+// busy, including the probe of an outage.
 type narrow struct {
 	most  int64
 	calls atomic.Int64
@@ -41,7 +42,7 @@ func (n *narrow) intercept(ctx context.Context, _ faults.Call, next func(context
 	return next(ctx)
 }
 
-// sent is the answer to one request.
+// sent returns the answer to one request.
 func (m market) sent(t *testing.T, path string, who accesstest.Caller) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
@@ -52,8 +53,9 @@ func (m market) sent(t *testing.T, path string, who accesstest.Caller) *httptest
 	return rec
 }
 
-// A reader of another tenant who asks for 40 timelines at a time, again and again, makes storage busy for nobody else, and is refused
-// with 429 when its bucket is empty. Without a limit, the same requests trip the breaker of the whole app.
+// A reader of another tenant who keeps requesting 40 timelines at the same time does not slow down storage for other
+// callers, and gets 429 when its bucket is empty. Without a limit, the same requests trip the breaker of the whole
+// app.
 func TestCostOfACaller(t *testing.T) {
 	t.Parallel()
 	for limit, bounded := range map[string]bool{"": true, "50": true, "0": false} {
@@ -118,8 +120,8 @@ func TestCostOfACaller(t *testing.T) {
 	}
 }
 
-// Each entry point refuses a caller that has used up its quota with 429 and Retry-After, and answers others. What costs storage nothing
-// is answered to all.
+// Each entry point refuses a caller that has used up its quota with 429 and Retry-After, and answers others.
+// Requests without storage calls are answered for all callers.
 func TestQuotaAtEveryEntryPoint(t *testing.T) {
 	t.Parallel()
 	read := func(ctx context.Context, store tables.Store) error {

@@ -13,8 +13,9 @@ import (
 	"github.com/vibedata/roundhouse/handler/access/accesstest"
 )
 
-// Refused changes do not fill the audit log: a caller has 20 entries, then one a minute that counts the others, at all entry points
-// together, and all people of another tenant are one caller. Others have theirs.
+// Refused changes do not fill the audit log. At all entry points together, a caller has 20 entries, then one a
+// minute that counts the skipped ones. All people of another tenant are one caller; their refusals do not affect
+// other callers.
 func TestRefusalsInTheAuditLog(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

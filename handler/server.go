@@ -69,7 +69,8 @@ func hurried(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// metered charges the storage calls of requests to HTTP functions to their callers. Invocations of queue and timer functions have none.
+// metered charges the storage calls of HTTP requests to their callers. Invocations of queue and timer functions have
+// no callers.
 func metered(q *quota.Quota) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {

@@ -83,7 +83,7 @@ func tenantOf(word string) string {
 
 func newMarket(t *testing.T) market { return newMarketWith(t, "", func(*handler.Config) {}) }
 
-// newMarketWith is newMarket with a limit for callers, and with a configuration that change may change.
+// newMarketWith is newMarket with a limit for callers, and with a configuration that change can change.
 func newMarketWith(t *testing.T, callerLimit string, change func(*handler.Config)) market {
 	t.Helper()
 	m := market{Host: handlertest.NewWith(t, shop(), map[string]string{"WEBSITE_SITE_NAME": "shop", "WEBSITE_AUTH_ENABLED": "true", "ROUNDHOUSE_HOME_TENANT": accesstest.ID("home"),

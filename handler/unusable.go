@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// ownSettings is what the names of the app's own settings begin with.
+	// ownSettings is the prefix of the app's own settings.
 	ownSettings = "ROUNDHOUSE_"
-	// typos is how many letters of a name may be wrong for it to be taken for another one.
+	// typos is the maximum number of wrong letters of a mistyped name.
 	typos = 2
 )
 
-// unusable lists the settings that can never do what they are for, each with the reason and the remedy, sorted. The app starts with them:
-// the rest of it works. No text has a value that may be a secret. Nothing is sent.
+// unusable lists the settings that can never work, each with the reason and the remedy, sorted. The app starts with
+// them, because everything else works. No text has a value that may be a secret. It sends nothing.
 func (p *parts) unusable() []string {
 	var found []string
 	add := func(setting, format string, args ...any) {
@@ -31,7 +31,7 @@ func (p *parts) unusable() []string {
 		}
 		name := j.setting.Connection.Setting
 		if name == "" {
-			continue // only the vault knows
+			continue // only the vault has it
 		}
 		dsn := p.reader.Text(name)
 		if dsn == "" {
@@ -79,7 +79,7 @@ func (p *parts) unusable() []string {
 	return found
 }
 
-// warnUnusable logs what unusable lists.
+// warnUnusable logs the unusable settings.
 func warnUnusable(log *slog.Logger, found []string) {
 	for _, text := range found {
 		log.Warn("setting can never work", "reason", text)
@@ -89,7 +89,7 @@ func warnUnusable(log *slog.Logger, found []string) {
 // oneLine returns the text of an error without line ends.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// edits counts the letters that have to be inserted, removed or replaced to make b of a.
+// edits returns the number of letters to insert, remove or replace to convert a to b.
 func edits(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

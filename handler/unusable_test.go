@@ -11,8 +11,8 @@ import (
 	"github.com/vibedata/roundhouse/handler/settings"
 )
 
-// Every setting that can never work is refused at the start, or listed when the app has started, with its name, the reason and the
-// remedy, and without any secret.
+// Every setting that can never work is refused at the start, or listed after the start, with its name, the reason
+// and the remedy, and without any secret.
 func TestSettingsThatCanNeverWork(t *testing.T) {
 	t.Parallel()
 	const secret = "S3cretTail"
@@ -24,7 +24,7 @@ func TestSettingsThatCanNeverWork(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		set []string
-		// refused are texts of the error at the start, listed those of the list.
+		// refused has texts of the error at the start, listed texts of the list.
 		refused, listed []string
 	}{
 		"nothing":                         {},
@@ -76,7 +76,7 @@ func TestSettingsThatCanNeverWork(t *testing.T) {
 	}
 }
 
-// unusableOf starts an app with an environment and returns its unusable settings, or why it does not start.
+// unusableOf starts an app with an environment and returns its unusable settings, or the error of the start.
 func unusableOf(t *testing.T, env map[string]string, out *bytes.Buffer) ([]string, error) {
 	t.Helper()
 	lookup := func(name string) (string, bool) {

@@ -64,7 +64,7 @@ func redactedEvents(all []event) []event {
 	out := make([]event, len(all))
 	for i, e := range all {
 		if e.Kind == eventRaised {
-			e.Name = redact.Text(e.Name) // callers write it
+			e.Name = redact.Text(e.Name) // from callers
 		}
 		e.Payload, e.Failure = redact.JSON(e.Payload), e.Failure.redacted()
 		if e.Start != nil {

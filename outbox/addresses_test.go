@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// Errors of connections have no addresses of the network of the app; what else they say stays.
+// Errors of connections have no IP addresses of the app's network; the rest of their text is unchanged.
 func TestErrorsWithoutAddresses(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -73,9 +73,9 @@ func (a *Admin) Look(ctx context.Context, tenant, id string) (Record, error) {
 	return m.Record, nil
 }
 
-// read loads a message. An open circuit postpones the index rows of a message and not its m- row, so the time of the next attempt
-// of a message that the m- row shows as due comes from them: from its f- row or, if it has none, from its p- row. The latter is
-// looked for with one query; a tenant with thousands of postponed messages may keep the time of the m- row.
+// read loads a message. An open circuit postpones the index rows of a message and not its m- row. So if the m- row
+// shows a message as due, the time of its next attempt is that of its f- row or, without one, of its p- row, which
+// costs one query. For a tenant with thousands of postponed messages it may remain the time of the m- row.
 func (a *Admin) read(ctx context.Context, tenant, id string) (*message, error) {
 	m, _, err := a.o.load(ctx, tenant, id)
 	if now := a.o.now(); err == nil && m.Status == StatusPending && !m.NextAttemptAt.After(now) {

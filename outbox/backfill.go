@@ -55,10 +55,11 @@ func (a *Admin) Backfill(ctx context.Context, tenant, continuation string, limit
 	return progress, nil
 }
 
-// NextTenant returns the first tenant with rows behind another one, in the order of their escaped ids, "" being before all: also one
-// that no producer has registered. ok is false at the end. It costs a query or two, however many rows there are.
+// NextTenant returns the first tenant with rows after another one, in the order of their escaped ids; "" is before
+// all. It also finds tenants that no producer has registered. ok is false at the end. It costs a query or two,
+// however many rows exist.
 func (a *Admin) NextTenant(ctx context.Context, after string) (tenant string, ok bool, err error) {
-	// No key has anything between a key and the key with a blank behind it.
+	// No key is between a key and the same key with a blank at its end.
 	s := tables.Scan{AnyRow: true, FromPartition: partition(after) + " ", Limit: 1, Select: []string{"TenantId"}}
 	for {
 		page, err := a.o.tables.Scan(ctx, a.o.table, s)

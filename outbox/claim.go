@@ -14,8 +14,8 @@ import (
 const (
 	// claimGrace is how long an expired claim is left alone, because clocks may differ.
 	claimGrace = 5 * time.Second
-	// claimChunk is how many messages one transaction claims: for each, a row is deleted and a row is inserted. One that is
-	// postponed may have an f- row as well.
+	// claimChunk is the number of messages that one transaction claims. For each, a row is deleted and a row is
+	// inserted. A postponed message may have an f- row as well.
 	claimChunk    = maxOps / 2
 	postponeChunk = maxOps / 3
 )
@@ -49,7 +49,7 @@ func (d *Dispatcher) claim(ctx context.Context, rows []dueRow) (out []*claimedMe
 	return out, err
 }
 
-// inChunks calls do for rows in chunks of size, and with smaller chunks where a transaction would become too large.
+// inChunks calls do for rows in chunks of size, and with smaller chunks if a transaction would become too large.
 func inChunks[R any](size int, rows []R, do func([]R) error) error {
 	for len(rows) > 0 {
 		n := min(len(rows), size)
@@ -92,7 +92,8 @@ func (d *Dispatcher) claimChunk(ctx context.Context, rows []dueRow, until time.T
 	return batch, nil
 }
 
-// movedRow is a p- row under a new name. The move fails if the row has changed. failed is the row's f- row, if it is written as well.
+// movedRow is a p- row under a new name. The move fails if the row has changed. failed is the row's f- row, if it is
+// written, too.
 type movedRow struct {
 	from, to tables.Entity
 	failed   *tables.Op

@@ -293,8 +293,8 @@ func TestCircuit(t *testing.T) {
 	testenv.Equal(t, "", []bool{true, false}, opened)
 }
 
-// The next attempt of a message that an open circuit holds back is not before the circuit lets one try: in every list, by its id,
-// whether the message has been tried, and however often the circuit opens again.
+// The next attempt of a message that an open circuit delays is not before the test of the circuit. This holds in
+// every list and by id, for messages with and without attempts, and however often the circuit opens again.
 func TestNextAttemptBehindACircuit(t *testing.T) {
 	t.Parallel()
 	integration(t, "", func(t *testing.T, w *world) {

@@ -100,11 +100,12 @@ func (h *HTTP) connectionFailed(err error) *DeliveryError {
 	}}
 }
 
-// addresses match what can be IP addresses in errors of connections, with their ports, and behind " on " the name server.
+// addresses matches possible IP addresses in errors of connections, with their ports, and the name server after " on
+// ".
 var addresses = regexp.MustCompile(`( on )?\[?([0-9A-Fa-f]*(?:[.:][0-9A-Fa-f]*){2,})(%[0-9A-Za-z]+)?\]?(:[0-9]+)?`)
 
-// withoutAddresses is the text of an error without IP addresses: events belong to tenants, who choose host names and must not learn what
-// these are in the network of the app.
+// withoutAddresses removes IP addresses from the text of an error. Events belong to tenants, which choose host names
+// and must not learn their addresses in the app's network.
 func withoutAddresses(text string) string {
 	return addresses.ReplaceAllStringFunc(text, func(found string) string {
 		parts := addresses.FindStringSubmatch(found)

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// StatusFailed selects, in a Filter, pending messages that have failed before. No message has this status.
+	// StatusFailed selects, in a Filter, pending messages that have failed before or wait for configuration. No
+	// message has this status.
 	StatusFailed Status = "failed"
 
 	// clockSlack is the clock difference of processes up to which a list by age is complete.

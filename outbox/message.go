@@ -44,7 +44,8 @@ type message struct {
 // hasPayload reports whether the message can be delivered, and written back, without reading its m- row.
 func (m *message) hasPayload() bool { return len(m.Payload) > 0 || m.blob != "" }
 
-// hasFailed reports whether a pending message has an f- row: it was tried in vain. Monitor.count has the same condition.
+// hasFailed reports whether a pending message has an f- row, after a failed attempt. Monitor.count has the same
+// condition.
 func (m *message) hasFailed() bool { return m.RetryCount > 0 || !m.WaitsSince.IsZero() }
 
 // hasLetter reports whether the message has an open dead letter, or is owed one.

@@ -15,7 +15,8 @@ import (
 type Snapshot struct {
 	// BacklogSize counts the pending messages.
 	BacklogSize int `json:"backlogSize"`
-	// FailedPending counts those that have failed before or that wait for configuration: what a list of StatusFailed shows.
+	// FailedPending counts the messages that a list of StatusFailed shows: those that have failed before or wait for
+	// configuration.
 	FailedPending int `json:"failedPending"`
 	// OldestAgeSeconds is the age of the oldest pending message; 0 without one.
 	OldestAgeSeconds float64 `json:"oldestAgeSeconds"`

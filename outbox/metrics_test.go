@@ -94,7 +94,7 @@ func TestObserver(t *testing.T) {
 	testenv.Equal(t, "", []any{"added", 1, Failed, 1, Succeeded, StatusProcessed, time.Minute}, got)
 }
 
-// FailedPending and a list of StatusFailed are of the same messages, those that wait for configuration included.
+// FailedPending and a list of StatusFailed include the same messages, also those that wait for configuration.
 func TestFailedPendingIsTheList(t *testing.T) {
 	t.Parallel()
 	for name, deliver := range map[string]func(context.Context, Event) error{

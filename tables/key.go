@@ -82,8 +82,8 @@ func unescape(s string, escape func(string) string) (string, error) {
 	return out, nil
 }
 
-// CompareKeys compares two parts of Keys in the order of storage, which is that of their UTF-16 units. It differs from the order of their
-// bytes where a character above U+FFFF meets one from U+E000 on: the former comes first.
+// CompareKeys compares two parts of Keys in the order of storage, which is that of their UTF-16 units. It differs
+// from the order of their bytes for a character above U+FFFF and one from U+E000 on: the former comes first.
 func CompareKeys(a, b string) int {
 	for i := range min(len(a), len(b)) {
 		if x, y := a[i], b[i]; x != y {
@@ -97,7 +97,7 @@ func CompareKeys(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// laterKey returns the greater one of two parts of Keys.
+// laterKey returns the greater of two parts of Keys.
 func laterKey(a, b string) string {
 	if CompareKeys(a, b) < 0 {
 		return b
@@ -127,7 +127,7 @@ func PrefixEnd(prefix string) string {
 	return ""
 }
 
-// nextRune returns the character behind another one in the order of UTF-16; ok is false behind the last.
+// nextRune returns the character after another one in the order of UTF-16; ok is false after the last.
 func nextRune(r rune) (next rune, ok bool) {
 	switch r {
 	case 0xD7FF: // behind it come the surrogates, which are characters in pairs

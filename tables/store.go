@@ -90,7 +90,7 @@ type Query struct {
 // server. So a page may be short, even empty, and still have a Next. Bound the partitions where their keys allow it
 // (PrefixEnd), and avoid frequent scans.
 type Scan struct {
-	// Row is the row key that the entities have. AnyRow selects rows of any key in its place.
+	// Row is the row key of the entities. AnyRow selects rows of any key instead.
 	Row    string
 	AnyRow bool
 	// FromPartition and ToPartition bound the partitions: FromPartition <= partition < ToPartition. Empty means no

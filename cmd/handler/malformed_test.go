@@ -14,16 +14,17 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 )
 
-// These are in the values that hold secrets, and must be in no text.
+// These secrets are in values of settings, and must be in no text.
 const (
 	secretText   = "S3cretTail"
 	secretBase64 = "UzNjcmV0VGFpbFMzY3JldFRhaWxTM2NyZXRUYWls" // secretText three times
 )
 
-// remedy matches what says what to do, or what is accepted.
+// remedy matches texts that name the remedy or the accepted values.
 var remedy = regexp.MustCompile(`\b(set|use|write|copy|describes|give|leave|add|remove|name|store|want|known|needs|has to be|have to be|must|may|not set|is missing|is not one of|has six fields|are needed|is no number of|there are)\b`)
 
-// malformed are values of one setting, with what else has to be set. Those under accepted are normalised, as docs/settings.md says.
+// malformed has values of one setting, and other required settings. Accepted values are normalised, as
+// docs/settings.md describes.
 type malformed struct {
 	setting           string
 	in                deployment
@@ -83,7 +84,8 @@ func each(values []string, make func(string) string) (made []string) {
 	return made
 }
 
-// A malformed setting is refused with an error that names it and says what to do, or is normalised. No text has a secret.
+// A malformed setting is normalised, or refused with an error that has its name and the remedy. No text has a
+// secret.
 func TestMalformedSettings(t *testing.T) {
 	t.Parallel()
 	tried := 0
@@ -122,8 +124,8 @@ func TestMalformedSettings(t *testing.T) {
 	}
 }
 
-// A malformed notice is no message, or an error that says which member is wrong; one in another spelling is the same notice. No text has
-// what only the sender knows.
+// A malformed notice is no message, or an error with the wrong member; another spelling is the same notice. No text
+// has the sender's secrets.
 func TestMalformedNotices(t *testing.T) {
 	t.Parallel()
 	const id = "11111111-2222-3333-4444-555555555555"
@@ -175,7 +177,7 @@ func TestMalformedNotices(t *testing.T) {
 	}
 }
 
-// A signing secret is the key that its sender means, or is refused with the forms that are accepted. No text has the secret.
+// A signing secret is the sender's key, or is refused with the accepted forms. No text has the secret.
 func TestMalformedSigningSecrets(t *testing.T) {
 	t.Parallel()
 	const key = secretBase64

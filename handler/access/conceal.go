@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// Operators replaces the principals of the home tenant in what other tenants are shown.
+// Operators replaces the principals of the home tenant in answers to other tenants.
 const Operators = "platform operator"
 
-// memberName matches the name of a JSON member whose text value begins at the end.
+// memberName matches the name of a JSON member whose text value begins at the end of the match.
 var memberName = regexp.MustCompile(`"([A-Za-z]+)":"$`)
 
-// Hides reports whether a principal is one of the home tenant, which the caller, who is of another tenant, is not shown.
+// Hides reports whether the caller is of another tenant and the principal of the home tenant.
 func (c *Call) Hides(id string) bool {
 	return c != nil && c.Principal.Scope != "" && c.HomeTenant() != "" && strings.HasPrefix(strings.ToLower(id), strings.ToLower(c.HomeTenant())+"/")
 }
 
-// Conceal hides the principals of the home tenant in a JSON text that is shown to a caller of another tenant: their ids, and the names
-// in parentheses behind these, or in the member of the same name with Name at its end, which follows.
+// Conceal hides the principals of the home tenant in a JSON text for a caller of another tenant. It replaces their
+// ids and names. A name follows the id, in parentheses or in the member that has the suffix Name.
 func (c *Call) Conceal(text []byte) []byte {
 	home := ""
 	if c != nil && c.Principal.Scope != "" {
@@ -50,7 +50,7 @@ func (c *Call) Conceal(text []byte) []byte {
 	return append(out, text...)
 }
 
-// parenthesis returns the length of a text in parentheses, which ends at the end of its JSON string at the latest.
+// parenthesis returns the length of a text in parentheses, which ends within its JSON string.
 func parenthesis(text []byte) int {
 	depth, end := 0, quote(text)
 	for n := 0; n < end; n++ {

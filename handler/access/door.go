@@ -22,7 +22,7 @@ type Door struct {
 	// Ready waits until the storage of requests is available, or returns the reason why it is not; nil means always
 	// available. Requests that the program answers by itself (Public, Self and PlatformRead) do not wait.
 	Ready func(ctx context.Context) error
-	// Refusals bounds how many refused changes of a caller are recorded; nil records all.
+	// Refusals limits the recorded refusals of a caller; nil records all.
 	Refusals *quota.Sampler
 	// Log takes what could not be recorded; nil means no log.
 	Log *slog.Logger
@@ -51,8 +51,9 @@ type Call struct {
 	entry         *audit.Entry
 }
 
-// Enter authenticates the caller of a request, checks its quota and its permission. Public needs no caller. The errors are those of
-// Control.Principal, a *quota.ExceededError, a *DeniedError, and ErrNotReady; the refusal of a change is recorded.
+// Enter authenticates the caller of a request, and checks its quota and its permission. Public needs no caller. The
+// errors are those of Control.Principal, a *quota.ExceededError, a *DeniedError, and ErrNotReady. The refusal of a
+// change is recorded.
 func (d Door) Enter(ctx context.Context, r *http.Request, need Permission, correlationID string) (*Call, error) {
 	c := &Call{door: d, need: need, correlationID: correlationID, path: r.Method + " " + r.URL.Path}
 	if need == Public {
@@ -145,7 +146,7 @@ func (c *Call) End(ctx context.Context, after string, err error) {
 	}
 }
 
-// Refused records that a change was refused, within the bounds of the door's Refusals. A refused read is not recorded.
+// Refused records that a change was refused, unless the door's Refusals skips it. A refused read is not recorded.
 func (c *Call) Refused(ctx context.Context, why error) {
 	if !c.need.Changes() {
 		return

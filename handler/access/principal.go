@@ -68,8 +68,8 @@ func (p Principal) String() string {
 	return p.ID()
 }
 
-// callers are those that requests of the principal are charged to: itself, and its tenant if that is not the home tenant. The local
-// user is not charged.
+// callers returns the quota callers of the principal: itself, and its tenant if that is not the home tenant. The
+// local user is not charged.
 func (p Principal) callers() []quota.Caller {
 	switch {
 	case p.Kind == Local:

@@ -88,8 +88,8 @@ type Config struct {
 	// Credentials lists the engines' expiring credentials, by engine, cached for some minutes; nil leaves its path
 	// out.
 	Credentials func(ctx context.Context) (map[string][]engine.Credential, error)
-	// Engines are the engines of the app, at least one. Lists of history and dead letters also show engines that the storage account had
-	// before.
+	// Engines are the engines of the app, at least one. Lists of history and dead letters also show engines that
+	// were registered with the storage account before.
 	Engines []string
 	// Descriptions describe the engines of the app.
 	Descriptions []engine.Description

@@ -14,7 +14,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/payload"
 )
 
-// text reads the body, up to its length.
+// text reads the body, up to its limit.
 func (r *request) text() ([]byte, error) {
 	if err := payload.CheckEncoding(r.http.Header.Values("Content-Encoding")); err != nil {
 		return nil, &failure{status: http.StatusUnsupportedMediaType, header: map[string]string{"Accept-Encoding": "identity"},
@@ -31,7 +31,7 @@ func (r *request) text() ([]byte, error) {
 	return bytes.TrimPrefix(text, []byte(payload.ByteOrderMark)), nil
 }
 
-// body reads the body, as far as its limits allow; it need not be JSON.
+// body reads the body within its limits; it need not be JSON.
 func (r *request) body() ([]byte, error) {
 	text, err := r.text()
 	if err != nil {

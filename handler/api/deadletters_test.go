@@ -564,7 +564,8 @@ func TestShownMessage(t *testing.T) {
 	}
 }
 
-// Dead letters and history of an engine that the app no longer has are listed, counted and decided on. They are not sent again.
+// Dead letters and history of an engine that the app no longer has are listed and counted, and operators can decide
+// on them. They are not retried.
 func TestRemovedEngine(t *testing.T) {
 	t.Parallel()
 	b := newBuried(t, 2)

@@ -127,7 +127,7 @@ func TestDeepBodiesAreRefusedEverywhere(t *testing.T) {
 	}
 }
 
-// A history that the app has exported is opened, however deep its values are.
+// A history that the app has exported can be opened, however deep its values are.
 func TestDeepHistoriesAreOpened(t *testing.T) {
 	t.Parallel()
 	for _, levels := range []int{1, payload.MaxDepth - 1, payload.MaxDepth} {
@@ -142,7 +142,7 @@ func TestDeepHistoriesAreOpened(t *testing.T) {
 	expect(t, newOutboxBench(t).send(t, http.MethodPost, openHistoryPath, nested(2*payload.MaxDepth)), http.StatusBadRequest, codeBodyTooDeep, "too deep")
 }
 
-// A compressed body is refused with the remedy, whatever endpoint reads it.
+// Every endpoint that reads a body refuses a compressed one and names the remedy.
 func TestEncodedBodies(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)

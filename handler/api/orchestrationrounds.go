@@ -75,7 +75,7 @@ func roundItemOf(r orchestrator.Round) roundItem {
 			items[i] = eventItem{Kind: e.Kind, At: e.At, Call: e.Call, Name: e.Name, PayloadInBlob: e.InBlob, Failure: failureItemOf(e.Failure),
 				Attempt: e.Attempt, Due: e.Due, ChildID: e.Child, SignalID: e.Signal, Reason: e.Reason, Reused: e.Reused, Local: e.Local}
 			if e.Kind == "EventRaised" {
-				items[i].Name = redact.Text(e.Name) // callers write it
+				items[i].Name = redact.Text(e.Name) // from callers
 			}
 			items[i].Payload, items[i].PayloadBytes = shownPayload(e.Payload)
 		}

@@ -55,7 +55,7 @@ func statusSince(in orchestrator.Inspection) time.Time {
 	return time.Time{}
 }
 
-// shownPendingEvents are those as answers show them.
+// shownPendingEvents returns the pending events in the form of the answers.
 func shownPendingEvents(in orchestrator.Inspection) []string {
 	names := pendingEvents(in)
 	for i, name := range names {
@@ -64,8 +64,9 @@ func shownPendingEvents(in orchestrator.Inspection) []string {
 	return names
 }
 
-// pendingEvents are the names of the events that have come and that nobody has asked for yet. The state has them, unless the
-// code takes no part: when it is stalled, or between two attempts. Then a wait has taken what came of its name before.
+// pendingEvents returns the names of received events that no wait has consumed. The state has them unless the code
+// does not run: when the run is stalled, or between two attempts. Then waits have consumed the earlier events of
+// their names.
 func pendingEvents(in orchestrator.Inspection) []string {
 	var before, since []string
 	idle := false

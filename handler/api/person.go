@@ -17,8 +17,8 @@ func (r *request) person() tasks.Person {
 	return tasks.Person{ID: p.ID(), Name: p.Name, Roles: p.AppRoles, TenantID: p.Scope, All: p.May(access.TasksAdminister)}
 }
 
-// assignable checks that the id of an assignee is of a person who can see what they are assigned: one of the caller's tenant, or for
-// callers of the home tenant, one of that or of the tenant that it belongs to.
+// assignable checks that an assignee can see the assigned object. The assignee is of the caller's tenant or, for
+// callers of the home tenant, of the home tenant or the owner's.
 func (r *request) assignable(id, owner string) error {
 	p := r.principal()
 	of, object, _ := strings.Cut(id, "/")
@@ -35,7 +35,7 @@ func (r *request) assignable(id, owner string) error {
 		Message: "Give the id of a person who can see it, as {tenant id}/{object id}: GET /api/me shows one's own."}}
 }
 
-// conceal replaces the names of principals of the home tenant in conflicts that a caller of another tenant is shown.
+// conceal replaces the names of principals of the home tenant in conflicts, for callers of another tenant.
 func (r *request) conceal(err error) {
 	if conflict, ok := errors.AsType[*tasks.ConflictError](err); ok && r.call.Hides(conflict.By) {
 		conflict.ByName = access.Operators

@@ -36,7 +36,7 @@ func (r *request) param(name string) (value string, ok bool) {
 	return value, err == nil && value != ""
 }
 
-// row reads the engine and the row key of the path. The engine is one of names.
+// row reads the engine and the row key of the path. The engine must be one of names.
 func (a *api) row(ctx context.Context, r *request) (engineName, rowKey string, err error) {
 	engineName, ok := r.param("engine")
 	names, err := a.names(ctx, engineName)
@@ -53,7 +53,7 @@ func (a *api) row(ctx context.Context, r *request) (engineName, rowKey string, e
 	return engineName, rowKey, nil
 }
 
-// retriedRow is row for a dead letter that is sent again, which needs its engine.
+// retriedRow is row for the retry of a dead letter, which needs an engine of the app.
 func (a *api) retriedRow(ctx context.Context, r *request) (engineName, rowKey string, err error) {
 	engineName, rowKey, err = a.row(ctx, r)
 	if err == nil && !slices.Contains(a.engines, engineName) {
@@ -63,8 +63,8 @@ func (a *api) retriedRow(ctx context.Context, r *request) (engineName, rowKey st
 	return engineName, rowKey, err
 }
 
-// names returns the engines whose history and dead letters the API shows: the app's, and those that the storage account had before. It
-// reads storage only when wanted, the engine of a request, is "" or not one of the app's.
+// names returns the engines whose history and dead letters the API shows: the app's, and those registered with the
+// storage account before. It reads storage only if wanted, the engine of a request, is "" or not one of the app's.
 func (a *api) names(ctx context.Context, wanted string) ([]string, error) {
 	if slices.Contains(a.engines, wanted) {
 		return a.engines, nil

@@ -115,21 +115,21 @@ func (a *api) getTask(ctx context.Context, r *request) (reply, error) {
 	return r.taskReply(t), nil
 }
 
-// mayRead reports whether the caller may read the contents of a task: those who read orchestrations, its assignee and the holders of its
-// roles.
+// mayRead reports whether the caller can read the contents of a task: readers of orchestrations, its assignee and
+// the holders of its roles can.
 func (r *request) mayRead(t tasks.Task) bool {
 	return r.principal().May(access.OrchestrationsRead) || r.person().Concerned(t) && r.isFor(t)
 }
 
-// isFor reports whether a task can be for the caller. One without roles is for people, its assignee and those with a role in the app, and not
-// for every application that has a token.
+// isFor reports whether a task can be for the caller. A task without roles is for people, its assignee and callers
+// with a role in the app, but not for every application with a token.
 func (r *request) isFor(t tasks.Task) bool {
 	p := r.principal()
 	return p.Kind != access.Application || len(t.Roles) > 0 || r.person().Is(t.Assignee) || p.May(access.OrchestrationsRead)
 }
 
-// taskReply answers with a task, without its contents to those who may not read these. What has ended does not change any more, so it has no
-// version.
+// taskReply answers with a task, without its contents if the caller cannot read them. An ended task no longer
+// changes, so it has no version.
 func (r *request) taskReply(t tasks.Task) reply {
 	d := taskDetailOf(t)
 	if !r.mayRead(t) {

@@ -87,7 +87,7 @@ func forms() []url.Values {
 		{"step": {"edit"}, "value": {"no JSON"}, "f0": {"many"}, "row": {"store/theirs"}}}
 }
 
-// Readers change nothing, whatever they send to any address of the console, and the audit log has their attempts.
+// Readers change nothing with requests to any address of the console, and the audit log has their attempts.
 func TestReadersChangeNothing(t *testing.T) {
 	t.Parallel()
 	s := newShared(t)

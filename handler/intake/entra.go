@@ -150,8 +150,8 @@ func (e *Entra) Authorize(ctx context.Context, r *http.Request) error {
 	return nil
 }
 
-// standard checks that the claims that decide are those of the standard: the verifier matches their names in any letter case and reads times
-// that are texts, and a tenant can add claims of its own.
+// standard checks that the deciding claims are those of the standard. The verifier matches their names in any letter
+// case and reads times that are texts, and a tenant can add its own claims.
 func standard(claims map[string]any) error {
 	for name := range claims {
 		for _, decides := range []string{"iss", "aud", "exp", "nbf", "iat", "tid", "appid", "azp"} {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// AddressOf returns the address that a request comes from: the last public one that proxies have written, since clients can write
-// those before it. A client has a whole IPv6 network of 64 bits, so that counts as one address.
+// AddressOf returns the address of a request: the last public one that proxies have written, since clients can write
+// those before it. A client has a whole IPv6 network of 64 bits, which counts as one address.
 func AddressOf(r *http.Request) string {
 	hops := strings.Split(strings.Join(append([]string{r.RemoteAddr}, r.Header.Values("X-Forwarded-For")...), ","), ",")
 	last := ""

@@ -6,18 +6,18 @@ import (
 )
 
 const (
-	// maxKept bounds the callers in memory.
+	// maxKept is the maximum number of callers in memory.
 	maxKept = 10_000
-	// looks is how many of them are looked at to make room for another.
+	// looks is the number of callers that are checked to make room for another.
 	looks = 64
 )
 
-// level is what a caller has left. A full one is the same as a new one.
+// level is the remaining allowance of a caller. A full one is the same as a new one.
 type level interface {
 	left(now time.Time) (left float64, full bool)
 }
 
-// kept holds one value for each caller, and a bounded number of them. It is safe for concurrent use.
+// kept holds one value for each of a limited number of callers. It is safe for concurrent use.
 type kept[V level] struct {
 	make func(Caller) V
 

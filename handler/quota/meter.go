@@ -8,7 +8,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// bucket holds the transactions that a caller may still cause.
+// bucket holds the remaining transactions of a caller.
 type bucket struct {
 	tokens *rate.Limiter
 	calls  chan struct{} // one element for each call in flight
@@ -30,7 +30,8 @@ func (b *bucket) left(now time.Time) (left float64, full bool) {
 	return left, b.requests == 0 && left >= float64(b.tokens.Burst())
 }
 
-// enter adds a request if the bucket holds a share for it and for all others in flight. Otherwise it returns how long that takes.
+// enter adds a request if the bucket holds a share for it and for all others in flight. Otherwise it returns the
+// time until then.
 func (b *bucket) enter(now time.Time) (after time.Duration, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,7 +110,7 @@ func (m *meter) charged() []*bucket {
 	return m.buckets
 }
 
-// spend makes a call of storage, charges it, and waits before it while too many of the caller's calls are in flight.
+// spend makes and charges a storage call. It waits first while too many of the caller's calls are in flight.
 func spend(ctx context.Context, call func() error) error {
 	m := meterOf(ctx)
 	if m == nil {

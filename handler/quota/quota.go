@@ -14,11 +14,11 @@ import (
 const (
 	// DefaultPerSecond is the rate of a bucket, in transactions per second.
 	DefaultPerSecond = 200
-	// burst is how many seconds of its rate a bucket holds.
+	// burst is the capacity of a bucket, in seconds of its rate.
 	burst = 30
-	// share is what a bucket must hold for each request in flight. Most requests cost less.
+	// share is the minimum that a bucket must hold for each request in flight. Most requests cost less.
 	share = 16
-	// inFlight bounds the storage calls of one caller at a time.
+	// inFlight limits a caller's simultaneous storage calls.
 	inFlight = 32
 )
 
@@ -33,8 +33,8 @@ const (
 	Address   Kind = "address"
 )
 
-// weight is how many times the rate and the calls in flight of a principal a caller has. Machines that share a key, and the
-// principals of a tenant, are many.
+// weight is the factor on a principal's rate and calls in flight. Many machines share a key, and many principals a
+// tenant.
 func (k Kind) weight() int {
 	switch k {
 	case Tenant:
@@ -46,7 +46,7 @@ func (k Kind) weight() int {
 	}
 }
 
-// Caller is one of those that a request is charged to.
+// Caller is charged for a request.
 type Caller struct {
 	Kind Kind
 	ID   string
@@ -80,7 +80,7 @@ func New(c Config) *Quota {
 // ExceededError reports that a caller has used up its quota.
 type ExceededError struct {
 	Caller Caller
-	// After is when the caller can repeat the request.
+	// After is the time until the caller can retry the request.
 	After time.Duration
 }
 
@@ -100,8 +100,8 @@ func (e *ExceededError) Refuse(w http.ResponseWriter) {
 	http.Error(w, e.Error(), http.StatusTooManyRequests)
 }
 
-// Track returns a context whose storage calls are charged to the address until Admit names the caller, and a function that ends the
-// request.
+// Track returns a context whose storage calls are charged to the address until Admit names the caller, and a
+// function that ends the request.
 func (q *Quota) Track(ctx context.Context, address string) (context.Context, func()) {
 	if q == nil || q.config.PerSecond == 0 {
 		return ctx, func() {}
@@ -110,8 +110,8 @@ func (q *Quota) Track(ctx context.Context, address string) (context.Context, fun
 	return context.WithValue(ctx, meterKey{}, m), m.end
 }
 
-// Admit checks the quota of the callers of a request before it reaches storage, and charges the request to them from here on. Without
-// callers, it is charged to the address that it comes from. The error is an *ExceededError.
+// Admit checks the quota of the callers of a request before it reaches storage, and charges the request to them from
+// then on. A request without callers is charged to its address. The error is an *ExceededError.
 func Admit(ctx context.Context, callers ...Caller) error {
 	m := meterOf(ctx)
 	if m == nil {
@@ -130,7 +130,7 @@ func Exempt(ctx context.Context) {
 	}
 }
 
-// Free returns a context whose storage calls are not charged: others wait for their results, too.
+// Free returns a context whose storage calls are not charged, because several requests wait for their results.
 func Free(ctx context.Context) context.Context {
 	if meterOf(ctx) == nil {
 		return ctx

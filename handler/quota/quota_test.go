@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// slow is a table whose reads last a second, and which counts those in flight.
+// slow is a table whose reads last a second. It counts the reads in flight.
 type slow struct {
 	tables.Store
 	mu               sync.Mutex
@@ -38,7 +38,7 @@ func (s *slow) Get(context.Context, string, tables.Key) (tables.Entity, error) {
 	return tables.Entity{}, nil
 }
 
-// request makes a request that reads so often.
+// request makes a request with that number of reads.
 func request(ctx context.Context, q *Quota, s tables.Store, reads int, callers ...Caller) error {
 	ctx, end := q.Track(ctx, "192.0.2.1")
 	defer end()
@@ -57,7 +57,8 @@ func people(n int) []Caller {
 	return []Caller{{Principal, fmt.Sprint("red/", n)}, {Tenant, "red"}}
 }
 
-// A caller gets what its bucket holds and the rate adds, whatever it asks for at a time. Its tenant bounds all of its principals.
+// A caller gets the content of its bucket plus the rate, however many requests it sends. Its tenant's bucket limits
+// all principals of the tenant.
 func TestBuckets(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -114,7 +115,7 @@ func TestBuckets(t *testing.T) {
 	}
 }
 
-// What runs for all, and what an exempt caller does, is neither charged nor held up.
+// Shared loads and calls of an exempt caller are neither charged nor delayed.
 func TestFree(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -138,7 +139,7 @@ func TestFree(t *testing.T) {
 	})
 }
 
-// The buckets of callers that cost nothing go when there are too many; who is in debt keeps its.
+// When there are too many buckets, full ones are removed first; a caller in debt keeps its bucket.
 func TestBucketsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

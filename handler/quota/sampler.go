@@ -8,19 +8,19 @@ import (
 )
 
 const (
-	// samples is how many records a caller has at first, and sampleEvery the time after which it has another one.
+	// samples is the initial number of records of a caller, and sampleEvery the time until the next one.
 	samples     = 20
 	sampleEvery = time.Minute
 )
 
-// Sampler bounds the records that a caller can cause: the first ones, then one a minute, which counts those in between. It is safe for
-// concurrent use.
+// Sampler limits the records of a caller: the first ones, then one a minute, which counts the skipped ones. It is
+// safe for concurrent use.
 type Sampler struct {
 	skipped func()
 	kept    kept[*sample]
 }
 
-// NewSampler returns a Sampler. skipped counts what is not recorded; nil counts nothing.
+// NewSampler returns a Sampler. skipped is called for each skipped record; it may be nil.
 func NewSampler(skipped func()) *Sampler {
 	if skipped == nil {
 		skipped = func() {}
@@ -30,7 +30,7 @@ func NewSampler(skipped func()) *Sampler {
 	})}
 }
 
-// Take reports whether a record of a caller is to be made, and how many were skipped since the last one.
+// Take reports whether to make a record of a caller, and the number skipped since the last one.
 func (s *Sampler) Take(c Caller) (skipped int, ok bool) {
 	v := s.kept.of(c)
 	v.mu.Lock()
@@ -44,7 +44,7 @@ func (s *Sampler) Take(c Caller) (skipped int, ok bool) {
 	return skipped, true
 }
 
-// sample is what is known of the records of a caller.
+// sample is the state of a caller's records.
 type sample struct {
 	records *rate.Limiter
 

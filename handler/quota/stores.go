@@ -12,7 +12,7 @@ import (
 // Tables charges the calls of s.
 func Tables(s tables.Store) tables.Store { return tableStore{s} }
 
-// Queues charges the calls of s that requests make: those that receive messages are made by invocations alone.
+// Queues charges the calls of s that requests make. Only invocations receive messages.
 func Queues(s queues.Store) queues.Store { return queueStore{s} }
 
 // Blobs charges the calls of s.

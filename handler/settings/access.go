@@ -26,13 +26,13 @@ type Access struct {
 	access.Control
 	// AuditKeep is the retention of the audit log (ROUNDHOUSE_AUDIT_RETENTION, a Go duration; 400 days unless set).
 	AuditKeep time.Duration
-	// CallerLimit is how many storage transactions per second one caller may cause (ROUNDHOUSE_CALLER_LIMIT); 0 for no limit, as on a
-	// developer's machine.
+	// CallerLimit is the number of storage transactions per second of one caller (ROUNDHOUSE_CALLER_LIMIT); 0 for no
+	// limit, as on a developer's machine.
 	CallerLimit int
 }
 
-// accessFrom reads ROUNDHOUSE_ROLES, ROUNDHOUSE_HOME_TENANT, ROUNDHOUSE_AUDIT_RETENTION, ROUNDHOUSE_CALLER_LIMIT, and what the platform and the local
-// host say of themselves.
+// accessFrom reads ROUNDHOUSE_ROLES, ROUNDHOUSE_HOME_TENANT, ROUNDHOUSE_AUDIT_RETENTION, ROUNDHOUSE_CALLER_LIMIT,
+// and the settings of the platform and the local host.
 func accessFrom(r *Reader) (Access, error) {
 	var s Access
 	var errs [5]error
@@ -54,7 +54,7 @@ func accessFrom(r *Reader) (Access, error) {
 	return s, errors.Join(errs[:]...)
 }
 
-// mostTransactions is what a storage account takes.
+// mostTransactions is the limit of a storage account.
 const mostTransactions = 20_000
 
 func callerLimit(r *Reader, development bool) (int, error) {
@@ -72,9 +72,9 @@ func callerLimit(r *Reader, development bool) (int, error) {
 	return n, nil
 }
 
-// developersMachine says whether the host is one of a developer: it is the local host or that of Core Tools, which say so, and
-// there is no sign of the platform. CONTAINER_NAME, which one plan has beside its WEBSITE_SITE_NAME, is none: other containers
-// have it, too, those that people develop in for example.
+// developersMachine reports whether the host is the local host or that of Core Tools, which identify themselves,
+// without a sign of the platform. CONTAINER_NAME, which one plan has besides WEBSITE_SITE_NAME, is not a sign: other
+// containers, such as development containers, have it, too.
 func developersMachine(r *Reader) bool {
 	for _, name := range []string{"WEBSITE_INSTANCE_ID", "WEBSITE_SITE_NAME", "CONTAINER_APP_NAME"} {
 		if r.Text(name) != "" {

@@ -17,13 +17,14 @@ const healthSetting = "ROUNDHOUSE_HEALTH_"
 type Health struct {
 	Thresholds health.Thresholds
 	Timeout    time.Duration
-	// RunAge is from when on an orchestration that neither ends nor continues is reported; a negative one means never.
+	// RunAge is the age at which an orchestration that neither ends nor continues is reported; a negative one means
+	// never.
 	RunAge time.Duration
 }
 
-// healthFrom reads ROUNDHOUSE_HEALTH_OUTBOX_BACKLOG, _OUTBOX_AGE, _OUTBOX_FAILURE_RATIO, _OUTBOX_DEAD, _STALLED, _LIST_LAG, _SCHEDULE_DELAY,
-// _QUEUE_STUCK, _CLOCK_SKEW and _VERSION_MIX, each a
-// pair "degraded,unhealthy" of which a negative one means never, _RUN_AGE and _TIMEOUT.
+// healthFrom reads ROUNDHOUSE_HEALTH_OUTBOX_BACKLOG, _OUTBOX_AGE, _OUTBOX_FAILURE_RATIO, _OUTBOX_DEAD, _STALLED,
+// _LIST_LAG, _SCHEDULE_DELAY, _QUEUE_STUCK, _CLOCK_SKEW and _VERSION_MIX, each a pair "degraded,unhealthy" in which
+// a negative value means never, and _RUN_AGE and _TIMEOUT.
 func healthFrom(r *Reader) (Health, error) {
 	var h Health
 	options := map[string]func(string) error{

@@ -24,7 +24,7 @@ type Reader struct {
 	// Development means that the storage account is the emulator: settings that an app in Azure requires are then
 	// optional.
 	Development bool
-	// Environment are the names of all variables that are set, as far as they are known.
+	// Environment has the names of all set variables, if known.
 	Environment []string
 
 	lookup func(name string) (string, bool)

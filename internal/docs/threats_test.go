@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// Each line of the threat model names the tests that hold it, and these are there. All kinds of actors have lines.
+// Each line of the threat model names its tests, and these exist. All kinds of actors have lines.
 func TestThreats(t *testing.T) {
 	t.Parallel()
 	const page = "docs/security.md"

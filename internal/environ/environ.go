@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Names returns the names in an environment as os.Environ returns it, sorted.
+// Names returns the names in an environment of the form of os.Environ, sorted.
 func Names(environment []string) (names []string) {
 	for _, line := range environment {
 		if name, _, ok := strings.Cut(line, "="); ok && name != "" {
@@ -19,8 +19,9 @@ func Names(environment []string) (names []string) {
 	return names
 }
 
-// Lookup looks names up in an environment as os.Environ returns it. The exact name comes first. Otherwise any name counts that differs
-// in letter case only; of several, the one that sorts first. An empty value counts as not set when another spelling has one.
+// Lookup returns a function that looks up names in an environment of the form of os.Environ. The exact name takes
+// precedence. Otherwise, of the names that differ in letter case only, the first in sort order counts. An empty
+// value counts as not set if another spelling has a value.
 func Lookup(environment []string) func(name string) (string, bool) {
 	exact, folded := map[string]string{}, map[string]string{}
 	for _, line := range slices.Sorted(slices.Values(environment)) {

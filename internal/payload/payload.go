@@ -22,7 +22,7 @@ const (
 	MaxDepth = 500
 	// MaxBytes bounds one value, in bytes of JSON. A blob of 64 MiB has room for it and its wrapping.
 	MaxBytes = 60 << 20
-	// historyDepth is for what a history wraps values in.
+	// historyDepth is the number of levels that a history adds to its values.
 	historyDepth = 50
 )
 
@@ -31,7 +31,7 @@ var (
 	ErrTooDeep = errors.New("nested too deep")
 	// ErrTooLarge means that JSON has more than MaxBytes. It is that of the storage packages.
 	ErrTooLarge = storage.ErrTooLarge
-	// ErrEncoded: a body that is compressed. Its text is for callers.
+	// ErrEncoded reports a compressed body. Its text is for callers.
 	ErrEncoded = errors.New("the body has a Content-Encoding: send it without, as plain JSON")
 )
 
@@ -58,7 +58,7 @@ func CheckHistory(text []byte) error {
 	return nil
 }
 
-// CheckEncoding says whether a body is sent as it is: the error is ErrEncoded for one that is compressed.
+// CheckEncoding returns ErrEncoded for a compressed body.
 func CheckEncoding(encodings []string) error {
 	for _, encoding := range strings.Split(strings.Join(encodings, ","), ",") {
 		if encoding = strings.TrimSpace(encoding); encoding != "" && !strings.EqualFold(encoding, "identity") {
@@ -68,8 +68,8 @@ func CheckEncoding(encodings []string) error {
 	return nil
 }
 
-// Marshal is json.Marshal without the escapes for HTML, which make a value up to six times as long as it was, so that it
-// breaks limits that it was held against before.
+// Marshal is json.Marshal without the escapes for HTML. They make a value up to six times as long, so that it would
+// exceed limits that it met before.
 func Marshal(v any) (json.RawMessage, error) {
 	text, err := json.Marshal(v)
 	if err != nil || !bytes.Contains(text, []byte(`\u`)) { // all escapes for HTML start like this; few values have any

@@ -46,15 +46,15 @@ func (c *Catalog) CountByStatus(ctx context.Context, statuses ...orchestrator.St
 	return census, nil
 }
 
-// idlePage and idlePages bound what CountIdle reads.
+// idlePage and idlePages limit the reads of CountIdle.
 const (
 	idlePage  = 100
 	idlePages = 5
 )
 
-// CountIdle counts the top-level orchestrations that were created before a time, have not ended, have not continued since that time,
-// and wait for nothing that ends by itself after now. It reads the newest 500 that were created before and have not ended; More says
-// that there are others.
+// CountIdle counts the top-level orchestrations that were created before a time, have not ended, have not continued
+// since, and wait for nothing that ends by itself after now. It reads the newest 500 of those that were created
+// before and have not ended; More reports that others exist.
 func (c *Catalog) CountIdle(ctx context.Context, before, now time.Time) (StatusCount, error) {
 	f := orchestrator.Filter{CreatedTo: before, TopLevel: true,
 		Statuses: []orchestrator.Status{orchestrator.Pending, orchestrator.Running, orchestrator.Retrying, orchestrator.Suspended, orchestrator.Stalled}}

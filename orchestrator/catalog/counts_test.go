@@ -186,8 +186,8 @@ func TestCensusIsBounded(t *testing.T) {
 	}
 }
 
-// A run is idle when it was created long ago, has not ended, has not continued since, and waits for nothing that ends by itself: a
-// timer that has passed and was not delivered counts.
+// A run is idle if it was created long ago, has not ended, has not continued since, and waits for nothing that ends
+// by itself. A passed timer that was not delivered counts as idle.
 func TestCountIdle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

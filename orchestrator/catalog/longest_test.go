@@ -46,8 +46,8 @@ func TestTheLongestIDs(t *testing.T) {
 	}
 }
 
-// Lists by prefix have the order of storage, in which a character above U+FFFF is before one from U+E000 on, and find all ids with the
-// prefix, whatever its last character.
+// Lists by prefix have the order of storage, in which a character above U+FFFF is before one from U+E000 on. They
+// find all ids with the prefix, whatever its last character is.
 func TestIDsInTheOrderOfStorage(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

@@ -187,8 +187,8 @@ func (s *Service) Claim(ctx context.Context, r Ref, by Person, etag string) (Tas
 	return s.change(ctx, t, Event{Kind: EventAssigned, By: by.ID, ByName: by.Name, Assignee: by.ID, AssigneeName: by.Name, Roles: t.Roles})
 }
 
-// Release makes a task unassigned. Its assignee may release it, and a Person with All. Releasing an unassigned task changes nothing, for
-// those who may claim it and for the one who released it.
+// Release makes a task unassigned. Its assignee can release it, and a Person with All. Releasing an unassigned task
+// changes nothing, for people who can claim it and for the person who released it.
 func (s *Service) Release(ctx context.Context, r Ref, by Person, etag, note string) (Task, error) {
 	t, err := s.openFor(ctx, r, by, etag)
 	switch {

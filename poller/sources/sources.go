@@ -14,7 +14,7 @@ import (
 type Config interface {
 	// Definition returns the definition of the source.
 	Definition() poller.Definition
-	// Validate says what is wrong with the definition, whatever the connection string is.
+	// Validate returns the errors of the definition that do not depend on the connection string.
 	Validate() error
 	// Open makes the source. It does not connect.
 	Open(dsn string) (poller.Source, error)
@@ -34,13 +34,13 @@ func Decode(text []byte) (Config, error) {
 	return table{c}, err
 }
 
-// anyDSN stands for the connection string.
+// anyDSN is a placeholder for the connection string.
 const anyDSN = "any"
 
 // table is a table or query.
 type table struct{ sqlsource.Config }
 
-// Validate says what is wrong with the definition.
+// Validate returns the errors of the definition.
 func (t table) Validate() error {
 	t.DSN = anyDSN
 	return t.Config.Validate()
@@ -59,7 +59,7 @@ func (t table) Open(dsn string) (poller.Source, error) {
 // logical is a replication slot.
 type logical struct{ logicalsource.Config }
 
-// Validate says what is wrong with the definition.
+// Validate returns the errors of the definition.
 func (l logical) Validate() error {
 	l.DSN = anyDSN
 	return l.Config.Validate()

@@ -113,7 +113,7 @@ func TestEscapedPasswords(t *testing.T) {
 	})
 }
 
-// A password in the place of the user is in no error, as the servers and drivers show users.
+// No error has a password that is in the place of the user, in any form in which servers and drivers show users.
 func TestPasswordsInThePlaceOfUsers(t *testing.T) {
 	t.Parallel()
 	for dialect, list := range map[string][]string{

@@ -115,11 +115,12 @@ func malformed(before, dialect string, err error) error {
 	return &sourceError{kind: ErrConnection, text: text}
 }
 
-// longUser is from which length on a user without a password is replaced wherever it is. A shorter one is replaced where drivers and
-// servers show a user, because a text without all of its letters cannot be read.
+// longUser is the length from which a user without a password is replaced everywhere. A shorter one is replaced only
+// where drivers and servers show a user, because a text without all of its letters is unreadable.
 const longUser = 8
 
-// credentials returns the secrets of a user and a password. Without a password, the user can be one in the wrong place.
+// credentials returns the secrets of a user and a password. Without a password, the user may be a misplaced
+// password.
 func credentials(user, password string) []string {
 	if password != "" || user == "" {
 		return []string{password}

@@ -178,8 +178,8 @@ func testManyRows(t *testing.T, e env) {
 	}
 }
 
-// testKeyOrder holds the order of keys to that of UTF-16, in which a character above U+FFFF is before one from U+E000 on: of rows, of
-// partitions, at every bound, and for the end of every prefix.
+// testKeyOrder checks that keys have the order of UTF-16, in which a character above U+FFFF is before one from
+// U+E000 on: for rows and partitions, at every bound, and at the end of every prefix.
 func testKeyOrder(t *testing.T, e env) {
 	ordered := []string{
 		"p", "p1", "p~", "p\u00a0", "p\ud7ff", "p\U00010000", "p\U0001f600", "p\U0001f600\uffff", "p\U0010ffff", "p\U0010ffff\U0010ffff", "p\ue000", "p\ue0001", "p\uff21", "p\uffff", "p\uffff1",

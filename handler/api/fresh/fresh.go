@@ -62,7 +62,7 @@ func (v *Value[T]) current(ctx context.Context) (loaded[T], <-chan struct{}) {
 	}
 	if v.loading == nil {
 		v.loading = make(chan struct{})
-		go v.load(quota.Free(context.WithoutCancel(ctx)), v.loading) // for all who wait, so it is charged to none of them
+		go v.load(quota.Free(context.WithoutCancel(ctx)), v.loading) // shared by all waiting callers, so it is not charged
 	}
 	return loaded[T]{}, v.loading
 }

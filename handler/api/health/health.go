@@ -35,7 +35,7 @@ const (
 const (
 	DefaultTimeout = 3 * time.Second
 	DefaultMaxAge  = 5 * time.Second
-	// DefaultRunAge is from when on an orchestration that does not continue is for Config.Idle.
+	// DefaultRunAge is the age at which an orchestration that does not continue counts for Config.Idle.
 	DefaultRunAge = 90 * 24 * time.Hour
 )
 
@@ -58,9 +58,9 @@ type Config struct {
 	Stalled func(ctx context.Context) (catalog.StatusCount, error)
 	// Damaged counts unreadable orchestrations; nil leaves them out.
 	Damaged func(ctx context.Context) (int, error)
-	// Idle counts the orchestrations that have neither ended nor continued for a long time; nil leaves them out.
+	// Idle counts the orchestrations that have neither ended nor continued for a long time; nil skips the check.
 	Idle func(ctx context.Context) (catalog.StatusCount, error)
-	// Unusable are the settings that can never work, each with the reason; nil leaves them out.
+	// Unusable returns the settings that can never work, each with the reason; nil skips the check.
 	Unusable func() []string
 	// ListLag is how long something can have been wrong in the list of orchestrations; nil leaves it out.
 	ListLag func(ctx context.Context) (time.Duration, error)

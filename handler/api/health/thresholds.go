@@ -25,8 +25,9 @@ type Thresholds struct {
 	OldestAge Limit[time.Duration]
 	// FailureRatio is the share of attempts that failed, 0 to 1; default 0.25 and 0.9.
 	FailureRatio Limit[float64]
-	// MinFailedPending is how many messages must have failed for FailureRatio to count, those that have died of late included:
-	// one failure of one attempt is no outage. Messages that wait for configuration do not count. 0 means 10.
+	// MinFailedPending is the number of failed messages from which FailureRatio counts, including those that died
+	// recently: one failure of one attempt is no outage. Messages that wait for configuration do not count. 0 means
+	// 10.
 	MinFailedPending int
 	// Dead counts dead messages; default 1 and never.
 	Dead Limit[int]
@@ -109,7 +110,7 @@ func (t Thresholds) outbox(s outbox.Snapshot) map[string]Measurement {
 	backlog, backlogText := t.Backlog.judge(s.BacklogSize)
 	age, ageText := t.OldestAge.judge(durations.Of(s.OldestAgeSeconds * float64(time.Second)))
 	ratio, ratioText := Pass, ""
-	if s.FailedPending-s.Misconfigured+s.Died >= t.MinFailedPending { // FailureRatio counts what was sent
+	if s.FailedPending-s.Misconfigured+s.Died >= t.MinFailedPending { // FailureRatio counts sent messages
 		ratio, ratioText = t.FailureRatio.judge(s.FailureRatio)
 	}
 	dead, deadText := t.Dead.judge(s.Dead)

@@ -33,7 +33,8 @@ func methods() []string {
 	return []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions}
 }
 
-// Requests counts the requests of HTTP functions, by the pattern of their route, "" for none, and the code of their answer. Call it once.
+// Requests counts the requests of HTTP functions, by the pattern of their route, "" for none, and by status code.
+// Call it once.
 func (m *Metrics) Requests() func(ctx context.Context, method, route string, code int, took time.Duration) {
 	total := m.counterVec("http_requests_total", "Requests of HTTP functions, by the code of the answer.", "method", "route", "code")
 	duration := m.histogramVec("http_request_duration_seconds", "How long the answer to a request of an HTTP function took.", quick, "method", "route")
@@ -49,13 +50,13 @@ func (m *Metrics) Requests() func(ctx context.Context, method, route string, cod
 	}
 }
 
-// Quota counts the requests that were refused because their callers had used up their quota, by the kind of the caller. Call it once.
+// Quota counts the requests refused because their callers had used up their quota, by kind of caller. Call it once.
 func (m *Metrics) Quota() func(quota.Kind) {
 	total := m.counterVec("quota_refusals_total", "Requests that were refused with 429 because of the storage transactions of their callers.", "caller")
 	return func(k quota.Kind) { total.WithLabelValues(string(k)).Inc() }
 }
 
-// Refusals counts the refused changes that are not in the audit log, because their caller has had too many. Call it once.
+// Refusals counts the refused changes that the audit log skips, because their caller has had too many. Call it once.
 func (m *Metrics) Refusals() func() {
 	total := prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "audit_refusals_skipped_total",
 		Help: "Refused changes without an entry of their own in the audit log: a later entry counts them."})

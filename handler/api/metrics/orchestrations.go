@@ -53,7 +53,8 @@ func (m *Metrics) Damaged(count func(ctx context.Context) (int, error)) {
 	})
 }
 
-// Idle shows, in the process that has the lease, how many orchestrations have neither ended nor continued for a long time.
+// Idle exports, in the process that has the lease, the number of orchestrations that have neither ended nor
+// continued for a long time.
 func (m *Metrics) Idle(count func(ctx context.Context) (catalog.StatusCount, error)) {
 	share(m, count, func(r *prometheus.Registry, c catalog.StatusCount) {
 		gauge(r, "orchestrations_idle", "Orchestrations that have neither ended nor continued for ROUNDHOUSE_HEALTH_RUN_AGE, of 500 at most.", float64(c.Total()))

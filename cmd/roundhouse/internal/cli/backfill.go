@@ -20,7 +20,7 @@ type backfilled struct {
 	Indexed  int `json:"indexed"`
 }
 
-// backfill says whose rows are backfilled, and from where on.
+// backfill selects the tenant and the first row of a backfill.
 type backfill struct {
 	tenant, from string
 	slice        int
@@ -93,14 +93,14 @@ func (a *app) backfill(ctx context.Context, b backfill) error {
 	return nil
 }
 
-// nextTenant returns the tenant behind another one.
+// nextTenant returns the tenant after another one.
 func (a *app) nextTenant(ctx context.Context, box *outbox.Admin, after string) (tenant string, ok bool, err error) {
 	ctx, cancel := a.bounded(ctx)
 	defer cancel()
 	return box.NextTenant(ctx, after)
 }
 
-// backfillTenant backfills one tenant from a row on. Its error says where to continue.
+// backfillTenant backfills one tenant from a row on. Its error has the row at which to continue.
 func (a *app) backfillTenant(ctx context.Context, box *outbox.Admin, tenant, row string, slice int, total *backfilled) error {
 	total.Tenants++
 	for {

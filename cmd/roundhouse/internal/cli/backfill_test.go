@@ -11,7 +11,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// A backfill finds all tenants with rows, registered or not, can be continued where it stopped, and finds nothing the second time.
+// A backfill finds all tenants with rows, registered or not, continues where it stopped, and finds nothing the
+// second time.
 func TestBackfill(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -41,7 +42,7 @@ func TestBackfill(t *testing.T) {
 	check(t, backfill("--continue", "contoso/x"), exitFailed, []string{"continuation", "continue with"})
 	check(t, backfill("--tenant", "contoso", "--slice", "2"), exitOK, []string{"1 tenants, 4 rows: 4 keys assigned, 4 rows indexed"})
 
-	// It is interrupted at a row that it cannot read, and continues when that is well.
+	// It stops at an unreadable row, and continues when the row is repaired.
 	check(t, backfill("--continue", "a=2Fb/m-001"), exitOK, []string{" keys assigned"})
 	check(t, backfill(), exitOK, []string{"5 tenants, 25 rows: "})
 	old("late", 0, 1)

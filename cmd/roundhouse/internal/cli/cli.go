@@ -121,7 +121,7 @@ func (m Main) Run(ctx context.Context, args []string) int {
 	root := a.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	if unwritten := out.failure(); err == nil && unwritten != nil { // the help does not say so itself
+	if unwritten := out.failure(); err == nil && unwritten != nil { // the help does not report it
 		err = &failure{within("write the output", unwritten)}
 	}
 	if err != nil && errors.Is(context.Cause(ctx), errInterrupted) && !errors.Is(err, errLeft) {

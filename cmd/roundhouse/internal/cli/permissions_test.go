@@ -186,7 +186,7 @@ func (w *world) authenticating(token string, who accesstest.Caller) {
 	}
 }
 
-// What people write does not act on the terminal of those who read it as JSON.
+// Texts of callers do not control the terminal of users who read them as JSON.
 func TestHostileTextsAsJSON(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -54,7 +54,8 @@ func printable(text string) string {
 	}, strings.ToValidUTF8(text, "\uFFFD"))
 }
 
-// escapeUnprintable is a JSON text in which characters that could act on a terminal, which are in its strings only, are escaped.
+// escapeUnprintable escapes the characters of a JSON text that could control a terminal. They are in its strings
+// only.
 func escapeUnprintable(text string) string {
 	var out strings.Builder
 	for _, r := range text {

@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// JSON on a terminal has no character that acts on it, and means the same.
+// Escaped JSON has no character that controls a terminal, and the same value.
 func TestEscapeUnprintable(t *testing.T) {
 	t.Parallel()
 	var all strings.Builder

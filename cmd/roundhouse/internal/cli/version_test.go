@@ -44,12 +44,12 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// fullDisk takes nothing.
+// fullDisk fails every write.
 type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
 
-// Output that cannot be written is an error, also that of the help.
+// A failed write of the output is an error, also for the help.
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--help"}, {"outbox", "--help"}, {"help", "dlq"}, {"version"}, {"completion", "bash"}} {

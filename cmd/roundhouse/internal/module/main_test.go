@@ -10,7 +10,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// The program is next to go.mod, in cmd/handler, or where --main says. Otherwise the error lists what --main can name.
+// The program is next to go.mod, in cmd/handler, or in the package of --main. Otherwise the error lists the possible
+// packages.
 func TestWithMain(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -23,7 +24,7 @@ func TestWithMain(t *testing.T) {
 		"in cmd/handler":       {files: []string{"x_test.go", "cmd/handler/main.go", "cmd/other/main.go"}, main: ".", want: "./cmd/handler"},
 		"flag not set":         {files: []string{"cmd/handler/main.go"}, want: "./cmd/handler"},
 		"named":                {files: []string{"cmd/handler/main.go", "cmd/other/main.go"}, main: "./cmd/other", want: "./cmd/other"},
-		"named and missing":    {main: "./nothing", want: "./nothing"}, // the build says so
+		"named and missing":    {main: "./nothing", want: "./nothing"}, // the build reports it
 		"others":               {files: []string{"cmd/b/main.go", "cmd/a/main.go", "cmd/handler/x_test.go", "cmd/README"}, main: ".", want: ".", err: "--main ./cmd/a or --main ./cmd/b"},
 		"none":                 {files: []string{"lib/x.go"}, main: ".", want: ".", err: "--main ./PACKAGE"},
 		"a folder with a glob": {files: []string{"[x]/cmd/handler/main.go"}, main: ".", want: ".", err: "--main ./PACKAGE"},

@@ -53,8 +53,8 @@ func Find(dir string) (Module, error) {
 	}
 }
 
-// WithMain returns the module with the program in a package of it. For "" or ".", that is the package next to go.mod or, where there is
-// none, cmd/handler. The error lists the packages that --main can name.
+// WithMain returns the module with the program in the package main. For "" or ".", that is the package next to
+// go.mod or, without one there, cmd/handler. The error lists the packages that --main can name.
 func (m Module) WithMain(main string) (Module, error) {
 	m.Main = main
 	if main != "" && main != "." || hasGo(m.Dir) {
@@ -77,7 +77,7 @@ func (m Module) WithMain(main string) (Module, error) {
 	return m, fmt.Errorf("find the program: neither %s nor its cmd/handler has Go files; name the package of the program: %s", m.Dir, strings.Join(names, " or "))
 }
 
-// hasGo reports whether a folder has Go files that are no tests.
+// hasGo reports whether a folder has Go files other than tests.
 func hasGo(dir string) bool {
 	files, err := os.ReadDir(dir)
 	return err == nil && slices.ContainsFunc(files, func(f fs.DirEntry) bool {
