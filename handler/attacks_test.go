@@ -63,7 +63,6 @@ type attack struct {
 	routes []handler.Route
 	ids    map[string][]string // by the names of parameters
 	tokens []string            // continuation tokens of lists
-	lists  []string
 }
 
 func pick[T any](a *attack, from []T) T { return from[a.IntN(len(from))] }
