@@ -402,7 +402,7 @@ func TestProcessStopsOnSignals(t *testing.T) {
 			if err := cmd.Process.Signal(sig); err != nil {
 				t.Fatal(err)
 			}
-			want := map[os.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 200}[sig]
+			want := map[os.Signal]int{syscall.SIGINT: exitSignaled + int(syscall.SIGINT), syscall.SIGTERM: exitRestart}[sig]
 			if record := <-last; record.Msg != "stopped" || record.ExitCode != want {
 				t.Errorf("last record %+v", record)
 			}

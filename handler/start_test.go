@@ -337,7 +337,7 @@ func TestProcessWithoutStorage(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if last, _ := until("stopped"); last.ExitCode != 128+int(syscall.SIGTERM) {
+	if last, _ := until("stopped"); last.ExitCode != exitRestart {
 		t.Errorf("last record %+v", last)
 	}
 	_ = cmd.Wait() // the error is the exit code
