@@ -108,6 +108,7 @@ func (a action) do(ctx context.Context, d *tasks.Service, r tasks.Ref) error {
 // model is the expected state of a task.
 type model struct {
 	assignee, endedBy string
+	releasedBy        string // the user of the last release
 	roles             []string
 	answer            bool
 	ended             tasks.Status
@@ -147,12 +148,14 @@ func (m *model) expect(a action) error {
 		note(tasks.EventAssigned)
 	case "release":
 		switch {
+		case m.assignee == "" && !may && !(m.events[len(m.events)-1] == tasks.EventReleased && strings.EqualFold(m.releasedBy, p.ID)):
+			return tasks.ErrForbidden
 		case m.assignee == "":
 			return nil
 		case !mine && !p.All:
 			return tasks.ErrForbidden
 		}
-		m.assignee = ""
+		m.assignee, m.releasedBy = "", p.ID
 		note(tasks.EventReleased)
 	case "assign":
 		kind := tasks.EventAssigned
