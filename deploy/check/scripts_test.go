@@ -63,15 +63,15 @@ func TestPublish(t *testing.T) {
 	for plan, want := range map[string][]string{
 		"flex": {"azd deploy --no-prompt\n"},
 		"premium": {
-			"(publisher) go run ./cmd/roundhouse stage --main ./cmd/handler dist --zip bin/publisher.zip\n",
-			"(managed-app) go run ./cmd/roundhouse stage --main ./cmd/handler dist-managed-app --zip bin/managed-app.zip\n",
+			"(publisher) go run ./cmd/roundhouse stage dist --zip bin/publisher.zip\n",
+			"(managed-app) go run ./cmd/roundhouse stage dist-managed-app --zip bin/managed-app.zip\n",
 			"az storage blob upload --auth-mode login --account-name stpub --container-name packages --name app.zip --file bin/publisher.zip --overwrite",
 			"az storage blob upload --auth-mode login --account-name stapp --container-name packages --name app.zip --file bin/managed-app.zip --overwrite",
 			"az functionapp restart --ids /subscriptions/s/Microsoft.Web/sites/publisher-1\n",
 			"az rest --method post --url https://management.azure.com/subscriptions/s/Microsoft.Web/sites/managed-app-1/syncfunctiontriggers?",
 		},
 		"container-apps": {
-			"(managed-app) go run ./cmd/roundhouse stage --main ./cmd/handler dist-managed-app",
+			"(managed-app) go run ./cmd/roundhouse stage dist-managed-app",
 			"az acr login --name crpub\n",
 			"docker build --build-arg DIST=dist --tag crpub.azurecr.io/roundhouse:",
 			"docker build --build-arg DIST=dist-managed-app --tag crapp.azurecr.io/roundhouse:",

@@ -163,6 +163,9 @@ func routes() []cog.Builder[dashboard.Panel] {
 			requests, line{query: perSecond(all, "code"), legend: "{{code}}"})),
 		graph("Errors", about("The share of requests that were answered with 500 or more, by route. 503 is storage that does not answer, or a start that goes on.", "Storage down and back", "A start without storage"),
 			share, line{query: perSecond(all, "route", `code=~"5.."`) + " / " + perSecond(all, "route"), legend: "{{route}}"}).Max(1),
+		graph("Refused callers", about("Requests in a minute that were answered with 429 because of the storage transactions of their callers, and audit entries of refusals that were skipped.", "Slow storage"),
+			eachMinute, line{query: perMinute("roundhouse_quota_refusals_total", "caller"), legend: "{{caller}}"},
+			line{query: perMinute("roundhouse_audit_refusals_skipped_total", ""), legend: "skipped audit entries"}),
 		graph("Duration, p95", about("How long answers take, by route: the ten slowest.", "Storage down and back"),
 			seconds, line{query: "topk(10, " + quantile(0.95, "roundhouse_http_request_duration_seconds", "method, route") + ")", legend: "{{method}} {{route}}", exemplars: true}),
 	)

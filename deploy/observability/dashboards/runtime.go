@@ -50,6 +50,8 @@ func orchestrations() []cog.Builder[dashboard.Panel] {
 			count, line{query: held("roundhouse_orchestrations_stalled", "orchestrator") + " > 0", legend: "{{orchestrator}}"}),
 		graph("Retrying", about("Orchestrations of which an attempt failed and another one follows, by orchestrator.", "A stuck orchestration"),
 			count, line{query: held("roundhouse_orchestrations_retrying", "orchestrator") + " > 0", legend: "{{orchestrator}}"}),
+		graph("Idle", about("Runs that have neither ended nor continued for 90 days and wait for no timer.", "A stuck orchestration"),
+			count, line{query: held("roundhouse_orchestrations_idle", ""), legend: "idle"}),
 		graph("Overdue, and woken", about("Orchestrations that are due and that nobody has driven, and how many the sweeper wakes in a minute. Overdue ones that none wakes: nothing sweeps.", "RoundhouseOrchestrationsOverdue"),
 			count, line{query: held("roundhouse_orchestrations_overdue", ""), legend: "overdue"}, line{query: perMinute("roundhouse_runtime_woken_total", ""), legend: "woken in a minute"}),
 		graph("Damaged", about("Orchestrations that cannot be read, and how often a process meets one in a minute.", "RoundhouseOrchestrationsDamaged", "A damaged orchestration"),
