@@ -103,7 +103,7 @@ func (a Account) ClientOptions(tryTimeout time.Duration) azcore.ClientOptions {
 			MaxRetryDelay: maxRetryDelay,
 		},
 		PerCallPolicies:  []policy.Policy{singleTry{}},
-		PerRetryPolicies: []policy.Policy{markUnanswered{}, tellPolicy{}},
+		PerRetryPolicies: []policy.Policy{markUnanswered{}, recordResponse{}},
 	}
 	if a.pool != nil {
 		options.Transport = a.pool

@@ -45,7 +45,7 @@ func (p program) handBack(ctx context.Context, log *slog.Logger) error {
 	}
 	var errs []error
 	if running > 0 {
-		errs = append(errs, fmt.Errorf("%d of them after %v: %w", running, handBackTime, errStillRunning))
+		errs = append(errs, fmt.Errorf("%d %w after %v", running, errStillRunning, handBackTime))
 	}
 	if p.Leave != nil { // it does not wait for unavailable storage: the others find out later
 		ctx, cancel := context.WithTimeout(outage.Hurry(ctx), leaveTime)

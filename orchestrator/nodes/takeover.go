@@ -92,15 +92,15 @@ func (n *Node) isLeft() bool {
 
 // takeOver takes over from a node whose sign of life has ended, and finishes the takeovers of that node. It gives the
 // node some time to react.
-func (n *Node) takeOver(ctx context.Context, e ended, hostLives bool, grace time.Duration) error {
+func (n *Node) takeOver(ctx context.Context, e ended, hostLives bool, wait time.Duration) error {
 	release := n.hold(held{}) // so that others finish it if this node dies, too
 	defer release()
 	by := n.Name()
 	if err := n.Confirm(ctx, by); err != nil {
 		return err
 	}
-	if grace > 0 {
-		if err := pause(ctx, grace+n.slowness()); err != nil {
+	if wait > 0 {
+		if err := pause(ctx, wait+n.slowness()); err != nil {
 			return err
 		}
 	}

@@ -8,11 +8,11 @@ import (
 	"github.com/vibedata/roundhouse/internal/storage"
 )
 
-// tellPolicy fills the storage.Response of a request's context with every answer.
-type tellPolicy struct{}
+// recordResponse fills the storage.Response of a request's context with every answer.
+type recordResponse struct{}
 
 // Do sends one try.
-func (tellPolicy) Do(req *policy.Request) (*http.Response, error) {
+func (recordResponse) Do(req *policy.Request) (*http.Response, error) {
 	resp, err := req.Next()
 	if err != nil {
 		return resp, err
