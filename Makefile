@@ -20,7 +20,7 @@ start: ## the same under Azure Functions Core Tools: func start
 test: ## the short lane, then what a pull request has to pass; LANES=change PACKAGES=./poller/... SEED=... ARGS=-v
 	@set -e; for lane in $(or $(LANES),short change); do $(lane) $$lane $(PACKAGES); done
 
-test-short: ## stores in memory and virtual time only, in 90 seconds
+test-short: ## stores in memory and virtual time only, in about two minutes
 	@$(lane) short $(PACKAGES)
 
 test-all: ## every case of every test, and the race detector everywhere; what runs at night, for an hour
